@@ -1,0 +1,54 @@
+# Zonal's commands. On a new machine with Python 3.11+ and make: `make run`, `make test`.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+EXEC := $(BIN)/python -m platform_site.embedded exec --
+TESTS ?= tests
+
+.PHONY: run test check format lock bench help
+
+help:  ## list these commands
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+
+run: $(VENV)/.base  ## run the whole platform here; Ctrl-C stops it
+	@exec $(BIN)/python manage.py up
+
+test: $(VENV)/.dev  ## run every test against throw-away databases
+	$(EXEC) $(BIN)/python -m pytest -n 2 --dist loadgroup --cov --cov-report=term $(TESTS)
+
+check: $(VENV)/.dev  ## the gate: format, lint, layers, types, settings, migrations, schema
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+	$(EXEC) $(BIN)/mypy .
+	$(EXEC) $(BIN)/python -m tests.gate
+	$(BIN)/djlint --check --lint --quiet templates
+	$(BIN)/deptry .
+
+format: $(VENV)/.dev  ## rewrite the files as the formatters want them
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+	$(BIN)/djlint --reformat --quiet templates
+
+lock: $(VENV)/.dev  ## compile requirements/*.txt from pyproject.toml
+	$(BIN)/uv pip compile -q --universal --generate-hashes --python-version 3.11 \
+	  --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+	  pyproject.toml -o requirements/base.txt
+	$(BIN)/uv pip compile -q --universal --generate-hashes --python-version 3.11 \
+	  --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+	  --extra dev pyproject.toml -o requirements/dev.txt
+
+bench: $(VENV)/.dev  ## measure against the yardsticks; prints ratios
+	$(EXEC) $(BIN)/python -m benchmarks
+
+# Each stamp is newer than the requirements it installed.
+$(VENV)/.base: requirements/base.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing the pinned dependencies ..."
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt $(VENV)/.base
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r $<
+	@touch $@

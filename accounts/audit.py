@@ -1,0 +1,47 @@
+"""The audit trail: events are added in the transaction of what they tell of."""
+
+from typing import Any
+
+from accounts.models import AuditEvent, User
+from platform_site.lib.addresses import client_address
+from platform_site.lib.principals import PlatformRequest
+
+
+def record_request(request: PlatformRequest, tag: str, **data: Any) -> None:
+    """Note what the request's principal did (settings.AUDIT_RECORDER)."""
+    principal = request.principal
+    add(
+        request,
+        tag,
+        organization_id=principal.organization_id if principal else None,
+        environment_id=principal.environment_id if principal else "",
+        actor_id=principal.user_id if principal else None,
+        actor=(principal.email or "development token") if principal else "",
+        data=data,
+    )
+
+
+def record_user(
+    request: PlatformRequest, tag: str, user: User, *, outcome: str = "success", **data: Any
+) -> None:
+    """Note what happened to a user who has no session yet: sign-up, login, refresh."""
+    add(
+        request,
+        tag,
+        outcome=outcome,
+        organization_id=user.organization_id,
+        actor_id=user.pk,
+        actor=user.email,
+        data=data,
+    )
+
+
+def add(request: PlatformRequest | None, tag: str, **fields: Any) -> None:
+    """Append one event with the request's circumstances; None is the platform's own work."""
+    event = AuditEvent(tag=tag, **fields)
+    if request is not None:
+        event.address = client_address(request)
+        # PostgreSQL text holds no NUL, and headers are the caller's own words.
+        event.agent = request.headers.get("User-Agent", "").replace("\0", "")[:300]
+        event.request_id = getattr(request, "request_id", "")
+    event.save(force_insert=True)

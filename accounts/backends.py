@@ -1,0 +1,42 @@
+"""Signing in to Django's admin: the same check and the same limits as the API's login."""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.backends import BaseBackend
+from django.http import HttpRequest
+from django.utils import timezone
+
+from accounts import credentials
+from accounts.models import User
+from platform_site.lib.addresses import client_address
+from platform_site.lib.errors import PlatformError
+
+
+class StaffBackend(BaseBackend):
+    """Let platform staff in, nobody else."""
+
+    def authenticate(
+        self,
+        request: HttpRequest | None,
+        username: str | None = None,
+        password: str | None = None,
+        **_other: Any,
+    ) -> User | None:
+        """Give the staff user whose e-mail and password these are, else None."""
+        if request is None or not username or not password:
+            return None
+        try:
+            user = credentials.verify(
+                username, password, address=client_address(request), now=timezone.now()
+            )
+        except PlatformError:
+            return None
+        return user if user.is_staff else None
+
+    def get_user(self, user_id: UUID) -> User | None:
+        """Give the user of an admin session; a disabled one is out at once."""
+        user: User | None = User.unscoped.filter(  # unscoped: staff belong to the platform
+            pk=user_id, is_active=True, is_staff=True
+        ).first()
+        return user

@@ -1,0 +1,51 @@
+"""Signing in with e-mail and password: one answer for every failure, one hash in each case."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.conf import settings
+
+from accounts import limits, passwords
+from accounts.errors import InvalidCredentials, TooManyAttempts
+from accounts.models import User
+from platform_site.lib.addresses import network_of
+
+WINDOW: Final = timedelta(minutes=15)
+
+
+def verify(email: str, password: str, *, address: str, now: datetime) -> User:
+    """Give the user whose e-mail and password these are.
+
+    A slowed account answers a right and a wrong password alike, so that the wait tells nothing.
+    Raises InvalidCredentials (401) for unknown, wrong, disabled and slowed alike, TooManyAttempts
+    (429) for the address, HashingBusy (503).
+    """
+    network = network_of(address)
+    wait_s = limits.take(
+        "login", network, limit=settings.LIMIT_LOGINS_PER_ADDRESS, window=WINDOW, now=now
+    )
+    if wait_s:
+        raise TooManyAttempts(retry_after_s=wait_s)
+    account = email.strip().casefold()
+    free = settings.LIMIT_LOGINS_PER_ACCOUNT
+    may_try = limits.attempt("login", account, free=free, now=now)
+    user = find(email)
+    is_right = passwords.is_right(user, password)
+    if user is None or not (may_try and is_right and user.is_active):
+        raise InvalidCredentials
+    limits.forgive("login", account)
+    limits.give_back("login", network, window=WINDOW, now=now)
+    passwords.upgrade(user, password)
+    return user
+
+
+def find(email: str) -> User | None:
+    """Give the user of an address, without regard to case."""
+    if "\0" in email:
+        return None
+    found: User | None = (
+        User.unscoped.select_related("organization", "last_environment")  # unscoped: signing in
+        .filter(email__iexact=email.strip())
+        .first()
+    )
+    return found

@@ -1,0 +1,75 @@
+"""Refresh tokens exchanged: refresh and switch, with what a replay leads to."""
+
+from datetime import datetime
+
+import structlog
+from django.db import transaction
+
+from accounts import audit, sessions, tokens
+from accounts.errors import SessionRevoked
+from accounts.models import Session
+from accounts.sessions import ReuseDetected
+from accounts.signin import SignedIn
+from environments import lifecycle
+from platform_site.lib.principals import PlatformRequest
+
+log = structlog.get_logger(__name__)
+
+
+def refresh(request: PlatformRequest, token: str, *, now: datetime) -> SignedIn:
+    """Give the session of a refresh token, carried on to its next generation.
+
+    Raises TokenInvalid, TokenExpired, SessionRevoked (401 all).
+    """
+    pointer = tokens.read(token, "rt+jwt", now=now)
+    try:
+        session = sessions.refresh(pointer, now=now)
+    except ReuseDetected as exc:
+        raise _end_stolen(request, exc.session, now) from exc
+    return SignedIn(session, session.environment)
+
+
+def switch(
+    request: PlatformRequest, token: str, *, environment: str, keep_current: bool, now: datetime
+) -> SignedIn:
+    """Give a session in another environment of the same sign-in.
+
+    environment: id or name.
+    Raises EnvironmentNotFound (404), TokenInvalid, TokenExpired, SessionRevoked (401).
+    """
+    pointer = tokens.read(token, "rt+jwt", now=now)
+    # unscoped: the signed token tells the tenant
+    owner = Session.unscoped.filter(pk=pointer.session_id, user_id=pointer.user_id)
+    organization_id = owner.values_list("organization_id", flat=True).first()
+    if organization_id is None:
+        raise SessionRevoked
+    target = lifecycle.find(organization_id, environment)
+    try:
+        with transaction.atomic():
+            session = sessions.switch(pointer, target, keep_current=keep_current, now=now)
+            audit.record_user(
+                request,
+                "api:session:switch",
+                session.user,
+                session=str(session.id),
+                environment=target.slug,
+            )
+    except ReuseDetected as exc:
+        raise _end_stolen(request, exc.session, now) from exc
+    return SignedIn(session, target)
+
+
+def _end_stolen(request: PlatformRequest, session: Session, now: datetime) -> SessionRevoked:
+    """End the whole sign-in after a replay; give what the caller raises."""
+    with transaction.atomic():
+        ended = sessions.end_login(session.login_id, reason="refresh_reuse", now=now)
+        audit.record_user(
+            request,
+            "api:session:refresh_reuse_detected",
+            session.user,
+            outcome="refused",
+            session=str(session.id),
+            ended=ended,
+        )
+    log.warning("refresh_reuse_detected", user_id=str(session.user_id), ended=ended)
+    return SessionRevoked()

@@ -1,0 +1,103 @@
+"""Limits on guessing: one atomic statement a try, so that parallel tries cannot slip past.
+
+A try is counted before its secret is looked at. After ``free`` tries each further one has to wait
+1, 2, 4 … seconds, at most 15 minutes: a stranger can slow an account, never lock it for good.
+"""
+
+import hashlib
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.db import connection
+
+from accounts.models import Throttle
+
+MAX_WAIT_S: Final = 900
+# A counter that rested this long starts anew.
+FORGET_AFTER: Final = timedelta(hours=24)
+
+_TRY: Final = """
+INSERT INTO accounts_throttle AS t (key, failures, last_at, blocked_until)
+VALUES (%(key)s, 1, %(now)s,
+    %(now)s + make_interval(secs => CASE WHEN %(free)s <= 1 THEN 1 ELSE 0 END))
+ON CONFLICT (key) DO UPDATE SET
+    failures = CASE WHEN t.last_at < %(forget)s THEN 1 ELSE t.failures + 1 END,
+    last_at = %(now)s,
+    blocked_until = %(now)s + make_interval(secs => CASE
+        WHEN t.last_at < %(forget)s OR t.failures + 1 < %(free)s THEN 0
+        ELSE least(%(max)s, power(2, least(t.failures + 1 - %(free)s, 20))) END)
+WHERE t.blocked_until <= %(now)s
+RETURNING failures
+"""
+
+_TAKE: Final = """
+INSERT INTO accounts_throttle AS t (key, failures, last_at, blocked_until)
+VALUES (%(key)s, 1, %(now)s, %(ends)s)
+ON CONFLICT (key) DO UPDATE SET failures = t.failures + 1, last_at = %(now)s
+WHERE t.failures < %(limit)s
+RETURNING failures
+"""
+
+
+def _key(kind: str, subject: str) -> str:
+    # A digest: the table must not become a list of addresses.
+    return hashlib.sha256(f"{kind}\0{subject}".encode()).hexdigest()
+
+
+def attempt(kind: str, subject: str, *, free: int, now: datetime) -> bool:
+    """Count one try and say whether it may go on; a refused try is not counted.
+
+    kind: what is limited (``login``). subject: whose tries (an e-mail, an address).
+    free: tries before the waits begin.
+    """
+    values: dict[str, Any] = {
+        "key": _key(kind, subject),
+        "now": now,
+        "free": free,
+        "max": MAX_WAIT_S,
+        "forget": now - FORGET_AFTER,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_TRY, values)
+        return cursor.fetchone() is not None
+
+
+def forgive(kind: str, subject: str) -> None:
+    """Forget the tries: the secret was right."""
+    Throttle.objects.filter(key=_key(kind, subject)).delete()
+
+
+def take(kind: str, subject: str, *, limit: int, window: timedelta, now: datetime) -> int:
+    """Count one use in a fixed window; give 0, or where it is full the seconds until it ends.
+
+    A use that is refused is not counted.
+    """
+    started = int(now.timestamp() // window.total_seconds() * window.total_seconds())
+    ends = datetime.fromtimestamp(started, tz=now.tzinfo) + window
+    values: dict[str, Any] = {
+        "key": _key(f"{kind}@{started}", subject),
+        "now": now,
+        "limit": limit,
+        "ends": ends,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_TAKE, values)
+        if cursor.fetchone() is not None:
+            return 0
+    return max(1, int((ends - now).total_seconds()))
+
+
+def give_back(kind: str, subject: str, *, window: timedelta, now: datetime) -> None:
+    """Take one use back: it turned out to be a rightful one."""
+    started = int(now.timestamp() // window.total_seconds() * window.total_seconds())
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE accounts_throttle SET failures = failures - 1 WHERE key = %s AND failures > 0",
+            [_key(f"{kind}@{started}", subject)],
+        )
+
+
+def forget_old(*, now: datetime) -> int:
+    """Delete counters that no longer mean anything; give their number."""
+    old = Throttle.objects.filter(last_at__lt=now - FORGET_AFTER, blocked_until__lt=now)
+    return old.delete()[0]

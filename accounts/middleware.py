@@ -1,0 +1,78 @@
+"""Who: the principal of the request, before any view."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, cast
+
+import structlog
+from django.conf import settings
+from django.db import Error as DatabaseError
+from django.db import connection
+from django.http import HttpRequest, HttpResponse
+from django.utils.module_loading import import_string
+
+from accounts.authentication import bearer_token
+from platform_site.lib import problems
+from platform_site.lib.errors import PlatformError, TokenInvalid
+from platform_site.lib.principals import PlatformRequest, Principal
+
+Authenticator = Callable[[PlatformRequest, str], Principal | None]
+
+
+class PrincipalMiddleware:
+    """Resolve the bearer token; the views decide whether they need a principal.
+
+    Credentials that do not hold are kept as ``request.principal_error``: a login must not fail
+    for a stale header, and every other view raises it.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, http_request: HttpRequest) -> HttpResponse:
+        """Pass the request on with its principal, or answer 503 without a control database."""
+        request = cast(PlatformRequest, http_request)
+        request.principal, request.principal_error = None, None
+        try:
+            request.principal = _resolve(request)
+        except PlatformError as exc:
+            request.principal_error = exc
+        except DatabaseError as exc:
+            error = problems.translate(exc)
+            if error is None:
+                raise
+            return problems.respond(request, error)
+        if request.principal is not None:
+            structlog.contextvars.bind_contextvars(
+                organization_id=request.principal.organization_id,
+                environment=request.principal.environment_id,
+            )
+        return self.get_response(request)
+
+
+@lru_cache(maxsize=1)
+def _authenticators() -> tuple[Any, ...]:
+    return tuple(import_string(path) for path in settings.PRINCIPAL_AUTHENTICATORS)
+
+
+def _resolve(request: PlatformRequest) -> Principal | None:
+    token = bearer_token(request)
+    if token is None:
+        return None
+    try:
+        return _ask(request, token)
+    except DatabaseError as exc:
+        if not problems.is_database_away(exc) or connection.in_atomic_block:
+            raise
+        # A connection that died since its last request (a restart of the database) is no reason
+        # to refuse: nothing was written yet, so once more on a new one.
+        connection.close()
+        return _ask(request, token)
+
+
+def _ask(request: PlatformRequest, token: str) -> Principal:
+    for authenticate in _authenticators():
+        principal: Principal | None = authenticate(request, token)
+        if principal is not None:
+            return principal
+    raise TokenInvalid

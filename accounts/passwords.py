@@ -1,0 +1,120 @@
+"""Passwords: Argon2id as tuned by settings, one hash whoever asks, never too many at once."""
+
+import threading
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import structlog
+from django.conf import settings
+from django.contrib.auth.hashers import Argon2PasswordHasher, check_password, make_password
+from django.contrib.auth.password_validation import CommonPasswordValidator
+from django.core.exceptions import ValidationError
+
+from accounts.errors import HashingBusy
+from accounts.models import User
+from platform_site.lib.errors import InvalidRequest
+
+MIN_CHARS: Final = 8
+MAX_CHARS: Final = 256
+# Waiting longer than a client would only piles requests up.
+WAIT_S: Final = 5.0
+
+log = structlog.get_logger(__name__)
+_slots = threading.BoundedSemaphore(settings.ARGON2_CONCURRENCY)
+_common = CommonPasswordValidator()
+
+
+class TunedArgon2Hasher(Argon2PasswordHasher):
+    """Argon2id with the settings' cost; a changed cost is applied at the next right password."""
+
+    time_cost = settings.ARGON2_TIME_COST
+    memory_cost = settings.ARGON2_MEMORY_KIB
+    parallelism = settings.ARGON2_PARALLELISM
+
+
+@contextmanager
+def _slot() -> Iterator[None]:
+    # Each hash takes ~19 MiB and a core: a burst must queue, not exhaust the machine.
+    if not _slots.acquire(timeout=WAIT_S):
+        raise HashingBusy(retry_after_s=1)
+    try:
+        yield
+    finally:
+        _slots.release()
+
+
+def normalize(password: str) -> str:
+    """Give the NFC form, so that one password typed on two keyboards is one."""
+    return unicodedata.normalize("NFC", password)
+
+
+def hash_password(password: str) -> str:
+    """Give the encoded Argon2id hash.
+
+    Raises HashingBusy (503).
+    """
+    with _slot():
+        return make_password(normalize(password))
+
+
+def is_right(user: User | None, password: str) -> bool:
+    """Check a password with exactly one Argon2 computation, also for a user who is not there.
+
+    Raises HashingBusy (503).
+    """
+    text = normalize(password)
+    with _slot():
+        if user is None or not user.has_usable_password():
+            make_password(text)
+            return False
+        return check_password(text, user.password)
+
+
+def upgrade(user: User, password: str) -> None:
+    """Hash anew after a right password, where the parameters have changed since."""
+    hasher = TunedArgon2Hasher()
+    if hasher.must_update(user.password):
+        user.password = hash_password(password)
+        user.save(update_fields=["password"])
+        log.info("password_rehashed", user_id=str(user.pk))
+
+
+def validate(password: str, *, context: tuple[str, ...], field: str = "password") -> None:
+    """Refuse a password that is too short, too long, common, or made of context words.
+
+    context: words an attacker would try first (address, organization). No composition rules
+    (NIST SP 800-63B-4 §3.1.1.2).
+    Raises InvalidRequest naming ``field``.
+    """
+    text = normalize(password)
+    if len(text) < MIN_CHARS:
+        message = f"At least {MIN_CHARS} characters."
+        raise InvalidRequest.for_field(field, message, code="password_too_short")
+    if len(text) > MAX_CHARS:
+        message = f"At most {MAX_CHARS} characters."
+        raise InvalidRequest.for_field(field, message, code="password_too_long")
+    try:
+        _common.validate(text)
+    except ValidationError as exc:
+        message = "This password is among the most common ones."
+        raise InvalidRequest.for_field(field, message, code="password_too_common") from exc
+    if _is_made_of(text.casefold(), context):
+        message = "This password is made of your own names."
+        raise InvalidRequest.for_field(field, message, code="password_too_similar")
+
+
+def _is_made_of(text: str, context: tuple[str, ...]) -> bool:
+    words = {word for phrase in context for word in _words(phrase)}
+    rest = text
+    for word in sorted(words, key=len, reverse=True):
+        rest = rest.replace(word, "")
+    # What is left beside the words is all there is to guess.
+    return rest != text and len(rest) < MIN_CHARS // 2
+
+
+def _words(phrase: str) -> Iterator[str]:
+    folded = phrase.casefold()
+    parts = "".join(char if char.isalnum() else " " for char in folded).split()
+    yield from (part for part in (folded, *parts) if len(part) >= MIN_CHARS // 2)

@@ -1,0 +1,71 @@
+"""Sign-up: an organization, its built-in environments and its first admin, in one transaction."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from accounts import audit, limits, passwords, signin
+from accounts.credentials import find
+from accounts.errors import EmailTaken, TooManyAttempts
+from accounts.models import User
+from accounts.signin import SignedIn
+from environments import lifecycle
+from environments.models import Organization
+from platform_site.lib.addresses import client_address, network_of
+from platform_site.lib.principals import PlatformRequest
+
+WINDOW: Final = timedelta(hours=1)
+
+
+def sign_up(
+    request: PlatformRequest, email: str, password: str, *, organization: str, now: datetime
+) -> SignedIn:
+    """Make an organization and its first admin, signed in to ``live``.
+
+    organization: its name; empty gives one from the address.
+    Raises TooManyAttempts (429), InvalidRequest (400) for a weak password, EmailTaken (409).
+    """
+    # Counted before and outside the transaction: a refused sign-up must not take its count along.
+    _count(client_address(request), now)
+    email = canonical(email)
+    name = organization.strip() or email.partition("@")[0]
+    passwords.validate(password, context=(email, name, settings.SERVICE_NAME))
+    # Both ways hash once: a taken address must not answer faster than a free one.
+    encoded = passwords.hash_password(password)
+    if find(email) is not None:
+        raise EmailTaken
+    try:
+        with transaction.atomic():
+            user = add_user(lifecycle.create_organization(name), email, encoded, roles=["admin"])
+            audit.record_user(request, "api:organization:create", user)
+            return signin.finish(request, user, environment="live", amr=["pwd"], now=now)
+    except IntegrityError as exc:
+        # Two sign-ups of one address at once: the index decides.
+        raise EmailTaken from exc
+
+
+def _count(address: str, now: datetime) -> None:
+    limit = settings.LIMIT_SIGNUPS_PER_HOUR
+    wait_s = limits.take("signup", network_of(address), limit=limit, window=WINDOW, now=now)
+    if wait_s:
+        raise TooManyAttempts(retry_after_s=wait_s)
+
+
+def add_user(
+    organization: Organization, email: str, encoded_password: str, *, roles: list[str]
+) -> User:
+    """Add a user to an organization.
+
+    Raises IntegrityError when the address has an account.
+    """
+    user = User(organization=organization, email=email, password=encoded_password, roles=roles)
+    user.save(force_insert=True)
+    return user
+
+
+def canonical(email: str) -> str:
+    """Give the address as it is kept: trimmed, the domain in lower case."""
+    local, _, domain = email.strip().rpartition("@")
+    return f"{local}@{domain.lower()}"

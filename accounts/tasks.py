@@ -1,0 +1,23 @@
+"""Background work of the accounts."""
+
+from datetime import timedelta
+from typing import Final
+
+from django.utils import timezone
+from procrastinate.contrib.django import app
+
+from accounts import limits
+from accounts.models import Session
+
+# Ended sessions stay this long for the owner's list and for replay detection: a refresh token
+# outlives its session by at most its own life.
+KEEP_ENDED: Final = timedelta(days=30)
+
+
+@app.periodic(cron="41 * * * *")
+@app.task(queueing_lock="forget_expired_accounts_data")
+def forget_expired(timestamp: int) -> None:
+    """Delete ended sessions and old counters."""
+    now = timezone.now()
+    limits.forget_old(now=now)
+    Session.unscoped.filter(ends_at__lt=now - KEEP_ENDED).delete()  # unscoped: housekeeping

@@ -1,0 +1,15 @@
+"""Paths of the accounts."""
+
+from django.urls import path
+
+from accounts import views
+
+urlpatterns = [
+    path("v1/auth/signup", views.SignupView.as_view()),
+    path("v1/auth/login", views.LoginView.as_view()),
+    path("v1/auth/refresh", views.RefreshView.as_view()),
+    path("v1/auth/switch", views.SwitchView.as_view()),
+    path("v1/auth/logout", views.LogoutView.as_view()),
+    path("v1/whoami", views.WhoamiView.as_view()),
+    path("v1/permissions/effective", views.EffectivePermissionsView.as_view()),
+]

@@ -1,0 +1,58 @@
+"""The yardstick: Django with nothing around it, two views that do one query each.
+
+``/row`` reads one row of the control database by its key; ``/sql`` runs the statement of a JSON
+body on a persistent connection to the tenants' cluster and answers its rows as JSON.
+"""
+
+import json
+import os
+import threading
+from typing import Any
+
+import django
+import psycopg
+from django.conf import settings
+from django.core.wsgi import get_wsgi_application
+from django.db import connection
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.urls import path
+
+from platform_site.settings import control_database
+
+settings.configure(
+    SECRET_KEY="x" * 50,
+    ROOT_URLCONF=__name__,
+    ALLOWED_HOSTS=["localhost"],
+    MIDDLEWARE=["django.middleware.common.CommonMiddleware"],
+    INSTALLED_APPS=[],
+    DATABASES={"default": control_database(os.environ["DATABASE_URL"], 0)},
+    LOGGING_CONFIG=None,
+    USE_TZ=True,
+)
+django.setup()
+local = threading.local()
+
+
+def row(request: HttpRequest) -> HttpResponse:
+    """Read one session's row by its key."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT generation, aal, user_id FROM accounts_session WHERE id = %s",
+            [os.environ["BENCH_SESSION"]],
+        )
+        found = cursor.fetchone()
+    return JsonResponse({"generation": found[0], "aal": found[1], "user_id": str(found[2])})
+
+
+def sql(request: HttpRequest) -> HttpResponse:
+    """Run a statement."""
+    held: psycopg.Connection[Any] | None = getattr(local, "connection", None)
+    if held is None:
+        held = local.connection = psycopg.connect(os.environ["ZSQL_CLUSTER_URL"], autocommit=True)
+    cursor = held.execute(json.loads(request.body)["query"])
+    names = [column.name for column in cursor.description or ()]
+    return JsonResponse({"rows": [dict(zip(names, line, strict=True)) for line in cursor]})
+
+
+urlpatterns = [path("row", row), path("sql", sql)]
+application = get_wsgi_application()

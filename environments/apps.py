@@ -1,0 +1,10 @@
+"""Django's view of this application."""
+
+from django.apps import AppConfig
+
+
+class EnvironmentsConfig(AppConfig):
+    """Organizations and environments."""
+
+    name = "environments"
+    default_auto_field = "django.db.models.BigAutoField"

@@ -1,0 +1,152 @@
+"""An environment's life: made with its organization, added, relabelled, deleted, dropped."""
+
+import re
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+from django.utils.module_loading import import_string
+
+from environments.errors import EnvironmentBuiltIn, EnvironmentNotFound, EnvironmentTaken
+from environments.models import BUILT_IN, Environment, Organization
+from platform_site.lib.errors import InvalidRequest
+
+SLUG: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+
+
+def create_organization(name: str) -> Organization:
+    """Make an organization with its built-in environments."""
+    with transaction.atomic():
+        organization = Organization.objects.create(name=name)
+        Environment.unscoped.bulk_create(  # unscoped: the tenant is being made
+            [
+                Environment(organization=organization, slug=slug, name=slug, is_built_in=True)
+                for slug in BUILT_IN
+            ]
+        )
+    return organization
+
+
+def find(organization_id: int, id_or_name: str) -> Environment:
+    """Give a live environment by its id or, without regard to case, its name.
+
+    Raises EnvironmentNotFound, also for another organization's and for deleted ones.
+    """
+    wanted = id_or_name.strip()
+    # PostgreSQL text holds no NUL; such a name is of no environment.
+    if "\0" in wanted:
+        raise EnvironmentNotFound
+    found: Environment | None = (
+        Environment.scoped.within_organization(organization_id)
+        .filter(Q(slug=wanted) | Q(name__iexact=wanted), deleted_at=None)
+        .first()
+    )
+    if found is None:
+        raise EnvironmentNotFound
+    return found
+
+
+def by_slug(organization_id: int, slug: str) -> Environment:
+    """Give a live environment by its id.
+
+    Raises EnvironmentNotFound.
+    """
+    found: Environment | None = (
+        Environment.scoped.within_organization(organization_id)
+        .filter(slug=slug, deleted_at=None)
+        .first()
+    )
+    if found is None:
+        raise EnvironmentNotFound
+    return found
+
+
+def create(organization_id: int, slug: str, *, name: str = "") -> Environment:
+    """Add an environment; its database is made at the first query.
+
+    slug: 1 to 63 of ``a-z 0-9 -``, no dash at either end. name: as the slug when empty.
+    Raises InvalidRequest and EnvironmentTaken.
+    """
+    if not SLUG.fullmatch(slug):
+        raise InvalidRequest.for_field(
+            "id", "1 to 63 lower-case letters, digits and dashes, no dash at either end."
+        )
+    with transaction.atomic():
+        _lock(organization_id)
+        _refuse_taken(organization_id, slug)
+        _refuse_taken(organization_id, name or slug)
+        environment = Environment(organization_id=organization_id, slug=slug, name=name or slug)
+        environment.save(force_insert=True)
+    return environment
+
+
+def relabel(organization_id: int, slug: str, *, name: str) -> Environment:
+    """Change an environment's name; its id never changes.
+
+    Raises EnvironmentNotFound and EnvironmentTaken.
+    """
+    with transaction.atomic():
+        _lock(organization_id)
+        environment = by_slug(organization_id, slug)
+        _refuse_taken(organization_id, name, besides=environment.pk)
+        environment.name = name
+        environment.save(update_fields=["name"])
+    return environment
+
+
+def delete(organization_id: int, slug: str, *, now: datetime) -> Environment:
+    """Delete an environment: nobody reaches it from now on, and its data is dropped later.
+
+    Raises EnvironmentNotFound and EnvironmentBuiltIn.
+    """
+    with transaction.atomic():
+        _lock(organization_id)
+        environment = by_slug(organization_id, slug)
+        if environment.is_built_in:
+            raise EnvironmentBuiltIn
+        environment.deleted_at = now
+        environment.save(update_fields=["deleted_at"])
+        _tell("environment_deleted", environment.pk)
+    return environment
+
+
+def expired(*, now: datetime) -> list[int]:
+    """Give the keys of environments deleted longer ago than the retention."""
+    cutoff = now - timedelta(days=settings.ENVIRONMENT_RETENTION_DAYS)
+    # unscoped: housekeeping for all tenants
+    rows = Environment.unscoped.filter(deleted_at__lte=cutoff)
+    return list(rows.values_list("pk", flat=True))
+
+
+def drop(environment_pk: int) -> None:
+    """Drop a deleted environment's data, then its row; safe to repeat, never a live one's."""
+    rows = Environment.unscoped.filter(  # unscoped: housekeeping, by key
+        pk=environment_pk, deleted_at__isnull=False
+    )
+    environment = rows.first()
+    if environment is None:
+        return
+    _tell("environment_dropped", environment_pk)
+    environment.delete()
+
+
+def _tell(event: str, environment_pk: int) -> None:
+    for path in settings.LIFECYCLE_HOOKS[event]:
+        import_string(path)(environment_pk)
+
+
+def _lock(organization_id: int) -> None:
+    # Names and ids are one space of names that no single index can hold: writers take turns.
+    Organization.objects.select_for_update().only("pk").get(pk=organization_id)
+
+
+def _refuse_taken(organization_id: int, word: str, *, besides: int | None = None) -> None:
+    taken = (
+        Environment.scoped.within_organization(organization_id)
+        .filter(Q(slug=word.lower()) | Q(name__iexact=word), deleted_at=None)
+        .exclude(pk=besides)
+    )
+    if taken.exists():
+        raise EnvironmentTaken

@@ -1,0 +1,23 @@
+"""Background work of the environments."""
+
+from django.utils import timezone
+from procrastinate import RetryStrategy
+from procrastinate.contrib.django import app
+
+from environments import lifecycle
+
+
+@app.periodic(cron="17 * * * *")
+@app.task(queueing_lock="drop_expired_environments")
+def drop_expired_environments(timestamp: int) -> None:
+    """Queue one job for each environment whose retention is over."""
+    for environment_pk in lifecycle.expired(now=timezone.now()):
+        drop_environment.configure(lock=f"environment:{environment_pk}").defer(
+            environment_pk=environment_pk
+        )
+
+
+@app.task(retry=RetryStrategy(max_attempts=10, exponential_wait=4))
+def drop_environment(environment_pk: int) -> None:
+    """Drop one deleted environment for good."""
+    lifecycle.drop(environment_pk)

@@ -1,0 +1,9 @@
+"""The ASGI application, for those who serve Django that way; gunicorn serves wsgi.py."""
+
+import os
+
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "platform_site.settings")
+
+application = get_asgi_application()

@@ -1,0 +1,66 @@
+"""Documents that are written from the code, so that they cannot lie: settings and errors."""
+
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from platform_site import settings
+from platform_site.lib.errors import PlatformError
+
+SETTINGS_HEAD: Final = """# Settings
+
+Every setting is an environment variable. A secret may also come from a file: `NAME_FILE` names it.
+What is unset falls back to `$ZDATA_DIR/runtime.env`, which `make run` writes (mode 0600), then to
+the default. A wrong value ends the process at start with a sentence that names the variable.
+Written by `manage.py writedocs`; a test compares.
+
+| variable | kind | default | meaning |
+|---|---|---|---|
+"""
+
+ERRORS_HEAD: Final = """# Errors
+
+Every refusal is `application/problem+json` (RFC 9457): `type`, `title`, `status`, `code`,
+`request_id`, often `detail`, and `errors[]` (`field`, `code`, `message`) where fields are wrong.
+`code` is stable; texts may change. 401 carries `WWW-Authenticate`, 429 and 503 `Retry-After`.
+Written by `manage.py writedocs`; a test compares.
+
+| status | code | meaning |
+|---|---|---|
+"""
+
+
+def settings_page() -> str:
+    """Give docs/settings.md."""
+    rows = (
+        f"| `{row.name}` | {row.kind} | {row.default} | {row.help} |"
+        for row in sorted(settings.ENV.declared.values(), key=lambda row: row.name.lstrip("Z"))
+    )
+    return SETTINGS_HEAD + "\n".join(rows) + "\n"
+
+
+def errors_page() -> str:
+    """Give docs/errors.md."""
+    kinds = {kind.code: kind for kind in every_error()}
+    rows = (
+        f"| {kind.status} | `{kind.code}` | {_meaning(kind)} |"
+        for kind in sorted(kinds.values(), key=lambda kind: (kind.status, kind.code))
+    )
+    return ERRORS_HEAD + "\n".join(rows) + "\n"
+
+
+def every_error() -> list[type[PlatformError]]:
+    """Give the errors that can be answered: the leaves of the tree."""
+    return [kind for kind in _walk(PlatformError) if not kind.is_branch]
+
+
+def _walk(kind: type[PlatformError]) -> Iterator[type[PlatformError]]:
+    for child in kind.__subclasses__():
+        yield child
+        yield from _walk(child)
+
+
+def _meaning(kind: type[PlatformError]) -> str:
+    text = inspect.getdoc(kind) or ""
+    return re.sub(r"\s+", " ", text.replace("``", "`")).strip()

@@ -1,0 +1,62 @@
+"""`python -m platform_site.embedded up` and `… exec -- COMMAND`."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from platform_site.embedded import up
+from platform_site.embedded.errors import StartError
+from platform_site.embedded.terminal import warn
+from platform_site.embedded.throwaway import CANNOT_RUN, run_beside_clusters
+
+EXEC_HELP = """\
+Start two throw-away PostgreSQL clusters, run COMMAND with their addresses in DATABASE_URL and
+ZSQL_CLUSTER_URL (and with fresh secrets and an empty ZDATA_DIR), stop and delete the clusters,
+and exit with COMMAND's status. Signals are passed on to COMMAND.
+
+  python -m platform_site.embedded exec -- pytest
+  python -m platform_site.embedded exec -- sh -c 'psql "$DATABASE_URL"'
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one of the two commands; the exit status."""
+    arguments = _parser().parse_args(argv)
+    if arguments.name == "up":
+        return up.main([])
+    command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
+    if not command:
+        warn("exec: name a COMMAND after `--`; see --help.")
+        return CANNOT_RUN
+    try:
+        return run_beside_clusters(command, os.environ)
+    except StartError as error:
+        warn(str(error))
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m platform_site.embedded",
+        description="PostgreSQL and the platform's processes on one machine.",
+    )
+    commands = parser.add_subparsers(dest="name", required=True, metavar="{up,exec}")
+    commands.add_parser(
+        "up",
+        help="run the platform until Ctrl-C",
+        description=up.HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    exec_parser = commands.add_parser(
+        "exec",
+        help="run a command beside throw-away clusters",
+        description=EXEC_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    exec_parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND …")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

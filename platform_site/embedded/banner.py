@@ -1,0 +1,66 @@
+"""The closing words of `up`: where everything is, and a first query to paste."""
+
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from platform_site.embedded.terminal import say, say_bold
+
+# Safe to repeat: the table stays, the row is added once more.
+FILL: Final = (
+    "CREATE TABLE IF NOT EXISTS greetings (id int GENERATED ALWAYS AS IDENTITY, message text); "
+    "INSERT INTO greetings (message) VALUES ($$hello$$)"
+)
+LOOK: Final = "SELECT * FROM greetings ORDER BY id"
+LABEL_WIDTH: Final = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Address:
+    """Where the platform answers, and the development token's way in; "" where there is none."""
+
+    base_url: str
+    token: str
+
+
+def show_banner(
+    address: Address, pages: Sequence[tuple[str, str]], *, folders: Sequence[Path]
+) -> None:
+    """Print the addresses, the folders of the data, the token and three lines for a shell."""
+    say()
+    say_bold(f"Zonal is up at {address.base_url}")
+    say()
+    for label, path in pages:
+        say(f"  {label:<{LABEL_WIDTH}} {address.base_url}{path}")
+    for label, folder in zip(("Data", "Databases"), dict.fromkeys(folders), strict=False):
+        say(f"  {label:<{LABEL_WIDTH}} {folder}")
+    if address.token:
+        say(f"  {'Token':<{LABEL_WIDTH}} {address.token}  (development only)")
+        say()
+        say("Paste these, as often as you like:")
+        say()
+        for line in curl_lines(address):
+            say(f"  {line}")
+    say()
+    say("Ctrl-C stops everything; the data stays.")
+    say()
+
+
+def curl_lines(address: Address) -> list[str]:
+    """Give three commands: fill a table, read it, ask who one is."""
+    return [
+        _curl(address, "/v1/sql", body={"query": FILL}),
+        _curl(address, "/v1/sql", body={"query": LOOK}),
+        _curl(address, "/v1/whoami"),
+    ]
+
+
+def _curl(address: Address, path: str, *, body: dict[str, str] | None = None) -> str:
+    words = ["curl", "-s", f"{address.base_url}{path}"]
+    words += ["-H", f"Authorization: Bearer {address.token}"]
+    if body is not None:
+        words += ["-H", "Content-Type: application/json", "-d", json.dumps(body)]
+    return shlex.join(words)

@@ -1,0 +1,66 @@
+"""A few steps between fork and exec: leave root, bind the child's life to its parent's, exec.
+
+Run by file name with `python -I -S`, therefore standard library only and no import of this
+project. A wrapper rather than `preexec_fn`, which runs Python between fork and exec and can
+deadlock in a program with threads.
+"""
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import sys
+from typing import Any, Final
+
+PR_SET_PDEATHSIG: Final = 1
+PARENT_GONE: Final = 125
+CANNOT_EXEC: Final = 126
+
+
+def leave_root(uid: int, gid: int) -> None:
+    """Become the given user for good, without any supplementary group."""
+    os.setgroups([])
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+
+
+def die_with(parent: int, death_signal: int) -> None:
+    """Ask the kernel for a signal when the parent dies; exit when it is dead already.
+
+    Comes after the change of user, which clears the request. The kernel watches the *thread*
+    that forked, so parents fork from a thread that lives as long as they do.
+    Source: prctl(2), PR_SET_PDEATHSIG.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, death_signal, 0, 0, 0)
+    if os.getppid() != parent:
+        sys.exit(PARENT_GONE)
+
+
+def restore_signals() -> None:
+    """Undo what survives an exec: Python ignores SIGPIPE, and a parent may block signals."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+
+def become(options: dict[str, Any], command: list[str]) -> None:
+    """Turn this process into the command; only returns by an exception."""
+    if options["umask"] is not None:
+        os.umask(options["umask"])
+    if options["address_space_bytes"] is not None:
+        limit = options["address_space_bytes"]
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    if options["uid"] is not None:
+        leave_root(options["uid"], options["gid"])
+    restore_signals()
+    die_with(options["parent"], options["death_signal"])
+    os.execvp(command[0], command)  # noqa: S606 - the parent's own command, no shell wanted
+
+
+if __name__ == "__main__":
+    try:
+        become(json.loads(sys.argv[1]), sys.argv[2:])
+    except OSError as error:
+        sys.stderr.write(f"{sys.argv[2]}: {error.strerror}\n")
+        sys.exit(CANNOT_EXEC)

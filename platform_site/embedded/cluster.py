@@ -1,0 +1,270 @@
+"""One PostgreSQL cluster of the platform: made once, started, healed after a crash, stopped."""
+
+import contextlib
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final, Literal
+from urllib.parse import quote
+
+import psycopg
+from psycopg import pq
+
+from platform_site.embedded import postgres_conf
+from platform_site.embedded.binaries import Binaries
+from platform_site.embedded.errors import ClusterError
+from platform_site.embedded.files import Lock, read_text, write_private
+from platform_site.embedded.folders import PORT, Folders, make_passable, make_socket_dir
+from platform_site.embedded.initdb import initialize
+from platform_site.embedded.launch import PRIVATE_UMASK, Launch, spawn
+from platform_site.embedded.orphans import STOP_STEPS, clear_stale_files, end_servers
+from platform_site.embedded.owners import Owner, owner_of
+from platform_site.embedded.roles import ensure_owner
+
+READY_TIMEOUT_S: Final = 60.0
+POLL_S: Final = 0.02
+GIB: Final = 1024**3
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterSpec:
+    """What a cluster is for.
+
+    superuser: the bootstrap role. owner: a second role without superuser rights, which owns a
+    database of the same name and is the one in `url`; None puts the superuser there.
+    address_space_bytes: RLIMIT_AS of each server process, so that one query cannot take the
+    machine's memory.
+    """
+
+    name: Literal["control", "tenants"]
+    superuser: str
+    max_connections: int
+    naptime_s: int
+    owner: str | None = None
+    owner_creates_databases: bool = False
+    address_space_bytes: int | None = None
+    durable: bool = True
+
+
+CONTROL: Final = ClusterSpec(
+    name="control", superuser="zonal_superuser", owner="zonal", max_connections=60, naptime_s=60
+)
+# Its databases are many and mostly idle: a short naptime would start a worker several times a
+# second only to find nothing to do.
+TENANTS: Final = ClusterSpec(
+    name="tenants",
+    superuser="zonal_provisioner",
+    max_connections=120,
+    naptime_s=300,
+    address_space_bytes=GIB,
+)
+
+
+class Cluster:
+    """A cluster below a home folder: `data`, `run` (the socket), `lock` and its passwords.
+
+    Order: prepare, then start and wait_ready (or hand `launch()` to a supervisor), settle, stop,
+    release. All of them block; none of them needs the event loop.
+    """
+
+    def __init__(self, spec: ClusterSpec, folders: Folders, binaries: Binaries) -> None:
+        """Touches nothing yet."""
+        self.spec = spec
+        self.home = folders.cluster_home(spec.name)
+        self.data = self.home / "data"
+        self._folders = folders
+        self._binaries = binaries
+        self._lock = Lock(self.home / "lock")
+        self._owner: Owner | None = None
+        self._socket_dir: Path | None = None
+        self._server: subprocess.Popen[bytes] | None = None
+
+    @property
+    def socket_dir(self) -> Path:
+        """The folder of the cluster's socket; known once it is prepared."""
+        if self._socket_dir is None:
+            sentence = f"The {self.spec.name} cluster is not prepared."
+            raise ClusterError(sentence)
+        return self._socket_dir
+
+    @property
+    def url(self) -> str:
+        """The URL for the platform: of the owner's database, else of the superuser."""
+        role = self.spec.owner or self.spec.superuser
+        return self._url(role, database=self.spec.owner or "postgres")
+
+    @property
+    def superuser_url(self) -> str:
+        """The URL of the bootstrap role, for this package and for tests."""
+        return self._url(self.spec.superuser, database="postgres")
+
+    def prepare(self) -> None:
+        """Take the lock, make what is missing, clear what a crash left behind.
+
+        Raises AlreadyRunningError when another process has the cluster, ClusterError when it
+        cannot be made or was made by another major version.
+        """
+        self._owner = owner_of(self.spec.name)
+        if self._owner:
+            make_passable(self._folders.clusters_dir)
+        self.home.mkdir(parents=True, exist_ok=True)
+        self.home.chmod(0o711 if self._owner else 0o700)
+        self._lock.take(
+            refusal=f"The {self.spec.name} cluster in {self.home} is in use by {{holder}}."
+        )
+        self._socket_dir = make_socket_dir(self.home, self._owner)
+        for role in filter(None, (self.spec.superuser, self.spec.owner)):
+            if not self._password_file(role).exists():
+                write_private(self._password_file(role), secrets.token_urlsafe(32))
+        if not self.data.exists():
+            initialize(
+                self.data,
+                self._binaries,
+                owner=self._owner,
+                superuser=self.spec.superuser,
+                password=read_text(self._password_file(self.spec.superuser)),
+                durable=self.spec.durable,
+            )
+        self._check_major()
+        self.recover()
+
+    def launch(self) -> Launch:
+        """How the server is started; its log goes to standard error."""
+        decisive = postgres_conf.decisive_arguments(
+            self.spec.name,
+            configuration=self._configuration,
+            rules=self._rules,
+            socket_dir=self.socket_dir,
+            port=PORT,
+        )
+        return Launch(
+            command=(self._binaries.path("postgres"), "-D", str(self.data), *decisive),
+            owner=self._owner,
+            # Nothing of our environment: it holds secrets, and this server runs tenants' SQL.
+            env={"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"},
+            cwd=self.home,
+            umask=PRIVATE_UMASK,
+            address_space_bytes=self.spec.address_space_bytes,
+            # A fast shutdown, should we be killed: the server ends its sessions before itself.
+            death_signal=signal.SIGINT,
+        )
+
+    def recover(self) -> None:
+        """Make the next start possible after any end: orphans, stale files, configuration.
+
+        The configuration is written each time, so that a start never has that of an older
+        release of the platform.
+        """
+        end_servers(self.data)
+        self.stop()
+        clear_stale_files(self.data, self.socket_dir, port=PORT)
+        self._write_configuration()
+
+    def start(self, output: IO[bytes]) -> None:
+        """Start the server without a supervisor; call it from a thread that lives on."""
+        self._server = spawn(self.launch(), output=output)
+
+    def is_ready(self) -> bool:
+        """Say whether it accepts connections; needs no password, leaves no trace in its log."""
+        conninfo = f"host='{_conninfo(self.socket_dir)}' port={PORT} dbname=postgres"
+        return pq.PGconn.ping(conninfo.encode()) == pq.Ping.OK
+
+    def wait_ready(self, *, timeout_s: float = READY_TIMEOUT_S) -> None:
+        """Return once it accepts connections. Raises ClusterError when it ends or takes longer."""
+        deadline = time.monotonic() + timeout_s
+        while not self.is_ready():
+            if self._server is not None and self._server.poll() is not None:
+                sentence = f"The {self.spec.name} cluster ended while starting."
+                raise ClusterError(sentence)
+            if time.monotonic() > deadline:
+                sentence = f"The {self.spec.name} cluster took too long to start."
+                raise ClusterError(sentence)
+            time.sleep(POLL_S)
+
+    def settle(self) -> None:
+        """Give the owner role its password, rights and database, in a cluster that is ready.
+
+        Raises ClusterError when the superuser cannot log in or the server goes away.
+        """
+        if self.spec.owner is None:
+            return
+        try:
+            ensure_owner(
+                self.superuser_url,
+                self.spec.owner,
+                password=read_text(self._password_file(self.spec.owner)),
+                creates_databases=self.spec.owner_creates_databases,
+            )
+        except psycopg.Error as error:
+            sentence = f"The {self.spec.name} cluster in {self.home} cannot be set up: {error}"
+            raise ClusterError(sentence) from error
+
+    def stop(self) -> None:
+        """End what `start` began: fast mode, then immediate. Harmless when it is gone."""
+        if self._server is None:
+            return
+        for signum, patience_s in STOP_STEPS:
+            self._server.send_signal(signum)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._server.wait(patience_s)
+                break
+        self._server = None
+
+    def release(self) -> None:
+        """Let another process have the cluster; only after it stopped."""
+        self._lock.release()
+
+    def remove(self) -> None:
+        """Delete the cluster and its socket folder; only after it stopped."""
+        shutil.rmtree(self.home, ignore_errors=True)
+        if self._socket_dir is not None:
+            shutil.rmtree(self._socket_dir, ignore_errors=True)
+
+    def _write_configuration(self) -> None:
+        """Write beside the data, not into it: the server's user may read these, not change them.
+
+        And root never writes into a folder of somebody else, who could put a link there.
+        """
+        settings = postgres_conf.settings_for(
+            self._binaries.major,
+            max_connections=self.spec.max_connections,
+            naptime_s=self.spec.naptime_s,
+            durable=self.spec.durable,
+        )
+        write_private(self._configuration, postgres_conf.postgresql_conf(settings), mode=0o644)
+        write_private(self._rules, postgres_conf.PG_HBA, mode=0o644)
+
+    @property
+    def _configuration(self) -> Path:
+        return self.home / "postgresql.conf"
+
+    @property
+    def _rules(self) -> Path:
+        return self.home / "pg_hba.conf"
+
+    def _check_major(self) -> None:
+        made_by = read_text(self.data / "PG_VERSION")
+        if made_by != str(self._binaries.major):
+            sentence = (
+                f"{self.data} was made by PostgreSQL {made_by or 'unknown'}, and "
+                f"{self._binaries.bindir} is {self._binaries.major}. Set ZPG_BINDIR to the bin "
+                "folder of the former, or move the data with pg_upgrade."
+            )
+            raise ClusterError(sentence)
+
+    def _password_file(self, role: str) -> Path:
+        return self.home / f"{role}.password"
+
+    def _url(self, role: str, *, database: str) -> str:
+        password = quote(read_text(self._password_file(role)), safe="")
+        host = quote(str(self.socket_dir), safe="")
+        return f"postgresql://{role}:{password}@/{database}?host={host}&port={PORT}"
+
+
+def _conninfo(folder: Path) -> str:
+    return str(folder).replace("\\", "\\\\").replace("'", "\\'")

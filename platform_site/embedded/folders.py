@@ -1,0 +1,135 @@
+"""Where things lie: the data folder, the clusters' homes, and sockets with short names."""
+
+import hashlib
+import os
+import secrets
+import stat
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from platform_site.embedded.errors import ClusterError
+from platform_site.embedded.files import read_text, write_private
+from platform_site.embedded.owners import Owner, give, is_root
+
+# Where PostgreSQL lives when we are root: its system users cannot enter a 0700 home.
+SYSTEM_ROOT: Final = Path("/var/lib/zonal")
+PORT: Final = 5432
+# sun_path holds 107 bytes on Linux and 103 on macOS.
+SOCKET_PATH_LIMIT_BYTES: Final = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Folders:
+    """The folders of one instance of the platform.
+
+    data_dir: what the user chose, 0700. clusters_dir: the homes of its clusters, inside data_dir
+    unless we are root. runtime_dir: the PostgreSQL binaries, shared by all instances of a root.
+    """
+
+    data_dir: Path
+    clusters_dir: Path
+    runtime_dir: Path
+
+    def cluster_home(self, name: str) -> Path:
+        """Everything of one cluster: its data, its socket, its passwords, its lock."""
+        return self.clusters_dir / name
+
+
+def data_dir_from(environ: Mapping[str, str]) -> Path:
+    """Give ZDATA_DIR as an absolute path; `./var` when it is unset."""
+    return Path(environ.get("ZDATA_DIR", "").strip() or "var").absolute()
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder that only its owner may enter. Raises ClusterError where that fails."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o700)
+    except OSError as error:
+        sentence = (
+            f"The data folder {folder} cannot be made private: {error.strerror}. Set ZDATA_DIR to "
+            "a folder that belongs to you."
+        )
+        raise ClusterError(sentence) from error
+
+
+def make_folders(data_dir: Path) -> Folders:
+    """Give the folders of an instance; those of its clusters are made with the clusters."""
+    make_private(data_dir)
+    runtime_dir = make_runtime_dir(data_dir)
+    if not is_root():
+        return Folders(data_dir=data_dir, clusters_dir=data_dir, runtime_dir=runtime_dir)
+    clusters_dir = SYSTEM_ROOT / _instance_name(data_dir)
+    return Folders(data_dir=data_dir, clusters_dir=clusters_dir, runtime_dir=runtime_dir)
+
+
+def make_runtime_dir(data_dir: Path) -> Path:
+    """Where the PostgreSQL binaries lie: inside the data folder, or for all of root's instances.
+
+    Throw-away clusters use the same ones, so that the copy is made once.
+    """
+    if is_root():
+        make_passable(SYSTEM_ROOT / "postgresql")
+        return SYSTEM_ROOT / "postgresql"
+    make_private(data_dir)
+    return data_dir / "postgresql"
+
+
+def make_passable(folder: Path) -> None:
+    """Make a folder below SYSTEM_ROOT that system users may pass through but not list."""
+    for path in (SYSTEM_ROOT, folder):
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            path.chmod(0o711)
+        except OSError as error:
+            sentence = (
+                f"PostgreSQL started by root lives in {path}, which cannot be made: "
+                f"{error.strerror}. Start as an ordinary user instead."
+            )
+            raise ClusterError(sentence) from error
+
+
+def make_socket_dir(home: Path, owner: Owner | None) -> Path:
+    """Make a 0700 folder for a cluster's socket, short enough for a socket's path."""
+    folder = home / "run"
+    if len(os.fsencode(folder / f".s.PGSQL.{PORT}")) >= SOCKET_PATH_LIMIT_BYTES:
+        folder = _short_folder(home)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _refuse_strangers(folder, owner)
+    give(folder, owner, mode=0o700)
+    return folder
+
+
+def _instance_name(data_dir: Path) -> str:
+    """Name a data folder: short, stable, and new once it was deleted and made again.
+
+    So that deleting the data folder starts afresh for root too, and a copied folder never
+    shares the databases of its original.
+    """
+    mark = data_dir / "instance"
+    if not mark.exists():
+        write_private(mark, secrets.token_hex(8))
+    return _digest(f"{data_dir.resolve()}\0{read_text(mark)}")
+
+
+def _short_folder(home: Path) -> Path:
+    base = Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp")  # noqa: S108 - verified below
+    if not base.is_dir() or len(os.fsencode(base)) > SOCKET_PATH_LIMIT_BYTES // 2:
+        base = Path(tempfile.gettempdir())
+    return base / f"zonal-{os.geteuid()}-{_digest(str(home.resolve()))}"
+
+
+def _refuse_strangers(folder: Path, owner: Owner | None) -> None:
+    """Refuse a folder that others made first, as /tmp lets them, to listen in our place."""
+    status = folder.lstat()
+    allowed = {os.geteuid(), owner.uid if owner else os.geteuid()}
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid not in allowed:
+        sentence = f"{folder} belongs to somebody else; remove it and start again."
+        raise ClusterError(sentence)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

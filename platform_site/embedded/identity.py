@@ -1,0 +1,131 @@
+"""Is this process id still the process we knew? Ids are reused, so a number alone says nothing."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+PROC: Final = Path("/proc")
+POLL_S: Final = 0.02
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A process id with the moment it began: together they name one process of this boot."""
+
+    pid: int
+    began: str
+
+    def is_alive(self) -> bool:
+        """Say whether that very process still runs; a zombie does not."""
+        return began_at(self.pid) == self.began
+
+    def send(self, signum: signal.Signals) -> None:
+        """Signal that very process; harmless when it is gone."""
+        if self.is_alive():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signum)
+
+
+def identify(pid: int) -> Identity | None:
+    """Give the identity of a running process, None when there is none."""
+    began = began_at(pid)
+    return Identity(pid, began) if began else None
+
+
+def began_at(pid: int) -> str:
+    """Give a text that differs between two processes of one id; empty when none runs.
+
+    Linux: the boot's id and the start in clock ticks. Source: proc(5), stat, field 22.
+    """
+    if sys.platform != "linux":
+        return _began_by_ps(pid)
+    try:
+        # The command's name may hold blanks and brackets: the fields start after the last one.
+        fields = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "" if fields[0] in "ZX" else f"{_boot()}-{fields[19]}"
+
+
+def processes_in(folder: Path, *, program: str) -> list[Identity]:
+    """Find the running processes of a program that work in the given folder.
+
+    Names the servers of a data folder beyond doubt: `postgres` always works inside its own.
+    Empty where /proc is missing.
+    """
+    found = []
+    for pid in _all_pids():
+        try:
+            executable = (PROC / str(pid) / "exe").readlink()
+            inside = (PROC / str(pid) / "cwd").readlink()
+        except OSError:
+            continue
+        # A program file that was deleted or replaced meanwhile reads "name (deleted)".
+        name = executable.name.removesuffix(" (deleted)")
+        identity = identify(pid) if name == program and inside == folder else None
+        if identity is not None:
+            found.append(identity)
+    return found
+
+
+def processes_marked(mark: str) -> list[Identity]:
+    """Find the running processes that inherited an environment entry such as `NAME=value`."""
+    entry = mark.encode()
+    found = []
+    for pid in _all_pids():
+        try:
+            entries = (PROC / str(pid) / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        identity = identify(pid) if entry in entries else None
+        if identity is not None:
+            found.append(identity)
+    return found
+
+
+def end(
+    processes: Iterable[Identity], steps: Iterable[tuple[signal.Signals, float]]
+) -> list[Identity]:
+    """Signal processes step by step, each time waiting for all to go; returns the survivors.
+
+    steps: a signal and the seconds to wait after it.
+    """
+    remaining = [process for process in processes if process.is_alive()]
+    for signum, patience_s in steps:
+        if not remaining:
+            break
+        for process in remaining:
+            process.send(signum)
+        deadline = time.monotonic() + patience_s
+        while remaining and time.monotonic() < deadline:
+            time.sleep(POLL_S)
+            remaining = [process for process in remaining if process.is_alive()]
+    return remaining
+
+
+def _all_pids() -> Iterator[int]:
+    if PROC.is_dir():
+        own = os.getpid()
+        pids = (int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit())
+        yield from (pid for pid in pids if pid != own)
+
+
+def _boot() -> str:
+    try:
+        return (PROC / "sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _began_by_ps(pid: int) -> str:
+    result = subprocess.run(  # noqa: S603 - a fixed program and a number
+        ["/bin/ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
+    )
+    return result.stdout.strip()

@@ -1,0 +1,75 @@
+"""Making a cluster's data folder, once."""
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Final
+
+from platform_site.embedded.binaries import Binaries
+from platform_site.embedded.errors import ClusterError
+from platform_site.embedded.files import write_private
+from platform_site.embedded.launch import PRIVATE_UMASK, Launch, run
+from platform_site.embedded.owners import Owner, give
+
+TIMEOUT_S: Final = 180
+BUILTIN_PROVIDER_SINCE: Final = 17
+
+
+def initialize(
+    data: Path,
+    binaries: Binaries,
+    *,
+    owner: Owner | None,
+    superuser: str,
+    password: str,
+    durable: bool,
+) -> None:
+    """Make a data folder that asks everyone for a password.
+
+    It appears under its name only when it is complete: a killed initdb leaves a folder that the
+    next start removes. Raises ClusterError with what initdb said.
+    """
+    workshop = data.parent / "initdb"
+    shutil.rmtree(workshop, ignore_errors=True)
+    workshop.mkdir()
+    give(workshop, owner, mode=0o700)
+    password_file = workshop / "password"
+    write_private(password_file, password)
+    give(password_file, owner, mode=0o600)
+    command = (
+        *(binaries.path("initdb"), "--pgdata", str(workshop / "data"), "--username", superuser),
+        *("--auth", "scram-sha-256", "--pwfile", str(password_file), "--encoding", "UTF8"),
+        *("--data-checksums", "--no-instructions", *(() if durable else ("--no-sync",))),
+    )
+    said = ""
+    for locale in _locales(binaries.major):
+        launch = Launch(
+            command=(*command, *locale),
+            owner=owner,
+            env={"PATH": str(binaries.bindir), "LC_ALL": "C", "TZ": "UTC"},
+            cwd=workshop,
+            umask=PRIVATE_UMASK,
+        )
+        try:
+            result = run(launch, timeout_s=TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            said = f"initdb took more than {TIMEOUT_S} s"
+            break
+        if result.returncode == 0:
+            (workshop / "data").rename(data)
+            shutil.rmtree(workshop)
+            return
+        said = result.stdout.strip()
+    sentence = f"PostgreSQL could not make {data}:\n{said}"
+    raise ClusterError(sentence)
+
+
+def _locales(major: int) -> tuple[tuple[str, ...], ...]:
+    """List locale arguments in the order of preference.
+
+    Code point order with Unicode case rules, the same on every machine: from PostgreSQL itself
+    where it has them, else from the C library, else plain C (macOS has no C.UTF-8).
+    """
+    if major >= BUILTIN_PROVIDER_SINCE:
+        return (("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"),)
+    return (("--locale=C.UTF-8",), ("--locale=C",))

@@ -1,0 +1,44 @@
+"""A child's output, line by line, however long its lines are."""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator
+from typing import Final
+
+from platform_site.embedded.terminal import printable
+
+CHUNK_BYTES: Final = 65_536
+# Longer ones are cut into pieces, so that a child without line breaks cannot fill our memory.
+LONGEST_LINE_BYTES: Final = 16_384
+
+
+async def lines_of(stream: asyncio.StreamReader | None) -> AsyncIterator[str]:
+    """Yield the lines of a pipe as they come, without control characters, until it closes."""
+    rest = b""
+    while stream is not None and (chunk := await stream.read(CHUNK_BYTES)):
+        *lines, rest = (rest + chunk).split(b"\n")
+        if len(rest) > LONGEST_LINE_BYTES:
+            lines, rest = [*lines, rest], b""
+        for line in lines:
+            yield printable(line.decode(errors="replace"))
+    if rest:
+        yield printable(rest.decode(errors="replace"))
+
+
+@contextlib.asynccontextmanager
+async def open_pipe() -> AsyncIterator[tuple[asyncio.StreamReader, int]]:
+    """Open a pipe of our own: its reading end, and the writing end as a number for a child.
+
+    With asyncio's own pipes, a child counts as running for as long as a grandchild holds one of
+    them open, and the end of a killed master would go unnoticed. The caller closes the number.
+    """
+    reading, writing = os.pipe()
+    reader = asyncio.StreamReader()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reading, "rb", buffering=0)
+    )
+    try:
+        yield reader, writing
+    finally:
+        transport.close()

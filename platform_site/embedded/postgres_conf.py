@@ -1,0 +1,98 @@
+"""The text of a cluster's configuration files, written anew at every start."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+# Passwords for everyone, over the socket only. The last lines repeat what an absent line means,
+# so that a line appended by mistake is still behind a reject.
+PG_HBA: Final = """\
+local  all          all       scram-sha-256
+local  replication  all       reject
+host   all          all  all  reject
+host   replication  all  all  reject
+"""
+
+COMMON: Final = {
+    "password_encryption": "scram-sha-256",
+    "authentication_timeout": "10s",
+    "shared_preload_libraries": "",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "lc_messages": "C",
+    # No replicas and no two-phase commits here: what is off cannot be left hanging.
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "max_replication_slots": "0",
+    "max_prepared_transactions": "0",
+    "max_logical_replication_workers": "0",
+    # Memory: several clusters share a small machine, and each sits idle most of the time.
+    "shared_buffers": "32MB",
+    "huge_pages": "off",
+    "work_mem": "4MB",
+    "maintenance_work_mem": "32MB",
+    "max_wal_size": "256MB",
+    "max_worker_processes": "4",
+    "max_parallel_workers": "2",
+    "max_parallel_workers_per_gather": "1",
+    "autovacuum_max_workers": "2",
+    # Compiling a query costs more than it saves on rows of this size, and takes memory.
+    "jit": "off",
+    # Errors are reported to whoever caused them. The log keeps neither statements nor the
+    # values in DETAIL: they are the tenants' data and, in the control plane, secrets.
+    "log_destination": "stderr",
+    "logging_collector": "off",
+    "log_line_prefix": "",
+    "log_error_verbosity": "terse",
+    "log_min_error_statement": "panic",
+    "log_checkpoints": "off",
+}
+# One process fewer for each of three workers; reads of this size gain nothing from them.
+SINCE_18: Final = {"io_method": "sync"}
+# A lost throw-away cluster costs nothing, and tests create databases all the time.
+NOT_DURABLE: Final = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "autovacuum": "off",
+}
+
+
+def postgresql_conf(settings: dict[str, str]) -> str:
+    """Write `name = 'value'` lines; quotes inside a value are doubled."""
+    lines = (f"{name} = '{_escaped(value)}'" for name, value in settings.items())
+    return "# Written at every start; changes are lost.\n" + "\n".join(lines) + "\n"
+
+
+def settings_for(
+    major: int, *, max_connections: int, naptime_s: int, durable: bool
+) -> dict[str, str]:
+    """Give the settings of a cluster of that major version."""
+    return {
+        **COMMON,
+        **(SINCE_18 if major >= 18 else {}),
+        **({} if durable else NOT_DURABLE),
+        "max_connections": str(max_connections),
+        "autovacuum_naptime": f"{naptime_s}s",
+    }
+
+
+def decisive_arguments(
+    name: str, *, configuration: Path, rules: Path, socket_dir: Path, port: int
+) -> tuple[str, ...]:
+    """Give the settings for the command line, which outranks every file and ALTER SYSTEM."""
+    quoted = '"' + os.fspath(socket_dir).replace('"', '""') + '"'
+    settings = {
+        "config_file": str(configuration),
+        "hba_file": str(rules),
+        "listen_addresses": "",
+        "port": str(port),
+        "unix_socket_directories": quoted,
+        "unix_socket_permissions": "0700",
+        "cluster_name": f"zonal-{name}",
+    }
+    return tuple(part for key, value in settings.items() for part in ("-c", f"{key}={value}"))
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("'", "''")

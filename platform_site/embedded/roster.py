@@ -1,0 +1,69 @@
+"""Which children run, on disk: so that the next start ends what a killed supervisor left."""
+
+import json
+import secrets
+import signal
+from pathlib import Path
+from typing import Final
+
+from platform_site.embedded.files import read_text, write_private
+from platform_site.embedded.identity import Identity, end, identify, processes_marked
+
+FILE_NAME: Final = "supervisor.json"
+MARK_NAME: Final = "ZSUPERVISOR"
+END_STEPS: Final = ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0))
+
+
+class Roster:
+    """The children of one supervisor, by process id and the moment each began.
+
+    Children also inherit a random mark in their environment, so that grandchildren are found
+    when the child between is gone.
+    """
+
+    def __init__(self, data_dir: Path) -> None:
+        """data_dir: the folder whose lock the supervisor holds."""
+        self._path = data_dir / FILE_NAME
+        self._mark = secrets.token_hex(16)
+        self._children: dict[str, Identity] = {}
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What every recorded child's environment must contain."""
+        return {MARK_NAME: self._mark}
+
+    def end_leftovers(self) -> int:
+        """End the children of an earlier supervisor; how many there were.
+
+        A stranger that has one of the ids by now began at another moment and has no mark.
+        """
+        mark, children = self._read()
+        leftovers = {child for child in children if child.is_alive()}
+        leftovers |= set(processes_marked(f"{MARK_NAME}={mark}")) if mark else set()
+        end(leftovers, END_STEPS)
+        self._path.unlink(missing_ok=True)
+        return len(leftovers)
+
+    def add(self, name: str, pid: int) -> None:
+        """Remember a child that has just started, and that is not reaped yet."""
+        identity = identify(pid)
+        if identity is not None:
+            self._children[name] = identity
+            self._write()
+
+    def remove(self, name: str) -> None:
+        """Forget a child that ended."""
+        if self._children.pop(name, None) is not None:
+            self._write()
+
+    def _write(self) -> None:
+        children = [[child.pid, child.began] for child in self._children.values()]
+        write_private(self._path, json.dumps({"mark": self._mark, "children": children}))
+
+    def _read(self) -> tuple[str, list[Identity]]:
+        try:
+            content = json.loads(read_text(self._path) or "{}")
+            children = [Identity(int(pid), str(began)) for pid, began in content["children"]]
+            return str(content["mark"]), children
+        except (ValueError, KeyError, TypeError):
+            return "", []

@@ -1,0 +1,66 @@
+"""`$ZDATA_DIR/runtime.env`: what `up` decided, for every other command of the same instance.
+
+A plain list of KEY=VALUE lines, 0600. It is the last resort: a setting in the environment (or
+its NAME_FILE form) always wins and is never written here.
+"""
+
+import base64
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from platform_site.embedded.files import read_text, write_private
+
+FILE_NAME: Final = "runtime.env"
+RANDOM_SECRETS: Final = (
+    *("SECRET_KEY", "ZJWT_SECRET", "ZJWT_REFRESH_SECRET", "ZMFA_SECRET", "ZAUTH_DEV_SECRET"),
+)
+SECRET_BYTES: Final = 48
+HEADER: Final = (
+    "# Written by `manage.py up`. A setting in the environment wins over its line here.\n"
+)
+
+
+def load_runtime_env(data_dir: Path) -> dict[str, str]:
+    """Read a data folder's file; empty when there is none, or when it is not ours to read."""
+    try:
+        text = read_text(data_dir / FILE_NAME)
+    except (PermissionError, NotADirectoryError):
+        return {}
+    lines = (line for line in text.splitlines() if line and not line.startswith("#"))
+    pairs = (line.partition("=") for line in lines)
+    return {name: value for name, separator, value in pairs if separator}
+
+
+def save_runtime_env(data_dir: Path, values: Mapping[str, str]) -> None:
+    """Replace the file atomically. Raises ValueError for a value of more than one line."""
+    for name, value in values.items():
+        if "\n" in value or "\r" in value:
+            sentence = f"{name} does not fit in one line"
+            raise ValueError(sentence)
+    lines = "".join(f"{name}={value}\n" for name, value in sorted(values.items()))
+    write_private(data_dir / FILE_NAME, HEADER + lines)
+
+
+def first_secrets() -> dict[str, str]:
+    """Make a fresh value for every secret the platform needs."""
+    made = {name: secrets.token_urlsafe(SECRET_BYTES) for name in RANDOM_SECRETS}
+    return {**made, "ZSECRET_KEYS": _fernet_key()}
+
+
+def complete_secrets(known: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+    """Add every missing secret to the file's values; drop what the environment gives."""
+    made = {**first_secrets(), **known}
+    return {name: value for name, value in made.items() if not is_given(name, environ)}
+
+
+def is_given(name: str, environ: Mapping[str, str]) -> bool:
+    """Say whether the environment decides a setting, by its value or the file that holds it."""
+    return any(environ.get(spelling, "").strip() for spelling in (name, f"{name}_FILE"))
+
+
+def _fernet_key() -> str:
+    """Draw 32 random bytes, URL-safe base64. Source: Fernet specification, "Key Format"."""
+    return base64.urlsafe_b64encode(os.urandom(32)).decode()

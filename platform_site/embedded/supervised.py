@@ -1,0 +1,212 @@
+"""One child and its life: start, wait until ready, log, restart after a pause, stop in order."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from platform_site.embedded.errors import StartError, SupervisorError
+from platform_site.embedded.lines import lines_of, open_pipe
+from platform_site.embedded.process import Patience, Process
+from platform_site.embedded.roster import Roster
+from platform_site.embedded.terminal import log_line
+
+PROBE_PAUSE_S: Final = 0.05
+LAST_WORDS_S: Final = 1.0
+
+
+class Supervised:
+    """A process that is kept running until `stop`."""
+
+    def __init__(
+        self,
+        process: Process,
+        *,
+        colour: int,
+        roster: Roster,
+        patience: Patience,
+        needs: Sequence["Supervised"],
+        give_up: Callable[[StartError], None],
+        hurry: asyncio.Event,
+    ) -> None:
+        """give_up: told once when the child does not stay up. hurry: set by a second Ctrl-C."""
+        self.process = process
+        self.ready = asyncio.Event()
+        self._colour = colour
+        self._roster = roster
+        self._patience = patience
+        self._needs = needs
+        self._give_up = give_up
+        self._hurry = hurry
+        self._child: asyncio.subprocess.Process | None = None
+        self._stopping = False
+        self._was_ready_at = 0.0
+        self._life: asyncio.Task[None] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The running child's id, None between two lives."""
+        return self._child.pid if self._child else None
+
+    def begin(self) -> None:
+        """Start it, and again whenever it ends."""
+        self._life = asyncio.create_task(self._live(), name=self.process.name)
+
+    async def stop(self) -> None:
+        """End it by its stop steps and do not start it again."""
+        self._stopping = True
+        if self._life is None:
+            return
+        if self._child is None:
+            self._life.cancel()
+        for signum, patience_s in self.process.stop_steps:
+            if await self._ends_after(signum, patience_s):
+                break
+        self._life.cancel()
+        await asyncio.wait({self._life})
+
+    async def _live(self) -> None:
+        failures = 0
+        ever_ready = False
+        while True:
+            for need in self._needs:
+                await need.ready.wait()
+            reason = await self._attempt()
+            if self._stopping:
+                return
+            ever_ready = ever_ready or self._was_ready_at > 0
+            failures = self._count(failures)
+            if not ever_ready or failures >= self._patience.failures:
+                self._give_up(SupervisorError(self._farewell(reason, ever_ready=ever_ready)))
+                return
+            delay_s = self._patience.delay_s(failures)
+            self._say(f"{reason}; starting it again in {delay_s:g} s")
+            await asyncio.sleep(delay_s)
+
+    def _count(self, failures: int) -> int:
+        """Count failures in a row, this one included unless something it needs is down."""
+        was_healthy = (
+            self._was_ready_at > 0
+            and time.monotonic() - self._was_ready_at >= self._patience.healthy_s
+        )
+        if was_healthy:
+            failures = 0
+        needs_are_up = all(need.ready.is_set() for need in self._needs)
+        return failures + 1 if needs_are_up else failures
+
+    async def _attempt(self) -> str:
+        """Live one life of the child, from its preparation to its end; say why it ended."""
+        self._was_ready_at = 0.0
+        try:
+            if self.process.before_start is not None:
+                await asyncio.to_thread(self.process.before_start)
+            async with open_pipe() as (output, writing):
+                try:
+                    child = await self._spawn(writing)
+                finally:
+                    os.close(writing)
+                return f"ended with {_describe(await self._accompany(child, output))}"
+        except (StartError, OSError) as error:
+            return f"could not be started: {error}"
+
+    async def _accompany(
+        self, child: asyncio.subprocess.Process, output: asyncio.StreamReader
+    ) -> int:
+        """Record, log and watch a running child until its end; its exit status."""
+        self._child = child
+        if self.process.recorded:
+            self._roster.add(self.process.name, child.pid)
+        logging = asyncio.create_task(self._log(output))
+        watching = asyncio.create_task(self._watch())
+        try:
+            status = await child.wait()
+        finally:
+            watching.cancel()
+            self.ready.clear()
+            self._child = None
+            self._end_group(child.pid)
+            self._roster.remove(self.process.name)
+        # A grandchild that got away may hold the pipe open for ever.
+        await asyncio.wait({logging}, timeout=LAST_WORDS_S)
+        logging.cancel()
+        return status
+
+    async def _spawn(self, output: int) -> asyncio.subprocess.Process:
+        launch = self.process.launch
+        if self.process.recorded:
+            inherited: Mapping[str, str] = os.environ if launch.env is None else launch.env
+            launch = replace(launch, env={**inherited, **self._roster.environment})
+        return await asyncio.create_subprocess_exec(
+            *launch.argv(),
+            env=launch.env,
+            cwd=launch.cwd,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=asyncio.subprocess.STDOUT,
+            # Ctrl-C at the terminal is for the supervisor, which stops its children in order.
+            process_group=0,
+        )
+
+    async def _watch(self) -> None:
+        """Set `ready` once the probe says so; end a child that takes too long."""
+        deadline = time.monotonic() + self.process.ready_timeout_s
+        while self.process.probe is not None and not await self.process.probe():
+            if time.monotonic() > deadline:
+                self._say(f"not ready after {self.process.ready_timeout_s:g} s")
+                self._signal(signal.SIGKILL)
+                return
+            await asyncio.sleep(PROBE_PAUSE_S)
+        self._was_ready_at = time.monotonic()
+        self.ready.set()
+
+    async def _log(self, output: asyncio.StreamReader) -> None:
+        muted = self.process.muted
+        async for line in lines_of(output):
+            if muted is None or not muted.search(line):
+                self._say(line)
+
+    async def _ends_after(self, signum: signal.Signals, patience_s: float) -> bool:
+        """Signal the child and wait; hurried, the signal is the harsher one of the process."""
+        if self._child is None or self._life is None:
+            return True
+        hurrying = asyncio.create_task(self._hurry.wait())
+        try:
+            if not self._hurry.is_set():
+                self._signal(signum)
+                await asyncio.wait(
+                    {self._life, hurrying}, timeout=patience_s, return_when="FIRST_COMPLETED"
+                )
+            if self._hurry.is_set() and not self._life.done():
+                self._signal(self.process.hurry)
+                await asyncio.wait({self._life}, timeout=patience_s)
+        finally:
+            hurrying.cancel()
+        return self._life.done()
+
+    def _signal(self, signum: signal.Signals) -> None:
+        if self._child is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._child.send_signal(signum)
+
+    def _end_group(self, pid: int) -> None:
+        """End what the child leaves in its group, such as the workers of a killed master.
+
+        They would hold its port. The group's number cannot be reused while one of them lives.
+        """
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+
+    def _farewell(self, reason: str, *, ever_ready: bool) -> str:
+        stays = "does not stay up" if ever_ready else "did not come up"
+        return f"{self.process.name} {stays} ({reason}); its last lines are above."
+
+    def _say(self, text: str) -> None:
+        log_line(self.process.name, text, colour=self._colour)
+
+
+def _describe(status: int) -> str:
+    return f"exit status {status}" if status >= 0 else f"signal {-status}"

@@ -1,0 +1,61 @@
+"""The only place that writes to the terminal: progress, warnings and the children's log lines."""
+
+import os
+import sys
+from typing import Final, TextIO
+
+PALETTE: Final = (36, 33, 35, 32, 34, 96, 93, 95)
+RED: Final = 31
+BOLD: Final = 1
+NAME_WIDTH: Final = 9
+CONTROL_CHARACTERS: Final = {
+    code: "\N{REPLACEMENT CHARACTER}"
+    for code in (*range(32), *range(127, 160))
+    if code != ord("\t")
+}
+
+
+def has_colours(stream: TextIO) -> bool:
+    """Allow colours for a person at a terminal who did not object. Source: no-color.org."""
+    return stream.isatty() and not os.environ.get("NO_COLOR")
+
+
+def paint(text: str, code: int, *, stream: TextIO) -> str:
+    """Put the text in an SGR colour, or leave it as it is where colours are unwanted."""
+    return f"\x1b[{code}m{text}\x1b[0m" if has_colours(stream) else text
+
+
+def say(text: str = "") -> None:
+    """Print one line of progress for the person who started the command."""
+    _write(sys.stdout, text)
+
+
+def say_bold(text: str) -> None:
+    """Print a line of progress that stands out."""
+    _write(sys.stdout, paint(text, BOLD, stream=sys.stdout))
+
+
+def warn(text: str) -> None:
+    """Print a loud line on standard error."""
+    _write(sys.stderr, paint(text, RED, stream=sys.stderr))
+
+
+def printable(line: str) -> str:
+    """Replace control characters: a child's log may quote text that strangers sent."""
+    return line.rstrip().translate(CONTROL_CHARACTERS)
+
+
+def log_line(name: str, text: str, *, colour: int = 0) -> None:
+    """Print a child's line under its name; colour picks from a palette, modulo its length."""
+    prefix = paint(f"{name:<{NAME_WIDTH}} |", PALETTE[colour % len(PALETTE)], stream=sys.stdout)
+    _write(sys.stdout, f"{prefix} {text}")
+
+
+def _write(stream: TextIO, text: str) -> None:
+    try:
+        stream.write(text + "\n")
+        stream.flush()
+    except OSError:
+        # The terminal is gone (closed window, broken pipe). Stopping the children in order
+        # matters more than telling nobody about it.
+        return

@@ -1,0 +1,168 @@
+"""`exec`: a command beside throw-away clusters, as the tests, the gate and the benchmarks want."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from platform_site.embedded.binaries import find_binaries
+from platform_site.embedded.cluster import CONTROL, TENANTS, Cluster
+from platform_site.embedded.errors import AlreadyRunningError, StartError
+from platform_site.embedded.files import Lock
+from platform_site.embedded.folders import (
+    SYSTEM_ROOT,
+    Folders,
+    data_dir_from,
+    make_runtime_dir,
+)
+from platform_site.embedded.launch import Launch, spawn_in_foreground
+from platform_site.embedded.orphans import end_servers
+from platform_site.embedded.owners import is_root
+from platform_site.embedded.runtime_env import first_secrets
+
+PREFIX: Final = "zonal-exec-"
+FORWARDED: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+LOCK_NAME: Final = "in-use"
+CANNOT_RUN: Final = 127
+
+
+def run_beside_clusters(command: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Run a command with fresh clusters and secrets in its environment; its exit status.
+
+    The clusters exist before the command starts and are gone when this returns, whatever the
+    command did; those of an earlier run that was killed are removed too. A command ended by a
+    signal gives 128 + its number, as in a shell.
+    """
+    with throwaway_environment(environ) as environment:
+        return _run_in_foreground(command, environment)
+
+
+@contextlib.contextmanager
+def throwaway_environment(environ: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """Give the environment for a command beside throw-away clusters; they end with the block."""
+    with _throwaway_folders(environ) as folders:
+        binaries = find_binaries(environ, folders.runtime_dir, production=False)
+        clusters = [
+            Cluster(
+                replace(CONTROL, durable=False, owner_creates_databases=True), folders, binaries
+            ),
+            Cluster(replace(TENANTS, durable=False), folders, binaries),
+        ]
+        with _running(clusters):
+            control, tenants = clusters
+            ours = {
+                **first_secrets(),
+                "DATABASE_URL": control.url,
+                "ZSQL_CLUSTER_URL": tenants.url,
+                "ZDATA_DIR": str(folders.data_dir),
+            }
+            # The client programs of the very server that runs, such as pg_dump.
+            path = os.pathsep.join((str(binaries.bindir), environ.get("PATH", os.defpath)))
+            files = {f"{name}_FILE" for name in ours}
+            kept = {name: value for name, value in environ.items() if name not in files}
+            yield {**kept, **ours, "PATH": path}
+
+
+@contextlib.contextmanager
+def _throwaway_folders(environ: Mapping[str, str]) -> Iterator[Folders]:
+    """Make a data folder that is removed at the end; the binaries are the real one's."""
+    runtime_dir = make_runtime_dir(data_dir_from(environ))
+    base = SYSTEM_ROOT if is_root() else Path(tempfile.gettempdir())
+    _remove_leftovers(base)
+    folder, lock = _make_locked_folder(base)
+    try:
+        data_dir = folder / "var"
+        data_dir.mkdir(mode=0o700)
+        yield Folders(data_dir=data_dir, clusters_dir=folder, runtime_dir=runtime_dir)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        lock.release()
+
+
+def _make_locked_folder(base: Path) -> tuple[Path, Lock]:
+    """Make a folder that shows under its name only once its lock is held.
+
+    A later run takes every folder it can lock for the leftover of a killed one.
+    """
+    unnamed = Path(tempfile.mkdtemp(prefix=".zonal-", dir=base))
+    lock = Lock(unnamed / LOCK_NAME)
+    lock.take(refusal=f"{unnamed} is in use by {{holder}}.")
+    folder = base / f"{PREFIX}{unnamed.name.removeprefix('.zonal-')}"
+    unnamed.rename(folder)
+    return folder, lock
+
+
+def _remove_leftovers(base: Path) -> None:
+    for folder in base.glob(f"{PREFIX}*"):
+        if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
+            continue
+        lock = Lock(folder / LOCK_NAME)
+        # Another run may be removing it at the same time.
+        with contextlib.suppress(AlreadyRunningError, FileNotFoundError):
+            lock.take(refusal="{holder}")
+            for data in folder.glob("*/data"):
+                end_servers(data)
+            shutil.rmtree(folder, ignore_errors=True)
+            lock.release()
+
+
+@contextlib.contextmanager
+def _running(clusters: Sequence[Cluster]) -> Iterator[None]:
+    """Keep clusters up inside the block. Their servers are forked by the calling thread."""
+    with contextlib.ExitStack() as stack, ThreadPoolExecutor(len(clusters)) as pool:
+        for cluster in clusters:
+            stack.callback(cluster.remove)
+            stack.callback(cluster.release)
+        list(pool.map(Cluster.prepare, clusters))
+        for cluster in clusters:
+            log = cluster.home / "server.log"
+            with log.open("wb") as output:
+                cluster.start(output)
+            stack.callback(cluster.stop)
+        try:
+            list(pool.map(_wait_and_settle, clusters))
+        except StartError as error:
+            logs = "\n".join((cluster.home / "server.log").read_text() for cluster in clusters)
+            told = f"{error}\n{logs}"
+            raise type(error)(told) from error
+        yield
+
+
+def _wait_and_settle(cluster: Cluster) -> None:
+    cluster.wait_ready()
+    cluster.settle()
+
+
+def _run_in_foreground(command: Sequence[str], environment: Mapping[str, str]) -> int:
+    launch = Launch(command=tuple(command), env=environment)
+    child: list[subprocess.Popen[bytes]] = []
+
+    def forward(signum: int, _frame: FrameType | None) -> None:
+        if child and not (signum == signal.SIGINT and _is_foreground()):
+            child[0].send_signal(signum)
+
+    previous = {signum: signal.signal(signum, forward) for signum in FORWARDED}
+    try:
+        child.append(spawn_in_foreground(launch))
+        status = child[0].wait()
+    finally:
+        for signum, handler in previous.items():
+            signal.signal(signum, handler)
+    return status if status >= 0 else 128 - status
+
+
+def _is_foreground() -> bool:
+    """Say whether a Ctrl-C at the terminal reaches the command without our help."""
+    try:
+        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,226 @@
+"""`up`: the whole platform on one machine, from an empty folder to a first query.
+
+Starts the clusters, brings the schema up to date, starts the servers, prints the closing banner,
+and keeps all of it running until Ctrl-C.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from platform_site.embedded.banner import Address, show_banner
+from platform_site.embedded.binaries import find_binaries
+from platform_site.embedded.cluster import CONTROL, TENANTS, Cluster
+from platform_site.embedded.errors import StartError
+from platform_site.embedded.files import Lock
+from platform_site.embedded.folders import Folders, data_dir_from, make_folders
+from platform_site.embedded.launch import Launch
+from platform_site.embedded.orphans import STOP_STEPS
+from platform_site.embedded.ports import check_port, port_from
+from platform_site.embedded.probes import call_probe, http_probe
+from platform_site.embedded.process import DEFAULT_STOP, Patience, Process
+from platform_site.embedded.recipe import PROJECT, Recipe, Server, platform_recipe
+from platform_site.embedded.runtime_env import (
+    complete_secrets,
+    is_given,
+    load_runtime_env,
+    save_runtime_env,
+)
+from platform_site.embedded.supervisor import DEFAULT_PATIENCE, Supervisor
+from platform_site.embedded.terminal import say, warn
+from platform_site.env import is_production
+
+HELP: Final = """\
+Run the whole platform until Ctrl-C: two embedded PostgreSQL clusters, the migrations, the web
+server and the task worker. The data stays for the next start.
+
+Settings, all from the environment:
+  PORT              port of the web server (8000)
+  ZDATA_DIR         folder of the data and the first secrets (./var)
+  DATABASE_URL      a PostgreSQL of your own for the control plane; none is started then
+  ZSQL_CLUSTER_URL  a PostgreSQL of your own for tenants; none is started then
+  ZPG_BINDIR        bin folder of another PostgreSQL, 15 to 18
+"""
+DEFAULT_PORT: Final = 8000
+INTERRUPTED: Final = 130
+CLUSTERS: Final = (("DATABASE_URL", CONTROL), ("ZSQL_CLUSTER_URL", TENANTS))
+# What PostgreSQL says at every ordinary start and stop.
+ROUTINE: Final = re.compile(
+    r"LOG: +(starting PostgreSQL|listening on|database system (was shut down|is ready|is shut)"
+    r"|received .* shutdown request|aborting any active|shutting down|background worker .* exited)"
+)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `up` with the platform's own processes; the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="up", description=HELP, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.parse_args(argv)
+    try:
+        port = port_from(os.environ, "PORT", default=DEFAULT_PORT)
+        return run(os.environ, platform_recipe(port))
+    except StartError as error:
+        warn(str(error))
+        return 1
+    except OSError as error:
+        warn(f"Zonal cannot start: {error}.")
+        return 1
+    except KeyboardInterrupt:
+        # Before the supervisor listens: nothing runs yet.
+        return INTERRUPTED
+
+
+def run(
+    environ: Mapping[str, str], recipe: Recipe, *, patience: Patience = DEFAULT_PATIENCE
+) -> int:
+    """Run a recipe until a signal; the exit status. Call it in the main thread.
+
+    Raises StartError for what is found out before the first process starts: another `up` with
+    the same data, a port that is taken, no usable PostgreSQL.
+    """
+    folders = make_folders(data_dir_from(environ))
+    lock = Lock(folders.data_dir / "lock")
+    lock.take(
+        refusal=f"Zonal already runs with the data in {folders.data_dir} ({{holder}}). Stop it "
+        "first, or choose another folder with the setting ZDATA_DIR."
+    )
+    try:
+        return asyncio.run(_supervise(environ, recipe, folders, patience))
+    finally:
+        lock.release()
+
+
+async def _supervise(
+    environ: Mapping[str, str], recipe: Recipe, folders: Folders, patience: Patience
+) -> int:
+    supervisor = Supervisor(folders.data_dir, patience=patience)
+    if supervisor.end_leftovers():
+        say("Ended what an earlier start had left running.")
+    for server in recipe.servers:
+        if server.port is not None:
+            check_port(server.port, server.port_setting)
+    start = _Start(environ, recipe, folders)
+    try:
+        return await supervisor.run(start.play)
+    finally:
+        start.release()
+
+
+@dataclass
+class _Start:
+    """The steps of one start, in order."""
+
+    environ: Mapping[str, str]
+    recipe: Recipe
+    folders: Folders
+
+    def __post_init__(self) -> None:
+        needed = [spec for setting, spec in CLUSTERS if not is_given(setting, self.environ)]
+        self._clusters: list[Cluster] = []
+        if needed:
+            binaries = find_binaries(
+                self.environ,
+                self.folders.runtime_dir,
+                production=is_production(self.environ),
+            )
+            say(f"PostgreSQL {'.'.join(map(str, binaries.version))} from {binaries.bindir}")
+            self._clusters = [Cluster(spec, self.folders, binaries) for spec in needed]
+        self._settings: dict[str, str] = {}
+
+    async def play(self, supervisor: Supervisor) -> None:
+        """Go from nothing to the banner."""
+        await self._start_clusters(supervisor)
+        self._save_settings()
+        say("Bringing the schema up to date.")
+        token = await self._bootstrap(supervisor)
+        say("Starting " + " and ".join(server.name for server in self.recipe.servers) + ".")
+        # One after the other: on two cores, starting all at once makes the first one wait.
+        for server in self.recipe.servers:
+            await supervisor.start([self._process(server)])
+        ports = [server.port for server in self.recipe.servers if server.port is not None]
+        show_banner(
+            Address(base_url=f"http://127.0.0.1:{ports[0]}", token=token),
+            self.recipe.pages,
+            folders=[self.folders.data_dir, *(c.home.parent for c in self._clusters)],
+        )
+
+    def release(self) -> None:
+        """Let go of the clusters; after everything stopped."""
+        for cluster in self._clusters:
+            cluster.release()
+
+    async def _start_clusters(self, supervisor: Supervisor) -> None:
+        for cluster in self._clusters:
+            done = "Starting" if cluster.data.exists() else "Making"
+            say(f"{done} the {cluster.spec.name} database in {cluster.home}")
+        await asyncio.gather(*(asyncio.to_thread(c.prepare) for c in self._clusters))
+        await supervisor.start([_cluster_process(cluster) for cluster in self._clusters])
+        await asyncio.gather(*(asyncio.to_thread(c.settle) for c in self._clusters))
+
+    def _save_settings(self) -> None:
+        """Write runtime.env before anything that reads it, so that a second terminal works too."""
+        known = load_runtime_env(self.folders.data_dir)
+        running = {cluster.spec.name: cluster.url for cluster in self._clusters}
+        for setting, spec in CLUSTERS:
+            known.pop(setting, None)
+            if spec.name in running:
+                known[setting] = running[spec.name]
+        self._settings = complete_secrets(known, self.environ)
+        save_runtime_env(self.folders.data_dir, self._settings)
+
+    async def _bootstrap(self, supervisor: Supervisor) -> str:
+        """Migrate and make the development organization; its token, "" where there is none."""
+        printed = await supervisor.complete("setup", self._launch(self.recipe.bootstrap))
+        try:
+            told = json.loads(printed.strip().rpartition("\n")[2])
+            org_id, token = told.get("org_id"), told.get("dev_token")
+        except (ValueError, AttributeError):
+            sentence = f"setup printed no JSON: {printed.strip()!r}"
+            raise StartError(sentence) from None
+        if org_id is not None and not is_given("ZAUTH_DEV_ORG_ID", self.environ):
+            self._settings["ZAUTH_DEV_ORG_ID"] = str(org_id)
+            save_runtime_env(self.folders.data_dir, self._settings)
+        return str(token or "")
+
+    def _launch(self, command: tuple[str, ...]) -> Launch:
+        environment = {
+            **self.environ,
+            **self._settings,
+            "ZDATA_DIR": str(self.folders.data_dir),
+            "PYTHONUNBUFFERED": "1",
+            # The banner shows the development token; the web server need not do it again.
+            "ZONAL_SUPERVISED": "1",
+        }
+        return Launch(command=command, env=environment, cwd=PROJECT)
+
+    def _process(self, server: Server) -> Process:
+        probe = http_probe(server.port, server.ready_path) if server.port else None
+        polite, last = DEFAULT_STOP
+        return Process(
+            name=server.name,
+            launch=self._launch(server.command),
+            needs=server.needs,
+            probe=probe,
+            stop_steps=((polite[0], server.stop_patience_s), last),
+        )
+
+
+def _cluster_process(cluster: Cluster) -> Process:
+    return Process(
+        name=cluster.spec.name,
+        launch=cluster.launch(),
+        probe=call_probe(cluster.is_ready),
+        before_start=cluster.recover,
+        stop_steps=STOP_STEPS,
+        hurry=signal.SIGQUIT,
+        # It finds its own orphans, and ends them more gently.
+        recorded=False,
+        muted=ROUTINE,
+    )

@@ -1,0 +1,55 @@
+"""gunicorn's configuration (``gunicorn -c python:platform_site.gunicorn platform_site.wsgi``).
+
+Worker kind and counts are chosen by measurement: docs/performance.md has the figures.
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+from typing import Any
+
+from prometheus_client import multiprocess
+
+from platform_site import settings
+
+bind = settings.BIND
+worker_class = "gthread"
+workers = settings.WEB_WORKERS
+threads = settings.WEB_THREADS
+# gthread's heartbeat comes from the worker's own loop, so a slow query is no hung worker.
+timeout = 60
+graceful_timeout = 15
+keepalive = 30
+# A leak of any library ends here; the jitter keeps workers from leaving together.
+max_requests = 100_000
+max_requests_jitter = 10_000
+# Requests are logged by our own middleware, with their ids.
+accesslog = None
+loglevel = "warning"
+
+_metrics_dir = tempfile.mkdtemp(prefix="zonal-metrics-")
+os.environ["PROMETHEUS_MULTIPROC_DIR"] = _metrics_dir
+
+
+def when_ready(server: Any) -> None:
+    """Print the development token once, unless the supervisor already does."""
+    if os.environ.get("ZONAL_SUPERVISED"):
+        return
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "platform_site.settings")
+    from platform_site.startup import development_notice  # noqa: PLC0415 - Django loads here
+
+    notice = development_notice()
+    if notice:
+        sys.stdout.write(notice + "\n")
+        sys.stdout.flush()
+
+
+def child_exit(server: Any, worker: Any) -> None:
+    """Drop the gauges of a worker that is gone."""
+    multiprocess.mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]  # untyped library
+
+
+def on_exit(server: Any) -> None:
+    """Remove the metrics files."""
+    shutil.rmtree(_metrics_dir, ignore_errors=True)

@@ -1,0 +1,79 @@
+"""``/healthz``, ``/readyz``, ``/metrics``: for load balancers and Prometheus."""
+
+import hmac
+import ipaddress
+
+import structlog
+from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
+from django.db.migrations.executor import MigrationExecutor
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.http import require_safe
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from platform_site.lib import metrics, problems
+from platform_site.lib.addresses import client_address
+from platform_site.lib.errors import NotFound
+
+log = structlog.get_logger(__name__)
+
+# Migrations of a running process do not change back: once complete, never looked up again.
+_migrated = False
+
+
+@require_safe
+def healthz(request: HttpRequest) -> HttpResponse:
+    """Say that this process answers; asks nothing else."""
+    return JsonResponse({"status": "ok"})
+
+
+@require_safe
+def readyz(request: HttpRequest) -> HttpResponse:
+    """Say whether requests can be served: 200, or 503 naming what is missing."""
+    checks = {"database": "ok", "migrations": "ok", "queue": "ok"}
+    try:
+        checks |= _ask_database()
+    except DatabaseError as exc:
+        log.warning("not_ready", error=type(exc).__name__)
+        connections[DEFAULT_DB_ALIAS].close()
+        checks = dict.fromkeys(checks, "unavailable")
+    is_ready = all(state == "ok" for state in checks.values())
+    body = {"status": "ok" if is_ready else "unavailable", "checks": checks}
+    response = JsonResponse(body, status=200 if is_ready else 503)
+    if not is_ready:
+        response["Retry-After"] = "2"
+    return response
+
+
+def _ask_database() -> dict[str, str]:
+    global _migrated  # noqa: PLW0603 - one fact a process learns once
+    connection = connections[DEFAULT_DB_ALIAS]
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_regclass('procrastinate_jobs') IS NOT NULL")
+        row = cursor.fetchone()
+    if not _migrated:
+        executor = MigrationExecutor(connection)
+        _migrated = not executor.migration_plan(executor.loader.graph.leaf_nodes())
+    return {
+        "queue": "ok" if row and row[0] else "missing",
+        "migrations": "ok" if _migrated else "pending",
+    }
+
+
+@require_safe
+def exposition(request: HttpRequest) -> HttpResponse:
+    """Give the metrics to loopback, or to the bearer of ZMETRICS_TOKEN; else there is nothing."""
+    if not _may_scrape(request):
+        return problems.respond(request, NotFound())
+    return HttpResponse(metrics.exposition(), content_type=CONTENT_TYPE_LATEST)
+
+
+def _may_scrape(request: HttpRequest) -> bool:
+    sent = request.headers.get("Authorization", "")
+    if settings.METRICS_TOKEN:
+        wanted = f"Bearer {settings.METRICS_TOKEN}"
+        return hmac.compare_digest(sent.encode(), wanted.encode())
+    address = client_address(request)
+    # Behind a proxy that is not declared, everyone seems to come from loopback.
+    forwarded = "X-Forwarded-For" in request.headers and not settings.TRUSTED_PROXY_COUNT
+    return address != "unknown" and ipaddress.ip_address(address).is_loopback and not forwarded

@@ -1,0 +1,37 @@
+"""Where a request came from, as far as that can be believed."""
+
+import ipaddress
+
+from django.conf import settings
+from django.http import HttpRequest
+
+
+def client_address(request: HttpRequest) -> str:
+    """Give the caller's IP address, or ``unknown`` on a socket that has none.
+
+    ``X-Forwarded-For`` counts only as far as proxies of ours have written it: with N trusted
+    proxies (ZTRUSTED_PROXY_COUNT) the address is the Nth from the right; whatever stands further
+    left is the caller's own claim.
+    """
+    peer = str(request.META.get("REMOTE_ADDR") or "")
+    hops = [hop.strip() for hop in request.headers.get("X-Forwarded-For", "").split(",")]
+    count: int = settings.TRUSTED_PROXY_COUNT
+    claimed = hops[-count] if 0 < count <= len(hops) else peer
+    return _canonical(claimed) or _canonical(peer) or "unknown"
+
+
+def network_of(address: str) -> str:
+    """Give the unit that limits count: an IPv4 address, or an IPv6 /64 (one subscriber's line)."""
+    canonical = _canonical(address)
+    if ":" not in canonical:
+        return canonical or "unknown"
+    return str(ipaddress.IPv6Network((canonical, 64), strict=False))
+
+
+def _canonical(text: str) -> str:
+    try:
+        address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return ""
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return str(mapped or address)

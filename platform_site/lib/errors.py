@@ -1,0 +1,223 @@
+"""Every refusal Zonal can answer with, and nothing else.
+
+One tree; its branches are HTTP statuses, its leaves carry a stable ``code`` (docs/errors.md)::
+
+    PlatformError
+    ├── InvalidRequest      400  malformed or invalid; ``fields`` names what is wrong
+    ├── NotAuthenticated    401  answered with WWW-Authenticate
+    ├── Forbidden           403  authenticated, but not allowed inside one's own tenant
+    ├── NotFound            404  absent, or another tenant's: the two look the same
+    ├── MethodNotAllowed    405
+    ├── NotAcceptable       406
+    ├── Conflict            409
+    ├── Gone                410  expired or used up
+    ├── PayloadTooLarge     413
+    ├── UnsupportedMedia    415
+    ├── TooManyRequests     429  answered with Retry-After
+    ├── InternalError       500
+    ├── EngineError         502  raised by what stands behind Zonal
+    └── Unavailable         503  answered with Retry-After
+
+Applications add leaves in their own ``errors.py``; ``platform_site.lib.problems`` renders all.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """What is wrong with one field; ``field`` is a dotted path into the request body."""
+
+    field: str
+    code: str
+    message: str
+
+    def as_json(self) -> dict[str, str]:
+        """Give the ``errors[]`` entry of a problem document."""
+        return {"field": self.field, "code": self.code, "message": self.message}
+
+
+class PlatformError(Exception):
+    """A refusal with a stable code; ``detail`` is shown to the caller, so nothing internal in it.
+
+    extra: further members of the problem document (RFC 9457 §3.2).
+    headers: response headers beyond those of the status.
+    """
+
+    status: ClassVar[int] = 500
+    code: ClassVar[str] = "internal_error"
+    title: ClassVar[str] = "Something went wrong on our side."
+    retry_after_s: int | None = None
+    # A branch only groups: it is never raised itself, so its code reaches nobody.
+    is_branch: ClassVar[bool] = False
+
+    def __init_subclass__(cls, *, branch: bool = False) -> None:
+        """Note whether the class is a branch of the tree or a leaf."""
+        super().__init_subclass__()
+        cls.is_branch = branch
+
+    def __init__(
+        self,
+        detail: str = "",
+        *,
+        fields: Iterable[FieldError] = (),
+        extra: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        retry_after_s: int | None = None,
+    ) -> None:
+        super().__init__(detail or self.title)
+        self.detail = detail
+        self.fields = tuple(fields)
+        self.extra = dict(extra or {})
+        self.headers = dict(headers or {})
+        if retry_after_s is not None:
+            self.retry_after_s = retry_after_s
+
+
+class InvalidRequest(PlatformError):
+    """The request is well-formed, but a field is missing, unknown or has a wrong value."""
+
+    status = 400
+    code = "invalid_request"
+    title = "The request is not valid."
+
+    @classmethod
+    def for_field(cls, field: str, message: str, *, code: str = "invalid") -> "InvalidRequest":
+        """Refuse one field; ``message`` is a sentence for the caller."""
+        return cls(fields=[FieldError(field, code, message)])
+
+
+class MalformedJson(InvalidRequest):
+    """The body is not one JSON object in UTF-8."""
+
+    code = "malformed_json"
+    title = "The body is not a JSON object."
+
+
+class NotAuthenticated(PlatformError):
+    """No credentials were sent."""
+
+    status = 401
+    code = "not_authenticated"
+    title = "Authentication is required."
+
+
+class TokenInvalid(NotAuthenticated):
+    """The bearer token is malformed, of another type, or not signed by us."""
+
+    code = "token_invalid"
+    title = "The token is not valid."
+
+
+class TokenExpired(NotAuthenticated):
+    """The bearer token was valid once."""
+
+    code = "token_expired"
+    title = "The token has expired."
+
+
+class Forbidden(PlatformError):
+    """The caller is known, and may not do this inside its own tenant."""
+
+    status = 403
+    code = "permission_denied"
+    title = "You may not do this."
+
+
+class NotFound(PlatformError):
+    """Absent, or another tenant's."""
+
+    status = 404
+    code = "not_found"
+    title = "There is nothing here."
+
+
+class MethodNotAllowed(PlatformError):
+    """The path exists; the method does not."""
+
+    status = 405
+    code = "method_not_allowed"
+    title = "This path does not answer that method."
+
+
+class NotAcceptable(PlatformError):
+    """No representation that the Accept header allows."""
+
+    status = 406
+    code = "not_acceptable"
+    title = "None of the accepted media types can be given."
+
+
+class Conflict(PlatformError, branch=True):
+    """The request contradicts the present state."""
+
+    status = 409
+    code = "conflict"
+    title = "This contradicts what is there."
+
+
+class Gone(PlatformError, branch=True):
+    """Expired, used up, or never there: the three look the same."""
+
+    status = 410
+    code = "gone"
+    title = "This can no longer be used."
+
+
+class PayloadTooLarge(PlatformError):
+    """The body is longer than this path takes."""
+
+    status = 413
+    code = "payload_too_large"
+    title = "The request is too large."
+
+
+class UnsupportedMedia(PlatformError):
+    """The body is not application/json."""
+
+    status = 415
+    code = "unsupported_media_type"
+    title = "Send application/json."
+
+
+class TooManyRequests(PlatformError, branch=True):
+    """A rate limit was reached."""
+
+    status = 429
+    code = "rate_limited"
+    title = "Too many requests."
+    retry_after_s = 60
+
+
+class InternalError(PlatformError):
+    """A fault of ours; logged with the request id."""
+
+    status = 500
+    code = "internal_error"
+    title = "Something went wrong on our side."
+
+
+class EngineError(PlatformError):
+    """What stands behind Zonal answered with a fault of its own."""
+
+    status = 502
+    code = "engine_error"
+    title = "The engine behind this path failed."
+
+
+class Unavailable(PlatformError, branch=True):
+    """Something this path needs is away for the moment."""
+
+    status = 503
+    code = "unavailable"
+    title = "The service is unavailable for the moment."
+    retry_after_s = 2
+
+
+class ControlDatabaseUnavailable(Unavailable):
+    """The control database does not answer."""
+
+    code = "database_unavailable"
+    title = "The platform's database is unavailable for the moment."

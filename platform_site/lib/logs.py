@@ -1,0 +1,101 @@
+"""Structured logs: one line an event, secrets redacted whatever the caller passed."""
+
+import logging
+import logging.config
+import re
+from collections.abc import MutableMapping
+from http import HTTPStatus
+from typing import Any, Final
+
+import structlog
+
+REDACTED: Final = "[redacted]"
+
+# Names of values that are secrets wherever they stand.
+SECRET_NAME: Final = re.compile(
+    r"password|secret|token|authorization|cookie|credential|seed|api_?key|^code$|otp|dsn",
+    re.IGNORECASE,
+)
+# Shapes of secrets inside free text: our tokens (a JWT starts with base64 of '{"'), and passwords
+# in URLs.
+SECRET_SHAPE: Final = re.compile(
+    r"eyJ[\w-]+\.[\w-]+\.[\w-]*|\w+_dev_[0-9a-f]{64}|(?<=://)([^\s:/@]*):[^\s@/]+(?=@)"
+)
+
+Event = MutableMapping[str, Any]
+
+
+def logging_config(fmt: str, level: str) -> None:
+    """Configure structlog and the standard library's loggers alike.
+
+    fmt: ``json`` or ``console``. level: a standard level's name, in any case.
+    """
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+        redact,
+    ]
+    renderer: Any = (
+        structlog.processors.JSONRenderer()
+        if fmt == "json"
+        else structlog.dev.ConsoleRenderer(colors=False)
+    )
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+    logging.config.dictConfig(_stdlib(shared, renderer, level.upper()))
+
+
+def _stdlib(shared: list[Any], renderer: Any, level: str) -> dict[str, Any]:
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {
+            "structured": {
+                "()": structlog.stdlib.ProcessorFormatter,
+                "foreign_pre_chain": shared,
+                "processors": [
+                    structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                    renderer,
+                ],
+            }
+        },
+        "filters": {"faults": {"()": Faults}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "structured"}},
+        "root": {"handlers": ["stderr"], "level": level},
+        "loggers": {
+            # Every refusal is a warning to Django; the request line already says it.
+            "django.request": {"level": "ERROR", "filters": ["faults"]},
+            "django.security.DisallowedHost": {"level": "ERROR"},
+            "procrastinate": {"level": "WARNING"},
+            "psycopg.pool": {"level": "ERROR"},
+        },
+    }
+
+
+class Faults(logging.Filter):
+    """Let through what is a fault of ours: a 503 is said by whoever found the thing away."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Drop the line that Django writes for each 503."""
+        return getattr(record, "status_code", None) != HTTPStatus.SERVICE_UNAVAILABLE
+
+
+def redact(_logger: Any, _method: str, event: Event) -> Event:
+    """Blank values whose name or shape is a secret's (a structlog processor)."""
+    for name, value in event.items():
+        if SECRET_NAME.search(name) and name != "event":
+            event[name] = REDACTED
+        elif isinstance(value, str):
+            event[name] = SECRET_SHAPE.sub(REDACTED, value)
+    return event

@@ -1,0 +1,40 @@
+"""Prometheus metrics of the web processes (multi-process when PROMETHEUS_MULTIPROC_DIR is set)."""
+
+import os
+from typing import Final
+
+from prometheus_client import REGISTRY as PROCESS_REGISTRY
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    generate_latest,
+    multiprocess,
+)
+
+METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+REQUESTS: Final = Counter(
+    "zonal_requests_total", "Requests answered.", ["method", "route", "status"]
+)
+LATENCY: Final = Histogram(
+    "zonal_request_seconds",
+    "Time to answer.",
+    ["route"],
+    buckets=(0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30),
+)
+
+
+def observe_request(method: str, route: str, status: int, elapsed_s: float) -> None:
+    """Count one answered request; an invented method counts as OTHER, so labels stay few."""
+    REQUESTS.labels(method if method in METHODS else "OTHER", route, str(status)).inc()
+    LATENCY.labels(route).observe(elapsed_s)
+
+
+def exposition() -> bytes:
+    """Give the metrics of all web processes in Prometheus' text format."""
+    if not os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
+        return generate_latest(PROCESS_REGISTRY)
+    registry = CollectorRegistry()
+    multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # untyped library
+    return generate_latest(registry)

@@ -1,0 +1,124 @@
+"""May: one literal table of role × resource × action, and the one class that reads it."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal, NamedTuple, get_args
+
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+
+from platform_site.lib.errors import Forbidden, MethodNotAllowed, NotAuthenticated
+from platform_site.lib.principals import Principal
+
+Role = Literal["admin", "operator", "reader"]
+Action = Literal["create", "read", "update", "delete"]
+Resource = Literal[
+    "sql",
+    "objects",
+    "schema",
+    "environments",
+    "members",
+    "policy",
+    "nodes",
+    "buckets",
+    "audit",
+    "billing",
+]
+
+ROLES: Final[tuple[Role, ...]] = get_args(Role)
+ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
+
+ALL: Final = frozenset(ACTIONS)
+READ: Final[frozenset[Action]] = frozenset({"read"})
+NONE: Final[frozenset[Action]] = frozenset()
+
+# Data: sql (rows) and objects. Everything below them is configuration (schema is DDL).
+TABLE: Final[Mapping[Resource, Mapping[Role, frozenset[Action]]]] = {
+    "sql": {"admin": ALL, "operator": ALL, "reader": READ},
+    "objects": {"admin": ALL, "operator": ALL, "reader": READ},
+    "schema": {"admin": ALL, "operator": READ, "reader": NONE},
+    "environments": {"admin": ALL, "operator": READ, "reader": NONE},
+    "members": {"admin": ALL, "operator": READ, "reader": NONE},
+    "policy": {"admin": ALL, "operator": READ, "reader": NONE},
+    "nodes": {"admin": ALL, "operator": READ, "reader": NONE},
+    "buckets": {"admin": ALL, "operator": READ, "reader": NONE},
+    "audit": {"admin": ALL, "operator": READ, "reader": NONE},
+    "billing": {"admin": ALL, "operator": READ, "reader": NONE},
+}
+
+
+class Access(NamedTuple):
+    """What a view asks of its caller, for one HTTP method.
+
+    kind: ``public`` (anyone), ``member`` (any principal), ``user`` (a principal with a user behind
+    it, so no development token), ``permission`` (the table decides).
+    """
+
+    kind: Literal["public", "member", "user", "permission"]
+    resource: Resource | None = None
+    action: Action | None = None
+
+
+PUBLIC: Final = Access("public")
+MEMBER: Final = Access("member")
+USER: Final = Access("user")
+
+
+def needs(resource: Resource, action: Action) -> Access:
+    """Ask for one cell of the table."""
+    return Access("permission", resource, action)
+
+
+def is_permitted(roles: Iterable[str], resource: Resource, action: Action) -> bool:
+    """Say whether any of the roles may do the action; unknown roles may do nothing."""
+    row: Mapping[Any, frozenset[Action]] = TABLE[resource]
+    return any(action in row.get(role, NONE) for role in roles)
+
+
+def effective(roles: Iterable[str]) -> dict[str, list[str]]:
+    """Give ``{resource: [actions]}`` in the table's order, without empty rows."""
+    held = tuple(roles)
+    table: dict[str, list[str]] = {
+        resource: [*(action for action in ACTIONS if is_permitted(held, resource, action))]
+        for resource in TABLE
+    }
+    return {resource: actions for resource, actions in table.items() if actions}
+
+
+def highest_role(roles: Iterable[str]) -> Role:
+    """Give the strongest of the roles.
+
+    Raises Forbidden when none of them is known.
+    """
+    held = set(roles)
+    for role in ROLES:
+        if role in held:
+            return role
+    raise Forbidden("You have no role here.")
+
+
+def require(access: Access, principal: Principal | None) -> None:
+    """Let a caller through, or raise NotAuthenticated (401) or Forbidden (403)."""
+    if access.kind == "public":
+        return
+    if principal is None:
+        raise NotAuthenticated
+    if access.kind == "user" and principal.user_id is None:
+        raise Forbidden("A development token has no user, so it has no profile to act on.")
+    if access.resource is None or access.action is None:
+        return
+    if not is_permitted(principal.roles, access.resource, access.action):
+        raise Forbidden(f"This takes {access.resource}:{access.action}.")
+
+
+class HasAccess(BasePermission):
+    """Hold a view to its ``access`` table; a method that is not in it is open to nobody."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        """Return True, or raise: a refusal carries its own code."""
+        method = "GET" if request.method == "HEAD" else request.method
+        access = view.access.get(method)
+        if access is None:
+            raise MethodNotAllowed
+        user: object = request.user
+        require(access, user if isinstance(user, Principal) else None)
+        return True

@@ -1,0 +1,63 @@
+"""The outermost middleware: request ids, one log line and the metrics of each request."""
+
+import re
+import time
+from collections.abc import Callable
+from typing import Final, cast
+
+import structlog
+from django.http import HttpRequest, HttpResponse
+
+from platform_site.lib import metrics
+from platform_site.lib.ids import uuid7
+from platform_site.lib.principals import PlatformRequest
+
+log = structlog.get_logger("zonal.request")
+
+# A caller's id is taken over only in this shape: it goes into logs and answers.
+REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.-]{8,64}")
+QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})
+
+
+class RequestMiddleware:
+    """Give each request an id (``X-Request-Id``, the caller's own if it sent one)."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, http_request: HttpRequest) -> HttpResponse:
+        """Answer the request, count it and log it."""
+        request = cast(PlatformRequest, http_request)
+        request.request_id = _request_id(request)
+        started = time.perf_counter()
+        structlog.contextvars.bind_contextvars(request_id=request.request_id)
+        try:
+            response = self.get_response(request)
+            response["X-Request-Id"] = request.request_id
+            if not response.streaming and "Content-Length" not in response:
+                # Without it the server would have to answer in chunks.
+                response["Content-Length"] = str(len(response.content))
+            _observe(request, response, time.perf_counter() - started)
+        finally:
+            structlog.contextvars.clear_contextvars()
+        return response
+
+
+def _request_id(request: HttpRequest) -> str:
+    sent = request.headers.get("X-Request-Id", "")
+    return sent if REQUEST_ID.fullmatch(sent) else str(uuid7())
+
+
+def _observe(request: HttpRequest, response: HttpResponse, elapsed_s: float) -> None:
+    match = request.resolver_match
+    # The route, not the path: paths hold ids, and a stranger could make any number of them.
+    route = match.route if match is not None else "unmatched"
+    metrics.observe_request(request.method or "", route, response.status_code, elapsed_s)
+    if request.path not in QUIET:
+        log.info(
+            "request",
+            method=request.method,
+            route=route,
+            status=response.status_code,
+            elapsed_ms=round(elapsed_s * 1000, 1),
+        )

@@ -1,0 +1,71 @@
+"""Tenant data is reached through a scope, or not at all.
+
+``Model.scoped.within(scope)`` is the way in; ``Model.objects`` raises, so that the habitual
+spelling fails in the first test; ``Model.unscoped`` is for the platform's own work and takes a
+reason on its line (held by tests/rules).
+"""
+
+from typing import Any, Self, TypeVar
+
+from django.db import models
+
+from platform_site.lib.principals import Scope
+
+ModelT = TypeVar("ModelT", bound=models.Model)
+
+
+class ScopedQuerySet(models.QuerySet[ModelT]):
+    """Rows of one tenant."""
+
+    def within(self, scope: Scope) -> Self:
+        """Keep the rows of one organization and, where the model has one, of one environment."""
+        names = {field.name for field in self.model._meta.get_fields()}
+        kept = self.filter(organization_id=scope.organization_id)
+        return kept.filter(environment_id=scope.environment_pk) if "environment" in names else kept
+
+    def within_organization(self, organization_id: int) -> Self:
+        """Keep the rows of one organization, in all of its environments."""
+        return self.filter(organization_id=organization_id)
+
+
+class ScopedManager(models.Manager[ModelT]):
+    """A manager that gives nothing before it is told the scope."""
+
+    def get_queryset(self) -> models.QuerySet[ModelT]:
+        """Refuse: only ``within`` and ``within_organization`` give rows."""
+        raise TypeError(f"{self.model.__name__}.scoped needs a scope: .within(scope)")
+
+    def within(self, scope: Scope) -> ScopedQuerySet[ModelT]:
+        """See ``ScopedQuerySet.within``."""
+        return ScopedQuerySet(self.model, using=self._db).within(scope)
+
+    def within_organization(self, organization_id: int) -> ScopedQuerySet[ModelT]:
+        """See ``ScopedQuerySet.within_organization``."""
+        return ScopedQuerySet(self.model, using=self._db).within_organization(organization_id)
+
+
+class RefusingManager(models.Manager[ModelT]):
+    """``objects`` on a tenant's model: always an error, with the way out in its text."""
+
+    def get_queryset(self) -> models.QuerySet[ModelT]:
+        """Refuse always."""
+        raise TypeError(
+            f"{self.model.__name__}.objects is refused: use .scoped.within(scope), "
+            "or .unscoped with a reason on the line"
+        )
+
+
+class TenantModel(models.Model):
+    """Base of every model that belongs to a tenant (has an ``organization`` key)."""
+
+    # The default manager must work: forms, the admin and related managers rely on it.
+    unscoped: models.Manager[Any] = models.Manager()
+    scoped: ScopedManager[Any] = ScopedManager()
+    objects: RefusingManager[Any] = RefusingManager()
+
+    class Meta:
+        """Abstract; subclasses inherit the manager names."""
+
+        abstract = True
+        default_manager_name = "unscoped"
+        base_manager_name = "unscoped"

@@ -1,0 +1,31 @@
+"""``manage.py writedocs``: write the documents that come from the code."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand
+from django.urls import get_resolver
+
+from platform_site import documents
+
+
+class Command(BaseCommand):
+    """Write docs/settings.md, docs/errors.md and docs/openapi.yaml."""
+
+    help = "Write docs/settings.md, docs/errors.md and docs/openapi.yaml from the code."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take the folder."""
+        parser.add_argument("--to", default=str(settings.BASE_DIR / "docs"), help="Folder.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Write the files."""
+        # Loads every view, and with them every error there is.
+        _ = get_resolver().url_patterns
+        folder = Path(options["to"])
+        (folder / "settings.md").write_text(documents.settings_page(), encoding="utf-8")
+        (folder / "errors.md").write_text(documents.errors_page(), encoding="utf-8")
+        call_command("spectacular", validate=True, fail_on_warn=True, file=folder / "openapi.yaml")

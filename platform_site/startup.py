@@ -1,0 +1,25 @@
+"""What a web server says once, before its first request."""
+
+import structlog
+from django.conf import settings
+
+log = structlog.get_logger(__name__)
+
+
+def development_notice() -> str:
+    """Give the line with the development token; '' where there is none.
+
+    It goes to the terminal alone, never through the structured log. In production a configured
+    token is refused with a warning.
+    """
+    if not (settings.DEV_ORG_ID and settings.DEV_SECRET):
+        return ""
+    import django  # noqa: PLC0415 - gunicorn's master has not loaded Django yet
+
+    django.setup()
+    from accounts import development  # noqa: PLC0415 - needs django.setup()
+
+    if development.is_refused():
+        log.warning("development_token_refused", reason="production")
+        return ""
+    return f"Development token: {development.token_for(settings.DEV_ORG_ID)}"

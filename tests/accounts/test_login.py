@@ -1,0 +1,203 @@
+"""Login: one answer for every failure, one hash in each case, limits that hold in parallel."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+import time_machine
+from django.db import connection
+from django.utils import timezone
+from pytest_django import Settings
+
+from accounts import limits, passwords
+from accounts.models import AuditEvent, User
+from environments import lifecycle
+from environments.models import Organization
+from tests.cast import PASSWORD, Answer, Caller, member
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def alice(home: Organization) -> User:
+    return member(home, "alice@example.com", password=PASSWORD)
+
+
+def log_in(email: str = "alice@example.com", password: str = PASSWORD, **more: Any) -> Answer:
+    return Caller().post("/v1/auth/login", {"email": email, "password": password, **more})
+
+
+def without_id(answer: Answer) -> dict[str, Any]:
+    return {key: value for key, value in answer.body.items() if key != "request_id"}
+
+
+def test_login_answers_authenticated_with_tokens(alice: User) -> None:
+    answer = log_in("Alice@EXAMPLE.com")
+    assert answer.status == 200
+    assert answer.body["status"] == "authenticated"
+    assert answer.body["warnings"] == []
+    assert Caller(answer.body["access_token"]).get("/v1/whoami").status == 200
+
+
+def test_login_uses_the_environment_asked_for_by_id_or_name(alice: User) -> None:
+    lifecycle.create(alice.organization_id, "stage-1", name="Staging One")
+    assert log_in(environment="sandbox").body["environment"]["id"] == "sandbox"
+    assert log_in(environment="staging one").body["environment"]["id"] == "stage-1"
+
+
+def test_login_without_environment_uses_the_last_used_one(alice: User) -> None:
+    assert log_in().body["environment"]["id"] == "live"
+    log_in(environment="sandbox")
+    assert log_in().body["environment"]["id"] == "sandbox"
+
+
+def test_login_falls_back_to_live_when_the_last_environment_is_deleted(alice: User) -> None:
+    lifecycle.create(alice.organization_id, "gone")
+    log_in(environment="gone")
+    with patch("environments.lifecycle._tell"):
+        lifecycle.delete(alice.organization_id, "gone", now=timezone.now())
+    assert log_in().body["environment"]["id"] == "live"
+
+
+def test_login_to_an_unknown_environment_is_404(alice: User) -> None:
+    assert log_in(environment="nowhere").code == "environment_not_found"
+
+
+def test_unknown_wrong_disabled_and_slowed_look_the_same(alice: User) -> None:
+    wrong = log_in(password="wrong password")
+    unknown = log_in("nobody@example.com")
+    User.unscoped.filter(pk=alice.pk).update(is_active=False)
+    disabled = log_in()
+    assert {wrong.status, unknown.status, disabled.status} == {401}
+    assert without_id(wrong) == without_id(unknown) == without_id(disabled)
+    assert wrong.code == "invalid_credentials"
+    assert "WWW-Authenticate" in wrong.headers
+
+
+def test_each_failure_costs_exactly_one_hash(alice: User) -> None:
+    hashes: list[str] = []
+    verify, encode = passwords.TunedArgon2Hasher.verify, passwords.TunedArgon2Hasher.encode
+
+    def counted_verify(self: Any, *args: Any) -> Any:
+        hashes.append("verify")
+        return verify(self, *args)
+
+    def counted_encode(self: Any, *args: Any) -> Any:
+        hashes.append("encode")
+        return encode(self, *args)
+
+    with (
+        patch.object(passwords.TunedArgon2Hasher, "verify", counted_verify),
+        patch.object(passwords.TunedArgon2Hasher, "encode", counted_encode),
+    ):
+        for email, password in [
+            ("alice@example.com", "wrong password"),
+            ("nobody@example.com", PASSWORD),
+            ("nul\0@example.com", PASSWORD),
+        ]:
+            hashes.clear()
+            log_in(email, password)
+            assert len(hashes) <= 1, email
+            if "\0" not in email:
+                assert len(hashes) == 1, email
+
+
+def test_a_slowed_account_answers_right_and_wrong_alike(alice: User, settings: Settings) -> None:
+    settings.LIMIT_LOGINS_PER_ACCOUNT = 3
+    for _ in range(3):
+        log_in(password="wrong password")
+    right, wrong = log_in(), log_in(password="wrong password")
+    assert right.status == wrong.status == 401
+    assert without_id(right) == without_id(wrong)
+    assert {k: v for k, v in right.headers.items() if k != "X-Request-Id"} == {
+        k: v for k, v in wrong.headers.items() if k != "X-Request-Id"
+    }
+
+
+def test_a_stranger_cannot_lock_an_account_for_longer_than_15_minutes(
+    alice: User, settings: Settings
+) -> None:
+    settings.LIMIT_LOGINS_PER_ADDRESS = 10_000
+    start = timezone.now()
+    with time_machine.travel(start, tick=False) as clock:
+        for _ in range(30):
+            log_in(password="wrong password")
+            clock.shift(timedelta(seconds=901))
+        assert log_in().status == 200
+
+
+def test_a_right_password_forgives_the_wrong_ones(alice: User, settings: Settings) -> None:
+    settings.LIMIT_LOGINS_PER_ACCOUNT = 3
+    for _ in range(4):
+        log_in(password="wrong password")
+        assert log_in().status == 200
+
+
+def test_one_address_is_limited_over_all_accounts(settings: Settings) -> None:
+    settings.LIMIT_LOGINS_PER_ADDRESS = 3
+    for number in range(3):
+        assert log_in(f"user{number}@example.com").status == 401
+    answer = log_in("user9@example.com")
+    assert (answer.status, answer.code) == (429, "too_many_attempts")
+    assert int(answer.headers["Retry-After"]) > 0
+
+
+def test_rightful_logins_do_not_use_up_the_address(alice: User, settings: Settings) -> None:
+    settings.LIMIT_LOGINS_PER_ADDRESS = 3
+    for _ in range(5):
+        assert log_in().status == 200
+
+
+@pytest.mark.django_db(transaction=True)
+def test_parallel_guesses_cannot_slip_past_the_limit(settings: Settings) -> None:
+    settings.LIMIT_LOGINS_PER_ACCOUNT = 3
+    settings.LIMIT_LOGINS_PER_ADDRESS = 10_000
+    looked_at: list[bool] = []
+
+    def guess(_: int) -> None:
+        try:
+            looked_at.append(
+                limits.attempt("login", "alice@example.com", free=3, now=timezone.now())
+            )
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(guess, range(40)))
+    assert looked_at.count(True) == 3
+
+
+def test_a_changed_cost_is_applied_at_the_next_right_password(alice: User) -> None:
+    before = User.unscoped.get(pk=alice.pk).password
+    with patch.object(passwords.TunedArgon2Hasher, "time_cost", 3):
+        assert log_in().status == 200
+    after = User.unscoped.get(pk=alice.pk).password
+    assert "t=3" in after
+    assert after != before
+    assert log_in().status == 200
+
+
+def test_a_refused_login_is_in_the_trail_of_its_organization(alice: User) -> None:
+    log_in(password="wrong password")
+    event = AuditEvent.objects.get(organization_id=alice.organization_id)
+    assert (event.tag, event.outcome, event.actor_id) == (
+        "api:session:create",
+        "refused",
+        alice.pk,
+    )
+    assert "wrong password" not in str(vars(event))
+
+
+def test_too_many_hashes_at_once_are_503(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passwords, "WAIT_S", 0.01)
+    held = [passwords._slots.acquire() for _ in range(2)]
+    try:
+        answer = log_in()
+    finally:
+        for _ in held:
+            passwords._slots.release()
+    assert (answer.status, answer.code) == (503, "busy")
+    assert answer.headers["Retry-After"] == "1"
+    assert log_in().status == 200

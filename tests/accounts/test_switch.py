@@ -1,0 +1,167 @@
+"""Switching environment: the same sign-in elsewhere, under the same four rules."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from django.db import connection
+from django.utils import timezone
+
+from accounts.models import Session, User
+from environments import lifecycle
+from tests.cast import Answer, Caller, signed_in
+
+pytestmark = pytest.mark.django_db
+
+
+def switch(caller: Caller, environment: str = "sandbox", **more: Any) -> Answer:
+    body = {"refresh_token": caller.refresh_token, "environment": environment, **more}
+    return Caller().post("/v1/auth/switch", body)
+
+
+def works(caller: Caller) -> bool:
+    return caller.get("/v1/whoami").status == 200
+
+
+def test_switch_answers_tokens_for_the_target(alice: User) -> None:
+    caller = signed_in(alice)
+    answer = switch(caller)
+    assert answer.status == 200
+    assert answer.body["environment"] == {"id": "sandbox", "name": "sandbox"}
+    who = caller.holding(answer).get("/v1/whoami").body
+    assert who["environment"]["id"] == "sandbox"
+
+
+def test_the_old_session_ends(alice: User) -> None:
+    caller = signed_in(alice)
+    switch(caller)
+    assert not works(caller)
+
+
+def test_keep_current_leaves_the_old_session_going(alice: User) -> None:
+    caller = signed_in(alice)
+    other = caller.holding(switch(caller, keep_current=True))
+    assert works(caller)
+    assert works(other)
+    assert caller.refresh().status == 200
+
+
+def test_switch_takes_a_name_too(alice: User) -> None:
+    lifecycle.create(alice.organization_id, "stage", name="The Stage")
+    assert switch(signed_in(alice), "the stage").body["environment"]["id"] == "stage"
+
+
+def test_switch_inherits_end_and_assurance_and_raises_neither(alice: User) -> None:
+    caller = signed_in(alice)
+    before = Session.unscoped.get()
+    with time_machine.travel(timezone.now() + timedelta(hours=1)):
+        switch(caller)
+    after = Session.unscoped.exclude(pk=before.pk).get()
+    assert (after.login_id, after.ends_at, after.auth_time, after.aal, after.amr) == (
+        before.login_id,
+        before.ends_at,
+        before.auth_time,
+        before.aal,
+        before.amr,
+    )
+
+
+def test_an_unknown_environment_is_404_and_uses_nothing_up(alice: User) -> None:
+    caller = signed_in(alice)
+    assert switch(caller, "nowhere").code == "environment_not_found"
+    assert switch(caller).status == 200
+
+
+def test_another_organizations_environment_is_404(alice: User, charlie: User) -> None:
+    lifecycle.create(charlie.organization_id, "charlies-own")
+    assert switch(signed_in(alice), "charlies-own").status == 404
+
+
+def test_a_repeat_within_the_grace_gives_the_same_bytes(alice: User) -> None:
+    caller = signed_in(alice)
+    with time_machine.travel(timezone.now(), tick=False) as clock:
+        first = switch(caller)
+        clock.shift(timedelta(seconds=9))
+        assert switch(caller).body == first.body
+
+
+@pytest.mark.django_db(transaction=True)
+def test_twenty_parallel_switches_agree(alice: User) -> None:
+    caller = signed_in(alice)
+
+    def once(_: int) -> Answer:
+        try:
+            return switch(caller)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(20) as pool:
+        answers = list(pool.map(once, range(20)))
+    assert {answer.status for answer in answers} == {200}
+    assert len({answer.body["refresh_token"] for answer in answers}) == 1
+    assert Session.unscoped.filter(ended_at=None).count() == 1
+
+
+def test_a_lost_answer_can_be_asked_for_again(alice: User) -> None:
+    caller = signed_in(alice)
+    with time_machine.travel(timezone.now(), tick=False) as clock:
+        lost = caller.holding(switch(caller))
+        clock.shift(timedelta(seconds=60))
+        found = caller.holding(switch(caller))
+        assert works(found)
+        assert not works(lost)
+
+
+def test_a_lost_answer_leaves_a_way_back_by_refresh(alice: User) -> None:
+    caller = signed_in(alice)
+    with time_machine.travel(timezone.now(), tick=False) as clock:
+        lost = caller.holding(switch(caller))
+        clock.shift(timedelta(seconds=60))
+        found = caller.holding(caller.refresh())
+        assert found.get("/v1/whoami").body["environment"]["id"] == "live"
+        assert not works(lost)
+
+
+def test_a_late_refresh_beside_a_switch_ends_nothing(alice: User) -> None:
+    caller = signed_in(alice)
+    with time_machine.travel(timezone.now(), tick=False) as clock:
+        other = caller.holding(switch(caller))
+        clock.shift(timedelta(seconds=3))
+        assert caller.refresh().code == "session_revoked"
+        assert works(other)
+
+
+@pytest.mark.parametrize("deed", ["refresh", "switch"])
+def test_a_replayed_token_of_a_switched_session_ends_the_sign_in(alice: User, deed: str) -> None:
+    caller = signed_in(alice)
+    with time_machine.travel(timezone.now(), tick=False) as clock:
+        other = caller.holding(switch(caller))
+        assert works(other)
+        clock.shift(timedelta(seconds=60))
+        answer = caller.refresh() if deed == "refresh" else switch(caller)
+        assert answer.code == "session_revoked"
+        assert not works(other)
+
+
+def test_an_older_generation_cannot_switch(alice: User) -> None:
+    caller = signed_in(alice)
+    with time_machine.travel(timezone.now(), tick=False) as clock:
+        new = caller.holding(caller.refresh())
+        assert works(new)
+        clock.shift(timedelta(seconds=60))
+        assert switch(caller).code == "session_revoked"
+        assert not works(new)
+
+
+def test_a_void_generation_cannot_switch(alice: User) -> None:
+    caller = signed_in(alice)
+    with time_machine.travel(timezone.now(), tick=False) as clock:
+        lost = caller.holding(caller.refresh())
+        clock.shift(timedelta(seconds=60))
+        moved = caller.holding(switch(caller))
+        assert works(moved)
+        clock.shift(timedelta(seconds=60))
+        assert switch(lost).code == "session_revoked"
+        assert not works(moved)

@@ -1,0 +1,185 @@
+"""Tokens: one algorithm, one type, one audience each; everything else is 401 (RFC 8725)."""
+
+import base64
+import json
+from datetime import timedelta
+from typing import Any
+
+import jwt
+import pytest
+import time_machine
+from django.conf import settings as django_settings
+from django.utils import timezone
+from pytest_django import Settings
+
+from accounts import tokens
+from accounts.models import Session, User
+from tests.cast import Caller, signed_in
+
+pytestmark = pytest.mark.django_db
+
+
+def parts(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    return jwt.get_unverified_header(token), jwt.decode(token, options={"verify_signature": False})
+
+
+def forge(
+    token: str,
+    *,
+    key: str = "",
+    header: dict[str, Any] | None = None,
+    claims: dict[str, Any] | None = None,
+    without: str = "",
+) -> str:
+    old_header, old_claims = parts(token)
+    payload = {k: v for k, v in (old_claims | (claims or {})).items() if k != without}
+    headers = old_header | (header or {})
+    algorithm = headers.pop("alg")
+    if algorithm == "none":
+        return jwt.encode(payload, None, algorithm="none", headers=headers)
+    return jwt.encode(
+        payload, key or django_settings.JWT_SECRETS[0], algorithm=algorithm, headers=headers
+    )
+
+
+def refused(token: str) -> str:
+    answer = Caller(token).get("/v1/whoami")
+    assert answer.status == 401
+    assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+    return answer.code
+
+
+def test_claims_and_headers_are_the_published_ones(alice: User) -> None:
+    caller = signed_in(alice)
+    header, claims = parts(caller.access_token)
+    assert (header["alg"], header["typ"], len(header["kid"])) == ("HS256", "at+jwt", 16)
+    session = Session.unscoped.get()
+    assert claims["sid"] == str(session.id)
+    assert claims["sub"] == str(alice.pk)
+    assert claims["org"] == alice.organization_id
+    assert (claims["env"], claims["amr"], claims["acr"]) == ("live", ["pwd"], "aal1")
+    assert claims["exp"] - claims["iat"] == 900
+    header, claims = parts(caller.refresh_token)
+    assert header["typ"] == "rt+jwt"
+    assert claims["exp"] - claims["iat"] == 604800
+    assert not {"org", "env", "amr", "acr"} & set(claims)
+
+
+def test_the_forger_who_changes_nothing_gets_in(alice: User) -> None:
+    # Holds the helper of the tests below to account: its signature is right.
+    assert Caller(forge(signed_in(alice).access_token)).get("/v1/whoami").status == 200
+
+
+def test_algorithm_none_and_swapped_algorithms_are_refused(alice: User) -> None:
+    token = signed_in(alice).access_token
+    for algorithm in ["none", "HS384", "HS512"]:
+        assert refused(forge(token, header={"alg": algorithm})) == "token_invalid"
+    _, body, signature = token.split(".")
+    for name in ["None", "NONE", "nOnE", "RS256", "ES256"]:
+        header = base64.urlsafe_b64encode(
+            json.dumps(parts(token)[0] | {"alg": name}).encode()
+        ).rstrip(b"=")
+        assert refused(f"{header.decode()}.{body}.") == "token_invalid"
+        assert refused(f"{header.decode()}.{body}.{signature}") == "token_invalid"
+
+
+def test_a_key_of_the_attackers_is_refused(alice: User) -> None:
+    token = signed_in(alice).access_token
+    key = "x" * 48
+    assert refused(forge(token, key=key)) == "token_invalid"
+    assert refused(forge(token, key=key, header={"kid": "0" * 16})) == "token_invalid"
+    assert refused(forge(token, header={"kid": "../../dev/null"})) == "token_invalid"
+    assert refused(forge(token, header={"jku": "http://127.0.0.1/keys"}, key=key)) == (
+        "token_invalid"
+    )
+
+
+def test_a_refresh_token_opens_nothing_and_an_access_token_refreshes_nothing(alice: User) -> None:
+    caller = signed_in(alice)
+    assert refused(caller.refresh_token) == "token_invalid"
+    swapped = Caller(refresh_token=caller.access_token)
+    assert swapped.refresh().code == "token_invalid"
+    body = {"refresh_token": caller.access_token, "environment": "sandbox"}
+    assert swapped.post("/v1/auth/switch", body).code == "token_invalid"
+    # Even signed with the right key, the type in the header has to be right.
+    as_access = forge(caller.refresh_token, header={"typ": "at+jwt"})
+    assert refused(as_access) == "token_invalid"
+
+
+@pytest.mark.parametrize("claim", tokens.REQUIRED)
+def test_no_claim_can_be_left_out(alice: User, claim: str) -> None:
+    assert refused(forge(signed_in(alice).access_token, without=claim)) == "token_invalid"
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"aud": "zonal:refresh"},
+        {"iss": "elsewhere"},
+        {"sid": "not-a-uuid"},
+        {"sid": None},
+        {"sid": ["x"]},
+        {"gen": "one"},
+        {"gen": None},
+        {"exp": "tomorrow"},
+        {"nbf": 9999999999},
+    ],
+)
+def test_wrong_claims_are_refused(alice: User, claims: dict[str, Any]) -> None:
+    assert refused(forge(signed_in(alice).access_token, claims=claims)) == "token_invalid"
+
+
+def test_another_users_session_is_refused(alice: User, bob: User) -> None:
+    token = signed_in(alice).access_token
+    assert refused(forge(token, claims={"sub": str(bob.pk)})) == "session_revoked"
+
+
+def test_claims_decide_nothing_that_the_row_decides(alice: User, charlie: User) -> None:
+    token = forge(
+        signed_in(alice).access_token,
+        claims={"org": charlie.organization_id, "env": "sandbox", "acr": "aal2"},
+    )
+    who = Caller(token).get("/v1/whoami").body
+    assert (who["org_id"], who["environment"]["id"], who["aal"]) == (
+        alice.organization_id,
+        "live",
+        1,
+    )
+
+
+def test_an_expired_access_token_says_so(alice: User) -> None:
+    caller = signed_in(alice)
+    with time_machine.travel(timezone.now() + timedelta(seconds=901)):
+        assert refused(caller.access_token) == "token_expired"
+
+
+@pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic YTpi", "Token x", "Bearer é"])
+def test_malformed_headers_are_401(db: None, header: str) -> None:
+    answer = Caller().get("/v1/whoami", AUTHORIZATION=header)
+    assert answer.status == 401
+
+
+def test_no_header_is_401_without_an_error_in_the_challenge(db: None) -> None:
+    answer = Caller().get("/v1/whoami")
+    assert (answer.status, answer.code) == (401, "not_authenticated")
+    assert answer.headers["WWW-Authenticate"] == 'Bearer realm="zonal"'
+
+
+def test_a_changed_key_signs_nobody_out(alice: User, settings: Settings) -> None:
+    caller = signed_in(alice)
+    settings.JWT_SECRETS = ("n" * 48, *settings.JWT_SECRETS)
+    settings.JWT_REFRESH_SECRETS = ("m" * 48, *settings.JWT_REFRESH_SECRETS)
+    assert caller.get("/v1/whoami").status == 200
+    new = caller.holding(caller.refresh())
+    assert parts(new.access_token)[0]["kid"] != parts(caller.access_token)[0]["kid"]
+    settings.JWT_SECRETS = settings.JWT_SECRETS[:1]
+    assert caller.get("/v1/whoami").code == "token_invalid"
+    assert new.get("/v1/whoami").status == 200
+
+
+def test_a_stale_header_does_not_break_a_login_or_a_refresh(alice: User) -> None:
+    caller = signed_in(alice)
+    stale = Caller("garbage", caller.refresh_token)
+    assert stale.refresh().status == 200
+    body = {"email": "nobody@example.com", "password": "whatever it is"}
+    assert stale.post("/v1/auth/login", body).code == "invalid_credentials"

@@ -1,0 +1,156 @@
+"""Environments: listed, made, relabelled, deleted; ids never change, names never collide."""
+
+from datetime import timedelta
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from django.utils import timezone
+
+from accounts.models import AuditEvent, Session, User
+from environments import lifecycle
+from environments.models import Environment
+from tests.cast import Caller, signed_in
+
+pytestmark = pytest.mark.django_db
+PATH = "/v1/environments"
+
+
+def test_every_member_sees_the_environments(bob: User) -> None:
+    body = signed_in(bob).get(PATH).body
+    assert (body["next"], body["previous"]) == (None, None)
+    assert [row["id"] for row in body["results"]] == ["live", "sandbox"]
+    assert set(body["results"][0]) == {"id", "name", "built_in", "created_at"}
+    assert body["results"][0]["created_at"].endswith("Z")
+
+
+def test_the_list_is_paged(alice: User) -> None:
+    caller = signed_in(alice)
+    for number in range(5):
+        lifecycle.create(alice.organization_id, f"e{number}")
+    seen: list[str] = []
+    url = f"{PATH}?page_size=3"
+    while url:
+        page = caller.get(url.removeprefix("http://testserver")).body
+        seen += [row["id"] for row in page["results"]]
+        url = page["next"] or ""
+    assert seen == ["live", "sandbox", "e0", "e1", "e2", "e3", "e4"]
+
+
+def test_a_cursor_of_nobodys_is_404(alice: User) -> None:
+    assert signed_in(alice).get(f"{PATH}?cursor=garbage").code == "not_found"
+
+
+def test_an_environment_is_made_and_read(alice: User) -> None:
+    caller = signed_in(alice)
+    answer = caller.post(PATH, {"id": "staging", "name": "Staging"})
+    assert answer.status == 201
+    assert answer.body["id"] == "staging"
+    assert answer.body["built_in"] is False
+    assert caller.get(f"{PATH}/staging").body == answer.body
+    event = AuditEvent.objects.get(tag="api:environment:create")
+    assert (event.actor_id, event.data) == (alice.pk, {"environment": "staging"})
+
+
+def test_a_name_alone_is_enough(alice: User) -> None:
+    answer = signed_in(alice).post(PATH, {"name": "staging"})
+    assert (answer.body["id"], answer.body["name"]) == ("staging", "staging")
+
+
+@pytest.mark.parametrize(
+    "slug", ["Staging", "a b", "-a", "a-", "ä", "a" * 64, "a.b", "a\0", "../a"]
+)
+def test_ids_are_slugs(alice: User, slug: str) -> None:
+    answer = signed_in(alice).post(PATH, {"id": slug})
+    assert answer.status == 400
+    assert answer.body["errors"][0]["field"] == "id"
+
+
+@pytest.mark.parametrize(
+    "body", [{"id": "live"}, {"id": "x", "name": "LIVE"}, {"id": "x", "name": "Sandbox"}]
+)
+def test_ids_and_names_are_one_space(alice: User, body: dict[str, str]) -> None:
+    answer = signed_in(alice).post(PATH, body)
+    assert (answer.status, answer.code) == (409, "environment_taken")
+
+
+def test_two_organizations_may_use_one_id(alice: User, charlie: User) -> None:
+    assert signed_in(alice).post(PATH, {"id": "staging"}).status == 201
+    assert signed_in(charlie).post(PATH, {"id": "staging"}).status == 201
+
+
+def test_the_name_changes_and_the_id_does_not(alice: User) -> None:
+    caller = signed_in(alice)
+    answer = caller.call("PATCH", f"{PATH}/sandbox", {"name": "Playground"})
+    assert (answer.body["id"], answer.body["name"]) == ("sandbox", "Playground")
+    assert caller.call("PATCH", f"{PATH}/sandbox", {"id": "other"}).status == 400
+    assert caller.call("PATCH", f"{PATH}/sandbox", {"name": "live"}).status == 409
+    # Its own id and name are free to it.
+    assert caller.call("PATCH", f"{PATH}/sandbox", {"name": "sandbox"}).status == 200
+
+
+@pytest.mark.parametrize("slug", ["live", "sandbox"])
+def test_the_built_in_ones_stay(alice: User, slug: str) -> None:
+    answer = signed_in(alice).call("DELETE", f"{PATH}/{slug}")
+    assert (answer.status, answer.code) == (409, "environment_built_in")
+
+
+def test_deleting_ends_the_sessions_at_once_and_frees_the_id(alice: User) -> None:
+    caller = signed_in(alice)
+    caller.post(PATH, {"id": "staging"})
+    inside = signed_in(alice, "staging")
+    assert caller.call("DELETE", f"{PATH}/staging").status == 204
+    assert inside.get("/v1/whoami").code == "session_revoked"
+    assert Session.unscoped.get(environment__slug="staging").end_reason == "environment_deleted"
+    assert caller.get(f"{PATH}/staging").code == "environment_not_found"
+    assert caller.call("DELETE", f"{PATH}/staging").status == 404
+    assert caller.post(PATH, {"id": "staging"}).status == 201
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", PATH, {"id": "staging"}),
+        ("PATCH", f"{PATH}/sandbox", {"name": "x"}),
+        ("DELETE", f"{PATH}/sandbox", None),
+    ],
+)
+@pytest.mark.parametrize("role", ["operator", "reader"])
+def test_only_admins_change_them(
+    bob: User, role: str, method: str, path: str, body: dict[str, Any] | None
+) -> None:
+    User.unscoped.filter(pk=bob.pk).update(roles=[role])
+    answer = signed_in(bob).call(method, path, body)
+    assert (answer.status, answer.code) == (403, "permission_denied")
+
+
+def test_another_organizations_environment_is_404(alice: User, charlie: User) -> None:
+    signed_in(charlie).post(PATH, {"id": "charlies-own"})
+    caller = signed_in(alice)
+    for method in ["GET", "DELETE"]:
+        assert caller.call(method, f"{PATH}/charlies-own").code == "environment_not_found"
+    assert caller.call("PATCH", f"{PATH}/charlies-own", {"name": "x"}).status == 404
+    assert Environment.unscoped.get(slug="charlies-own").deleted_at is None
+
+
+def test_data_is_dropped_after_seven_days_and_never_of_a_live_one(alice: User) -> None:
+    caller = signed_in(alice)
+    caller.post(PATH, {"id": "staging"})
+    row = Environment.unscoped.get(slug="staging")
+    caller.call("DELETE", f"{PATH}/staging")
+    now = timezone.now()
+    assert lifecycle.expired(now=now + timedelta(days=6, hours=23)) == []
+    assert lifecycle.expired(now=now + timedelta(days=7)) == [row.pk]
+    live = Environment.unscoped.get(organization=alice.organization, slug="live")
+    with patch("environments.lifecycle._tell") as tell:
+        lifecycle.drop(live.pk)
+        assert not tell.called
+        lifecycle.drop(row.pk)
+        tell.assert_called_once_with("environment_dropped", row.pk)
+        lifecycle.drop(row.pk)
+        tell.assert_called_once()
+    assert not Environment.unscoped.filter(pk=row.pk).exists()
+
+
+def test_anonymous_callers_see_nothing(db: None) -> None:
+    assert Caller().get(PATH).code == "not_authenticated"

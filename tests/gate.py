@@ -1,0 +1,59 @@
+"""The part of the gate that needs Django: ``python -m tests.gate`` under the throw-away clusters.
+
+Deployment checks with production's settings, no missing migration, documents as the code has them.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from cryptography.fernet import Fernet
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENTS = ("settings.md", "errors.md", "openapi.yaml")
+
+
+def manage(*arguments: str, **variables: str) -> int:
+    """Run one of Zonal's commands; give its exit status."""
+    command = [sys.executable, str(ROOT / "manage.py"), *arguments]
+    return subprocess.run(command, check=False, env=os.environ | variables).returncode
+
+
+def production() -> dict[str, str]:
+    """Give the settings of a production installation."""
+    names = ("SECRET_KEY", "ZJWT_SECRET", "ZJWT_REFRESH_SECRET", "ZMFA_SECRET")
+    return {name: f"{name}-{'x' * 60}" for name in names} | {
+        "PRODUCTION": "true",
+        "ZSECRET_KEYS": Fernet.generate_key().decode(),
+        "ZALLOWED_HOSTS": "zonal.example.com",
+        "ZAUTH_DEV_SECRET": "",
+    }
+
+
+def stale_documents() -> list[str]:
+    """Give the documents that `manage.py writedocs` would change."""
+    with tempfile.TemporaryDirectory() as folder:
+        if manage("writedocs", "--to", folder) != 0:
+            return list(DOCUMENTS)
+        return [
+            name
+            for name in DOCUMENTS
+            if Path(folder, name).read_text() != (ROOT / "docs" / name).read_text()
+        ]
+
+
+def main() -> int:
+    """Run all; give 0 when all hold."""
+    failed = 0
+    failed += manage("check", "--deploy", "--fail-level", "WARNING", **production())
+    failed += manage("makemigrations", "--check", "--dry-run")
+    for name in stale_documents():
+        sys.stderr.write(f"docs/{name} is stale: run `manage.py writedocs`.\n")
+        failed += 1
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""Real PostgreSQL, real processes; everything below a temporary folder is gone afterwards."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from platform_site.embedded.binaries import Binaries, find_binaries
+from platform_site.embedded.cluster import CONTROL, TENANTS, Cluster, ClusterSpec
+from platform_site.embedded.folders import Folders, make_folders, make_runtime_dir
+from tests.platform_site.embedded.support import MakeCluster, Platform, free_port, start
+
+
+@pytest.fixture(scope="session")
+def runtime_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tell where the hardened copy of the wheel lies."""
+    return make_runtime_dir(tmp_path_factory.mktemp("runtime"))
+
+
+@pytest.fixture(scope="session")
+def binaries(runtime_dir: Path) -> Binaries:
+    """Find the PostgreSQL that the tests run."""
+    return find_binaries({}, runtime_dir, production=False)
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Iterator[Folders]:
+    """Make the folders of a new instance."""
+    made = make_folders(tmp_path / "var")
+    yield made
+    shutil.rmtree(made.clusters_dir, ignore_errors=True)
+
+
+@pytest.fixture
+def make_cluster(folders: Folders, binaries: Binaries) -> Iterator[MakeCluster]:
+    """Make clusters of one instance; those still running at the end are stopped."""
+    made: list[Cluster] = []
+
+    def make(spec: ClusterSpec) -> Cluster:
+        cluster = Cluster(replace(spec, durable=False), folders, binaries)
+        made.append(cluster)
+        return cluster
+
+    yield make
+    for cluster in made:
+        cluster.stop()
+        cluster.release()
+
+
+@pytest.fixture(scope="module")
+def running(
+    tmp_path_factory: pytest.TempPathFactory, binaries: Binaries
+) -> Iterator[dict[str, Cluster]]:
+    """Run both clusters for tests that only look."""
+    folders = make_folders(tmp_path_factory.mktemp("running"))
+    clusters = [
+        Cluster(replace(spec, durable=False), folders, binaries) for spec in (CONTROL, TENANTS)
+    ]
+    for cluster in clusters:
+        start(cluster)
+    yield {cluster.spec.name: cluster for cluster in clusters}
+    for cluster in clusters:
+        cluster.stop()
+        cluster.release()
+    shutil.rmtree(folders.clusters_dir, ignore_errors=True)
+
+
+@pytest.fixture
+def platform(tmp_path: Path) -> Iterator[Platform]:
+    """Prepare a platform that is not started yet."""
+    with_port = Platform(tmp_path / "var", port=free_port())
+    yield with_port
+    if with_port.process is not None:
+        with_port.process.terminate()
+        with_port.process.wait(30)
+    shutil.rmtree(make_folders(with_port.data_dir).clusters_dir, ignore_errors=True)

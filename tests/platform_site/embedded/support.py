@@ -1,0 +1,100 @@
+"""What several tests of this folder use."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from platform_site.embedded.cluster import Cluster, ClusterSpec
+from platform_site.embedded.folders import make_folders
+
+PROJECT = Path(__file__).resolve().parents[3]
+FAKE_PLATFORM = Path(__file__).with_name("fake_platform.py")
+
+
+def wait_until(question: Callable[[], object], *, timeout_s: float = 20) -> None:
+    """Ask until the answer is yes."""
+    deadline = time.monotonic() + timeout_s
+    while not question():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.02)
+
+
+def environment(**changes: str) -> dict[str, str]:
+    """Give our environment without what an outer `exec` put there, for a child of a test."""
+    named = ("DATABASE_URL", "ZSQL_CLUSTER_URL", "ZDATA_DIR", "PORT", "ZPG_BINDIR")
+    secret = ("SECRET_KEY", "ZSECRET_KEYS", "ZJWT_SECRET", "ZAUTH_DEV_ORG_ID")
+    kept = {name: value for name, value in os.environ.items() if name not in (*named, *secret)}
+    return {**kept, "PYTHONPATH": str(PROJECT), **changes}
+
+
+MakeCluster = Callable[[ClusterSpec], Cluster]
+
+
+def start(cluster: Cluster) -> None:
+    """Bring a cluster up, its log beside its data."""
+    cluster.prepare()
+    with (cluster.home / "server.log").open("ab") as output:
+        cluster.start(output)
+    cluster.wait_ready()
+    cluster.settle()
+
+
+def postmaster_pid(cluster: Cluster) -> int:
+    """Read the server's process id."""
+    return int((cluster.data / "postmaster.pid").read_text().splitlines()[0])
+
+
+def free_port() -> int:
+    """Pick a port that nobody has at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Platform:
+    """`up` with a small stand-in for the web server and the worker."""
+
+    def __init__(self, data_dir: Path, *, port: int) -> None:
+        self.data_dir = data_dir
+        self.port = port
+        self.log = data_dir.parent / f"up-{port}.log"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def begin(self, **changes: str) -> subprocess.Popen[bytes]:
+        """Start it, without waiting for the banner."""
+        env = environment(ZDATA_DIR=str(self.data_dir), PORT=str(self.port), **changes)
+        with self.log.open("wb") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, str(FAKE_PLATFORM)],
+                env=env,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                process_group=0,
+            )
+        return self.process
+
+    def start(self) -> None:
+        """Start it and wait for the banner."""
+        process = self.begin()
+        wait_until(lambda: "Zonal is up" in self.said() or process.poll() is not None)
+        assert process.poll() is None, self.said()
+
+    def said(self) -> str:
+        """Read what it printed."""
+        return self.log.read_text()
+
+    def pid_of(self, name: str) -> int:
+        """Read the id of the running child of that name."""
+        if name in ("control", "tenants"):
+            path = make_folders(self.data_dir).cluster_home(name) / "data" / "postmaster.pid"
+        else:
+            path = self.data_dir / f"{name}.pid"
+        return int((path.read_text().splitlines() or ["0"])[0]) if path.exists() else 0
+
+    def pids(self) -> list[int]:
+        """Read the ids of all children."""
+        return [self.pid_of(name) for name in ("control", "tenants", "web", "worker")]

@@ -1,0 +1,129 @@
+"""`exec`: throw-away clusters around a command."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from platform_site.embedded.identity import began_at
+from tests.platform_site.embedded.support import PROJECT, environment, wait_until
+
+REPORT = """
+import json, os, psycopg, sys
+with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as c:
+    c.execute("CREATE DATABASE made_by_tests")
+    durable = c.execute("SHOW fsync").fetchone()[0]
+psycopg.connect(os.environ["ZSQL_CLUSTER_URL"]).close()
+names = ("DATABASE_URL", "ZDATA_DIR", "SECRET_KEY", "ZJWT_SECRET", "ZSECRET_KEYS")
+print(json.dumps({"fsync": durable, **{name: os.environ[name] for name in names}}))
+sys.exit(7)
+"""
+
+
+def exec_command(*command: str) -> list[str]:
+    return [sys.executable, "-m", "platform_site.embedded", "exec", "--", *command]
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    return environment(ZDATA_DIR=str(tmp_path / "var"))
+
+
+def test_the_command_gets_databases_and_secrets_and_its_status_comes_back(
+    environ: dict[str, str],
+) -> None:
+    result = subprocess.run(
+        exec_command(sys.executable, "-c", REPORT),
+        env=environ,
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert result.returncode == 7, result.stderr
+    told = json.loads(result.stdout)
+    assert told["fsync"] == "off"
+    assert told["ZDATA_DIR"] != environ["ZDATA_DIR"]
+    assert not Path(told["ZDATA_DIR"]).parent.exists()
+
+
+def test_a_signal_reaches_the_command_and_names_the_status(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    told = tmp_path / "told"
+    script = f'echo "$DATABASE_URL" > {told}; exec sleep 60'
+    process = subprocess.Popen(exec_command("sh", "-c", script), env=environ, cwd=PROJECT)
+    wait_until(lambda: told.exists() and told.read_text())
+
+    process.terminate()
+
+    assert process.wait(20) == 128 + signal.SIGTERM
+
+
+def test_what_a_killed_run_left_is_gone_after_the_next(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    told = tmp_path / "told"
+    script = f'echo "$ZDATA_DIR $$" > {told}; exec sleep 60'
+    process = subprocess.Popen(exec_command("sh", "-c", script), env=environ, cwd=PROJECT)
+    wait_until(lambda: told.exists() and told.read_text().count("\n"))
+    folder, pid = told.read_text().split()
+    pid_file = Path(folder).parent / "control" / "data" / "postmaster.pid"
+    postmaster = int(pid_file.read_text().splitlines()[0])
+    process.kill()
+    process.wait()
+
+    subprocess.run(exec_command("true"), env=environ, cwd=PROJECT, check=True)
+
+    wait_until(lambda: not began_at(int(pid)) and not began_at(postmaster))
+    assert not Path(folder).parent.exists()
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["up", "--help"], ["exec", "--help"]])
+def test_help_reads_without_starting_anything(
+    arguments: list[str], environ: dict[str, str]
+) -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "platform_site.embedded", *arguments],
+        env=environ,
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert re.search(r"clusters", result.stdout)
+    assert not Path(environ["ZDATA_DIR"]).exists()
+
+
+def test_a_command_that_does_not_exist_is_told(environ: dict[str, str]) -> None:
+    result = subprocess.run(
+        exec_command("no-such-command"),
+        env=environ,
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert result.returncode != 0
+    assert "no-such-command: No such file" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_exec_without_a_command_is_refused(environ: dict[str, str]) -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "platform_site.embedded", "exec"],
+        env=environ,
+        cwd=PROJECT,
+        check=False,
+    )
+
+    assert result.returncode == 127
+    assert os.environ.get("ZDATA_DIR") != environ["ZDATA_DIR"]

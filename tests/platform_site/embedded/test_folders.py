@@ -1,0 +1,69 @@
+"""Where things lie: short socket paths, private folders, instances that do not mix."""
+
+import os
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+
+from platform_site.embedded.errors import ClusterError
+from platform_site.embedded.folders import data_dir_from, make_folders, make_socket_dir
+
+
+def test_a_socket_path_stays_short_below_a_long_folder(tmp_path: Path) -> None:
+    home = tmp_path / ("long" * 40) / "control"
+
+    folder = make_socket_dir(home, None)
+
+    assert len(os.fsencode(folder / ".s.PGSQL.5432")) < 100
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert make_socket_dir(home, None) == folder
+    folder.rmdir()
+
+
+def test_a_socket_folder_that_a_stranger_planted_is_refused(tmp_path: Path) -> None:
+    home = tmp_path / ("long" * 40) / "control"
+    folder = make_socket_dir(home, None)
+    folder.rmdir()
+    folder.symlink_to(tmp_path)
+
+    try:
+        with pytest.raises(ClusterError, match="belongs to somebody else"):
+            make_socket_dir(home, None)
+    finally:
+        folder.unlink()
+
+
+def test_the_data_folder_is_var_unless_the_setting_names_one() -> None:
+    assert data_dir_from({}) == Path.cwd() / "var"
+    assert data_dir_from({"ZDATA_DIR": " "}) == Path.cwd() / "var"
+    assert data_dir_from({"ZDATA_DIR": "/srv/z"}) == Path("/srv/z")
+
+
+def test_the_data_folder_is_made_private(tmp_path: Path) -> None:
+    data_dir = tmp_path / "var"
+    data_dir.mkdir(mode=0o755)
+
+    make_folders(data_dir)
+
+    assert stat.S_IMODE(data_dir.stat().st_mode) == 0o700
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's clusters lie outside the data folder")
+def test_a_data_folder_that_was_deleted_starts_afresh(tmp_path: Path) -> None:
+    data_dir = tmp_path / "var"
+    first = make_folders(data_dir).clusters_dir
+    assert make_folders(data_dir).clusters_dir == first
+    shutil.rmtree(data_dir)
+
+    second = make_folders(data_dir).clusters_dir
+
+    assert second != first
+
+
+def test_a_data_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(ClusterError, match="ZDATA_DIR"):
+        make_folders(tmp_path / "file" / "var")

@@ -1,0 +1,234 @@
+"""Children that end are started again, or everything stops; never half."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from platform_site.embedded.identity import began_at
+from platform_site.embedded.launch import Launch
+from platform_site.embedded.probes import call_probe, http_probe
+from platform_site.embedded.process import Patience, Process
+from platform_site.embedded.supervisor import Supervisor
+from tests.platform_site.embedded.support import free_port, wait_until
+
+QUICK = Patience(first_delay_s=0.05, longest_delay_s=0.05, failures=3)
+RUNS = """
+import pathlib, signal, sys, time
+folder, name = pathlib.Path(sys.argv[1]), sys.argv[2]
+def stop(*_):
+    with (folder / "stops").open("a") as file: file.write(name + "\\n")
+    sys.exit(0)
+signal.signal(signal.SIGTERM, stop)
+with (folder / (name + ".starts")).open("a") as file: file.write("x")
+print(name, "runs", flush=True)
+time.sleep(60)
+"""
+STUBBORN = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("stubborn runs", flush=True)
+time.sleep(60)
+"""
+
+Scenario = Callable[[Supervisor], Awaitable[None]]
+
+
+def python(script: str, *arguments: str) -> Launch:
+    return Launch(command=(sys.executable, "-c", script, *arguments))
+
+
+def runner(folder: Path, name: str, *, needs: tuple[str, ...] = ()) -> Process:
+    """Give a child that leaves a mark for each start and each orderly stop."""
+    return Process(
+        name=name,
+        launch=python(RUNS, str(folder), name),
+        needs=needs,
+        probe=call_probe((folder / f"{name}.starts").exists),
+    )
+
+
+def supervise(folder: Path, scenario: Scenario) -> int:
+    async def run() -> int:
+        return await Supervisor(folder, patience=QUICK).run(scenario)
+
+    return asyncio.run(run())
+
+
+def interrupt() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+async def eventually(question: Callable[[], object]) -> None:
+    await asyncio.to_thread(wait_until, question)
+
+
+def test_an_interrupt_stops_the_children_in_reverse_order(tmp_path: Path) -> None:
+    async def scenario(supervisor: Supervisor) -> None:
+        await supervisor.start([runner(tmp_path, "first")])
+        await supervisor.start([runner(tmp_path, "second"), runner(tmp_path, "third")])
+        interrupt()
+
+    status = supervise(tmp_path, scenario)
+
+    assert status == 0
+    assert (tmp_path / "stops").read_text().split() == ["third", "second", "first"]
+
+
+def test_a_killed_child_is_started_again(tmp_path: Path) -> None:
+    async def scenario(supervisor: Supervisor) -> None:
+        await supervisor.start([runner(tmp_path, "web")])
+        killed = supervisor.pids()["web"]
+        os.kill(killed, signal.SIGKILL)
+        await eventually(lambda: supervisor.pids().get("web", killed) != killed)
+        await eventually(lambda: (tmp_path / "web.starts").read_text() == "xx")
+        interrupt()
+
+    assert supervise(tmp_path, scenario) == 0
+
+
+def test_a_child_that_keeps_failing_stops_everything(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flag = tmp_path / "was-ready"
+    script = f"import pathlib, time; pathlib.Path({str(flag)!r}).touch(); time.sleep(.3); exit(3)"
+    fails = Process(name="worker", launch=python(script), probe=call_probe(flag.exists))
+
+    async def scenario(supervisor: Supervisor) -> None:
+        await supervisor.start([runner(tmp_path, "first"), fails])
+
+    status = supervise(tmp_path, scenario)
+
+    assert status == 1
+    assert "worker does not stay up (ended with exit status 3)" in capsys.readouterr().err
+    assert (tmp_path / "stops").read_text() == "first\n"
+
+
+def test_a_child_that_never_comes_up_is_told_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fails = Process(name="web", launch=python("exit(3)"), probe=http_probe(free_port(), "/readyz"))
+
+    async def scenario(supervisor: Supervisor) -> None:
+        await supervisor.start([fails])
+
+    assert supervise(tmp_path, scenario) == 1
+    assert "web did not come up (ended with exit status 3)" in capsys.readouterr().err
+
+
+def test_a_child_that_is_never_ready_is_ended(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hangs = Process(
+        name="web",
+        launch=python("import time; time.sleep(60)"),
+        probe=call_probe(lambda: False),
+        ready_timeout_s=0.3,
+    )
+
+    async def scenario(supervisor: Supervisor) -> None:
+        await supervisor.start([hangs])
+
+    assert supervise(tmp_path, scenario) == 1
+    assert "not ready after 0.3 s" in capsys.readouterr().out
+
+
+def test_a_child_waits_for_what_it_needs(tmp_path: Path) -> None:
+    async def scenario(supervisor: Supervisor) -> None:
+        needed = Process(
+            name="base",
+            launch=runner(tmp_path, "base").launch,
+            probe=call_probe((tmp_path / "go").exists),
+        )
+        starting = asyncio.ensure_future(
+            supervisor.start([needed, runner(tmp_path, "web", needs=("base",))])
+        )
+        await eventually((tmp_path / "base.starts").exists)
+        await asyncio.sleep(0.2)
+        assert not (tmp_path / "web.starts").exists()
+        (tmp_path / "go").touch()
+        await starting
+        interrupt()
+
+    assert supervise(tmp_path, scenario) == 0
+
+
+def test_a_second_interrupt_hurries(tmp_path: Path) -> None:
+    stubborn = Process(name="stubborn", launch=python(STUBBORN))
+
+    async def scenario(supervisor: Supervisor) -> None:
+        await supervisor.start([stubborn])
+        await asyncio.sleep(0.3)
+        asyncio.get_running_loop().call_later(0.3, interrupt)
+        interrupt()
+
+    began = time.monotonic()
+    status = supervise(tmp_path, scenario)
+
+    assert status == 0
+    assert time.monotonic() - began < 5
+
+
+def test_what_a_killed_child_leaves_in_its_group_ends_with_it(tmp_path: Path) -> None:
+    marker = tmp_path / "grandchild"
+    script = (
+        "import pathlib, subprocess, time;"
+        f"p = subprocess.Popen(['/bin/sleep', '60']); pathlib.Path({str(marker)!r})"
+        ".write_text(str(p.pid)); time.sleep(60)"
+    )
+    master = Process(name="web", launch=python(script), probe=call_probe(marker.exists))
+
+    async def scenario(supervisor: Supervisor) -> None:
+        await supervisor.start([master])
+        await eventually(marker.read_text)
+        grandchild = int(marker.read_text())
+        os.kill(supervisor.pids()["web"], signal.SIGKILL)
+        await eventually(lambda: not began_at(grandchild))
+        interrupt()
+
+    assert supervise(tmp_path, scenario) == 0
+
+
+def test_a_failing_step_between_stops_everything(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def scenario(supervisor: Supervisor) -> None:
+        await supervisor.start([runner(tmp_path, "first")])
+        await supervisor.complete("setup", python("import sys; sys.exit('no table')"))
+
+    assert supervise(tmp_path, scenario) == 1
+    shown = capsys.readouterr()
+    assert "no table" in shown.out
+    assert "setup failed (exit status 1)" in shown.err
+    assert (tmp_path / "stops").read_text() == "first\n"
+
+
+def test_a_step_between_gives_its_output(tmp_path: Path) -> None:
+    said: list[str] = []
+
+    async def scenario(supervisor: Supervisor) -> None:
+        said.append(await supervisor.complete("setup", python("print('x' * 100_000)")))
+        interrupt()
+
+    assert supervise(tmp_path, scenario) == 0
+    assert said == ["x" * 100_000 + "\n"]
+
+
+def test_log_lines_carry_no_control_characters(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = "import time; print('\\x1b[2Jgone', flush=True); time.sleep(60)"
+
+    async def scenario(supervisor: Supervisor) -> None:
+        await supervisor.start([Process(name="web", launch=python(script))])
+        await asyncio.sleep(0.3)
+        interrupt()
+
+    supervise(tmp_path, scenario)
+
+    assert "web       | \N{REPLACEMENT CHARACTER}[2Jgone" in capsys.readouterr().out

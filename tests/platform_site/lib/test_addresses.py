@@ -1,0 +1,39 @@
+"""Whose address a request has: nobody's word but a trusted proxy's."""
+
+import pytest
+from django.test import RequestFactory
+from pytest_django import Settings
+
+from platform_site.lib.addresses import client_address, network_of
+
+
+@pytest.mark.parametrize(
+    ("proxies", "forwarded", "expected"),
+    [
+        (0, "6.6.6.6", "127.0.0.1"),
+        (1, "6.6.6.6", "6.6.6.6"),
+        (1, "1.1.1.1, 6.6.6.6", "6.6.6.6"),
+        (2, "1.1.1.1, 2.2.2.2, 3.3.3.3", "2.2.2.2"),
+        (2, "2.2.2.2", "127.0.0.1"),
+        (1, "garbage", "127.0.0.1"),
+        (1, "", "127.0.0.1"),
+        (1, "::ffff:9.9.9.9", "9.9.9.9"),
+    ],
+)
+def test_forwarded_addresses_count_only_behind_trusted_proxies(
+    settings: Settings, proxies: int, forwarded: str, expected: str
+) -> None:
+    settings.TRUSTED_PROXY_COUNT = proxies
+    request = RequestFactory().get("/", headers={"X-Forwarded-For": forwarded})
+    assert client_address(request) == expected
+
+
+def test_a_socket_without_an_address_is_unknown() -> None:
+    assert client_address(RequestFactory().get("/", REMOTE_ADDR="")) == "unknown"
+
+
+def test_ipv6_counts_by_its_64() -> None:
+    assert network_of("2001:db8::1") == network_of("2001:db8::ffff:1") == "2001:db8::/64"
+    assert network_of("2001:db8:0:1::1") != network_of("2001:db8::1")
+    assert network_of("9.9.9.9") == "9.9.9.9"
+    assert network_of("unknown") == "unknown"

@@ -1,0 +1,111 @@
+"""Every refusal is a problem document, wherever it is born."""
+
+import json
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+from django.test import Client
+
+from accounts.models import User
+from platform_site.lib import problems
+from tests.cast import HANDLER, Caller, signed_in
+
+LOGIN = "/v1/auth/login"
+
+
+def raw(method: str, path: str, data: bytes = b"", **options: Any) -> Any:
+    client = Client(raise_request_exception=False)
+    client.handler = HANDLER
+    return client.generic(method, path, data, **options)
+
+
+def check(response: Any, status: int, code: str) -> dict[str, Any]:
+    assert response.status_code == status
+    assert response["Content-Type"] == "application/problem+json"
+    body: dict[str, Any] = json.loads(response.content)
+    assert (body["status"], body["code"]) == (status, code)
+    assert body["request_id"] == response["X-Request-Id"]
+    assert body["type"] == f"urn:zonal:problem:{code}"
+    return body
+
+
+@pytest.mark.parametrize("path", ["/", "/nowhere", "/v1", "/v1/", "/v1/whoami/", "/v1/sql/x/y"])
+def test_unknown_paths_are_404(path: str) -> None:
+    check(raw("GET", path), 404, "not_found")
+
+
+def test_a_wrong_method_is_405(db: None) -> None:
+    check(raw("PUT", LOGIN), 405, "method_not_allowed")
+    check(raw("BREW", LOGIN), 405, "method_not_allowed")
+    assert raw("PUT", LOGIN)["Allow"] == "POST"
+
+
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "text/plain", "text/xml"])
+def test_another_content_type_is_415(db: None, kind: str) -> None:
+    check(raw("POST", LOGIN, b"a=b", content_type=kind), 415, "unsupported_media_type")
+
+
+@pytest.mark.parametrize(
+    "body", [b"{", b"[]", b'"x"', b"null", b"1", b'{"a": NaN}', b"\xff\xfe", b"[" * 100_000]
+)
+def test_what_is_no_json_object_is_400(db: None, body: bytes) -> None:
+    response = raw("POST", LOGIN, body, content_type="application/json")
+    assert response.status_code in {400, 413}
+    if len(body) < 65536:
+        check(response, 400, "malformed_json")
+
+
+def test_a_body_over_the_limit_is_413(db: None) -> None:
+    body = json.dumps({"email": "x" * 70_000}).encode()
+    check(raw("POST", LOGIN, body, content_type="application/json"), 413, "payload_too_large")
+
+
+def test_an_accept_that_cannot_be_met_is_406(alice: User) -> None:
+    answer = signed_in(alice).get("/v1/whoami", ACCEPT="image/png")
+    assert (answer.status, answer.code) == (406, "not_acceptable")
+
+
+def test_fields_are_named_with_their_path(db: None) -> None:
+    body = check(raw("POST", LOGIN, b"{}", content_type="application/json"), 400, "invalid_request")
+    assert {(row["field"], row["code"]) for row in body["errors"]} == {
+        ("email", "required"),
+        ("password", "required"),
+    }
+
+
+def test_a_crash_is_a_500_that_tells_nothing(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    def crash(*_: object) -> None:
+        raise RuntimeError("the secret plan")
+
+    monkeypatch.setattr("accounts.views.effective", crash)
+    answer = signed_in(alice).get("/v1/permissions/effective")
+    assert (answer.status, answer.code) == (500, "internal_error")
+    assert "secret plan" not in json.dumps(answer.body)
+
+
+def test_a_lost_control_database_is_503(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(*_: object, **__: object) -> None:
+        raise OperationalError("server closed the connection to 10.0.0.7 unexpectedly")
+
+    monkeypatch.setattr("accounts.middleware._resolve", lost)
+    answer = signed_in(alice).get("/v1/whoami")
+    assert (answer.status, answer.code) == (503, "database_unavailable")
+    assert answer.headers["Retry-After"] == "2"
+    assert "10.0.0.7" not in json.dumps(answer.body)
+
+
+def test_a_statement_that_is_refused_is_no_lost_database() -> None:
+    class Cause(Exception):
+        sqlstate = "42601"
+
+    error = OperationalError("syntax")
+    error.__cause__ = Cause()
+    assert problems.translate(error) is None
+
+
+def test_request_ids_are_taken_over_only_in_shape(db: None) -> None:
+    caller = Caller()
+    assert caller.get("/healthz", X_REQUEST_ID="trace-0123").headers["X-Request-Id"] == "trace-0123"
+    for evil in ["short", "a" * 65, "line\nbreak-here", "<script>alert", "with space"]:
+        assert caller.get("/healthz", X_REQUEST_ID=evil).headers["X-Request-Id"] != evil

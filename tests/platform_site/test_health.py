@@ -1,0 +1,51 @@
+"""Health: alive, ready, and metrics for those who may see them."""
+
+from unittest import mock
+
+import pytest
+from django.db import OperationalError
+from pytest_django import Settings
+
+from platform_site import health
+from tests.cast import Caller
+
+
+def test_healthz_asks_no_database() -> None:
+    assert Caller().get("/healthz").body == {"status": "ok"}
+
+
+@pytest.mark.django_db
+def test_readyz_names_what_it_checked() -> None:
+    answer = Caller().get("/readyz")
+    assert answer.status == 200
+    assert answer.body == {
+        "status": "ok",
+        "checks": {"database": "ok", "migrations": "ok", "queue": "ok"},
+    }
+
+
+@pytest.mark.django_db
+def test_readyz_is_503_without_a_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost() -> dict[str, str]:
+        raise OperationalError("to 10.0.0.7")
+
+    monkeypatch.setattr(health, "_ask_database", lost)
+    monkeypatch.setattr(health, "connections", {"default": mock.Mock()})
+    answer = Caller().get("/readyz")
+    assert answer.status == 503
+    assert answer.headers["Retry-After"] == "2"
+    assert answer.body["checks"]["database"] == "unavailable"
+
+
+def test_metrics_are_for_loopback_and_the_token(settings: Settings) -> None:
+    assert Caller().get("/metrics").status == 200
+    assert b"zonal_request_seconds" in Caller().get("/metrics").raw.content
+    assert Caller().get("/metrics", X_FORWARDED_FOR="6.6.6.6").status == 404
+    settings.METRICS_TOKEN = "m" * 40
+    assert Caller().get("/metrics").status == 404
+    assert Caller("m" * 40).get("/metrics").status == 200
+    assert Caller("x" * 40).get("/metrics").status == 404
+
+
+def test_only_get_and_head() -> None:
+    assert Caller().post("/healthz").status == 405

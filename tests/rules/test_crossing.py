@@ -1,0 +1,82 @@
+"""Charlie's things, asked for by Alice on every route: 404, and nothing has changed.
+
+A route with an id of a new kind fails here until it is told how to make one.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.core import serializers
+
+from accounts.models import User
+from environments import lifecycle
+from tests.cast import session_of, signed_in
+from tests.rules.routes import Route, api_routes
+
+# How to make, in Charlie's organization, a thing with the id that a path asks for.
+MAKERS: dict[str, Callable[[User], str]] = {
+    "environment_id": lambda user: lifecycle.create(user.organization_id, "charlies-own").slug,
+}
+
+# Bodies that would be valid, so that a refusal is not for the body's sake.
+BODIES: dict[tuple[str, str], dict[str, Any]] = {
+    ("PATCH", "v1/environments/<str:environment_id>"): {"name": "stolen"},
+}
+
+WITH_IDS = [
+    (route, method) for route in api_routes() if route.placeholders for method in route.methods
+]
+# Written by any request: who asked and how often.
+CIRCUMSTANCES = {"accounts.Throttle", "accounts.AuditEvent", "accounts.Session"}
+
+
+def belongings(user: User) -> str:
+    """Give every row of the user's organization, as text."""
+    rows: list[Any] = []
+    for model in apps.get_models():
+        names = {field.name for field in model._meta.get_fields()}
+        if "organization" in names and model._meta.label not in CIRCUMSTANCES:
+            manager = model._base_manager
+            rows += manager.filter(organization_id=user.organization_id).order_by("pk")
+    return serializers.serialize("json", rows)
+
+
+@pytest.mark.parametrize(
+    ("route", "method"), WITH_IDS, ids=[f"{method} {route.path}" for route, method in WITH_IDS]
+)
+def test_another_organizations_things_are_404_and_stay_as_they_are(
+    alice: User, charlie: User, route: Route, method: str
+) -> None:
+    values = {}
+    for name in route.placeholders:
+        assert name in MAKERS, f"{route.path}: teach MAKERS to make a {name}"
+        values[name] = MAKERS[name](charlie)
+    before = belongings(charlie)
+    caller = signed_in(alice)
+    answer = caller.call(method, route.filled(values), BODIES.get((method, route.path)))
+    assert answer.status == 404, answer.body
+    # Absent and forbidden look the same.
+    absent = caller.call(
+        method,
+        route.filled(dict.fromkeys(values, "00000000-0000-7000-8000-000000000000")),
+        BODIES.get((method, route.path)),
+    )
+    assert (absent.status, absent.code) == (answer.status, answer.code)
+    assert belongings(charlie) == before
+
+
+LISTS = [route for route in api_routes() if not route.placeholders and "GET" in route.methods]
+
+
+@pytest.mark.parametrize("route", LISTS, ids=[route.path for route in LISTS])
+def test_no_list_shows_another_organizations_things(
+    alice: User, charlie: User, route: Route
+) -> None:
+    made = [make(charlie) for make in MAKERS.values()]
+    made += ["charlie@example.org", "Charlie's", str(charlie.pk), str(session_of(charlie).pk)]
+    answer = signed_in(alice).get(route.filled({}))
+    assert answer.status == 200
+    for trace in made:
+        assert trace not in answer.raw.content.decode()

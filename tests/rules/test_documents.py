@@ -1,0 +1,49 @@
+"""The documents say what the code does."""
+
+import re
+from pathlib import Path
+
+import pytest
+from django.urls import get_resolver
+
+from platform_site import documents
+from tests.rules.routes import api_routes
+
+ROOT = Path(__file__).resolve().parents[2]
+_ = get_resolver().url_patterns  # loads every view, and with them every error
+ERRORS = sorted({kind.code for kind in documents.every_error()})
+
+
+def test_settings_are_listed() -> None:
+    assert (ROOT / "docs/settings.md").read_text() == documents.settings_page()
+
+
+def test_errors_are_listed() -> None:
+    assert (ROOT / "docs/errors.md").read_text() == documents.errors_page()
+
+
+@pytest.mark.parametrize("code", ERRORS)
+def test_each_error_has_a_test(code: str) -> None:
+    tests = (path for path in (ROOT / "tests").rglob("test_*.py") if path != Path(__file__))
+    assert any(f'"{code}"' in path.read_text() for path in tests), f"no test speaks of {code}"
+
+
+def test_settings_are_read_in_one_place() -> None:
+    """Only settings.py, env.py and what runs before Django read the environment."""
+    allowed = {"platform_site/settings.py", "platform_site/env.py", "platform_site/gunicorn.py"}
+    strays = []
+    for folder in ("accounts", "environments", "sqlgateway", "platform_site"):
+        for path in (ROOT / folder).rglob("*.py"):
+            name = str(path.relative_to(ROOT))
+            if name in allowed or "embedded" in path.parts:
+                continue
+            if re.search(r"os\.environ\[|os\.getenv|os\.environ\.get\(\"Z", path.read_text()):
+                strays.append(name)
+    assert not strays
+
+
+def test_the_schema_holds_every_route() -> None:
+    schema = (ROOT / "docs/openapi.yaml").read_text()
+    for route in api_routes():
+        path = "/" + re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", route.path)
+        assert f"\n  {path}:" in schema, f"{path} is not in docs/openapi.yaml"

@@ -1,0 +1,64 @@
+"""Models of tenants are reached through a scope; a way around it gives its reason."""
+
+import re
+from pathlib import Path
+
+import pytest
+from django.apps import apps
+from django.db.models import ForeignKey, Model
+
+from platform_site.lib.scoping import TenantModel
+
+ROOT = Path(__file__).resolve().parents[2]
+APPS = ("accounts", "environments", "sqlgateway", "twofactor", "recovery", "edgecache")
+OURS = [model for model in apps.get_models() if model._meta.app_label in APPS]
+UNSCOPED = re.compile(r"\b(unscoped\.|_base_manager|_default_manager)")
+
+
+def sources() -> list[Path]:
+    return [
+        path
+        for folder in (*APPS, "platform_site")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        if "migrations" not in path.parts
+    ]
+
+
+@pytest.mark.parametrize("model", OURS, ids=lambda model: model._meta.label)
+def test_what_belongs_to_a_tenant_is_scoped(model: type[Model]) -> None:
+    keys = {
+        field.related_model
+        for field in model._meta.get_fields()
+        if isinstance(field, ForeignKey) and field.name in {"organization", "environment"}
+    }
+    if not keys:
+        return
+    assert issubclass(model, TenantModel)
+    with pytest.raises(TypeError, match="scoped"):
+        model.objects.all()
+    with pytest.raises(TypeError, match="needs a scope"):
+        model.scoped.all()
+
+
+def test_a_way_around_the_scope_gives_its_reason() -> None:
+    bare = []
+    for path in sources():
+        lines = path.read_text().splitlines()
+        for number, line in enumerate(lines):
+            if not UNSCOPED.search(line) or path.name == "scoping.py":
+                continue
+            near = " ".join(lines[max(0, number - 2) : number + 2])
+            if "# unscoped:" not in near:
+                bare.append(f"{path.relative_to(ROOT)}:{number + 1} {line.strip()}")
+    assert not bare, "\n".join(bare)
+
+
+def test_an_exemption_gives_its_reason() -> None:
+    bare = []
+    for path in (*sources(), *sorted((ROOT / "tests").rglob("*.py"))):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            mark = re.search(r"# (noqa: [A-Z0-9, ]+|type: ignore\[[\w, -]+\])(.*)", line)
+            is_bare = re.search(r"# (noqa|type: ignore)\s*$", line)
+            if is_bare or (mark and len(mark[2].strip(" -#")) < 6):
+                bare.append(f"{path.relative_to(ROOT)}:{number}")
+    assert not bare, "\n".join(bare)

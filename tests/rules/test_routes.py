@@ -1,0 +1,82 @@
+"""Every route says whom it lets in, and lets in nobody else: route × method × role."""
+
+import pytest
+
+from accounts.models import User
+from environments.models import Organization
+from platform_site.lib.permissions import ROLES, TABLE, Access, is_permitted
+from tests.cast import Caller, member, signed_in
+from tests.rules.routes import Route, api_routes
+
+ROUTES = api_routes()
+EACH = [(route, method) for route in ROUTES for method in route.methods]
+NOBODYS = "00000000-0000-7000-8000-000000000000"
+
+
+def ids(value: object) -> str:
+    return value.path if isinstance(value, Route) else str(value)
+
+
+def access_of(route: Route, method: str) -> Access:
+    return route.view.access[method]
+
+
+def sent(caller: Caller, route: Route, method: str) -> tuple[int, str]:
+    path = route.filled(dict.fromkeys(route.placeholders, NOBODYS))
+    answer = caller.call(method, path, {} if method != "GET" else None)
+    return answer.status, (answer.body or {}).get("code", "")
+
+
+def test_there_are_routes() -> None:
+    assert len(ROUTES) >= 10
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=ids)
+def test_a_view_says_whom_it_lets_in_for_each_method(route: Route) -> None:
+    assert set(route.view.access) == set(route.methods)
+
+
+@pytest.mark.parametrize(("route", "method"), EACH, ids=ids)
+def test_nobody_gets_in_without_credentials(db: None, route: Route, method: str) -> None:
+    status, code = sent(Caller(), route, method)
+    if access_of(route, method).kind == "public":
+        assert code != "not_authenticated"
+    else:
+        assert (status, code) == (401, "not_authenticated")
+
+
+@pytest.mark.parametrize(("route", "method"), EACH, ids=ids)
+def test_a_refresh_token_opens_no_route(alice: User, route: Route, method: str) -> None:
+    caller = Caller(signed_in(alice).refresh_token)
+    status, code = sent(caller, route, method)
+    if access_of(route, method).kind != "public":
+        assert (status, code) == (401, "token_invalid")
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize(("route", "method"), EACH, ids=ids)
+def test_the_table_decides_for_each_role(
+    home: Organization, route: Route, method: str, role: str
+) -> None:
+    access = access_of(route, method)
+    if access.resource is None or access.action is None:
+        return
+    user = member(home, "someone@example.com", role=role)
+    status, code = sent(signed_in(user), route, method)
+    if is_permitted([role], access.resource, access.action):
+        assert code != "permission_denied"
+        assert status != 401
+    else:
+        assert (status, code) == (403, "permission_denied")
+
+
+@pytest.mark.parametrize("resource", TABLE)
+def test_the_table_is_what_the_design_says(resource: str) -> None:
+    row = {role: sorted(actions) for role, actions in TABLE[resource].items()}  # type: ignore[index]  # walked
+    every = ["create", "delete", "read", "update"]
+    is_data = resource in {"sql", "objects"}
+    assert row == {
+        "admin": every,
+        "operator": every if is_data else ["read"],
+        "reader": ["read"] if is_data else [],
+    }
