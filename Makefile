@@ -12,7 +12,7 @@ help:  ## list these commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
 run: $(VENV)/.base  ## run the whole platform here; Ctrl-C stops it
-	@exec $(BIN)/python manage.py up
+	@exec $(BIN)/python -m platform_site.embedded up
 
 test: $(VENV)/.dev  ## run every test against throw-away databases
 	$(EXEC) $(BIN)/python -m pytest -n 2 --dist loadgroup --cov --cov-report=term $(TESTS)

@@ -28,7 +28,18 @@ max_requests_jitter = 10_000
 accesslog = None
 loglevel = "warning"
 
-_metrics_dir = tempfile.mkdtemp(prefix="zonal-metrics-")
+
+def _fresh_metrics_dir() -> str:
+    """Give an empty folder for the processes' counters; under `up` one that a kill leaves once."""
+    if not os.environ.get("ZONAL_SUPERVISED"):
+        return tempfile.mkdtemp(prefix="zonal-metrics-")
+    folder = settings.DATA_DIR / "metrics"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700)
+    return str(folder)
+
+
+_metrics_dir = _fresh_metrics_dir()
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = _metrics_dir
 
 

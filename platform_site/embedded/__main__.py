@@ -34,6 +34,8 @@ def main(argv: Sequence[str]) -> int:
     except StartError as error:
         warn(str(error))
         return 1
+    except KeyboardInterrupt:
+        return up.INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -43,25 +43,32 @@ def initialize(
     )
     said = ""
     for locale in _locales(binaries.major):
-        launch = Launch(
-            command=(*command, *locale),
-            owner=owner,
-            env={"PATH": str(binaries.bindir), "LC_ALL": "C", "TZ": "UTC"},
-            cwd=workshop,
-            umask=PRIVATE_UMASK,
-        )
-        try:
-            result = run(launch, timeout_s=TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            said = f"initdb took more than {TIMEOUT_S} s"
-            break
-        if result.returncode == 0:
+        refusal = _initdb((*command, *locale), binaries, owner=owner, cwd=workshop)
+        if refusal is None:
             (workshop / "data").rename(data)
             shutil.rmtree(workshop)
             return
-        said = result.stdout.strip()
+        said = refusal
     sentence = f"PostgreSQL could not make {data}:\n{said}"
     raise ClusterError(sentence)
+
+
+def _initdb(
+    command: tuple[str, ...], binaries: Binaries, *, owner: Owner | None, cwd: Path
+) -> str | None:
+    """Run initdb; None when it succeeded, else what it said."""
+    launch = Launch(
+        command=command,
+        owner=owner,
+        env={"PATH": str(binaries.bindir), "LC_ALL": "C", "TZ": "UTC"},
+        cwd=cwd,
+        umask=PRIVATE_UMASK,
+    )
+    try:
+        result = run(launch, timeout_s=TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        return f"initdb took more than {TIMEOUT_S} s"
+    return None if result.returncode == 0 else result.stdout.strip()
 
 
 def _locales(major: int) -> tuple[tuple[str, ...], ...]:

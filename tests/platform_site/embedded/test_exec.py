@@ -117,6 +117,20 @@ def test_a_command_that_does_not_exist_is_told(environ: dict[str, str]) -> None:
     assert "Traceback" not in result.stderr
 
 
+def test_nothing_of_the_callers_databases_leaks_into_the_command(environ: dict[str, str]) -> None:
+    shown = subprocess.run(
+        exec_command("sh", "-c", 'echo "$DATABASE_URL|$DATABASE_URL_FILE"'),
+        env={**environ, "DATABASE_URL": "postgresql://mine/real", "DATABASE_URL_FILE": "/mine"},
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+    assert shown.startswith("postgresql://zonal:")
+    assert shown.endswith("|\n")
+
+
 def test_exec_without_a_command_is_refused(environ: dict[str, str]) -> None:
     result = subprocess.run(
         [sys.executable, "-m", "platform_site.embedded", "exec"],

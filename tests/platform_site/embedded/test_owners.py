@@ -1,0 +1,40 @@
+"""Who runs PostgreSQL when root starts it, also where users cannot be made."""
+
+import pytest
+
+from platform_site.embedded import owners
+from platform_site.embedded.errors import ClusterError
+from platform_site.embedded.owners import Owner, owner_of
+
+POSTGRES = Owner("postgres", 101, 104)
+
+
+@pytest.fixture
+def read_only_etc(monkeypatch: pytest.MonkeyPatch) -> dict[str, Owner]:
+    """Pretend to be root on a machine whose users are the ones in this dictionary."""
+    users: dict[str, Owner] = {}
+    monkeypatch.setattr(owners, "is_root", lambda: True)
+    monkeypatch.setattr(owners, "_existing", users.get)
+    monkeypatch.setattr(owners, "_create", lambda _name: False)
+    return users
+
+
+def test_an_ordinary_user_stays_who_he_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(owners, "is_root", lambda: False)
+
+    assert owner_of("control") is None
+
+
+def test_where_users_cannot_be_made_an_existing_one_is_shared_loudly(
+    read_only_etc: dict[str, Owner], capsys: pytest.CaptureFixture[str]
+) -> None:
+    read_only_etc["postgres"] = POSTGRES
+
+    assert owner_of("tenants") == POSTGRES
+    assert "zonal-tenants cannot be created" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("read_only_etc")
+def test_without_any_user_root_is_told_what_to_do() -> None:
+    with pytest.raises(ClusterError, match="start as an ordinary user"):
+        owner_of("tenants")
