@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 
-from accounts.models import AuditEvent, Session, User
+from accounts.models import AuditEvent, Delivery, Session, User
 
 
 class ReadOnlyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
@@ -53,3 +53,17 @@ class AuditEventAdmin(ReadOnlyAdmin):
     list_display = ("at", "tag", "outcome", "actor", "organization_id", "address")
     list_filter = ("outcome", "tag")
     search_fields = ("tag", "actor", "request_id")
+
+
+@admin.register(Delivery)
+class DeliveryAdmin(ReadOnlyAdmin):
+    """Mail and text messages on their way; never their content."""
+
+    list_display = (
+        *("id", "kind", "template", "hint", "state", "attempts", "error"),
+        *("next_attempt_at", "created_at", "finished_at"),
+    )
+    list_filter = ("state", "kind", "template")
+    search_fields = ("id", "user_id", "error")
+    ordering = ("-id",)
+    exclude = ("payload",)

@@ -12,9 +12,12 @@ REQUIRED: Final = (
     ("ZSECRET_KEYS", "zonal.E002"),
     ("ZJWT_SECRET", "zonal.E003"),
     ("ZJWT_REFRESH_SECRET", "zonal.E004"),
+    ("ZMFA_SECRET", "zonal.E010"),
     ("DATABASE_URL", "zonal.E005"),
     ("ZSQL_CLUSTER_URL", "zonal.E006"),
     ("ZALLOWED_HOSTS", "zonal.E007"),
+    ("ZMAIL_URL", "zonal.E010"),
+    ("ZMAIL_FROM", "zonal.E011"),
 )
 
 
@@ -33,4 +36,21 @@ def production_settings(**_options: Any) -> list[checks.CheckMessage]:
         messages.append(checks.Warning("ZAUTH_DEV_SECRET is set.", hint=hint, id="zonal.W001"))
     if "*" in settings.ALLOWED_HOSTS:
         messages.append(checks.Error("ZALLOWED_HOSTS accepts any host.", id="zonal.E009"))
+    return messages
+
+
+@checks.register(checks.Tags.security, deploy=True)
+def production_delivery(**_options: Any) -> list[checks.CheckMessage]:
+    """Refuse ways for codes and tokens to leave that anybody here could read."""
+    messages: list[checks.CheckMessage] = []
+    mail = settings.MAIL_OPTIONS
+    if settings.EMAIL_BACKEND.rsplit(".", 2)[1] in {"console", "filebased"}:
+        messages.append(checks.Error("ZMAIL_URL shows mail here.", id="zonal.E012"))
+    if settings.SMS_BACKEND.rpartition(".")[0].endswith((".console", ".file")):
+        messages.append(checks.Error("ZSMS_BACKEND shows messages here.", id="zonal.E013"))
+    if settings.SMS_OPTIONS.get("base_url", "https:").startswith("http:"):
+        messages.append(checks.Error("ZTWILIO_BASE_URL is not https.", id="zonal.E014"))
+    is_clear = "host" in mail and not (mail["use_tls"] or mail["use_ssl"])
+    if is_clear and mail["host"] not in {"localhost", "127.0.0.1", "::1"}:
+        messages.append(checks.Warning("ZMAIL_URL sends mail in clear.", id="zonal.W002"))
     return messages

@@ -6,6 +6,7 @@ import structlog
 from django.db import transaction
 
 from accounts import audit, sessions, tokens
+from accounts.delivery import notices
 from accounts.errors import SessionRevoked
 from accounts.models import Session
 from accounts.sessions import ReuseDetected
@@ -71,5 +72,6 @@ def _end_stolen(request: PlatformRequest, session: Session, now: datetime) -> Se
             session=str(session.id),
             ended=ended,
         )
+        notices.notify(session.user, "sessions_revoked_reuse")
     log.warning("refresh_reuse_detected", user_id=str(session.user_id), ended=ended)
     return SessionRevoked()

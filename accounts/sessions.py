@@ -38,6 +38,15 @@ class Standing(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Assurance:
+    """What a sign-in has proven: level, RFC 8176 names, and the second factor among them."""
+
+    aal: int
+    amr: Sequence[str]
+    mfa_method: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Origin:
     """Where a sign-in came from, for the owner's list of sessions."""
 
@@ -57,8 +66,7 @@ def open_session(
     user: User,
     environment: Environment,
     *,
-    amr: Sequence[str],
-    aal: int,
+    assurance: Assurance,
     origin: Origin,
     now: datetime,
 ) -> Session:
@@ -71,8 +79,10 @@ def open_session(
         created_at=now,
         auth_time=now,
         ends_at=now + timedelta(seconds=settings.SESSION_MAX_S),
-        aal=aal,
-        amr=list(amr),
+        aal=assurance.aal,
+        amr=list(assurance.amr),
+        mfa_method=assurance.mfa_method,
+        mfa_time=now if assurance.mfa_method else None,
         address=origin.address,
         agent=origin.agent[:300],
     )
@@ -211,6 +221,8 @@ def _successor(
         rotated_at=now,
         created_at=now,
         auth_time=session.auth_time,
+        mfa_time=session.mfa_time,
+        mfa_method=session.mfa_method,
         ends_at=session.ends_at,
         aal=session.aal,
         amr=session.amr,
@@ -288,3 +300,11 @@ def on_environment_deleted(environment_pk: int) -> None:
         environment_id=environment_pk, ended_at=None
     )
     live.update(ended_at=timezone.now(), end_reason="environment_deleted")
+
+
+def end_all_of_user(
+    user_id: UUID, *, reason: str, now: datetime, except_session: UUID | None = None
+) -> int:
+    """End every session of a user, but for one where it is named; give how many there were."""
+    live = Session.unscoped.filter(user_id=user_id, ended_at=None)  # unscoped: by its own key
+    return live.exclude(pk=except_session).update(ended_at=now, end_reason=reason)

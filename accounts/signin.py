@@ -1,18 +1,62 @@
-"""The end of every way in: a proven user gets a session and its tokens."""
+"""The one end of every way in: stages look at a proven user, then a session is opened.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+Whatever proves a user (password, passkey, provider, invitation) calls ``finish``; nothing else
+opens sessions (held by tests/rules). The stages are settings.LOGIN_STAGES, by dotted path: the
+second factor stands above this module and is called without being known.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
+
+from django.conf import settings
+from django.utils.module_loading import import_string
 
 from accounts import audit, credentials, sessions, tokens
 from accounts.models import Session, User
-from accounts.sessions import Origin
+from accounts.sessions import Assurance, Origin
 from environments import lifecycle
-from environments.errors import EnvironmentNotFound
 from environments.models import Environment
 from platform_site.lib.addresses import client_address
 from platform_site.lib.principals import PlatformRequest
+
+
+class Way(StrEnum):
+    """Every way in; a test walks them, so that a new one is held to the gate or fails it."""
+
+    SIGNUP = "signup"
+    PASSWORD = "password"  # noqa: S105 - the name of a way in
+    PASSKEY = "passkey"
+    SECOND_FACTOR = "second_factor"
+    ENROLMENT = "enrolment"
+
+
+@dataclass
+class Attempt:
+    """A proven user on the way to a session; stages add what the answer should say.
+
+    amr: RFC 8176 names of what has been proven. mfa_method: the second factor among them, ''
+    for none. warnings, extra: members of the answer.
+    """
+
+    user: User
+    environment: Environment
+    way: Way
+    amr: list[str]
+    now: datetime
+    mfa_method: str = ""
+    mfa_is_allowed: bool = True
+    warnings: list[dict[str, Any]] = field(default_factory=list)
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Halted:
+    """A stage wants something first: the answer that says what."""
+
+    answer: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +65,22 @@ class SignedIn:
 
     session: Session
     environment: Environment
+    warnings: Sequence[dict[str, Any]] = ()
+    extra: dict[str, Any] = field(default_factory=dict)
 
-    def as_json(self) -> dict[str, Any]:
+    def pair(self) -> dict[str, Any]:
         """Give the token pair with ``environment``."""
         place = {"id": self.environment.slug, "name": self.environment.name}
         return tokens.pair_for(self.session, self.environment).as_json() | {"environment": place}
+
+    @property
+    def answer(self) -> dict[str, Any]:
+        """Give the answer of a login that is through."""
+        head = {"status": "authenticated"}
+        return head | self.pair() | self.extra | {"warnings": list(self.warnings)}
+
+
+Stage = Callable[[PlatformRequest, Attempt], Halted | None]
 
 
 def origin_of(request: PlatformRequest) -> Origin:
@@ -47,24 +102,33 @@ def environment_for(user: User, wanted: str) -> Environment:
     return lifecycle.find(user.organization_id, "live")
 
 
-def finish(
-    request: PlatformRequest, user: User, *, environment: str, amr: Sequence[str], now: datetime
-) -> SignedIn:
-    """Open the session of a proven user.
-
-    environment: id or name, empty for the user's last one. amr: how the user was proven.
-    Raises EnvironmentNotFound.
-    """
-    try:
-        place = environment_for(user, environment)
-    except EnvironmentNotFound:
-        audit.record_user(request, "api:session:create", user, outcome="refused")
-        raise
-    session = sessions.open_session(user, place, amr=amr, aal=1, origin=origin_of(request), now=now)
-    audit.record_user(
-        request, "api:session:create", user, session=str(session.id), environment=place.slug
+def finish(request: PlatformRequest, attempt: Attempt) -> SignedIn | Halted:
+    """Pass the stages and open the session, or give what the first stage that halts wants."""
+    for path in settings.LOGIN_STAGES:
+        stage: Stage = import_string(path)
+        halted = stage(request, attempt)
+        if halted is not None:
+            _note(request, attempt, outcome="pending")
+            return halted
+    has_second = bool(attempt.mfa_method) and attempt.mfa_is_allowed
+    session = sessions.open_session(
+        attempt.user,
+        attempt.environment,
+        assurance=Assurance(
+            aal=2 if has_second else 1, amr=attempt.amr, mfa_method=attempt.mfa_method
+        ),
+        origin=origin_of(request),
+        now=attempt.now,
     )
-    return SignedIn(session, place)
+    _note(request, attempt, session=str(session.id))
+    return SignedIn(session, attempt.environment, attempt.warnings, attempt.extra)
+
+
+def _note(
+    request: PlatformRequest, attempt: Attempt, *, outcome: str = "success", **data: Any
+) -> None:
+    data |= {"environment": attempt.environment.slug, "way": str(attempt.way)}
+    audit.record_user(request, "api:session:create", attempt.user, outcome=outcome, **data)
 
 
 def note_refused(request: PlatformRequest, email: str) -> None:

@@ -10,7 +10,7 @@ from accounts import audit, limits, passwords, signin
 from accounts.credentials import find
 from accounts.errors import EmailTaken, TooManyAttempts
 from accounts.models import User
-from accounts.signin import SignedIn
+from accounts.signin import Attempt, Halted, SignedIn, Way
 from environments import lifecycle
 from environments.models import Organization
 from platform_site.lib.addresses import client_address, network_of
@@ -21,7 +21,7 @@ WINDOW: Final = timedelta(hours=1)
 
 def sign_up(
     request: PlatformRequest, email: str, password: str, *, organization: str, now: datetime
-) -> SignedIn:
+) -> SignedIn | Halted:
     """Make an organization and its first admin, signed in to ``live``.
 
     organization: its name; empty gives one from the address.
@@ -40,7 +40,9 @@ def sign_up(
         with transaction.atomic():
             user = add_user(lifecycle.create_organization(name), email, encoded, roles=["admin"])
             audit.record_user(request, "api:organization:create", user)
-            return signin.finish(request, user, environment="live", amr=["pwd"], now=now)
+            place = lifecycle.find(user.organization_id, "live")
+            attempt = Attempt(user, place, way=Way.SIGNUP, amr=["pwd"], now=now)
+            return signin.finish(request, attempt)
     except IntegrityError as exc:
         # Two sign-ups of one address at once: the index decides.
         raise EmailTaken from exc

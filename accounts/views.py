@@ -20,6 +20,7 @@ from accounts.serializers import (
     TokenPairSerializer,
     WhoamiSerializer,
 )
+from accounts.signin import Attempt, SignedIn, Way
 from platform_site.lib.addresses import client_address
 from platform_site.lib.api import NO_STORE, ApiView
 from platform_site.lib.permissions import MEMBER, PUBLIC, effective
@@ -43,7 +44,9 @@ class SignupView(ApiView):
             organization=body["organization"],
             now=timezone.now(),
         )
-        return Response(done.as_json(), status=status.HTTP_201_CREATED, headers=NO_STORE)
+        # Nobody has a second factor yet, and the policy of a new organization asks for none.
+        answer = done.pair() if isinstance(done, SignedIn) else done.answer
+        return Response(answer, status=status.HTTP_201_CREATED, headers=NO_STORE)
 
 
 class LoginView(ApiView):
@@ -66,11 +69,11 @@ class LoginView(ApiView):
         except InvalidCredentials:
             signin.note_refused(self.platform_request, body["email"])
             raise
-        done = signin.finish(
-            self.platform_request, user, environment=body["environment"], amr=["pwd"], now=now
-        )
-        answer = {"status": "authenticated", **done.as_json(), "warnings": []}
-        return Response(answer, headers=NO_STORE)
+        place = signin.environment_for(user, body["environment"])
+        attempt = Attempt(user, place, way=Way.PASSWORD, amr=["pwd"], now=now)
+        with transaction.atomic():
+            done = signin.finish(self.platform_request, attempt)
+        return Response(done.answer, headers=NO_STORE)
 
 
 class RefreshView(ApiView):
@@ -107,7 +110,7 @@ class SwitchView(ApiView):
             keep_current=body["keep_current"],
             now=timezone.now(),
         )
-        return Response(done.as_json(), headers=NO_STORE)
+        return Response(done.pair(), headers=NO_STORE)
 
 
 class LogoutView(ApiView):

@@ -2,19 +2,40 @@
 
 from typing import Any, ClassVar, Final
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Lower
 
 from platform_site.lib.scoping import TenantModel
 
 BUILT_IN: Final = ("live", "sandbox")
+MFA_METHODS: Final = ("totp", "sms", "email", "webauthn", "backup_codes")
+
+
+def all_methods() -> list[str]:
+    """Give every method: the policy a new organization starts with."""
+    return list(MFA_METHODS)
 
 
 class Organization(models.Model):
-    """A tenant: it owns users, environments and everything in them."""
+    """A tenant: it owns users, environments and everything in them.
+
+    mfa_*: its policy on the second factor. allowed_methods also holds what may be verified;
+    required_since is when the requirement began, from which the grace period counts.
+    recovery_questions_enabled: security questions are weak (OWASP ASVS 5.0 6.4.2), so off at first.
+    """
 
     name = models.CharField(max_length=200)
     created_at = models.DateTimeField(auto_now_add=True)
+    mfa_required = models.BooleanField(default=False)
+    mfa_required_since = models.DateTimeField(null=True, blank=True)
+    mfa_allowed_methods = ArrayField(
+        models.CharField(max_length=20), default=all_methods, blank=True
+    )
+    mfa_grace_period_days = models.PositiveSmallIntegerField(default=7)
+    mfa_updated_at = models.DateTimeField(null=True, blank=True)
+    mfa_updated_by = models.UUIDField(null=True, blank=True)
+    recovery_questions_enabled = models.BooleanField(default=False)
 
     def __str__(self) -> str:
         """Give the name."""

@@ -68,7 +68,7 @@ class EnvironmentView(ApiView):
     access = {
         "GET": MEMBER,
         "PATCH": needs("environments", "update"),
-        "DELETE": needs("environments", "delete"),
+        "DELETE": needs("environments", "delete").fresh(),
     }
 
     @extend_schema(summary="Read an environment", responses=EnvironmentSerializer)

@@ -10,6 +10,7 @@ from psycopg import Error as PsycopgError
 from psycopg.conninfo import conninfo_to_dict
 
 from platform_site import env as environment
+from platform_site.lib import delivery_settings, passkey_settings
 from platform_site.lib.logs import logging_config
 from platform_site.lib.problem_schema import PROBLEM_SCHEMA
 
@@ -78,11 +79,19 @@ JWT_REFRESH_SECRETS: Final = (
         "ZJWT_REFRESH_SECRET_PREVIOUS", help_text="Earlier refresh keys that still verify."
     ),
 )
-if len({SECRET_KEY, *JWT_SECRETS, *JWT_REFRESH_SECRETS}) < 1 + len(JWT_SECRETS) + len(
-    JWT_REFRESH_SECRETS
-):
+MFA_SECRETS: Final = (
+    ENV.secret(
+        "ZMFA_SECRET",
+        help_text="HMAC key of the second factor: pending sign-ins, digests of codes, devices.",
+    )
+    or secrets.token_urlsafe(48),
+    *ENV.secrets("ZMFA_SECRET_PREVIOUS", help_text="Earlier keys of pending sign-ins."),
+)
+KEYS: Final = (SECRET_KEY, *JWT_SECRETS, *JWT_REFRESH_SECRETS, *MFA_SECRETS)
+if len(set(KEYS)) < len(KEYS):
     raise environment.SettingError(
-        "ZJWT_SECRET", "must differ from ZJWT_REFRESH_SECRET, SECRET_KEY and the previous keys."
+        "ZJWT_SECRET",
+        "must differ from ZJWT_REFRESH_SECRET, ZMFA_SECRET, SECRET_KEY and the previous keys.",
     )
 JWT_ACCESS_TTL_S: Final = ENV.integer(
     "ZJWT_ACCESS_TTL_SECS",
@@ -150,6 +159,53 @@ LIMIT_LOGINS_PER_ACCOUNT: Final = ENV.integer(
     "ZLIMIT_LOGINS_PER_ACCOUNT",
     5,
     help_text="Failed logins per account before each further try waits longer (to 15 minutes).",
+    minimum=1,
+)
+
+MFA_SENDS_PER_RECEIVER: Final = ENV.integer(
+    "ZMFA_SENDS_PER_RECEIVER",
+    20,
+    help_text="Codes sent to one number or address in a day.",
+    minimum=1,
+)
+MFA_SENDS_PER_ORGANIZATION: Final = ENV.integer(
+    "ZMFA_SENDS_PER_ORGANIZATION",
+    2000,
+    help_text="Codes sent for one organization in a day.",
+    minimum=1,
+)
+
+# --- passkeys ---------------------------------------------------------------------------------
+WEBAUTHN_ORIGINS: Final = passkey_settings.origins(
+    ENV, ALLOWED_HOSTS, port=PORT, is_production=IS_PRODUCTION
+)
+WEBAUTHN_RP_ID: Final = passkey_settings.rp_id(ENV, WEBAUTHN_ORIGINS)
+LIMIT_PASSKEY_STARTS_PER_ADDRESS: Final = ENV.integer(
+    "ZLIMIT_PASSKEY_STARTS_PER_ADDRESS",
+    600,
+    help_text="Sign-ins by passkey begun per client address in 15 minutes.",
+    minimum=1,
+)
+
+# --- recovery ---------------------------------------------------------------------------------
+RECOVERY_DELAY_S: Final = ENV.integer(
+    "ZRECOVERY_DELAY_SECS",
+    86400,
+    help_text="Seconds between two proofs of who lost the second factor and its removal; "
+    "any notified address can cancel until then.",
+    minimum=60,
+    maximum=2592000,
+)
+LIMIT_RECOVERIES_PER_ADDRESS: Final = ENV.integer(
+    "ZLIMIT_RECOVERIES_PER_ADDRESS",
+    30,
+    help_text="Recoveries started per client address and hour.",
+    minimum=1,
+)
+LIMIT_RECOVERIES_PER_ACCOUNT: Final = ENV.integer(
+    "ZLIMIT_RECOVERIES_PER_ACCOUNT",
+    10,
+    help_text="Recoveries started for one account in a day.",
     minimum=1,
 )
 
@@ -239,6 +295,8 @@ INSTALLED_APPS: Final = [
     "platform_site.apps.PlatformConfig",
     "environments.apps.EnvironmentsConfig",
     "accounts.apps.AccountsConfig",
+    "recovery.apps.RecoveryConfig",
+    "twofactor.apps.TwoFactorConfig",
     "sqlgateway.apps.SqlGatewayConfig",
 ]
 MIDDLEWARE: Final = [
@@ -250,6 +308,7 @@ MIDDLEWARE: Final = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "platform_site.console.middleware.ConsoleMiddleware",
     "accounts.middleware.PrincipalMiddleware",
     "environments.middleware.ScopeMiddleware",
 ]
@@ -260,6 +319,7 @@ AUTHENTICATION_BACKENDS: Final = ["accounts.backends.StaffBackend"]
 # Upward needs, by dotted path: what the lower layers call without knowing who answers.
 PRINCIPAL_AUTHENTICATORS: Final = [
     "accounts.development.authenticate",
+    "twofactor.pending.authenticate",
     "accounts.authentication.authenticate",
 ]
 LIFECYCLE_HOOKS: Final = {
@@ -269,6 +329,8 @@ LIFECYCLE_HOOKS: Final = {
     ],
     "environment_dropped": ["sqlgateway.provisioning.on_environment_dropped"],
 }
+LOGIN_STAGES: Final = ["twofactor.stages.second_factor"]
+FRESH_PROOF_GUARD: Final = "twofactor.stepup.require_recent_proof"
 AUDIT_RECORDER: Final = "accounts.audit.record_request"
 ENVIRONMENT_RETENTION_DAYS: Final = ENV.integer(
     "ZENVIRONMENT_RETENTION_DAYS",
@@ -307,8 +369,19 @@ STATIC_ROOT: Final = (
     )
     or None
 )
+STATICFILES_DIRS: Final = [BASE_DIR / "platform_site" / "console" / "static"]
 WHITENOISE_USE_FINDERS: Final = STATIC_ROOT is None
 DATA_UPLOAD_MAX_MEMORY_SIZE: Final = 2**21
+
+# --- mail and SMS -----------------------------------------------------------------------------
+MAIL: Final = delivery_settings.mail_backend(ENV)
+EMAIL_BACKEND: Final = MAIL.path
+MAIL_OPTIONS: Final = MAIL.options
+DEFAULT_FROM_EMAIL: Final = delivery_settings.mail_sender(ENV)
+SMS: Final = delivery_settings.sms_backend(ENV, DATA_DIR, is_production=IS_PRODUCTION)
+SMS_BACKEND: Final = SMS.path
+SMS_OPTIONS: Final = SMS.options
+PROCRASTINATE_IMPORT_PATHS: Final = ["accounts.delivery.tasks", "twofactor.webauthn.tasks"]
 
 # --- transport --------------------------------------------------------------------------------
 SECURE_SSL_REDIRECT: Final = ENV.flag(

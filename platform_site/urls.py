@@ -15,7 +15,10 @@ urlpatterns = [
     path("v1/docs", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="docs"),
     path("", include("accounts.urls")),
     path("", include("environments.urls")),
+    path("", include("twofactor.urls")),
+    path("", include("recovery.urls")),
     path("", include("sqlgateway.urls")),
+    path("", include("platform_site.console.urls")),
     path("admin/", admin.site.urls),
 ]
 

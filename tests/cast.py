@@ -96,8 +96,7 @@ def session_of(user: User, environment: str = "live") -> Session:
     return sessions.open_session(
         user,
         place,
-        amr=["pwd"],
-        aal=1,
+        assurance=sessions.Assurance(aal=1, amr=["pwd"]),
         origin=sessions.Origin("127.0.0.1", "test"),
         now=timezone.now(),
     )

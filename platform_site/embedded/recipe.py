@@ -65,5 +65,10 @@ def platform_recipe(web_port: int) -> Recipe:
                 needs=("control",),
             ),
         ),
-        pages=(("API", "/v1/"), ("API docs", "/v1/docs"), ("Admin", "/admin/")),
+        pages=(
+            ("Console", "/console/"),
+            ("API", "/v1/"),
+            ("API docs", "/v1/docs"),
+            ("Admin", "/admin/"),
+        ),
     )

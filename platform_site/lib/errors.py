@@ -126,6 +126,13 @@ class Forbidden(PlatformError):
     title = "You may not do this."
 
 
+class SecondFactorDue(Forbidden):
+    """The organization requires a second factor that this session has not shown."""
+
+    code = "second_factor_due"
+    title = "Your organization requires a second factor."
+
+
 class NotFound(PlatformError):
     """Absent, or another tenant's."""
 

@@ -1,12 +1,20 @@
 """May: one literal table of role × resource × action, and the one class that reads it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal, NamedTuple, get_args
 
+from django.conf import settings
+from django.utils.module_loading import import_string
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-from platform_site.lib.errors import Forbidden, MethodNotAllowed, NotAuthenticated
+from platform_site.lib.errors import (
+    Forbidden,
+    MethodNotAllowed,
+    NotAuthenticated,
+    SecondFactorDue,
+    TokenInvalid,
+)
 from platform_site.lib.principals import Principal
 
 Role = Literal["admin", "operator", "reader"]
@@ -56,6 +64,21 @@ class Access(NamedTuple):
     kind: Literal["public", "member", "user", "permission"]
     resource: Resource | None = None
     action: Action | None = None
+    pending: tuple[str, ...] = ()
+    is_fresh: bool = False
+    is_always_open: bool = False
+
+    def fresh(self) -> "Access":
+        """Also ask for a proof of identity not older than 15 minutes (step-up)."""
+        return self._replace(is_fresh=True)
+
+    def or_pending(self, *uses: str) -> "Access":
+        """Also let in a sign-in that is still pending, for these uses."""
+        return self._replace(pending=uses, is_always_open=True)
+
+    def always(self) -> "Access":
+        """Stay open to sessions that the policy on second factors restricts."""
+        return self._replace(is_always_open=True)
 
 
 PUBLIC: Final = Access("public")
@@ -102,12 +125,26 @@ def require(access: Access, principal: Principal | None) -> None:
         return
     if principal is None:
         raise NotAuthenticated
+    if principal.kind == "pending" and principal.pending_use not in access.pending:
+        raise TokenInvalid
+    if principal.restriction and not access.is_always_open:
+        raise SecondFactorDue
     if access.kind == "user" and principal.user_id is None:
         raise Forbidden("A development token has no user, so it has no profile to act on.")
     if access.resource is None or access.action is None:
         return
     if not is_permitted(principal.roles, access.resource, access.action):
         raise Forbidden(f"This takes {access.resource}:{access.action}.")
+
+
+def require_fresh(access: Access, principal: Principal | None) -> None:
+    """Ask the guard that knows the factors (settings.FRESH_PROOF_GUARD) for a recent proof.
+
+    Raises what the guard raises, as StepUpRequired (403).
+    """
+    if access.is_fresh and principal is not None:
+        guard: Callable[[Principal], None] = import_string(settings.FRESH_PROOF_GUARD)
+        guard(principal)
 
 
 class HasAccess(BasePermission):
@@ -120,5 +157,7 @@ class HasAccess(BasePermission):
         if access is None:
             raise MethodNotAllowed
         user: object = request.user
-        require(access, user if isinstance(user, Principal) else None)
+        principal = user if isinstance(user, Principal) else None
+        require(access, principal)
+        require_fresh(access, principal)
         return True

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.http import HttpRequest
 
-from platform_site.lib.errors import PlatformError
+from platform_site.lib.errors import Forbidden, PlatformError
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +24,15 @@ class Principal:
     kind: ``user`` (a session), or ``dev`` (a development token: a synthetic admin without a user).
     environment_id: the immutable slug, as ``live``; environment_pk: its row.
     aal: authenticator assurance level, 1 or 2 (NIST SP 800-63B-4). amr: RFC 8176 method names.
-    auth_time, access_expires_at: Unix seconds; both None for a development token.
+    auth_time, mfa_time, access_expires_at: Unix seconds, None where there is no such thing:
+    mfa_time is the latest proof of a second factor in this session.
+    pending_id, pending_use: only of kind ``pending``, a sign-in whose second factor is still due;
+    it has no roles, and only the views that name it let it in.
+    restriction: set where the organization's policy asks for a second factor that this session
+    has not shown; only the views that help to get one let it in.
     """
 
-    kind: Literal["user", "dev"]
+    kind: Literal["user", "dev", "pending"]
     user_id: UUID | None
     email: str | None
     organization_id: int
@@ -42,8 +47,22 @@ class Principal:
     amr: tuple[str, ...]
     auth_time: int | None
     access_expires_at: int | None
+    mfa_time: int | None = None
+    pending_id: UUID | None = None
+    pending_use: str = ""
+    restriction: str = ""
 
     is_authenticated = True
+
+    @property
+    def own_id(self) -> UUID:
+        """The user's id.
+
+        Raises Forbidden (403) for a development token, which has no user.
+        """
+        if self.user_id is None:
+            raise Forbidden("A development token has no user, so it has no profile to act on.")
+        return self.user_id
 
     @property
     def scope(self) -> Scope:

@@ -1,0 +1,30 @@
+"""Security notices: every change that matters to who gets in is mailed to its owner."""
+
+from django.utils import timezone
+
+from accounts.delivery import outbox, templates
+from accounts.delivery.hints import mask_email
+from accounts.models import Delivery, User
+
+
+def notify(
+    user: User, notice: templates.Notice, *, to: str = "", **context: templates.Scalar
+) -> Delivery:
+    """Queue a notice to the user, in the transaction of what it tells of.
+
+    to: another address than the user's present one: the old one for ``email_changed``, each
+    further one for recovery. context: the template's own fields, and where known ``address`` and
+    ``agent`` of the request; the time and the masked account are added.
+    Raises ValueError for a context the template does not take.
+    """
+    if notice not in templates.NOTICES:
+        raise ValueError(f"{notice} is no notice.")
+    now = timezone.now()
+    told = {"account": mask_email(user.email), "at": f"{now:%Y-%m-%d %H:%M} UTC"}
+    return outbox.send_mail(
+        to or user.email,
+        notice,
+        told | context,
+        organization_id=user.organization_id,
+        user_id=user.pk,
+    )

@@ -1,0 +1,104 @@
+"""The way out for every mail and text message: a row and a job in the caller's transaction.
+
+Nothing here talks to a provider, so that one which is down never affects a request. The content
+is encrypted in the row, and wiped once it is delivered or given up.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.delivery import jobs, templates
+from accounts.delivery.hints import mask_email, mask_phone
+from accounts.models import Delivery
+from platform_site.lib.crypto import encrypt
+
+E164: Final = re.compile(r"\+[1-9][0-9]{6,14}")
+# What Twilio and the network still put together out of parts.
+LONGEST_TEXT_CHARS: Final = 1600
+
+
+class SmsNotConfigured(Exception):
+    """There is no SMS backend; callers ask ``is_sms_configured`` first."""
+
+
+def is_sms_configured() -> bool:
+    """Say whether text messages can be sent here at all (ZSMS_BACKEND)."""
+    return bool(settings.SMS_BACKEND)
+
+
+def send_mail(
+    to: str,
+    template: str,
+    context: Mapping[str, templates.Scalar],
+    *,
+    organization_id: int | None,
+    user_id: UUID | None = None,
+    expires_at: datetime | None = None,
+) -> Delivery:
+    """Queue a mail; it is sent when the caller's transaction commits, or never.
+
+    template, context: see ``templates.TEMPLATES``. expires_at: not sent from then on.
+    Raises ValueError for an address that is none, and for a context the template does not take.
+    """
+    try:
+        validate_email(to)
+    except ValidationError as exc:
+        raise ValueError("The recipient is no e-mail address.") from exc
+    templates.check(template, context)
+    delivery = Delivery(
+        kind=Delivery.Kind.MAIL,
+        template=template,
+        hint=mask_email(to),
+        organization_id=organization_id,
+        user_id=user_id,
+        expires_at=expires_at,
+    )
+    return _queue(delivery, {"to": to, "template": template, "context": dict(context)})
+
+
+def send_sms(
+    to: str,
+    text: str,
+    *,
+    organization_id: int | None,
+    user_id: UUID | None = None,
+    expires_at: datetime | None = None,
+) -> Delivery:
+    """Queue a text message; it is sent when the caller's transaction commits, or never.
+
+    to: a number in E.164, ``+`` and digits. expires_at: not sent from then on.
+    Raises SmsNotConfigured, and ValueError for another spelling or an impossible text.
+    """
+    if not is_sms_configured():
+        raise SmsNotConfigured
+    if not E164.fullmatch(to):
+        raise ValueError("The recipient is no number in E.164.")
+    if not 0 < len(text) <= LONGEST_TEXT_CHARS:
+        raise ValueError(f"A text has 1 to {LONGEST_TEXT_CHARS} characters.")
+    delivery = Delivery(
+        kind=Delivery.Kind.SMS,
+        hint=mask_phone(to),
+        organization_id=organization_id,
+        user_id=user_id,
+        expires_at=expires_at,
+    )
+    return _queue(delivery, {"to": to, "text": text})
+
+
+def _queue(delivery: Delivery, content: dict[str, Any]) -> Delivery:
+    delivery.payload = encrypt(json.dumps(content))
+    delivery.next_attempt_at = timezone.now()
+    with transaction.atomic():
+        delivery.save(force_insert=True)
+        jobs.enqueue(delivery.pk)
+    return delivery

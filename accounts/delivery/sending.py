@@ -1,0 +1,147 @@
+"""One attempt at one delivery: claim the row, hand the message over, settle the row.
+
+The claim is committed before the provider is called and the result after, so that no transaction
+is open while a network is waited for. A repeated or parallel job finds the row claimed or done
+and does nothing. What remains: a worker that dies after the provider took the message and before
+the result is committed leaves a row whose lease ends, and the message is sent a second time
+(``upkeep``). Better twice than never; a mail then has the same Message-ID.
+"""
+
+import json
+import traceback
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+from django.utils.module_loading import import_string
+from prometheus_client import Counter
+
+from accounts.delivery import jobs, mail
+from accounts.delivery.failures import Delayed, Failure, Refused
+from accounts.models import Delivery
+from platform_site.lib.crypto import decrypt
+
+log = structlog.get_logger(__name__)
+
+# 15 s, 30 s, 1 min … 1 h: ten attempts (Delivery.attempts_allowed) in about two hours.
+FIRST_WAIT_S: Final = 15
+LONGEST_WAIT_S: Final = 3600
+# Part of the wait that is spread by chance, so that an outage does not end in a stampede.
+SPREAD: Final = 0.2
+
+State = Delivery.State
+ENDED: Final = frozenset({State.SENT, State.FAILED, State.GIVEN_UP})
+
+DELIVERIES: Final = Counter(
+    "zonal_deliveries_total", "Attempts at mail and SMS, by how they ended.", ["kind", "outcome"]
+)
+
+
+def attempt(delivery_id: UUID) -> None:
+    """Try to deliver, unless that is done, under way, or no longer wanted."""
+    claimed = _claim(delivery_id, now=timezone.now())
+    if claimed is None:
+        return
+    failure = _hand_over(claimed)
+    _settle(claimed, failure, now=timezone.now())
+
+
+def wait_s(delivery: Delivery) -> float:
+    """Give the seconds until the next attempt, by the number of those made."""
+    base = min(FIRST_WAIT_S << (delivery.attempts - 1), LONGEST_WAIT_S)
+    # The low bits of a UUIDv7 are random.
+    return base * (1 + SPREAD * (delivery.pk.int % 1000) / 1000)
+
+
+def _locked(delivery_id: UUID) -> Delivery | None:
+    rows = Delivery.unscoped.select_for_update()  # unscoped: the job's own row, by its id
+    found: Delivery | None = rows.filter(pk=delivery_id).first()
+    return found
+
+
+def _claim(delivery_id: UUID, *, now: datetime) -> Delivery | None:
+    with transaction.atomic():
+        delivery = _locked(delivery_id)
+        if delivery is None or delivery.state != State.QUEUED:
+            return None
+        if delivery.expires_at is not None and delivery.expires_at <= now:
+            delivery.finish(State.GIVEN_UP, error=delivery.error or "expired", now=now)
+            _tell(delivery)
+            return None
+        delivery.state = State.SENDING
+        delivery.attempts += 1
+        delivery.claimed_at = now
+        delivery.save(update_fields=["state", "attempts", "claimed_at"])
+    return delivery
+
+
+def _hand_over(delivery: Delivery) -> Failure | None:
+    try:
+        content = json.loads(decrypt(delivery.payload))
+        if delivery.kind == Delivery.Kind.MAIL:
+            mail.send(**content, delivery_id=delivery.pk)
+        else:
+            import_string(settings.SMS_BACKEND)(**content, **settings.SMS_OPTIONS)
+    except Failure as failure:
+        return failure
+    except Exception as exc:  # noqa: BLE001 - a backend may raise anything, and its words may hold the recipient
+        last = traceback.extract_tb(exc.__traceback__)[-1]
+        log.error(  # noqa: TRY400 - the trace ends with the exception's words
+            "delivery_fault",
+            delivery=str(delivery.pk),
+            kind=type(exc).__name__,
+            where=f"{last.filename}:{last.lineno}",
+        )
+        return Delayed(f"fault_{type(exc).__name__}")
+    return None
+
+
+def _settle(claimed: Delivery, failure: Failure | None, *, now: datetime) -> None:
+    with transaction.atomic():
+        delivery = _locked(claimed.pk)
+        if delivery is None or delivery.attempts != claimed.attempts or delivery.state in ENDED:
+            # The lease was over before we were: whoever claimed it since decides.
+            log.warning("delivery_settled_elsewhere", delivery=str(claimed.pk))
+            return
+        if failure is None:
+            delivery.finish(State.SENT, now=now)
+        elif isinstance(failure, Refused):
+            delivery.finish(State.GIVEN_UP, error=failure.error, now=now)
+        else:
+            _put_off(delivery, failure, now=now)
+    _tell(delivery)
+
+
+def _put_off(delivery: Delivery, failure: Failure, *, now: datetime) -> None:
+    at = now + timedelta(seconds=max(wait_s(delivery), failure.retry_after_s))
+    if delivery.expires_at is not None and at >= delivery.expires_at:
+        delivery.finish(State.GIVEN_UP, error=failure.error, now=now)
+    elif delivery.attempts >= delivery.attempts_allowed:
+        delivery.finish(State.FAILED, error=failure.error, now=now)
+    else:
+        delivery.state = State.QUEUED
+        delivery.error = failure.error[:60]
+        delivery.next_attempt_at = at
+        delivery.claimed_at = None
+        delivery.save(update_fields=["state", "error", "next_attempt_at", "claimed_at"])
+        jobs.enqueue(delivery.pk, at=at)
+
+
+def _tell(delivery: Delivery) -> None:
+    outcome = "delayed" if delivery.state == State.QUEUED else delivery.state
+    DELIVERIES.labels(delivery.kind, outcome).inc()
+    say = log.info if delivery.state == State.SENT else log.warning
+    say(
+        "delivery",
+        outcome=str(outcome),
+        delivery=str(delivery.pk),
+        kind=delivery.kind,
+        template=delivery.template,
+        recipient=delivery.hint,
+        attempts=delivery.attempts,
+        error=delivery.error,
+    )

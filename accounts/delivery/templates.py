@@ -1,0 +1,148 @@
+"""What can be mailed: one table of templates, each with a text and an HTML form.
+
+The files are ``templates/mail/<name>.txt`` and ``.html``. A template takes exactly the fields of
+its row, so that a forgotten one fails where it was forgotten and never leaves a blank in a mail.
+"""
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+from django.conf import settings
+from django.template.loader import render_to_string
+
+Scalar = str | int | bool | None
+
+Notice = Literal[
+    "password_changed",
+    "email_changed",
+    "factor_added",
+    "factor_removed",
+    "factors_reset",
+    "backup_code_used",
+    "backup_codes_regenerated",
+    "trusted_device_added",
+    "sessions_revoked_reuse",
+    "recovery_started",
+    "recovery_completed",
+]
+NOTICES: Final[frozenset[str]] = frozenset(get_args(Notice))
+
+# What `notices.notify` adds to each notice, and what any of them may say besides.
+NOTICE_FIELDS: Final = frozenset({"account", "at"})
+CIRCUMSTANCES: Final = frozenset({"address", "agent"})
+
+LONGEST_SUBJECT_CHARS: Final = 150
+# They would turn the reading direction of the words around them.
+BIDI_CONTROLS: Final = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e")
+BIDI_ISOLATES: Final = frozenset("\u2066\u2067\u2068\u2069")
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A row of the table; ``subject`` may name fields in braces."""
+
+    subject: str
+    required: frozenset[str] = frozenset()
+    optional: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """A mail without its recipient."""
+
+    subject: str
+    text: str
+    html: str
+
+
+def _notice(subject: str, *required: str, optional: tuple[str, ...] = ()) -> Template:
+    return Template(
+        subject, NOTICE_FIELDS | frozenset(required), CIRCUMSTANCES | frozenset(optional)
+    )
+
+
+TEMPLATES: Final[Mapping[str, Template]] = {
+    # Security notices: sent by notices.notify.
+    "password_changed": _notice("Your password was changed"),
+    "email_changed": _notice("Your e-mail address was changed"),
+    "factor_added": _notice("A second factor was added", "method"),
+    "factor_removed": _notice("A second factor was removed", "method"),
+    "factors_reset": _notice("Your second factors were reset", optional=("by", "reason")),
+    "backup_code_used": _notice("A backup code was used", "remaining"),
+    "backup_codes_regenerated": _notice("Your backup codes were replaced"),
+    "trusted_device_added": _notice("A device is trusted now", "device"),
+    "sessions_revoked_reuse": _notice("You were signed out for your safety"),
+    "recovery_started": _notice(
+        "Recovery of your account was started",
+        optional=("purpose", "effective_at", "cancel_link", "cancel_token"),
+    ),
+    "recovery_completed": _notice("Your account was recovered", optional=("purpose",)),
+    # Codes and tokens: purpose reads on after "Your code", for example "to sign in".
+    "email_code": Template("Your code", frozenset({"code", "purpose", "minutes"})),
+    "recovery_token": Template(
+        "Recover your account", frozenset({"token", "minutes"}), frozenset({"link"})
+    ),
+    "email_verification": Template(
+        "Confirm your e-mail address", frozenset({"code", "minutes"}), frozenset({"link"})
+    ),
+    "invitation": Template(
+        "Join {organization}", frozenset({"link", "organization"}), frozenset({"days", "by"})
+    ),
+}
+
+
+def check(name: str, context: Mapping[str, Scalar]) -> None:
+    """Refuse what could not be composed.
+
+    Raises ValueError for an unknown name, a missing or unknown field, a value that is not plain,
+    and a link that is not http(s): the same words in a mail from us would be worth a phisher's
+    while.
+    """
+    template = TEMPLATES.get(name)
+    if template is None:
+        raise ValueError(f"There is no mail template {name}.")
+    given = frozenset(context)
+    wrong = (template.required - given) | (given - template.required - template.optional)
+    if wrong:
+        raise ValueError(f"{name} takes other fields: {', '.join(sorted(wrong))}.")
+    for field, value in context.items():
+        if not isinstance(value, Scalar):
+            raise ValueError(f"{name}: {field} is not a plain value.")  # noqa: TRY004 - one kind of refusal
+        if field.endswith("link") and value and not _is_web(value):
+            raise ValueError(f"{name}: {field} is no http link.")
+
+
+def compose(name: str, context: Mapping[str, Scalar]) -> Composed:
+    """Render a mail; every value is one line, and escaped in the HTML form."""
+    values = {
+        field: single_line(value) if isinstance(value, str) else value
+        for field, value in context.items()
+    }
+    service = settings.SERVICE_NAME.capitalize()
+    title = TEMPLATES[name].subject.format_map(values)
+    subject = single_line(f"{title} – {service}")[:LONGEST_SUBJECT_CHARS]
+    values |= {"service": service, "subject": subject}
+    return Composed(
+        subject=subject,
+        text=render_to_string(f"mail/{name}.txt", values).strip() + "\n",
+        html=render_to_string(f"mail/{name}.html", values),
+    )
+
+
+def single_line(text: str) -> str:
+    """Give the text without line breaks, control characters and changes of direction.
+
+    Line breaks would end a header, or set words of a stranger's apart as if they were ours.
+    """
+    kept = (
+        " " if unicodedata.category(char) in {"Cc", "Cs", "Zl", "Zp"} else char
+        for char in text
+        if char not in BIDI_CONTROLS | BIDI_ISOLATES
+    )
+    return " ".join("".join(kept).split())
+
+
+def _is_web(value: Scalar) -> bool:
+    return isinstance(value, str) and value.startswith(("https://", "http://"))

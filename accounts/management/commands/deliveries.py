@@ -1,0 +1,124 @@
+"""``manage.py deliveries``: mail and text messages on their way, and those that got stuck."""
+
+import json
+from argparse import ArgumentParser
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db.models import Count
+from django.utils import timezone
+
+from accounts.delivery import upkeep
+from accounts.models import Delivery
+
+COLUMNS: Final = ("id", "kind", "template", "to", "state", "attempts", "error", "next", "created")
+
+
+class Command(BaseCommand):
+    """Show deliveries without their content, and retry failed ones."""
+
+    help = (
+        "Show mail and text messages, the newest first, never their content. States: queued "
+        "(waits for its next attempt), sending, sent, failed (its attempts are used up; kept for "
+        "seven days so that it can be retried), given_up (refused for good, expired, or failed "
+        "too long ago). With --retry or --retry-failed: attempt again now, once whatever stopped "
+        "them is repaired."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take the filters and what to retry."""
+        parser.add_argument("--state", choices=Delivery.State.values, help="Only these.")
+        parser.add_argument("--kind", choices=Delivery.Kind.values, help="Only these.")
+        parser.add_argument(
+            "--limit", type=int, default=50, help="Show at most this many (50 by default)."
+        )
+        parser.add_argument("--json", action="store_true", help="One JSON object a line.")
+        retry = parser.add_mutually_exclusive_group()
+        retry.add_argument(
+            "--retry", type=UUID, metavar="ID", help="Attempt this failed or queued one now."
+        )
+        retry.add_argument(
+            "--retry-failed", action="store_true", help="Attempt all failed ones now."
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Show or retry."""
+        if options["retry"]:
+            self._retry(options["retry"])
+        elif options["retry_failed"]:
+            self._retry_failed(options["kind"])
+        else:
+            self._show(options)
+
+    def _retry(self, key: UUID) -> None:
+        delivery = Delivery.unscoped.filter(pk=key).first()  # unscoped: an operator's command
+        if delivery is None:
+            raise CommandError(f"There is no delivery {key}.")
+        try:
+            upkeep.retry(delivery, now=timezone.now())
+        except upkeep.NotRetryable as exc:
+            raise CommandError(f"{key} cannot be retried: {exc}.") from exc
+        self.stdout.write(f"{key} is queued.")
+
+    def _retry_failed(self, kind: str | None) -> None:
+        failed = Delivery.unscoped.filter(state="failed")  # unscoped: an operator's command
+        queued = 0
+        for delivery in failed.filter(kind=kind) if kind else failed:
+            try:
+                upkeep.retry(delivery, now=timezone.now())
+            except upkeep.NotRetryable as exc:
+                self.stderr.write(f"{delivery.pk}: {exc}.")
+            else:
+                queued += 1
+        self.stdout.write(f"{queued} queued.")
+
+    def _show(self, options: dict[str, Any]) -> None:
+        rows = Delivery.unscoped.order_by("-id")  # unscoped: an operator's command
+        for name in ("state", "kind"):
+            if options[name]:
+                rows = rows.filter(**{name: options[name]})
+        shown = [_row(delivery) for delivery in rows[: max(0, options["limit"])]]
+        if options["json"]:
+            for row in shown:
+                self.stdout.write(json.dumps(row))
+            return
+        for line in _table(shown):
+            self.stdout.write(line)
+        counts = (
+            Delivery.unscoped.values_list("state")  # unscoped: an operator's command
+            .annotate(number=Count("pk"))
+            .order_by("state")
+        )
+        totals = ", ".join(f"{state} {number}" for state, number in counts)
+        self.stdout.write(f"In all: {totals or 'none'}.")
+
+
+def _row(delivery: Delivery) -> dict[str, Any]:
+    return {
+        "id": str(delivery.pk),
+        "kind": delivery.kind,
+        "template": delivery.template,
+        "to": delivery.hint,
+        "state": delivery.state,
+        "attempts": delivery.attempts,
+        "error": delivery.error,
+        "next": _time(delivery.next_attempt_at),
+        "created": _time(delivery.created_at),
+        "organization": delivery.organization_id,
+        "user": str(delivery.user_id) if delivery.user_id else None,
+    }
+
+
+def _time(at: datetime | None) -> str | None:
+    return f"{at:%Y-%m-%dT%H:%M:%SZ}" if at else None
+
+
+def _table(rows: list[dict[str, Any]]) -> list[str]:
+    cells = [COLUMNS, *(tuple(str(row[name] or "") for name in COLUMNS) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in cells
+    ]

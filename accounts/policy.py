@@ -1,0 +1,14 @@
+"""When an organization's requirement of a second factor begins to hold for a member."""
+
+from datetime import datetime, timedelta
+
+
+def deadline(
+    required_since: datetime | None, grace_period_days: int, *, member_since: datetime
+) -> datetime:
+    """Give the end of the grace period: it counts from the requirement or from joining, the later.
+
+    required_since: None is treated as since ever.
+    """
+    begins = max(required_since or member_since, member_since)
+    return begins + timedelta(days=grace_period_days)

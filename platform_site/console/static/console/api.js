@@ -1,0 +1,139 @@
+// @ts-check
+/**
+ * Calls of the public API. Tokens are in cookies that no script can read; the header says that a
+ * page of the console asks, and the browser that it is of this origin.
+ */
+
+import { problemOf, unreachable } from "./problem.js";
+
+/** Problems that mean the sign-in is over. */
+const SIGNED_OUT = new Set(["not_authenticated", "token_expired", "token_invalid", "session_revoked"]);
+
+/** @typedef {(proof: "password" | "second_factor") => Promise<void>} StepUp */
+
+/** @type {{stepUp: StepUp | null, signedOut: (() => void) | null}} */
+const handlers = { stepUp: null, signedOut: null };
+
+/** @type {Promise<void> | null} */
+let refreshing = null;
+/** How often the tokens were refreshed. */
+let refreshes = 0;
+
+/**
+ * Say what a page does when a call takes a fresh proof, and when the sign-in is over.
+ * @param {Partial<typeof handlers>} given
+ */
+export function handle(given) {
+  Object.assign(handlers, given);
+}
+
+/**
+ * Call the API and give its answer. An expired access token is refreshed once; a call that takes
+ * a proof of identity asks for it and is then repeated.
+ * @param {string} method
+ * @param {string} path
+ * @param {object} [body]
+ * @returns {Promise<any>} null for an answer without a body
+ * @throws {import("./problem.js").Problem}
+ */
+export async function call(method, path, body) {
+  const before = refreshes;
+  let answer = await send(method, path, body);
+  let problem = answer.ok ? null : await problemOf(answer);
+  if (problem?.code === "token_expired" && (await refreshed(before))) {
+    answer = await send(method, path, body);
+    problem = answer.ok ? null : await problemOf(answer);
+  }
+  if (problem?.code === "step_up_required" && handlers.stepUp) {
+    await handlers.stepUp(problem.content.proof);
+    answer = await send(method, path, body);
+    problem = answer.ok ? null : await problemOf(answer);
+  }
+  if (problem) {
+    if (handlers.signedOut && SIGNED_OUT.has(problem.code)) {
+      handlers.signedOut();
+      // The page is being left: nothing that waits for this answer goes on.
+      return new Promise(() => {});
+    }
+    throw problem;
+  }
+  return answer.status === 204 ? null : answer.json();
+}
+
+/**
+ * @param {string} path
+ * @returns {Promise<any>}
+ */
+export function get(path) {
+  return call("GET", path);
+}
+
+/**
+ * @param {string} path
+ * @param {object} [body]
+ * @returns {Promise<any>}
+ */
+export function post(path, body = {}) {
+  return call("POST", path, body);
+}
+
+/**
+ * Give every row of a list, page after page.
+ * @param {string} path
+ * @returns {Promise<any[]>}
+ */
+export async function list(path) {
+  const rows = [];
+  for (let next = `${path}?page_size=200`; next; ) {
+    const page = await get(next);
+    rows.push(...page.results);
+    next = page.next ? path + new URL(page.next).search : "";
+  }
+  return rows;
+}
+
+/**
+ * @param {string} method
+ * @param {string} path
+ * @param {object} [body]
+ */
+async function send(method, path, body) {
+  /** @type {Record<string, string>} */
+  const headers = { "X-Zonal-Console": "1", Accept: "application/json" };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  try {
+    return await fetch(path, {
+      method,
+      headers,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      credentials: "same-origin",
+      redirect: "error",
+      referrerPolicy: "no-referrer",
+    });
+  } catch {
+    throw unreachable();
+  }
+}
+
+/**
+ * Refresh, once for all calls that wait for it; say whether it worked.
+ * @param {number} before how often that was done when the call was sent
+ */
+async function refreshed(before) {
+  if (refreshes > before) return true;
+  refreshing ??= refresh().finally(() => {
+    refreshing = null;
+  });
+  try {
+    await refreshing;
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function refresh() {
+  const answer = await send("POST", "/v1/auth/refresh", {});
+  if (!answer.ok) throw await problemOf(answer);
+  refreshes += 1;
+}

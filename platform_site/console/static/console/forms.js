@@ -1,0 +1,142 @@
+// @ts-check
+/** Forms: one deed at a time, refusals next to the fields they are about. */
+
+import { show, within } from "./dom.js";
+import { Cancelled, Problem } from "./problem.js";
+
+/** @typedef {Record<string, string>} Values */
+
+/**
+ * Do something when a form is sent; the form shows what the deed is refused with.
+ * @param {HTMLFormElement} form
+ * @param {(values: Values) => Promise<void>} deed
+ */
+export function onSubmit(form, deed) {
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (form.dataset.busy !== undefined) return;
+    clearProblem(form);
+    if (!isComplete(form)) return;
+    await attempt(form, () => deed(valuesOf(form)));
+  });
+}
+
+/**
+ * Do something for a form or a section that shows what it is refused with.
+ * @param {HTMLElement} root with a [data-problem] inside
+ * @param {() => Promise<void>} deed
+ */
+export async function attempt(root, deed) {
+  root.dataset.busy = "";
+  root.setAttribute("aria-busy", "true");
+  try {
+    await deed();
+  } catch (error) {
+    showProblem(root, error);
+  } finally {
+    delete root.dataset.busy;
+    root.removeAttribute("aria-busy");
+  }
+}
+
+/**
+ * Do something at a button's press.
+ * @param {HTMLElement} button
+ * @param {HTMLElement} root where a refusal is shown
+ * @param {() => Promise<void>} deed
+ */
+export function onPress(button, root, deed) {
+  button.addEventListener("click", async () => {
+    if (root.dataset.busy !== undefined) return;
+    clearProblem(root);
+    await attempt(root, deed);
+  });
+}
+
+/**
+ * @param {HTMLElement} root
+ * @param {unknown} error
+ */
+export function showProblem(root, error) {
+  if (error instanceof Cancelled) return;
+  if (!(error instanceof Problem)) {
+    say(root, "Something went wrong in this page. Reload it and try again.");
+    throw error;
+  }
+  const homeless = error.fields.filter((wrong) => !mark(root, wrong.field, wrong.message));
+  const first = root.querySelector('[aria-invalid="true"]');
+  if (!first || homeless.length) {
+    say(root, [error.sentence, ...homeless.map((wrong) => wrong.message)].join(" "));
+  }
+  const again = root.dataset.retry ? root.querySelector(`[name="${root.dataset.retry}"]`) : null;
+  const next = first ?? again;
+  if (next instanceof HTMLInputElement) {
+    next.focus();
+    next.select();
+  }
+}
+
+/** @param {HTMLElement} root */
+export function clearProblem(root) {
+  say(root, "");
+  for (const field of root.querySelectorAll('[aria-invalid="true"]')) {
+    field.removeAttribute("aria-invalid");
+    const note = document.getElementById(`${field.id}-error`);
+    if (note) {
+      note.textContent = "";
+      show(note, false);
+    }
+  }
+}
+
+/**
+ * @param {HTMLElement} root
+ * @param {string} text
+ */
+function say(root, text) {
+  const place = within(root, "[data-problem]");
+  place.textContent = text;
+  show(place, text !== "");
+}
+
+/**
+ * Mark a field as wrong; say whether the form has it.
+ * @param {HTMLElement} root
+ * @param {string} name
+ * @param {string} message
+ */
+export function mark(root, name, message) {
+  const field = root.querySelector(`[name="${CSS.escape(name)}"]`);
+  const note = field && document.getElementById(`${field.id}-error`);
+  if (!field || !note) return false;
+  field.setAttribute("aria-invalid", "true");
+  note.textContent = message;
+  show(note);
+  return true;
+}
+
+/** @param {HTMLFormElement} form */
+function isComplete(form) {
+  /** @type {HTMLInputElement | null} */
+  let first = null;
+  for (const field of form.querySelectorAll("input[required], textarea[required]")) {
+    const input = /** @type {HTMLInputElement} */ (field);
+    if (input.value.trim() !== "" || input.closest("[hidden]")) continue;
+    mark(form, input.name, "This is needed.");
+    first ??= input;
+  }
+  first?.focus();
+  return first === null;
+}
+
+/**
+ * Give the values of a form's visible fields.
+ * @param {HTMLFormElement} form
+ * @returns {Values}
+ */
+function valuesOf(form) {
+  /** @type {Values} */
+  const values = {};
+  for (const [name, value] of new FormData(form)) values[name] = String(value);
+  return values;
+}

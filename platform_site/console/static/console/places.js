@@ -1,0 +1,19 @@
+// @ts-check
+/** Where to go: the pages of the console, and nothing outside of them. */
+
+export const HOME = "/console/";
+const SIGN_IN = "/console/sign-in";
+
+/** Give the page that the visitor wanted before signing in. */
+export function wanted() {
+  const next = new URLSearchParams(location.search).get("next") || HOME;
+  const place = new URL(next, location.origin);
+  const isOurs = place.origin === location.origin && place.pathname.startsWith(HOME);
+  return isOurs ? place.pathname + place.search : HOME;
+}
+
+/** Go and sign in, to come back here. */
+export function signIn() {
+  const here = location.pathname + location.search;
+  location.replace(here === HOME ? SIGN_IN : `${SIGN_IN}?next=${encodeURIComponent(here)}`);
+}

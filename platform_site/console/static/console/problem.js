@@ -1,0 +1,58 @@
+// @ts-check
+/** What the API refuses with (RFC 9457), as an error that pages can show. */
+
+/** @typedef {{field: string, code: string, message: string}} FieldError */
+
+export class Problem extends Error {
+  /**
+   * @param {number} status 0 where no answer came
+   * @param {Record<string, any>} content the problem document
+   * @param {number} [retryAfterS]
+   */
+  constructor(status, content, retryAfterS = 0) {
+    super(content.detail || content.title || "Something went wrong.");
+    this.status = status;
+    /** @type {string} */
+    this.code = content.code || "unknown";
+    /** @type {FieldError[]} */
+    this.fields = content.errors || [];
+    this.content = content;
+    this.retryAfterS = retryAfterS;
+  }
+
+  /** The sentences to show: title, detail, and when to come back. */
+  get sentence() {
+    const { title, detail } = this.content;
+    const said = [title, detail].filter((text, index, all) => text && all.indexOf(text) === index);
+    if (this.retryAfterS > 0) said.push(`Try again in ${duration(this.retryAfterS)}.`);
+    return said.join(" ") || this.message;
+  }
+}
+
+/** What a person gives up is no failure, and is not shown as one. */
+export class Cancelled extends Error {}
+
+/**
+ * @param {Response} answer
+ * @returns {Promise<Problem>}
+ */
+export async function problemOf(answer) {
+  const retryAfterS = Number(answer.headers.get("Retry-After") || 0);
+  try {
+    return new Problem(answer.status, await answer.json(), retryAfterS);
+  } catch {
+    return new Problem(answer.status, { title: "The service did not answer as expected." });
+  }
+}
+
+/** No answer at all. */
+export function unreachable() {
+  const title = "The service cannot be reached. Check your connection and try again.";
+  return new Problem(0, { code: "unreachable", title });
+}
+
+/** @param {number} seconds */
+function duration(seconds) {
+  if (seconds < 90) return `${seconds} seconds`;
+  return seconds < 5400 ? `${Math.ceil(seconds / 60)} minutes` : `${Math.ceil(seconds / 3600)} hours`;
+}

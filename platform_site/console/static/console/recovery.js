@@ -1,0 +1,169 @@
+// @ts-check
+/**
+ * Getting back in: a code that is sent, then a second factor or the password, never a session.
+ * The reset token is in a cookie; what has to outlive a reload here is no secret.
+ */
+
+import { post } from "./api.js";
+import { challenge } from "./challenge.js";
+import { byId, fill, show, stamp, turnTo, within } from "./dom.js";
+import { enrol } from "./enrol.js";
+import { onPress, onSubmit, showProblem } from "./forms.js";
+import { moment } from "./format.js";
+import { isAvailable, prove } from "./passkeys.js";
+import { HOME } from "./places.js";
+import { Problem } from "./problem.js";
+import { bindReveals } from "./reveal.js";
+import { ready } from "./status.js";
+
+const PATH = "/v1/auth/recovery";
+const DELAY = "zonal-recovery-delay";
+
+let recoveryId = "";
+/** The new password, kept until the second factor is proven with it. */
+let chosen = "";
+/** @type {string[]} */
+let methods = [];
+
+bindReveals();
+onSubmit(formOf("start-form"), start);
+onSubmit(formOf("answers-form"), answer);
+onSubmit(formOf("token-form"), verify);
+onSubmit(formOf("new-password-form"), choosePassword);
+onSubmit(formOf("first-proof-form"), ({ password }) => beginDelay({ password }));
+onPress(byId("first-proof-passkey"), formOf("first-proof-form"), provePasskey);
+onPress(byId("due-complete"), byId("due-part"), completeLostFactor);
+byId("start-over").addEventListener("click", () => {
+  localStorage.removeItem(DELAY);
+  turnTo(byId("start"));
+});
+/** @type {HTMLInputElement} */ (byId("org")).value = localStorage.getItem("zonal-organization") ?? "";
+const delay = localStorage.getItem(DELAY);
+if (delay) showDelay(JSON.parse(delay));
+ready();
+
+/** @param {string} id */
+function formOf(id) {
+  return /** @type {HTMLFormElement} */ (byId(id));
+}
+
+/** @param {import("./forms.js").Values} values */
+async function start({ purpose, email, org_id, method }) {
+  const body = { purpose, email: email.trim(), org_id: Number(org_id), method };
+  const answer = await post(`${PATH}/initiate`, body);
+  recoveryId = answer.recovery_id;
+  if (answer.questions) ask(answer.questions);
+  else waitForToken(method === "sms" ? "a text message" : "a mail", answer.expires_at);
+}
+
+/** @param {{question_id: string, question: string}[]} questions */
+function ask(questions) {
+  byId("answers-list").replaceChildren(
+    ...questions.map(({ question_id, question }) => {
+      const row = stamp("answer-row");
+      const input = within(row, "input");
+      const error = within(row, ".error");
+      input.id = `answer-${question_id}`;
+      input.setAttribute("name", question_id);
+      error.id = `${input.id}-error`;
+      input.setAttribute("aria-describedby", error.id);
+      within(row, "label").setAttribute("for", input.id);
+      within(row, "label").textContent = question;
+      return row;
+    }),
+  );
+  turnTo(byId("answers"));
+}
+
+/** @param {import("./forms.js").Values} answers */
+async function answer(answers) {
+  const { expires_at } = await post(`${PATH}/answers`, { recovery_id: recoveryId, answers });
+  waitForToken("a mail, if the answers are right,", expires_at);
+}
+
+/**
+ * @param {string} how
+ * @param {number} until
+ */
+function waitForToken(how, until) {
+  const text = `If there is such an account, ${how} is on its way. The code is good until ${moment(until)}.`;
+  fill(byId("token-part"), { sent: text });
+  turnTo(byId("token-part"));
+}
+
+/** @param {import("./forms.js").Values} values */
+async function verify({ token }) {
+  const answer = await post(`${PATH}/verify`, { recovery_id: recoveryId, token });
+  methods = answer.methods;
+  if (answer.next === "first_factor") {
+    show(byId("first-proof-passkey"), isAvailable() && methods.includes("webauthn"));
+    turnTo(byId("first-proof"));
+    return;
+  }
+  turnTo(byId("new-password"));
+}
+
+/** @param {import("./forms.js").Values} values */
+async function choosePassword({ password }) {
+  chosen = password;
+  try {
+    await complete({});
+  } catch (error) {
+    if (!(error instanceof Problem) || error.code !== "recovery_challenge_required") throw error;
+    await proveSecondFactor();
+  }
+}
+
+async function proveSecondFactor() {
+  turnTo(byId("proof"));
+  await challenge({
+    ask: (method) => post(`${PATH}/challenge`, { method }),
+    reply: (question, given) => complete({ challenge_id: question.challenge_id, ...given }),
+    methods,
+  });
+}
+
+/** @param {object} proof */
+async function complete(proof) {
+  try {
+    await post(`${PATH}/complete`, { password: chosen, ...proof });
+  } catch (error) {
+    // A password that is refused only now: choose again, then prove again.
+    if (!(error instanceof Problem) || !error.fields.some(({ field }) => field === "password")) throw error;
+    turnTo(byId("new-password"));
+    showProblem(byId("new-password-form"), error);
+    return;
+  }
+  chosen = "";
+  formOf("new-password-form").reset();
+  turnTo(byId("done"));
+}
+
+async function provePasskey() {
+  const question = await post(`${PATH}/challenge`, { method: "webauthn" });
+  const credential = await prove(question.request_options);
+  await beginDelay({ challenge_id: question.challenge_id, credential });
+}
+
+/** @param {object} proof */
+async function beginDelay(proof) {
+  const answer = await post(`${PATH}/prove`, proof);
+  formOf("first-proof-form").reset();
+  const times = { from: answer.effective_at, until: answer.expires_at };
+  localStorage.setItem(DELAY, JSON.stringify(times));
+  showDelay(times);
+}
+
+/** @param {{from: number, until: number}} times */
+function showDelay({ from, until }) {
+  fill(byId("delayed"), { from: moment(from), until: moment(until) });
+  show(byId("due-part"), from * 1000 <= Date.now());
+  turnTo(byId("delayed"));
+}
+
+async function completeLostFactor() {
+  const answer = await post(`${PATH}/complete`);
+  localStorage.removeItem(DELAY);
+  turnTo(byId("enrolment"));
+  enrol(answer.allowed_methods, { done: () => location.replace(HOME) });
+}

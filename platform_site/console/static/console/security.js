@@ -1,0 +1,79 @@
+// @ts-check
+/** Security: one's own methods, passkeys, backup codes, devices and questions. */
+
+import { get, post } from "./api.js";
+import { showCodes } from "./codes.js";
+import { confirm } from "./confirm.js";
+import { showDevices } from "./devices.js";
+import { byId, fill, show, turnTo } from "./dom.js";
+import { attempt, onPress } from "./forms.js";
+import { count, moment } from "./format.js";
+import { showMethods } from "./methods.js";
+import { bindPasskeys, showPasskeys } from "./passkey_list.js";
+import { bindQuestions } from "./questions.js";
+import { bindReveals } from "./reveal.js";
+import { enter } from "./shell.js";
+import { announce, ready } from "./status.js";
+
+const who = await enter();
+bindReveals();
+bindPasskeys(refresh);
+bindCodes();
+bindQuestions();
+fill(byId("questions"), { org_id: who?.org_id ?? "(ask an admin)" });
+// A session that its policy restricts sees nothing but what sets up a second factor.
+for (const id of ["devices", "questions"]) show(byId(id), who !== null);
+await refresh();
+ready();
+
+/**
+ * Show the state anew.
+ * @param {string} [done] what has just been done
+ */
+async function refresh(done) {
+  if (byId("overview").hidden) turnTo(byId("overview"));
+  const status = await get("/v1/auth/2fa/status");
+  // The session has shown a second factor now: the rest of the page is open to it.
+  if (!who && status.enabled) location.reload();
+  const state = await get("/v1/auth/2fa/compliance");
+  showRequirement(state);
+  showMethods(status, state.allowed_methods, refresh);
+  showCodesLeft(status);
+  await attempt(byId("passkeys"), () => showPasskeys(refresh));
+  if (who) await attempt(byId("devices"), () => showDevices(refresh));
+  if (done) announce(done);
+}
+
+/** @param {any} state of compliance */
+function showRequirement(state) {
+  const ends = state.grace_ends_at ? ` You have time until ${moment(state.grace_ends_at)}.` : "";
+  const text = state.reasons.includes("no_allowed_method")
+    ? "Your organization does not allow the methods you have. Set up another one."
+    : "Your organization requires a second factor. Set one up.";
+  fill(byId("required"), { required: `${text}${state.days_left ? ends : ""}` });
+  show(byId("required"), !state.compliant);
+}
+
+/** @param {any} status */
+function showCodesLeft(status) {
+  const left = status.backup_codes_remaining;
+  const has = left ? `You have ${count(left, "unused code")}.` : "You have none.";
+  const about = status.enabled
+    ? `Each gets you in once, should you lose your other methods. ${has}`
+    : "They come with your second factor, for the day you lose it.";
+  fill(byId("codes"), { codes: about });
+  show(byId("codes-new"), status.enabled);
+}
+
+function bindCodes() {
+  onPress(byId("codes-new"), byId("codes"), async () => {
+    await confirm(
+      "Generate new backup codes?",
+      "Every earlier backup code stops working.",
+      "Generate new codes",
+    );
+    const { backup_codes } = await post("/v1/auth/2fa/backup-codes");
+    await showCodes(backup_codes);
+    await refresh("Your new backup codes are active.");
+  });
+}

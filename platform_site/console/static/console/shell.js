@@ -1,0 +1,114 @@
+// @ts-check
+/** The frame of the signed-in pages: who, where, sign out. */
+
+import { get, handle, list, post } from "./api.js";
+import { byId, element, fill, show, within } from "./dom.js";
+import { HOME, signIn } from "./places.js";
+import { Problem } from "./problem.js";
+import { announce, broken } from "./status.js";
+import { stepUp } from "./stepup.js";
+import { listen, tellOthers } from "./tabs.js";
+
+/**
+ * @typedef {object} Who
+ * @property {string} user_id
+ * @property {string} email
+ * @property {number} org_id
+ * @property {string} organization
+ * @property {{id: string, name: string}} environment
+ * @property {string[]} roles
+ * @property {number} aal
+ * @property {Place[]} environments of the organization
+ */
+/** @typedef {{id: string, name: string, built_in: boolean}} Place */
+
+const SECURITY = "/console/security";
+
+/**
+ * Fill the frame; give who is signed in. A visitor who is not is sent to sign in; one whose
+ * organization asks for a second factor first gets null, and only the security page.
+ * @returns {Promise<Who | null>}
+ */
+export async function enter() {
+  handle({ stepUp, signedOut: signIn });
+  listen();
+  byId("sign-out").addEventListener("click", signOut);
+  try {
+    /** @type {Who} */
+    const who = { ...(await get("/v1/whoami")), environments: await list("/v1/environments") };
+    frame(who);
+    // For the recovery page, which is asked for it when nobody is signed in. It is no secret.
+    localStorage.setItem("zonal-organization", String(who.org_id));
+    return who;
+  } catch (error) {
+    if (error instanceof Problem && error.code === "second_factor_due") {
+      if (location.pathname !== SECURITY) location.replace(SECURITY);
+      return null;
+    }
+    if (error instanceof Problem) broken(error.sentence);
+    throw error;
+  }
+}
+
+/** @param {Who} who */
+function frame(who) {
+  fill(document, { organization: who.organization, environment: who.environment.name });
+  const menu = byId("environments");
+  menu.replaceChildren(
+    ...who.environments.map((place) => {
+      const button = element("button", place.name);
+      button.setAttribute("type", "button");
+      if (place.id === who.environment.id) button.setAttribute("aria-current", "true");
+      button.addEventListener("click", () => switchTo(place));
+      const item = element("li");
+      item.append(button);
+      return item;
+    }),
+  );
+  const details = /** @type {HTMLDetailsElement} */ (byId("environment-menu"));
+  show(details);
+  closeLikeAMenu(details);
+}
+
+/** @param {HTMLDetailsElement} details */
+function closeLikeAMenu(details) {
+  details.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !details.open) return;
+    details.open = false;
+    within(details, "summary").focus();
+  });
+  details.addEventListener("focusout", (event) => {
+    const to = event.relatedTarget;
+    if (to instanceof Node && !details.contains(to)) details.open = false;
+  });
+  document.addEventListener("click", (event) => {
+    if (event.target instanceof Node && !details.contains(event.target)) details.open = false;
+  });
+}
+
+/** @param {Place} place */
+async function switchTo(place) {
+  try {
+    await post("/v1/auth/switch", { environment: place.id });
+  } catch (error) {
+    if (error instanceof Problem) announce(error.sentence);
+    return;
+  }
+  tellOthers();
+  location.reload();
+}
+
+async function signOut() {
+  handle({ signedOut: null });
+  try {
+    await post("/v1/auth/logout");
+  } catch (error) {
+    // Refused, it is over as well; unreached, it is not.
+    if (error instanceof Problem && (error.status === 0 || error.status >= 500)) {
+      announce(error.sentence);
+      return;
+    }
+  }
+  tellOthers();
+  location.assign(`${HOME}sign-in`);
+}

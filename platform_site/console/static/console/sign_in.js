@@ -1,0 +1,124 @@
+// @ts-check
+/** Sign in: password or passkey, then the second factor, or setting one up. */
+
+import { get, post } from "./api.js";
+import { challenge } from "./challenge.js";
+import { byId, show, turnTo } from "./dom.js";
+import { enrol } from "./enrol.js";
+import { clearProblem, onPress, onSubmit, showProblem } from "./forms.js";
+import { isAvailable, prove } from "./passkeys.js";
+import { wanted } from "./places.js";
+import { Cancelled, Problem } from "./problem.js";
+import { bindReveals } from "./reveal.js";
+import { ready } from "./status.js";
+import { tellOthers } from "./tabs.js";
+
+/** Problems of a sign-in whose ten minutes are over. */
+const OVER = new Set(["not_authenticated", "token_expired", "token_invalid", "session_revoked"]);
+
+const form = /** @type {HTMLFormElement} */ (byId("sign-in"));
+/** @type {AbortController | null} */
+let autofill = null;
+
+bindReveals();
+onSubmit(form, async ({ email, password }) => {
+  autofill?.abort();
+  await goOn(await post("/v1/auth/login", { email, password }));
+});
+show(byId("passkey-part"), isAvailable());
+onPress(byId("passkey"), form, async () => {
+  autofill?.abort();
+  const start = await post("/v1/auth/passkey/start");
+  await finishPasskey(start, await prove(start.request_options));
+});
+if (await isSignedIn()) location.replace(wanted());
+else {
+  ready();
+  byId("email").focus();
+  await offerPasskeys();
+}
+
+async function isSignedIn() {
+  try {
+    await get("/v1/whoami");
+    return true;
+  } catch (error) {
+    return error instanceof Problem && error.code === "second_factor_due";
+  }
+}
+
+/** Offer passkeys where the browser fills in the address, if it can. */
+async function offerPasskeys() {
+  if (!isAvailable() || !(await PublicKeyCredential.isConditionalMediationAvailable?.())) return;
+  autofill = new AbortController();
+  try {
+    const start = await post("/v1/auth/passkey/start");
+    const how = /** @type {const} */ ({ mediation: "conditional", signal: autofill.signal });
+    await finishPasskey(start, await prove(start.request_options, how));
+  } catch (error) {
+    // Nobody asked for it, so nothing is said when it does not work; a refused passkey is said.
+    if (error instanceof Problem && error.code === "passkey_rejected") showProblem(form, error);
+  }
+}
+
+/**
+ * @param {{challenge_id: string}} start
+ * @param {object} credential
+ */
+async function finishPasskey(start, credential) {
+  const body = { challenge_id: start.challenge_id, credential };
+  await goOn(await post("/v1/auth/passkey/finish", body));
+}
+
+/** @param {any} answer of any way in */
+async function goOn(answer) {
+  form.reset();
+  if (answer.status === "mfa_required") await askForSecondFactor(answer);
+  else if (answer.status === "mfa_enrollment_required") askToEnrol(answer);
+  else enterConsole();
+}
+
+/** @param {{methods: {method: string, default: boolean}[], trusted_device_allowed: boolean}} answer */
+async function askForSecondFactor(answer) {
+  turnTo(byId("second-factor"));
+  await challenge(
+    {
+      ask: (method) => orStartAgain(get(`/v1/auth/2fa/challenge${method ? `?method=${method}` : ""}`)),
+      reply: async (question, given) => {
+        await orStartAgain(post(`/v1/auth/2fa/challenge/${question.challenge_id}/verify`, given)).then(goOn);
+      },
+      methods: answer.methods.map((each) => each.method),
+      canTrust: answer.trusted_device_allowed,
+    },
+    answer.methods.find((each) => each.default)?.method,
+  );
+}
+
+/** @param {{allowed_methods: string[]}} answer */
+function askToEnrol(answer) {
+  turnTo(byId("enrolment"));
+  enrol(answer.allowed_methods, { orGiveUp: orStartAgain, done: enterConsole });
+}
+
+/**
+ * Give what a call of the pending sign-in gives, or begin again where its time is over.
+ * @template T
+ * @param {Promise<T>} pending
+ * @returns {Promise<T>}
+ */
+async function orStartAgain(pending) {
+  try {
+    return await pending;
+  } catch (error) {
+    if (!(error instanceof Problem) || !OVER.has(error.code)) throw error;
+    turnTo(byId("first-factor"));
+    clearProblem(form);
+    showProblem(form, new Problem(0, { title: "That took too long. Sign in again." }));
+    throw new Cancelled();
+  }
+}
+
+function enterConsole() {
+  tellOthers();
+  location.replace(wanted());
+}

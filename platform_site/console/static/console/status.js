@@ -1,0 +1,32 @@
+// @ts-check
+/** What just happened, seen at the foot of the page and read out by screen readers. */
+
+import { byId, show } from "./dom.js";
+
+const SHOWN_MS = 8000;
+let timer = 0;
+
+/** @param {string} text */
+export function announce(text) {
+  const place = byId("status");
+  clearTimeout(timer);
+  place.textContent = text;
+  place.classList.add("shown");
+  timer = setTimeout(() => place.classList.remove("shown"), SHOWN_MS);
+}
+
+/** Show the page once it has what it shows. */
+export function ready() {
+  byId("main").removeAttribute("aria-busy");
+}
+
+/**
+ * Show that the page could not be filled.
+ * @param {string} text
+ */
+export function broken(text) {
+  const place = byId("page-problem");
+  place.textContent = text;
+  show(place);
+  ready();
+}

@@ -1,0 +1,70 @@
+// @ts-check
+/** Confirm that it is you: a dialog before what takes a recent proof. */
+
+import { get, post } from "./api.js";
+import { challenge, forget } from "./challenge.js";
+import { byId, show } from "./dom.js";
+import { onSubmit } from "./forms.js";
+import { Cancelled } from "./problem.js";
+
+/** @type {{done: () => void, failed: (error: Error) => void} | null} */
+let waiting = null;
+let isBound = false;
+
+/**
+ * Ask for the proof that the API wants.
+ * @param {"password" | "second_factor"} proof
+ * @throws {Cancelled}
+ */
+export function stepUp(proof) {
+  bind();
+  const isPassword = proof === "password";
+  show(byId("confirm-form"), isPassword);
+  dialog().showModal();
+  if (isPassword) byId("confirm-password").focus();
+  else void challenge({ ask, reply });
+  return new Promise((done, failed) => {
+    waiting = { done: () => done(undefined), failed };
+  });
+}
+
+function dialog() {
+  return /** @type {HTMLDialogElement} */ (byId("step-up"));
+}
+
+function bind() {
+  if (isBound) return;
+  isBound = true;
+  const form = /** @type {HTMLFormElement} */ (byId("confirm-form"));
+  onSubmit(form, async ({ password }) => {
+    await post("/v1/auth/reauthenticate", { password });
+    finish();
+  });
+  byId("step-up-cancel").addEventListener("click", () => dialog().close());
+  dialog().addEventListener("close", () => {
+    form.reset();
+    forget();
+    waiting?.failed(new Cancelled());
+    waiting = null;
+  });
+}
+
+function finish() {
+  waiting?.done();
+  waiting = null;
+  dialog().close();
+}
+
+/** @param {string} method */
+function ask(method) {
+  return get(`/v1/auth/2fa/challenge${method ? `?method=${method}` : ""}`);
+}
+
+/**
+ * @param {import("./challenge.js").Question} question
+ * @param {import("./challenge.js").Reply} given
+ */
+async function reply(question, given) {
+  await post(`/v1/auth/2fa/challenge/${question.challenge_id}/verify`, given);
+  finish();
+}

@@ -1,0 +1,37 @@
+// @ts-check
+/** A list of things that can be removed. */
+
+import { element, fill, stamp, within } from "./dom.js";
+import { onPress } from "./forms.js";
+
+/**
+ * @typedef {object} Thing
+ * @property {string} name
+ * @property {string} about
+ * @property {() => Promise<void>} remove
+ */
+
+/**
+ * @param {HTMLElement} list
+ * @param {HTMLElement} section where refusals are shown
+ * @param {Thing[]} things
+ * @param {string} empty what to say where there are none
+ */
+export function showThings(list, section, things, empty) {
+  const none = element("li", empty);
+  none.className = "muted";
+  list.replaceChildren(...(things.length ? things.map((thing) => rowOf(thing, section)) : [none]));
+}
+
+/**
+ * @param {Thing} thing
+ * @param {HTMLElement} section
+ */
+function rowOf({ name, about, remove }, section) {
+  const row = stamp("thing-row");
+  fill(row, { name, about });
+  const button = within(row, "[data-deed=remove]");
+  button.setAttribute("aria-label", `Remove: ${name}`);
+  onPress(button, section, remove);
+  return row;
+}

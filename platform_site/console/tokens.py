@@ -1,0 +1,124 @@
+"""Tokens between cookies and the public API, which knows nothing of cookies."""
+
+import json
+import time
+from http import HTTPStatus
+from typing import Any, Final
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+
+from platform_site.console import cookies
+from twofactor.devices import HEADER as DEVICE_HEADER
+from twofactor.devices import LIFE as DEVICE_LIFE
+
+LOGIN: Final = "/v1/auth/login"
+REFRESH: Final = "/v1/auth/refresh"
+LOGOUT: Final = "/v1/auth/logout"
+RECOVERED: Final = "/v1/auth/recovery/complete"
+# Which member of a request's body comes from a cookie.
+FILLED: Final = {
+    REFRESH: "refresh_token",
+    LOGOUT: "refresh_token",
+    "/v1/auth/switch": "refresh_token",
+    "/v1/auth/recovery/challenge": "reset_token",
+    "/v1/auth/recovery/prove": "reset_token",
+    RECOVERED: "reset_token",
+}
+
+SESSION: Final = ("access_token", "refresh_token")
+# The trusted device is no part of a sign-in: it outlives it.
+SIGN_IN: Final = (*SESSION, "mfa_token", "reset_token")
+# What an answer that sets one token takes away: a browser has one identity, wholly or pending.
+SUPERSEDED: Final = {
+    "access_token": ("mfa_token", "reset_token"),
+    "mfa_token": SESSION,
+}
+# Which member of the answer says how long a token lives. The access cookie lives as long as the
+# refresh cookie, so that an expired token is answered with `token_expired`, and refreshed.
+ENDS_WITH: Final = {
+    "access_token": "refresh_expires_at",
+    "refresh_token": "refresh_expires_at",
+    "mfa_token": "mfa_expires_at",
+    "reset_token": "expires_at",
+}
+DEFAULT_LIFE_S: Final = 600
+
+
+def bring_in(request: HttpRequest) -> None:
+    """Put the tokens where a client of the API would have put them."""
+    bearer = cookies.read(request, "access_token") or cookies.read(request, "mfa_token")
+    if bearer:
+        _set_header(request, "Authorization", f"Bearer {bearer}")
+    if request.path == LOGIN and (device := cookies.read(request, "device_token")):
+        _set_header(request, DEVICE_HEADER, device)
+    if request.path in FILLED:
+        _fill_body(request, FILLED[request.path])
+
+
+def _set_header(request: HttpRequest, name: str, value: str) -> None:
+    request.META[f"HTTP_{name.upper().replace('-', '_')}"] = value
+    # They are computed once, and something may have read them before.
+    request.__dict__.pop("headers", None)
+
+
+def _fill_body(request: HttpRequest, field: str) -> None:
+    """Add a token to the JSON body that lacks it; a body that is none is left to the view."""
+    token = cookies.read(request, field)
+    length = str(request.META.get("CONTENT_LENGTH") or "0")
+    if not token or not length.isdecimal() or int(length) > settings.BODY_LIMIT_BYTES:
+        return
+    try:
+        body: Any = json.loads(request.body or b"{}")
+    except ValueError:
+        return
+    if not isinstance(body, dict) or field in body:
+        return
+    filled = json.dumps(body | {field: token}).encode()
+    request._body = filled  # noqa: SLF001 - there is no other way to change a body
+    request.META["CONTENT_LENGTH"] = str(len(filled))
+
+
+def take_out(request: HttpRequest, response: HttpResponse) -> None:
+    """Move the tokens of an answer into cookies, and drop those whose time is over."""
+    for field, token in _strip(response).items():
+        value, life_s = token
+        cookies.put(response, field, value, life_s=life_s)
+        cookies.clear(response, SUPERSEDED.get(field, ()))
+    cookies.clear(response, _spent(request.path, response.status_code))
+
+
+def _spent(path: str, status: int) -> tuple[str, ...]:
+    """Give the tokens that are of no more use after an answer."""
+    if path == LOGOUT and status < HTTPStatus.INTERNAL_SERVER_ERROR:
+        # Also where the token was refused: who signs out wants to be out.
+        return SIGN_IN
+    if path == REFRESH and status == HTTPStatus.UNAUTHORIZED:
+        return SESSION
+    if path == RECOVERED and status in {HTTPStatus.OK, HTTPStatus.NO_CONTENT, HTTPStatus.GONE}:
+        return ("reset_token",)
+    return ()
+
+
+def _strip(response: HttpResponse) -> dict[str, tuple[str, int]]:
+    """Take the token members out of a JSON answer; give each with its life in seconds."""
+    if response.streaming or "json" not in response.get("Content-Type", ""):
+        return {}
+    body: Any = json.loads(response.content or b"null")
+    if not isinstance(body, dict):
+        return {}
+    taken = {
+        field: (str(body[field]), _life_s(field, body)) for field in cookies.NAMES if field in body
+    }
+    if taken:
+        left = {name: value for name, value in body.items() if name not in taken}
+        response.content = json.dumps(left)
+        response.headers.pop("Content-Length", None)
+    return taken
+
+
+def _life_s(field: str, body: dict[str, Any]) -> int:
+    if field == "device_token":
+        return int(DEVICE_LIFE.total_seconds())
+    ends = body.get(ENDS_WITH[field])
+    return ends - int(time.time()) if isinstance(ends, int) else DEFAULT_LIFE_S

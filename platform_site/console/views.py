@@ -1,0 +1,50 @@
+"""The pages: the same for everybody, filled by their scripts through the API."""
+
+from http import HTTPStatus
+from typing import Final
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.loader import render_to_string
+from django.views.decorators.http import require_safe
+
+CONTENT_SECURITY_POLICY: Final = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        # The QR code comes inside the API's answer.
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+        # No script builds markup out of text, so nothing that it shows can become a script.
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    )
+)
+HEADERS: Final = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), "
+    "publickey-credentials-create=(self), publickey-credentials-get=(self)",
+    "Cache-Control": "no-cache",
+}
+
+
+@require_safe
+def page(
+    request: HttpRequest, template: str, status: int = HTTPStatus.OK, rest: str = ""
+) -> HttpResponse:
+    """Show a page; ``rest`` is the path of one that is not there."""
+    # Without the request: nothing of the visitor goes into a page.
+    html = render_to_string(f"console/{template}", {"service": settings.SERVICE_NAME.capitalize()})
+    return HttpResponse(html, status=status, headers=HEADERS)
+
+
+@require_safe
+def home(request: HttpRequest) -> HttpResponse:
+    """Send /console to /console/, so that the pages have one address each."""
+    return HttpResponseRedirect("/console/")

@@ -1,0 +1,21 @@
+"""What ends with a recovery: everything that was opened before it."""
+
+from datetime import datetime
+
+from accounts import sessions
+from accounts.models import User
+from twofactor import devices
+from twofactor.models import Challenge, Enrolment, PendingSignIn
+
+
+def end_access(user: User, *, reason: str, now: datetime) -> None:
+    """End sessions, trusted devices, and sign-ins and set-ups under way.
+
+    Whoever set any of them up may not be who has just been proven. Other recoveries end by their
+    fingerprint (rows.py).
+    """
+    sessions.end_all_of_user(user.pk, reason=reason, now=now)
+    devices.forget_all(user.pk)
+    for model in (PendingSignIn, Enrolment, Challenge):
+        mine = model.unscoped.filter(user=user, used_at=None)  # unscoped: by the user's own key
+        mine.update(used_at=now)

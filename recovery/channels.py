@@ -1,0 +1,89 @@
+"""Where a recovery's token goes, and who is told of a recovery."""
+
+from datetime import datetime
+
+import structlog
+from django.conf import settings
+
+from accounts.delivery import notices, outbox
+from accounts.delivery.templates import Notice, Scalar
+from accounts.models import User
+from platform_site.lib.crypto import decrypt
+from recovery.models import Recovery
+from recovery.tokens import LIVES
+from twofactor import sending
+from twofactor.errors import SendingTooOften
+from twofactor.methods import Holdings
+
+log = structlog.get_logger(__name__)
+
+
+def destination(user: User, held: Holdings, *, channel: str) -> str:
+    """Give the address or number of a channel, '' where the user has none that counts.
+
+    The only numbers there are were proven as a second factor.
+    """
+    if channel == "email":
+        return user.email
+    if "sms" not in held.allowed or not outbox.is_sms_configured():
+        return ""
+    return decrypt(held.factors["sms"].secret)
+
+
+def send_token(recovery: Recovery, user: User, to: str, token: str, *, now: datetime) -> bool:
+    """Queue the token's message; say False where the daily cap of its receiver is reached."""
+    minutes = int(LIVES[recovery.channel].total_seconds() // 60)
+    try:
+        sending.refuse_flood(recovery.channel, to, user.organization_id, now=now)
+    except SendingTooOften:
+        log.warning("recovery_not_sent", recovery=str(recovery.pk), reason="sending_too_often")
+        return False
+    if recovery.channel == "sms":
+        outbox.send_sms(
+            to,
+            f"{token} is your {settings.SERVICE_NAME} recovery code, good for {minutes} minutes. "
+            "If you did not ask for it, ignore it. Never pass it on.",
+            organization_id=user.organization_id,
+            user_id=user.pk,
+            expires_at=recovery.expires_at,
+        )
+    else:
+        outbox.send_mail(
+            to,
+            "recovery_token",
+            {"token": token, "minutes": minutes},
+            organization_id=user.organization_id,
+            user_id=user.pk,
+            expires_at=recovery.expires_at,
+        )
+    return True
+
+
+def mail_addresses(user: User, held: Holdings) -> list[str]:
+    """Give every address: the account's, and that of the e-mail factor where it is another."""
+    found = [user.email]
+    if "email" in held.factors:
+        further = decrypt(held.factors["email"].secret)
+        if further.casefold() != user.email.casefold():
+            found.append(further)
+    return found
+
+
+def tell(
+    user: User, held: Holdings, notice: Notice, *, besides: str = "", **context: Scalar
+) -> None:
+    """Mail a notice to every address but ``besides``, in the transaction of what it tells of."""
+    for address in mail_addresses(user, held):
+        if address.casefold() != besides.casefold():
+            notices.notify(user, notice, to=address, **context)
+
+
+def text(user: User, held: Holdings, message: str) -> None:
+    """Send a message to the number of the user's SMS factor, where there is one."""
+    if "sms" in held.factors and outbox.is_sms_configured():
+        outbox.send_sms(
+            decrypt(held.factors["sms"].secret),
+            message,
+            organization_id=user.organization_id,
+            user_id=user.pk,
+        )

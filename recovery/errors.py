@@ -1,0 +1,73 @@
+"""What recovery refuses."""
+
+from platform_site.lib.errors import (
+    Conflict,
+    Forbidden,
+    Gone,
+    InvalidRequest,
+    NotAuthenticated,
+    TooManyRequests,
+)
+
+
+class MalformedRecoveryToken(InvalidRequest):
+    """The token has characters or a length that no token of recovery has; it was not counted."""
+
+    code = "malformed_recovery_token"
+    title = "This cannot be a recovery token."
+
+
+class RecoveryTokenRejected(NotAuthenticated):
+    """The token is well-formed and wrong; it was counted."""
+
+    code = "recovery_token_rejected"
+    title = "The recovery token is wrong."
+
+
+class RecoveryGone(Gone):
+    """Unknown, expired, used, cancelled, missed five times, or the password has changed since."""
+
+    code = "recovery_gone"
+    title = "This recovery can no longer be used."
+
+
+class RecoveryTooOften(TooManyRequests):
+    """Recovery of one account was started, or its questions were answered, too often today."""
+
+    code = "recovery_too_often"
+    title = "Recovery was tried too often today."
+
+
+class RecoveryChallengeRequired(Forbidden):
+    """The account has a second factor; ``methods`` names what may be asked for here."""
+
+    code = "recovery_challenge_required"
+    title = "Prove a second factor, too."
+
+
+class NoIndependentFactor(Conflict):
+    """The only second factor uses the channel of the recovery itself, which proves nothing more."""
+
+    code = "no_independent_factor"
+    title = "Recover over another channel."
+
+
+class RecoveryNotDue(Conflict):
+    """The delay is not over; ``effective_at`` says when it is."""
+
+    code = "recovery_not_due"
+    title = "This recovery does not take effect yet."
+
+
+class QuestionsDisabled(Forbidden):
+    """The organization has not turned security questions on."""
+
+    code = "recovery_questions_disabled"
+    title = "Your organization does not use security questions."
+
+
+class OwnFactors(Conflict):
+    """An admin's reset is for others; one's own factors take a proof of one of them."""
+
+    code = "own_factors"
+    title = "Your own second factors cannot be reset this way."

@@ -1,0 +1,98 @@
+"""Starting a recovery: the same row, the same job, the same answer, whether anybody is there.
+
+The request looks nobody up. A task does, holding nothing but the row's id, so that an attacker's
+clock measures nothing.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.conf import settings
+from django.db import transaction
+
+from accounts import limits
+from accounts.errors import TooManyAttempts
+from accounts.signin import origin_of
+from platform_site.lib.addresses import client_address, network_of
+from platform_site.lib.ids import capability_id
+from platform_site.lib.principals import PlatformRequest
+from recovery import questions, rows, tasks
+from recovery.errors import RecoveryTooOften
+from recovery.models import Method, Recovery
+from recovery.tokens import LIVES
+from twofactor.capabilities import seal
+
+HOUR: Final = timedelta(hours=1)
+DAY: Final = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Whom somebody claims to be."""
+
+    org_id: int
+    email: str
+
+    @property
+    def subject(self) -> str:
+        """The account as limits and decoys know it, however it is spelled."""
+        return f"{self.org_id} {self.email.strip().casefold()}"
+
+
+def start(
+    request: PlatformRequest, claim: Claim, *, method: str, purpose: str, now: datetime
+) -> dict[str, Any]:
+    """Note a recovery and have it looked into; give ``recovery_id`` and ``expires_at``.
+
+    For security questions also ``questions``: real ones, or decoys that always stay the same.
+    Raises TooManyAttempts (the client's address) and RecoveryTooOften (the account), both 429 and
+    both counted alike for accounts that are not there.
+    """
+    _count(client_address(request), claim, now)
+    asked = questions.asked_of(claim.org_id, claim.email, subject=claim.subject)
+    asked = asked if method == Method.SECURITY_QUESTIONS else []
+    recovery_id = capability_id()
+    origin = origin_of(request)
+    recovery = Recovery(
+        digest=rows.capability_digest(recovery_id),
+        method=method,
+        purpose=purpose,
+        request=seal({"org_id": claim.org_id, "email": claim.email.strip()}),
+        asked=asked,
+        address=origin.address,
+        agent=origin.agent[:300],
+        created_at=now,
+    )
+    recovery.expires_at = now + LIVES[recovery.channel]
+    with transaction.atomic():
+        recovery.save(force_insert=True)
+        tasks.resolve.defer(recovery_id=str(recovery.pk))
+    answer: dict[str, Any] = {
+        "recovery_id": recovery_id,
+        "expires_at": int(recovery.expires_at.timestamp()),
+    }
+    if method == Method.SECURITY_QUESTIONS:
+        answer["questions"] = questions.described(asked)
+    return answer
+
+
+def _count(address: str, claim: Claim, now: datetime) -> None:
+    wait_s = limits.take(
+        "recovery",
+        network_of(address),
+        limit=settings.LIMIT_RECOVERIES_PER_ADDRESS,
+        window=HOUR,
+        now=now,
+    )
+    if wait_s:
+        raise TooManyAttempts(retry_after_s=wait_s)
+    wait_s = limits.take(
+        "recovery of",
+        claim.subject,
+        limit=settings.LIMIT_RECOVERIES_PER_ACCOUNT,
+        window=DAY,
+        now=now,
+    )
+    if wait_s:
+        raise RecoveryTooOften(retry_after_s=wait_s)

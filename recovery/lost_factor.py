@@ -1,0 +1,192 @@
+"""A lost second factor: two independent proofs, a delay that can be cancelled, an enrolment.
+
+The channel of the recovery is the first proof, the password or a passkey the second. Then every
+address is told, with a token that cancels; only after settings.RECOVERY_DELAY_S are the factors
+removed, and what is given then sets up a new one and opens nothing else.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.conf import settings
+from django.db import transaction
+
+from accounts import audit, credentials
+from accounts.models import User
+from accounts.signin import environment_for
+from platform_site.lib.addresses import client_address
+from platform_site.lib.errors import InvalidRequest
+from platform_site.lib.principals import PlatformRequest
+from recovery import aftermath, challenges, channels, reset_tokens, rows, tokens
+from recovery.challenges import Given
+from recovery.errors import RecoveryGone, RecoveryNotDue
+from recovery.models import Purpose, Recovery
+from recovery.reset_tokens import Pointer
+from recovery.rows import Holder
+from twofactor import factors, pending
+from twofactor.errors import CodeRejected
+from twofactor.methods import AMR
+
+# Long enough for a weekend, once the delay is over.
+COMPLETE_WITHIN: Final = timedelta(hours=72)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstFactor:
+    """What a caller proves itself with: a password, or else a passkey."""
+
+    password: str
+    given: Given
+
+
+def prove(
+    request: PlatformRequest, reset_token: str, first: FirstFactor, *, now: datetime
+) -> dict[str, Any]:
+    """Begin the delay; give the token that completes after it, and from when until when.
+
+    Raises RecoveryGone (410), InvalidCredentials (401) under the login's own limits, InvalidRequest
+    (400) for neither proof, what challenges.is_proven raises, CodeRejected (401, counted).
+    """
+    pointer = reset_tokens.read(reset_token, now=now)
+    peeked = rows.peek(pointer, now=now)
+    if peeked.purpose != Purpose.SECOND_FACTOR or peeked.proven_at or peeked.user is None:
+        raise RecoveryGone
+    proven = None
+    if first.password:
+        # A hash changed by a changed cost is the same password: what is compared is the new row.
+        address = client_address(request)
+        proven = credentials.verify(peeked.user.email, first.password, address=address, now=now)
+    elif not first.given.challenge_id:
+        raise InvalidRequest.for_field("password", "Send the password, or a passkey's answer.")
+    with transaction.atomic():
+        recovery = rows.lock_by_pointer(pointer, now=now)
+        holder = _lock_holder(recovery, proven)
+        if proven is not None:
+            amr = "pwd"
+        else:
+            method = challenges.is_proven(recovery, holder.held, first.given, now=now)
+            amr = AMR[method] if method else ""
+        answer = _begin_delay(request, recovery, holder, amr=amr, now=now) if amr else None
+    # Raised outside of the transaction, so that the count stays.
+    if answer is None:
+        raise CodeRejected
+    return answer
+
+
+def _lock_holder(recovery: Recovery, proven: User | None) -> Holder:
+    """Lock who recovers: unchanged since the recovery began, or since the password was proven."""
+    if proven is None:
+        return rows.lock_holder(recovery)
+    holder = rows.lock_present_holder(recovery)
+    is_same_user = proven.pk == holder.user.pk and proven.password == holder.user.password
+    if not is_same_user or proven.email != holder.user.email:
+        raise RecoveryGone
+    return holder
+
+
+def _begin_delay(
+    request: PlatformRequest, recovery: Recovery, holder: Holder, *, amr: str, now: datetime
+) -> dict[str, Any]:
+    user, cancel = holder.user, tokens.long_token()
+    effective_at = now + timedelta(seconds=settings.RECOVERY_DELAY_S)
+    expires_at = effective_at + COMPLETE_WITHIN
+    recovery.proven_at, recovery.effective_at, recovery.amr = now, effective_at, [amr]
+    recovery.reset_expires_at = expires_at
+    recovery.generation += 1
+    recovery.cancel = tokens.cancel_digest(cancel)
+    recovery.fingerprint = rows.fingerprint(user, holder.held)
+    recovery.save()
+    at = f"{effective_at:%Y-%m-%d %H:%M} UTC"
+    channels.tell(
+        user,
+        holder.held,
+        "recovery_started",
+        purpose="all second factors are to be removed",
+        effective_at=at,
+        cancel_token=cancel,
+    )
+    channels.text(
+        user,
+        holder.held,
+        f"Recovery of your {settings.SERVICE_NAME} account was started: its second factors are "
+        f"removed at {at}. If this was not you, cancel it with this code: {cancel}",
+    )
+    audit.record_user(request, "api:recovery:prove", user, recovery=str(recovery.pk), amr=amr)
+    return {
+        "status": "delayed",
+        "reset_token": reset_tokens.token_for(recovery, issued_at=now, expires_at=expires_at),
+        "effective_at": int(effective_at.timestamp()),
+        "expires_at": int(expires_at.timestamp()),
+    }
+
+
+def complete(request: PlatformRequest, pointer: Pointer, *, now: datetime) -> dict[str, Any]:
+    """Remove every factor and give a sign-in that may only set up a new one (``mfa_token``).
+
+    Raises RecoveryNotDue (409) before the delay is over, RecoveryGone (410), also where a factor
+    was used or set up since: then it is not lost.
+    """
+    with transaction.atomic():
+        recovery = rows.lock_by_pointer(pointer, now=now)
+        holder = rows.lock_holder(recovery)
+        if recovery.effective_at is None:
+            raise RecoveryGone
+        if now < recovery.effective_at:
+            at = int(recovery.effective_at.timestamp())
+            raise RecoveryNotDue(extra={"effective_at": at})
+        if recovery.proven_at is None or _is_in_use(holder, since=recovery.proven_at):
+            raise RecoveryGone
+        user = holder.user
+        rows.end(recovery, reason="completed", now=now)
+        purpose = "all second factors were removed"
+        channels.tell(user, holder.held, "recovery_completed", purpose=purpose)
+        number = factors.reset(user)
+        aftermath.end_access(user, reason="recovery", now=now)
+        waiting = pending.open_pending(
+            user, environment_for(user, ""), use=pending.ENROL, amr=list(recovery.amr), now=now
+        )
+        audit.record_user(
+            request,
+            "api:recovery:complete",
+            user,
+            recovery=str(recovery.pk),
+            purpose=recovery.purpose,
+            method=recovery.method,
+            factors=number,
+        )
+    allowed = user.organization.mfa_allowed_methods
+    return {
+        "status": "mfa_enrollment_required",
+        "mfa_token": pending.token_for(waiting),
+        "mfa_expires_at": int(waiting.expires_at.timestamp()),
+        "allowed_methods": [method for method in allowed if method != "backup_codes"],
+    }
+
+
+def _is_in_use(holder: Holder, *, since: datetime) -> bool:
+    times = [
+        at
+        for factor in holder.held.factors.values()
+        for at in (factor.created_at, factor.last_used_at)
+    ]
+    return any(at is not None and at > since for at in times)
+
+
+def cancel(request: PlatformRequest, token: str, *, now: datetime) -> None:
+    """End a recovery with the token that its notices carry; nothing else is asked for.
+
+    Raises MalformedRecoveryToken (400), RecoveryGone (410) for unknown, ended and expired alike.
+    """
+    digest = tokens.cancel_digest(tokens.canonical_long(token))
+    with transaction.atomic():
+        found = Recovery.unscoped.select_for_update(of=("self",)).select_related("user")
+        recovery = found.filter(cancel=digest, ended_at=None).first()  # unscoped: by a capability
+        if recovery is None or recovery.user is None or not _can_still_lead(recovery, now):
+            raise RecoveryGone
+        rows.end(recovery, reason="cancelled", now=now)
+        audit.record_user(request, "api:recovery:cancel", recovery.user, recovery=str(recovery.pk))
+
+
+def _can_still_lead(recovery: Recovery, now: datetime) -> bool:
+    return recovery.is_open(now) or recovery.is_resettable(now)

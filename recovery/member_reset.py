@@ -1,0 +1,47 @@
+"""An admin's reset of a member's second factors: for whoever lost them all."""
+
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from accounts import audit
+from accounts.models import User
+from platform_site.lib.errors import NotFound
+from platform_site.lib.principals import PlatformRequest, Principal
+from recovery import aftermath, channels
+from recovery.errors import OwnFactors
+from twofactor import factors, methods
+
+
+def reset_factors(
+    request: PlatformRequest, principal: Principal, user_id: str, *, reason: str
+) -> None:
+    """Take every second factor of a member away; the password stays, sessions end.
+
+    The member is told by whom and why. Recoveries under way end with the factors.
+    Raises NotFound (404) for nobody and another organization's member alike, OwnFactors (409).
+    """
+    key = _key(user_id)
+    if key == principal.user_id:
+        raise OwnFactors
+    with transaction.atomic():
+        members = User.scoped.within_organization(principal.organization_id)
+        if not members.filter(pk=key).exists():
+            raise NotFound
+        held = methods.holdings_of(key, lock=True)
+        user = members.select_for_update(of=("self",)).get(pk=key)
+        by = principal.email or "a development token"
+        channels.tell(user, held, "factors_reset", by=by, reason=reason)
+        number = factors.reset(user)
+        aftermath.end_access(user, reason="factors_reset", now=timezone.now())
+        audit.record_request(
+            request, "api:member:reset_factors", member=str(key), factors=number, reason=reason
+        )
+
+
+def _key(user_id: str) -> UUID:
+    try:
+        return UUID(user_id)
+    except ValueError:
+        raise NotFound from None

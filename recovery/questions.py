@@ -1,0 +1,175 @@
+"""Security questions: weak, so off unless an organization wants them, and never enough alone.
+
+OWASP ASVS 5.0 6.4.2, NIST SP 800-63B-4 §3.1.1.2. Right answers only cause the mail that a recovery
+by e-mail would have caused anyway.
+"""
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.conf import settings
+from django.db import transaction
+
+from accounts import audit, limits, passwords
+from accounts.models import User
+from platform_site.lib.crypto import keyed_digest
+from platform_site.lib.errors import InvalidRequest
+from platform_site.lib.principals import PlatformRequest, Principal
+from recovery import rows, tasks
+from recovery.errors import QuestionsDisabled, RecoveryGone, RecoveryTooOften
+from recovery.models import Method, SecurityAnswer
+from twofactor.capabilities import unseal
+
+ASKED: Final = 3
+MIN_CHARS: Final = 3
+TRIES_A_DAY: Final = 3
+DAY: Final = timedelta(days=1)
+# Facts that are neither public nor guessed from a short list. An id never changes its question.
+CATALOGUE: Final[Mapping[str, str]] = {
+    "childhood_friend": "What was the full name of your best friend as a child?",
+    "childhood_phone": "What was the first phone number you knew by heart?",
+    "dream_job": "What did you want to become when you were ten?",
+    "first_boss": "What was the full name of your first boss?",
+    "first_concert": "Which was the first concert you went to, and where?",
+    "first_flight": "Where did your first flight go?",
+    "first_school_teacher": "What was the full name of your first teacher?",
+    "grandparents_street": "In which street did your grandparents live?",
+    "lost_thing": "Which lost thing do you miss most?",
+    "old_neighbour": "What was the name of the oldest neighbour of your childhood?",
+    "school_play": "Which part did you have in a play at school?",
+    "stuffed_animal": "What was your stuffed animal called?",
+}
+
+
+def normalize(answer: str) -> str:
+    """Give letters and digits alone, folded: how an answer is typed must not matter."""
+    folded = unicodedata.normalize("NFKC", answer).casefold()
+    return "".join(char for char in folded if char.isalnum())
+
+
+def described(asked: Sequence[str]) -> list[dict[str, str]]:
+    """Give questions with their texts."""
+    return [{"question_id": name, "question": CATALOGUE[name]} for name in asked]
+
+
+def asked_of(org_id: int, email: str, *, subject: str) -> list[str]:
+    """Give the questions to ask somebody, who need not exist: one query, and decoys in any case.
+
+    subject: what decoys are derived from, so that they are the same each time.
+    """
+    real = sorted(_answers_of(org_id, email))
+    decoys = sorted(CATALOGUE, key=lambda name: _rank(subject, name))[:ASKED]
+    return real if len(real) == ASKED else sorted(decoys)
+
+
+def _rank(subject: str, name: str) -> bytes:
+    return keyed_digest(settings.MFA_SECRETS[0], "decoy question", subject, name)
+
+
+def _answers_of(org_id: int, email: str) -> dict[str, str]:
+    """Give the hashes by question; nothing where questions are off or nobody is there."""
+    found = SecurityAnswer.scoped.within_organization(org_id).filter(
+        user__email__iexact=email.strip(),
+        user__is_active=True,
+        organization__recovery_questions_enabled=True,
+    )
+    return dict(found.values_list("question", "encoded"))
+
+
+def answer(
+    request: PlatformRequest, recovery_id: str, answers: Mapping[str, str], *, now: datetime
+) -> datetime:
+    """Take answers, once a recovery; right ones have the token mailed. Gives the recovery's end.
+
+    Three hashes in each case, and nothing that tells right from wrong, or nobody.
+    Raises RecoveryGone (410), InvalidRequest (400, not counted) for other questions than those
+    asked, RecoveryTooOften (429) after three tries a day, HashingBusy (503).
+    """
+    with transaction.atomic():
+        recovery = rows.lock_by_capability(recovery_id, now=now)
+        if recovery.method != Method.SECURITY_QUESTIONS or recovery.answered_at is not None:
+            raise RecoveryGone
+        if set(answers) != set(recovery.asked):
+            message = "Answer each of the questions that were asked."
+            raise InvalidRequest.for_field("answers", message, code="other_questions")
+        claim = unseal(recovery.request)
+        _count(f"{claim['org_id']} {claim['email'].casefold()}", now)
+        kept = _answers_of(claim["org_id"], claim["email"])
+        # Every answer is hashed, whatever became of the one before.
+        results = [_is_right(kept.get(name), answers[name]) for name in recovery.asked]
+        recovery.answered_at, recovery.is_answered = now, all(results)
+        recovery.save(update_fields=["answered_at", "is_answered"])
+        tasks.resolve.defer(recovery_id=str(recovery.pk))
+        audit.add(request, "api:recovery:answer", data={"recovery": str(recovery.pk)})
+    return recovery.expires_at
+
+
+def _count(subject: str, now: datetime) -> None:
+    wait_s = limits.take("recovery answers", subject, limit=TRIES_A_DAY, window=DAY, now=now)
+    if wait_s:
+        raise RecoveryTooOften(retry_after_s=wait_s)
+
+
+def _is_right(encoded: str | None, answer: str) -> bool:
+    # A user that is never saved: one hash, bounded as every hash is, also for nobody.
+    stand_in = User(password=encoded) if encoded else None
+    return passwords.is_right(stand_in, normalize(answer))
+
+
+def mine(principal: Principal) -> dict[str, Any]:
+    """Give the catalogue and which questions the caller has answered, never the answers."""
+    rows_ = SecurityAnswer.scoped.within_organization(principal.organization_id)
+    chosen = rows_.filter(user_id=principal.own_id).order_by("question")
+    users = User.scoped.within_organization(principal.organization_id)
+    user = users.select_related("organization").get(pk=principal.own_id)
+    return {
+        "enabled": user.organization.recovery_questions_enabled,
+        "catalogue": described(list(CATALOGUE)),
+        "answered": [row.question for row in chosen],
+    }
+
+
+def replace(
+    request: PlatformRequest, principal: Principal, answers: Mapping[str, str], *, now: datetime
+) -> None:
+    """Keep three answers in place of all earlier ones; none at all removes them.
+
+    Raises QuestionsDisabled (403), InvalidRequest (400), HashingBusy (503).
+    """
+    users = User.scoped.within_organization(principal.organization_id)
+    user = users.select_related("organization").get(pk=principal.own_id)
+    if answers:
+        if not user.organization.recovery_questions_enabled:
+            raise QuestionsDisabled
+        _refuse_weak(answers)
+    encoded = {name: passwords.hash_password(normalize(text)) for name, text in answers.items()}
+    with transaction.atomic():
+        # Two replacements at once take turns.
+        users.select_for_update(of=("self",)).get(pk=user.pk)
+        SecurityAnswer.scoped.within_organization(user.organization_id).filter(user=user).delete()
+        SecurityAnswer.unscoped.bulk_create(  # unscoped: the user's own, with its organization
+            SecurityAnswer(
+                organization_id=user.organization_id,
+                user=user,
+                question=name,
+                encoded=text,
+                created_at=now,
+            )
+            for name, text in encoded.items()
+        )
+        audit.record_request(request, "api:recovery_questions:update", number=len(encoded))
+
+
+def _refuse_weak(answers: Mapping[str, str]) -> None:
+    if len(answers) != ASKED or not set(answers) <= set(CATALOGUE):
+        message = f"Answer {ASKED} questions of the catalogue, or none."
+        raise InvalidRequest.for_field("answers", message, code="wrong_number")
+    normalized = [normalize(text) for text in answers.values()]
+    if any(len(text) < MIN_CHARS for text in normalized):
+        message = f"At least {MIN_CHARS} letters or digits in each answer."
+        raise InvalidRequest.for_field("answers", message, code="too_short")
+    if len(set(normalized)) < ASKED:
+        message = "A different answer to each question."
+        raise InvalidRequest.for_field("answers", message, code="repeated")

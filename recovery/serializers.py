@@ -1,0 +1,170 @@
+"""Recovery in JSON, with the published field names."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rest_framework import serializers
+
+from accounts.serializers import PasswordField
+from platform_site.lib.api import StrictSerializer
+from recovery.models import Method, Purpose
+from recovery.questions import ASKED
+
+MAX_BIGINT = 2**63 - 1
+
+
+class RecoveryInitiateSerializer(StrictSerializer):
+    """Who claims to have lost what, and how that is to be proven."""
+
+    org_id = serializers.IntegerField(min_value=1, max_value=MAX_BIGINT)
+    email = serializers.EmailField(max_length=254)
+    method = serializers.ChoiceField(choices=Method.values)
+    purpose = serializers.ChoiceField(
+        choices=Purpose.values, required=False, default=Purpose.PASSWORD.value
+    )
+
+
+class RecoveryQuestionSerializer(serializers.Serializer[Any]):
+    """A security question."""
+
+    question_id = serializers.CharField()
+    question = serializers.CharField()
+
+
+class RecoveryInitiatedSerializer(serializers.Serializer[Any]):
+    """A recovery, whether or not there is an account; `questions` only where they were chosen."""
+
+    recovery_id = serializers.CharField()
+    expires_at = serializers.IntegerField()
+    questions = RecoveryQuestionSerializer(many=True, required=False)
+
+
+class RecoveryVerifySerializer(StrictSerializer):
+    """The token that was delivered."""
+
+    recovery_id = serializers.CharField(max_length=64)
+    token = serializers.CharField(max_length=64)
+
+
+class RecoveryVerifiedSerializer(serializers.Serializer[Any]):
+    """What a right token gives; `next` says what completing takes."""
+
+    reset_token = serializers.CharField()
+    expires_at = serializers.IntegerField()
+    next = serializers.ChoiceField(choices=["password", "password_and_challenge", "first_factor"])
+    methods = serializers.ListField(child=serializers.CharField())
+
+
+class ResetTokenField(serializers.CharField):
+    """A reset token."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(max_length=4096, **options)
+
+
+class RecoveryChallengeRequestSerializer(StrictSerializer):
+    """A request for a challenge; without `method` the first that counts."""
+
+    reset_token = ResetTokenField()
+    method = serializers.CharField(max_length=20, required=False, allow_blank=True, default="")
+
+
+class RecoveryProofSerializer(StrictSerializer):
+    """A proof of a factor: the challenge, and `code`, or `credential` for a passkey."""
+
+    reset_token = ResetTokenField()
+    challenge_id = serializers.CharField(
+        max_length=64, required=False, allow_blank=True, default=""
+    )
+    code = serializers.CharField(
+        max_length=64, required=False, trim_whitespace=False, allow_blank=True, default=""
+    )
+    credential = serializers.DictField(required=False, default=dict)
+
+
+class RecoveryCompleteSerializer(RecoveryProofSerializer):
+    """The new password, and a second factor where there is one; neither for a lost factor."""
+
+    password = PasswordField(required=False)
+
+
+class RecoveryProveSerializer(RecoveryProofSerializer):
+    """The password, or else a passkey's answer."""
+
+    password = PasswordField(required=False, allow_blank=True, default="")
+
+
+class RecoveryDelayedSerializer(serializers.Serializer[Any]):
+    """The delay has begun: complete with `reset_token` between the two times."""
+
+    status = serializers.ChoiceField(choices=["delayed"])
+    reset_token = serializers.CharField()
+    effective_at = serializers.IntegerField()
+    expires_at = serializers.IntegerField()
+
+
+class EnrolmentDueSerializer(serializers.Serializer[Any]):
+    """A sign-in that may only set up a new second factor."""
+
+    status = serializers.ChoiceField(choices=["mfa_enrollment_required"])
+    mfa_token = serializers.CharField()
+    mfa_expires_at = serializers.IntegerField()
+    allowed_methods = serializers.ListField(child=serializers.CharField())
+
+
+class RecoveryCancelSerializer(StrictSerializer):
+    """The token of a notice."""
+
+    token = serializers.CharField(max_length=64)
+
+
+class AnswerField(serializers.CharField):
+    """An answer: kept from logs and answers as a password is."""
+
+    def __init__(self) -> None:
+        super().__init__(max_length=256, write_only=True)
+
+
+class AnswersField(serializers.DictField):
+    """Answers by question id."""
+
+    child = AnswerField()
+
+    def to_internal_value(self, data: Any) -> dict[str, str]:
+        """Validate; a question more than are ever asked is not looked at."""
+        if isinstance(data, Mapping) and len(data) > ASKED:
+            raise serializers.ValidationError(f"At most {ASKED} answers.", code="too_many")
+        return super().to_internal_value(data)
+
+
+class RecoveryAnswersSerializer(StrictSerializer):
+    """Answers to the questions that were asked, by question id."""
+
+    recovery_id = serializers.CharField(max_length=64)
+    answers = AnswersField()
+
+
+class RecoveryAnsweredSerializer(serializers.Serializer[Any]):
+    """The same for right and wrong: if they are right, a mail is on its way."""
+
+    expires_at = serializers.IntegerField()
+
+
+class RecoveryQuestionsUpdateSerializer(StrictSerializer):
+    """Three answers by question id, or none to remove them."""
+
+    answers = AnswersField()
+
+
+class RecoveryQuestionsSerializer(serializers.Serializer[Any]):
+    """What may be asked, and which questions have an answer."""
+
+    enabled = serializers.BooleanField()
+    catalogue = RecoveryQuestionSerializer(many=True)
+    answered = serializers.ListField(child=serializers.CharField())
+
+
+class ResetFactorsSerializer(StrictSerializer):
+    """Why; the member and the audit trail are told."""
+
+    reason = serializers.CharField(max_length=300)

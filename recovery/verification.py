@@ -1,0 +1,71 @@
+"""Exchanging a sent token for a reset token."""
+
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.db import transaction
+
+from accounts import audit
+from platform_site.lib.principals import PlatformRequest
+from recovery import challenges, reset_tokens, rows, tokens
+from recovery.errors import RecoveryTokenRejected
+from recovery.models import Purpose, Recovery
+from recovery.rows import Holder
+from twofactor.capabilities import is_same
+
+RESET_LIFE: Final = timedelta(minutes=10)
+
+
+def verify(
+    request: PlatformRequest, recovery_id: str, token: str, *, now: datetime
+) -> dict[str, Any]:
+    """Give ``reset_token``, ``expires_at``, ``next`` and ``methods``; a token works once.
+
+    next: ``password``; ``password_and_challenge``, with a second factor from ``methods``;
+    ``first_factor`` (purpose second_factor), a password or one of ``methods``.
+    Raises MalformedRecoveryToken (400, not counted), RecoveryTokenRejected (401, counted: five
+    tries), RecoveryGone (410) for unknown, expired, used, worn out and overtaken alike.
+    """
+    token = tokens.canonical(token)
+    with transaction.atomic():
+        recovery = rows.lock_by_capability(recovery_id, now=now)
+        # Nothing was sent to nobody: '' is no digest, so no token is right.
+        if is_same(recovery.token, tokens.token_digest(recovery, token)):
+            return _accept(request, recovery, rows.lock_holder(recovery), now)
+        recovery.attempts_left -= 1
+        recovery.save(update_fields=["attempts_left"])
+        # Noted for nobody, too, so that both take the same time.
+        audit.add(
+            request,
+            "api:recovery:verify",
+            outcome="refused",
+            organization_id=recovery.organization_id,
+            actor_id=recovery.user_id,
+            data={"recovery": str(recovery.pk)},
+        )
+    # Raised outside of the transaction, so that the count stays.
+    raise RecoveryTokenRejected
+
+
+def _accept(
+    request: PlatformRequest, recovery: Recovery, holder: Holder, now: datetime
+) -> dict[str, Any]:
+    recovery.verified_at = now
+    recovery.reset_expires_at = now + RESET_LIFE
+    recovery.generation += 1
+    recovery.save(update_fields=["verified_at", "reset_expires_at", "generation"])
+    audit.record_user(request, "api:recovery:verify", holder.user, recovery=str(recovery.pk))
+    return {
+        "reset_token": reset_tokens.token_for(
+            recovery, issued_at=now, expires_at=recovery.reset_expires_at
+        ),
+        "expires_at": int(recovery.reset_expires_at.timestamp()),
+        "next": _next(recovery, holder),
+        "methods": challenges.spelled(challenges.offered(recovery, holder.held)),
+    }
+
+
+def _next(recovery: Recovery, holder: Holder) -> str:
+    if recovery.purpose == Purpose.SECOND_FACTOR:
+        return "first_factor"
+    return "password_and_challenge" if holder.held.proper else "password"

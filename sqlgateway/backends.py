@@ -1,0 +1,106 @@
+"""What only the cluster's administrator can ask or do about a tenant's running backend."""
+
+import atexit
+import os
+import threading
+from typing import Any, Final
+
+import psycopg
+import structlog
+
+from sqlgateway.clusters import Address, connect_as_administrator
+from sqlgateway.sessions import Session
+
+# The user is compared too: a process id may have been given to another tenant's backend since.
+TERMINATE: Final = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s AND usename = %s"
+)
+IS_THERE: Final = "SELECT count(*) FROM pg_stat_activity WHERE pid = %s AND usename = %s"
+HAS_WRITTEN: Final = (
+    "SELECT backend_xid IS NOT NULL FROM pg_stat_activity WHERE pid = %s AND usename = %s"
+)
+
+log = structlog.get_logger(__name__)
+
+
+class Administrator:
+    """One administrative connection per cluster, kept and made anew when it breaks.
+
+    The watchdog has one of its own, so that nothing keeps it waiting.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._connections: dict[int, psycopg.Connection] = {}
+
+    def ask(self, address: Address, query: str, values: list[Any]) -> Any:
+        """Give the first value of the first row, None without a row.
+
+        Raises psycopg.Error when the cluster does not answer.
+        """
+        with self._lock:
+            try:
+                return self._ask(address, query, values)
+            except psycopg.OperationalError:
+                self._forget(address)
+                return self._ask(address, query, values)
+
+    def close(self) -> None:
+        """Close all connections."""
+        with self._lock:
+            for connection in self._connections.values():
+                connection.close()
+            self._connections.clear()
+
+    def _ask(self, address: Address, query: str, values: list[Any]) -> Any:
+        connection = self._connections.get(address.cluster_id)
+        if connection is None:
+            connection = connect_as_administrator(address)
+            self._connections[address.cluster_id] = connection
+        row = connection.execute(query.encode(), values).fetchone()
+        return row[0] if row is not None else None
+
+    def _forget(self, address: Address) -> None:
+        broken = self._connections.pop(address.cluster_id, None)
+        if broken is not None:
+            broken.close()
+
+    def terminate(self, session: Session) -> bool:
+        """End a session's backend; True when it was there to be told."""
+        login = session.login
+        try:
+            return bool(self.ask(login.address, TERMINATE, [session.pid, login.user]))
+        except psycopg.Error as exc:
+            log.warning("sql_terminate_failed", pid=session.pid, kind=type(exc).__name__)
+            return False
+
+    def is_there(self, session: Session) -> bool:
+        """Say whether a session's backend still exists; True where nobody can tell."""
+        login = session.login
+        try:
+            return bool(self.ask(login.address, IS_THERE, [session.pid, login.user]))
+        except psycopg.Error:
+            return True
+
+    def has_written(self, session: Session) -> bool:
+        """Say whether the session's open transaction has changed anything so far.
+
+        A transaction has an id only once it writes. True where nobody can tell.
+        """
+        login = session.login
+        try:
+            answer = self.ask(login.address, HAS_WRITTEN, [session.pid, login.user])
+        except psycopg.Error:
+            return True
+        return answer is not False
+
+
+ADMINISTRATOR: Final = Administrator()
+atexit.register(ADMINISTRATOR.close)
+
+
+def _after_fork() -> None:
+    ADMINISTRATOR.__init__()  # type: ignore[misc]  # the parent's sockets are the parent's
+
+
+os.register_at_fork(after_in_child=_after_fork)

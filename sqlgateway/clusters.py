@@ -1,0 +1,178 @@
+"""The servers below: how to reach them as their administrator, and what they can."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+import psycopg
+import structlog
+from django.conf import settings
+from psycopg.conninfo import conninfo_to_dict
+
+from sqlgateway.conf import cluster_url, limit
+from sqlgateway.errors import EngineAway
+from sqlgateway.hardening.cluster import complaints, version_complaint
+from sqlgateway.models import Cluster
+
+DEFAULT: Final = "default"
+MAINTENANCE: Final = "postgres"
+# An empty search_path: what a tenant planted must never be found by a bare name.
+ADMIN_OPTIONS: Final = (
+    "-c search_path=pg_catalog -c statement_timeout=60s -c lock_timeout=5s"
+    " -c idle_in_transaction_session_timeout=60s -c TimeZone=UTC -c DateStyle=ISO"
+    " -c client_min_messages=warning -c standard_conforming_strings=on"
+)
+# Looked for in pg_settings: a server is asked what it can, not how old it is.
+OPTIONAL_SETTINGS: Final = ("transaction_timeout", "idle_session_timeout")
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A cluster as a value: what a connection needs, without the row.
+
+    network: libpq's host, port and TLS words. flags: what the server can.
+    """
+
+    cluster_id: int
+    url: str = field(repr=False)
+    network: tuple[tuple[str, str], ...]
+    flags: frozenset[str]
+    private_paths: tuple[str, ...]
+
+    def can(self, flag: str) -> bool:
+        """Say whether the server has a capability."""
+        return flag in self.flags
+
+
+def address_of(cluster: Cluster) -> Address:
+    """Give a cluster's address; the first one asks the server what it can.
+
+    Raises EngineAway.
+    """
+    if not cluster.flags:
+        _probe(cluster)
+    url = cluster.url
+    parts = conninfo_to_dict(url)
+    network = {
+        key: str(value)
+        for key, value in parts.items()
+        if key not in {"user", "password", "dbname", "options", "application_name"}
+    }
+    return Address(
+        cluster_id=cluster.pk,
+        url=url,
+        network=tuple(sorted(network.items())),
+        flags=frozenset(cluster.flags),
+        private_paths=tuple(cluster.private_paths),
+    )
+
+
+def default() -> Cluster:
+    """Give the configured cluster; its row is made, and follows the setting.
+
+    Raises EngineAway when none is configured.
+    """
+    url = cluster_url()
+    if not url:
+        raise EngineAway("No cluster for tenants' databases is configured.")
+    cluster = Cluster.objects.filter(name=DEFAULT).first()
+    if cluster is None:
+        made = Cluster(name=DEFAULT)
+        made.url = url
+        cluster, _ = Cluster.objects.get_or_create(
+            name=DEFAULT, defaults={"url_secret": made.url_secret}
+        )
+    if cluster.url != url:
+        cluster.url = url
+        cluster.flags = []
+        cluster.save(update_fields=["url_secret", "flags"])
+    return cluster
+
+
+@contextmanager
+def administer(address: Address, dbname: str = MAINTENANCE) -> Iterator[psycopg.Connection]:
+    """Give an autocommit connection as the cluster's administrator; it is closed afterwards.
+
+    Raises EngineAway when the server does not take it; its words, which name hosts and roles, are
+    not handed on.
+    """
+    try:
+        connection = connect_as_administrator(address, dbname)
+    except psycopg.OperationalError as exc:
+        log.warning("sql_cluster_away", cluster=address.cluster_id, kind=type(exc).__name__)
+        raise EngineAway from None
+    try:
+        yield connection
+    except psycopg.OperationalError as exc:
+        if not connection.closed:
+            raise
+        log.warning("sql_cluster_lost", cluster=address.cluster_id, kind=type(exc).__name__)
+        raise EngineAway from None
+    finally:
+        connection.close()
+
+
+def connect_as_administrator(address: Address, dbname: str = MAINTENANCE) -> psycopg.Connection:
+    """Open such a connection, for who keeps it.
+
+    Raises psycopg.OperationalError.
+    """
+    return psycopg.connect(
+        address.url,
+        dbname=dbname,
+        autocommit=True,
+        prepare_threshold=None,
+        connect_timeout=limit("SQL_CONNECT_TIMEOUT_S"),
+        application_name="zonal-admin",
+        options=ADMIN_OPTIONS,
+    )
+
+
+def _probe(cluster: Cluster) -> None:
+    bare = Address(cluster.pk, cluster.url, (), frozenset(), ())
+    started = time.monotonic()
+    with administer(bare) as connection:
+        cluster.server_version = connection.info.server_version
+        cluster.flags = sorted(_flags(connection))
+        cluster.private_paths = _private_paths(connection)
+        _complain(cluster, connection)
+    cluster.save(update_fields=["server_version", "flags", "private_paths"])
+    elapsed_ms = round((time.monotonic() - started) * 1000)
+    log.info("sql_cluster_probed", cluster=cluster.pk, flags=cluster.flags, elapsed_ms=elapsed_ms)
+
+
+def _complain(cluster: Cluster, connection: psycopg.Connection) -> None:
+    """Say aloud what is wrong with a server; one with known holes is refused in production."""
+    for sentence in complaints(connection):
+        log.warning("sql_cluster_not_hard", cluster=cluster.pk, sentence=sentence)
+    too_old = version_complaint(connection.info.server_version)
+    if too_old is not None and settings.IS_PRODUCTION:
+        raise EngineAway("The database server must be updated.")
+
+
+def _flags(connection: psycopg.Connection) -> set[str]:
+    flags = {"cancel", "serializable", "explain_json"}
+    rows = connection.execute(
+        "SELECT name FROM pg_settings WHERE name = ANY(%s)", [list(OPTIONAL_SETTINGS)]
+    )
+    flags.update(name for (name,) in rows)
+    # A distributed engine keeps catalogues of its own in each database: copies of it are broken.
+    libraries = connection.execute("SHOW shared_preload_libraries").fetchone()
+    if libraries is not None and "citus" not in str(libraries[0]):
+        flags.add("template")
+    return flags
+
+
+def _private_paths(connection: psycopg.Connection) -> list[str]:
+    """Give the folders that the server's messages may name, longest first."""
+    names = ("data_directory", "config_file", "hba_file", "unix_socket_directories")
+    settings = connection.execute(
+        "SELECT setting FROM pg_settings WHERE name = ANY(%s)", [list(names)]
+    )
+    programs = connection.execute("SELECT setting FROM pg_config WHERE name LIKE '%DIR'")
+    found = {str(row[0]) for rows in (settings, programs) for row in rows}
+    return sorted((path for path in found if path.startswith("/")), key=len, reverse=True)

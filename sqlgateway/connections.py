@@ -1,0 +1,155 @@
+"""Connections that are kept: one least-recently-used cache for all tenants of the process."""
+
+import atexit
+import os
+import threading
+import time
+from collections import OrderedDict
+from typing import Final
+
+import psycopg
+import structlog
+
+from sqlgateway.conf import limit
+from sqlgateway.errors import EngineAway, SqlBusy
+from sqlgateway.placements import Login
+from sqlgateway.sessions import Session, open_session
+from sqlgateway.watchdog import WATCHDOG
+
+Key = tuple[int, str, str]
+# The server's words for "not now", in English as lc_messages is C; they say nothing about a role.
+NOT_NOW: Final = (
+    *("too many connections", "too many clients", "connection slots are reserved"),
+    *("starting up", "shutting down", "in recovery mode", "not accepting connections"),
+    "terminating connection",
+)
+
+log = structlog.get_logger(__name__)
+
+
+class LoginRefused(Exception):
+    """The server answered, and refused this very role or database."""
+
+
+class ConnectionCache:
+    """Idle connections by (cluster, database, role), the least recently used key first."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: OrderedDict[Key, list[Session]] = OrderedDict()
+        self._open = 0
+
+    def checkout(self, login: Login) -> Session:
+        """Give a clean connection, a kept one if there is one.
+
+        Raises LoginRefused, EngineAway (503), SqlBusy (503).
+        """
+        while (session := self._take(login.key)) is not None:
+            if session.settle():
+                return session
+            self.discard(session)
+        self._make_room()
+        try:
+            return _connect(login)
+        except BaseException:
+            with self._lock:
+                self._open -= 1
+            raise
+
+    def release(self, session: Session) -> None:
+        """Clean a connection and keep it, or close it where that is not possible."""
+        if not session.park():
+            self.discard(session)
+            return
+        with self._lock:
+            self._idle.setdefault(session.login.key, []).append(session)
+            self._idle.move_to_end(session.login.key)
+
+    def discard(self, session: Session) -> None:
+        """Close a connection that is checked out."""
+        with self._lock:
+            self._open -= 1
+        session.close()
+
+    def sweep(self) -> None:
+        """Close what has been idle for longer than SQL_IDLE_S."""
+        oldest = time.monotonic() - limit("SQL_IDLE_S")
+        with self._lock:
+            expired = [s for kept in self._idle.values() for s in kept if s.used_at < oldest]
+            for session in expired:
+                self._remove(session)
+        self._close(expired)
+
+    def forget(self, dbname: str) -> None:
+        """Close the idle connections to a database."""
+        with self._lock:
+            gone = [s for kept in self._idle.values() for s in kept if s.login.dbname == dbname]
+            for session in gone:
+                self._remove(session)
+        self._close(gone)
+
+    def clear(self) -> None:
+        """Close all idle connections."""
+        with self._lock:
+            gone = [session for kept in self._idle.values() for session in kept]
+            self._idle.clear()
+        self._close(gone)
+
+    def _take(self, key: Key) -> Session | None:
+        with self._lock:
+            kept = self._idle.get(key)
+            if not kept:
+                return None
+            # The last one used: its backend's caches are warm, and the others may expire.
+            session = kept.pop()
+            if not kept:
+                del self._idle[key]
+            return session
+
+    def _make_room(self) -> None:
+        with self._lock:
+            if self._open < limit("SQL_CONNECTIONS"):
+                self._open += 1
+                return
+            if not self._idle:
+                raise SqlBusy
+            # The evicted one's place is taken over: the count stays.
+            session = next(iter(self._idle.values()))[0]
+            self._remove(session)
+        session.close()
+
+    def _remove(self, session: Session) -> None:
+        kept = self._idle[session.login.key]
+        kept.remove(session)
+        if not kept:
+            del self._idle[session.login.key]
+
+    def _close(self, sessions: list[Session]) -> None:
+        for session in sessions:
+            self.discard(session)
+
+
+def _connect(login: Login) -> Session:
+    try:
+        return open_session(login)
+    except psycopg.OperationalError as exc:
+        words = str(exc)
+    # Outside the handler: the words name hosts and roles, and must not ride along as a cause.
+    if "FATAL" in words and not any(sign in words for sign in NOT_NOW):
+        raise LoginRefused
+    log.warning("sql_connect_failed", cluster=login.address.cluster_id, full="too many" in words)
+    raise EngineAway
+
+
+CACHE = ConnectionCache()
+WATCHDOG.on_tick = CACHE.sweep
+# Say goodbye to the server, and leave nothing for the interpreter to find open.
+atexit.register(CACHE.clear)
+
+
+def _after_fork() -> None:
+    # libpq's objects know their process: dropping them here does not touch the parent's sockets.
+    CACHE.__init__()  # type: ignore[misc]
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,131 @@
+"""What ``POST /v1/sql`` refuses.
+
+::
+
+    PlatformError
+    ├── InvalidRequest    400  SqlRefused, QueryTimeout, QueryCancelled,
+    │                          TransactionNotCommitted, TransactionEnded, CopyNotSupported
+    ├── Forbidden         403  SqlForbidden
+    ├── Conflict          409  SqlConflict
+    ├── PayloadTooLarge   413  SqlTooLarge, ResultTooWide
+    ├── TooManyRequests   429  TooManyQueries
+    ├── EngineError       502  EngineFault, OutcomeUnknown
+    └── Unavailable       503  SqlUnavailable, EngineAway, SqlBusy
+
+The four that carry ``sql_error`` are PostgreSQL's own words; sqlstates.py chooses among them.
+"""
+
+from platform_site.lib import errors
+
+
+class SqlRefused(errors.InvalidRequest):
+    """PostgreSQL refused the statement; ``sqlstate`` says why."""
+
+    code = "sql_error"
+    title = "The statement failed."
+
+
+class SqlForbidden(errors.Forbidden):
+    """PostgreSQL refused the statement: the role lacks the privilege, or may only read."""
+
+    code = "sql_error"
+    title = "The statement is not permitted."
+
+
+class SqlConflict(errors.Conflict):
+    """A unique, foreign or exclusion constraint, a serialization failure, a lock or a deadlock."""
+
+    code = "sql_error"
+    title = "The statement contradicts other data."
+
+
+class SqlTooLarge(errors.PayloadTooLarge):
+    """The statement is past a limit of PostgreSQL's."""
+
+    code = "sql_error"
+    title = "The statement is past a limit."
+
+
+class SqlUnavailable(errors.Unavailable):
+    """PostgreSQL had no resources for the statement; the same request may work later."""
+
+    code = "sql_error"
+    title = "The database is out of resources for the moment."
+
+
+class QueryTimeout(errors.InvalidRequest):
+    """The request ran past its deadline; nothing of its transaction is kept."""
+
+    code = "query_timeout"
+    title = "The query ran past its deadline."
+
+
+class QueryCancelled(errors.InvalidRequest):
+    """The query was cancelled, not by its deadline; nothing of its transaction is kept."""
+
+    code = "query_cancelled"
+    title = "The query was cancelled."
+
+
+class TransactionNotCommitted(errors.InvalidRequest):
+    """The text opened a transaction and did not end it; it was rolled back."""
+
+    code = "transaction_not_committed"
+    title = "The transaction was not committed, so it was rolled back."
+
+
+class TransactionEnded(errors.InvalidRequest):
+    """A statement ended the transaction that ``queries`` or ``isolation`` had opened."""
+
+    code = "transaction_ended"
+    title = "A statement ended the request's transaction."
+
+
+class CopyNotSupported(errors.InvalidRequest):
+    """COPY FROM STDIN and COPY TO STDOUT need a protocol that HTTP does not carry."""
+
+    code = "copy_not_supported"
+    title = "COPY is not supported here."
+
+
+class ResultTooWide(errors.PayloadTooLarge):
+    """Single rows or messages are too long to be held; ``outcome`` says what became of them."""
+
+    code = "result_too_large"
+    title = "The rows of the result are too long."
+
+
+class TooManyQueries(errors.TooManyRequests):
+    """The environment already runs, and waits for, as many requests as it may."""
+
+    code = "too_many_queries"
+    title = "This environment runs too many queries at once."
+    retry_after_s = 1
+
+
+class EngineFault(errors.EngineError):
+    """PostgreSQL failed inside; logged with the request id."""
+
+    title = "The database failed inside."
+
+
+class OutcomeUnknown(errors.EngineError):
+    """The connection was lost while the statement ran: it may have been committed or not."""
+
+    code = "outcome_unknown"
+    title = "The connection was lost; whether the statement took effect is unknown."
+
+
+class EngineAway(errors.Unavailable):
+    """The tenants' cluster cannot be reached or takes no connections; nothing was run."""
+
+    code = "sql_unavailable"
+    title = "The database is unavailable for the moment."
+
+
+class SqlBusy(errors.Unavailable):
+    """The gateway runs as many requests as it may; nothing was run."""
+
+    code = "sql_busy"
+    title = "The gateway is busy."
+    retry_after_s = 1

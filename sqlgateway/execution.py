@@ -1,0 +1,312 @@
+"""Running one request on one session: send, read, cut, commit, clean up.
+
+What a cut means for writes. A result past its cap is not needed any more, but its statement may
+have written, or others may follow it. Cancelling would undo or omit that in silence. So the query
+is cancelled only where nothing can be lost: it is the request's last statement and its transaction
+has not written anything. In every other case the rest is read and thrown away, up to the deadline;
+then the answer is truncated and everything has been done. At the deadline everything is undone,
+and the answer is ``query_timeout``.
+"""
+
+import time
+from dataclasses import dataclass, field
+from typing import Final
+
+import psycopg
+import structlog
+from psycopg import pq
+from psycopg.pq.abc import PGresult
+
+from platform_site.lib.errors import PlatformError
+from sqlgateway import errors, lookups, sqlstates
+from sqlgateway.backends import ADMINISTRATOR
+from sqlgateway.conf import limit
+from sqlgateway.requests import Piece, SqlRequest
+from sqlgateway.results import Budget, Collector, Statement
+from sqlgateway.sessions import ConnectionLost, ResultOverflow, Session
+from sqlgateway.sqlstates import Spot
+from sqlgateway.watchdog import WATCHDOG
+
+Status = pq.ExecStatus
+Transaction = pq.TransactionStatus
+
+# After the deadline: the watchdog's cancel, its termination, and some time to hear of it.
+PATIENCE_S: Final = 3.0
+COPIES: Final = frozenset({Status.COPY_IN, Status.COPY_OUT, Status.COPY_BOTH})
+FAILURES: Final = frozenset({Status.FATAL_ERROR, Status.BAD_RESPONSE})
+# With these a tenant can shut its own role out.
+SELF_HARM: Final = frozenset({"ALTER ROLE", "DROP OWNED"})
+# What the watchdog's cancel and termination look like from inside.
+LATE: Final = frozenset({"57014", "57P01"})
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a request came to.
+
+    error: instead of the statements. is_clean: the session may be used again. self_harm: what the
+    role did that could lock it out, even if it may have been undone later in the text.
+    """
+
+    statements: list[Statement] = field(default_factory=list)
+    notices: list[dict[str, str]] = field(default_factory=list)
+    truncated: bool = False
+    error: PlatformError | None = None
+    is_clean: bool = True
+    self_harm: set[str] = field(default_factory=set)
+
+
+class Failed(Exception):
+    """A piece failed; ``result`` is the server's error."""
+
+    def __init__(self, result: PGresult, spot: Spot) -> None:
+        super().__init__()
+        self.result = result
+        self.spot = spot
+
+
+class Execution:
+    """One request on one session."""
+
+    def __init__(self, session: Session, request: SqlRequest) -> None:
+        self._session = session
+        self._request = request
+        self._budget = Budget(
+            max_rows=min(request.max_rows, limit("SQL_MAX_ROWS")),
+            bytes_left=limit("SQL_MAX_BYTES"),
+            rows_as=request.rows,
+            numeric=request.numeric,
+        )
+        self._outcome = Outcome()
+        self._finished: list[tuple[Collector, str]] = []
+        self._dropped = 0
+        self._has_cancelled = self._was_cut = False
+        self._asked_piece = 0
+        self._looks_late = False
+
+    def run(self) -> Outcome:
+        """Run the request; whatever the server does is in the outcome, not raised."""
+        timeout_s = min(self._request.timeout_ms, limit("SQL_TIMEOUT_MS")) / 1000
+        deadline = time.monotonic() + timeout_s
+        self._session.give_up_at = deadline + limit("SQL_GRACE_MS") / 1000 + PATIENCE_S
+        watch = WATCHDOG.watch(self._session, deadline)
+        outcome = self._outcome
+        try:
+            self._run()
+        except Failed as failed:
+            outcome.error = self._refusal(failed)
+        except PlatformError as error:
+            outcome.error = error
+        except ResultOverflow:
+            outcome.is_clean = False
+            outcome.error = self._end_overflow()
+        except ConnectionLost:
+            outcome.is_clean = False
+            outcome.error = self._lost()
+        if WATCHDOG.finish(watch):
+            outcome.is_clean = False
+            if self._looks_late:
+                outcome.error = errors.QueryTimeout(f"The limit was {timeout_s:g} s.")
+        outcome.truncated = any(statement.truncated for statement in outcome.statements)
+        outcome.truncated = outcome.truncated or self._dropped > 0
+        return outcome
+
+    def _run(self) -> None:
+        request = self._request
+        if request.opens_transaction:
+            self._command(request.begin)
+        for number, piece in enumerate(request.pieces, start=1):
+            self._piece(piece, number)
+            if request.is_batch and self._session.status == Transaction.IDLE:
+                raise errors.TransactionEnded(
+                    "What came before it was committed or rolled back by it; the statements "
+                    "after it did not run.",
+                    extra={"statement": number},
+                )
+        self._close_transaction()
+        self._collect()
+
+    def _close_transaction(self) -> None:
+        """Commit what the gateway opened; undo, and say so, what the text left open."""
+        if self._session.status == Transaction.IDLE:
+            return
+        if self._was_cut:
+            # Nothing had been written in it.
+            self._session.run(b"ROLLBACK")
+            return
+        if not self._request.opens_transaction:
+            self._session.run(b"ROLLBACK")
+            raise errors.TransactionNotCommitted("End it with COMMIT in the same text.")
+        was_aborted = self._session.status == Transaction.INERROR
+        self._command(b"COMMIT")
+        if was_aborted:
+            raise errors.TransactionNotCommitted("A statement in it had failed.")
+
+    def _command(self, text: bytes) -> None:
+        result = self._session.run(text)
+        if result.status in FAILURES:
+            # A COMMIT fails for what the statements did: a deferred constraint, a serialization.
+            raise Failed(result, Spot("", len(self._request.pieces)))
+
+    # --- one piece ------------------------------------------------------------------------------
+
+    def _piece(self, piece: Piece, number: int) -> None:
+        session = self._session
+        if piece.params is None:
+            session.send_text(piece.sent)
+        else:
+            session.send_statement(piece.sent, piece.params)
+        collector: Collector | None = None
+        failure: PGresult | None = None
+        tag = ""
+        done = 0
+        while (result := self._next(failure)) is not None:
+            status = result.status
+            # libpq hangs the tag on a statement's last rows, or else on the empty end after them.
+            tag = _tag(result) or tag
+            if status == Status.TUPLES_CHUNK:
+                collector = self._rows(result, collector)
+                if collector.is_full:
+                    self._cut(piece, number)
+            elif status in COPIES:
+                self._refuse_copy()
+            elif status in FAILURES:
+                failure = failure or result
+            else:
+                collector = self._rows(result, collector) if result.nfields else collector
+                self._finish(collector or Collector(self._budget), tag)
+                collector, tag = None, ""
+                done += 1
+        if failure is not None and collector is not None and self._is_our_cancel(failure):
+            self._was_cut = True
+            self._finish(collector, "")
+        elif failure is not None:
+            place = number if self._request.is_batch else _place(failure, done)
+            raise Failed(failure, Spot(piece.text[piece.offset :], place, piece.offset))
+
+    def _next(self, failure: PGresult | None) -> PGresult | None:
+        try:
+            return self._session.next_result()
+        except ConnectionLost:
+            # The server's last words came before the end: they say more than the end itself.
+            if failure is not None and sqlstates.is_fatal(failure):
+                return None
+            raise
+
+    def _rows(self, result: PGresult, collector: Collector | None) -> Collector:
+        session = self._session
+        if collector is None:
+            collector = Collector(self._budget)
+            collector.start(result, session.kinds)
+        collector.add(result, is_plain=session.is_plain, held_bytes=session.last_bytes)
+        return collector
+
+    def _finish(self, collector: Collector, tag: str) -> None:
+        if tag in SELF_HARM:
+            self._outcome.self_harm.add(tag)
+        self._finished.append((collector, tag))
+        if len(self._finished) > limit("SQL_MAX_STATEMENTS"):
+            # The last one is always told; of the others the first ones.
+            del self._finished[-2]
+            self._dropped += 1
+
+    # --- cutting --------------------------------------------------------------------------------
+
+    def _cut(self, piece: Piece, number: int) -> None:
+        """Cancel a query whose rows nobody needs, where that cannot lose anything.
+
+        A statement that ends before the cancel reaches it has simply been done.
+        """
+        if self._asked_piece == number:
+            return
+        self._asked_piece = number
+        session = self._session
+        is_last = number == len(self._request.pieces)
+        if not is_last or not lookups.is_single(session.login, piece):
+            return
+        if ADMINISTRATOR.has_written(session):
+            return
+        self._has_cancelled = True
+        self._outcome.is_clean = False
+        try:
+            session.connection.cancel_safe(timeout=PATIENCE_S)
+        except psycopg.Error as exc:
+            # Then the rows are read to their end, or to the deadline.
+            log.warning("sql_cancel_failed", pid=session.pid, kind=type(exc).__name__)
+
+    def _is_our_cancel(self, failure: PGresult) -> bool:
+        return self._has_cancelled and sqlstates.sqlstate_of(failure) == "57014"
+
+    def _refuse_copy(self) -> None:
+        """End a COPY and say what became of the transaction it was in.
+
+        COPY FROM STDIN is refused while the server waits for data. COPY TO STDOUT may be over, and
+        its transaction committed, before anything could stop it: it is read to its end.
+        """
+        self._outcome.is_clean = False
+        raise errors.CopyNotSupported(
+            "Use INSERT to write, and SELECT to read.",
+            extra={"hint": "Accept: text/csv", "outcome": self._end_copy()},
+        )
+
+    def _end_copy(self) -> str:
+        try:
+            has_failed = self._session.end_copy()
+        except ConnectionLost:
+            return "unknown"
+        is_kept = not has_failed and self._session.status == Transaction.IDLE
+        return "committed" if is_kept else "rolled_back"
+
+    # --- ends that are no answers ---------------------------------------------------------------
+
+    def _end_overflow(self) -> PlatformError:
+        """End the backend, as a rule while it is still sending, so that it cannot commit."""
+        was_running = ADMINISTRATOR.terminate(self._session)
+        return errors.ResultTooWide(
+            f"Single rows must stay well below {limit('SQL_BUFFER_BYTES')} bytes.",
+            extra={"outcome": self._session.last_words() if was_running else "unknown"},
+        )
+
+    def _lost(self) -> PlatformError:
+        if self._session.login.role == "reader":
+            return errors.EngineAway("The connection was lost; a reader changes nothing.")
+        return errors.OutcomeUnknown(extra={"retryable": False})
+
+    def _refusal(self, failed: Failed) -> PlatformError:
+        session = self._session
+        state = sqlstates.sqlstate_of(failed.result)
+        self._looks_late = state in LATE
+        if sqlstates.is_fatal(failed.result):
+            self._outcome.is_clean = False
+            # A crash cuts the connection at any moment, that of a commit included.
+            if state == "57P02":
+                return self._lost()
+        return sqlstates.refusal(failed.result, session.login, failed.spot)
+
+    # --- the answer -----------------------------------------------------------------------------
+
+    def _collect(self) -> None:
+        """Look up what types are called, and finish the statements."""
+        session = self._session
+        unknown = set[int]().union(*(collector.unknown for collector, _ in self._finished))
+        if unknown:
+            lookups.learn_kinds(session, unknown)
+        self._outcome.statements = [
+            collector.finish(tag, session.kinds) for collector, tag in self._finished
+        ]
+        self._outcome.notices = [
+            sqlstates.notice(notice, session.login) for notice in session.notices
+        ]
+
+
+def _place(failure: PGresult, done: int) -> int:
+    """Give the number of a text's statement that failed; 0 where the text could not be parsed."""
+    if done == 0 and sqlstates.sqlstate_of(failure) == "42601":
+        return 0
+    return done + 1
+
+
+def _tag(result: PGresult) -> str:
+    return (result.command_status or b"").decode("ascii", "replace")

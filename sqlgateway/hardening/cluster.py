@@ -1,0 +1,82 @@
+"""The server that tenants' databases stand on: what it must be like before they do."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import psycopg
+
+# A server below these has published holes that a tenant could use (2026-11).
+FLOORS: Final = {15: 150020, 16: 160016, 17: 170012, 18: 180007}
+# They reach other servers, the server's files, or the operating system.
+FORBIDDEN: Final = (
+    *("dblink", "postgres_fdw", "file_fdw", "adminpack", "plpython3u", "plperlu", "pltclu"),
+)
+TRUSTED: Final = frozenset(
+    {
+        *("plpgsql", "pg_trgm", "citext", "hstore", "vector", "pgcrypto", "uuid-ossp", "btree_gin"),
+        *("btree_gist", "unaccent", "fuzzystrmatch", "tablefunc", "intarray", "ltree"),
+    }
+)
+WANTED: Final = {
+    "max_prepared_transactions": ("0",),
+    "wal_level": ("minimal", "replica"),
+    "jit": ("off",),
+    "password_encryption": ("scram-sha-256",),
+}
+
+
+def version_complaint(version: int) -> str | None:
+    """Give a sentence where a server (as 180006) lacks fixes that a tenant could miss badly."""
+    floor = FLOORS.get(version // 10000)
+    if floor is None:
+        return f"PostgreSQL {version // 10000} is not among 15 to 18."
+    if version < floor:
+        return (
+            f"PostgreSQL {version // 10000}.{version % 10000} is older than "
+            f"{floor // 10000}.{floor % 10000}, which closes known holes."
+        )
+    return None
+
+
+def complaints(connection: psycopg.Connection) -> Iterator[str]:
+    """Give a sentence for each thing about the server that a hostile tenant could use."""
+    too_old = version_complaint(connection.info.server_version)
+    if too_old is not None:
+        yield too_old
+    yield from _settings(connection)
+    yield from _extensions(connection)
+    yield from _authentication(connection)
+
+
+def close_to_public(connection: psycopg.Connection) -> None:
+    """Keep tenants' roles out of the databases that every server has."""
+    connection.execute("REVOKE ALL ON DATABASE postgres, template1, template0 FROM PUBLIC")
+
+
+def _settings(connection: psycopg.Connection) -> Iterator[str]:
+    rows = connection.execute(
+        "SELECT name, setting FROM pg_settings WHERE name = ANY(%s) ORDER BY name", [list(WANTED)]
+    )
+    for name, value in rows:
+        if value not in WANTED[name]:
+            yield f"{name} is {value}; it should be {' or '.join(WANTED[name])}."
+
+
+def _extensions(connection: psycopg.Connection) -> Iterator[str]:
+    rows = connection.execute(
+        "SELECT DISTINCT name, trusted FROM pg_available_extension_versions ORDER BY name"
+    )
+    for name, trusted in rows:
+        if name in FORBIDDEN:
+            yield f"The extension {name} is installed on the server; remove its files."
+        elif trusted and name not in TRUSTED:
+            yield f"The extension {name} is trusted; remove that line from its control file."
+
+
+def _authentication(connection: psycopg.Connection) -> Iterator[str]:
+    rows = connection.execute(
+        "SELECT DISTINCT auth_method FROM pg_hba_file_rules "
+        "WHERE auth_method IN ('trust', 'password', 'md5', 'ident') ORDER BY 1"
+    )
+    for (method,) in rows:
+        yield f"pg_hba.conf lets roles in by {method}; it should be scram-sha-256."

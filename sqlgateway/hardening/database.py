@@ -1,0 +1,60 @@
+"""A tenant's database: its own ACL, and what its three roles get inside."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import psycopg
+from psycopg import sql
+
+from platform_site.lib.permissions import Role
+from sqlgateway.conf import limit
+
+# Inside the database. The schema belongs to pg_database_owner, which no tenant's role is. What
+# readers get is given to PUBLIC, which here is the three roles: a role can drop its own entry from
+# the default privileges (DROP OWNED), and all of an organization's readers are one role.
+GRANTS: Final = sql.SQL(
+    """
+    GRANT USAGE, CREATE ON SCHEMA public TO {admin};
+    GRANT USAGE ON SCHEMA public TO {operator}, {reader};
+    GRANT USAGE ON LANGUAGE plpgsql, sql TO {admin};
+    ALTER DEFAULT PRIVILEGES FOR ROLE {admin} GRANT USAGE ON SCHEMAS TO PUBLIC;
+    ALTER DEFAULT PRIVILEGES FOR ROLE {admin} GRANT SELECT ON TABLES TO PUBLIC;
+    ALTER DEFAULT PRIVILEGES FOR ROLE {admin} GRANT SELECT ON SEQUENCES TO PUBLIC;
+    ALTER DEFAULT PRIVILEGES FOR ROLE {admin}
+        GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO {operator};
+    ALTER DEFAULT PRIVILEGES FOR ROLE {admin} GRANT USAGE, SELECT ON SEQUENCES TO {operator};
+    """
+)
+# On the database itself, from any other one.
+ACCESS: Final = sql.SQL(
+    """
+    REVOKE ALL ON DATABASE {db} FROM PUBLIC;
+    REVOKE ALL ON DATABASE {db} FROM {admin}, {operator}, {reader};
+    GRANT CONNECT, TEMPORARY, CREATE ON DATABASE {db} TO {admin};
+    GRANT CONNECT, TEMPORARY ON DATABASE {db} TO {operator};
+    GRANT CONNECT ON DATABASE {db} TO {reader};
+    """
+)
+
+
+def grant_access(connection: psycopg.Connection, dbname: str, roles: Mapping[Role, str]) -> None:
+    """Let exactly the three roles into the database; from a connection to another one."""
+    connection.execute(ACCESS.format(db=sql.Identifier(dbname), **_identifiers(roles)))
+
+
+def grant_inside(connection: psycopg.Connection, roles: Mapping[Role, str]) -> None:
+    """Give the roles their rights in the database that the connection is in."""
+    connection.execute(GRANTS.format(**_identifiers(roles)))
+
+
+def open_database(connection: psycopg.Connection, dbname: str) -> None:
+    """Let as many sessions in as a tenant may have; before this only a superuser gets in."""
+    connection.execute(
+        sql.SQL("ALTER DATABASE {} CONNECTION LIMIT {}").format(
+            sql.Identifier(dbname), sql.Literal(limit("SQL_DATABASE_CONNECTIONS"))
+        )
+    )
+
+
+def _identifiers(roles: Mapping[Role, str]) -> dict[str, sql.Identifier]:
+    return {str(role): sql.Identifier(name) for role, name in roles.items()}

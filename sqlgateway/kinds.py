@@ -1,0 +1,69 @@
+"""What a column's type is called, and which encoder its values take."""
+
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple
+
+import psycopg
+
+from sqlgateway import encoders
+from sqlgateway.encoders import Encoder
+
+NumericAs = Literal["string", "number"]
+
+# Values of other types, and of these written in another way (SET client_encoding, DateStyle), are
+# PostgreSQL's text.
+ENCODERS: Final[Mapping[str, Encoder]] = {
+    "bool": encoders.boolean,
+    "int2": encoders.literal,
+    "int4": encoders.literal,
+    "int8": encoders.int8,
+    "float4": encoders.number,
+    "float8": encoders.number,
+    "json": encoders.literal,
+    "jsonb": encoders.literal,
+    "timestamp": encoders.timestamp,
+    "timestamptz": encoders.timestamptz,
+}
+# From here on objects are users' own (FirstNormalObjectId), and their names are looked up.
+FIRST_USER_OID: Final = 16384
+# Its arrays are separated by semicolons.
+BOX_ARRAY: Final = 1020
+
+
+class Kind(NamedTuple):
+    """A type.
+
+    name: ``int8``, ``int8[]``. encoder: the key in ENCODERS of its values or, with is_array, of
+    their elements; a user's own types have none, whatever they are called.
+    """
+
+    name: str
+    encoder: str = ""
+    is_array: bool = False
+
+
+def _builtin() -> dict[int, Kind]:
+    known: dict[int, Kind] = {}
+    for info in psycopg.adapters.types:
+        known[info.oid] = Kind(info.name, info.name)
+        if info.array_oid:
+            is_array = info.array_oid != BOX_ARRAY
+            known[info.array_oid] = Kind(f"{info.name}[]", info.name, is_array)
+    return known
+
+
+BUILTIN: Final = _builtin()
+
+
+def encoder_for(kind: Kind, numeric: NumericAs, *, is_plain: bool) -> Encoder:
+    """Give the encoder of a type's values.
+
+    is_plain: the session writes values as it was told at its start (UTF-8, ISO dates); otherwise
+    everything is text.
+    """
+    if not is_plain:
+        return encoders.any_text
+    scalar = ENCODERS.get(kind.encoder, encoders.text)
+    if kind.encoder == "numeric" and numeric == "number":
+        scalar = encoders.number
+    return encoders.array_of(scalar) if kind.is_array else scalar

@@ -1,0 +1,83 @@
+"""Questions to the tenant's own database, asked as the tenant's own role."""
+
+import time
+from collections.abc import Iterable
+from typing import Final
+
+import structlog
+from psycopg import pq
+
+from platform_site.lib.errors import PlatformError
+from sqlgateway import connections
+from sqlgateway.connections import LoginRefused
+from sqlgateway.kinds import Kind
+from sqlgateway.placements import Login
+from sqlgateway.requests import Piece
+from sqlgateway.sessions import ConnectionLost, ResultOverflow, Session
+
+# Names are qualified: the tenant decides what its search_path finds first.
+KINDS: Final = """
+SELECT t.oid, CASE WHEN e.oid IS NULL THEN t.typname ELSE e.typname END, e.oid
+FROM pg_catalog.pg_type AS t
+LEFT JOIN pg_catalog.pg_type AS e
+    ON e.oid OPERATOR(pg_catalog.=) t.typelem
+    AND t.typcategory OPERATOR(pg_catalog.=) 'A' AND e.typdelim OPERATOR(pg_catalog.=) ','
+WHERE t.oid OPERATOR(pg_catalog.=) ANY ('{%s}'::pg_catalog.oid[])
+"""
+MAX_KINDS: Final = 1000
+PARSE_S: Final = 2.0
+# The routine that refuses a second statement: its SQLSTATE alone is that of any syntax error.
+SECOND_STATEMENT: Final = b"exec_parse_message"
+
+log = structlog.get_logger(__name__)
+
+
+def learn_kinds(session: Session, oids: Iterable[int]) -> None:
+    """Look up what types are called, on a session without an open transaction.
+
+    What is not found (made in a transaction that was rolled back) stays unknown.
+    Raises ConnectionLost.
+    """
+    if len(session.kinds) > MAX_KINDS:
+        session.kinds.clear()
+    query = KINDS % ",".join(str(oid) for oid in sorted(oids))
+    session.send_text(query.encode())
+    while (result := session.next_result()) is not None:
+        if result.status not in {pq.ExecStatus.TUPLES_CHUNK, pq.ExecStatus.TUPLES_OK}:
+            continue
+        for row in range(result.ntuples):
+            oid, name, element = (
+                (result.get_value(row, column) or b"").decode("utf-8", "replace")
+                for column in range(3)
+            )
+            shown = f"{name}[]" if element else name
+            session.kinds[int(oid)] = Kind(shown, is_array=bool(element))
+
+
+def is_single(login: Login, piece: Piece) -> bool:
+    """Say whether a text is one statement: PostgreSQL parses it, on another connection.
+
+    False where that cannot be found out.
+    """
+    if piece.params is not None:
+        return True
+    try:
+        session = connections.CACHE.checkout(login)
+    except (PlatformError, LoginRefused):
+        return False
+    try:
+        return _parses_as_one(session, piece)
+    except (ConnectionLost, ResultOverflow):
+        return False
+    finally:
+        connections.CACHE.release(session)
+
+
+def _parses_as_one(session: Session, piece: Piece) -> bool:
+    session.give_up_at = time.monotonic() + PARSE_S
+    session.send_parse(piece.sent)
+    is_one = True
+    while (result := session.next_result()) is not None:
+        routine = result.error_field(pq.DiagnosticField.SOURCE_FUNCTION)
+        is_one = is_one and routine != SECOND_STATEMENT
+    return is_one

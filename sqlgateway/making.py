@@ -1,0 +1,151 @@
+"""Making and dropping a database on its cluster: both may be repeated after a crash."""
+
+import time
+from typing import Final
+
+import psycopg
+import structlog
+from psycopg import sql
+
+from sqlgateway import hardening, names
+from sqlgateway.clusters import Address, address_of, administer
+from sqlgateway.hardening.catalog import harden_catalog
+from sqlgateway.hardening.cluster import close_to_public
+from sqlgateway.hardening.database import grant_access, grant_inside, open_database
+from sqlgateway.hardening.role import ensure_roles
+from sqlgateway.models import Database
+
+TEMPLATE: Final = f"zonal_template_{hardening.VERSION}"
+
+log = structlog.get_logger(__name__)
+
+
+def make(database: Database) -> None:
+    """Make the row's database and roles, hardened and open.
+
+    The row is in PREPARING, so whatever stands there under its name is a torso and is dropped.
+    Raises EngineAway.
+    """
+    started = time.monotonic()
+    address = address_of(database.cluster)
+    with administer(address) as connection:
+        template = _ensure_template(address, connection)
+        _drop_database(connection, database.dbname)
+        passwords = database.passwords
+        ensure_roles(connection, [(name, passwords[role]) for role, name in database.roles.items()])
+        _create(connection, database.dbname, template=template or "template0")
+        grant_access(connection, database.dbname, database.roles)
+        _allow_connections(connection, database.dbname, allowed=True)
+        harden(address, database, catalog=template is None)
+        open_database(connection, database.dbname)
+    database.hardening = hardening.VERSION
+    elapsed_ms = round((time.monotonic() - started) * 1000)
+    log.info("sql_database_made", database=database.pk, elapsed_ms=elapsed_ms)
+
+
+def harden(address: Address, database: Database, *, catalog: bool) -> None:
+    """Give the roles their rights inside; with ``catalog`` take those of PUBLIC as well.
+
+    A superuser's only visit to a tenant's database: GRANT and REVOKE, which run nothing of the
+    tenant's, with every name looked up in pg_catalog alone.
+    """
+    with administer(address, database.dbname) as inside:
+        if catalog:
+            harden_catalog(inside)
+        grant_inside(inside, database.roles)
+
+
+def drop(database: Database) -> None:
+    """Drop the row's database, its sessions and its roles; nothing happens where they are gone.
+
+    Raises EngineAway.
+    """
+    with administer(address_of(database.cluster)) as connection:
+        _drop_database(connection, database.dbname)
+        for name in database.roles.values():
+            connection.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(sql.Identifier(name)))
+    log.info("sql_database_dropped", database=database.pk)
+
+
+def set_login(database: Database, *, allowed: bool) -> None:
+    """Let the tenant's roles log in, or cut them off now, open sessions included.
+
+    Raises EngineAway.
+    """
+    words = sql.SQL("LOGIN" if allowed else "NOLOGIN")
+    with administer(address_of(database.cluster)) as connection:
+        for name in database.roles.values():
+            connection.execute(sql.SQL("ALTER ROLE {} {}").format(sql.Identifier(name), words))
+        if not allowed:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = ANY(%s)",
+                [list(database.roles.values())],
+            )
+
+
+def ensure_template(address: Address) -> None:
+    """Make the hardened template where the cluster can copy one.
+
+    Raises EngineAway.
+    """
+    with administer(address) as connection:
+        _ensure_template(address, connection)
+
+
+def _ensure_template(address: Address, connection: psycopg.Connection) -> str | None:
+    """Give the template's name, None on a cluster that cannot copy ours.
+
+    It appears under its name only when it is complete. Two processes may make it at once: the
+    second one's is dropped.
+    """
+    if not address.can("template"):
+        return None
+    if _exists(connection, TEMPLATE):
+        return TEMPLATE
+    close_to_public(connection)
+    name = names.template_name()
+    _create(connection, name, template="template0")
+    _allow_connections(connection, name, allowed=True)
+    with administer(address, name) as inside:
+        harden_catalog(inside)
+    _allow_connections(connection, name, allowed=False)
+    try:
+        connection.execute(
+            sql.SQL("ALTER DATABASE {} RENAME TO {}").format(
+                sql.Identifier(name), sql.Identifier(TEMPLATE)
+            )
+        )
+    except psycopg.errors.DuplicateDatabase:
+        _drop_database(connection, name)
+    return TEMPLATE
+
+
+def _create(connection: psycopg.Connection, name: str, *, template: str) -> None:
+    connection.execute(
+        sql.SQL(
+            "CREATE DATABASE {} TEMPLATE {} ENCODING 'UTF8' ALLOW_CONNECTIONS false "
+            "CONNECTION LIMIT 0"
+        ).format(sql.Identifier(name), sql.Identifier(template))
+    )
+    connection.execute(
+        sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(sql.Identifier(name))
+    )
+
+
+def _allow_connections(connection: psycopg.Connection, name: str, *, allowed: bool) -> None:
+    connection.execute(
+        sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS {}").format(
+            sql.Identifier(name), sql.Literal(allowed)
+        )
+    )
+
+
+def _drop_database(connection: psycopg.Connection, name: str) -> None:
+    connection.execute(
+        sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
+    )
+
+
+def _exists(connection: psycopg.Connection, name: str) -> bool:
+    row = connection.execute("SELECT FROM pg_database WHERE datname = %s", [name]).fetchone()
+    return row is not None

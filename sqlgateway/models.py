@@ -1,0 +1,142 @@
+"""Clusters of tenants' databases, and which database belongs to whom."""
+
+import json
+from typing import Any, ClassVar
+
+from django.db import models
+from django.utils import timezone
+
+from platform_site.lib import crypto
+from platform_site.lib.permissions import Role
+from platform_site.lib.scoping import TenantModel
+
+
+class Cluster(models.Model):
+    """A PostgreSQL server that holds tenants' databases.
+
+    url_secret: the administrative URL, encrypted. flags: what the server can (clusters.py).
+    private_paths: folders of the server, cut out of its messages.
+    """
+
+    class State(models.TextChoices):
+        """Whether new databases are placed here."""
+
+        OPEN = "open"
+        DRAINING = "draining"
+
+    name = models.CharField(max_length=63, unique=True)
+    url_secret = models.TextField()
+    state = models.CharField(max_length=16, choices=State.choices, default=State.OPEN)
+    server_version = models.PositiveIntegerField(default=0)
+    flags = models.JSONField(default=list)
+    private_paths = models.JSONField(default=list)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        """Give the name."""
+        return self.name
+
+    @property
+    def url(self) -> str:
+        """The administrative URL in clear."""
+        return crypto.decrypt(self.url_secret)
+
+    @url.setter
+    def url(self, value: str) -> None:
+        self.url_secret = crypto.encrypt(value)
+
+
+class Database(TenantModel):
+    """Where one environment's data lies: the placement record.
+
+    Without an environment it is being prepared or stands in the stock. secrets: the passwords of
+    the three roles, encrypted as one JSON object. PROTECT: whoever deletes an environment must
+    have had its database dropped first (provisioning.on_environment_dropped).
+    """
+
+    class State(models.TextChoices):
+        """Life of a database; PREPARING has never held data, so it may be made anew at will."""
+
+        PREPARING = "preparing"
+        STOCK = "stock"
+        ACTIVE = "active"
+        SUSPENDED = "suspended"
+        DROPPED = "dropped"
+
+    organization = models.ForeignKey(
+        "environments.Organization",
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="databases",
+    )
+    environment = models.OneToOneField(
+        "environments.Environment",
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="database",
+    )
+    engine = models.CharField(max_length=32, default="postgresql")
+    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="databases")
+    dbname = models.CharField(max_length=63, unique=True)
+    admin_role = models.CharField(max_length=63, unique=True)
+    operator_role = models.CharField(max_length=63, unique=True)
+    reader_role = models.CharField(max_length=63, unique=True)
+    secrets = models.TextField()
+    state = models.CharField(max_length=16, choices=State.choices, default=State.PREPARING)
+    hardening = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField(auto_now_add=True)
+    claimed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta(TenantModel.Meta):
+        """The stock is looked for by state."""
+
+        indexes: ClassVar[list[Any]] = [
+            models.Index(
+                "id",
+                condition=models.Q(environment=None),
+                name="sqlgateway_unclaimed",
+            )
+        ]
+        constraints: ClassVar[list[Any]] = [
+            models.CheckConstraint(
+                condition=models.Q(organization=None, environment=None)
+                | models.Q(organization__isnull=False, environment__isnull=False),
+                name="sqlgateway_database_owner",
+            )
+        ]
+
+    def __str__(self) -> str:
+        """Give the row's number: the real name is of no use to anyone who looks."""
+        return f"database {self.pk}"
+
+    def hand_over(self, organization_id: int, environment_pk: int) -> None:
+        """Make the row an environment's, in the caller's transaction.
+
+        Raises IntegrityError when the environment has a database already.
+        """
+        self.organization_id = organization_id
+        self.environment_id = environment_pk
+        self.state = self.State.ACTIVE
+        self.claimed_at = timezone.now()
+        self.save(update_fields=["organization", "environment", "state", "claimed_at", "hardening"])
+
+    @property
+    def roles(self) -> dict[Role, str]:
+        """The three role names."""
+        return {
+            "admin": self.admin_role,
+            "operator": self.operator_role,
+            "reader": self.reader_role,
+        }
+
+    @property
+    def passwords(self) -> dict[Role, str]:
+        """The three passwords in clear."""
+        given: dict[Role, str] = json.loads(crypto.decrypt(self.secrets))
+        return given
+
+    @passwords.setter
+    def passwords(self, value: dict[Role, str]) -> None:
+        self.secrets = crypto.encrypt(json.dumps(value))

@@ -1,0 +1,106 @@
+"""Where a scope's SQL runs: the placement as a value, cached by process."""
+
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Final
+
+from platform_site.lib.permissions import Role
+from sqlgateway.clusters import Address, address_of
+from sqlgateway.models import Database
+
+# Long enough to save the query, short enough that a moved database is found soon. What must hold
+# at once (a deleted environment) holds on the server and in the caller's session.
+CACHE_S: Final = 30.0
+CACHE_ENTRIES: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """One role of one database: what a connection is made with."""
+
+    database_id: int
+    address: Address
+    dbname: str
+    role: Role
+    user: str
+    password: str = field(repr=False)
+
+    @property
+    def key(self) -> tuple[int, str, str]:
+        """What connections are cached by; the password is no part of it."""
+        return (self.address.cluster_id, self.dbname, self.user)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A database and its three roles."""
+
+    database_id: int
+    environment_pk: int | None
+    address: Address
+    dbname: str
+    users: dict[Role, str]
+    passwords: dict[Role, str] = field(repr=False)
+
+    def login(self, role: Role) -> Login:
+        """Give what one of the roles logs in with."""
+        return Login(
+            self.database_id,
+            self.address,
+            self.dbname,
+            role,
+            self.users[role],
+            self.passwords[role],
+        )
+
+
+def placement_of(database: Database) -> Placement:
+    """Give a row as a value.
+
+    Raises EngineAway when its cluster, seen for the first time, does not answer.
+    """
+    return Placement(
+        database_id=database.pk,
+        environment_pk=database.environment_id,
+        address=address_of(database.cluster),
+        dbname=database.dbname,
+        users=database.roles,
+        passwords=database.passwords,
+    )
+
+
+class PlacementCache:
+    """Placements by environment, for half a minute."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[int, tuple[float, Placement]] = OrderedDict()
+
+    def get(self, environment_pk: int) -> Placement | None:
+        """Give a placement that is not stale."""
+        entry = self._entries.get(environment_pk)
+        if entry is None or entry[0] < time.monotonic():
+            return None
+        return entry[1]
+
+    def put(self, environment_pk: int, placement: Placement) -> None:
+        """Keep a placement."""
+        with self._lock:
+            self._entries[environment_pk] = (time.monotonic() + CACHE_S, placement)
+            while len(self._entries) > CACHE_ENTRIES:
+                self._entries.popitem(last=False)
+
+    def forget(self, environment_pk: int | None) -> None:
+        """Have it read again."""
+        with self._lock:
+            self._entries.pop(environment_pk or 0, None)
+
+    def clear(self) -> None:
+        """Forget all."""
+        with self._lock:
+            self._entries.clear()
+
+
+CACHE: Final = PlacementCache()

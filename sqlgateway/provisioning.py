@@ -1,0 +1,127 @@
+"""From a scope to its database: claimed from the stock, or made on the spot, once."""
+
+from functools import partial
+
+import structlog
+from django.db import IntegrityError, transaction
+from procrastinate.exceptions import AlreadyEnqueued
+
+from platform_site.lib.errors import NotFound
+from platform_site.lib.principals import Scope
+from sqlgateway import clusters, connections, making, stock, tasks
+from sqlgateway.models import Database
+from sqlgateway.placements import CACHE, Placement, placement_of
+
+log = structlog.get_logger(__name__)
+
+
+def database_for(scope: Scope) -> Placement:
+    """Give the placement of a scope; its database is made at the first call.
+
+    Idempotent: any number of callers at once get the same database.
+    Raises NotFound (the environment was deleted), EngineAway (the cluster does not answer).
+    """
+    cached = CACHE.get(scope.environment_pk)
+    if cached is not None:
+        return cached
+    database = _find(scope) or _claim(scope) or _make(scope)
+    if database.state != Database.State.ACTIVE:
+        raise NotFound
+    placement = placement_of(database)
+    CACHE.put(scope.environment_pk, placement)
+    return placement
+
+
+def on_environment_deleted(environment_pk: int) -> None:
+    """Cut an environment off: no logins from now on, and open sessions end.
+
+    The row changes in the caller's transaction, the server once that is committed. A server that
+    is away then is no hole: the environment's sessions are over, and the row is not ACTIVE.
+    """
+    rows = Database.unscoped.filter(  # unscoped: the hook gets a key of the environment's own
+        environment_id=environment_pk
+    )
+    rows.filter(state=Database.State.ACTIVE).update(state=Database.State.SUSPENDED)
+    CACHE.forget(environment_pk)
+    for database in rows.select_related("cluster"):
+        transaction.on_commit(partial(_cut_off, database), robust=True)
+
+
+def on_environment_dropped(environment_pk: int) -> None:
+    """Drop an environment's database, its roles and its row; safe to repeat.
+
+    Raises EngineAway, so that the task tries again.
+    """
+    CACHE.forget(environment_pk)
+    database = (
+        Database.unscoped.select_related("cluster")  # unscoped: housekeeping, by key
+        .filter(environment_id=environment_pk)
+        .first()
+    )
+    if database is None:
+        return
+    # First the intention: a crash on the way leaves a row that says so.
+    database.state = Database.State.DROPPED
+    database.save(update_fields=["state"])
+    connections.CACHE.forget(database.dbname)
+    making.drop(database)
+    database.delete()
+
+
+def _find(scope: Scope) -> Database | None:
+    return (
+        Database.scoped.within(scope)
+        .select_related("cluster")
+        .exclude(state=Database.State.PREPARING)
+        .first()
+    )
+
+
+def _claim(scope: Scope) -> Database | None:
+    try:
+        with transaction.atomic():
+            database = stock.claim(scope.organization_id, scope.environment_pk)
+    except IntegrityError:
+        # Another first request was quicker, or the environment is gone with its organization.
+        return _find(scope)
+    _ask_for_refill()
+    return database
+
+
+def _make(scope: Scope) -> Database:
+    """Make a database for the scope while others that want the same wait for the row."""
+    row = stock.new_row(clusters.default())
+    row.organization_id = scope.organization_id
+    row.environment_id = scope.environment_pk
+    try:
+        with transaction.atomic():
+            row.save(force_insert=True)
+    except IntegrityError:
+        log.debug("sql_database_made_by_another", environment=scope.environment_pk)
+    with transaction.atomic():
+        database: Database | None = (
+            Database.scoped.within(scope)
+            .select_related("cluster")
+            .select_for_update(of=("self",))
+            .first()
+        )
+        if database is None:
+            raise NotFound
+        if database.state == Database.State.PREPARING:
+            making.make(database)
+            database.hand_over(scope.organization_id, scope.environment_pk)
+    return database
+
+
+def _cut_off(database: Database) -> None:
+    connections.CACHE.forget(database.dbname)
+    making.set_login(database, allowed=False)
+
+
+def _ask_for_refill() -> None:
+    try:
+        # A transaction of its own: the refusal of a second job must not break the caller's.
+        with transaction.atomic():
+            tasks.refill_stock.defer()
+    except AlreadyEnqueued:
+        log.debug("sql_refill_queued_already")

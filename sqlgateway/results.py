@@ -1,0 +1,241 @@
+"""The rows of a statement as JSON, collected piece by piece up to the caps."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import compress
+from typing import Any, Final, Literal
+
+import orjson
+from psycopg.pq.abc import PGresult
+
+from sqlgateway.encoders import Encoder, Values
+from sqlgateway.kinds import BUILTIN, Kind, NumericAs, encoder_for
+
+RowsAs = Literal["objects", "arrays"]
+
+# Rows are encoded in batches: long enough for C to do the work, short enough to hold little.
+BATCH_ROWS: Final = 512
+BATCH_BYTES: Final = 2**20
+CHANGES: Final = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
+
+
+@dataclass(slots=True)
+class Budget:
+    """What one answer may still hold, over all of its results."""
+
+    max_rows: int
+    bytes_left: int
+    rows_as: RowsAs = "objects"
+    numeric: NumericAs = "string"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: ``key`` is what the objects call it, as names may be there twice."""
+
+    name: str
+    key: str
+    oid: int
+
+
+@dataclass(slots=True)
+class Statement:
+    """What one statement answered."""
+
+    columns: list[Column] = field(default_factory=list)
+    kinds: dict[int, Kind] = field(default_factory=dict)
+    rows: list[bytes] = field(default_factory=list)
+    row_count: int = 0
+    size_bytes: int = 0
+    command: str = ""
+    truncated: bool = False
+
+    def members(self) -> bytes:
+        """Give ``"columns": …, "rows": …`` and the rest, without the outer braces."""
+        columns = orjson.dumps([self._column(column) for column in self.columns])
+        return b'"columns":%b,"rows":[%b],"row_count":%d,"command":%b,"truncated":%b' % (
+            columns,
+            b",".join(self.rows),
+            self.row_count,
+            orjson.dumps(self.command),
+            b"true" if self.truncated else b"false",
+        )
+
+    def _column(self, column: Column) -> dict[str, Any]:
+        kind = self.kinds.get(column.oid)
+        shown = {
+            "name": column.name,
+            "type": kind.name if kind is not None else "unknown",
+            "oid": column.oid,
+        }
+        if column.key != column.name:
+            shown["key"] = column.key
+        return shown
+
+
+class Collector:
+    """Takes the pieces of one statement's result and makes its Statement.
+
+    A type that is not built in has to be looked up when the session is free again: then the values
+    are kept as they came until ``finish``.
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._values: list[list[bytes | None]] = []
+        self._pending_rows = 0
+        self._pending_bytes = 0
+        self._taken = 0
+        self._is_plain = True
+        self._known: dict[int, Kind] = BUILTIN
+        self.statement = Statement()
+        self.unknown: set[int] = set()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the caps have been reached, and there was more."""
+        return self.statement.truncated
+
+    def start(self, result: PGresult, known: dict[int, Kind]) -> None:
+        """Read the columns; ``known`` are the types looked up before in this database."""
+        names = [(result.fname(i) or b"").decode("utf-8", "replace") for i in range(result.nfields)]
+        oids = [result.ftype(i) for i in range(result.nfields)]
+        keys = unique_keys(names)
+        self.statement.columns = [
+            Column(name, key, oid) for name, key, oid in zip(names, keys, oids, strict=True)
+        ]
+        self._values = [[] for _ in names]
+        self.unknown = {oid for oid in oids if oid not in BUILTIN and oid not in known}
+        self._known = {oid: BUILTIN.get(oid) or known.get(oid, Kind("unknown")) for oid in oids}
+
+    def add(self, result: PGresult, *, is_plain: bool, held_bytes: int) -> None:
+        """Take a piece's rows, as many as fit.
+
+        is_plain: see kinds.encoder_for. held_bytes: about how long the piece is.
+        """
+        if self.is_full:
+            return
+        self._is_plain = self._is_plain and is_plain
+        room = self._budget.max_rows - self._taken
+        taken = min(result.ntuples, room)
+        rows = range(taken)
+        get = result.get_value
+        for index, values in enumerate(self._values):
+            values += [get(row, index) for row in rows]
+        self._taken += taken
+        self._pending_rows += taken
+        if self.unknown:
+            self._pending_bytes += sum(
+                len(get(row, index) or b"") for row in rows for index in range(len(self._values))
+            )
+        else:
+            self._pending_bytes += held_bytes
+        if result.ntuples > room:
+            self.statement.truncated = True
+        self._encode_if_due()
+
+    def _encode_if_due(self) -> None:
+        if self.unknown:
+            # The text is about as long as its JSON; the exact cut is made by `finish`.
+            if self._pending_bytes > self._budget.bytes_left:
+                self.statement.truncated = True
+        elif self._pending_rows >= BATCH_ROWS or self._pending_bytes >= BATCH_BYTES:
+            self._encode()
+
+    def finish(self, command_tag: str, known: dict[int, Kind]) -> Statement:
+        """Encode what is left and give the statement.
+
+        command_tag: as ``INSERT 0 5``; empty for a statement that was cut.
+        """
+        for oid in self.unknown:
+            self._known[oid] = known.get(oid, Kind("unknown"))
+        self._encode()
+        statement = self.statement
+        statement.kinds = self._known
+        statement.command, count = split_tag(command_tag)
+        if not command_tag and statement.truncated:
+            statement.command = "SELECT"
+        # Whether a cut SELECT came to its end is chance; what was changed is told in full.
+        is_given = count is None or (statement.truncated and statement.command not in CHANGES)
+        statement.row_count = len(statement.rows) if is_given else count or 0
+        self._values = []
+        return statement
+
+    def _encode(self) -> None:
+        count, self._pending_rows, self._pending_bytes = self._pending_rows, 0, 0
+        if not count:
+            return
+        encoders = [
+            encoder_for(self._known[column.oid], self._budget.numeric, is_plain=self._is_plain)
+            for column in self.statement.columns
+        ]
+        lines = self._lines(encoders, self._values, count)
+        self._values = [[] for _ in self._values]
+        self._keep(lines)
+
+    def _lines(
+        self, encoders: Sequence[Encoder], values: Sequence[Values], count: int
+    ) -> list[bytes]:
+        encoded = [encode(column) for encode, column in zip(encoders, values, strict=True)]
+        template = self._template([is_quoted for _, is_quoted in encoded])
+        if not encoded:
+            return [template] * count
+        return [template % row for row in zip(*(parts for parts, _ in encoded), strict=True)]
+
+    def _template(self, quoted: Sequence[bool]) -> bytes:
+        """Give a row's JSON with a place for each value."""
+        places = [b'"%b"' if is_quoted else b"%b" for is_quoted in quoted]
+        if self._budget.rows_as == "arrays":
+            return b"[" + b",".join(places) + b"]"
+        # A percent sign in a name is not a place.
+        names = [orjson.dumps(column.key).replace(b"%", b"%%") for column in self.statement.columns]
+        pairs = [name + b":" + place for name, place in zip(names, places, strict=True)]
+        return b"{" + b",".join(pairs) + b"}"
+
+    def _keep(self, lines: list[bytes]) -> None:
+        statement = self.statement
+        size = sum(map(len, lines)) + len(lines)
+        if size > self._budget.bytes_left:
+            lines, size = _that_fit(lines, self._budget.bytes_left)
+            statement.truncated = True
+        statement.rows += lines
+        statement.size_bytes += size
+        self._budget.bytes_left -= size
+
+
+def _that_fit(lines: list[bytes], limit_bytes: int) -> tuple[list[bytes], int]:
+    size = 0
+    for index, line in enumerate(lines):
+        if size + len(line) + 1 > limit_bytes:
+            return lines[:index], size
+        size += len(line) + 1
+    return lines, size
+
+
+def unique_keys(names: Sequence[str]) -> list[str]:
+    """Give names that are there once: ``id``, ``id_2``, ``id_3``."""
+    if len(set(names)) == len(names):
+        return list(names)
+    taken = set(names)
+    seen: Counter[str] = Counter()
+    keys: list[str] = []
+    for name in names:
+        seen[name] += 1
+        key = name
+        if seen[name] > 1:
+            number = seen[name]
+            while (key := f"{name}_{number}") in taken:
+                number += 1
+            seen[name] = number
+            taken.add(key)
+        keys.append(key)
+    return keys
+
+
+def split_tag(tag: str) -> tuple[str, int | None]:
+    """Give the command and the rows it counted: ``INSERT 0 5`` is ``INSERT`` and 5."""
+    words = tag.split(" ")
+    count = int(words[-1]) if words[-1].isdigit() else None
+    is_word = [not word.isdigit() for word in words]
+    return " ".join(compress(words, is_word)), count

@@ -1,0 +1,323 @@
+"""One connection as one tenant role, spoken to through libpq's own calls.
+
+psycopg's cursors would split results by themselves and hold a whole result; here each result is
+read in turn, in pieces, with the bytes counted that libpq holds (wire.py).
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, Self
+
+import psycopg
+from psycopg import pq
+from psycopg.pq.abc import PGresult
+
+from sqlgateway.conf import limit
+from sqlgateway.kinds import Kind
+from sqlgateway.placements import Login
+from sqlgateway.wire import Wire, WireBroken, WireFull
+
+APPLICATION_NAME: Final = "zonal"
+# Rows that libpq hands over at once. It holds them all, so wide rows must not be many.
+CHUNK_ROWS: Final = 64
+# libpq's buffer never shrinks: a connection that once held this much is not kept.
+KEEP_LIMIT_BYTES: Final = 2**20
+MAX_NOTICES: Final = 100
+NOTICE_LIMIT_BYTES: Final = 8192
+MAX_LIFE_S: Final = 600.0
+SETTLE_S: Final = 2.0
+RESET: Final = b"DISCARD ALL"
+# The message that ends what a text was answered with, outside of a transaction.
+READY_AND_IDLE: Final = b"Z\x00\x00\x00\x05I"
+
+
+class ConnectionLost(Exception):
+    """The connection broke, or the server has said nothing for longer than it may."""
+
+
+class ResultOverflow(Exception):
+    """One undivided piece of a result is longer than SQL_BUFFER_BYTES."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What the server said beside the result, as bytes of its own."""
+
+    severity: bytes
+    sqlstate: bytes
+    message: bytes
+
+    @classmethod
+    def of(cls, result: PGresult) -> Self:
+        """Read it off a result that will not last."""
+        field, names = result.error_field, pq.DiagnosticField
+        return cls(
+            field(names.SEVERITY_NONLOCALIZED) or b"",
+            field(names.SQLSTATE) or b"",
+            (field(names.MESSAGE_PRIMARY) or b"")[:NOTICE_LIMIT_BYTES],
+        )
+
+
+class Session:
+    """A connection, its notices, and what is known about the types of its database."""
+
+    def __init__(self, connection: psycopg.Connection, login: Login) -> None:
+        self.connection = connection
+        self.login = login
+        self.pgconn = connection.pgconn
+        self.pid = self.pgconn.backend_pid
+        self.opened_at = self.used_at = time.monotonic()
+        self.kinds: dict[int, Kind] = {}
+        self.notices: list[Notice] = []
+        self.give_up_at = self.opened_at
+        self.last_bytes = 0
+        self._most_bytes = 0
+        self._is_resetting = False
+        self._wire = Wire(self.pgconn.socket, limit_bytes=limit("SQL_BUFFER_BYTES"))
+        self.pgconn.notice_handler = self._on_notice
+
+    # --- sending ------------------------------------------------------------------------------
+
+    def send_text(self, text: bytes) -> None:
+        """Send a text by the simple protocol: the server splits it.
+
+        Raises ConnectionLost.
+        """
+        self._send(lambda: self.pgconn.send_query(text))
+
+    def send_statement(self, text: bytes, params: Sequence[bytes | None]) -> None:
+        """Send one statement by the extended protocol, which refuses a second one.
+
+        Raises ConnectionLost.
+        """
+        self._send(lambda: self.pgconn.send_query_params(text, params))
+
+    def send_parse(self, text: bytes) -> None:
+        """Have a text parsed as one statement, without running it.
+
+        Raises ConnectionLost.
+        """
+        self._send(lambda: self.pgconn.send_prepare(b"", text), is_chunked=False)
+
+    def _send(self, send: Callable[[], None], *, is_chunked: bool = True) -> None:
+        self._wire.counted = 0
+        try:
+            send()
+            if is_chunked:
+                self.pgconn.set_chunked_rows_mode(CHUNK_ROWS)
+            self._flush()
+        except psycopg.Error as exc:
+            raise ConnectionLost from exc
+
+    def _flush(self) -> None:
+        try:
+            while self.pgconn.flush():
+                self._wire.pass_out()
+            self._wire.pass_out()
+        except WireBroken as exc:
+            raise ConnectionLost from exc
+
+    # --- receiving ----------------------------------------------------------------------------
+
+    def next_result(self) -> PGresult | None:
+        """Give the next piece of what was sent; None when all of it has been answered.
+
+        Raises ConnectionLost, ResultOverflow.
+        """
+        pgconn, wire = self.pgconn, self._wire
+        try:
+            while pgconn.is_busy():
+                self._read()
+                while pgconn.notifies() is not None:
+                    wire.counted = 0
+        except psycopg.Error as exc:
+            raise ConnectionLost from exc
+        self.last_bytes, wire.counted = wire.counted, 0
+        self._most_bytes = max(self._most_bytes, self.last_bytes)
+        return pgconn.get_result()
+
+    def _read(self) -> None:
+        try:
+            self._wire.pass_in(self.give_up_at)
+        except WireBroken as exc:
+            raise ConnectionLost from exc
+        except WireFull as exc:
+            raise ResultOverflow from exc
+        self.pgconn.consume_input()
+
+    def end_copy(self) -> bool:
+        """Refuse or read away a COPY and what follows it; True when the text failed.
+
+        Raises ConnectionLost, ResultOverflow.
+        """
+        has_failed = False
+        try:
+            self.pgconn.put_copy_end(b"not supported")
+            self._flush()
+        except psycopg.Error:
+            # Not a COPY that waits for data.
+            self._read_copy()
+        while (result := self.next_result()) is not None:
+            if result.status == pq.ExecStatus.COPY_IN:
+                return self.end_copy()
+            if result.status == pq.ExecStatus.COPY_OUT:
+                self._read_copy()
+            has_failed = has_failed or result.status == pq.ExecStatus.FATAL_ERROR
+        return has_failed
+
+    def last_words(self) -> Literal["committed", "rolled_back", "unknown"]:
+        """Say how a session ended whose backend was terminated before it was read to its end."""
+        if self.pgconn.ssl_in_use:
+            return "unknown"
+        return "committed" if READY_AND_IDLE in self._wire.tail() else "rolled_back"
+
+    def _read_copy(self) -> None:
+        try:
+            while (length := self.pgconn.get_copy_data(1)[0]) >= 0:
+                if length == 0:
+                    self._read()
+                else:
+                    self._wire.counted = 0
+        except psycopg.Error as exc:
+            raise ConnectionLost from exc
+
+    def run(self, text: bytes) -> PGresult:
+        """Run a statement of the gateway's own and give its last result.
+
+        Raises ConnectionLost.
+        """
+        self.send_text(text)
+        last: PGresult | None = None
+        try:
+            while (result := self.next_result()) is not None:
+                last = result
+        except ConnectionLost:
+            # What the server said before it hung up is the better answer.
+            if last is None:
+                raise
+        if last is None:
+            raise ConnectionLost
+        return last
+
+    def _on_notice(self, result: PGresult) -> None:
+        # The result lives as long as this call.
+        self._wire.counted = 0
+        if len(self.notices) < MAX_NOTICES:
+            self.notices.append(Notice.of(result))
+
+    # --- between requests -----------------------------------------------------------------------
+
+    @property
+    def status(self) -> pq.TransactionStatus:
+        """The transaction's status as the server last told."""
+        return pq.TransactionStatus(self.pgconn.transaction_status)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether values are written as asked for at the start: UTF-8 and ISO dates."""
+        told = self.pgconn.parameter_status
+        return told(b"client_encoding") == b"UTF8" and (told(b"DateStyle") or b"")[:3] == b"ISO"
+
+    def park(self) -> bool:
+        """Clean up and say whether the connection may be used again.
+
+        The answer to DISCARD ALL is not waited for: the server works while the caller's answer is
+        written, and ``settle`` reads it before the next request.
+        """
+        self.notices = []
+        if self._most_bytes > KEEP_LIMIT_BYTES:
+            return False
+        if time.monotonic() - self.opened_at > MAX_LIFE_S:
+            return False
+        try:
+            if self.status != pq.TransactionStatus.IDLE:
+                self.run(b"ROLLBACK")
+            if self.status != pq.TransactionStatus.IDLE:
+                return False
+            self.pgconn.send_query(RESET)
+            self._is_resetting = True
+            self._flush()
+        except (ConnectionLost, psycopg.Error):
+            return False
+        self.used_at = time.monotonic()
+        return True
+
+    def settle(self) -> bool:
+        """Read what ``park`` asked for; False when the connection is of no use any more."""
+        self.give_up_at = time.monotonic() + SETTLE_S
+        try:
+            while self._is_resetting:
+                result = self.next_result()
+                if result is None:
+                    self._is_resetting = False
+                elif result.status != pq.ExecStatus.COMMAND_OK:
+                    return False
+            # Nothing is due: what can be read now is the end of the connection, or its reason.
+            if self._wire.has_more():
+                return False
+        except (ConnectionLost, ResultOverflow, psycopg.Error):
+            return False
+        self.notices = []
+        self._most_bytes = 0
+        return self.status == pq.TransactionStatus.IDLE
+
+    def close(self) -> None:
+        """Close the connection; twice does no harm."""
+        self.connection.close()
+        self._wire.close()
+
+
+def open_session(login: Login) -> Session:
+    """Log in as a tenant's role.
+
+    Raises psycopg.OperationalError.
+    """
+    connection = psycopg.connect(
+        **dict(login.address.network),  # type: ignore[arg-type]  # libpq's words, all text
+        user=login.user,
+        password=login.password,
+        dbname=login.dbname,
+        autocommit=True,
+        prepare_threshold=None,
+        application_name=APPLICATION_NAME,
+        client_encoding="UTF8",
+        connect_timeout=limit("SQL_CONNECT_TIMEOUT_S"),
+        options=startup_options(login),
+    )
+    return Session(connection, login)
+
+
+def startup_options(login: Login) -> str:
+    """Give the settings of the start-up packet: they outrank what a tenant made its role keep."""
+    timeout_ms = str(limit("SQL_TIMEOUT_MS") + limit("SQL_GRACE_MS"))
+    settings = {
+        "statement_timeout": timeout_ms,
+        "transaction_timeout": timeout_ms,
+        "idle_in_transaction_session_timeout": timeout_ms,
+        "idle_session_timeout": "0",
+        "lock_timeout": timeout_ms,
+        "search_path": '"$user",public',
+        "TimeZone": "UTC",
+        "DateStyle": "ISO",
+        "IntervalStyle": "iso_8601",
+        "bytea_output": "hex",
+        "extra_float_digits": "1",
+        "xmloption": "content",
+        "work_mem": f"{limit('SQL_WORK_MEM_KIB')}kB",
+        "max_parallel_workers_per_gather": "1",
+        "default_transaction_read_only": "on" if login.role == "reader" else "off",
+        "default_transaction_isolation": "read\\ committed",
+        "default_transaction_deferrable": "off",
+        "row_security": "on",
+        "standard_conforming_strings": "on",
+        "client_min_messages": "notice",
+        "client_connection_check_interval": "2000",
+        "jit": "off",
+    }
+    optional = ("transaction_timeout", "idle_session_timeout")
+    return " ".join(
+        f"-c {name}={value}"
+        for name, value in settings.items()
+        if name not in optional or login.address.can(name)
+    )

@@ -1,0 +1,143 @@
+"""From what PostgreSQL refused to what the gateway answers."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import structlog
+from psycopg import pq
+from psycopg.pq.abc import PGresult
+
+from platform_site.lib.errors import PlatformError
+from sqlgateway import errors
+from sqlgateway.placements import Login
+from sqlgateway.scrubbing import scrub
+from sqlgateway.sessions import Notice
+
+Field = pq.DiagnosticField
+
+# The longest prefix of the SQLSTATE decides; whatever is not here is the statement's own fault.
+KINDS: Final[dict[str, type[PlatformError]]] = {
+    "08": errors.SqlUnavailable,
+    "08P": errors.SqlRefused,
+    "23505": errors.SqlConflict,
+    "23503": errors.SqlConflict,
+    "23001": errors.SqlConflict,
+    "23P01": errors.SqlConflict,
+    "25006": errors.SqlForbidden,
+    "40": errors.SqlConflict,
+    "42501": errors.SqlForbidden,
+    "53": errors.SqlUnavailable,
+    "53400": errors.SqlTooLarge,
+    "54": errors.SqlTooLarge,
+    "55P03": errors.SqlConflict,
+    "57014": errors.QueryCancelled,
+    "57P0": errors.SqlUnavailable,
+    "58": errors.EngineFault,
+    "XX": errors.EngineFault,
+}
+RETRYABLE: Final = frozenset({"40001", "40P01", "55P03"})
+# Names that the tenant gave itself, and may want to read without taking the message apart.
+OBJECTS: Final = {
+    "schema": Field.SCHEMA_NAME,
+    "table": Field.TABLE_NAME,
+    "column_name": Field.COLUMN_NAME,
+    "constraint": Field.CONSTRAINT_NAME,
+    "data_type": Field.DATATYPE_NAME,
+}
+
+# A tenant writes messages of any length (RAISE); an answer carries their beginning.
+MESSAGE_LIMIT: Final = 8192
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Which statement of the request failed.
+
+    text: as the caller sent it. number: counted from 1, 0 where nobody knows. offset: characters
+    the gateway put before the text, which positions must not count.
+    """
+
+    text: str
+    number: int
+    offset: int = 0
+
+
+def sqlstate_of(result: PGresult) -> str:
+    """Give a failed result's SQLSTATE; empty when the server sent none."""
+    return (result.error_field(Field.SQLSTATE) or b"").decode("ascii", "replace")
+
+
+def is_fatal(result: PGresult) -> bool:
+    """Say whether the server closes the connection with this error."""
+    severity = result.error_field(Field.SEVERITY_NONLOCALIZED) or b""
+    return severity in {b"FATAL", b"PANIC"}
+
+
+def refusal(result: PGresult, login: Login, spot: Spot) -> PlatformError:
+    """Give the error that answers a failed result.
+
+    File, line and routine of the server are never in it, nor names of ours (scrubbing.py).
+    """
+    state = sqlstate_of(result)
+    kind = kind_of(state)
+    message = _said(result, login, Field.MESSAGE_PRIMARY)
+    if kind is errors.EngineFault:
+        # The words may tell of the server's inside; they are for the log, which has the request id.
+        log.error("sql_engine_fault", sqlstate=state, message=message)
+        return kind("The request id finds it in the log.", extra={"sqlstate": state})
+    detail = _said(result, login, Field.MESSAGE_DETAIL)
+    extra: dict[str, Any] = {
+        "sqlstate": state,
+        "message": message,
+        **({"statement": spot.number} if spot.number else {}),
+        "retryable": state in RETRYABLE or issubclass(kind, errors.SqlUnavailable),
+        **_position(result, spot),
+    }
+    hint = _said(result, login, Field.MESSAGE_HINT)
+    if hint:
+        extra["hint"] = hint
+    for name, field in OBJECTS.items():
+        value = _said(result, login, field)
+        if value:
+            extra[name] = value
+    return kind(f"{message}\n{detail}" if detail else message, extra=extra)
+
+
+def kind_of(state: str) -> type[PlatformError]:
+    """Give the class of a SQLSTATE."""
+    for length in range(len(state), 1, -1):
+        kind = KINDS.get(state[:length])
+        if kind is not None:
+            return kind
+    return errors.SqlRefused
+
+
+def notice(given: Notice, login: Login) -> dict[str, str]:
+    """Give a notice's JSON."""
+    return {
+        "severity": given.severity.decode("ascii", "replace"),
+        "sqlstate": given.sqlstate.decode("ascii", "replace"),
+        "message": scrub(given.message.decode("utf-8", "replace"), login),
+    }
+
+
+def _said(result: PGresult, login: Login, field: pq.DiagnosticField) -> str:
+    value = result.error_field(field) or b""
+    text = value[:MESSAGE_LIMIT].decode("utf-8", "replace")
+    return scrub(text, login)
+
+
+def _position(result: PGresult, spot: Spot) -> dict[str, int]:
+    """Give position, line and column, counted from 1 in characters of the caller's text."""
+    raw = result.error_field(Field.STATEMENT_POSITION)
+    if not raw:
+        return {}
+    position = int(raw) - spot.offset
+    if not 1 <= position <= len(spot.text) + 1:
+        return {}
+    before = spot.text[: position - 1]
+    line = before.count("\n") + 1
+    column = position - 1 - (before.rfind("\n") + 1) + 1
+    return {"position": position, "line": line, "column": column}

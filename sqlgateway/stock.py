@@ -1,0 +1,92 @@
+"""Prepared databases that wait for their environment, so that a first query need not."""
+
+import structlog
+from django.db import transaction
+from django.db.models import QuerySet
+
+from sqlgateway import clusters, hardening, making, names
+from sqlgateway.conf import limit
+from sqlgateway.models import Cluster, Database
+
+log = structlog.get_logger(__name__)
+
+
+def new_row(cluster: Cluster) -> Database:
+    """Give an unsaved row with fresh names and passwords."""
+    database = Database(
+        cluster=cluster,
+        dbname=names.database_name(),
+        admin_role=names.role_name(),
+        operator_role=names.role_name(),
+        reader_role=names.role_name(),
+    )
+    database.passwords = {
+        "admin": names.password(),
+        "operator": names.password(),
+        "reader": names.password(),
+    }
+    return database
+
+
+def refill(wanted: int | None = None) -> int:
+    """Bring the stock up to ``wanted`` (by default SQL_STOCK); give how many were made.
+
+    Torsos of a crash are finished first. Several may run at once: each makes its own rows.
+    Raises EngineAway.
+    """
+    made = 0
+    while _finish_one():
+        made += 1
+    goal = limit("SQL_STOCK") if wanted is None else wanted
+    while _missing(goal) > 0:
+        new_row(clusters.default()).save(force_insert=True)
+        if not _finish_one():
+            break
+        made += 1
+    return made
+
+
+def size() -> int:
+    """Give the number of databases that may be claimed."""
+    return _ready().count()
+
+
+def claim(organization_id: int, environment_pk: int) -> Database | None:
+    """Give the environment a database of the stock, or None when the stock is empty.
+
+    One short transaction, and never a wait for other claims.
+    Raises django.db.IntegrityError when the environment has one already.
+    """
+    with transaction.atomic():
+        database = _ready().select_for_update(skip_locked=True, of=("self",)).order_by("id").first()
+        if database is None:
+            return None
+        database.hand_over(organization_id, environment_pk)
+    return database
+
+
+def _ready() -> QuerySet[Database]:
+    return Database.unscoped.select_related("cluster").filter(  # unscoped: the stock is nobody's
+        state=Database.State.STOCK,
+        hardening=hardening.VERSION,
+        cluster__state=Cluster.State.OPEN,
+    )
+
+
+def _missing(goal: int) -> int:
+    return goal - size()
+
+
+def _finish_one() -> bool:
+    """Make one unclaimed row that nobody else is making; False when there is none."""
+    with transaction.atomic():
+        rows = Database.unscoped.select_related("cluster").filter(  # unscoped: nobody's yet
+            state=Database.State.PREPARING, environment=None
+        )
+        database = rows.select_for_update(skip_locked=True, of=("self",)).order_by("id").first()
+        if database is None:
+            return False
+        making.make(database)
+        database.state = Database.State.STOCK
+        database.save(update_fields=["state", "hardening"])
+    return True

@@ -1,0 +1,22 @@
+"""Background work of the gateway."""
+
+from procrastinate import RetryStrategy
+from procrastinate.contrib.django import app
+
+from sqlgateway import stock
+
+
+@app.periodic(cron="*/5 * * * *")
+@app.task(queueing_lock="sqlgateway_keep_stock")
+def keep_stock(timestamp: int) -> None:
+    """Look after the stock even when nobody asks: at first, after a crash, after an upgrade."""
+    stock.refill()
+
+
+@app.task(
+    queueing_lock="sqlgateway_refill_stock",
+    retry=RetryStrategy(max_attempts=5, exponential_wait=4),
+)
+def refill_stock() -> None:
+    """Replace what was claimed."""
+    stock.refill()

@@ -1,0 +1,83 @@
+"""``/v1/sql``."""
+
+from typing import Any
+
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+
+from platform_site.lib.api import NO_STORE, ApiView
+from platform_site.lib.errors import InvalidRequest
+from platform_site.lib.permissions import highest_role, needs
+from sqlgateway import gateway
+from sqlgateway.conf import limit
+from sqlgateway.params import encode_params
+from sqlgateway.requests import Piece, SqlRequest, explained
+from sqlgateway.serializers import SqlAnswerSerializer, SqlSerializer, is_plain
+
+
+class SqlView(ApiView):
+    """SQL in the database of the caller's environment."""
+
+    access = {"POST": needs("sql", "read")}
+    body_limit_bytes = limit("SQL_BODY_LIMIT_BYTES")
+
+    @extend_schema(
+        operation_id="sql",
+        summary="Run SQL",
+        request=SqlSerializer,
+        responses=SqlAnswerSerializer,
+    )
+    def post(self, request: Request) -> HttpResponse:
+        """Run statements in the environment's own PostgreSQL database.
+
+        What they may do is up to the caller's role: an admin owns what it creates, an operator
+        reads and writes rows, a reader reads.
+        """
+        body = request.data
+        given = dict(body) if is_plain(body) else self.read(SqlSerializer)
+        answer = gateway.answer(
+            self.principal.scope,
+            highest_role(self.principal.roles),
+            parsed(given),
+            request_id=getattr(request, "request_id", ""),
+        )
+        return HttpResponse(answer, content_type="application/json", headers=NO_STORE)
+
+
+def parsed(given: dict[str, Any]) -> SqlRequest:
+    """Give the request of a validated body.
+
+    Raises InvalidRequest naming what PostgreSQL could not be sent.
+    """
+    is_batch = "queries" in given
+    items = given["queries"] if is_batch else [given]
+    is_explained = bool(given.get("explain"))
+    pieces = [
+        _piece(item, f"queries.{index}." if is_batch else "", is_explained=is_explained)
+        for index, item in enumerate(items)
+    ]
+    return SqlRequest(
+        pieces=tuple(pieces),
+        is_batch=is_batch,
+        rows=given.get("rows", "objects"),
+        numeric=given.get("numeric", "string"),
+        read_only=bool(given.get("read_only")),
+        isolation=given.get("isolation"),
+        timeout_ms=given.get("timeout_ms") or limit("SQL_TIMEOUT_MS"),
+        max_rows=given.get("max_rows") or limit("SQL_MAX_ROWS"),
+    )
+
+
+def _piece(item: dict[str, Any], path: str, *, is_explained: bool) -> Piece:
+    text = item["query"]
+    # libpq takes a text up to its first NUL: the rest would be dropped without a word.
+    if "\0" in text:
+        raise InvalidRequest.for_field(f"{path}query", "SQL holds no NUL character.", code="nul")
+    params = item.get("params")
+    encoded = None if params is None else encode_params(params, field=f"{path}params")
+    if not is_explained:
+        return Piece(text, encoded)
+    text, offset = explained(text)
+    # By the extended protocol: a second statement would run, and not be explained.
+    return Piece(text, encoded or [], offset)

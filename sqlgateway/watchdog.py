@@ -1,0 +1,145 @@
+"""Deadlines, kept outside the session: what a tenant sets or catches inside makes no difference.
+
+One thread per process. At a request's deadline it sends a cancel on a connection of its own; a
+backend that still runs after SQL_GRACE_MS is terminated by the administrator, and looked for until
+it is gone.
+"""
+
+import atexit
+import heapq
+import itertools
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+import psycopg
+import structlog
+
+from sqlgateway.backends import Administrator
+from sqlgateway.conf import limit
+from sqlgateway.sessions import Session
+
+CANCEL_S: Final = 2.0
+LOOK_AGAIN_S: Final = 1.0
+LOOKS: Final = 30
+TICK_S: Final = 5.0
+
+log = structlog.get_logger(__name__)
+
+
+class Watch:
+    """One request under watch. has_fired: its deadline came before its end."""
+
+    __slots__ = ("has_fired", "looks", "session")
+
+    def __init__(self, session: Session) -> None:
+        self.session: Session | None = session
+        self.has_fired = False
+        self.looks = 0
+
+
+class Watchdog:
+    """The thread, its heap of moments, and what to do at each."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._heap: list[tuple[float, int, Callable[[Watch], None], Watch]] = []
+        self._numbers = itertools.count()
+        self._thread: threading.Thread | None = None
+        self._administrator = Administrator()
+        self.on_tick: Callable[[], None] | None = None
+
+    def watch(self, session: Session, deadline: float) -> Watch:
+        """Keep a request to its deadline (time.monotonic)."""
+        watch = Watch(session)
+        self._push(deadline, self._cancel, watch)
+        return watch
+
+    def finish(self, watch: Watch) -> bool:
+        """End the watch; True when the deadline came first, so the connection must be closed."""
+        with self._condition:
+            if not watch.has_fired:
+                watch.session = None
+            return watch.has_fired
+
+    def _push(self, moment: float, action: Callable[[Watch], None], watch: Watch) -> None:
+        with self._condition:
+            heapq.heappush(self._heap, (moment, next(self._numbers), action, watch))
+            is_next = self._heap[0][3] is watch
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="sql-watchdog", daemon=True)
+                self._thread.start()
+            elif is_next:
+                self._condition.notify()
+
+    def _run(self) -> None:
+        while True:
+            due = self._wait()
+            try:
+                if due is not None:
+                    action, watch = due
+                    action(watch)
+                elif self.on_tick is not None:
+                    self.on_tick()
+            except Exception:
+                # Whatever went wrong with one request, the others' deadlines go on.
+                log.exception("sql_watchdog_failed")
+
+    def _wait(self) -> tuple[Callable[[Watch], None], Watch] | None:
+        """Give what is due, or None now and then so that idle connections are looked at."""
+        with self._condition:
+            now = time.monotonic()
+            if not self._heap or self._heap[0][0] > now:
+                until = self._heap[0][0] - now if self._heap else TICK_S
+                self._condition.wait(min(until, TICK_S))
+                now = time.monotonic()
+            if not self._heap or self._heap[0][0] > now:
+                return None
+            _, _, action, watch = heapq.heappop(self._heap)
+            return action, watch
+
+    def _cancel(self, watch: Watch) -> None:
+        with self._condition:
+            if watch.session is None:
+                return
+            watch.has_fired = True
+            session = watch.session
+        try:
+            session.connection.cancel_safe(timeout=CANCEL_S)
+        except psycopg.Error as exc:
+            log.info("sql_cancel_failed", pid=session.pid, kind=type(exc).__name__)
+        self._push(time.monotonic() + limit("SQL_GRACE_MS") / 1000, self._terminate, watch)
+
+    def _terminate(self, watch: Watch) -> None:
+        """End the backend if it is still there; also one whose connection was closed meanwhile."""
+        session = watch.session
+        if session is None or not self._administrator.is_there(session):
+            watch.session = None
+            return
+        self._administrator.terminate(session)
+        watch.looks += 1
+        if watch.looks > LOOKS:
+            log.error("sql_backend_survives", pid=session.pid)
+            watch.session = None
+            return
+        wait_s = 0.1 if watch.looks == 1 else LOOK_AGAIN_S
+        self._push(time.monotonic() + wait_s, self._terminate, watch)
+
+    def close(self) -> None:
+        """Close the administrative connections, at the end of the process."""
+        self._administrator.close()
+
+
+WATCHDOG = Watchdog()
+atexit.register(WATCHDOG.close)
+
+
+def _after_fork() -> None:
+    on_tick = WATCHDOG.on_tick
+    WATCHDOG.__init__()  # type: ignore[misc]  # threads and their locks stay with the parent
+    WATCHDOG.on_tick = on_tick
+
+
+os.register_at_fork(after_in_child=_after_fork)

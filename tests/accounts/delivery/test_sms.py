@@ -1,0 +1,152 @@
+"""Text messages through a local server that speaks Twilio's API, and into a folder."""
+
+import base64
+import json
+import stat
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+
+import pytest
+from django.utils import timezone
+from pytest_django.fixtures import Settings
+
+from accounts.delivery import outbox
+from accounts.delivery.failures import retry_after_s
+from accounts.models import Delivery
+from tests.accounts.delivery.support import CODE, NO_JSON, Twilio, jobs_of, run
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def sent_by_twilio(twilio: Twilio, code_sms: Delivery) -> Delivery:
+    return code_sms
+
+
+def test_a_text_message_is_handed_to_twilio(twilio: Twilio, sent_by_twilio: Delivery) -> None:
+    sent = run(sent_by_twilio)
+    assert (sent.state, sent.payload, sent.hint) == ("sent", "", "***78")
+    expected = base64.b64encode(b"AC1:twilio-auth-token").decode()
+    assert twilio.requests == [
+        {
+            "To": "+4915112345678",
+            "From": "+15005550006",
+            "Body": f"Your code: {CODE}",
+            "path": "/2010-04-01/Accounts/AC1/Messages.json",
+            "auth": f"Basic {expected}",
+        }
+    ]
+
+
+def test_a_messaging_service_may_be_the_sender(
+    settings: Settings, twilio: Twilio, sent_by_twilio: Delivery
+) -> None:
+    settings.SMS_OPTIONS = settings.SMS_OPTIONS | {"sender": "MG1"}
+    run(sent_by_twilio)
+    assert twilio.requests[0]["MessagingServiceSid"] == "MG1"
+    assert "From" not in twilio.requests[0]
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_retry_after_is_honoured(twilio: Twilio, sent_by_twilio: Delivery, status: int) -> None:
+    twilio.answers = [(status, 20429, {"Retry-After": "300"})]
+    before = timezone.now()
+    delayed = run(sent_by_twilio)
+    assert (delayed.state, delayed.error) == ("queued", "twilio_20429")
+    assert delayed.next_attempt_at is not None
+    assert timedelta(seconds=300) <= delayed.next_attempt_at - before < timedelta(seconds=310)
+    assert run(sent_by_twilio).state == "sent"
+
+
+@pytest.mark.parametrize("code", [0, NO_JSON])
+def test_a_fault_of_twilios_is_tried_again(
+    twilio: Twilio, sent_by_twilio: Delivery, code: int
+) -> None:
+    twilio.answers = [(500, code, {})]
+    delayed = run(sent_by_twilio)
+    assert (delayed.state, delayed.error) == ("queued", "twilio_500")
+    assert jobs_of(sent_by_twilio)[-1]["scheduled_at"] == delayed.next_attempt_at
+
+
+def test_a_number_that_is_none_is_given_up_at_once(
+    twilio: Twilio, sent_by_twilio: Delivery
+) -> None:
+    twilio.answers = [(400, 21211, {})]
+    refused = run(sent_by_twilio)
+    assert (refused.state, refused.error, refused.payload) == ("given_up", "twilio_21211", "")
+
+
+def test_a_slip_in_our_account_waits_for_its_repair(
+    twilio: Twilio, sent_by_twilio: Delivery
+) -> None:
+    twilio.answers = [(401, 20003, {}), (400, 21606, {})]
+    assert run(sent_by_twilio).error == "twilio_20003"
+    assert run(sent_by_twilio).error == "twilio_21606"
+    assert run(sent_by_twilio).state == "sent"
+
+
+def test_twilio_is_not_waited_for_long(twilio: Twilio, sent_by_twilio: Delivery) -> None:
+    twilio.delay_s = 1.0
+    delayed = run(sent_by_twilio)
+    assert (delayed.state, delayed.error) == ("queued", "twilio_timeout")
+
+
+def test_twilio_may_be_away(settings: Settings, code_sms: Delivery) -> None:
+    settings.SMS_BACKEND = "accounts.delivery.sms.twilio.send"
+    settings.SMS_OPTIONS = {
+        "account": "AC1",
+        "username": "AC1",
+        "password": "x",
+        "sender": "+15005550006",
+        "base_url": "http://127.0.0.1:1",
+        "timeout_s": 0.5,
+    }
+    delayed = run(code_sms)
+    assert (delayed.state, delayed.error) == ("queued", "twilio_away")
+
+
+def test_files_hold_a_json_line_a_message(sms_folder: Path, code_sms: Delivery) -> None:
+    assert run(code_sms).state == "sent"
+    path = sms_folder / "messages.jsonl"
+    [line] = path.read_text().splitlines()
+    assert json.loads(line) == {"to": "+4915112345678", "text": f"Your code: {CODE}"}
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_without_a_backend_nothing_is_queued(settings: Settings) -> None:
+    assert outbox.is_sms_configured()
+    settings.SMS_BACKEND = ""
+    assert not outbox.is_sms_configured()
+    with pytest.raises(outbox.SmsNotConfigured):
+        outbox.send_sms("+4915112345678", "hello", organization_id=None)
+    assert not Delivery.unscoped.exists()
+
+
+@pytest.mark.parametrize(
+    ("to", "text"),
+    [("015112345678", "x"), ("+49 151", "x"), ("+٤٩١٥١١٢٣٤٥", "x"), ("+4915112345678", "")],
+)
+def test_what_no_network_takes_is_refused_before_it_is_queued(to: str, text: str) -> None:
+    with pytest.raises(ValueError, match=r"E\.164|characters"):
+        outbox.send_sms(to, text, organization_id=None)
+
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("", 0),
+        ("soon", 0),
+        ("-5", 0),
+        ("7", 7),
+        ("99999999999", 3600),
+        (format_datetime(NOW + timedelta(seconds=90), usegmt=True), 90),
+        (format_datetime(NOW - timedelta(seconds=90), usegmt=True), 0),
+        ("Sun, 01 Mar 2026 00:00:20 -0000", 20),
+    ],
+)
+def test_retry_after_is_read_as_seconds_or_as_a_date(header: str, seconds: int) -> None:
+    assert retry_after_s(header, now=NOW) == seconds

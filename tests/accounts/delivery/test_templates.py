@@ -1,0 +1,157 @@
+"""Every template renders in both forms, escapes what it is told, and cannot forge a header."""
+
+import re
+from pathlib import Path
+
+import pytest
+from django.core import mail
+
+from accounts.delivery import notices, outbox, templates
+from accounts.delivery.templates import NOTICES, TEMPLATES, Scalar, check, compose, single_line
+from accounts.models import Delivery, User
+from tests.accounts.delivery.support import run
+
+FOLDER = Path(__file__).resolve().parents[3] / "templates/mail"
+HOSTILE = '<script>alert(1)</script>\r\nBcc: everyone@example.com\r\n\r\n\u202eevil & "quoted"'
+
+
+def filled(name: str, *, value: str = "") -> dict[str, Scalar]:
+    """Give a context with every field of a template."""
+    fields = sorted(TEMPLATES[name].required | TEMPLATES[name].optional)
+    return {
+        field: "https://zonal.example.com/x?a=1&b=2"
+        if field.endswith("link")
+        else value or f"the-{field}"
+        for field in fields
+    }
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_template_says_all_it_is_told_in_both_forms(name: str) -> None:
+    context = filled(name)
+    check(name, context)
+    composed = compose(name, context)
+    # Shown instead of the token where there is a link.
+    shown = {field: value for field, value in context.items() if field != "cancel_token"}
+    for value in shown.values():
+        escaped = str(value).replace("&", "&amp;")
+        assert str(value) in composed.text
+        assert escaped in composed.html
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_template_does_without_what_is_optional(name: str) -> None:
+    context = {field: filled(name)[field] for field in TEMPLATES[name].required}
+    check(name, context)
+    composed = compose(name, context)
+    assert "None" not in composed.text + composed.html
+    assert re.search(r"\n{4}", composed.text) is None
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_hostile_words_stay_words(name: str) -> None:
+    composed = compose(name, filled(name, value=HOSTILE))
+    assert "<script>" not in composed.html
+    assert "\u202e" not in composed.subject + composed.text + composed.html
+    assert "\nBcc:" not in composed.text
+    assert composed.subject.isprintable()
+    assert len(composed.subject) <= 150
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_no_template_loads_anything_from_elsewhere(name: str) -> None:
+    html = compose(name, filled(name)).html
+    assert not re.search(r"<(img|link|script|iframe|style)|url\(|@import|background=", html)
+    assert 'name="color-scheme" content="light dark"' in html
+
+
+def test_each_file_is_in_the_table_and_the_other_way_round() -> None:
+    bases = {"base", "notice"}
+    for form in ("txt", "html"):
+        assert {path.stem for path in FOLDER.glob(f"*.{form}")} - bases == set(TEMPLATES)
+
+
+@pytest.mark.parametrize(
+    ("name", "context"),
+    [
+        ("unknown", {}),
+        ("email_code", {"code": "1", "purpose": "x"}),
+        ("email_code", {"code": "1", "purpose": "x", "minutes": 1, "colour": "red"}),
+        ("email_code", {"code": "1", "purpose": ["x"], "minutes": 1}),
+        ("invitation", {"organization": "x", "link": "javascript:alert(1)"}),
+    ],
+)
+def test_a_context_that_does_not_fit_is_refused_where_it_is_made(
+    name: str, context: dict[str, Scalar]
+) -> None:
+    with pytest.raises(ValueError, match=r"template|fields|plain|link"):
+        check(name, context)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("a\r\nb", "a b"),
+        ("a\u2028b", "a b"),
+        ("a\0b", "a b"),
+        ("a\ud800b", "a b"),
+        ("\u202ea", "a"),
+        (" é  b ", "é b"),
+    ],
+)
+def test_a_value_is_one_line(text: str, line: str) -> None:
+    assert single_line(text) == line
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "to", ["a@example.com\nBcc: b@example.com", "a@example.com, b@example.com", "a", ""]
+)
+def test_a_recipient_that_is_no_address_is_refused(to: str) -> None:
+    with pytest.raises(ValueError, match="no e-mail address"):
+        outbox.send_mail(
+            to, "email_code", {"code": "1", "purpose": "x", "minutes": 1}, organization_id=None
+        )
+    assert not Delivery.unscoped.exists()
+
+
+@pytest.mark.django_db
+def test_an_organizations_name_forges_no_header(alice: User) -> None:
+    context = {"organization": HOSTILE, "link": "https://zonal.example.com/join"}
+    delivery = outbox.send_mail("bob@example.com", "invitation", context, organization_id=None)
+    assert run(delivery).state == "sent"
+    [sent] = mail.outbox
+    message = sent.message()
+    assert message["Bcc"] is None
+    assert sent.recipients() == ["bob@example.com"]
+    assert "\n" not in sent.subject
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("notice", sorted(NOTICES))
+def test_each_notice_reaches_its_owner(alice: User, notice: templates.Notice) -> None:
+    given = {"account", "at"}
+    context = {k: v for k, v in filled(notice).items() if k not in given}
+    delivery = notices.notify(alice, notice, **context)  # type: ignore[arg-type]  # `to` is not among them
+    assert (delivery.user_id, delivery.organization_id) == (alice.pk, alice.organization_id)
+    assert run(delivery).state == "sent"
+    [sent] = mail.outbox
+    assert sent.to == ["alice@example.com"]
+    assert "a***@example.com" in str(sent.body)
+
+
+@pytest.mark.django_db
+def test_a_notice_can_go_to_the_former_address(alice: User) -> None:
+    alice.email = "alice@new.example.com"
+    run(notices.notify(alice, "email_changed", to="alice@example.com"))
+    [sent] = mail.outbox
+    assert sent.to == ["alice@example.com"]
+    # The holder of the former mailbox need not learn the new address.
+    assert "alice@new.example.com" not in str(sent.body)
+    assert "a***@new.example.com" in str(sent.body)
+
+
+@pytest.mark.django_db
+def test_a_code_is_no_notice(alice: User) -> None:
+    with pytest.raises(ValueError, match="no notice"):
+        notices.notify(alice, "email_code", code="1")  # type: ignore[arg-type]  # on purpose

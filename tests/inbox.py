@@ -1,0 +1,33 @@
+"""What was sent: read from the delivery rows, before a worker wipes them."""
+
+import json
+import re
+from typing import Any
+
+from accounts.models import Delivery
+from platform_site.lib.crypto import decrypt
+
+
+def messages(kind: str = "", template: str = "") -> list[dict[str, Any]]:
+    """Give the contents of what was queued, oldest first."""
+    rows = Delivery.unscoped.order_by("created_at", "id")
+    rows = rows.filter(kind=kind) if kind else rows
+    rows = rows.filter(template=template) if template else rows
+    return [json.loads(decrypt(row.payload)) for row in rows if row.payload]
+
+
+def notices_to(address: str) -> list[str]:
+    """Give the names of the mails queued to an address."""
+    return [mail["template"] for mail in messages("mail") if mail["to"] == address]
+
+
+def sms_code() -> str:
+    """Give the code of the last text message."""
+    found = re.search(r"\b[0-9]{6}\b", messages("sms")[-1]["text"])
+    assert found is not None
+    return found[0]
+
+
+def email_code() -> str:
+    """Give the code of the last mail with one."""
+    return str(messages("mail", "email_code")[-1]["context"]["code"])

@@ -1,0 +1,149 @@
+"""Chromium, driven: what every browser test stands on."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, Playwright, expect
+
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+MISSING = "The browser tests need Chromium: apt-get install chromium (they are never skipped)."
+# A page says in its own words what it was refused; the browser's line about it is no fault.
+REFUSALS = re.compile(r"the server responded with a status of (4\d\d|503)")
+TIMEOUT_MS = 15_000
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+
+
+def launch(playwright: Playwright) -> Browser:
+    """Start Debian's Chromium, headless, with a profile of its own.
+
+    Raises RuntimeError where it is not installed.
+    """
+    program = shutil.which("chromium")
+    if program is None:
+        raise RuntimeError(MISSING)
+    return playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+
+
+@dataclass
+class Visitor:
+    """Somebody with a browser of their own, on one of our pages."""
+
+    context: BrowserContext
+    page: Page
+    base: str
+    faults: list[str] = field(default_factory=list)
+
+    def go(self, path: str) -> None:
+        """Open a page and wait until it is filled."""
+        self.page.goto(self.base + path)
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until the page shows what it has."""
+        expect(self.page.locator("main:not([aria-busy])")).to_be_visible()
+
+    def fill(self, label: str, text: str) -> None:
+        """Type into a field, by its label."""
+        self.field(label).fill(text)
+
+    def field(self, label: str) -> Locator:
+        """Give the visible field of a label."""
+        return self.page.get_by_label(label, exact=True).locator("visible=true")
+
+    def press(self, name: str) -> None:
+        """Press a button, by its name."""
+        self.page.get_by_role("button", name=name, exact=True).click()
+
+    def agrees(self, name: str) -> None:
+        """Press a button of the dialog that asks whether one is sure."""
+        dialog = self.page.get_by_role("alertdialog")
+        dialog.get_by_role("button", name=name, exact=True).click()
+
+    def sees(self, text: str) -> None:
+        """Hold the page to showing a text."""
+        expect(self.page.get_by_text(text).locator("visible=true").first).to_be_visible()
+
+    def is_at(self, path: str) -> None:
+        """Hold the browser to a page."""
+        expect(self.page).to_have_url(self.base + path)
+        self.settle()
+
+    def is_told(self, text: str) -> None:
+        """Hold the status line to a text."""
+        expect(self.page.locator("#status")).to_contain_text(text)
+
+    def cookies(self) -> dict[str, Any]:
+        """Give the browser's cookies by name."""
+        return {each["name"]: each for each in self.context.cookies()}
+
+    def without_autofill(self) -> None:
+        """Have the browser offer no passkeys by itself: the virtual one would sign in at once."""
+        method = "PublicKeyCredential.isConditionalMediationAvailable"
+        self.page.add_init_script(f"{method} = async () => false")
+
+    def virtual_authenticator(self) -> str:
+        """Give the page's browser a passkey store with user verification."""
+        session = self.context.new_cdp_session(self.page)
+        session.send("WebAuthn.enable")
+        options = {
+            "protocol": "ctap2",
+            "ctap2Version": "ctap2_1",
+            "transport": "internal",
+            "hasResidentKey": True,
+            "hasUserVerification": True,
+            "isUserVerified": True,
+            "automaticPresenceSimulation": True,
+        }
+        answer = session.send("WebAuthn.addVirtualAuthenticator", {"options": options})
+        return str(answer["authenticatorId"])
+
+
+@contextmanager
+def visiting(browser: Browser, base: str, **options: Any) -> Iterator[Visitor]:
+    """Give a visitor with an empty browser; no page may log an error or break its policy."""
+    context = browser.new_context(**options)
+    context.set_default_timeout(TIMEOUT_MS)
+    visitor = Visitor(context, context.new_page(), base)
+    watch(visitor.page, visitor.faults)
+    try:
+        yield visitor
+    finally:
+        context.close()
+    assert not visitor.faults, visitor.faults
+
+
+def watch(page: Page, faults: list[str]) -> None:
+    """Note what a page logs as an error, what it throws, and what its policy blocks."""
+
+    def note(message: Any) -> None:
+        if message.type in {"error", "warning"} and not REFUSALS.search(message.text):
+            faults.append(message.text)
+
+    page.on("console", note)
+    page.on("pageerror", lambda error: faults.append(str(error)))
+
+
+def keep(page: Page, folder: Path, name: str) -> None:
+    """Keep a picture of the whole page in light and in dark."""
+    before = page.viewport_size or {"width": 1280, "height": 720}
+    height = page.evaluate("document.documentElement.scrollHeight")
+    # Taller instead of `full_page`, so that dialogs and the status line stay in their places.
+    page.set_viewport_size({"width": before["width"], "height": max(before["height"], height)})
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        page.screenshot(path=folder / f"{name}-{scheme}.png", animations="disabled")
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size(before)

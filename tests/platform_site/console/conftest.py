@@ -1,0 +1,65 @@
+"""A live server, and browsers that visit it."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+from pytest_django import Settings
+from pytest_django.live_server_helper import LiveServer
+
+from tests.platform_site.console import browser as driven
+from tests.platform_site.console.browser import Visitor
+
+PICTURES = Path(__file__).resolve().parents[3] / "docs/screenshots"
+
+
+@pytest.fixture(scope="package")
+def chromium() -> Iterator[Browser]:
+    """Give one Chromium for all browser tests; Playwright's loop in this thread bars the ORM."""
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        # The loop only waits for Chromium: no query runs inside of it.
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+        browser = driven.launch(playwright)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def site(live_server: LiveServer, settings: Settings) -> str:
+    """Give the address of a live server that passkeys belong to."""
+    base = str(live_server.url)
+    settings.WEBAUTHN_ORIGINS = (base,)
+    settings.WEBAUTHN_RP_ID = "localhost"
+    return base
+
+
+@pytest.fixture
+def visit(chromium: Browser, site: str) -> Iterator[Callable[..., Visitor]]:
+    """Give a maker of visitors, each with a browser of their own."""
+    with ExitStack() as stack:
+
+        def make(**options: Any) -> Visitor:
+            return stack.enter_context(driven.visiting(chromium, site, **options))
+
+        yield make
+
+
+@pytest.fixture
+def visitor(visit: Callable[..., Visitor]) -> Visitor:
+    """Give one visitor."""
+    return visit()
+
+
+@pytest.fixture
+def picture() -> Callable[[Page, str], None]:
+    """Give what keeps pictures of pages, where ZONAL_SCREENSHOTS asks for them."""
+
+    def keep(page: Page, name: str) -> None:
+        if os.environ.get("ZONAL_SCREENSHOTS"):
+            driven.keep(page, PICTURES, name)
+
+    return keep

@@ -1,0 +1,82 @@
+"""What people do on the pages, step by step."""
+
+import re
+import time
+from datetime import timedelta
+
+import pyotp
+from django.utils import timezone
+from playwright.sync_api import expect
+
+from accounts.models import Session
+from tests.platform_site.console.browser import Visitor
+
+EMAIL = "dora@example.com"
+PASSWORD = "seven quiet lakes"
+
+
+def sign_up(visitor: Visitor, email: str = EMAIL) -> None:
+    """Sign up on the page."""
+    visitor.go("/console/sign-up")
+    visitor.fill("Organization optional", "Lakes & Sons")
+    visitor.fill("E-mail", email)
+    visitor.fill("Password", PASSWORD)
+    visitor.press("Create")
+    visitor.is_at("/console/")
+
+
+def give_password(visitor: Visitor, password: str = PASSWORD) -> None:
+    """Give the address and the password on the sign-in page."""
+    visitor.go("/console/sign-in")
+    visitor.fill("E-mail", EMAIL)
+    visitor.fill("Password", password)
+    visitor.press("Sign in")
+
+
+def sign_out(visitor: Visitor) -> None:
+    """Sign out."""
+    visitor.press("Sign out")
+    visitor.is_at("/console/sign-in")
+
+
+def code(seed: str) -> str:
+    """Give the code that an app shows."""
+    return pyotp.TOTP(seed).now()
+
+
+def next_code(seed: str) -> str:
+    """Give the code that an app shows next, since each is accepted once."""
+    return pyotp.TOTP(seed).at(int(time.time()), counter_offset=1)
+
+
+def begin_app(visitor: Visitor) -> str:
+    """Begin to set up an authenticator app; give the seed, as it is shown."""
+    visitor.press("Set up: Authenticator app")
+    key = visitor.page.locator("#totp-key")
+    expect(key).to_have_text(re.compile("[A-Z2-7 ]{32,}"))
+    return (key.text_content() or "").replace(" ", "")
+
+
+def set_up_app(visitor: Visitor) -> tuple[str, list[str]]:
+    """Set up an authenticator app by its key; give the seed and the backup codes."""
+    visitor.go("/console/security")
+    seed = begin_app(visitor)
+    visitor.fill("Code", code(seed))
+    visitor.press("Turn on")
+    return seed, keep_backup_codes(visitor)
+
+
+def keep_backup_codes(visitor: Visitor) -> list[str]:
+    """Read the backup codes that are shown, and go on."""
+    visitor.sees("Keep your backup codes")
+    codes = visitor.page.locator("#backup-codes-list li").all_text_contents()
+    visitor.press("I have kept them")
+    expect(visitor.page.get_by_role("heading", name="Security", exact=True)).to_be_visible()
+    return codes
+
+
+def age_proofs() -> None:
+    """Let every session's last proof be an hour old."""
+    earlier = timezone.now() - timedelta(hours=1)
+    Session.unscoped.update(auth_time=earlier)
+    Session.unscoped.exclude(mfa_time=None).update(mfa_time=earlier)

@@ -1,0 +1,108 @@
+"""In a browser: expiry, refresh, environments, several tabs, SQL."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, Request, expect
+from pytest_django import Settings
+
+from accounts.models import Session
+from tests.platform_site.console.browser import Visitor, watch
+from tests.platform_site.console.journeys import sign_up
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.xdist_group("browser"),
+]
+
+FIVE_CALLS = """async () => {
+  const { get } = await import("/static/console/api.js");
+  const answers = await Promise.all(Array.from({ length: 5 }, () => get("/v1/whoami")));
+  return answers.map((who) => who.email);
+}"""
+
+
+def test_an_expired_token_is_refreshed_once_for_all_calls(
+    visitor: Visitor, settings: Settings
+) -> None:
+    settings.JWT_ACCESS_TTL_S = 2
+    sign_up(visitor)
+    refreshes: list[str] = []
+
+    def note(request: Request) -> None:
+        if request.url.endswith("/v1/auth/refresh"):
+            refreshes.append(request.url)
+
+    visitor.page.on("request", note)
+    visitor.page.wait_for_timeout(2200)
+    settings.JWT_ACCESS_TTL_S = 900
+    assert visitor.page.evaluate(FIVE_CALLS) == ["dora@example.com"] * 5
+    assert len(refreshes) == 1
+    assert Session.unscoped.get().generation == 1 + Session.unscoped.get().previous_generation
+
+
+def test_a_session_that_cannot_be_refreshed_leads_to_the_sign_in(
+    visitor: Visitor, settings: Settings
+) -> None:
+    settings.JWT_ACCESS_TTL_S = 1
+    sign_up(visitor)
+    visitor.page.wait_for_timeout(1200)
+    Session.unscoped.all().delete()
+    visitor.page.goto(f"{visitor.base}/console/security")
+    visitor.is_at("/console/sign-in?next=%2Fconsole%2Fsecurity")
+
+
+def test_switching_changes_every_tab(visitor: Visitor) -> None:
+    sign_up(visitor)
+    other = visitor.context.new_page()
+    watch(other, visitor.faults)
+    other.goto(f"{visitor.base}/console/")
+    expect(other.locator("summary")).to_contain_text("live")
+    visitor.page.locator("summary").click()
+    visitor.press("sandbox")
+    expect(visitor.page.locator("summary")).to_contain_text("sandbox")
+    expect(other.locator("summary")).to_contain_text("sandbox")
+    expect(other.get_by_label("Query in")).to_be_visible()
+    assert Session.unscoped.filter(ended_at=None).get().environment.slug == "sandbox"
+
+
+def test_the_menu_closes_at_escape(visitor: Visitor) -> None:
+    sign_up(visitor)
+    summary = visitor.page.locator("summary")
+    summary.focus()
+    visitor.page.keyboard.press("Enter")
+    expect(visitor.page.get_by_role("button", name="sandbox")).to_be_visible()
+    visitor.page.keyboard.press("Escape")
+    expect(visitor.page.get_by_role("button", name="sandbox")).to_be_hidden()
+    expect(summary).to_be_focused()
+
+
+def test_a_query_shows_its_rows(visitor: Visitor, picture: Callable[[Page, str], None]) -> None:
+    sign_up(visitor)
+    visitor.page.get_by_label("Query in").fill(
+        "SELECT n AS id, 'lake ' || n AS name, CASE WHEN n > 2 THEN n * 1.5 END AS depth, "
+        "'<b>not markup</b>' AS note FROM generate_series(1, 3) AS n"
+    )
+    visitor.page.keyboard.press("Control+Enter")
+    table = visitor.page.locator("#result-table table")
+    expect(table.get_by_role("columnheader")).to_have_text(
+        ["id int4", "name text", "depth numeric", "note text"]
+    )
+    expect(table.get_by_role("row").nth(1)).to_contain_text("NULL")
+    expect(table.get_by_role("row").nth(3)).to_contain_text("lake 3")
+    expect(table).to_contain_text("<b>not markup</b>")
+    picture(visitor.page, "home-sql")
+    visitor.page.get_by_label("Query in").fill("SELECT * FROM nowhere")
+    visitor.press("Run")
+    expect(visitor.page.locator("#sql-form [role=alert]")).to_contain_text("nowhere")
+
+
+def test_leaving_in_one_tab_leaves_in_all(visitor: Visitor) -> None:
+    sign_up(visitor)
+    other = visitor.context.new_page()
+    watch(other, visitor.faults)
+    other.goto(f"{visitor.base}/console/security")
+    expect(other.get_by_role("heading", name="Second factor")).to_be_visible()
+    visitor.press("Sign out")
+    expect(other).to_have_url(f"{visitor.base}/console/sign-in?next=%2Fconsole%2Fsecurity")

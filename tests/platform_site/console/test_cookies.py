@@ -1,0 +1,221 @@
+"""Tokens of the console live in cookies: never in a body, never where a script could read them."""
+
+import json
+import time
+
+import pytest
+
+from accounts.models import Session, User
+from environments.models import Organization
+from tests.cast import PASSWORD, Answer, Caller, member
+from tests.platform_site.console.support import TOKENS, Jar, cookie, set_by, signed_up
+from tests.recovery.support import NEW_PASSWORD, PREFIX, initiate, log_in, mailed_token
+from tests.twofactor.holder import Holder, with_totp
+
+pytestmark = pytest.mark.django_db
+
+LOGIN = {"email": "alice@example.com", "password": PASSWORD}
+JWT_START = "eyJ"
+
+
+@pytest.fixture
+def holder(home: Organization) -> Holder:
+    return with_totp(member(home, "alice@example.com", password=PASSWORD))
+
+
+def assert_no_token(answer: Answer) -> None:
+    text = answer.raw.content.decode()
+    assert JWT_START not in text
+    assert not any(f'"{name}"' in text for name in TOKENS)
+
+
+def proven(jar: Jar, holder: Holder, **more: object) -> Answer:
+    """Pass the second factor on the page."""
+    challenge = jar.page("GET", "/v1/auth/2fa/challenge").body["challenge_id"]
+    path = f"/v1/auth/2fa/challenge/{challenge}/verify"
+    return jar.page("POST", path, {"code": holder.code(), **more})
+
+
+def test_signing_up_sets_cookies_and_shows_no_token() -> None:
+    jar = Jar()
+    answer = jar.page(
+        "POST", "/v1/auth/signup", {"email": "dora@example.com", "password": "correct horse bat"}
+    )
+    assert answer.status == 201
+    assert_no_token(answer)
+    assert answer.body["environment"] == {"id": "live", "name": "live"}
+    assert set(jar.cookies) == {cookie("access"), cookie("refresh")}
+    assert jar.page("GET", "/v1/whoami").body["email"] == "dora@example.com"
+
+
+def test_every_cookie_is_out_of_reach(holder: Holder) -> None:
+    jar = Jar()
+    seen = set_by(jar.page("POST", "/v1/auth/login", LOGIN))
+    seen |= set_by(proven(jar, holder, trust_device=True))
+    kept = {name: morsel for name, morsel in seen.items() if morsel.value}
+    assert set(kept) == {cookie("access"), cookie("refresh"), cookie("device")}
+    for name, morsel in seen.items():
+        assert name.startswith("__Host-")
+        assert morsel["secure"] is True
+        assert morsel["httponly"] is True
+        assert morsel["samesite"] == "Strict"
+        assert morsel["path"] == "/"
+        assert morsel["domain"] == ""
+
+
+def test_cookies_live_as_long_as_their_tokens(holder: Holder) -> None:
+    jar = Jar()
+    first = jar.page("POST", "/v1/auth/login", LOGIN)
+    mfa = set_by(first)[cookie("mfa")]
+    assert abs(mfa["max-age"] - (first.body["mfa_expires_at"] - time.time())) < 5
+    second = proven(jar, holder, trust_device=True)
+    for kind in ("access", "refresh"):
+        lives_s = set_by(second)[cookie(kind)]["max-age"]
+        assert abs(lives_s - (second.body["refresh_expires_at"] - time.time())) < 5
+    assert set_by(second)[cookie("device")]["max-age"] == 30 * 86400
+
+
+def test_a_pending_sign_in_replaces_the_session_and_a_session_the_pending_one(
+    holder: Holder,
+) -> None:
+    jar = signed_up()
+    answer = jar.page("POST", "/v1/auth/login", LOGIN)
+    assert_no_token(answer)
+    assert answer.body["status"] == "mfa_required"
+    assert set(jar.cookies) == {cookie("mfa")}
+    assert jar.page("GET", "/v1/whoami").code == "token_invalid"
+    answer = proven(jar, holder)
+    assert answer.status == 200
+    assert_no_token(answer)
+    assert set(jar.cookies) == {cookie("access"), cookie("refresh")}
+    assert jar.page("GET", "/v1/whoami").body["aal"] == 2
+
+
+def test_a_trusted_device_skips_the_second_factor_and_its_token_is_rotated(
+    holder: Holder,
+) -> None:
+    jar = Jar()
+    jar.page("POST", "/v1/auth/login", LOGIN)
+    proven(jar, holder, trust_device=True, device_name="Laptop")
+    jar.page("POST", "/v1/auth/logout", {})
+    assert set(jar.cookies) == {cookie("device")}
+    before = jar.cookies[cookie("device")]
+    answer = jar.page("POST", "/v1/auth/login", LOGIN)
+    assert answer.body["status"] == "authenticated"
+    assert_no_token(answer)
+    assert jar.cookies[cookie("device")] != before
+
+
+def test_the_device_goes_to_the_login_alone(holder: Holder) -> None:
+    """Its token is a credential, and no other path has use for it."""
+    jar = Jar()
+    jar.page("POST", "/v1/auth/login", LOGIN)
+    proven(jar, holder, trust_device=True)
+    answer = jar.page("GET", "/v1/whoami")
+    assert "HTTP_X_DEVICE_TOKEN" not in vars(answer.raw)["wsgi_request"].META
+
+
+def test_refreshing_takes_the_cookie_and_sets_new_ones() -> None:
+    jar = signed_up()
+    before = dict(jar.cookies)
+    answer = jar.page("POST", "/v1/auth/refresh", {})
+    assert answer.status == 200
+    assert_no_token(answer)
+    assert set(answer.body) == {"access_expires_at", "refresh_expires_at"}
+    assert jar.cookies[cookie("refresh")] != before[cookie("refresh")]
+    assert jar.page("GET", "/v1/whoami").status == 200
+
+
+def test_a_refused_refresh_takes_the_cookies_away() -> None:
+    jar = signed_up()
+    Session.unscoped.all().delete()
+    assert jar.page("POST", "/v1/auth/refresh", {}).status == 401
+    assert jar.cookies == {}
+
+
+def test_switching_takes_the_cookie_and_keeps_the_other_fields() -> None:
+    jar = signed_up()
+    answer = jar.page("POST", "/v1/auth/switch", {"environment": "sandbox"})
+    assert answer.status == 200
+    assert_no_token(answer)
+    assert jar.page("GET", "/v1/whoami").body["environment"]["id"] == "sandbox"
+
+
+def test_signing_out_ends_the_session_and_clears_the_cookies() -> None:
+    jar = signed_up()
+    kept = dict(jar.cookies)
+    answer = jar.page("POST", "/v1/auth/logout", {})
+    assert answer.status == 204
+    assert jar.cookies == {}
+    for name, morsel in set_by(answer).items():
+        assert (morsel.value, morsel["max-age"]) == ("", 0), name
+    assert Jar(kept).page("GET", "/v1/whoami").code == "session_revoked"
+
+
+def test_signing_out_clears_cookies_that_no_longer_hold() -> None:
+    jar = Jar({cookie("access"): "x", cookie("refresh"): "nonsense"})
+    assert jar.page("POST", "/v1/auth/logout", {}).status == 401
+    assert jar.cookies == {}
+
+
+def test_a_recovery_keeps_its_token_in_a_cookie(home: Organization) -> None:
+    user = member(home, "alice@example.com", password=PASSWORD)
+    started = initiate(user)
+    body = {"recovery_id": started.body["recovery_id"], "token": mailed_token()}
+    jar = Jar()
+    verified = jar.page("POST", f"{PREFIX}/verify", body)
+    assert verified.status == 200
+    assert_no_token(verified)
+    assert set(jar.cookies) == {cookie("reset")}
+    assert jar.page("POST", f"{PREFIX}/complete", {"password": NEW_PASSWORD}).status == 204
+    assert jar.cookies == {}
+    assert log_in(user, NEW_PASSWORD).body["status"] == "authenticated"
+
+
+def test_the_reset_cookie_is_nobody_and_goes_when_it_is_spent() -> None:
+    jar = Jar({cookie("reset"): "nonsense"})
+    assert jar.page("GET", "/v1/whoami").code == "not_authenticated"
+    assert jar.page("POST", f"{PREFIX}/complete", {"password": NEW_PASSWORD}).status == 410
+    assert jar.cookies == {}
+
+
+def test_a_field_that_was_sent_is_left_alone() -> None:
+    jar, other = signed_up(), signed_up("other@example.com")
+    sent = {"refresh_token": other.cookies[cookie("refresh")]}
+    assert jar.page("POST", "/v1/auth/logout", sent).status == 204
+    assert other.page("GET", "/v1/whoami").code == "session_revoked"
+
+
+@pytest.mark.parametrize("body", [b"[]", b"{", b"null", b'"text"', b"\xff", b"{" + b" " * 70000])
+def test_a_body_that_is_no_object_is_refused_as_ever(body: bytes) -> None:
+    answer = signed_up().page("POST", "/v1/auth/refresh", body)
+    assert answer.status in {400, 413}
+    assert answer.code in {"malformed_json", "payload_too_large"}
+
+
+def test_other_callers_see_no_change(anyone: Caller, holder: Holder) -> None:
+    answer = anyone.post("/v1/auth/login", LOGIN)
+    assert answer.body["mfa_token"]
+    assert not answer.raw.cookies
+    answer = holder.caller.refresh()
+    assert answer.body["access_token"].startswith(JWT_START)
+    assert not answer.raw.cookies
+
+
+def test_cookies_of_a_caller_without_the_header_are_not_sent_on(alice: User) -> None:
+    """Neither into the body of a refresh, nor to the login as a device."""
+    jar = signed_up()
+    assert jar.call("POST", "/v1/auth/refresh", {}).status == 400
+    assert jar.call("POST", "/v1/auth/logout", {}).status == 400
+
+
+def test_answers_to_the_console_are_not_stored() -> None:
+    assert signed_up().page("GET", "/v1/whoami").headers["Cache-Control"] == "no-store"
+
+
+def test_results_of_sql_are_left_as_they_are() -> None:
+    """A table may well have a column of such a name."""
+    jar = signed_up()
+    answer = jar.page("POST", "/v1/sql", {"query": "SELECT 'x' AS access_token"})
+    assert answer.status == 200, json.dumps(answer.body)
+    assert answer.body["rows"] == [{"access_token": "x"}]

@@ -1,0 +1,108 @@
+"""The pages themselves: the same for everybody, under a strict policy."""
+
+import re
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+from django.test import Client
+
+from tests.cast import HANDLER
+from tests.platform_site.console import browser
+
+PAGES = [
+    "/console/",
+    "/console/sign-in",
+    "/console/sign-up",
+    "/console/security",
+    "/console/policy",
+    "/console/recovery",
+    "/console/recovery/cancel",
+]
+STATIC = Path(__file__).resolve().parents[3] / "platform_site/console/static"
+
+
+@pytest.fixture
+def visitor() -> Client:
+    """Give a client; the pages ask no database."""
+    client = Client()
+    client.handler = HANDLER
+    return client
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_has_a_strict_policy_and_nothing_inline(visitor: Client, path: str) -> None:
+    response = visitor.get(path)
+    assert response.status_code == 200
+    policy = response["Content-Security-Policy"]
+    for part in (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+    ):
+        assert part in policy
+    assert "unsafe" not in policy
+    html = response.content.decode()
+    assert not re.search(r"<script(?![^>]*\bsrc=)", html)
+    assert not re.search(r"<style|\sstyle=|\son[a-z]+=|javascript:|https?://", html)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_what_a_page_names_is_there(visitor: Client, path: str) -> None:
+    html = visitor.get(path).content.decode()
+    named = set(re.findall(r'(?:src|href)="/static/([^"]+)"', html))
+    assert named
+    for name in named:
+        assert (STATIC / name).is_file()
+
+
+def test_modules_are_served_as_such(visitor: Client) -> None:
+    """Browsers run no module of another type (nosniff is on)."""
+    response = visitor.get("/static/console/api.js")
+    assert response.status_code == 200
+    assert response["Content-Type"].startswith("text/javascript")
+    assert response["X-Content-Type-Options"] == "nosniff"
+    response.close()
+
+
+def test_what_a_module_imports_is_there() -> None:
+    for path in STATIC.rglob("*.js"):
+        for name in re.findall(r'from "([^"]+)"', path.read_text()):
+            assert name.startswith("./"), f"{path.name} imports {name}"
+            assert (path.parent / name).is_file(), f"{path.name} imports {name}"
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_visitors_cookies_change_nothing_on_a_page(visitor: Client, path: str) -> None:
+    plain = visitor.get(path).content
+    assert visitor.get(path, HTTP_COOKIE="__Host-zonal-access=x; sessionid=y").content == plain
+    assert "Set-Cookie" not in visitor.get(path)
+
+
+def test_without_chromium_the_browser_tests_fail_and_say_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    with pytest.raises(RuntimeError, match="apt-get install chromium"):
+        browser.launch(Mock())
+
+
+def test_pages_are_only_read(visitor: Client) -> None:
+    assert visitor.post("/console/sign-in").status_code == 405
+
+
+def test_the_short_address_leads_home(visitor: Client) -> None:
+    response = visitor.get("/console")
+    assert (response.status_code, response["Location"]) == (302, "/console/")
+
+
+def test_a_page_that_is_not_there_says_so(visitor: Client) -> None:
+    response = visitor.get("/console/elsewhere")
+    assert response.status_code == 404
+    assert b"There is no such page" in response.content
+    assert "default-src 'none'" in response["Content-Security-Policy"]

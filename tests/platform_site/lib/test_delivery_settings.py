@@ -1,0 +1,117 @@
+"""ZMAIL_URL, ZMAIL_FROM and ZSMS_BACKEND: what they mean, and how a wrong value is refused."""
+
+from pathlib import Path
+
+import pytest
+from django.core import mail
+
+from platform_site.env import Env, SettingError
+from platform_site.lib.delivery_settings import TIMEOUT_S, mail_backend, mail_sender, sms_backend
+
+SMTP = "django.core.mail.backends.smtp.EmailBackend"
+TWILIO = {
+    "ZSMS_BACKEND": "twilio",
+    "ZTWILIO_ACCOUNT_SID": "AC1",
+    "ZTWILIO_AUTH_TOKEN": "t" * 32,
+    "ZTWILIO_FROM": "+15005550006",
+}
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("smtp://mail.example.com", ("mail.example.com", 587, "", "", True, False)),
+        ("smtp://u%40x:p%3Aw@h:25?tls=starttls", ("h", 25, "u@x", "p:w", True, False)),
+        ("smtp://relay:25?tls=none", ("relay", 25, "", "", False, False)),
+        ("smtps://u:p@h", ("h", 465, "u", "p", False, True)),
+        ("smtp://[::1]:2525", ("::1", 2525, "", "", True, False)),
+    ],
+)
+def test_smtp_is_encrypted_unless_told_otherwise(url: str, expected: tuple[object, ...]) -> None:
+    backend = mail_backend(Env({"ZMAIL_URL": url}))
+    names = ("host", "port", "username", "password", "use_tls", "use_ssl")
+    assert backend.path == SMTP
+    assert tuple(backend.options[name] for name in names) == expected
+    assert backend.options["timeout"] == TIMEOUT_S
+    mail.get_connection(backend.path, **backend.options)
+
+
+def test_development_shows_mail_on_the_console() -> None:
+    assert mail_backend(Env({})).path == "accounts.delivery.console.EmailBackend"
+
+
+def test_mail_may_become_files() -> None:
+    backend = mail_backend(Env({"ZMAIL_URL": "file:///var/spool/my%20mail"}))
+    assert backend.options == {"file_path": "/var/spool/my mail"}
+
+
+def test_a_mail_service_takes_its_settings_from_the_url() -> None:
+    url = "anymail:mailgun?api_key=key-1&sender_domain=mg.example.com"
+    backend = mail_backend(Env({"ZMAIL_URL": url}))
+    connection = mail.get_connection(backend.path, **backend.options)
+    assert type(connection).__module__ == "anymail.backends.mailgun"
+    assert (connection.api_key, connection.timeout) == ("key-1", TIMEOUT_S)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://x",
+        "smtp://",
+        "smtp://h:port",
+        "smtp://h:99999",
+        "smtp://h?tls=maybe",
+        "smtp://h?verify=no",
+        "smtps://h?tls=none",
+        "file://relative/path",
+        "file:",
+        "anymail:",
+        "anymail:no_such_service",
+        "anymail:../../x",
+    ],
+)
+def test_a_wrong_mail_url_is_refused(url: str) -> None:
+    with pytest.raises(SettingError, match="ZMAIL_URL"):
+        mail_backend(Env({"ZMAIL_URL": url}))
+
+
+def test_a_refusal_does_not_show_the_password() -> None:
+    with pytest.raises(SettingError) as refusal:
+        mail_backend(Env({"ZMAIL_URL": "smtp://zonal:hunter22@h?tls=maybe"}))
+    assert "hunter22" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("sender", ["Zonal", "Zonal <>", "a@b\nBcc: c@d"])
+def test_a_wrong_sender_is_refused(sender: str) -> None:
+    with pytest.raises(SettingError, match="ZMAIL_FROM"):
+        mail_sender(Env({"ZMAIL_FROM": sender}))
+
+
+def test_sms_goes_nowhere_in_production_until_told() -> None:
+    assert sms_backend(Env({}), Path("/data"), is_production=True).path == ""
+    development = sms_backend(Env({}), Path("/data"), is_production=False)
+    assert development.path == "accounts.delivery.sms.console.send"
+
+
+def test_sms_files_have_a_folder() -> None:
+    found = sms_backend(Env({"ZSMS_BACKEND": "file"}), Path("/data"), is_production=False)
+    assert found.options == {"folder": Path("/data/sms")}
+    chosen = {"ZSMS_BACKEND": "file", "ZSMS_FOLDER": "/elsewhere"}
+    found = sms_backend(Env(chosen), Path("/data"), is_production=False)
+    assert found.options == {"folder": Path("/elsewhere")}
+
+
+def test_twilio_takes_an_auth_token_or_an_api_key() -> None:
+    options = sms_backend(Env(TWILIO), Path("/data"), is_production=True).options
+    assert (options["username"], options["password"]) == ("AC1", "t" * 32)
+    assert options["base_url"] == "https://api.twilio.com"
+    with_key = TWILIO | {"ZTWILIO_API_KEY": "SK1", "ZTWILIO_API_SECRET": "s" * 32}
+    options = sms_backend(Env(with_key), Path("/data"), is_production=True).options
+    assert (options["account"], options["username"]) == ("AC1", "SK1")
+    assert options["password"] == "s" * 32
+
+
+@pytest.mark.parametrize("missing", ["ZTWILIO_ACCOUNT_SID", "ZTWILIO_AUTH_TOKEN", "ZTWILIO_FROM"])
+def test_twilio_lacking_a_setting_is_refused_at_start(missing: str) -> None:
+    with pytest.raises(SettingError, match=f"{missing} is needed"):
+        sms_backend(Env(TWILIO | {missing: ""}), Path("/data"), is_production=True)

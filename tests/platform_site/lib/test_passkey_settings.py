@@ -1,0 +1,73 @@
+"""Origins of passkeys: as browsers spell them, https but for localhost, names and not addresses."""
+
+import pytest
+
+from platform_site.env import Env, SettingError
+from platform_site.lib import passkey_settings
+
+
+def origins(value: str = "", *, is_production: bool = False, port: int = 8000) -> tuple[str, ...]:
+    hosts = ["App.Example.com", "10.0.0.1", "[::1]", ".example.com", "*", "localhost"]
+    env = Env({"ZWEBAUTHN_ORIGINS": value})
+    return passkey_settings.origins(env, hosts, port=port, is_production=is_production)
+
+
+def rp_id(value: str, *allowed: str) -> str:
+    return passkey_settings.rp_id(Env({"ZWEBAUTHN_RP_ID": value}), allowed)
+
+
+def test_development_means_localhost() -> None:
+    assert origins() == ("http://localhost:8000",)
+    assert origins(port=9000) == ("http://localhost:9000", "http://localhost:8000")
+
+
+def test_production_means_the_names_that_are_answered_to() -> None:
+    assert origins(is_production=True) == ("https://app.example.com",)
+
+
+def test_origins_are_kept_as_browsers_spell_them() -> None:
+    given = "https://App.example.com:443/, http://localhost:3000 ,https://b.example:8443"
+    assert origins(given) == (
+        "https://app.example.com",
+        "http://localhost:3000",
+        "https://b.example:8443",
+    )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "app.example.com",
+        "http://app.example.com",
+        "https://app.example.com/path",
+        "https://app.example.com?x",
+        "https://user@app.example.com",
+        "https://10.0.0.1",
+        "https://[::1]",
+        "https://*.example.com",
+        "https://.example.com",
+        "https://com",
+        "https://münchen.example",
+        "https://app.example.com:port",
+        "https://[app",
+        "https://",
+        "ftp://app.example.com",
+        "null",
+    ],
+)
+def test_what_is_no_origin_for_passkeys_ends_the_start(value: str) -> None:
+    with pytest.raises(SettingError, match="ZWEBAUTHN_ORIGINS must list origins"):
+        origins(f"https://good.example.com,{value}")
+
+
+def test_the_rp_id_is_the_host_of_an_origin_or_a_parent() -> None:
+    assert rp_id("", "https://app.example.com") == ""
+    assert rp_id("Example.com", "https://app.example.com") == "example.com"
+    assert rp_id("app.example.com", "https://app.example.com") == "app.example.com"
+    assert rp_id("localhost", "http://localhost:8000") == "localhost"
+
+
+@pytest.mark.parametrize("value", ["com", "ple.com", "evil.example", "x.app.example.com"])
+def test_another_rp_id_ends_the_start(value: str) -> None:
+    with pytest.raises(SettingError, match="ZWEBAUTHN_RP_ID must be"):
+        rp_id(value, "https://app.example.com")

@@ -1,0 +1,241 @@
+"""What an attacker tries: replays, mixed-up tokens, an account prepared before its owner came."""
+
+import logging
+from datetime import timedelta
+from typing import Any
+
+import jwt
+import pytest
+import time_machine
+from django.conf import settings as django_settings
+from django.core.management import call_command
+from django.utils import timezone
+
+from accounts import passwords
+from accounts.models import AuditEvent, Delivery, User
+from recovery import tasks
+from recovery.models import Recovery, SecurityAnswer
+from tests.cast import PASSWORD, Answer, Caller, signed_in
+from tests.recovery.support import (
+    NEW_PASSWORD,
+    PHONE,
+    PREFIX,
+    challenge,
+    complete,
+    initiate,
+    log_in,
+    mailed_token,
+    proven,
+    sent,
+    texted_token,
+    verify,
+    with_factor,
+)
+from tests.rules.routes import api_routes
+from tests.twofactor.holder import Holder
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_token_of_one_recovery_does_not_fit_another(alice: User, bob: User) -> None:
+    hers, token = initiate(alice), mailed_token(to=alice.email)
+    again = initiate(alice)
+    his = initiate(bob)
+    assert verify(again, token).code == "recovery_token_rejected"
+    assert verify(his, token).code == "recovery_token_rejected"
+    assert verify(hers, token).status == 200
+
+
+def test_a_texted_token_is_not_accepted_for_a_recovery_by_mail(alice: User, sms: None) -> None:
+    with_factor(alice, "sms", PHONE)
+    with_factor(alice, "totp", "JBSWY3DPEHPK3PXP")
+    initiate(alice, method="sms")
+    by_mail = initiate(alice)
+    assert verify(by_mail, texted_token()).code == "recovery_token_rejected"
+    by_text = initiate(alice, method="sms")
+    assert verify(by_text, mailed_token()).code == "recovery_token_rejected"
+
+
+def test_a_recovery_dies_with_a_change_of_password(alice: User) -> None:
+    started, token = initiate(alice), mailed_token()
+    verified = proven(alice)
+    alice.password = passwords.hash_password("changed by herself")
+    alice.save(update_fields=["password"])
+    assert verify(started, token).code == "recovery_gone"
+    assert complete(verified).code == "recovery_gone"
+    assert challenge(verified).code == "recovery_gone"
+
+
+def test_a_completed_recovery_ends_the_others_of_the_user(alice: User) -> None:
+    started, token = initiate(alice), mailed_token()
+    other = proven(alice)
+    assert complete(proven(alice)).status == 204
+    assert verify(started, token).code == "recovery_gone"
+    assert complete(other).code == "recovery_gone"
+
+
+def test_a_recovery_dies_with_a_change_of_address(alice: User) -> None:
+    verified = proven(alice)
+    User.unscoped.filter(pk=alice.pk).update(email="alice@new.example")
+    assert complete(verified).code == "recovery_gone"
+
+
+def test_a_disabled_user_recovers_nothing(alice: User) -> None:
+    started, token = initiate(alice), mailed_token()
+    verified = proven(alice)
+    User.unscoped.filter(pk=alice.pk).update(is_active=False)
+    assert verify(started, token).code == "recovery_gone"
+    assert complete(verified).code == "recovery_gone"
+    before = Delivery.unscoped.count()
+    assert initiate(alice).status == 202
+    assert Delivery.unscoped.count() == before
+
+
+def forged(verified: Answer, *, key: str = "", typ: str = "pwr+jwt", **claims: Any) -> str:
+    """Give a reset token with something changed."""
+    token = verified.body["reset_token"]
+    payload = jwt.decode(token, options={"verify_signature": False}) | claims
+    secret = key or django_settings.MFA_SECRETS[0]
+    return jwt.encode(payload, secret, algorithm="HS256", headers={"typ": typ})
+
+
+def test_a_reset_token_of_another_make_is_refused(alice: User, bob: User) -> None:
+    verified = proven(alice)
+    caller = signed_in(alice)
+    tokens = [
+        "garbage",
+        "ü",
+        caller.access_token,
+        caller.refresh_token,
+        forged(verified, key=django_settings.JWT_SECRETS[0]),
+        forged(verified, typ="mfa+jwt"),
+        forged(verified, typ="JWT"),
+        forged(verified, aud="zonal:mfa"),
+        forged(verified, iss="somebody"),
+        forged(verified, sub=str(bob.pk)),
+        forged(verified, jti="1"),
+        forged(verified, gen=2),
+        jwt.encode({"jti": "1"}, "", algorithm="none", headers={"typ": "pwr+jwt"}),
+    ]
+    for token in tokens:
+        body = {"reset_token": token, "password": NEW_PASSWORD}
+        answer = Caller().post(f"{PREFIX}/complete", body)
+        assert (answer.status, answer.code) == (410, "recovery_gone"), token
+    assert complete(verified).status == 204
+
+
+def test_a_reset_token_opens_nothing_else(alice: User) -> None:
+    caller = Caller(proven(alice).body["reset_token"])
+    for route in api_routes():
+        path = route.filled(dict.fromkeys(route.placeholders, "x"))
+        for method in route.methods:
+            if route.view.access[method].kind == "public":
+                continue
+            answer = caller.call(method, path, {})
+            assert (answer.status, answer.code) == (401, "token_invalid"), path
+    refreshed = Caller().post("/v1/auth/refresh", {"refresh_token": caller.access_token})
+    assert refreshed.code == "token_invalid"
+
+
+def test_classic_pre_hijacking_and_the_unexpired_session_end_at_recovery(alice: User) -> None:
+    """Somebody signed up with Alice's address first: password, session and answers are theirs."""
+    User.unscoped.filter(pk=alice.pk).update(email_verified_at=None)
+    stranger = signed_in(alice)
+    SecurityAnswer(
+        organization_id=alice.organization_id,
+        user=alice,
+        question="dream_job",
+        encoded="-",
+        created_at=timezone.now(),
+    ).save()
+    assert complete(proven(alice)).status == 204
+    assert log_in(alice, PASSWORD).code == "invalid_credentials"
+    assert stranger.get("/v1/whoami").code == "session_revoked"
+    assert stranger.refresh().code == "session_revoked"
+    assert not SecurityAnswer.unscoped.exists()
+
+
+def test_a_strangers_factor_is_not_taken_for_the_owners(holder: Holder) -> None:
+    """Nobody gets in past a factor, also where the address was never proven."""
+    User.unscoped.filter(pk=holder.user.pk).update(email_verified_at=None)
+    assert complete(proven(holder.user)).code == "recovery_challenge_required"
+
+
+def test_a_recovery_is_not_bound_to_a_header(alice: User, charlie: User) -> None:
+    """Whoever is signed in elsewhere changes nothing: the reset token alone says whose it is."""
+    verified = proven(alice)
+    body = {"reset_token": verified.body["reset_token"], "password": NEW_PASSWORD}
+    assert signed_in(charlie).post(f"{PREFIX}/complete", body).status == 204
+    assert User.unscoped.get(pk=charlie.pk).password == "!"
+
+
+def test_no_secret_is_in_a_log_line_a_row_or_a_later_answer(
+    holder: Holder, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    started = initiate(holder.user)
+    token = mailed_token()
+    verified = verify(started, token)
+    begun = challenge(verified)
+    code = holder.code()
+    answer = complete(verified, challenge_id=begun.body["challenge_id"], code=code)
+    assert answer.status == 204
+    secrets = [
+        token,
+        verified.body["reset_token"],
+        begun.body["challenge_id"],
+        NEW_PASSWORD,
+        started.body["recovery_id"],
+    ]
+    captured = capsys.readouterr()
+    places = [caplog.text, captured.out, captured.err]
+    places += [str(row) for row in Recovery.unscoped.values()]
+    places += [str(row) for row in AuditEvent.objects.values()]
+    places += [str(row) for row in Delivery.unscoped.values()]
+    places += [str(verified.body).replace(verified.body["reset_token"], "")]
+    for secret in secrets:
+        assert not any(secret in place for place in places)
+
+
+def test_the_mail_holds_the_token_once(alice: User, mailoutbox: list[Any]) -> None:
+    from accounts.delivery.tasks import deliver
+
+    initiate(alice)
+    token = mailed_token()
+    for delivery in Delivery.unscoped.all():
+        deliver(str(delivery.pk))
+    assert len(mailoutbox) == 1
+    mail = mailoutbox[0]
+    assert mail.body.count(token) == 1
+    assert mail.alternatives[0][0].count(token) == 1
+    assert token not in mail.subject
+    # Once it is out, nothing of it stays.
+    assert not Delivery.unscoped.exclude(payload="").exists()
+
+
+def test_a_mail_that_is_late_is_not_sent(alice: User) -> None:
+    initiate(alice)
+    recovery, delivery = Recovery.unscoped.get(), Delivery.unscoped.get()
+    assert delivery.expires_at == recovery.expires_at
+
+
+def test_the_daily_cap_of_a_receiver_holds_for_recoveries(alice: User, settings: Any) -> None:
+    settings.MFA_SENDS_PER_RECEIVER = 1
+    assert initiate(alice).status == initiate(alice).status == 202
+    assert len(sent("recovery_token")) == 1
+
+
+def test_housekeeping_forgets_what_can_no_longer_be_used(alice: User) -> None:
+    initiate(alice)
+    initiate(email="nobody@example.com")
+    tasks.forget_expired(timestamp=0)
+    assert Recovery.unscoped.count() == 2
+    for days, left in ((1, 1), (9, 0)):
+        moment = timezone.now() + timedelta(days=days)
+        with time_machine.travel(moment):
+            tasks.forget_expired(timestamp=0)
+        assert Recovery.unscoped.count() == left
+
+
+def test_there_is_no_missing_migration(db: None) -> None:
+    call_command("makemigrations", "recovery", check=True, dry_run=True, verbosity=0)

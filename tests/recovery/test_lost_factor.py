@@ -1,0 +1,313 @@
+"""A lost second factor: two independent proofs, a delay anybody told can cancel, an enrolment."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from django.db import connection
+from django.utils import timezone
+from pytest_django import Settings
+
+from accounts import credentials
+from accounts.models import AuditEvent, Session, User
+from tests.cast import PASSWORD, Answer, Caller
+from tests.recovery.support import (
+    NEW_PASSWORD,
+    PHONE,
+    PREFIX,
+    challenge,
+    complete,
+    initiate,
+    log_in,
+    proven,
+    sent,
+    texted_token,
+    verify,
+    with_factor,
+)
+from tests.rules.routes import api_routes
+from tests.twofactor.holder import Holder, ask, pending, reply, set_up
+from tests.twofactor.webauthn.authenticator import Authenticator
+from tests.twofactor.webauthn.holder import with_passkey
+from twofactor.models import Factor
+
+pytestmark = pytest.mark.django_db
+
+LATER = timedelta(hours=24, seconds=1)
+Travel = Callable[[timedelta], Any]
+
+
+def prove(verified: Answer, password: str = PASSWORD, **more: Any) -> Answer:
+    """Prove the first factor."""
+    body = {"reset_token": verified.body["reset_token"], "password": password}
+    return Caller().post(f"{PREFIX}/prove", body | more)
+
+
+def finish(delayed: Answer) -> Answer:
+    """Complete after the delay."""
+    body = {"reset_token": delayed.body["reset_token"]}
+    return Caller().post(f"{PREFIX}/complete", body)
+
+
+def delayed(user: User) -> Answer:
+    """Give a recovery whose delay has begun."""
+    answer = prove(proven(user, purpose="second_factor"))
+    assert answer.status == 202, answer.body
+    return answer
+
+
+def cancel(token: str) -> Answer:
+    """Cancel with the token of a notice."""
+    return Caller().post(f"{PREFIX}/cancel", {"token": token})
+
+
+def cancel_token() -> str:
+    """Give the token of the last notice."""
+    return str(sent("recovery_started")[-1]["context"]["cancel_token"])
+
+
+def in_time(moment: timedelta) -> Any:
+    """Go that far from now."""
+    return time_machine.travel(timezone.now() + moment)
+
+
+def test_password_and_mail_lead_to_an_enrolment_after_a_day(holder: Holder) -> None:
+    verified = proven(holder.user, purpose="second_factor")
+    assert (verified.body["next"], verified.body["methods"]) == ("first_factor", [])
+    begun = prove(verified)
+    assert begun.status == 202
+    assert set(begun.body) == {"status", "reset_token", "effective_at", "expires_at"}
+    day = begun.body["effective_at"] - int(timezone.now().timestamp())
+    assert 86395 <= day <= 86400
+    with in_time(LATER):
+        answer = finish(begun)
+        assert answer.status == 200
+        assert set(answer.body) == {
+            "status",
+            "mfa_token",
+            "mfa_expires_at",
+            "allowed_methods",
+        }
+        assert answer.body["status"] == "mfa_enrollment_required"
+        assert not Factor.unscoped.exists()
+        caller = Caller(answer.body["mfa_token"])
+        seed = set_up(caller).body
+        code = Holder(holder.user, caller, seed["secret"]).code()
+        body = {"secret_id": seed["secret_id"], "code": code}
+        enrolled = caller.post("/v1/auth/2fa/totp/verify", body)
+        assert enrolled.status == 200
+        who = Caller(enrolled.body["access_token"]).get("/v1/whoami").body
+        assert (who["aal"], who["amr"]) == (2, ["pwd", "otp", "mfa"])
+
+
+def test_what_is_given_opens_nothing_but_an_enrolment(holder: Holder) -> None:
+    begun = delayed(holder.user)
+    with in_time(LATER):
+        caller = Caller(finish(begun).body["mfa_token"])
+        for route in api_routes():
+            for method in route.methods:
+                access = route.view.access[method]
+                if access.kind == "public" or "enrol" in access.pending:
+                    continue
+                path = route.filled(dict.fromkeys(route.placeholders, "x"))
+                answer = caller.call(method, path, {})
+                assert (answer.status, answer.code) == (401, "token_invalid"), path
+        assert not Session.unscoped.filter(ended_at=None).exists()
+
+
+def test_nothing_changes_before_the_delay_is_over(holder: Holder) -> None:
+    begun = delayed(holder.user)
+    answer = finish(begun)
+    assert (answer.status, answer.code) == (409, "recovery_not_due")
+    assert answer.body["effective_at"] == begun.body["effective_at"]
+    assert Factor.unscoped.filter(method="totp").exists()
+    assert holder.caller.get("/v1/whoami").status == 200
+    assert log_in(holder.user).body["status"] == "mfa_required"
+
+
+def test_the_delay_is_a_setting(holder: Holder, settings: Settings) -> None:
+    settings.RECOVERY_DELAY_S = 3600
+    begun = delayed(holder.user)
+    with in_time(timedelta(hours=1, seconds=1)):
+        assert finish(begun).status == 200
+
+
+def test_every_address_is_told_and_any_of_them_can_cancel(holder: Holder, sms: None) -> None:
+    with_factor(holder.user, "email", "alice@elsewhere.example")
+    with_factor(holder.user, "sms", PHONE)
+    begun = delayed(holder.user)
+    notices = [mail for mail in sent("recovery_started") if "effective_at" in mail["context"]]
+    assert {mail["to"] for mail in notices} == {"alice@example.com", "alice@elsewhere.example"}
+    token = notices[0]["context"]["cancel_token"]
+    assert sent()[-1]["to"] == PHONE
+    assert sent()[-1]["text"].count(token) == 1
+    assert cancel(f" {token.lower()} ").status == 204
+    with in_time(LATER):
+        answer = finish(begun)
+        assert (answer.status, answer.code) == (410, "recovery_gone")
+    assert Factor.unscoped.filter(method="totp").exists()
+
+
+def test_cancelling_works_once_and_a_get_consumes_nothing(holder: Holder) -> None:
+    delayed(holder.user)
+    token = cancel_token()
+    assert Caller().get(f"{PREFIX}/cancel?token={token}").status == 405
+    assert cancel("0" * 26).code == "recovery_gone"
+    assert cancel("short").code == "malformed_recovery_token"
+    assert cancel("12345678").code == "malformed_recovery_token"
+    assert cancel(token).status == 204
+    assert cancel(token).code == "recovery_gone"
+    assert AuditEvent.objects.filter(tag="api:recovery:cancel").count() == 1
+
+
+def test_a_recovery_by_text_message_can_be_cancelled_by_mail(alice: User, sms: None) -> None:
+    with_factor(alice, "sms", PHONE)
+    with_factor(alice, "totp", "JBSWY3DPEHPK3PXP")
+    started = initiate(alice, method="sms")
+    assert cancel(cancel_token()).status == 204
+    assert verify(started, texted_token()).code == "recovery_gone"
+
+
+def test_the_mail_alone_is_not_enough(holder: Holder) -> None:
+    verified = proven(holder.user, purpose="second_factor")
+    assert prove(verified, "").code == "invalid_request"
+    assert prove(verified, "wrong password").code == "invalid_credentials"
+    assert finish(verified).code == "recovery_gone"
+    with in_time(timedelta(minutes=9)):
+        assert finish(verified).code == "recovery_gone"
+    assert Factor.unscoped.filter(method="totp").exists()
+
+
+def test_guessing_the_password_here_is_limited_as_at_login(
+    holder: Holder, settings: Settings
+) -> None:
+    settings.LIMIT_LOGINS_PER_ACCOUNT = 2
+    verified = proven(holder.user, purpose="second_factor")
+    for _ in range(2):
+        assert prove(verified, "wrong password").code == "invalid_credentials"
+    assert prove(verified).code == "invalid_credentials"
+
+
+def test_a_password_that_changes_while_it_is_proven_proves_nothing(
+    holder: Holder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verify_ = credentials.verify
+
+    def overtaken(*args: Any, **more: Any) -> User:
+        user = verify_(*args, **more)
+        User.unscoped.filter(pk=user.pk).update(password="!changed")
+        return user
+
+    monkeypatch.setattr(credentials, "verify", overtaken)
+    assert prove(proven(holder.user, purpose="second_factor")).code == "recovery_gone"
+
+
+def test_a_new_password_cannot_be_smuggled_in(holder: Holder) -> None:
+    verified = proven(holder.user, purpose="second_factor")
+    assert complete(verified, NEW_PASSWORD).code == "invalid_request"
+    begun = prove(verified)
+    with in_time(LATER):
+        assert complete(begun, NEW_PASSWORD).code == "invalid_request"
+        assert finish(begun).status == 200
+    assert log_in(holder.user, PASSWORD).status == 200
+
+
+def test_a_recovery_of_the_password_cannot_be_turned_into_one_of_the_factor(
+    holder: Holder,
+) -> None:
+    assert prove(proven(holder.user)).code == "recovery_gone"
+
+
+def test_the_first_reset_token_ends_with_the_second(holder: Holder) -> None:
+    verified = proven(holder.user, purpose="second_factor")
+    begun = prove(verified)
+    assert prove(verified).code == "recovery_gone"
+    assert prove(begun).code == "recovery_gone"
+    assert challenge(begun).code == "recovery_gone"
+    with in_time(LATER):
+        assert finish(verified).code == "recovery_gone"
+        assert finish(begun).status == 200
+        assert finish(begun).code == "recovery_gone"
+
+
+def test_after_three_days_more_it_is_over(holder: Holder) -> None:
+    begun = delayed(holder.user)
+    with in_time(LATER + timedelta(hours=72)):
+        assert finish(begun).code == "recovery_gone"
+
+
+def test_a_factor_that_is_used_meanwhile_is_not_lost(holder: Holder) -> None:
+    begun = delayed(holder.user)
+    with in_time(timedelta(hours=1)):
+        assert reply(ask(pending(log_in(holder.user))), holder.code()).status == 200
+    with in_time(LATER):
+        assert finish(begun).code == "recovery_gone"
+    assert Factor.unscoped.filter(method="totp").exists()
+
+
+def test_it_dies_with_a_change_of_password(holder: Holder) -> None:
+    begun = delayed(holder.user)
+    User.unscoped.filter(pk=holder.user.pk).update(password="!changed")
+    with in_time(LATER):
+        assert finish(begun).code == "recovery_gone"
+
+
+def test_it_dies_with_the_user_disabled(holder: Holder) -> None:
+    begun = delayed(holder.user)
+    User.unscoped.filter(pk=holder.user.pk).update(is_active=False)
+    with in_time(LATER):
+        assert finish(begun).code == "recovery_gone"
+
+
+def test_the_channel_of_the_only_factor_is_no_second_proof(alice: User, sms: None) -> None:
+    with_factor(alice, "email", alice.email)
+    assert initiate(alice, purpose="second_factor").status == 202
+    assert sent("recovery_token") == []
+    Factor.unscoped.all().delete()
+    with_factor(alice, "sms", PHONE)
+    assert initiate(alice, purpose="second_factor", method="sms").status == 202
+    assert sent() == []
+
+
+def test_a_passkey_stands_in_for_the_password(alice: User) -> None:
+    key = with_passkey(alice, Authenticator(origin="http://localhost:8000"))
+    with_factor(alice, "totp", "JBSWY3DPEHPK3PXP")
+    verified = proven(alice, purpose="second_factor")
+    assert verified.body["methods"] == ["webauthn"]
+    assert challenge(verified, "totp").code == "method_not_enabled"
+    begun = challenge(verified)
+    credential = key.key.get(begun.body["request_options"])
+    wrong = prove(verified, "", challenge_id="unknown", credential=credential)
+    assert wrong.code == "challenge_gone"
+    elsewhere = key.key.get(begun.body["request_options"] | {"challenge": "AAAA"})
+    wrong = prove(verified, "", challenge_id=begun.body["challenge_id"], credential=elsewhere)
+    assert (wrong.status, wrong.code) == (401, "invalid_code")
+    answer = prove(verified, "", challenge_id=begun.body["challenge_id"], credential=credential)
+    assert answer.status == 202, answer.body
+    with in_time(LATER):
+        assert finish(answer).status == 200
+
+
+def test_two_recoveries_lead_to_one_completion(holder: Holder) -> None:
+    first, second = delayed(holder.user), delayed(holder.user)
+    with in_time(LATER):
+        assert finish(first).status == 200
+        assert finish(second).code == "recovery_gone"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_parallel_completions_give_one_enrolment(holder: Holder) -> None:
+    begun = delayed(holder.user)
+
+    def once(_: int) -> int:
+        try:
+            return finish(begun).status
+        finally:
+            connection.close()
+
+    with in_time(LATER), ThreadPoolExecutor(4) as pool:
+        statuses = sorted(pool.map(once, range(8)))
+    assert statuses == [200] + [410] * 7

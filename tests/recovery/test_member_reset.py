@@ -1,0 +1,122 @@
+"""An admin resets a member's factors: told, audited, and never a way into the account."""
+
+import pytest
+from django.utils import timezone
+
+from accounts.models import AuditEvent, User
+from tests.cast import PASSWORD, Answer, Caller, member, signed_in
+from tests.recovery.support import (
+    PHONE,
+    complete,
+    initiate,
+    log_in,
+    mailed_token,
+    proven,
+    sent,
+    verify,
+    with_factor,
+)
+from tests.twofactor.holder import Holder, with_totp
+from twofactor import devices
+from twofactor.models import Factor, TrustedDevice
+
+pytestmark = pytest.mark.django_db
+
+REASON = "Lost the phone; I called back the number we know."
+
+
+def reset(caller: Caller, user: User | str, reason: str = REASON) -> Answer:
+    """Ask for the reset."""
+    key = user if isinstance(user, str) else user.pk
+    return caller.post(f"/v1/members/{key}/factors/reset", {"reason": reason})
+
+
+@pytest.fixture
+def bobs(bob: User) -> Holder:
+    return with_totp(bob)
+
+
+def test_the_factors_go_and_the_sessions_end(alice: User, bobs: Holder) -> None:
+    devices.trust(bobs.user, "Laptop", now=timezone.now())
+    assert log_in(bobs.user).body["status"] == "mfa_required"
+    assert reset(signed_in(alice), bobs.user).status == 204
+    assert not Factor.unscoped.filter(user=bobs.user).exists()
+    assert not TrustedDevice.unscoped.exists()
+    assert bobs.caller.get("/v1/whoami").code == "session_revoked"
+    assert log_in(bobs.user, PASSWORD).body["status"] == "authenticated"
+
+
+def test_the_member_is_told_by_whom_and_why(alice: User, bobs: Holder) -> None:
+    with_factor(bobs.user, "email", "bob@elsewhere.example")
+    reset(signed_in(alice), bobs.user)
+    notices = sent("factors_reset")
+    assert {mail["to"] for mail in notices} == {bobs.user.email, "bob@elsewhere.example"}
+    assert notices[0]["context"]["by"] == alice.email
+    assert notices[0]["context"]["reason"] == REASON
+
+
+def test_it_is_in_the_trail_with_its_reason(alice: User, bobs: Holder) -> None:
+    reset(signed_in(alice), bobs.user)
+    event = AuditEvent.objects.get(tag="api:member:reset_factors")
+    assert (event.actor_id, event.organization_id) == (alice.pk, alice.organization_id)
+    assert event.data == {"member": str(bobs.user.pk), "factors": 2, "reason": REASON}
+
+
+def test_the_admin_learns_and_sets_no_password(alice: User, bobs: Holder) -> None:
+    before = User.unscoped.get(pk=bobs.user.pk).password
+    body = {"reason": REASON, "password": "chosen by the admin"}
+    answer = signed_in(alice).post(f"/v1/members/{bobs.user.pk}/factors/reset", body)
+    assert (answer.status, answer.code) == (400, "invalid_request")
+    answer = reset(signed_in(alice), bobs.user)
+    assert answer.raw.content == b""
+    assert User.unscoped.get(pk=bobs.user.pk).password == before
+
+
+def test_ones_own_factors_are_not_reset_this_way(holder: Holder) -> None:
+    answer = reset(holder.caller, holder.user)
+    assert (answer.status, answer.code) == (409, "own_factors")
+    assert Factor.unscoped.filter(user=holder.user).exists()
+
+
+def test_it_takes_a_recent_proof_of_the_admins_own_factor(holder: Holder, bobs: Holder) -> None:
+    answer = reset(signed_in(holder.user), bobs.user)
+    assert (answer.status, answer.code) == (403, "step_up_required")
+    assert Factor.unscoped.filter(user=bobs.user).exists()
+    assert reset(holder.caller, bobs.user).status == 204
+
+
+@pytest.mark.parametrize("role", ["operator", "reader"])
+def test_only_admins_may(alice: User, bobs: Holder, role: str) -> None:
+    other = member(alice.organization, "dora@example.com", role=role)
+    answer = reset(signed_in(other), bobs.user)
+    assert (answer.status, answer.code) == (403, "permission_denied")
+
+
+def test_another_organizations_member_and_nobody_are_404(alice: User, charlie: User) -> None:
+    with_factor(charlie, "sms", PHONE)
+    caller = signed_in(alice)
+    for user in (charlie, "00000000-0000-7000-8000-000000000000", "nobody"):
+        answer = reset(caller, user)
+        assert (answer.status, answer.code) == (404, "not_found")
+    assert Factor.unscoped.filter(user=charlie).exists()
+    assert sent("factors_reset") == []
+
+
+def test_it_takes_a_reason(alice: User, bobs: Holder) -> None:
+    for reason in ("", "  ", "x" * 301):
+        assert reset(signed_in(alice), bobs.user, reason).code == "invalid_request"
+    assert Factor.unscoped.filter(user=bobs.user).exists()
+
+
+def test_a_member_without_factors_is_reset_all_the_same(alice: User, bob: User) -> None:
+    caller = signed_in(bob)
+    assert reset(signed_in(alice), bob).status == 204
+    assert caller.get("/v1/whoami").code == "session_revoked"
+
+
+def test_a_recovery_under_way_does_not_profit_from_a_reset(alice: User, bobs: Holder) -> None:
+    started, token = initiate(bobs.user), mailed_token(to=bobs.user.email)
+    verified = proven(bobs.user)
+    reset(signed_in(alice), bobs.user)
+    assert verify(started, token).code == "recovery_gone"
+    assert complete(verified).code == "recovery_gone"

@@ -1,0 +1,205 @@
+"""A new password by mail: no session, everything open ends, every address is told."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+import time_machine
+from django.db import connection
+from django.utils import timezone
+
+from accounts.models import AuditEvent, Session, User
+from recovery.models import Recovery
+from tests.cast import PASSWORD, Caller, signed_in
+from tests.recovery.support import (
+    NEW_PASSWORD,
+    PREFIX,
+    complete,
+    initiate,
+    log_in,
+    mailed_token,
+    proven,
+    sent,
+    verify,
+    with_factor,
+)
+from twofactor import devices
+from twofactor.models import TrustedDevice
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_mailed_token_leads_to_a_new_password(alice: User) -> None:
+    started = initiate(alice)
+    assert started.status == 202
+    assert set(started.body) == {"recovery_id", "expires_at"}
+    verified = verify(started, mailed_token())
+    assert verified.status == 200
+    assert set(verified.body) == {"reset_token", "expires_at", "next", "methods"}
+    assert (verified.body["next"], verified.body["methods"]) == ("password", [])
+    answer = complete(verified)
+    assert (answer.status, answer.body) == (204, None)
+    assert log_in(alice).code == "invalid_credentials"
+    assert log_in(alice, NEW_PASSWORD).body["status"] == "authenticated"
+
+
+def test_completing_gives_no_session_and_ends_all_with_the_trusted_devices(alice: User) -> None:
+    caller = signed_in(alice)
+    devices.trust(alice, "Laptop", now=timezone.now())
+    complete(proven(alice))
+    assert caller.get("/v1/whoami").code == "session_revoked"
+    assert caller.refresh().code == "session_revoked"
+    assert not Session.unscoped.filter(ended_at=None).exists()
+    assert not TrustedDevice.unscoped.exists()
+
+
+def test_sign_ins_and_set_ups_under_way_end_too(alice: User) -> None:
+    caller = signed_in(alice)
+    begun = caller.post("/v1/auth/2fa/totp/setup", {"issuer": "Zonal", "account_name": "a"})
+    complete(proven(alice))
+    again = signed_in(alice)
+    body = {"secret_id": begun.body["secret_id"], "code": "123456"}
+    assert again.post("/v1/auth/2fa/totp/verify", body).code == "enrolment_gone"
+
+
+def test_every_other_address_is_told_that_it_began(alice: User) -> None:
+    with_factor(alice, "email", "alice@elsewhere.example")
+    initiate(alice)
+    assert [mail["to"] for mail in sent("recovery_started")] == ["alice@elsewhere.example"]
+
+
+def test_completion_is_told_to_the_address(alice: User) -> None:
+    complete(proven(alice))
+    notices = sent("recovery_completed")
+    assert [notice["to"] for notice in notices] == ["alice@example.com"]
+    assert NEW_PASSWORD not in str(notices)
+
+
+def test_the_address_counts_as_proven_from_then_on(alice: User) -> None:
+    User.unscoped.filter(pk=alice.pk).update(email_verified_at=None)
+    complete(proven(alice))
+    assert User.unscoped.get(pk=alice.pk).email_verified_at is not None
+
+
+def test_a_token_may_be_typed_with_blanks_and_in_small_letters(alice: User) -> None:
+    started, token = initiate(alice), mailed_token()
+    typed = f" {token[:13].lower()}-{token[13:]} "
+    assert verify(started, typed).status == 200
+
+
+def test_malformed_tokens_are_400_and_not_counted(alice: User) -> None:
+    started = initiate(alice)
+    for token in ["1234567", "12345678901", "١٢٣٤٥٦٧٨", "U" * 26, "A" * 25, "x" * 64]:
+        answer = verify(started, token)
+        assert (answer.status, answer.code) == (400, "malformed_recovery_token"), token
+    assert Recovery.unscoped.get().attempts_left == 5
+    assert verify(started, mailed_token()).status == 200
+
+
+def test_five_wrong_tokens_end_a_recovery(alice: User) -> None:
+    started = initiate(alice)
+    for _ in range(5):
+        answer = verify(started, "0" * 26)
+        assert (answer.status, answer.code) == (401, "recovery_token_rejected")
+    answer = verify(started, mailed_token())
+    assert (answer.status, answer.code) == (410, "recovery_gone")
+
+
+def test_unknown_used_expired_and_missed_recoveries_look_the_same(alice: User) -> None:
+    used, used_token = initiate(alice), mailed_token()
+    verify(used, used_token)
+    missed = initiate(alice)
+    for _ in range(5):
+        verify(missed, "0" * 26)
+    old, old_token = initiate(alice), mailed_token()
+    unknown = Caller().post(f"{PREFIX}/verify", {"recovery_id": "unknown", "token": used_token})
+    answers = [unknown, verify(used, used_token), verify(missed, used_token)]
+    with time_machine.travel(timezone.now() + timedelta(minutes=30, seconds=1)):
+        answers.append(verify(old, old_token))
+    bodies = [{k: v for k, v in a.body.items() if k != "request_id"} for a in answers]
+    assert all(body == bodies[0] for body in bodies)
+    assert (answers[0].status, bodies[0]["code"]) == (410, "recovery_gone")
+
+
+def test_a_reset_token_works_once_and_for_ten_minutes(alice: User) -> None:
+    first, second = proven(alice), proven(alice)
+    with time_machine.travel(timezone.now() + timedelta(minutes=10, seconds=1)):
+        assert complete(first).code == "recovery_gone"
+    assert complete(second).status == 204
+    assert complete(second).code == "recovery_gone"
+
+
+def test_a_weak_password_is_refused_and_uses_nothing_up(alice: User) -> None:
+    verified = proven(alice)
+    for password in ["short", "password123", "alice@example.com", "Alice's"]:
+        answer = complete(verified, password)
+        assert (answer.status, answer.code) == (400, "invalid_request"), password
+        assert answer.body["errors"][0]["field"] == "password"
+    without = Caller().post(f"{PREFIX}/complete", {"reset_token": verified.body["reset_token"]})
+    assert without.body["errors"][0]["field"] == "password"
+    assert complete(verified).status == 204
+
+
+def test_each_step_is_in_the_trail(alice: User) -> None:
+    started = initiate(alice)
+    verify(started, "0" * 26)
+    complete(verify(started, mailed_token()))
+    events = AuditEvent.objects.filter(organization_id=alice.organization_id).order_by("pk")
+    assert [(event.tag, event.outcome) for event in events] == [
+        ("api:recovery:create", "success"),
+        ("api:recovery:verify", "refused"),
+        ("api:recovery:verify", "success"),
+        ("api:recovery:complete", "success"),
+    ]
+    assert {event.address for event in events} == {"127.0.0.1"}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_parallel_completions_give_one_success(alice: User) -> None:
+    verified = proven(alice)
+
+    def once(number: int) -> int:
+        try:
+            return complete(verified, f"{NEW_PASSWORD} {number}").status
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        statuses = sorted(pool.map(once, range(8)))
+    assert statuses == [204] + [410] * 7
+    assert len(sent("recovery_completed")) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_parallel_guesses_get_five_tries(alice: User) -> None:
+    started = initiate(alice)
+
+    def once(_: int) -> int:
+        try:
+            return verify(started, "0" * 26).status
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        statuses = list(pool.map(once, range(20)))
+    assert (statuses.count(401), statuses.count(410)) == (5, 15)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_parallel_verifications_of_the_right_token_give_one_reset_token(alice: User) -> None:
+    started, token = initiate(alice), mailed_token()
+
+    def once(_: int) -> int:
+        try:
+            return verify(started, token).status
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        statuses = sorted(pool.map(once, range(8)))
+    assert statuses == [200] + [410] * 7
+
+
+def test_the_old_password_holds_until_a_new_one_is_set(alice: User) -> None:
+    proven(alice)
+    assert log_in(alice, PASSWORD).body["status"] == "authenticated"

@@ -1,0 +1,167 @@
+"""Somebody and nobody: the same status, shape, queries and hashes; what differs is a task's."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
+
+from accounts.models import Delivery, User
+from recovery.models import Method, Purpose, Recovery
+from tests.cast import Answer, Caller, member
+from tests.recovery.support import (
+    PREFIX,
+    initiate,
+    jobs,
+    mailed_token,
+    sent,
+    verify,
+    with_factor,
+    without_id,
+    work,
+)
+from tests.twofactor.holder import Holder
+
+pytestmark = pytest.mark.django_db
+
+NOBODY = "nobody@example.com"
+
+
+def claims(alice: User, charlie: User) -> list[tuple[int, str]]:
+    """Give whom one may claim to be: Alice, nobody, Alice elsewhere, Bob who is disabled."""
+    disabled = member(alice.organization, "dora@example.com")
+    User.unscoped.filter(pk=disabled.pk).update(is_active=False)
+    return [
+        (alice.organization_id, alice.email),
+        (alice.organization_id, NOBODY),
+        (charlie.organization_id, alice.email),
+        (987654321, alice.email),
+        (alice.organization_id, disabled.email),
+    ]
+
+
+def start(org_id: int, email: str, **more: Any) -> Answer:
+    body = {"org_id": org_id, "email": email, "method": "email"}
+    return Caller().post(f"{PREFIX}/initiate", body | more)
+
+
+@pytest.mark.parametrize("method", Method.values)
+@pytest.mark.parametrize("purpose", Purpose.values)
+def test_nobody_and_somebody_look_the_same(
+    alice: User, charlie: User, hashes: list[str], method: str, purpose: str
+) -> None:
+    seen = []
+    for org_id, email in claims(alice, charlie):
+        hashes.clear()
+        with CaptureQueriesContext(connection) as captured:
+            answer = start(org_id, email, method=method, purpose=purpose)
+        statements = [query["sql"].split()[0] for query in captured.captured_queries]
+        shape = {key: type(value).__name__ for key, value in answer.body.items()}
+        seen.append((answer.status, shape, statements, len(hashes)))
+    assert all(one == seen[0] for one in seen)
+    assert seen[0][0] == 202
+    assert seen[0][3] == 0
+
+
+def test_nobody_and_somebody_look_the_same_to_who_has_no_token(alice: User) -> None:
+    known, unknown = initiate(alice), initiate(email=NOBODY, org_id=alice.organization_id)
+    for _ in range(6):
+        first, second = verify(known, "0" * 26), verify(unknown, "0" * 26)
+        assert first.status == second.status
+        assert without_id(first) == without_id(second)
+    assert second.code == "recovery_gone"
+
+
+def test_the_same_queries_are_made_for_a_wrong_token(alice: User) -> None:
+    counts = []
+    for started in (initiate(alice), initiate(email=NOBODY, org_id=alice.organization_id)):
+        with CaptureQueriesContext(connection) as captured:
+            verify(started, "0" * 26)
+        counts.append([query["sql"][:30] for query in captured.captured_queries])
+    assert counts[0] == counts[1]
+
+
+def test_only_the_right_organizations_active_member_is_written_to(
+    alice: User, charlie: User
+) -> None:
+    for org_id, email in claims(alice, charlie):
+        start(org_id, email)
+    work()
+    assert [mail["to"] for mail in sent("recovery_token")] == [alice.email]
+    assert Delivery.unscoped.count() == 1
+
+
+def test_an_address_is_found_however_it_is_spelled(alice: User) -> None:
+    initiate(email="ALICE@Example.com", org_id=alice.organization_id)
+    # To the address that is kept, never to the one that was typed.
+    assert [mail["to"] for mail in sent("recovery_token")] == [alice.email]
+
+
+def test_a_method_the_user_does_not_have_sends_nothing(alice: User, sms: None) -> None:
+    assert initiate(alice, method="sms").status == 202
+    assert initiate(alice, purpose="second_factor").status == 202
+    assert not Delivery.unscoped.exists()
+
+
+def test_the_job_holds_nothing_but_an_id_and_the_row_no_claim(alice: User) -> None:
+    start(alice.organization_id, alice.email)
+    row = Recovery.unscoped.get()
+    assert jobs() == [{"recovery_id": str(row.pk)}]
+    assert alice.email not in row.request
+    work()
+    assert Recovery.unscoped.get().request == ""
+
+
+def test_the_recovery_id_is_not_what_the_row_holds(alice: User) -> None:
+    started = initiate(alice)
+    row = vars(Recovery.unscoped.get())
+    assert started.body["recovery_id"] not in str(row)
+    assert mailed_token() not in str(row)
+
+
+def test_one_address_of_the_network_is_limited(alice: User, settings: Settings) -> None:
+    settings.LIMIT_RECOVERIES_PER_ADDRESS = 2
+    initiate(alice)
+    initiate(email=NOBODY)
+    answer = initiate(alice)
+    assert (answer.status, answer.code) == (429, "too_many_attempts")
+    assert int(answer.headers["Retry-After"]) > 0
+
+
+@pytest.mark.parametrize("email", ["alice@example.com", NOBODY])
+def test_one_account_is_limited_each_day_whether_it_exists_or_not(
+    alice: User, settings: Settings, email: str
+) -> None:
+    settings.LIMIT_RECOVERIES_PER_ACCOUNT = 2
+    for spelling in (email, email.upper()):
+        assert initiate(email=spelling, org_id=alice.organization_id).status == 202
+    answer = initiate(email=email, org_id=alice.organization_id)
+    assert (answer.status, answer.code) == (429, "recovery_too_often")
+    assert int(answer.headers["Retry-After"]) > 0
+
+
+def test_malformed_requests_are_400(anyone: Caller) -> None:
+    body = {"org_id": 1, "email": "alice@example.com", "method": "email"}
+    wrong: list[dict[str, Any]] = [
+        {"org_id": "home"},
+        {"org_id": 0},
+        {"org_id": 2**63},
+        {"email": "nobody"},
+        {"email": "nul\0@example.com"},
+        {"method": "carrier_pigeon"},
+        {"purpose": "fame"},
+        {"organization": 1},
+    ]
+    for change in wrong:
+        answer = anyone.post(f"{PREFIX}/initiate", body | change)
+        assert (answer.status, answer.code) == (400, "invalid_request"), change
+        assert answer.body["errors"][0]["field"] in change
+    assert not Recovery.unscoped.exists()
+
+
+def test_verifying_costs_no_hash(alice: User, holder: Holder, hashes: list[str]) -> None:
+    with_factor(alice, "email", alice.email)
+    started = initiate(alice)
+    verify(started, mailed_token())
+    assert hashes == []

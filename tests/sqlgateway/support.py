@@ -1,0 +1,130 @@
+"""The cast with databases: callers of ``POST /v1/sql`` without the rest of the platform."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpResponse
+from django.test import RequestFactory
+
+from environments import lifecycle
+from environments.models import Environment, Organization
+from platform_site.lib.principals import Principal, Scope
+from sqlgateway import clusters
+from sqlgateway.models import Database
+from sqlgateway.views import SqlView
+
+VIEW = SqlView.as_view()
+
+
+@dataclass
+class Answer:
+    """An answer, read."""
+
+    status: int
+    body: Any
+    headers: Any
+
+    @property
+    def code(self) -> str:
+        """The problem's code."""
+        return str(self.body["code"])
+
+    @property
+    def rows(self) -> Any:
+        """The rows of an answer that is none of a refusal."""
+        assert self.status == 200, self.body
+        return self.body["rows"]
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Somebody with a role in an environment."""
+
+    scope: Scope
+    role: str = "admin"
+
+    def be(self, role: str) -> "Caller":
+        """Give somebody else in the same environment."""
+        return Caller(self.scope, role)
+
+    def post(self, body: dict[str, Any]) -> Answer:
+        """POST a body."""
+        request: Any = RequestFactory().post(
+            "/v1/sql", json.dumps(body), content_type="application/json"
+        )
+        request.principal = principal(self.scope, self.role)
+        request.principal_error = None
+        request.request_id = "request-of-a-test"
+        response = VIEW(request)
+        if hasattr(response, "render"):
+            response.render()
+        return _read(response)
+
+    def sql(self, query: str, params: list[Any] | None = None, **options: Any) -> Answer:
+        """Run a text."""
+        body = {"query": query, **options}
+        return self.post(body if params is None else {**body, "params": params})
+
+    def value(self, query: str, params: list[Any] | None = None, **options: Any) -> Any:
+        """Give the only value of the only row."""
+        ((value,),) = self.sql(query, params, rows="arrays", **options).rows
+        return value
+
+    @property
+    def database(self) -> Database:
+        """The placement record."""
+        found: Database = Database.scoped.within(self.scope).get()
+        return found
+
+
+def _read(response: HttpResponse) -> Answer:
+    return Answer(response.status_code, json.loads(response.content), response.headers)
+
+
+def principal(scope: Scope, *roles: str) -> Principal:
+    """Give a signed-in caller."""
+    return Principal(
+        kind="user",
+        user_id=None,
+        email="alice@example.com",
+        organization_id=scope.organization_id,
+        organization_name="Alice's",
+        environment_pk=scope.environment_pk,
+        environment_id="live",
+        environment_name="live",
+        roles=roles,
+        labels=(),
+        session_id=None,
+        aal=1,
+        amr=("pwd",),
+        auth_time=0,
+        access_expires_at=None,
+    )
+
+
+def organization(name: str) -> Organization:
+    """Make an organization with live and sandbox."""
+    return lifecycle.create_organization(name)
+
+
+def caller(of: Organization, slug: str = "live", *, role: str = "admin") -> Caller:
+    """Give somebody in one of its environments."""
+    environment = Environment.unscoped.get(organization=of, slug=slug)
+    return Caller(Scope(of.pk, environment.pk), role)
+
+
+def as_provisioner(query: str, values: list[Any] | None = None) -> list[tuple[Any, ...]]:
+    """Ask the tenants' cluster as its administrator."""
+    address = clusters.address_of(clusters.default())
+    with clusters.administer(address) as connection:
+        cursor = connection.execute(query.encode(), values)
+        return cursor.fetchall() if cursor.description else []
+
+
+def backends_of(someone: Caller) -> list[tuple[Any, ...]]:
+    """Give (pid, state, query) of the running backends of somebody's database."""
+    return as_provisioner(
+        "SELECT pid, state, query FROM pg_stat_activity WHERE datname = %s AND state <> 'idle'",
+        [someone.database.dbname],
+    )

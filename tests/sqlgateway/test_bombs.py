@@ -1,0 +1,44 @@
+"""Statements that want all of the server: cut off in time, while others go on."""
+
+import time
+
+import pytest
+
+from tests.sqlgateway.support import Caller, backends_of
+
+BOMBS = [
+    "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r) SELECT count(*) FROM r",
+    "SELECT count(*) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b",
+    "SELECT repeat('x', 300000000) = repeat('y', 300000000), pg_sleep(60)",
+    (
+        "DO $$ BEGIN LOOP BEGIN PERFORM pg_sleep(60); EXCEPTION WHEN OTHERS OR query_canceled THEN"
+        " NULL; END; END LOOP; END $$"
+    ),
+    "CREATE FUNCTION f() RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN f(); END $$; SELECT f()",
+    "SELECT " + "(" * 20000 + "1" + ")" * 20000,
+    "SELECT " + "+".join(["1"] * 100000),
+    "SELECT '" + "[" * 100000 + "'::json",
+    "SELECT " + ",".join(["1"] * 5000),
+    "CREATE TABLE wide (" + ",".join(f"c{i} int" for i in range(2000)) + ")",
+    "SELECT array_fill(1, ARRAY[100000000])",
+    "SELECT string_agg(repeat('x', 1000000), '') FROM generate_series(1, 2000)",
+    "SELECT lpad('', 500000000) || lpad('', 500000000) || lpad('', 500000000)",
+    "SELECT * FROM generate_series(1, 1000000000000)",
+    "CREATE TEMP TABLE big AS SELECT repeat('x', 1000) FROM generate_series(1, 100000000)",
+    "SELECT x FROM generate_series(1, 30000000) x ORDER BY random()",
+]
+
+
+@pytest.mark.parametrize("text", BOMBS, ids=range(len(BOMBS)))
+def test_a_bomb_ends_within_its_time_and_the_server_goes_on(
+    alice: Caller, charlie: Caller, text: str
+) -> None:
+    charlie.value("SELECT 1")
+    started = time.monotonic()
+
+    answer = alice.sql(text, timeout_ms=1000)
+
+    assert answer.status in {400, 413, 503}, answer.body
+    assert time.monotonic() - started < 8
+    assert backends_of(alice) == []
+    assert charlie.value("SELECT 1") == 1

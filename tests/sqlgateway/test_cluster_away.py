@@ -1,0 +1,86 @@
+"""A tenants' cluster that is full, stopped or not there: 503, and back by itself."""
+
+import pytest
+import structlog
+from django.test import override_settings
+
+from sqlgateway import clusters, connections
+from sqlgateway.models import Cluster
+from sqlgateway.placements import CACHE
+from tests.sqlgateway.support import Caller, as_provisioner
+
+NOWHERE = "postgresql://zonal_provisioner:hush@/postgres?host=/nonesuch"
+
+
+def test_a_cluster_that_is_not_there_is_503_and_tells_nothing(alice: Caller) -> None:
+    with override_settings(SQL_CLUSTER_URL=NOWHERE), structlog.testing.capture_logs() as logs:
+        answer = alice.sql("SELECT 1")
+
+    assert (answer.status, answer.code) == (503, "sql_unavailable")
+    assert answer.headers["Retry-After"] == "2"
+    assert "nonesuch" not in str(answer.body)
+    assert "hush" not in f"{answer.body}{logs}"
+
+
+def test_a_known_environment_of_a_stopped_cluster_is_503_and_recovers(alice: Caller) -> None:
+    alice.value("SELECT 1")
+    cluster = Cluster.objects.get()
+    url = cluster.url
+    connections.CACHE.clear()
+    CACHE.clear()
+    cluster.url = NOWHERE
+    cluster.save()
+
+    away = alice.sql("SELECT 1")
+    cluster.url = url
+    cluster.save()
+    CACHE.clear()
+
+    assert (away.status, away.code) == (503, "sql_unavailable")
+    assert alice.value("SELECT 1") == 1
+
+
+def test_no_cluster_at_all_is_503(alice: Caller) -> None:
+    with override_settings(SQL_CLUSTER_URL=""):
+        answer = alice.sql("SELECT 1")
+
+    assert (answer.status, answer.code) == (503, "sql_unavailable")
+
+
+@pytest.mark.parametrize("kind", ["ROLE", "DATABASE"])
+def test_a_full_server_is_503_and_no_reason_to_heal(alice: Caller, kind: str) -> None:
+    alice.value("SELECT 1")
+    database = alice.database
+    connections.CACHE.clear()
+    name = database.admin_role if kind == "ROLE" else database.dbname
+    as_provisioner(f"ALTER {kind} {name} CONNECTION LIMIT 0")
+
+    with structlog.testing.capture_logs() as logs:
+        full = alice.sql("SELECT 1")
+    as_provisioner(f"ALTER {kind} {name} CONNECTION LIMIT 5")
+
+    assert (full.status, full.code) == (503, "sql_unavailable")
+    assert "Retry-After" in full.headers
+    assert "sql_role_healed" not in {log["event"] for log in logs}
+    assert alice.value("SELECT 1") == 1
+
+
+def test_a_database_that_is_gone_from_its_cluster_is_503(alice: Caller) -> None:
+    alice.value("SELECT 1")
+    connections.CACHE.clear()
+    as_provisioner(f"DROP DATABASE {alice.database.dbname} WITH (FORCE)")
+
+    answer = alice.sql("SELECT 1")
+
+    assert (answer.status, answer.code) == (503, "sql_unavailable")
+    assert alice.database.dbname not in str(answer.body)
+
+
+def test_an_address_that_has_changed_is_followed(alice: Caller) -> None:
+    alice.value("SELECT 1")
+    cluster = Cluster.objects.get()
+    good = cluster.url
+    cluster.url = NOWHERE
+    cluster.save()
+
+    assert clusters.default().url == good

@@ -1,0 +1,123 @@
+"""Fairness between environments, without a database."""
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+from django.test import override_settings
+
+from platform_site.lib.errors import PlatformError
+from sqlgateway.errors import SqlBusy, TooManyQueries
+from sqlgateway.gate import Gate
+
+ALICE, CHARLIE = 1, 2
+
+
+class Runner:
+    """Requests that hold their slots until they are let go."""
+
+    def __init__(self) -> None:
+        self.gate = Gate()
+        self.pool = ThreadPoolExecutor(16)
+        self.order: list[str] = []
+        self.ends: dict[str, threading.Event] = {}
+
+    def start(self, environment_pk: int, name: str) -> "Future[None]":
+        """Begin a request and wait until it runs or waits."""
+        self.ends[name] = threading.Event()
+        future = self.pool.submit(self._hold, environment_pk, name)
+        time.sleep(0.03)
+        return future
+
+    def _hold(self, environment_pk: int, name: str) -> None:
+        with self.gate.slot(environment_pk):
+            self.order.append(name)
+            self.ends[name].wait(5)
+
+    def end(self, name: str) -> None:
+        """Let a request end."""
+        self.ends[name].set()
+        time.sleep(0.03)
+
+
+@pytest.fixture
+def runner() -> Iterator[Runner]:
+    """Give a gate with room for two, one of each environment, and three who wait."""
+    with override_settings(
+        SQL_RUNNING=2,
+        SQL_RUNNING_PER_ENVIRONMENT=1,
+        SQL_QUEUE_PER_ENVIRONMENT=3,
+        SQL_QUEUE_WAIT_MS=2000,
+    ):
+        made = Runner()
+        yield made
+        for end in made.ends.values():
+            end.set()
+        made.pool.shutdown()
+
+
+def test_one_environments_queue_does_not_keep_another_waiting(runner: Runner) -> None:
+    for name in ("a1", "a2", "a3"):
+        runner.start(ALICE, name)
+    runner.start(CHARLIE, "c1")
+
+    assert runner.order == ["a1", "c1"]
+
+
+def test_free_slots_go_round(runner: Runner) -> None:
+    with override_settings(SQL_RUNNING=1):
+        for environment_pk, name in (
+            *((ALICE, "a1"), (ALICE, "a2"), (ALICE, "a3")),
+            *((CHARLIE, "c1"), (CHARLIE, "c2")),
+        ):
+            runner.start(environment_pk, name)
+        for name in ("a1", "a2", "c1", "a3"):
+            runner.end(name)
+
+    assert runner.order == ["a1", "a2", "c1", "a3", "c2"]
+
+
+def test_a_full_queue_is_the_environments_own_doing(runner: Runner) -> None:
+    for name in ("a1", "a2", "a3", "a4"):
+        runner.start(ALICE, name)
+
+    refused = runner.start(ALICE, "a5").exception(1)
+
+    assert isinstance(refused, TooManyQueries)
+    assert (refused.status, refused.code, refused.retry_after_s) == (429, "too_many_queries", 1)
+
+
+def test_a_wait_ends(runner: Runner) -> None:
+    with override_settings(SQL_QUEUE_WAIT_MS=50, SQL_RUNNING=1):
+        runner.start(ALICE, "a1")
+        own = runner.start(ALICE, "a2").exception(1)
+        other = runner.start(CHARLIE, "c1").exception(1)
+
+        assert isinstance(own, TooManyQueries)
+        assert isinstance(other, SqlBusy)
+        assert (other.status, other.retry_after_s) == (503, 1)
+        runner.end("a1")
+        runner.start(CHARLIE, "c2")
+    assert runner.order == ["a1", "c2"]
+
+
+def test_no_slot_is_ever_lost() -> None:
+    gate = Gate()
+
+    def work(number: int) -> int:
+        try:
+            with gate.slot(number % 3):
+                time.sleep(0.001)
+                return 1 // (number % 5)
+        except (ZeroDivisionError, PlatformError):
+            return 0
+
+    with (
+        override_settings(SQL_RUNNING=2, SQL_RUNNING_PER_ENVIRONMENT=1, SQL_QUEUE_WAIT_MS=2),
+        ThreadPoolExecutor(12) as pool,
+    ):
+        list(pool.map(work, range(600)))
+
+    assert (gate._total, gate._running, gate._waiting) == (0, {}, {})

@@ -1,0 +1,74 @@
+"""What a request costs the control plane, and what the rest of the platform sees of the gateway."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.test import override_settings
+
+from sqlgateway import checks, stock, tasks
+from sqlgateway.conf import DEFAULTS, SETTINGS, limit
+from sqlgateway.models import Cluster, Database
+from tests import cast
+from tests.sqlgateway.support import Caller
+
+
+def test_a_request_asks_the_control_database_nothing(
+    alice: Caller, django_assert_num_queries: Any
+) -> None:
+    alice.value("SELECT 1")
+
+    with django_assert_num_queries(0):
+        assert alice.value("SELECT 1") == 1
+        assert alice.sql("SELECT nonesuch").status == 400
+
+
+def test_the_way_through_the_whole_platform(databases: None) -> None:
+    member = cast.member(cast.organization(), "alice@example.com")
+    live, sandbox = cast.signed_in(member), cast.signed_in(member, "sandbox")
+    made = live.post("/v1/sql", {"query": "CREATE TABLE t (id int); INSERT INTO t VALUES (1)"})
+    read = live.post("/v1/sql", {"query": "SELECT id FROM t"})
+    elsewhere = sandbox.post("/v1/sql", {"query": "SELECT id FROM t"})
+
+    assert made.status == 200
+    assert read.body["rows"] == [{"id": 1}]
+    assert read.body["request_id"] == read.headers["X-Request-Id"]
+    assert (elsewhere.status, elsewhere.body["sqlstate"]) == (400, "42P01")
+    assert cast.Caller().post("/v1/sql", {"query": "SELECT 1"}).status == 401
+    assert live.get("/v1/sql").status == 405
+    assert live.call("POST", "/v1/sql", b"{").code == "malformed_json"
+
+
+def test_the_stock_is_kept_by_tasks(databases: None) -> None:
+    tasks.keep_stock(0)
+    assert stock.size() == limit("SQL_STOCK")
+
+    tasks.refill_stock()
+    assert stock.size() == limit("SQL_STOCK")
+
+
+def test_the_admin_shows_no_secret_and_changes_nothing() -> None:
+    for model in (Cluster, Database):
+        shown: Any = admin.site._registry[model]
+        names = {*shown.list_display, *shown.fields}
+        assert not [name for name in names if "secret" in name or "role" in name]
+        request: Any = None
+        assert not shown.has_add_permission(request)
+        assert not shown.has_change_permission(request)
+        assert not shown.has_delete_permission(request)
+
+
+def test_limits_that_contradict_each_other_are_told() -> None:
+    assert checks.check_limits() == []
+    with override_settings(
+        SQL_RUNNING=1, SQL_RUNNING_PER_ENVIRONMENT=2, SQL_CONNECTIONS=1, SQL_BUFFER_BYTES=1
+    ):
+        found = [message.id for message in checks.check_limits()]
+    assert found == ["sqlgateway.E002", "sqlgateway.E003", "sqlgateway.E004"]
+    with override_settings(SQL_CLUSTER_URL=""):
+        assert [message.id for message in checks.check_cluster()] == ["sqlgateway.E001"]
+
+
+def test_every_default_is_within_its_bounds() -> None:
+    for setting in SETTINGS:
+        assert setting.minimum <= DEFAULTS[setting.name] <= setting.maximum, setting.name
+        assert setting.env == f"Z{setting.name}"

@@ -1,0 +1,154 @@
+"""The hardening itself: with a template and without one, again and again."""
+
+import pytest
+from django.core.management import call_command
+from django.test import override_settings
+
+from sqlgateway import clusters, making, stock
+from sqlgateway.hardening.catalog import RELATIONS
+from sqlgateway.hardening.cluster import complaints, version_complaint
+from sqlgateway.models import Cluster
+from tests.sqlgateway.support import Caller, as_provisioner
+
+# What PUBLIC may still execute or read inside a database, as a digest that is easy to compare.
+STATE = """
+SELECT 'f', p.oid::regprocedure::text, p.proacl::text FROM pg_proc p
+WHERE p.pronamespace = 'pg_catalog'::regnamespace
+UNION ALL
+SELECT 'r', c.oid::regclass::text, c.relacl::text FROM pg_class c
+WHERE c.relnamespace = 'pg_catalog'::regnamespace
+UNION ALL
+SELECT 'l', lanname, regexp_replace(lanacl::text, 'zr_\\w+', 'admin') FROM pg_language
+UNION ALL
+SELECT 's', nspname, regexp_replace(nspacl::text, 'zr_\\w+', 'role', 'g') FROM pg_namespace
+WHERE nspname = 'public'
+ORDER BY 1, 2
+"""
+
+
+def _state(someone: Caller) -> list[tuple[object, ...]]:
+    address = clusters.address_of(clusters.default())
+    with clusters.administer(address, someone.database.dbname) as inside:
+        return inside.execute(STATE.encode()).fetchall()
+
+
+def test_a_database_made_without_a_template_is_as_hard(alice: Caller, charlie: Caller) -> None:
+    alice.value("SELECT 1")
+    cluster = Cluster.objects.get()
+    cluster.flags = [flag for flag in cluster.flags if flag != "template"]
+    cluster.save()
+    charlie.value("SELECT 1")
+
+    assert _state(alice) == _state(charlie)
+    assert charlie.sql("SELECT * FROM pg_authid").status == 403
+    assert charlie.sql("CREATE TABLE t (id int)").status == 200
+
+
+def test_hardening_again_changes_nothing_and_disturbs_nobody(alice: Caller) -> None:
+    alice.sql("CREATE TABLE t (id int)")
+    before = _state(alice)
+
+    call_command("hardendatabases", "--all")
+    call_command("hardendatabases", "--all")
+
+    assert _state(alice) == before
+    assert alice.value("SELECT count(*) FROM t") == 0
+
+
+def test_hardening_takes_back_what_was_let_go(
+    alice: Caller, capsys: pytest.CaptureFixture[str]
+) -> None:
+    alice.value("SELECT 1")
+    before = _state(alice)
+    address = clusters.address_of(clusters.default())
+    with clusters.administer(address, alice.database.dbname) as inside:
+        inside.execute("GRANT EXECUTE ON FUNCTION pg_notify(text, text) TO PUBLIC")
+        inside.execute("GRANT SELECT ON pg_database TO PUBLIC")
+    database = alice.database
+    database.hardening = 0
+    database.save()
+
+    call_command("hardendatabases")
+
+    assert _state(alice) == before
+    assert "1 hardened." in capsys.readouterr().out
+    call_command("hardendatabases")
+    assert "0 hardened." in capsys.readouterr().out
+
+
+def test_what_is_shared_by_all_databases_is_hidden(alice: Caller) -> None:
+    names = as_provisioner(
+        "SELECT relname FROM pg_class WHERE relisshared AND relkind = 'r' ORDER BY 1"
+    )
+    assert len(names) >= 10
+    for (name,) in [*names, *((name,) for name in RELATIONS)]:
+        answer = alice.sql(f"TABLE pg_catalog.{name}")
+        assert answer.body["sqlstate"] in {"42501", "42P01"}, name
+
+
+def test_nobody_can_enter_the_template(alice: Caller) -> None:
+    alice.value("SELECT 1")
+
+    ((allowed, public),) = as_provisioner(
+        "SELECT datallowconn, has_database_privilege('public', datname, 'CONNECT') "
+        "FROM pg_database WHERE datname = %s",
+        [making.TEMPLATE],
+    )
+
+    assert (allowed, public) == (False, False)
+
+
+def test_the_template_is_made_once_by_whoever_comes_first(alice: Caller) -> None:
+    alice.value("SELECT 1")
+    address = clusters.address_of(clusters.default())
+    making.ensure_template(address)
+
+    left = as_provisioner("SELECT datname FROM pg_database WHERE datname LIKE 'zt\\_%'")
+
+    assert left == []
+
+
+def test_a_server_says_what_is_wrong_with_it(databases: None) -> None:
+    address = clusters.address_of(clusters.default())
+    with clusters.administer(address) as connection:
+        said = list(complaints(connection))
+        connection.execute("SET jit = on")
+        worse = list(complaints(connection))
+
+    assert [line for line in worse if line not in said] == ["jit is on; it should be off."]
+
+
+def test_a_server_with_known_holes_is_refused_in_production(alice: Caller) -> None:
+    assert version_complaint(180007) is None
+    assert version_complaint(170012) is None
+    assert "18.6 is older than 18.7" in str(version_complaint(180006))
+    assert "14 is not among" in str(version_complaint(140000))
+
+    ((version,),) = as_provisioner("SHOW server_version_num")
+    Cluster.objects.update(flags=[])
+    with override_settings(IS_PRODUCTION=True):
+        answer = alice.sql("SELECT 1")
+
+    assert answer.status == (200 if version_complaint(int(version)) is None else 503)
+
+
+def test_roles_have_settings_and_limits(alice: Caller) -> None:
+    alice.value("SELECT 1")
+    rows = as_provisioner(
+        "SELECT rolconnlimit, rolconfig FROM pg_roles WHERE rolname = ANY(%s)",
+        [list(alice.database.roles.values())],
+    )
+
+    for limit, config in rows:
+        assert limit == 20
+        assert {"temp_file_limit=1048576kB", "log_min_messages=fatal"} <= set(config)
+    ((database_limit,),) = as_provisioner(
+        "SELECT datconnlimit FROM pg_database WHERE datname = %s", [alice.database.dbname]
+    )
+    assert database_limit == 30
+
+
+def test_a_database_in_stock_is_hardened_too(databases: None) -> None:
+    stock.refill(1)
+
+    assert stock.size() == 1

@@ -1,0 +1,215 @@
+"""What an answer holds, for one statement and for several."""
+
+from tests.sqlgateway.support import Caller
+
+
+def test_a_first_query_makes_the_database_and_answers(alice: Caller) -> None:
+    answer = alice.sql("SELECT 1 AS one, 'x' AS two")
+
+    assert answer.status == 200
+    assert answer.body["columns"] == [
+        {"name": "one", "type": "int4", "oid": 23},
+        {"name": "two", "type": "text", "oid": 25},
+    ]
+    assert answer.rows == [{"one": 1, "two": "x"}]
+    assert answer.body["row_count"] == 1
+    assert answer.body["command"] == "SELECT"
+    assert answer.body["truncated"] is False
+    assert answer.body["notices"] == []
+    assert answer.body["stats"]["bytes"] == len('{"one":1,"two":"x"},')
+    assert answer.body["request_id"] == "request-of-a-test"
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert "results" not in answer.body
+
+
+def test_several_statements_run_as_one_transaction_and_the_last_one_stands_at_the_top(
+    alice: Caller,
+) -> None:
+    answer = alice.sql(
+        "CREATE TABLE t (id int); INSERT INTO t VALUES (1), (2); SELECT * FROM t; SELECT 'end' AS a"
+    )
+
+    assert answer.rows == [{"a": "end"}]
+    assert [one["command"] for one in answer.body["results"]] == [
+        *("CREATE TABLE", "INSERT", "SELECT", "SELECT"),
+    ]
+    assert [one["row_count"] for one in answer.body["results"]] == [0, 2, 2, 1]
+    assert answer.body["results"][2]["rows"] == [{"id": 1}, {"id": 2}]
+
+
+def test_a_failed_statement_undoes_those_before_it(alice: Caller) -> None:
+    alice.sql("CREATE TABLE t (id int)")
+
+    failed = alice.sql("INSERT INTO t VALUES (1); SELECT 1/0; INSERT INTO t VALUES (2)")
+
+    assert failed.status == 400
+    assert failed.body["statement"] == 2
+    assert alice.value("SELECT count(*) FROM t") == 0
+
+
+def test_a_transaction_of_the_texts_own_is_kept(alice: Caller) -> None:
+    assert alice.sql("BEGIN; CREATE TABLE t (id int); COMMIT").status == 200
+    assert alice.value("SELECT count(*) FROM t") == 0
+
+
+def test_an_unfinished_transaction_is_rolled_back_and_said_so(alice: Caller) -> None:
+    answer = alice.sql("BEGIN; CREATE TABLE t (id int)")
+
+    assert (answer.status, answer.code) == (400, "transaction_not_committed")
+    assert alice.sql("SELECT * FROM t").body["sqlstate"] == "42P01"
+
+
+def test_begin_with_params_is_rolled_back_too(alice: Caller) -> None:
+    assert alice.sql("BEGIN", []).code == "transaction_not_committed"
+
+
+def test_a_statement_that_refuses_a_transaction_works_alone(alice: Caller) -> None:
+    alice.sql("CREATE TABLE t (id int)")
+
+    assert alice.sql("VACUUM t").status == 200
+    assert alice.sql("CREATE INDEX CONCURRENTLY i ON t (id)").status == 200
+    assert alice.sql("SELECT 1; VACUUM t").body["sqlstate"] == "25001"
+
+
+def test_queries_are_one_transaction(alice: Caller) -> None:
+    alice.sql("CREATE TABLE t (id int PRIMARY KEY)")
+
+    done = alice.post(
+        {
+            "queries": [
+                {"query": "INSERT INTO t VALUES ($1)", "params": [1]},
+                {"query": "SELECT id FROM t"},
+            ]
+        }
+    )
+    undone = alice.post(
+        {
+            "queries": [
+                {"query": "INSERT INTO t VALUES ($1)", "params": [2]},
+                {"query": "INSERT INTO t VALUES ($1)", "params": [1]},
+            ]
+        }
+    )
+
+    assert done.rows == [{"id": 1}]
+    assert len(done.body["results"]) == 2
+    assert (undone.status, undone.body["statement"]) == (409, 2)
+    assert alice.value("SELECT count(*) FROM t") == 1
+
+
+def test_a_commit_among_queries_stops_them(alice: Caller) -> None:
+    alice.sql("CREATE TABLE t (id int)")
+
+    answer = alice.post({"queries": [{"query": "COMMIT"}, {"query": "INSERT INTO t VALUES (1)"}]})
+
+    assert (answer.status, answer.code) == (400, "transaction_ended")
+    assert answer.body["statement"] == 1
+    assert alice.value("SELECT count(*) FROM t") == 0
+
+
+def test_isolation_opens_the_transaction(alice: Caller) -> None:
+    for level in ("read committed", "repeatable read", "serializable"):
+        assert alice.value("SHOW transaction_isolation", isolation=level) == level
+
+    kept = alice.sql("CREATE TABLE t (id int); INSERT INTO t VALUES (1)", isolation="serializable")
+
+    assert kept.status == 200
+    assert alice.value("SELECT count(*) FROM t") == 1
+
+
+def test_a_deferred_constraint_fails_at_commit_and_is_told(alice: Caller) -> None:
+    alice.sql(
+        "CREATE TABLE t (id int PRIMARY KEY, up int REFERENCES t DEFERRABLE INITIALLY DEFERRED)"
+    )
+
+    answer = alice.post({"queries": [{"query": "INSERT INTO t VALUES (1, 2)"}]})
+
+    assert (answer.status, answer.body["sqlstate"]) == (409, "23503")
+    assert alice.value("SELECT count(*) FROM t") == 0
+
+
+def test_read_only_holds_whatever_the_text_says(alice: Caller) -> None:
+    alice.sql("CREATE TABLE t (id int)")
+
+    for text in (
+        "INSERT INTO t VALUES (1)",
+        "SET default_transaction_read_only = off; INSERT INTO t VALUES (1)",
+        "BEGIN READ WRITE; INSERT INTO t VALUES (1); COMMIT",
+    ):
+        assert alice.sql(text, read_only=True).status == 403, text
+    assert alice.sql("SELECT * FROM t", read_only=True).status == 200
+    assert alice.value("SELECT count(*) FROM t") == 0
+
+
+def test_rows_may_be_arrays(alice: Caller) -> None:
+    assert alice.sql("SELECT 1 AS a, NULL AS b", rows="arrays").rows == [[1, None]]
+    assert alice.sql("SELECT", rows="arrays").rows == [[]]
+    assert alice.sql("SELECT").rows == [{}]
+
+
+def test_names_that_are_there_twice_are_numbered(alice: Caller) -> None:
+    answer = alice.sql("SELECT 1 AS a, 2 AS a, 3 AS a_2, 4 AS a")
+
+    assert answer.rows == [{"a": 1, "a_3": 2, "a_2": 3, "a_4": 4}]
+    assert [(c["name"], c.get("key")) for c in answer.body["columns"]] == [
+        *(("a", None), ("a", "a_3"), ("a_2", None), ("a", "a_4")),
+    ]
+    assert alice.sql("SELECT 1 AS id, 2 AS id").rows == [{"id": 1, "id_2": 2}]
+
+
+def test_odd_column_names_are_kept(alice: Caller) -> None:
+    answer = alice.sql("""SELECT 1 AS "100%s ""q""\\", 2 AS "é" """)
+
+    assert answer.rows == [{'100%s "q"\\': 1, "é": 2}]
+
+
+def test_blank_and_comment_texts_answer_nothing(alice: Caller) -> None:
+    for text in (" ", ";", "-- nothing", "/* nothing */;;"):
+        answer = alice.sql(text)
+        assert (answer.rows, answer.body["command"]) == ([], "")
+
+
+def test_notices_are_told(alice: Caller) -> None:
+    answer = alice.sql("DO $$ BEGIN RAISE NOTICE 'hello'; RAISE WARNING 'there'; END $$")
+
+    assert answer.body["notices"] == [
+        {"severity": "NOTICE", "sqlstate": "00000", "message": "hello"},
+        {"severity": "WARNING", "sqlstate": "01000", "message": "there"},
+    ]
+
+
+def test_explain_gives_the_plan_and_runs_nothing(alice: Caller) -> None:
+    alice.sql("CREATE TABLE t (id int)")
+
+    answer = alice.sql("INSERT INTO t VALUES ($1)", [1], explain=True)
+
+    assert answer.rows[0]["QUERY PLAN"][0]["Plan"]["Node Type"] == "ModifyTable"
+    assert alice.value("SELECT count(*) FROM t") == 0
+    assert alice.sql("SELECT 1; DELETE FROM t", explain=True).status == 400
+    assert alice.sql("SELECT nonesuch", explain=True).body["position"] == len("SELECT n")
+
+
+def test_returning_gives_rows_and_the_number_changed(alice: Caller) -> None:
+    alice.sql("CREATE TABLE t (id int)")
+
+    answer = alice.sql("INSERT INTO t VALUES (1), (2) RETURNING id")
+
+    assert answer.rows == [{"id": 1}, {"id": 2}]
+    assert (answer.body["command"], answer.body["row_count"]) == ("INSERT", 2)
+
+
+def test_a_request_leaves_nothing_for_the_next_one(alice: Caller) -> None:
+    alice.sql(
+        "SET search_path = pg_catalog; SET TimeZone = 'Asia/Tokyo'; SET work_mem = '64MB';"
+        "CREATE TEMP TABLE mine (id int); PREPARE mine AS SELECT 1; LISTEN mine;"
+        "DECLARE mine CURSOR WITH HOLD FOR SELECT 1; SET my.secret = 'x'"
+    )
+
+    assert alice.value("SHOW search_path") == '"$user",public'
+    assert alice.value("SHOW TimeZone") == "UTC"
+    assert alice.value("SHOW work_mem") == "4MB"
+    assert alice.value("SELECT current_setting('my.secret', true)") in {None, ""}
+    assert alice.sql("SELECT * FROM mine").body["sqlstate"] == "42P01"
+    assert alice.sql("EXECUTE mine").body["sqlstate"] == "26000"
+    assert alice.sql("FETCH mine").body["sqlstate"] == "34000"
+    assert alice.sql("SELECT * FROM pg_listening_channels()").rows == []

@@ -1,0 +1,170 @@
+"""What PostgreSQL refuses, and what the gateway makes of it."""
+
+import re
+from typing import Any
+
+import pytest
+
+from sqlgateway.sqlstates import kind_of
+from tests.sqlgateway.support import Caller
+
+TABLES = """
+CREATE TABLE p (id int PRIMARY KEY, name text NOT NULL CHECK (name <> ''));
+CREATE TABLE c (id int REFERENCES p, during int4range, EXCLUDE USING gist (during WITH &&));
+INSERT INTO p VALUES (1, 'one'); INSERT INTO c VALUES (1, '[1,5)')
+"""
+MATRIX = [
+    ("SELEC 1", 400, "42601"),
+    ("SELECT * FROM nonesuch", 400, "42P01"),
+    ("SELECT nonesuch", 400, "42703"),
+    ("SELECT nonesuch()", 400, "42883"),
+    ("SELECT 'x'::int", 400, "22P02"),
+    ("SELECT 1/0", 400, "22012"),
+    ("SELECT 2147483647::int + 1", 400, "22003"),
+    ("INSERT INTO p VALUES (2, NULL)", 400, "23502"),
+    ("INSERT INTO p VALUES (2, '')", 400, "23514"),
+    ("INSERT INTO p VALUES (1, 'again')", 409, "23505"),
+    ("INSERT INTO c VALUES (9)", 409, "23503"),
+    ("INSERT INTO c VALUES (1, '[4,6)')", 409, "23P01"),
+    ("DELETE FROM p", 409, "23503"),
+    ("BEGIN READ ONLY; INSERT INTO p VALUES (3, 'x')", 403, "25006"),
+    ("CREATE ROLE other", 403, "42501"),
+    ("SELECT repeat('x', 2000000000)", 413, "54000"),
+    ("SELECT * FROM nonesuch.t", 400, "42P01"),
+    ("FETCH nonesuch", 400, "34000"),
+    ("DO $$ BEGIN RAISE 'mine'; END $$", 400, "P0001"),
+    ("DO $$ BEGIN RAISE SQLSTATE '40001'; END $$", 409, "40001"),
+    ("DO $$ BEGIN RAISE SQLSTATE '40P01'; END $$", 409, "40P01"),
+    ("DO $$ BEGIN RAISE SQLSTATE '55P03'; END $$", 409, "55P03"),
+    ("DO $$ BEGIN RAISE SQLSTATE '53300'; END $$", 503, "53300"),
+    ("DO $$ BEGIN RAISE SQLSTATE '53400'; END $$", 413, "53400"),
+    ("DO $$ BEGIN RAISE SQLSTATE '08006'; END $$", 503, "08006"),
+    ("DO $$ BEGIN RAISE SQLSTATE '57P03'; END $$", 503, "57P03"),
+    ("DO $$ BEGIN RAISE SQLSTATE 'XX000'; END $$", 502, "XX000"),
+    ("DO $$ BEGIN RAISE SQLSTATE '58030'; END $$", 502, "58030"),
+]
+
+
+@pytest.fixture
+def tables(alice: Caller) -> Caller:
+    """Give Alice with two tables."""
+    assert alice.sql(TABLES).status == 200
+    return alice
+
+
+def test_each_class_of_error_has_its_status(tables: Caller) -> None:
+    for text, status, sqlstate in MATRIX:
+        answer = tables.sql(text)
+        assert (answer.status, answer.body.get("sqlstate")) == (status, sqlstate), answer.body
+        assert answer.headers["Content-Type"] == "application/problem+json"
+        assert answer.code == ("engine_error" if status == 502 else "sql_error")
+        assert ("Retry-After" in answer.headers) == (status == 503), text
+        assert answer.body.get("retryable", False) == (
+            status == 503 or sqlstate in {"40001", "40P01", "55P03"}
+        )
+        assert tables.value("SELECT 1") == 1, text
+
+
+def test_a_constraint_names_what_it_is_about(tables: Caller) -> None:
+    body = tables.sql("INSERT INTO p VALUES (1, 'again')").body
+
+    assert body["schema"] == "public"
+    assert body["table"] == "p"
+    assert body["constraint"] == "p_pkey"
+    assert body["message"] == 'duplicate key value violates unique constraint "p_pkey"'
+    assert body["detail"] == body["message"] + "\nKey (id)=(1) already exists."
+    assert tables.sql("INSERT INTO p VALUES (2, NULL)").body["column_name"] == "name"
+
+
+def test_a_position_is_that_of_the_callers_text(alice: Caller) -> None:
+    body = alice.sql("SELECT 1;\nSELECT 'é',\n  nonesuch").body
+
+    assert (body["position"], body["line"], body["column"]) == (25, 3, 3)
+    assert body["statement"] == 2
+    unparsed = alice.sql("SELECT 1; SELEC").body
+    assert "statement" not in unparsed
+    assert unparsed["position"] == 11
+
+
+def test_a_hint_is_told(tables: Caller) -> None:
+    assert "p.name" in tables.sql("SELECT nam FROM p").body["hint"]
+
+
+def test_nothing_of_the_servers_is_in_any_answer(tables: Caller) -> None:
+    database = tables.database
+    words = [database.dbname, *database.roles.values(), "zonal_provisioner", ".c:", "socket"]
+    for text in [
+        *(text for text, _, _ in MATRIX),
+        "SET ROLE zonal_provisioner",
+        "ALTER DATABASE zonal_template_1 RENAME TO x",
+        "REINDEX DATABASE",
+        "CREATE EXTENSION nonesuch",
+        "LOAD 'nonesuch'",
+        f"ALTER ROLE {database.reader_role} PASSWORD 'x'",
+        f"SET ROLE {database.reader_role}",
+        f"DROP DATABASE {database.dbname}",
+        f"CREATE DATABASE {database.dbname}",
+        "SET ROLE zr_22222222222222222222",
+        "ALTER TABLE p OWNER TO zr_22222222222222222222",
+        "SHOW data_directory",
+        "COPY p TO '/tmp/x'",
+    ]:
+        said = str(tables.sql(text).body)
+        assert not [word for word in words if word in said], said
+        assert not re.search(r"\bz[drt]_", said), said
+
+
+def test_ones_own_words_stay(alice: Caller) -> None:
+    body = alice.sql("""DO $$ BEGIN RAISE 'see /tmp/x' USING HINT = 'try /usr/lib'; END $$""").body
+
+    assert body["message"] == "see /tmp/x"
+
+
+def test_an_engine_fault_keeps_its_words_to_the_log(alice: Caller) -> None:
+    answer = alice.sql("DO $$ BEGIN RAISE 'entrails' USING ERRCODE = 'XX001'; END $$")
+
+    assert (answer.status, answer.code) == (502, "engine_error")
+    assert "entrails" not in str(answer.body)
+    assert answer.body["request_id"] == "request-of-a-test"
+
+
+def test_a_long_message_is_cut(alice: Caller) -> None:
+    body = alice.sql("DO $$ BEGIN RAISE '%', repeat('x', 1000000); END $$").body
+
+    assert len(body["message"]) == 8192
+
+
+def test_copy_is_not_supported_and_says_what_became_of_the_rest(alice: Caller) -> None:
+    alice.sql("CREATE TABLE t (id int)")
+
+    for text, outcome, kept in (
+        ("INSERT INTO t VALUES (1); COPY t FROM STDIN", "rolled_back", 0),
+        ("COPY t TO STDOUT; SELECT 1/0", "rolled_back", 0),
+        ("BEGIN; INSERT INTO t VALUES (1); COPY t TO STDOUT", "rolled_back", 0),
+        ("INSERT INTO t VALUES (1); COPY t TO STDOUT; COPY t TO STDOUT", "committed", 1),
+        ("COPY t TO STDOUT; COPY t FROM STDIN; INSERT INTO t VALUES (2)", "rolled_back", 1),
+    ):
+        answer = alice.sql(text)
+        assert (answer.status, answer.code) == (400, "copy_not_supported"), text
+        assert answer.body["outcome"] == outcome, text
+        assert answer.body["hint"] == "Accept: text/csv"
+        assert alice.value("SELECT count(*) FROM t") == kept, text
+    with_params = alice.sql("COPY t TO STDOUT", [])
+    assert with_params.code == "copy_not_supported"
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "status"),
+    [
+        ("57014", "query_cancelled", 400),
+        ("57P01", "sql_error", 503),
+        ("XX001", "engine_error", 502),
+        ("42501", "sql_error", 403),
+        ("99999", "sql_error", 400),
+        ("", "sql_error", 400),
+    ],
+)
+def test_every_sqlstate_has_an_answer(state: str, code: str, status: int) -> None:
+    kind: Any = kind_of(state)
+
+    assert (kind.code, kind.status) == (code, status)

@@ -1,0 +1,223 @@
+"""Results past the caps: a cut, never a failure, and never a lost write."""
+
+import time
+from pathlib import Path
+
+import pytest
+from django.test import override_settings
+
+from tests.sqlgateway.support import Caller, as_provisioner, backends_of
+
+
+def _resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def test_rows_are_cut_at_the_cap(alice: Caller) -> None:
+    whole = alice.sql("SELECT generate_series(1, 10000) AS i")
+    cut = alice.sql("SELECT generate_series(1, 10001) AS i")
+
+    assert (whole.body["truncated"], len(whole.rows)) == (False, 10000)
+    assert (cut.body["truncated"], len(cut.rows)) == (True, 10000)
+    assert cut.body["row_count"] == 10000
+    assert cut.rows[-1] == {"i": 10000}
+
+
+def test_a_lower_cap_may_be_asked_for(alice: Caller) -> None:
+    answer = alice.sql("SELECT generate_series(1, 50) AS i", max_rows=33)
+
+    assert (answer.body["truncated"], len(answer.rows)) == (True, 33)
+    assert alice.sql("SELECT 1 WHERE false", max_rows=1).body["truncated"] is False
+
+
+def test_bytes_are_cut_at_the_cap(alice: Caller) -> None:
+    answer = alice.sql("SELECT repeat('x', 100000) AS t FROM generate_series(1, 200)")
+
+    assert answer.body["truncated"] is True
+    assert 8_000_000 < answer.body["stats"]["bytes"] <= 8 * 2**20
+    assert {len(row["t"]) for row in answer.rows} == {100000}
+
+
+def test_a_type_of_ones_own_is_cut_as_well(alice: Caller) -> None:
+    alice.sql("CREATE TYPE pair AS (a text, b int)")
+
+    answer = alice.sql("SELECT ROW(repeat('x', 100000), 1)::pair AS t FROM generate_series(1, 200)")
+
+    assert answer.body["truncated"] is True
+    assert 70 < len(answer.rows) <= 84
+
+
+def test_the_caps_are_of_the_whole_answer_in_bytes(alice: Caller) -> None:
+    text = "SELECT repeat('x', 100000) AS t FROM generate_series(1, 60)"
+
+    answer = alice.sql(f"{text}; {text}")
+
+    assert answer.body["truncated"] is True
+    assert [one["truncated"] for one in answer.body["results"]] == [False, True]
+    assert answer.body["stats"]["bytes"] <= 8 * 2**20
+
+
+def test_an_endless_select_is_cut_at_once_and_is_gone_from_the_server(alice: Caller) -> None:
+    started = time.monotonic()
+
+    answer = alice.sql("SELECT generate_series(1, 1000000000000) AS i")
+
+    assert (answer.status, answer.body["truncated"]) == (200, True)
+    assert time.monotonic() - started < 5
+    assert backends_of(alice) == []
+    assert alice.value("SELECT 1") == 1
+
+
+def test_a_cut_inside_a_transaction_of_the_gateways_ends_it(alice: Caller) -> None:
+    endless = "SELECT generate_series(1, 1000000000000) AS i"
+
+    alone = alice.sql(endless, isolation="serializable")
+    last = alice.post({"queries": [{"query": "SELECT 1"}, {"query": endless}]})
+
+    for answer in (alone, last):
+        assert (answer.status, answer.body["truncated"]) == (200, True)
+        assert (answer.body["command"], answer.body["row_count"]) == ("SELECT", 10000)
+    assert backends_of(alice) == []
+    assert alice.value("SELECT 1") == 1
+
+
+def test_a_cut_survives_the_loss_of_the_administrators_connection(alice: Caller) -> None:
+    endless = "SELECT generate_series(1, 1000000000000) AS i"
+    alice.sql(endless)
+    as_provisioner(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+        "WHERE application_name = 'zonal-admin' AND pid <> pg_backend_pid()"
+    )
+
+    answer = alice.sql(endless)
+
+    assert (answer.status, answer.body["truncated"]) == (200, True)
+    assert alice.sql("SELECT pg_sleep(60)", timeout_ms=100).code == "query_timeout"
+
+
+def test_a_billion_rows_take_constant_memory(alice: Caller) -> None:
+    alice.sql("SELECT generate_series(1, 20000)")
+    before = _resident_bytes()
+
+    with override_settings(SQL_TIMEOUT_MS=1500):
+        # Two statements, so that the first one is read to its end: the deadline.
+        answer = alice.sql("SELECT generate_series(1, 1000000000), repeat('x', 100); SELECT 1")
+
+    assert answer.code == "query_timeout"
+    assert _resident_bytes() - before < 32 * 2**20
+
+
+def test_a_row_that_is_too_long_is_refused_without_being_held(alice: Caller) -> None:
+    alice.sql("CREATE TABLE t (id int)")
+    before = _resident_bytes()
+
+    answer = alice.sql("INSERT INTO t VALUES (1); SELECT repeat('x', 150000000)")
+
+    assert (answer.status, answer.code) == (413, "result_too_large")
+    assert answer.body["outcome"] == "rolled_back"
+    assert _resident_bytes() - before < 100 * 2**20
+    assert alice.value("SELECT count(*) FROM t") == 0
+
+
+def test_a_row_a_little_too_long_tells_whether_its_write_was_kept(alice: Caller) -> None:
+    alice.sql("CREATE TABLE t (id int)")
+    for number in range(5):
+        # The server has sent all of it, and committed, before it is found to be too long.
+        length = 32 * 2**20 - 30 + number * 10_000
+
+        answer = alice.sql("INSERT INTO t VALUES (1) RETURNING repeat('x', $1)", [length])
+
+        kept = alice.value("SELECT count(*) FROM t")
+        alice.sql("TRUNCATE t")
+        if answer.status == 200:
+            assert kept == 1
+        else:
+            assert (answer.body["outcome"], kept) in {("committed", 1), ("rolled_back", 0)}
+
+
+def test_a_notice_that_is_too_long_is_refused_too(alice: Caller) -> None:
+    answer = alice.sql("DO $$ BEGIN RAISE NOTICE '%', repeat('x', 150000000); END $$")
+
+    assert answer.code == "result_too_large"
+
+
+def test_a_flood_of_notices_is_kept_short(alice: Caller) -> None:
+    answer = alice.sql(
+        "DO $$ BEGIN FOR i IN 1..50000 LOOP RAISE NOTICE '%', repeat('x', 1000); END LOOP; END $$"
+    )
+
+    assert (answer.status, len(answer.body["notices"])) == (200, 100)
+
+
+@pytest.mark.parametrize("with_params", [False, True])
+def test_a_cut_write_has_been_done(alice: Caller, with_params: bool) -> None:
+    alice.sql("CREATE TABLE t (id int)")
+
+    answer = alice.sql(
+        "INSERT INTO t SELECT generate_series(1, 20000) RETURNING id", [] if with_params else None
+    )
+
+    assert (answer.body["truncated"], len(answer.rows)) == (True, 10000)
+    assert (answer.body["command"], answer.body["row_count"]) == ("INSERT", 20000)
+    assert alice.value("SELECT count(*) FROM t") == 20000
+
+
+def test_what_stands_before_and_after_a_cut_result_has_been_done(alice: Caller) -> None:
+    alice.sql("CREATE TABLE t (id int)")
+
+    answer = alice.sql(
+        "INSERT INTO t VALUES (1); SELECT generate_series(1, 200000); INSERT INTO t VALUES (2)"
+    )
+
+    assert answer.body["truncated"] is True
+    assert [one["truncated"] for one in answer.body["results"]] == [False, True, False]
+    assert alice.value("SELECT array_agg(id) FROM t") == [1, 2]
+
+
+def test_a_write_inside_a_function_is_not_lost_either(alice: Caller) -> None:
+    alice.sql(
+        "CREATE TABLE t (id int); CREATE FUNCTION f(i int) RETURNS int LANGUAGE sql AS "
+        "'INSERT INTO t VALUES (i) RETURNING id'"
+    )
+
+    answer = alice.sql("SELECT f(i) FROM generate_series(1, 12000) AS i")
+
+    assert answer.body["truncated"] is True
+    assert alice.value("SELECT count(*) FROM t") == 12000
+
+
+def test_a_cut_result_among_queries_keeps_the_transaction(alice: Caller) -> None:
+    alice.sql("CREATE TABLE t (id int)")
+
+    answer = alice.post(
+        {
+            "queries": [
+                {"query": "INSERT INTO t VALUES (1)"},
+                {"query": "SELECT generate_series(1, 20000)"},
+            ]
+        }
+    )
+
+    assert answer.body["truncated"] is True
+    assert alice.value("SELECT count(*) FROM t") == 1
+
+
+def test_a_cut_write_past_its_deadline_is_undone_and_said_so(alice: Caller) -> None:
+    alice.sql("CREATE TABLE t (id int)")
+
+    answer = alice.sql(
+        "INSERT INTO t VALUES (1); SELECT generate_series(1, 10000000000)", timeout_ms=700
+    )
+
+    assert answer.code == "query_timeout"
+    assert alice.value("SELECT count(*) FROM t") == 0
+
+
+def test_more_statements_than_told_have_all_been_run(alice: Caller) -> None:
+    alice.sql("CREATE TABLE t (id int)")
+
+    answer = alice.sql("INSERT INTO t VALUES (1);" * 150 + "SELECT 'z'")
+
+    assert answer.rows == [{"?column?": "z"}]
+    assert (len(answer.body["results"]), answer.body["truncated"]) == (100, True)
+    assert alice.value("SELECT count(*) FROM t") == 150

@@ -1,0 +1,71 @@
+"""A person with an authenticator app: an independent implementation of TOTP (pyotp)."""
+
+from dataclasses import dataclass, field
+
+import pyotp
+from django.utils import timezone
+
+from accounts.models import User
+from tests.cast import PASSWORD, Answer, Caller, signed_in
+
+LOGIN = "/v1/auth/login"
+CHALLENGE = "/v1/auth/2fa/challenge"
+
+
+@dataclass
+class Holder:
+    """A user with TOTP active; ``caller`` is the session it was set up in."""
+
+    user: User
+    caller: Caller
+    seed: str
+    backup_codes: list[str] = field(default_factory=list)
+
+    def code(self, *, steps: int = 0) -> str:
+        """Give the app's code, so many 30-second steps from now."""
+        return pyotp.TOTP(self.seed).at(timezone.now(), counter_offset=steps)
+
+    def wrong_code(self) -> str:
+        """Give a well-formed code that is none of the acceptable ones."""
+        near = {self.code(steps=step) for step in range(-2, 3)}
+        return next(f"{n:06d}" for n in range(10) if f"{n:06d}" not in near)
+
+
+def set_up(caller: Caller) -> Answer:
+    """Begin to set up TOTP."""
+    return caller.post("/v1/auth/2fa/totp/setup", {"issuer": "Zonal", "account_name": "alice"})
+
+
+def with_totp(user: User, *, environment: str = "live") -> Holder:
+    """Set TOTP up through the API, as the app would."""
+    caller = signed_in(user, environment)
+    begun = set_up(caller).body
+    holder = Holder(user, caller, begun["secret"])
+    # The step before this one, so that the present code is still unused.
+    body = {"secret_id": begun["secret_id"], "code": holder.code(steps=-1)}
+    answer = caller.post("/v1/auth/2fa/totp/verify", body)
+    assert answer.status == 200, answer.body
+    holder.backup_codes = answer.body["backup_codes"]
+    return holder
+
+
+def log_in(email: str = "alice@example.com", password: str = PASSWORD, **headers: str) -> Answer:
+    """Log in with the password."""
+    return Caller().post(LOGIN, {"email": email, "password": password}, **headers)
+
+
+def pending(answer: Answer) -> Caller:
+    """Give the caller that holds a login's mfa_token."""
+    assert answer.status == 200, answer.body
+    return Caller(answer.body["mfa_token"])
+
+
+def ask(caller: Caller, method: str = "") -> Answer:
+    """Ask for a challenge."""
+    return caller.get(f"{CHALLENGE}?method={method}" if method else CHALLENGE)
+
+
+def reply(challenge: Answer, code: str, **more: object) -> Answer:
+    """Answer a challenge, without a header."""
+    path = f"{CHALLENGE}/{challenge.body['challenge_id']}/verify"
+    return Caller().post(path, {"code": code, **more})

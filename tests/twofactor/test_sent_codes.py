@@ -1,0 +1,194 @@
+"""Codes by text message and by e-mail: bound to their challenge, never a flood."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from django.db import connection
+from django.utils import timezone
+from pytest_django import Settings
+
+from accounts.models import Delivery, User
+from tests import inbox
+from tests.cast import Answer, Caller, signed_in
+from tests.twofactor.holder import Holder, ask, log_in, pending, reply
+from twofactor.models import Factor
+
+pytestmark = pytest.mark.django_db
+NUMBER = "+49 151 23456789"
+METHODS = ["sms", "email"]
+
+
+@pytest.fixture(autouse=True)
+def _with_sms(settings: Settings) -> None:
+    settings.SMS_BACKEND = "file"
+
+
+def set_up(caller: Caller, method: str) -> Answer:
+    body: dict[str, Any] = {"phone_number": NUMBER} if method == "sms" else {}
+    return caller.post(f"/v1/auth/2fa/{method}/setup", body)
+
+
+def sent_code(method: str) -> str:
+    return inbox.sms_code() if method == "sms" else inbox.email_code()
+
+
+def verify(caller: Caller, method: str, begun: Answer, code: str) -> Answer:
+    body = {"verification_id": begun.body["verification_id"], "code": code}
+    return caller.post(f"/v1/auth/2fa/{method}/verify", body)
+
+
+def enrolled(user: User, method: str) -> Caller:
+    caller = signed_in(user)
+    begun = set_up(caller, method)
+    assert begun.status == 200, begun.body
+    assert verify(caller, method, begun, sent_code(method)).status == 200
+    return caller
+
+
+def other_than(code: str) -> str:
+    return f"{(int(code) + 1) % 10**6:06d}"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_setup_sends_a_code_and_tells_a_hint(alice: User, method: str) -> None:
+    answer = set_up(signed_in(alice), method)
+    hint = {"sms": ("phone_hint", "•••• 89"), "email": ("email_hint", "a•••@example.com")}[method]
+    assert set(answer.body) == {"verification_id", "expires_at", hint[0], "delivery"}
+    assert answer.body[hint[0]] == hint[1]
+    assert answer.body["delivery"] == "queued"
+    assert sent_code(method) not in answer.raw.content.decode()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_code_activates_the_method(alice: User, method: str) -> None:
+    status = enrolled(alice, method).get("/v1/auth/2fa/status").body
+    assert status["enabled_methods"] == [method]
+    assert status["phone_verified"] is (method == "sms")
+    assert "factor_added" in inbox.notices_to("alice@example.com")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_wrong_code_is_refused_and_five_end_it(alice: User, method: str) -> None:
+    caller = signed_in(alice)
+    begun = set_up(caller, method)
+    code = sent_code(method)
+    for _ in range(5):
+        assert verify(caller, method, begun, other_than(code)).code == "invalid_code"
+    assert verify(caller, method, begun, code).code == "enrolment_gone"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_signing_in_with_a_sent_code(alice: User, method: str) -> None:
+    enrolled(alice, method)
+    challenge = ask(pending(log_in()))
+    assert challenge.body["delivery"] == "queued"
+    assert challenge.body["delivery_hint"] == Factor.unscoped.get().hint
+    assert reply(challenge, sent_code(method)).status == 200
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_two_requests_send_once(alice: User, method: str) -> None:
+    enrolled(alice, method)
+    caller = pending(log_in())
+    before = Delivery.unscoped.count()
+    first, second = ask(caller), ask(caller)
+    assert first.body == second.body
+    assert Delivery.unscoped.count() == before + 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_eight_parallel_requests_send_once(alice: User) -> None:
+    enrolled(alice, "sms")
+    caller = pending(log_in())
+    before = Delivery.unscoped.filter(kind="sms").count()
+
+    def once(_: int) -> str:
+        try:
+            return str(ask(caller).body["challenge_id"])
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(pool.map(once, range(8)))) == 1
+    assert Delivery.unscoped.filter(kind="sms").count() == before + 1
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_code_of_one_challenge_fails_on_another(alice: User, method: str) -> None:
+    enrolled(alice, method)
+    ask(pending(log_in()))
+    code = sent_code(method)
+    second = ask(pending(log_in()))
+    assert reply(second, code).code == "invalid_code"
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        ("0151 23456789", "no_country_code"),
+        ("hello", "not_a_number"),
+        ("+49 1", "not_a_number"),
+        ("+999 123456789", "no_country_code"),
+        ("+1 555 0100", "not_a_number"),
+    ],
+)
+def test_what_is_no_number_is_400_saying_why(alice: User, number: str, code: str) -> None:
+    answer = signed_in(alice).post("/v1/auth/2fa/sms/setup", {"phone_number": number})
+    assert answer.status == 400
+    assert (answer.body["errors"][0]["field"], answer.body["errors"][0]["code"]) == (
+        "phone_number",
+        code,
+    )
+    assert not Delivery.unscoped.exists()
+
+
+def test_without_a_provider_it_is_503_naming_the_others(alice: User, settings: Settings) -> None:
+    settings.SMS_BACKEND = ""
+    answer = set_up(signed_in(alice), "sms")
+    assert (answer.status, answer.code) == (503, "channel_unavailable")
+    assert answer.body["methods"] == ["totp", "webauthn", "email", "backup_code"]
+
+
+def test_a_receiver_gets_no_flood(alice: User, settings: Settings) -> None:
+    settings.MFA_SENDS_PER_RECEIVER = 2
+    caller = signed_in(alice)
+    assert set_up(caller, "sms").status == 200
+    assert set_up(caller, "sms").status == 200
+    answer = set_up(caller, "sms")
+    assert (answer.status, answer.code) == (429, "sending_too_often")
+    assert Delivery.unscoped.count() == 2
+
+
+def test_an_organization_has_a_cap_of_its_own(alice: User, bob: User, settings: Settings) -> None:
+    settings.MFA_SENDS_PER_ORGANIZATION = 1
+    assert set_up(signed_in(alice), "email").status == 200
+    assert set_up(signed_in(bob), "email").code == "sending_too_often"
+
+
+def test_a_code_ends_after_ten_minutes(alice: User) -> None:
+    enrolled(alice, "sms")
+    challenge = ask(pending(log_in()))
+    with time_machine.travel(timezone.now() + timedelta(minutes=10, seconds=1)):
+        assert reply(challenge, sent_code("sms")).code == "challenge_gone"
+    assert all(row.expires_at for row in Delivery.unscoped.filter(kind="sms"))
+
+
+def test_the_number_is_encrypted(alice: User) -> None:
+    enrolled(alice, "sms")
+    assert "23456789" not in Factor.unscoped.get().secret
+    assert "23456789" not in str(Delivery.unscoped.values_list("payload", "hint"))
+
+
+def test_backup_codes_can_be_had_for_any_factor(alice: User) -> None:
+    caller = enrolled(alice, "sms")
+    answer = caller.post("/v1/auth/2fa/backup-codes", None)
+    assert len(answer.body["backup_codes"]) == 10
+
+
+def test_a_code_for_setting_up_answers_no_challenge(holder: Holder) -> None:
+    set_up(holder.caller, "email")
+    challenge = ask(pending(log_in()), "totp")
+    assert reply(challenge, sent_code("email")).code == "invalid_code"

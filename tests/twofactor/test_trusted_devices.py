@@ -1,0 +1,104 @@
+"""Trusted devices skip the second factor at login, and nothing else; they die with any change."""
+
+from datetime import timedelta
+
+import pytest
+import time_machine
+from django.utils import timezone
+
+from accounts.models import User
+from tests import inbox
+from tests.cast import Caller, signed_in
+from tests.twofactor.holder import Holder, ask, log_in, pending, reply
+from twofactor.models import TrustedDevice
+
+pytestmark = pytest.mark.django_db
+DEVICES = "/v1/auth/2fa/trusted-devices"
+
+
+@pytest.fixture
+def device(holder: Holder) -> str:
+    answer = reply(
+        ask(pending(log_in())), holder.code(), trust_device=True, device_name="Alice's phone"
+    )
+    token: str = answer.body["device_token"]
+    return token
+
+
+def test_a_trusted_device_skips_the_second_factor(device: str) -> None:
+    answer = log_in(X_DEVICE_TOKEN=device)
+    assert answer.body["status"] == "authenticated"
+    assert Caller(answer.body["access_token"]).get("/v1/whoami").body["aal"] == 1
+
+
+def test_its_token_is_rotated_and_a_repeat_within_the_grace_is_the_same(device: str) -> None:
+    start = timezone.now()
+    with time_machine.travel(start, tick=False) as clock:
+        first = log_in(X_DEVICE_TOKEN=device).body["device_token"]
+        assert first != device
+        assert log_in(X_DEVICE_TOKEN=device).body["device_token"] == first
+        clock.shift(timedelta(seconds=11))
+        assert log_in(X_DEVICE_TOKEN=device).body["status"] == "mfa_required"
+        assert log_in(X_DEVICE_TOKEN=first).body["status"] == "authenticated"
+
+
+def test_it_never_steps_up(device: str) -> None:
+    caller = Caller(log_in(X_DEVICE_TOKEN=device).body["access_token"])
+    assert caller.post("/v1/auth/2fa/backup-codes").code == "step_up_required"
+
+
+def test_it_is_nothing_without_the_password(device: str) -> None:
+    assert log_in(password="wrong password", X_DEVICE_TOKEN=device).status == 401
+
+
+def test_anothers_device_is_nothing(device: str, charlie: User, holder: Holder) -> None:
+    TrustedDevice.unscoped.update(user=charlie, organization=charlie.organization)
+    assert log_in(X_DEVICE_TOKEN=device).body["status"] == "mfa_required"
+
+
+@pytest.mark.parametrize("token", ["", "x", ".", "x.y", "é.é", "0" * 5000])
+def test_garbage_is_no_device(device: str, token: str) -> None:
+    assert log_in(X_DEVICE_TOKEN=token).body["status"] == "mfa_required"
+
+
+def test_ten_failures_of_its_own_forget_it(device: str) -> None:
+    wrong = device.partition(".")[0] + "." + "0" * 64
+    for _ in range(10):
+        assert log_in(X_DEVICE_TOKEN=wrong).body["status"] == "mfa_required"
+    assert log_in(X_DEVICE_TOKEN=device).body["status"] == "mfa_required"
+
+
+def test_it_ends_after_thirty_days(device: str) -> None:
+    with time_machine.travel(timezone.now() + timedelta(days=30, seconds=1)):
+        assert log_in(X_DEVICE_TOKEN=device).body["status"] == "mfa_required"
+
+
+def test_it_ends_with_a_change_of_factors(device: str, holder: Holder) -> None:
+    holder.caller.call("DELETE", "/v1/auth/2fa/method/backup_codes")
+    assert log_in(X_DEVICE_TOKEN=device).body["status"] == "mfa_required"
+
+
+def test_it_ends_with_a_change_of_policy(device: str, holder: Holder) -> None:
+    holder.caller.call("PUT", "/v1/auth/2fa/policy", {"grace_period_days": 3})
+    assert log_in(X_DEVICE_TOKEN=device).body["status"] == "mfa_required"
+
+
+def test_devices_are_listed_and_removed(device: str, holder: Holder) -> None:
+    rows = holder.caller.get(DEVICES).body["results"]
+    assert [row["name"] for row in rows] == ["Alice's phone"]
+    assert set(rows[0]) == {"id", "name", "created_at", "last_used_at", "expires_at"}
+    assert isinstance(rows[0]["created_at"], int)
+    assert holder.caller.call("DELETE", f"{DEVICES}/{rows[0]['id']}").status == 204
+    assert log_in(X_DEVICE_TOKEN=device).body["status"] == "mfa_required"
+    answer = holder.caller.call("DELETE", f"{DEVICES}/{rows[0]['id']}")
+    assert (answer.status, answer.code) == (404, "device_not_found")
+
+
+def test_anothers_device_cannot_be_removed(device: str, bob: User) -> None:
+    key = TrustedDevice.unscoped.get().pk
+    assert signed_in(bob).call("DELETE", f"{DEVICES}/{key}").code == "device_not_found"
+    assert TrustedDevice.unscoped.exists()
+
+
+def test_the_owner_is_told(device: str) -> None:
+    assert "trusted_device_added" in inbox.notices_to("alice@example.com")

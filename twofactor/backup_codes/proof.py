@@ -1,0 +1,35 @@
+"""Backup codes as proof: each once, also under concurrency."""
+
+from datetime import datetime
+
+from accounts.delivery import notices
+from twofactor import throttle
+from twofactor.backup_codes.enrolment import ALPHABET, GROUP_CHARS, GROUPS, code_digest, plain
+from twofactor.challenges import Answer, Begun
+from twofactor.errors import MalformedCode
+from twofactor.models import BackupCode, Factor
+
+
+def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Begun:
+    """Set up nothing: the user has the codes."""
+    return Begun()
+
+
+def check(factor: Factor, secret: str, answer: Answer, *, challenge_id: str, now: datetime) -> bool:
+    """Use a code up; the user is told of each use.
+
+    Raises MalformedCode for characters outside the alphabet and for another length.
+    """
+    code = plain(answer.code)
+    if len(code) != GROUPS * GROUP_CHARS or not set(code) <= set(ALPHABET):
+        message = "Sixteen letters and digits, as on the list."
+        raise MalformedCode.for_field("code", message, code="malformed")
+    unused = BackupCode.objects.filter(
+        factor=factor, digest=code_digest(factor, code), used_at=None
+    )
+    if not unused.update(used_at=now):
+        return False
+    throttle.forgive(factor, now)
+    left = BackupCode.objects.filter(factor=factor, used_at=None).count()
+    notices.notify(factor.user, "backup_code_used", remaining=left)
+    return True

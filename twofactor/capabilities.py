@@ -1,0 +1,36 @@
+"""What the second factor hands out and never keeps: ids that are capabilities, codes, tokens."""
+
+import hmac
+import json
+import secrets
+from typing import Any
+
+from django.conf import settings
+
+from platform_site.lib.crypto import decrypt, encrypt, keyed_digest
+
+
+def digest(purpose: str, *parts: object) -> str:
+    """Give the keyed digest under which a secret is kept; a stolen table helps nobody to guess."""
+    return keyed_digest(settings.MFA_SECRETS[0], purpose, *parts).hex()
+
+
+def one_time_code(digits: int = 6) -> str:
+    """Give a random numeric code."""
+    return f"{secrets.randbelow(10**digits):0{digits}d}"
+
+
+def is_same(left: str, right: str) -> bool:
+    """Compare two digests in constant time."""
+    return hmac.compare_digest(left.encode(), right.encode())
+
+
+def seal(value: dict[str, Any]) -> str:
+    """Encrypt JSON for a row."""
+    return encrypt(json.dumps(value))
+
+
+def unseal(sealed: str) -> dict[str, Any]:
+    """Give the JSON of a row back."""
+    value: dict[str, Any] = json.loads(decrypt(sealed))
+    return value

@@ -1,0 +1,20 @@
+"""Codes as people type them."""
+
+import re
+from typing import Final
+
+from twofactor.errors import MalformedCode
+
+SIX_DIGITS: Final = re.compile(r"[0-9]{6}")
+
+
+def six_digits(code: str) -> str:
+    """Give a numeric code, blanks around it ignored.
+
+    Raises MalformedCode for anything but six ASCII digits: int() would take other scripts' digits,
+    signs and underscores.
+    """
+    trimmed = code.strip()
+    if not SIX_DIGITS.fullmatch(trimmed):
+        raise MalformedCode.for_field("code", "Six digits.", code="malformed")
+    return trimmed

@@ -1,0 +1,119 @@
+"""Trusted devices: they skip the second factor at login, never a step-up."""
+
+import hmac
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+
+from accounts import audit
+from accounts.models import User
+from accounts.signin import Attempt
+from platform_site.lib.crypto import keyed_digest
+from platform_site.lib.principals import PlatformRequest
+from twofactor.errors import DeviceNotFound
+from twofactor.methods import Holdings
+from twofactor.models import TrustedDevice
+
+LIFE: Final = timedelta(days=30)
+HEADER: Final = "X-Device-Token"
+# A stolen device id must not become something to guess at.
+MAX_FAILURES: Final = 10
+
+
+def trust(user: User, name: str, *, now: datetime) -> TrustedDevice:
+    """Trust a device after a second factor was proven on it."""
+    device = TrustedDevice(
+        organization_id=user.organization_id,
+        user=user,
+        name=name or "Unnamed device",
+        rotated_at=now,
+        created_at=now,
+        last_used_at=now,
+        expires_at=now + LIFE,
+    )
+    device.save(force_insert=True)
+    return device
+
+
+def token_for(device: TrustedDevice, *, generation: int | None = None) -> str:
+    """Give the device's token: its id and 256 bits that only the key's holder can derive."""
+    number = device.generation if generation is None else generation
+    return f"{device.id}.{_proof(device, number)}"
+
+
+def _proof(device: TrustedDevice, generation: int) -> str:
+    return keyed_digest(settings.MFA_SECRETS[0], "device", device.id, generation).hex()
+
+
+def passes(request: PlatformRequest, attempt: Attempt, held: Holdings) -> bool:
+    """Let a trusted device skip the second factor; its token is rotated and put in the answer.
+
+    Twice the same token within ten seconds (a repeated login) gives the same successor.
+    """
+    device_id, _, proof = request.headers.get(HEADER, "").partition(".")
+    try:
+        key = UUID(device_id)
+    except ValueError:
+        return False
+    with transaction.atomic():
+        device = _lock(attempt.user, key, attempt.now)
+        if device is None or not held.allowed:
+            return False
+        if not _holds(device, proof, attempt.now):
+            _count_failure(device)
+            return False
+    attempt.amr.append("tdev")
+    attempt.extra["device_token"] = token_for(device)
+    audit.record_user(request, "api:trusted_device:use", attempt.user, device=str(device.id))
+    return True
+
+
+def _lock(user: User, key: UUID, now: datetime) -> TrustedDevice | None:
+    rows = TrustedDevice.scoped.within_organization(user.organization_id)
+    found: TrustedDevice | None = (
+        rows.select_for_update().filter(pk=key, user=user, expires_at__gt=now).first()
+    )
+    return found
+
+
+def _holds(device: TrustedDevice, proof: str, now: datetime) -> bool:
+    if hmac.compare_digest(proof.encode(), _proof(device, device.generation).encode()):
+        device.generation += 1
+        device.rotated_at = device.last_used_at = now
+        device.failures = 0
+        device.save(update_fields=["generation", "rotated_at", "last_used_at", "failures"])
+        return True
+    previous = _proof(device, device.generation - 1)
+    return device.is_in_grace(now) and hmac.compare_digest(proof.encode(), previous.encode())
+
+
+def _count_failure(device: TrustedDevice) -> None:
+    if device.failures + 1 >= MAX_FAILURES:
+        device.delete()
+        return
+    rows = TrustedDevice.unscoped.filter(pk=device.pk)  # unscoped: the row just locked
+    rows.update(failures=F("failures") + 1)
+
+
+def remove(user_id: UUID, organization_id: int, device_id: str) -> None:
+    """Forget one device.
+
+    Raises DeviceNotFound, also for another user's.
+    """
+    try:
+        key = UUID(device_id)
+    except ValueError:
+        raise DeviceNotFound from None
+    rows = TrustedDevice.scoped.within_organization(organization_id)
+    if not rows.filter(pk=key, user_id=user_id).delete()[0]:
+        raise DeviceNotFound
+
+
+def forget_all(user_id: UUID) -> int:
+    """Forget every device of a user: its password or factors, or the policy, have changed."""
+    mine = TrustedDevice.unscoped.filter(user_id=user_id)  # unscoped: by the user's own key
+    return mine.delete()[0]

@@ -1,0 +1,72 @@
+"""Setting up e-mail as a factor: the account's own address, proven by a code mailed to it."""
+
+from datetime import datetime
+from typing import Any, Final
+
+from django.db import transaction
+
+from accounts.delivery import outbox
+from platform_site.lib.principals import PlatformRequest, Principal
+from twofactor import enrolments, sending
+from twofactor.sending import Owner
+
+METHOD: Final = "email"
+
+
+def hint_of(address: str) -> str:
+    """Give what may be shown of an address."""
+    local, _, domain = address.partition("@")
+    return f"{local[:1]}•••@{domain}"
+
+
+def send(address: str, code: str, *, purpose: str, owner: Owner, now: datetime) -> None:
+    """Mail a code; purpose reads on after "Your code", as "to sign in"."""
+    outbox.send_mail(
+        address,
+        "email_code",
+        {"code": code, "purpose": purpose, "minutes": sending.LIFE_MINUTES},
+        organization_id=owner.organization_id,
+        user_id=owner.user_id,
+        expires_at=now + sending.LIFE,
+    )
+
+
+def setup(principal: Principal, *, now: datetime) -> dict[str, Any]:
+    """Mail a code to the account's own address.
+
+    Raises MethodNotAllowed (403), SendingTooOften (429).
+    """
+    user = enrolments.user_of(principal)
+    enrolments.refuse_forbidden(user, METHOD)
+    # Outside of the transaction: a refused sending must not take its count along.
+    sending.refuse_flood("email", user.email, user.organization_id, now=now)
+    with transaction.atomic():
+        verification_id, code, row = sending.begin(user, METHOD, user.email, now=now)
+        owner = Owner(user.organization_id, user.pk)
+        send(user.email, code, purpose="to confirm this address", owner=owner, now=now)
+    return {
+        "verification_id": verification_id,
+        "expires_at": int(row.expires_at.timestamp()),
+        "email_hint": hint_of(user.email),
+        "delivery": "queued",
+    }
+
+
+def verify(
+    request: PlatformRequest,
+    principal: Principal,
+    *,
+    verification_id: str,
+    code: str,
+    now: datetime,
+) -> dict[str, Any]:
+    """Activate e-mail with the code that was mailed; raises as sending.verify does."""
+    return sending.verify(
+        request,
+        principal,
+        METHOD,
+        verification_id=verification_id,
+        code=code,
+        hint_of=hint_of,
+        now=now,
+    )

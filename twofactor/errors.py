@@ -1,0 +1,152 @@
+"""What the second factor refuses."""
+
+from platform_site.lib.errors import (
+    Conflict,
+    Forbidden,
+    Gone,
+    InvalidRequest,
+    NotAuthenticated,
+    NotFound,
+    TooManyRequests,
+    Unavailable,
+)
+
+
+class MalformedCode(InvalidRequest):
+    """The code has characters or a length that no code of this method has; it was not counted."""
+
+    code = "malformed_code"
+    title = "This cannot be a code."
+
+
+class MalformedCredential(MalformedCode):
+    """The credential is not what a browser gives (`PublicKeyCredential.toJSON()`); not counted."""
+
+    code = "malformed_credential"
+    title = "This cannot be a passkey's answer."
+
+
+class CodeRejected(NotAuthenticated):
+    """The code is well-formed and wrong; it was counted."""
+
+    code = "invalid_code"
+    title = "The code is wrong."
+
+
+class ChallengeGone(Gone):
+    """Unknown, expired, answered, or missed five times: the four look the same."""
+
+    code = "challenge_gone"
+    title = "This challenge can no longer be answered."
+
+
+class EnrolmentGone(Gone):
+    """Unknown, expired, finished, or missed five times: the four look the same."""
+
+    code = "enrolment_gone"
+    title = "This set-up can no longer be finished."
+
+
+class FactorSlowed(TooManyRequests):
+    """Too many wrong codes for this factor."""
+
+    code = "factor_slowed"
+    title = "Too many wrong codes."
+
+
+class SendingTooOften(TooManyRequests):
+    """Codes were sent too often to this number or address."""
+
+    code = "sending_too_often"
+    title = "Too many codes were sent."
+
+
+class FactorWornOut(Forbidden):
+    """A hundred wrong codes in a row: this factor has to be set up anew."""
+
+    code = "factor_worn_out"
+    title = "This factor has to be set up anew."
+
+
+class StepUpRequired(Forbidden):
+    """This takes a proof of the second factor (or of the password) not older than 15 minutes."""
+
+    code = "step_up_required"
+    title = "Confirm that it is you."
+
+
+class MethodNotAllowed(Forbidden):
+    """The organization's policy does not allow this method."""
+
+    code = "method_not_allowed_by_policy"
+    title = "Your organization does not allow this method."
+
+
+class MethodNotEnabled(Conflict):
+    """The user has not set up this method."""
+
+    code = "method_not_enabled"
+    title = "This method is not set up."
+
+
+class NoSecondFactor(Conflict):
+    """The user has no second factor that could be asked for."""
+
+    code = "no_second_factor"
+    title = "There is no second factor."
+
+
+class RequiredByPolicy(Conflict):
+    """The last factor cannot be removed while the policy requires one."""
+
+    code = "required_by_policy"
+    title = "Your organization requires a second factor."
+
+
+class PolicyLocksOut(Conflict):
+    """The policy would lock out the organization's last admin."""
+
+    code = "policy_locks_out"
+    title = "This policy would lock you out."
+
+
+class CredentialTaken(Conflict):
+    """The passkey is registered already."""
+
+    code = "credential_taken"
+    title = "This passkey is registered already."
+
+
+class TooManyPasskeys(Conflict):
+    """A user may hold twenty passkeys."""
+
+    code = "too_many_passkeys"
+    title = "Remove a passkey first."
+
+
+class PasskeyRejected(NotAuthenticated):
+    """Unknown, wrong, without user verification, or of a disabled user: all the same."""
+
+    code = "passkey_rejected"
+    title = "This passkey does not sign in here."
+
+
+class PasskeyNotFound(NotFound):
+    """No passkey of the caller's has this id."""
+
+    code = "passkey_not_found"
+    title = "There is no such passkey."
+
+
+class DeviceNotFound(NotFound):
+    """No trusted device of the caller's has this id."""
+
+    code = "device_not_found"
+    title = "There is no such device."
+
+
+class ChannelUnavailable(Unavailable):
+    """No provider is configured for this method; ``methods`` names the others."""
+
+    code = "channel_unavailable"
+    title = "Codes cannot be sent this way here."

@@ -1,0 +1,213 @@
+"""The second factor: what a user holds, what is being enrolled, what is being asked."""
+
+from datetime import datetime, timedelta
+from typing import Any, ClassVar, Final
+
+from django.db import models
+
+from accounts.models import Session, User
+from environments.models import Environment, Organization
+from platform_site.lib.ids import uuid7
+from platform_site.lib.scoping import TenantModel
+
+CHALLENGE_TRIES: Final = 5
+
+
+class Factor(TenantModel):
+    """One method a user has proven once; a row exists only while it is active.
+
+    method: ``totp``, ``sms``, ``email``, ``webauthn`` or ``backup_codes``.
+    secret: encrypted; the seed, the phone number or the address; empty for the last two.
+    hint: what may be shown of it, as ``•••• 67``. last_step: the last TOTP step that was used.
+    failures: consecutive ones over all challenges; blocked_until: when the next try counts.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="factors")
+    method = models.CharField(max_length=20)
+    secret = models.TextField(blank=True)
+    hint = models.CharField(max_length=100, blank=True)
+    last_step = models.BigIntegerField(default=0)
+    failures = models.PositiveIntegerField(default=0)
+    blocked_until = models.DateTimeField(null=True, blank=True)
+    is_default = models.BooleanField(default=False)
+    created_at = models.DateTimeField()
+    last_used_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta(TenantModel.Meta):
+        """One of each method a user."""
+
+        constraints: ClassVar[list[Any]] = [
+            models.UniqueConstraint(fields=["user", "method"], name="factor_one_a_method"),
+        ]
+
+    def __str__(self) -> str:
+        """Give the method."""
+        return self.method
+
+
+class BackupCode(models.Model):
+    """A code that works once; only its keyed digest is kept."""
+
+    factor = models.ForeignKey(Factor, on_delete=models.CASCADE, related_name="codes")
+    digest = models.CharField(max_length=64)
+    used_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        """Looked up by factor and digest."""
+
+        constraints: ClassVar[list[Any]] = [
+            models.UniqueConstraint(fields=["factor", "digest"], name="backup_code_unique"),
+        ]
+
+    def __str__(self) -> str:
+        """Say whether it is used up."""
+        return "used" if self.used_at else "unused"
+
+
+class Passkey(models.Model):
+    """A WebAuthn credential; its id is unique over all users (WebAuthn L3 §7.1 step 26)."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    factor = models.ForeignKey(Factor, on_delete=models.CASCADE, related_name="passkeys")
+    credential_id = models.BinaryField(max_length=1023, unique=True)
+    public_key = models.BinaryField()
+    sign_count = models.BigIntegerField(default=0)
+    is_backup_eligible = models.BooleanField(default=False)
+    is_user_verified = models.BooleanField(default=False)
+    transports = models.JSONField(default=list)
+    rp_id = models.CharField(max_length=253)
+    name = models.CharField(max_length=100)
+    created_at = models.DateTimeField()
+    last_used_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        """Give the name."""
+        return self.name
+
+
+class Enrolment(TenantModel):
+    """A factor being set up: nothing of it counts before it was proven once.
+
+    digest: of the id the client holds (``secret_id``, ``verification_id``, ``session_id``).
+    secret: encrypted JSON of the method's own.
+    """
+
+    digest = models.CharField(max_length=64, primary_key=True)
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    method = models.CharField(max_length=20)
+    secret = models.TextField()
+    attempts_left = models.PositiveSmallIntegerField(default=CHALLENGE_TRIES)
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        """Give the method."""
+        return self.method
+
+
+class PendingSignIn(TenantModel):
+    """A sign-in that is proven but for the second factor; the ``mfa_token`` points at it.
+
+    use: ``challenge`` (a factor is due) or ``enrol`` (one has to be set up first).
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    environment = models.ForeignKey(Environment, on_delete=models.CASCADE, related_name="+")
+    use = models.CharField(max_length=10)
+    amr = models.JSONField(default=list)
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        """Give what it waits for."""
+        return self.use
+
+
+class Challenge(TenantModel):
+    """One question for one factor: ten minutes, five tries, answered once.
+
+    pending: the sign-in it belongs to (purpose login); session: the session it raises (purpose
+    step-up); exactly one of the two. secret: encrypted, what the answer is compared with (a code's
+    digest, WebAuthn's challenge), empty for methods that need none.
+    """
+
+    digest = models.CharField(max_length=64, primary_key=True)
+    public_id = models.TextField()
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    factor = models.ForeignKey(Factor, on_delete=models.CASCADE, related_name="+")
+    pending = models.ForeignKey(
+        PendingSignIn, null=True, on_delete=models.CASCADE, related_name="+"
+    )
+    session = models.ForeignKey(Session, null=True, on_delete=models.CASCADE, related_name="+")
+    secret = models.TextField(blank=True)
+    attempts_left = models.PositiveSmallIntegerField(default=CHALLENGE_TRIES)
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta(TenantModel.Meta):
+        """The open challenge of a factor is looked for at each request for one."""
+
+        indexes: ClassVar[list[Any]] = [
+            models.Index(fields=["factor", "-created_at"], name="challenge_by_factor"),
+        ]
+
+    def __str__(self) -> str:
+        """Give its state."""
+        return "used" if self.used_at else "open"
+
+    def is_open(self, now: datetime) -> bool:
+        """Say whether it can still be answered."""
+        return self.used_at is None and self.attempts_left > 0 and now < self.expires_at
+
+
+class TrustedDevice(TenantModel):
+    """A device that skips the second factor at login, and nothing else.
+
+    generation: its token is derived from it, so that a repeated login within the grace is given
+    the same successor again without any token being stored.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="trusted_devices")
+    generation = models.PositiveIntegerField(default=1)
+    name = models.CharField(max_length=100)
+    failures = models.PositiveSmallIntegerField(default=0)
+    rotated_at = models.DateTimeField()
+    created_at = models.DateTimeField()
+    last_used_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        """Give the name."""
+        return self.name
+
+    def is_in_grace(self, now: datetime) -> bool:
+        """Say whether the token before the last rotation still counts."""
+        return now <= self.rotated_at + timedelta(seconds=10)
+
+
+class PasskeyRequest(models.Model):
+    """A sign-in by passkey that was begun: five minutes, one answer, then the row is gone.
+
+    digest: of the id the client holds. email_digest: of the only account that will do, '' for any.
+    """
+
+    digest = models.CharField(max_length=64, primary_key=True)
+    challenge = models.BinaryField()
+    rp_id = models.CharField(max_length=253)
+    email_digest = models.CharField(max_length=64, blank=True)
+    expires_at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        """Give the RP ID."""
+        return self.rp_id

@@ -1,0 +1,25 @@
+"""Proving the first factor again, in a session that lives."""
+
+from datetime import datetime
+
+from django.db import transaction
+
+from accounts import audit, credentials
+from accounts.models import Session
+from platform_site.lib.addresses import client_address
+from platform_site.lib.principals import PlatformRequest, Principal
+
+
+def by_password(
+    request: PlatformRequest, principal: Principal, password: str, *, now: datetime
+) -> None:
+    """Move the session's ``auth_time``; where a factor is active, that alone opens nothing more.
+
+    Under the login's own limits. Raises InvalidCredentials (401), TooManyAttempts (429).
+    """
+    email = principal.email or ""
+    credentials.verify(email, password, address=client_address(request), now=now)
+    with transaction.atomic():
+        mine = Session.unscoped.filter(pk=principal.session_id)  # unscoped: the principal's own
+        mine.update(auth_time=now)
+        audit.record_request(request, "api:session:reauthenticate")

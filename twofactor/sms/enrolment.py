@@ -1,0 +1,107 @@
+"""Setting up text messages: a number, proven by a code sent to it."""
+
+from datetime import datetime
+from typing import Any, Final
+
+import phonenumbers
+from django.conf import settings
+from django.db import transaction
+
+from accounts.delivery import outbox
+from platform_site.lib.errors import InvalidRequest
+from platform_site.lib.principals import PlatformRequest, Principal
+from twofactor import enrolments, sending
+from twofactor.errors import ChannelUnavailable
+
+METHOD: Final = "sms"
+
+
+def message(code: str) -> str:
+    """Give the text of a message."""
+    return f"{code} is your {settings.SERVICE_NAME} code. It is good for ten minutes."
+
+
+def refuse_unconfigured() -> None:
+    """Refuse where no provider is configured.
+
+    Raises ChannelUnavailable (503) naming the other methods.
+    """
+    if not outbox.is_sms_configured():
+        others = ["totp", "webauthn", "email", "backup_code"]
+        raise ChannelUnavailable("No SMS provider is configured here.", extra={"methods": others})
+
+
+def canonical(number: str) -> str:
+    """Give a number in E.164.
+
+    Raises InvalidRequest (400) saying why it is none.
+    """
+    try:
+        parsed = phonenumbers.parse(number, None)
+    except phonenumbers.NumberParseException as exc:
+        if exc.error_type != phonenumbers.NumberParseException.INVALID_COUNTRY_CODE:
+            raise _no_number() from exc
+        reason = "Start with + and the country code, as +49 151 23456789."
+        raise InvalidRequest.for_field("phone_number", reason, code="no_country_code") from exc
+    if not phonenumbers.is_valid_number(parsed):
+        raise _no_number()
+    return phonenumbers.format_number(parsed, phonenumbers.PhoneNumberFormat.E164)
+
+
+def _no_number() -> InvalidRequest:
+    reason = "There is no such number in any country's numbering plan."
+    return InvalidRequest.for_field("phone_number", reason, code="not_a_number")
+
+
+def hint_of(number: str) -> str:
+    """Give what may be shown of a number."""
+    return f"•••• {number[-2:]}"
+
+
+def setup(principal: Principal, *, phone_number: str, now: datetime) -> dict[str, Any]:
+    """Send a code to a number that is to become a factor.
+
+    Raises InvalidRequest (400), MethodNotAllowed (403), ChannelUnavailable (503),
+    SendingTooOften (429).
+    """
+    number = canonical(phone_number)
+    user = enrolments.user_of(principal)
+    enrolments.refuse_forbidden(user, METHOD)
+    refuse_unconfigured()
+    # Outside of the transaction: a refused sending must not take its count along.
+    sending.refuse_flood("sms", number, user.organization_id, now=now)
+    with transaction.atomic():
+        verification_id, code, row = sending.begin(user, METHOD, number, now=now)
+        outbox.send_sms(
+            number,
+            message(code),
+            organization_id=user.organization_id,
+            user_id=user.pk,
+            expires_at=now + sending.LIFE,
+        )
+    return {
+        "verification_id": verification_id,
+        "expires_at": int(row.expires_at.timestamp()),
+        "phone_hint": hint_of(number),
+        "delivery": "queued",
+    }
+
+
+def verify(
+    request: PlatformRequest,
+    principal: Principal,
+    *,
+    verification_id: str,
+    code: str,
+    now: datetime,
+) -> dict[str, Any]:
+    """Activate the number with the code that was sent to it; raises as sending.verify does."""
+    return sending.verify(
+        request,
+        principal,
+        METHOD,
+        verification_id=verification_id,
+        code=code,
+        hint_of=hint_of,
+        now=now,
+    )

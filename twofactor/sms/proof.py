@@ -1,0 +1,42 @@
+"""Text messages as proof: six digits, bound to their challenge."""
+
+from datetime import datetime
+
+from accounts.delivery import outbox
+from platform_site.lib.crypto import decrypt
+from twofactor import sending, throttle
+from twofactor.capabilities import one_time_code
+from twofactor.challenges import Answer, Begun
+from twofactor.models import Factor
+from twofactor.sms.enrolment import message, refuse_unconfigured
+
+
+def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Begun:
+    """Send a code to the number.
+
+    Raises ChannelUnavailable (503), SendingTooOften (429).
+    """
+    refuse_unconfigured()
+    number = decrypt(factor.secret)
+    sending.refuse_flood("sms", number, factor.organization_id, now=now)
+    code = one_time_code()
+    outbox.send_sms(
+        number,
+        message(code),
+        organization_id=factor.organization_id,
+        user_id=factor.user_id,
+        expires_at=now + sending.LIFE,
+    )
+    kept = sending.code_digest(challenge_id, code)
+    return Begun(secret=kept, hint=factor.hint, delivery="queued")
+
+
+def check(factor: Factor, secret: str, answer: Answer, *, challenge_id: str, now: datetime) -> bool:
+    """Compare the code with the one that was sent for this challenge.
+
+    Raises MalformedCode.
+    """
+    if not sending.is_right(challenge_id, secret, answer.code):
+        return False
+    throttle.forgive(factor, now)
+    return True

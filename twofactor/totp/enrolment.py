@@ -1,0 +1,76 @@
+"""Setting up TOTP: a seed shown once, active after one right code."""
+
+import base64
+import io
+import secrets
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import qrcode
+from django.db import transaction
+from qrcode.image.pure import PyPNGImage
+
+from platform_site.lib.principals import PlatformRequest, Principal
+from twofactor import enrolments
+from twofactor.backup_codes import enrolment as backup_codes
+from twofactor.totp.proof import matching_step
+
+METHOD = "totp"
+SEED_BYTES = 20
+
+
+def setup(principal: Principal, *, issuer: str, account_name: str, now: datetime) -> dict[str, Any]:
+    """Give a new seed and its QR code; an earlier one stays good until this one is verified.
+
+    Raises MethodNotAllowed (403).
+    """
+    user = enrolments.user_of(principal)
+    enrolments.refuse_forbidden(user, METHOD)
+    seed = base64.b32encode(secrets.token_bytes(SEED_BYTES)).decode()
+    secret_id, _ = enrolments.begin(user, METHOD, {"seed": seed}, now=now)
+    uri = otpauth_uri(
+        seed, issuer=issuer or user.organization.name, account_name=account_name or user.email
+    )
+    return {"secret_id": secret_id, "secret": seed, "qr_code_png": qr_code_png(uri)}
+
+
+def otpauth_uri(seed: str, *, issuer: str, account_name: str) -> str:
+    """Give the key URI that authenticator apps read; a colon would end the issuer, so none."""
+    issuer = issuer.replace(":", " ")
+    label = f"{quote(issuer)}:{quote(account_name.replace(':', ' '))}"
+    parameters = {"secret": seed, "issuer": issuer, "algorithm": "SHA1", "digits": 6, "period": 30}
+    return f"otpauth://totp/{label}?{urlencode(parameters, quote_via=quote)}"
+
+
+def qr_code_png(text: str) -> str:
+    """Give a QR code as a base64-encoded PNG."""
+    out = io.BytesIO()
+    qrcode.make(text, image_factory=PyPNGImage, box_size=6, border=4).save(out)
+    return base64.b64encode(out.getvalue()).decode()
+
+
+def verify(
+    request: PlatformRequest, principal: Principal, *, secret_id: str, code: str, now: datetime
+) -> dict[str, Any]:
+    """Activate TOTP with a right code; the first time backup codes come along, shown only here.
+
+    Raises MalformedCode (400, not counted), CodeRejected (401, counted), EnrolmentGone (410),
+    MethodNotAllowed (403).
+    """
+    user = enrolments.user_of(principal)
+    enrolments.refuse_forbidden(user, METHOD)
+    refusal = None
+    with transaction.atomic():
+        taken = enrolments.take(user, METHOD, secret_id, now=now)
+        seed = taken.secret["seed"]
+        step = matching_step(seed, code, now=now)
+        if step is None:
+            refusal = enrolments.refuse(taken)
+        else:
+            _, is_new = enrolments.activate(taken, secret=seed, last_step=step, now=now)
+            codes = backup_codes.generate(user, now=now) if is_new else []
+            more = enrolments.complete(request, principal, user, METHOD, now=now)
+    if refusal is not None:
+        raise refusal
+    return {"success": True, "backup_codes": codes, **more}

@@ -1,0 +1,36 @@
+"""TOTP in JSON."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from platform_site.lib.api import StrictSerializer
+from twofactor.serializers import EnrolledSerializer
+
+
+class SetupSerializer(StrictSerializer):
+    """What the authenticator app will show; both have sensible defaults."""
+
+    issuer = serializers.CharField(max_length=100, required=False, default="")
+    account_name = serializers.CharField(max_length=254, required=False, default="")
+
+
+class SetupAnswerSerializer(serializers.Serializer[Any]):
+    """The seed, shown once."""
+
+    secret_id = serializers.CharField()
+    secret = serializers.CharField(help_text="base32")
+    qr_code_png = serializers.CharField(help_text="base64-encoded PNG")
+
+
+class VerifySerializer(StrictSerializer):
+    """The first code."""
+
+    secret_id = serializers.CharField(max_length=64)
+    code = serializers.CharField(max_length=64, trim_whitespace=False)
+
+
+class VerifyAnswerSerializer(EnrolledSerializer):
+    """Backup codes come along once, when TOTP is first enabled."""
+
+    backup_codes = serializers.ListField(child=serializers.CharField())

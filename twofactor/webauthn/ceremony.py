@@ -1,0 +1,188 @@
+"""The checks of WebAuthn L3 §7.1 (registration) and §7.2 (assertion).
+
+py_webauthn does the cryptography and compares hashes and flags; what it leaves out is done here:
+the challenge in constant time, framed pages, that the id is the one that was attested, formats and
+keys as they were offered, the backup flags over a passkey's life.
+"""
+
+import hmac
+from dataclasses import dataclass
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from webauthn import verify_authentication_response, verify_registration_response
+from webauthn.helpers import (
+    bytes_to_base64url,
+    decode_credential_public_key,
+    decoded_public_key_to_cryptography,
+)
+from webauthn.helpers.cose import COSEAlgorithmIdentifier
+from webauthn.helpers.structs import (
+    AuthenticationCredential,
+    AuthenticatorAssertionResponse,
+    AuthenticatorAttestationResponse,
+    CredentialDeviceType,
+    RegistrationCredential,
+)
+
+from twofactor.webauthn.responses import (
+    BACKED_UP,
+    BACKUP_ELIGIBLE,
+    FLAGS_AT,
+    Assertion,
+    Attestation,
+    ClientData,
+)
+
+ALGORITHMS: Final = [
+    COSEAlgorithmIdentifier.ECDSA_SHA_256,
+    COSEAlgorithmIdentifier.EDDSA,
+    COSEAlgorithmIdentifier.RSASSA_PKCS1_v1_5_SHA_256,
+]
+# No attestation is asked for: browsers then send none, or what the key has signed itself. The
+# parsers of the other formats would only be something to attack.
+FORMATS: Final = frozenset({"none", "packed"})
+MIN_RSA_BITS: Final = 2048
+
+
+class Refused(Exception):
+    """A response that is well-formed and not to be believed; its text is a sentence saying why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a response has to answer, and from which origins it may come."""
+
+    challenge: bytes
+    rp_id: str
+    origins: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A credential that was just made."""
+
+    public_key: bytes
+    sign_count: int
+    is_user_verified: bool
+    is_backup_eligible: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Proven:
+    """What a right assertion says; the counter still has to be compared."""
+
+    sign_count: int
+    is_user_verified: bool
+    is_backup_eligible: bool
+
+
+def register(response: Attestation, asked: Asked) -> Registered:
+    """Give the credential of a registration (§7.1).
+
+    Raises Refused.
+    """
+    _hold(response.client_data, "webauthn.create", asked)
+    _hold_backup_flags(response.authenticator_data)
+    if response.format not in FORMATS:
+        raise Refused("This attestation format was not asked for.")
+    credential = RegistrationCredential(
+        id=bytes_to_base64url(response.raw_id),
+        raw_id=response.raw_id,
+        response=AuthenticatorAttestationResponse(
+            client_data_json=response.client_data_json,
+            attestation_object=response.attestation_object,
+        ),
+    )
+    try:
+        verified = verify_registration_response(
+            credential=credential,
+            expected_challenge=asked.challenge,
+            expected_rp_id=asked.rp_id,
+            expected_origin=asked.origins,
+            supported_pub_key_algs=ALGORITHMS,
+        )
+    except Exception as exc:  # hostile bytes make its parsers raise anything at all
+        raise Refused("The passkey could not be verified.") from exc
+    if verified.credential_id != response.raw_id:
+        raise Refused("The id is not the one that the authenticator made.")
+    _hold_key(verified.credential_public_key)
+    return Registered(
+        public_key=verified.credential_public_key,
+        sign_count=verified.sign_count,
+        is_user_verified=verified.user_verified,
+        is_backup_eligible=verified.credential_device_type == CredentialDeviceType.MULTI_DEVICE,
+    )
+
+
+def prove(response: Assertion, asked: Asked, *, public_key: bytes) -> Proven:
+    """Give what an assertion proves of the passkey with this key (§7.2).
+
+    Raises Refused.
+    """
+    _hold(response.client_data, "webauthn.get", asked)
+    _hold_backup_flags(response.authenticator_data)
+    credential = AuthenticationCredential(
+        id=bytes_to_base64url(response.raw_id),
+        raw_id=response.raw_id,
+        response=AuthenticatorAssertionResponse(
+            client_data_json=response.client_data_json,
+            authenticator_data=response.authenticator_data,
+            signature=response.signature,
+        ),
+    )
+    try:
+        verified = verify_authentication_response(
+            credential=credential,
+            expected_challenge=asked.challenge,
+            expected_rp_id=asked.rp_id,
+            expected_origin=asked.origins,
+            credential_public_key=public_key,
+            # Compared by the caller: py_webauthn would complain of the counter before it has
+            # looked at the signature, and anybody could raise the alarm.
+            credential_current_sign_count=0,
+        )
+    except Exception as exc:  # hostile bytes make its parsers raise anything at all
+        raise Refused("The assertion could not be verified.") from exc
+    return Proven(
+        sign_count=verified.new_sign_count,
+        is_user_verified=verified.user_verified,
+        is_backup_eligible=verified.credential_device_type == CredentialDeviceType.MULTI_DEVICE,
+    )
+
+
+def _hold(client_data: ClientData, kind: str, asked: Asked) -> None:
+    if client_data.type != kind:
+        raise Refused("The response is of another ceremony.")
+    if not hmac.compare_digest(client_data.challenge, asked.challenge):
+        raise Refused("The response answers another challenge.")
+    if client_data.origin not in asked.origins:
+        raise Refused("The response comes from another origin.")
+    if client_data.is_framed:
+        raise Refused("The response was made inside another site's page.")
+
+
+def _hold_backup_flags(authenticator_data: bytes) -> None:
+    flags = authenticator_data[FLAGS_AT]
+    if flags & BACKED_UP and not flags & BACKUP_ELIGIBLE:
+        raise Refused("The passkey says it is backed up, and that it cannot be.")
+
+
+def _hold_key(encoded: bytes) -> None:
+    """Refuse a key that could never verify anything, or not as its algorithm says (§5.8.5)."""
+    try:
+        decoded = decode_credential_public_key(encoded)
+        key = decoded_public_key_to_cryptography(decoded)
+    except Exception as exc:  # hostile bytes make its parsers raise anything at all
+        raise Refused("The key cannot be used.") from exc
+    fits = {
+        COSEAlgorithmIdentifier.ECDSA_SHA_256: isinstance(key, EllipticCurvePublicKey)
+        and isinstance(key.curve, SECP256R1),
+        COSEAlgorithmIdentifier.EDDSA: isinstance(key, Ed25519PublicKey),
+        COSEAlgorithmIdentifier.RSASSA_PKCS1_v1_5_SHA_256: isinstance(key, RSAPublicKey)
+        and key.key_size >= MIN_RSA_BITS,
+    }
+    if not fits.get(decoded.alg):
+        raise Refused("The key does not fit its algorithm.")

@@ -1,0 +1,162 @@
+"""Registering a passkey: options under a session of five minutes that takes one answer."""
+
+from datetime import datetime, timedelta
+from secrets import token_bytes
+from typing import Any, Final
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from webauthn import generate_registration_options
+from webauthn.helpers import base64url_to_bytes, bytes_to_base64url, options_to_json_dict
+from webauthn.helpers.structs import (
+    AttestationConveyancePreference,
+    AuthenticatorSelectionCriteria,
+    ResidentKeyRequirement,
+    UserVerificationRequirement,
+)
+
+from accounts import audit
+from accounts.models import User
+from platform_site.lib.errors import Conflict, InvalidRequest
+from platform_site.lib.principals import PlatformRequest, Principal
+from twofactor import enrolments
+from twofactor.enrolments import Taken
+from twofactor.errors import CredentialTaken, TooManyPasskeys
+from twofactor.models import Enrolment, Passkey
+from twofactor.webauthn import ceremony, origins
+from twofactor.webauthn.passkeys import METHOD, descriptor, passkeys_of
+from twofactor.webauthn.responses import Attestation, attestation
+
+LIFE: Final = timedelta(minutes=5)
+CHALLENGE_BYTES: Final = 32
+MAX_PASSKEYS: Final = 20
+
+
+def start(
+    principal: Principal,
+    *,
+    rp_id: str,
+    rp_origin: str,
+    rp_name: str,
+    user_email: str,
+    display_name: str,
+    now: datetime,
+) -> dict[str, Any]:
+    """Give the options for ``navigator.credentials.create()``; '' leaves a value to us.
+
+    Raises InvalidRequest (400) naming what is not allowed or not one's own, MethodNotAllowed (403),
+    TooManyPasskeys (409), ChannelUnavailable (503).
+    """
+    user = enrolments.user_of(principal)
+    enrolments.refuse_forbidden(user, METHOD)
+    if user_email and user_email.strip().casefold() != user.email.casefold():
+        raise InvalidRequest.for_field("user_email", "Not your own.", code="not_own")
+    chosen, allowed = origins.choose(rp_id, rp_origin)
+    held = list(passkeys_of(user.pk))
+    if len(held) >= MAX_PASSKEYS:
+        raise TooManyPasskeys
+    challenge = token_bytes(CHALLENGE_BYTES)
+    kept = {"challenge": bytes_to_base64url(challenge), "rp_id": chosen, "origins": allowed}
+    session_id, _ = enrolments.begin(user, METHOD, kept, now=now, life=LIFE)
+    options = generate_registration_options(
+        rp_id=chosen,
+        rp_name=rp_name or settings.SERVICE_NAME.capitalize(),
+        # No address in the handle: authenticators show and sync it (§14.6.1).
+        user_id=user.pk.bytes,
+        user_name=user.email,
+        user_display_name=display_name or user.email,
+        challenge=challenge,
+        timeout=int(LIFE.total_seconds() * 1000),
+        attestation=AttestationConveyancePreference.NONE,
+        authenticator_selection=AuthenticatorSelectionCriteria(
+            resident_key=ResidentKeyRequirement.PREFERRED,
+            user_verification=UserVerificationRequirement.PREFERRED,
+        ),
+        exclude_credentials=[descriptor(passkey) for passkey in held if passkey.rp_id == chosen],
+        supported_pub_key_algs=ceremony.ALGORITHMS,
+    )
+    return {
+        "creation_options": options_to_json_dict(options),
+        "session_data": {"session_id": session_id},
+    }
+
+
+def finish(
+    request: PlatformRequest,
+    principal: Principal,
+    *,
+    session_id: str,
+    credential: dict[str, Any],
+    name: str,
+    now: datetime,
+) -> dict[str, Any]:
+    """Keep the passkey that the browser made; the session takes one answer, right or wrong.
+
+    Raises MalformedCredential (400, the session goes on), InvalidRequest (400), CredentialTaken and
+    TooManyPasskeys (409), EnrolmentGone (410), MethodNotAllowed (403).
+    """
+    user = enrolments.user_of(principal)
+    enrolments.refuse_forbidden(user, METHOD)
+    response = attestation(credential)
+    refusal = None
+    with transaction.atomic():
+        taken = enrolments.take(user, METHOD, session_id, now=now)
+        try:
+            with transaction.atomic():
+                passkey = _register(taken, response, name=name, now=now)
+                audit.record_request(
+                    request, "api:passkey:create", passkey=str(passkey.id), name=passkey.name
+                )
+                more = enrolments.complete(request, principal, user, METHOD, now=now)
+        except (InvalidRequest, Conflict) as exc:
+            _use_up(taken, now=now)
+            refusal = exc
+    # Raised outside of the transaction, so that the session stays used.
+    if refusal is not None:
+        raise refusal
+    return {
+        "credential_id": bytes_to_base64url(response.raw_id),
+        "name": passkey.name,
+        "created_at": int(passkey.created_at.timestamp()),
+        **more,
+    }
+
+
+def _register(taken: Taken, response: Attestation, *, name: str, now: datetime) -> Passkey:
+    asked = ceremony.Asked(
+        challenge=base64url_to_bytes(taken.secret["challenge"]),
+        rp_id=taken.secret["rp_id"],
+        origins=taken.secret["origins"],
+    )
+    try:
+        made = ceremony.register(response, asked)
+    except ceremony.Refused as exc:
+        raise InvalidRequest.for_field("credential", str(exc), code="refused") from exc
+    # The factor's row is locked from here on, so that parallel sessions are counted right.
+    factor, _ = enrolments.activate(taken, now=now)
+    user: User = taken.row.user
+    if passkeys_of(user.pk).count() >= MAX_PASSKEYS:
+        raise TooManyPasskeys
+    passkey = Passkey(
+        factor=factor,
+        credential_id=response.raw_id,
+        public_key=made.public_key,
+        sign_count=made.sign_count,
+        is_backup_eligible=made.is_backup_eligible,
+        is_user_verified=made.is_user_verified,
+        transports=response.transports,
+        rp_id=asked.rp_id,
+        name=name,
+        created_at=now,
+    )
+    try:
+        with transaction.atomic():
+            passkey.save(force_insert=True)
+    except IntegrityError as exc:
+        raise CredentialTaken from exc
+    return passkey
+
+
+def _use_up(taken: Taken, *, now: datetime) -> None:
+    rows = Enrolment.unscoped.filter(pk=taken.row.pk)  # unscoped: the row just locked
+    rows.update(used_at=now)

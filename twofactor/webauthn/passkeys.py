@@ -1,0 +1,124 @@
+"""Passkeys that are registered: found, used, removed."""
+
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+import structlog
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from webauthn.helpers.structs import AuthenticatorTransport, PublicKeyCredentialDescriptor
+
+from accounts import audit
+from accounts.delivery import notices
+from platform_site.lib.principals import PlatformRequest, Principal
+from twofactor import devices, enrolments, factors, methods
+from twofactor.errors import MalformedCredential, PasskeyNotFound
+from twofactor.models import Passkey
+from twofactor.webauthn import ceremony
+from twofactor.webauthn.responses import Assertion, decode_id
+
+METHOD: Final = "webauthn"
+
+log = structlog.get_logger(__name__)
+
+
+def passkeys_of(user_id: UUID) -> QuerySet[Passkey]:
+    """Give a user's passkeys, the newest first."""
+    return Passkey.objects.filter(factor__user_id=user_id).order_by("-id")
+
+
+def descriptor(passkey: Passkey) -> PublicKeyCredentialDescriptor:
+    """Name a passkey to a browser."""
+    transports = [AuthenticatorTransport(name) for name in passkey.transports]
+    return PublicKeyCredentialDescriptor(id=bytes(passkey.credential_id), transports=transports)
+
+
+def use(
+    passkey: Passkey,
+    response: Assertion,
+    asked: ceremony.Asked,
+    *,
+    is_only_proof: bool,
+    request: PlatformRequest | None = None,
+    now: datetime,
+) -> bool:
+    """Say whether an assertion proves its passkey, and note the use; call inside a transaction.
+
+    is_only_proof: nothing else was proven, so that user verification is required; and not the first
+    one of this passkey's life, which nobody has vouched for yet (WebAuthn L3 §4, uvInitialized).
+    request: for the audit trail, where it is at hand.
+    """
+    user = passkey.factor.user
+    try:
+        proven = ceremony.prove(response, asked, public_key=bytes(passkey.public_key))
+        _hold(passkey, response, proven, is_only_proof=is_only_proof)
+    except ceremony.Refused as exc:
+        log.info("passkey_refused", passkey=str(passkey.pk), reason=str(exc))
+        return False
+    # One conditional UPDATE: of two requests at once with one count, one wins. Authenticators that
+    # do not count send 0 always (§6.1.1).
+    is_later = Q(sign_count__lt=proven.sign_count)
+    if proven.sign_count == 0:
+        is_later = Q(sign_count=0)
+    seen = Passkey.objects.filter(is_later, pk=passkey.pk).update(
+        sign_count=proven.sign_count,
+        last_used_at=now,
+        is_user_verified=passkey.is_user_verified or proven.is_user_verified,
+    )
+    if seen:
+        return True
+    # The key may have been copied: refused, whichever of the two copies this is.
+    audit.add(
+        request,
+        "api:passkey:sign_count_regression",
+        outcome="refused",
+        organization_id=user.organization_id,
+        actor_id=user.pk,
+        actor=user.email,
+        data={"passkey": str(passkey.pk), "sign_count": proven.sign_count},
+    )
+    log.warning("passkey_sign_count_regression", passkey=str(passkey.pk), user_id=str(user.pk))
+    return False
+
+
+def _hold(
+    passkey: Passkey, response: Assertion, proven: ceremony.Proven, *, is_only_proof: bool
+) -> None:
+    handle = passkey.factor.user_id.bytes
+    if response.user_handle is None and is_only_proof:
+        raise ceremony.Refused("The response does not say whose passkey it is.")
+    if response.user_handle is not None and response.user_handle != handle:
+        raise ceremony.Refused("The passkey is another user's.")
+    if proven.is_backup_eligible != passkey.is_backup_eligible:
+        raise ceremony.Refused("The passkey's backup eligibility has changed.")
+    if is_only_proof and not (proven.is_user_verified and passkey.is_user_verified):
+        raise ceremony.Refused("The user was not verified.")
+
+
+def remove(request: PlatformRequest, principal: Principal, credential_id: str) -> None:
+    """Remove one passkey; with the last one the method goes.
+
+    Raises PasskeyNotFound (404), also for another user's, RequiredByPolicy (409).
+    """
+    try:
+        raw_id = decode_id(credential_id)
+    except MalformedCredential:
+        raise PasskeyNotFound from None
+    user = enrolments.user_of(principal)
+    with transaction.atomic():
+        # The factors are locked, so that two removals at once do not leave an empty method.
+        methods.holdings_of(user.pk, lock=True)
+        mine = passkeys_of(user.pk)
+        passkey = mine.filter(credential_id=raw_id).first()
+        if passkey is None:
+            raise PasskeyNotFound
+        audit.record_request(
+            request, "api:passkey:delete", passkey=str(passkey.pk), name=passkey.name
+        )
+        if mine.count() == 1:
+            factors.disable(request, principal, METHOD)
+            return
+        passkey.delete()
+        devices.forget_all(user.pk)
+        notices.notify(user, "factor_removed", method=methods.LABELS[METHOD])

@@ -1,0 +1,100 @@
+"""Passkeys in JSON, with the published field names."""
+
+from typing import Any
+
+from rest_framework import serializers
+from webauthn.helpers import bytes_to_base64url
+
+from platform_site.lib.api import StrictSerializer
+from twofactor.models import Passkey
+
+
+class PasskeyRegisterSerializer(StrictSerializer):
+    """What the passkey is for; everything has a default, and what is given must be allowed."""
+
+    rp_origin = serializers.CharField(max_length=300, required=False, default="")
+    rp_id = serializers.CharField(max_length=253, required=False, default="")
+    rp_name = serializers.CharField(max_length=100, required=False, default="")
+    user_email = serializers.CharField(max_length=254, required=False, default="")
+    display_name = serializers.CharField(max_length=100, required=False, default="")
+
+
+class PasskeySessionSerializer(serializers.Serializer[Any]):
+    """The registration's session, good for five minutes and one answer."""
+
+    session_id = serializers.CharField()
+
+
+class PasskeyRegisterAnswerSerializer(serializers.Serializer[Any]):
+    """The options for `navigator.credentials.create()`, in their JSON form."""
+
+    creation_options = serializers.DictField()
+    session_data = PasskeySessionSerializer()
+
+
+class PasskeyRegisterFinishSerializer(StrictSerializer):
+    """What the browser made (`PublicKeyCredential.toJSON()`), and how to call it."""
+
+    session_id = serializers.CharField(max_length=64)
+    credential = serializers.DictField()
+    credential_name = serializers.CharField(max_length=100, required=False, default="Passkey")
+
+
+class PasskeyRegisteredSerializer(serializers.Serializer[Any]):
+    """The passkey; where a sign-in waited for it, its token pair comes along."""
+
+    credential_id = serializers.CharField(help_text="base64url")
+    name = serializers.CharField()
+    created_at = serializers.IntegerField(help_text="Unix seconds")
+    access_token = serializers.CharField(required=False)
+    refresh_token = serializers.CharField(required=False)
+    access_expires_at = serializers.IntegerField(required=False)
+    refresh_expires_at = serializers.IntegerField(required=False)
+
+
+class PasskeySerializer(serializers.Serializer[Passkey]):
+    """A passkey; times in Unix seconds."""
+
+    credential_id = serializers.SerializerMethodField()
+    name = serializers.CharField()
+    created_at = serializers.SerializerMethodField()
+    last_used_at = serializers.SerializerMethodField()
+    rp_id = serializers.CharField()
+    transports = serializers.ListField(child=serializers.CharField())
+    backup_eligible = serializers.BooleanField(source="is_backup_eligible")
+    user_verified = serializers.BooleanField(source="is_user_verified")
+
+    def get_credential_id(self, row: Passkey) -> str:
+        """Give base64url."""
+        return bytes_to_base64url(bytes(row.credential_id))
+
+    def get_created_at(self, row: Passkey) -> int:
+        """Give Unix seconds."""
+        return int(row.created_at.timestamp())
+
+    def get_last_used_at(self, row: Passkey) -> int | None:
+        """Give Unix seconds."""
+        return int(row.last_used_at.timestamp()) if row.last_used_at else None
+
+
+class PasskeySignInStartSerializer(StrictSerializer):
+    """Both optional: with an e-mail only that account's passkeys will do."""
+
+    email = serializers.CharField(max_length=254, required=False, default="")
+    rp_id = serializers.CharField(max_length=253, required=False, default="")
+
+
+class PasskeySignInStartAnswerSerializer(serializers.Serializer[Any]):
+    """The options for `navigator.credentials.get()`, in their JSON form."""
+
+    challenge_id = serializers.CharField()
+    expires_at = serializers.IntegerField(help_text="Unix seconds")
+    request_options = serializers.DictField()
+
+
+class PasskeySignInFinishSerializer(StrictSerializer):
+    """What the browser answered; ``environment`` takes an id or a name."""
+
+    challenge_id = serializers.CharField(max_length=64)
+    credential = serializers.DictField()
+    environment = serializers.CharField(max_length=100, required=False, default="")
