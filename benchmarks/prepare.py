@@ -11,10 +11,11 @@ def prepare() -> dict[str, str]:
     django.setup()
     from django.core.management import call_command  # noqa: PLC0415 - needs django.setup()
 
+    from accounts.tokens import pair_for  # noqa: PLC0415 - needs django.setup()
     from tests import cast  # noqa: PLC0415 - needs django.setup()
 
     call_command("migrate", verbosity=0, interactive=False)
     user = cast.member(cast.organization("Bench"), "bench@example.com")
     session = cast.session_of(user)
-    pair = cast.tokens.pair_for(session, session.environment)
+    pair = pair_for(session, session.environment)
     return {"token": pair.access_token, "session": str(session.pk)}

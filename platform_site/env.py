@@ -13,27 +13,12 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from platform_site.embedded.production import TRUE, is_production
 from platform_site.embedded.runtime_env import load_runtime_env
 
-TRUE: Final = frozenset({"1", "true", "yes", "on"})
-FALSE: Final = frozenset({"0", "false", "no", "off"})
+__all__ = ["Env", "Setting", "SettingError", "data_dir", "from_process", "is_production"]
 
-# Set by the platforms themselves, so that a forgotten PRODUCTION=true does not open the door.
-HOSTING_MARKERS: Final = (
-    "AWS_EXECUTION_ENV",
-    "DYNO",
-    "ECS_CONTAINER_METADATA_URI_V4",
-    "FLY_APP_NAME",
-    "FUNCTION_TARGET",
-    "GAE_ENV",
-    "HEROKU_APP_NAME",
-    "KUBERNETES_SERVICE_HOST",
-    "K_SERVICE",
-    "RAILWAY_ENVIRONMENT",
-    "RENDER",
-    "VERCEL",
-    "WEBSITE_INSTANCE_ID",
-)
+FALSE: Final = frozenset({"0", "false", "no", "off"})
 
 
 class SettingError(SystemExit):
@@ -146,16 +131,6 @@ class Env:
         except (OSError, UnicodeDecodeError) as exc:
             reason = getattr(exc, "strerror", None) or "it is not UTF-8"
             raise SettingError(f"{name}_FILE", f"cannot be read: {reason}.") from exc
-
-
-def is_production(variables: Mapping[str, str]) -> bool:
-    """Say whether these variables mean production; when in doubt, they do."""
-    if variables.get("PRODUCTION", "").strip().lower() in TRUE:
-        return True
-    for name in ("NODE_ENV", "DJANGO_ENV", "ENVIRONMENT"):
-        if variables.get(name, "").strip().lower() in {"production", "prod"}:
-            return True
-    return any(variables.get(name, "").strip() for name in HOSTING_MARKERS)
 
 
 def data_dir(variables: Mapping[str, str]) -> Path:

@@ -10,7 +10,7 @@ from psycopg import Error as PsycopgError
 from psycopg.conninfo import conninfo_to_dict
 
 from platform_site import env as environment
-from platform_site.lib import delivery_settings, passkey_settings
+from platform_site.lib import delivery_settings, passkey_settings, sql_settings
 from platform_site.lib.logs import logging_config
 from platform_site.lib.problem_schema import PROBLEM_SCHEMA
 
@@ -240,6 +240,8 @@ SQL_CLUSTER_URL: Final = ENV.url(
     "unset, `up` runs one of its own.",
     schemes=("postgresql", "postgres"),
 )
+# The gateway's limits, a table of their own: SQL_TIMEOUT_MS and the like.
+globals().update(sql_settings.read(ENV))
 DB_POOL_SIZE: Final = ENV.integer(
     "ZDB_POOL_SIZE",
     0,

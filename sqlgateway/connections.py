@@ -149,7 +149,7 @@ atexit.register(CACHE.clear)
 
 def _after_fork() -> None:
     # libpq's objects know their process: dropping them here does not touch the parent's sockets.
-    CACHE.__init__()  # type: ignore[misc]
+    CACHE.__init__()  # type: ignore[misc]  # emptied in place: others hold this object
 
 
 os.register_at_fork(after_in_child=_after_fork)

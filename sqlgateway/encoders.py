@@ -61,7 +61,7 @@ def boolean(values: Values) -> Encoded:
 
 def int8(values: Values) -> Encoded:
     """Numbers while a double holds them, else strings."""
-    if None not in values and len(max(values, key=len, default=b"")) <= SAFE_DIGITS:  # type: ignore[arg-type]
+    if None not in values and len(max(values, key=len, default=b"")) <= SAFE_DIGITS:  # type: ignore[arg-type]  # no None
         return values, False  # type: ignore[return-value]  # no None among them
     return [_int8(value) for value in values], False
 

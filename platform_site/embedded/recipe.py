@@ -59,7 +59,7 @@ def platform_recipe(web_port: int) -> Recipe:
                 name="worker",
                 # A job that takes longer is left to the queue, which gives it out again.
                 command=(
-                    *(*MANAGE, "procrastinate", "worker"),
+                    *(*MANAGE, "procrastinate", "worker", "--concurrency=4"),
                     *("--shutdown-graceful-timeout", "10"),
                 ),
                 needs=("control",),

@@ -25,6 +25,7 @@ from platform_site.embedded.orphans import STOP_STEPS
 from platform_site.embedded.ports import check_port, port_from
 from platform_site.embedded.probes import call_probe, http_probe
 from platform_site.embedded.process import DEFAULT_STOP, Patience, Process
+from platform_site.embedded.production import is_production
 from platform_site.embedded.recipe import PROJECT, Recipe, Server, platform_recipe
 from platform_site.embedded.runtime_env import (
     complete_secrets,
@@ -34,7 +35,6 @@ from platform_site.embedded.runtime_env import (
 )
 from platform_site.embedded.supervisor import DEFAULT_PATIENCE, Supervisor
 from platform_site.embedded.terminal import say, warn
-from platform_site.env import is_production
 
 HELP: Final = """\
 Run the whole platform until Ctrl-C: two embedded PostgreSQL clusters, the migrations, the web

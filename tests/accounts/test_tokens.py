@@ -36,7 +36,7 @@ def forge(
     headers = old_header | (header or {})
     algorithm = headers.pop("alg")
     if algorithm == "none":
-        return jwt.encode(payload, None, algorithm="none", headers=headers)
+        return jwt.encode(payload, "", algorithm="none", headers=headers)
     return jwt.encode(
         payload, key or django_settings.JWT_SECRETS[0], algorithm=algorithm, headers=headers
     )

@@ -57,7 +57,7 @@ def belongings(user: User) -> str:
         if "organization" in names and model._meta.label not in CIRCUMSTANCES:
             manager = model._base_manager
             rows += manager.filter(organization_id=user.organization_id).order_by("pk")
-    return serializers.serialize("json", rows)
+    return str(serializers.serialize("json", rows))
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ from typing import Any
 from django.contrib import admin
 from django.test import override_settings
 
+from platform_site.lib.sql_settings import DEFAULTS, SETTINGS
 from sqlgateway import checks, stock, tasks
-from sqlgateway.conf import DEFAULTS, SETTINGS, limit
+from sqlgateway.conf import limit
 from sqlgateway.models import Cluster, Database
 from tests import cast
 from tests.sqlgateway.support import Caller
@@ -72,3 +73,12 @@ def test_every_default_is_within_its_bounds() -> None:
     for setting in SETTINGS:
         assert setting.minimum <= DEFAULTS[setting.name] <= setting.maximum, setting.name
         assert setting.env == f"Z{setting.name}"
+
+
+def test_a_gateway_that_is_full_answers_503_and_recovers(alice: Caller) -> None:
+    alice.value("SELECT 1")
+    with override_settings(SQL_RUNNING=0, SQL_QUEUE_WAIT_MS=50):
+        answer = alice.sql("SELECT 1")
+    assert (answer.status, answer.body["code"]) == (503, "sql_busy")
+    assert answer.headers["Retry-After"] == "1"
+    assert alice.value("SELECT 1") == 1

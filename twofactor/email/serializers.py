@@ -7,11 +7,11 @@ from rest_framework import serializers
 from platform_site.lib.api import StrictSerializer
 
 
-class SetupSerializer(StrictSerializer):
+class EmailSetupSerializer(StrictSerializer):
     """Nothing: the account's own address is meant."""
 
 
-class SetupAnswerSerializer(serializers.Serializer[Any]):
+class EmailSetupAnswerSerializer(serializers.Serializer[Any]):
     """A code is on its way."""
 
     verification_id = serializers.CharField()
@@ -20,7 +20,7 @@ class SetupAnswerSerializer(serializers.Serializer[Any]):
     delivery = serializers.CharField()
 
 
-class VerifySerializer(StrictSerializer):
+class EmailVerifySerializer(StrictSerializer):
     """The code that was sent."""
 
     verification_id = serializers.CharField(max_length=64)

@@ -8,7 +8,11 @@ from rest_framework.response import Response
 from platform_site.lib.api import NO_STORE, ApiView
 from platform_site.lib.permissions import USER
 from twofactor.email import enrolment
-from twofactor.email.serializers import SetupAnswerSerializer, SetupSerializer, VerifySerializer
+from twofactor.email.serializers import (
+    EmailSetupAnswerSerializer,
+    EmailSetupSerializer,
+    EmailVerifySerializer,
+)
 from twofactor.serializers import EnrolledSerializer
 
 
@@ -18,11 +22,11 @@ class EmailSetupView(ApiView):
     access = {"POST": USER.or_pending("enrol").fresh()}
 
     @extend_schema(
-        summary="Set up e-mail", request=SetupSerializer, responses=SetupAnswerSerializer
+        summary="Set up e-mail", request=EmailSetupSerializer, responses=EmailSetupAnswerSerializer
     )
     def post(self, request: Request) -> Response:
         """Send a code; nothing is active before it was verified."""
-        self.read(SetupSerializer)
+        self.read(EmailSetupSerializer)
         answer = enrolment.setup(self.principal, now=timezone.now())
         return Response(answer, headers=NO_STORE)
 
@@ -32,10 +36,12 @@ class EmailVerifyView(ApiView):
 
     access = {"POST": USER.or_pending("enrol").fresh()}
 
-    @extend_schema(summary="Verify e-mail", request=VerifySerializer, responses=EnrolledSerializer)
+    @extend_schema(
+        summary="Verify e-mail", request=EmailVerifySerializer, responses=EnrolledSerializer
+    )
     def post(self, request: Request) -> Response:
         """Activate the factor with the code that was sent."""
-        body = self.read(VerifySerializer)
+        body = self.read(EmailVerifySerializer)
         answer = enrolment.verify(
             self.platform_request,
             self.principal,

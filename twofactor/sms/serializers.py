@@ -7,13 +7,13 @@ from rest_framework import serializers
 from platform_site.lib.api import StrictSerializer
 
 
-class SetupSerializer(StrictSerializer):
+class SmsSetupSerializer(StrictSerializer):
     """A number in international format."""
 
     phone_number = serializers.CharField(max_length=40)
 
 
-class SetupAnswerSerializer(serializers.Serializer[Any]):
+class SmsSetupAnswerSerializer(serializers.Serializer[Any]):
     """A code is on its way."""
 
     verification_id = serializers.CharField()
@@ -22,7 +22,7 @@ class SetupAnswerSerializer(serializers.Serializer[Any]):
     delivery = serializers.CharField()
 
 
-class VerifySerializer(StrictSerializer):
+class SmsVerifySerializer(StrictSerializer):
     """The code that was sent."""
 
     verification_id = serializers.CharField(max_length=64)

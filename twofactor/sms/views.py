@@ -9,7 +9,11 @@ from platform_site.lib.api import NO_STORE, ApiView
 from platform_site.lib.permissions import USER
 from twofactor.serializers import EnrolledSerializer
 from twofactor.sms import enrolment
-from twofactor.sms.serializers import SetupAnswerSerializer, SetupSerializer, VerifySerializer
+from twofactor.sms.serializers import (
+    SmsSetupAnswerSerializer,
+    SmsSetupSerializer,
+    SmsVerifySerializer,
+)
 
 
 class SmsSetupView(ApiView):
@@ -17,10 +21,12 @@ class SmsSetupView(ApiView):
 
     access = {"POST": USER.or_pending("enrol").fresh()}
 
-    @extend_schema(summary="Set up SMS", request=SetupSerializer, responses=SetupAnswerSerializer)
+    @extend_schema(
+        summary="Set up SMS", request=SmsSetupSerializer, responses=SmsSetupAnswerSerializer
+    )
     def post(self, request: Request) -> Response:
         """Send a code; nothing is active before it was verified."""
-        body = self.read(SetupSerializer)
+        body = self.read(SmsSetupSerializer)
         answer = enrolment.setup(
             self.principal, phone_number=body["phone_number"], now=timezone.now()
         )
@@ -32,10 +38,10 @@ class SmsVerifyView(ApiView):
 
     access = {"POST": USER.or_pending("enrol").fresh()}
 
-    @extend_schema(summary="Verify SMS", request=VerifySerializer, responses=EnrolledSerializer)
+    @extend_schema(summary="Verify SMS", request=SmsVerifySerializer, responses=EnrolledSerializer)
     def post(self, request: Request) -> Response:
         """Activate the factor with the code that was sent."""
-        body = self.read(VerifySerializer)
+        body = self.read(SmsVerifySerializer)
         answer = enrolment.verify(
             self.platform_request,
             self.principal,

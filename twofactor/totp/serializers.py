@@ -8,14 +8,14 @@ from platform_site.lib.api import StrictSerializer
 from twofactor.serializers import EnrolledSerializer
 
 
-class SetupSerializer(StrictSerializer):
+class TotpSetupSerializer(StrictSerializer):
     """What the authenticator app will show; both have sensible defaults."""
 
     issuer = serializers.CharField(max_length=100, required=False, default="")
     account_name = serializers.CharField(max_length=254, required=False, default="")
 
 
-class SetupAnswerSerializer(serializers.Serializer[Any]):
+class TotpSetupAnswerSerializer(serializers.Serializer[Any]):
     """The seed, shown once."""
 
     secret_id = serializers.CharField()
@@ -23,14 +23,14 @@ class SetupAnswerSerializer(serializers.Serializer[Any]):
     qr_code_png = serializers.CharField(help_text="base64-encoded PNG")
 
 
-class VerifySerializer(StrictSerializer):
+class TotpVerifySerializer(StrictSerializer):
     """The first code."""
 
     secret_id = serializers.CharField(max_length=64)
     code = serializers.CharField(max_length=64, trim_whitespace=False)
 
 
-class VerifyAnswerSerializer(EnrolledSerializer):
+class TotpVerifyAnswerSerializer(EnrolledSerializer):
     """Backup codes come along once, when TOTP is first enabled."""
 
     backup_codes = serializers.ListField(child=serializers.CharField())

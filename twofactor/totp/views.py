@@ -9,10 +9,10 @@ from platform_site.lib.api import NO_STORE, ApiView
 from platform_site.lib.permissions import USER
 from twofactor.totp import enrolment
 from twofactor.totp.serializers import (
-    SetupAnswerSerializer,
-    SetupSerializer,
-    VerifyAnswerSerializer,
-    VerifySerializer,
+    TotpSetupAnswerSerializer,
+    TotpSetupSerializer,
+    TotpVerifyAnswerSerializer,
+    TotpVerifySerializer,
 )
 
 
@@ -21,10 +21,12 @@ class TotpSetupView(ApiView):
 
     access = {"POST": USER.or_pending("enrol").fresh()}
 
-    @extend_schema(summary="Set up TOTP", request=SetupSerializer, responses=SetupAnswerSerializer)
+    @extend_schema(
+        summary="Set up TOTP", request=TotpSetupSerializer, responses=TotpSetupAnswerSerializer
+    )
     def post(self, request: Request) -> Response:
         """Give a seed and its QR code; nothing is active before a code was verified."""
-        body = self.read(SetupSerializer)
+        body = self.read(TotpSetupSerializer)
         answer = enrolment.setup(
             self.principal,
             issuer=body["issuer"],
@@ -40,11 +42,11 @@ class TotpVerifyView(ApiView):
     access = {"POST": USER.or_pending("enrol").fresh()}
 
     @extend_schema(
-        summary="Verify TOTP", request=VerifySerializer, responses=VerifyAnswerSerializer
+        summary="Verify TOTP", request=TotpVerifySerializer, responses=TotpVerifyAnswerSerializer
     )
     def post(self, request: Request) -> Response:
         """Activate TOTP with its first code; backup codes are returned only here."""
-        body = self.read(VerifySerializer)
+        body = self.read(TotpVerifySerializer)
         answer = enrolment.verify(
             self.platform_request,
             self.principal,
