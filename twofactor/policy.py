@@ -32,6 +32,7 @@ def describe(organization: Organization, *, member_since: datetime | None = None
         "allowed_methods": list(organization.mfa_allowed_methods),
         "grace_period_days": organization.mfa_grace_period_days,
         "grace_ends_at": int(ends.timestamp()) if ends else None,
+        "recovery_questions": organization.recovery_questions_enabled,
         "updated_at": int(updated.timestamp()) if updated else None,
         "updated_by": organization.mfa_updated_by,
     }
@@ -40,7 +41,7 @@ def describe(organization: Organization, *, member_since: datetime | None = None
 def update(principal: Principal, changes: Mapping[str, Any], *, now: datetime) -> Organization:
     """Change the policy; it holds on sessions that live already, and trusted devices end.
 
-    changes: of ``required``, ``allowed_methods``, ``grace_period_days``.
+    changes: of ``required``, ``allowed_methods``, ``grace_period_days``, ``recovery_questions``.
     Raises PolicyLocksOut (409) when no admin could satisfy the new policy once its grace is over.
     """
     with transaction.atomic():
@@ -52,6 +53,9 @@ def update(principal: Principal, changes: Mapping[str, Any], *, now: datetime) -
         organization.mfa_allowed_methods = [method for method in MFA_METHODS if method in wanted]
         organization.mfa_grace_period_days = changes.get(
             "grace_period_days", organization.mfa_grace_period_days
+        )
+        organization.recovery_questions_enabled = changes.get(
+            "recovery_questions", organization.recovery_questions_enabled
         )
         if organization.mfa_required and not was_required:
             organization.mfa_required_since = now

@@ -104,6 +104,7 @@ class PolicySerializer(serializers.Serializer[Any]):
     allowed_methods = serializers.ListField(child=serializers.CharField())
     grace_period_days = serializers.IntegerField()
     grace_ends_at = serializers.IntegerField(allow_null=True)
+    recovery_questions = serializers.BooleanField(help_text="Security questions may be used.")
     updated_at = serializers.IntegerField(allow_null=True)
     updated_by = serializers.UUIDField(allow_null=True)
 
@@ -116,6 +117,7 @@ class PolicyUpdateSerializer(StrictSerializer):
         child=serializers.ChoiceField(choices=list(MFA_METHODS)), required=False, allow_empty=False
     )
     grace_period_days = serializers.IntegerField(required=False, min_value=0, max_value=365)
+    recovery_questions = serializers.BooleanField(required=False)
 
 
 class ComplianceSerializer(serializers.Serializer[Any]):

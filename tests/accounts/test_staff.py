@@ -7,7 +7,10 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from accounts.models import AuditEvent, Session, User
+from tests import inbox
 from tests.cast import PASSWORD, session_of
+from tests.twofactor.holder import with_totp
+from twofactor.models import Factor
 
 pytestmark = pytest.mark.django_db
 
@@ -20,10 +23,15 @@ def create_staff(monkeypatch: pytest.MonkeyPatch, email: str, password: str = PA
 @pytest.fixture
 def inside(monkeypatch: pytest.MonkeyPatch) -> Client:
     create_staff(monkeypatch, "root@example.com")
+    holder = with_totp(User.unscoped.get(email="root@example.com"))
     client = Client()
-    form = {"username": "root@example.com", "password": PASSWORD}
-    assert client.post("/admin/login/?next=/admin/", form).status_code == 302
+    assert enter(client, holder.code()) == 302
     return client
+
+
+def enter(client: Client, code: str, password: str = PASSWORD) -> int:
+    form = {"username": "root@example.com", "password": password, "code": code}
+    return client.post("/admin/login/?next=/admin/", form).status_code
 
 
 def test_staff_sees_every_list(inside: Client, alice: User) -> None:
@@ -36,6 +44,13 @@ def test_staff_sees_every_list(inside: Client, alice: User) -> None:
         "accounts/auditevent/",
         "environments/organization/",
         "environments/environment/",
+        "twofactor/factor/",
+        "twofactor/passkey/",
+        "twofactor/trusteddevice/",
+        "recovery/recovery/",
+        "accounts/delivery/",
+        "sqlgateway/database/",
+        "sqlgateway/cluster/",
         f"accounts/user/{alice.pk}/change/",
         f"accounts/session/{Session.unscoped.first().pk}/change/",  # type: ignore[union-attr]  # made above
     ]:
@@ -53,12 +68,51 @@ def test_a_tenants_admin_is_no_staff(alice: User) -> None:
 
 def test_the_admins_login_has_the_logins_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     create_staff(monkeypatch, "root@example.com")
+    holder = with_totp(User.unscoped.get(email="root@example.com"))
     client = Client()
     for _ in range(6):
-        client.post("/admin/login/", {"username": "root@example.com", "password": "wrong one"})
-    form = {"username": "root@example.com", "password": PASSWORD}
-    assert client.post("/admin/login/", form).status_code == 200
+        enter(client, holder.code(), "wrong one")
+    assert enter(client, holder.code()) == 200
     assert client.get("/admin/").status_code == 302
+
+
+def test_the_password_alone_does_not_enter(monkeypatch: pytest.MonkeyPatch) -> None:
+    create_staff(monkeypatch, "root@example.com")
+    client = Client()
+    for code in ["", "123456", "ABCD-EFGH-JKMN-PQRS"]:
+        assert enter(client, code) == 200
+    assert client.get("/admin/").status_code == 302
+    holder = with_totp(User.unscoped.get(email="root@example.com"))
+    for code in ["", holder.wrong_code(), "ABCD-EFGH-JKMN-PQRS"]:
+        assert enter(client, code) == 200
+        assert client.get("/admin/").status_code == 302
+    assert enter(client, holder.backup_codes[0]) == 302
+    assert client.get("/admin/").status_code == 200
+
+
+def test_the_admin_session_of_another_user_is_not_proven(inside: Client, alice: User) -> None:
+    User.unscoped.filter(pk=alice.pk).update(is_staff=True)
+    inside.force_login(alice, backend="accounts.backends.StaffBackend")
+    assert inside.get("/admin/").status_code == 302
+
+
+def test_factors_are_shown_without_secrets_and_reset_with_a_reason(
+    inside: Client, alice: User
+) -> None:
+    holder = with_totp(alice)
+    factor = Factor.unscoped.get(user=alice, method="totp")
+    page = inside.get(f"/admin/twofactor/factor/{factor.pk}/change/")
+    assert page.status_code == 200
+    assert factor.secret.encode() not in page.content
+    assert holder.seed.encode() not in page.content
+    form = {"action": "reset_factors", "_selected_action": str(factor.pk), "reason": ""}
+    inside.post("/admin/twofactor/factor/", form)
+    assert Factor.unscoped.filter(user=alice).exists()
+    inside.post("/admin/twofactor/factor/", form | {"reason": "lost phone"})
+    assert not Factor.unscoped.filter(user=alice).exists()
+    event = AuditEvent.objects.get(tag="admin:member:reset_factors")
+    assert event.data == {"member": str(alice.pk), "factors": 2, "reason": "lost phone"}
+    assert "factors_reset" in inbox.notices_to("alice@example.com")
 
 
 def test_a_disabled_member_of_staff_is_out_at_once(inside: Client) -> None:

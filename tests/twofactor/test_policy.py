@@ -36,6 +36,7 @@ def test_every_member_reads_it(bob: User) -> None:
         "allowed_methods": ["totp", "sms", "email", "webauthn", "backup_codes"],
         "grace_period_days": 7,
         "grace_ends_at": None,
+        "recovery_questions": False,
         "updated_at": None,
         "updated_by": None,
     }
@@ -54,6 +55,15 @@ def test_a_change_is_answered_and_audited(alice: User) -> None:
     assert answer.body["grace_ends_at"] == answer.body["updated_at"] + 3 * 86400
     event = AuditEvent.objects.get(tag="api:policy:update")
     assert event.data == {"required": True, "grace_period_days": 3}
+
+
+def test_security_questions_are_off_until_an_admin_turns_them_on(alice: User) -> None:
+    caller = signed_in(alice)
+    path = "/v1/auth/recovery/questions"
+    off = caller.get(path)
+    assert put(caller, recovery_questions=True).body["recovery_questions"] is True
+    assert caller.get(path).status == 200
+    assert off.body != caller.get(path).body
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,79 @@
+"""Entering Django's admin: password and second factor in one form."""
+
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.http import HttpRequest
+from django.utils import timezone
+from unfold.forms import AuthenticationForm
+
+from accounts.models import User
+from platform_site.lib.errors import PlatformError
+from twofactor import methods, throttle
+from twofactor.challenges import Answer, proof_of
+
+PROVEN = "second_factor_of"
+
+
+class StaffLoginForm(AuthenticationForm):  # type: ignore[misc]  # unfold ships no types
+    """E-mail, password, and a code of the authenticator app or a backup code."""
+
+    code = forms.CharField(
+        max_length=64,
+        label="Code",
+        help_text="Of your authenticator app, or a backup code.",
+        widget=forms.TextInput(attrs={"autocomplete": "one-time-code"}),
+    )
+
+    def __init__(self, request: HttpRequest | None = None, *args: Any, **kwargs: Any) -> None:
+        super().__init__(request, *args, **kwargs)
+        self.fields["code"].widget.attrs["class"] = self.fields["username"].widget.attrs["class"]
+
+    def clean(self) -> dict[str, Any]:
+        """Check the password, then the code; note in the session who has proven both.
+
+        Raises ValidationError.
+        """
+        cleaned: dict[str, Any] = super().clean()
+        user = self.get_user()
+        if user is not None:
+            prove(user, cleaned.get("code", ""))
+            self.request.session[PROVEN] = str(user.pk)
+        return cleaned
+
+
+def is_proven(request: HttpRequest) -> bool:
+    """Say whether this admin session has shown the user's second factor."""
+    return request.session.get(PROVEN) == str(request.user.pk)
+
+
+def prove(user: User, code: str) -> None:
+    """Hold a member of staff to a second factor, under the factor's own throttle.
+
+    Raises ValidationError, which says what to do where there is no factor yet.
+    """
+    try:
+        with transaction.atomic():
+            is_right = _check(user, code)
+    except PlatformError as exc:
+        raise ValidationError(exc.title) from exc
+    # Raised outside of the transaction, so that the count stays.
+    if not is_right:
+        raise ValidationError("The code is wrong.")
+
+
+def _check(user: User, code: str) -> bool:
+    held = methods.holdings_of(user.pk, lock=True)
+    method = "totp" if code.strip().isdigit() else "backup_codes"
+    factor = held.factors.get(method)
+    if not held.proper or factor is None:
+        message = "Set up an authenticator app in the console first: /console/security"
+        raise ValidationError(message)
+    now = timezone.now()
+    throttle.refuse_slowed(factor, now)
+    if proof_of(method).check(factor, "", Answer(code=code), challenge_id="", now=now):
+        return True
+    throttle.count(factor, now)
+    return False
