@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.conf import settings
+from django.db import connection
 from django.utils import timezone
 
 from accounts import policy, tokens
@@ -14,37 +15,45 @@ from platform_site.lib.principals import PlatformRequest, Principal
 
 AAL2: Final = 2
 
-# One row, joined; values and not model instances, since building four of those costs more than
-# the query does.
-_FIELDS: Final = (
-    "generation",
-    "previous_generation",
-    "is_confirmed",
-    "rotated_at",
-    "ends_at",
-    "ended_at",
-    "aal",
-    "amr",
-    "auth_time",
-    "mfa_time",
-    "mfa_method",
-    "user_id",
-    "user__email",
-    "user__is_active",
-    "user__roles",
-    "user__labels",
-    "organization_id",
-    "organization__name",
-    "organization__mfa_required",
-    "organization__mfa_required_since",
-    "organization__mfa_grace_period_days",
-    "organization__mfa_allowed_methods",
-    "user__created_at",
-    "environment_id",
-    "environment__slug",
-    "environment__name",
-    "environment__deleted_at",
-)
+# One row, joined, as literal SQL: the ORM takes five times as long to put this together as
+# PostgreSQL takes to answer it, and it stands before every request.
+_COLUMNS: Final = {
+    "generation": "s.generation",
+    "previous_generation": "s.previous_generation",
+    "is_confirmed": "s.is_confirmed",
+    "rotated_at": "s.rotated_at",
+    "ends_at": "s.ends_at",
+    "ended_at": "s.ended_at",
+    "aal": "s.aal",
+    "amr": "s.amr",
+    "auth_time": "s.auth_time",
+    "mfa_time": "s.mfa_time",
+    "mfa_method": "s.mfa_method",
+    "user_id": "u.id",
+    "email": "u.email",
+    "is_active": "u.is_active",
+    "roles": "u.roles",
+    "labels": "u.labels",
+    "created_at": "u.created_at",
+    "organization_id": "o.id",
+    "organization_name": "o.name",
+    "mfa_required": "o.mfa_required",
+    "mfa_required_since": "o.mfa_required_since",
+    "mfa_grace_period_days": "o.mfa_grace_period_days",
+    "mfa_allowed_methods": "o.mfa_allowed_methods",
+    "environment_pk": "e.id",
+    "slug": "e.slug",
+    "environment_name": "e.name",
+    "deleted_at": "e.deleted_at",
+}
+_QUERY: Final = f"""
+SELECT {", ".join(_COLUMNS.values())}
+FROM accounts_session s
+JOIN accounts_user u ON u.id = s.user_id
+JOIN environments_organization o ON o.id = s.organization_id
+JOIN environments_environment e ON e.id = s.environment_id
+WHERE s.id = %s AND s.user_id = %s
+"""  # noqa: S608 - column names from the literal table above
 
 
 def bearer_token(request: PlatformRequest) -> str | None:
@@ -72,26 +81,25 @@ def authenticate(request: PlatformRequest, token: str) -> Principal | None:
     """
     now = timezone.now()
     pointer = tokens.read(token, "at+jwt", now=now)
-    rows = Session.unscoped.filter(  # unscoped: this is where the tenant becomes known
-        pk=pointer.session_id, user_id=pointer.user_id
-    )
-    row = rows.values(*_FIELDS).first()
+    row = _find(pointer)
     if row is None or not _holds(row, pointer.generation, now):
         raise SessionRevoked
     if not row["is_confirmed"] and pointer.generation == row["generation"]:
         # From now on the previous generation's late return is a theft, not a lost answer.
-        rows.filter(generation=pointer.generation, is_confirmed=False).update(is_confirmed=True)
+        Session.unscoped.filter(  # unscoped: by the row just read
+            pk=pointer.session_id, generation=pointer.generation, is_confirmed=False
+        ).update(is_confirmed=True)
     return Principal(
         kind="user",
         user_id=row["user_id"],
-        email=row["user__email"],
+        email=row["email"],
         organization_id=row["organization_id"],
-        organization_name=row["organization__name"],
-        environment_pk=row["environment_id"],
-        environment_id=row["environment__slug"],
-        environment_name=row["environment__name"],
-        roles=tuple(row["user__roles"]),
-        labels=tuple(row["user__labels"]),
+        organization_name=row["organization_name"],
+        environment_pk=row["environment_pk"],
+        environment_id=row["slug"],
+        environment_name=row["environment_name"],
+        roles=tuple(row["roles"]),
+        labels=tuple(row["labels"]),
         session_id=pointer.session_id,
         aal=row["aal"],
         amr=tuple(row["amr"]),
@@ -102,16 +110,21 @@ def authenticate(request: PlatformRequest, token: str) -> Principal | None:
     )
 
 
+def _find(pointer: tokens.Pointer) -> dict[str, Any] | None:
+    with connection.cursor() as cursor:
+        cursor.execute(_QUERY, [pointer.session_id, pointer.user_id])
+        found = cursor.fetchone()
+    return dict(zip(_COLUMNS, found, strict=True)) if found is not None else None
+
+
 def _restriction(row: dict[str, Any], now: datetime) -> str:
     """Say what the policy holds against a session; it holds on sessions that live already, too."""
-    if not row["organization__mfa_required"]:
+    if not row["mfa_required"]:
         return ""
-    if row["aal"] >= AAL2 and row["mfa_method"] in row["organization__mfa_allowed_methods"]:
+    if row["aal"] >= AAL2 and row["mfa_method"] in row["mfa_allowed_methods"]:
         return ""
     deadline = policy.deadline(
-        row["organization__mfa_required_since"],
-        row["organization__mfa_grace_period_days"],
-        member_since=row["user__created_at"],
+        row["mfa_required_since"], row["mfa_grace_period_days"], member_since=row["created_at"]
     )
     return "second_factor" if now >= deadline else ""
 
@@ -119,7 +132,7 @@ def _restriction(row: dict[str, Any], now: datetime) -> str:
 def _holds(row: dict[str, Any], generation: int, now: datetime) -> bool:
     if row["ended_at"] is not None or now >= row["ends_at"]:
         return False
-    if not row["user__is_active"] or row["environment__deleted_at"] is not None:
+    if not row["is_active"] or row["deleted_at"] is not None:
         return False
     if generation == row["generation"]:
         return True

@@ -22,7 +22,7 @@ from platform_site.settings import control_database
 settings.configure(
     SECRET_KEY="x" * 50,
     ROOT_URLCONF=__name__,
-    ALLOWED_HOSTS=["localhost"],
+    ALLOWED_HOSTS=["localhost", "127.0.0.1"],
     MIDDLEWARE=["django.middleware.common.CommonMiddleware"],
     INSTALLED_APPS=[],
     DATABASES={"default": control_database(os.environ["DATABASE_URL"], 0)},

@@ -12,6 +12,7 @@ import jwt
 from django.conf import settings
 from django.utils import timezone
 
+from accounts import tokens
 from accounts.models import User
 from environments.models import Environment
 from platform_site.lib.errors import TokenExpired, TokenInvalid
@@ -80,11 +81,7 @@ def authenticate(request: PlatformRequest, token: str) -> Principal | None:
 
     Raises TokenInvalid and TokenExpired; a sign-in that is through already is expired.
     """
-    try:
-        header = jwt.get_unverified_header(token)
-    except jwt.PyJWTError:
-        return None
-    if header.get("typ") != TYPE:
+    if tokens.header_of(token).get("typ") != TYPE:
         return None
     now = timezone.now()
     pending = (
