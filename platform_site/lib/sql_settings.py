@@ -93,7 +93,7 @@ SETTINGS: Final = (
     IntegerSetting(
         "SQL_QUEUE_PER_ENVIRONMENT",
         "ZSQL_QUEUE_PER_ENVIRONMENT",
-        8,
+        2,
         "SQL requests of one environment that wait for their turn, per process.",
         0,
         10_000,
