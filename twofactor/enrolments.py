@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from accounts.delivery import notices
 from django.db.models import F
 
 from accounts import audit
+from accounts.delivery import notices
 from accounts.models import Session, User
 from accounts.signin import Attempt, Halted, SignedIn, Way, finish
 from platform_site.lib.crypto import encrypt

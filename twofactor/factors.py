@@ -3,10 +3,10 @@
 from datetime import datetime
 from typing import Any
 
-from accounts.delivery import notices
 from django.db import transaction
 
 from accounts import audit
+from accounts.delivery import notices
 from accounts.models import User
 from platform_site.lib.principals import PlatformRequest, Principal
 from twofactor import devices, methods
