@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 from django.contrib import admin
+from django.contrib.sessions.backends.db import SessionStore
 from django.core import mail
 from django.core.management import CommandError, call_command
 from django.template.response import TemplateResponse
@@ -18,6 +19,7 @@ from pytest_django import Settings
 from accounts import checks
 from accounts.delivery import notices
 from accounts.models import Delivery, User
+from platform_site.admin_login import PROVEN
 from tests.accounts.delivery.support import CODE, run
 
 pytestmark = pytest.mark.django_db
@@ -91,6 +93,8 @@ def test_the_admin_shows_deliveries_without_their_content(
 ) -> None:
     request = rf.get("/admin/accounts/delivery/")
     request.user = alice
+    request.session = SessionStore()
+    request.session[PROVEN] = str(alice.pk)
     alice.is_staff = True
     model_admin = admin.site._registry[Delivery]
     for page in (
