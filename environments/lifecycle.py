@@ -53,6 +53,9 @@ def by_slug(organization_id: int, slug: str) -> Environment:
 
     Raises EnvironmentNotFound.
     """
+    # Also keeps out what PostgreSQL's text cannot hold: a NUL in the path must be a 404.
+    if not SLUG.fullmatch(slug):
+        raise EnvironmentNotFound
     found: Environment | None = (
         Environment.scoped.within_organization(organization_id)
         .filter(slug=slug, deleted_at=None)

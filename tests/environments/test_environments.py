@@ -154,3 +154,10 @@ def test_data_is_dropped_after_seven_days_and_never_of_a_live_one(alice: User) -
 
 def test_anonymous_callers_see_nothing(db: None) -> None:
     assert Caller().get(PATH).code == "not_authenticated"
+
+
+@pytest.mark.parametrize("slug", ["%00", "a%00b", "LIVE", "%C3%A9"])
+def test_what_can_be_no_id_is_404(alice: User, slug: str) -> None:
+    for method, body in [("GET", None), ("PATCH", {"name": "x"}), ("DELETE", None)]:
+        answer = signed_in(alice).call(method, f"{PATH}/{slug}", body)
+        assert (answer.status, answer.code) == (404, "environment_not_found")
