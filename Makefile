@@ -38,6 +38,11 @@ lock: $(VENV)/.dev  ## compile requirements/*.txt from pyproject.toml
 	$(BIN)/uv pip compile -q --universal --generate-hashes --python-version 3.11 \
 	  --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
 	  --extra dev pyproject.toml -o requirements/dev.txt
+	$(BIN)/python -c "import tomllib; project = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
+	  print('\n'.join(project['optional-dependencies']['worker']))" | \
+	  $(BIN)/uv pip compile -q --universal --generate-hashes --python-version 3.11 \
+	  --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+	  --no-annotate -c requirements/base.txt - -o requirements/worker.txt
 
 bench: $(VENV)/.dev  ## measure against the yardsticks; prints ratios
 	$(EXEC) $(BIN)/python -m benchmarks

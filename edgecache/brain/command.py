@@ -1,0 +1,42 @@
+"""What stands between the command line and a running brain: refusals in one sentence."""
+
+import ipaddress
+import sys
+
+from django.conf import settings
+
+from edgecache.brain.runtime import assemble
+from platform_site.embedded.errors import StartError
+from platform_site.lib.cache_settings import BrainSettings
+
+
+def refusal(chosen: BrainSettings) -> str:
+    """Give the sentence that says why a brain cannot run with these settings; "" when it can."""
+    if not chosen.secret:
+        return (
+            "The brain needs ZCACHE_BRAIN_SECRET (or BRAIN_SECRET): at least 32 characters that "
+            "the platform knows too."
+        )
+    if not chosen.database_url:
+        return "The brain needs a database: set DATABASE_URL or ZBRAIN_DATABASE_URL."
+    is_local = ipaddress.ip_address(chosen.workers.address).is_loopback
+    if chosen.is_production and not (is_local or chosen.tls_cert):
+        return (
+            "ZBRAIN_WORKER_BIND is not a loopback address: set ZBRAIN_TLS_CERT and "
+            "ZBRAIN_TLS_KEY, so that workers' credentials are not sent in clear, or listen on "
+            "127.0.0.1 behind a proxy that does TLS."
+        )
+    return ""
+
+
+async def run() -> int:
+    """Run a brain with Django's settings; the exit status."""
+    sentence = refusal(settings.BRAIN)
+    if sentence:
+        sys.stderr.write(f"{sentence}\n")
+        return 1
+    try:
+        return await assemble(settings.BRAIN).run()
+    except StartError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1

@@ -1,0 +1,134 @@
+"""PostgreSQL for the hot paths: a pool of asynchronous connections, literal SQL, one typed error.
+
+Rows are named tuples: ``row.size`` or unpacked. ``bytea`` is bytes, ``jsonb`` is parsed.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final, LiteralString
+
+import orjson
+import psycopg
+from psycopg.rows import namedtuple_row
+from psycopg.types.json import set_json_dumps, set_json_loads
+from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
+
+from edgecache.brain.errors import DatabaseAway
+
+# Rows come as named tuples whose fields the statement decides.
+Row = Any
+Params = Sequence[Any] | Mapping[str, Any]
+RawConnection = psycopg.AsyncConnection[Row]
+
+CONNECT_TIMEOUT_S: Final = 2
+STATEMENT_TIMEOUT_S: Final = 5.0
+TRANSACTION_TIMEOUT_S: Final = 10.0
+AWAY: Final = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, PoolClosed)
+
+
+class Connection:
+    """The three verbs, inside one transaction."""
+
+    __slots__ = ("raw",)
+
+    def __init__(self, raw: RawConnection) -> None:
+        self.raw = raw
+
+    async def one(self, sql: LiteralString, params: Params = ()) -> Row | None:
+        """Give the first row, or None."""
+        return await (await self.raw.execute(sql, params)).fetchone()
+
+    async def all(self, sql: LiteralString, params: Params = ()) -> list[Row]:
+        """Give every row."""
+        return await (await self.raw.execute(sql, params)).fetchall()
+
+    async def run(self, sql: LiteralString, params: Params = ()) -> int:
+        """Give the number of rows touched."""
+        return (await self.raw.execute(sql, params)).rowcount
+
+
+class Database:
+    """The brain's database. Every verb raises DatabaseAway within seconds when it is lost."""
+
+    def __init__(self, url: str, *, max_connections: int = 10) -> None:
+        self.url = url
+        self._pool: AsyncConnectionPool[RawConnection] = AsyncConnectionPool(
+            url,
+            kwargs={
+                "autocommit": True,
+                "row_factory": namedtuple_row,
+                "connect_timeout": CONNECT_TIMEOUT_S,
+                "application_name": "zonal-brain",
+                # A peer that is gone without a word is noticed, too.
+                "tcp_user_timeout": 3000,
+                "options": "-c timezone=UTC",
+            },
+            min_size=1,
+            max_size=max_connections,
+            timeout=CONNECT_TIMEOUT_S,
+            reconnect_timeout=5,
+            configure=_configure,
+            open=False,
+            name="brain",
+        )
+
+    async def open(self) -> None:
+        """Open the pool; the database may still be away."""
+        await self._pool.open(wait=False)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._pool.close()
+
+    async def one(self, sql: LiteralString, params: Params = ()) -> Row | None:
+        """Give the first row, or None.
+
+        Raises DatabaseAway.
+        """
+        async with self._connection(STATEMENT_TIMEOUT_S) as connection:
+            return await connection.one(sql, params)
+
+    async def all(self, sql: LiteralString, params: Params = ()) -> list[Row]:
+        """Give every row.
+
+        Raises DatabaseAway.
+        """
+        async with self._connection(STATEMENT_TIMEOUT_S) as connection:
+            return await connection.all(sql, params)
+
+    async def run(self, sql: LiteralString, params: Params = ()) -> int:
+        """Give the number of rows touched.
+
+        Raises DatabaseAway: then it is not known whether they were.
+        """
+        async with self._connection(STATEMENT_TIMEOUT_S) as connection:
+            return await connection.run(sql, params)
+
+    @asynccontextmanager
+    async def transaction(
+        self, *, timeout_s: float = TRANSACTION_TIMEOUT_S
+    ) -> AsyncIterator[Connection]:
+        """Give a connection inside a transaction, committed at the end of the block.
+
+        timeout_s: of the whole block. Raises DatabaseAway.
+        """
+        async with self._connection(timeout_s) as connection, connection.raw.transaction():
+            yield connection
+
+    async def check(self) -> None:
+        """Throw away the pool's dead connections, so that the next verb gets a living one."""
+        await self._pool.check()
+
+    @asynccontextmanager
+    async def _connection(self, timeout_s: float) -> AsyncIterator[Connection]:
+        try:
+            async with asyncio.timeout(timeout_s), self._pool.connection() as raw:
+                yield Connection(raw)
+        except (*AWAY, TimeoutError) as exc:
+            raise DatabaseAway from exc
+
+
+async def _configure(connection: RawConnection) -> None:
+    set_json_loads(orjson.loads, connection)
+    set_json_dumps(orjson.dumps, connection)

@@ -1,0 +1,56 @@
+"""A decision about an answer, apart from its execution: a mover carries it out."""
+
+from dataclasses import dataclass, field
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A worker that holds the bytes: where a mover reads them.
+
+    endpoint: base URL, as ``http://127.0.0.1:9101``.
+    """
+
+    node_id: UUID
+    endpoint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Bytes ``start`` to ``start + length - 1`` of a blob."""
+
+    start: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """Whose traffic it is: for tickets, usage and limits."""
+
+    organization_id: int
+    environment_pk: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """Answer with these bytes of this blob, from the first of the sources that gives them right.
+
+    sources: nearest first; a failed one is reported to the nodes' health and the next one tried,
+    then the brain's own copy and the origin (``fills.reopen``), without the client noticing.
+    is_verified: release only what was checked against the manifest's digests.
+    is_hit: for the metrics: the answer did not need the origin.
+    """
+
+    tenant: Tenant
+    bucket_id: int
+    key: str
+    generation: int
+    sha256: bytes
+    size: int
+    span: Span
+    status: int
+    headers: list[tuple[str, str]]
+    sources: tuple[Source, ...] = field(default=())
+    is_verified: bool = False
+    is_hit: bool = True
+    sends_body: bool = True

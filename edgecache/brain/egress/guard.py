@@ -1,0 +1,94 @@
+"""Which addresses a tenant's origin may have.
+
+A name is resolved here, every address that it has is checked, and the checked address is what is
+dialled: a second look at the name could answer another one.
+"""
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Sequence
+from typing import Final
+
+from edgecache.brain.errors import OriginFailed, OriginForbidden, OriginTimeout
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+RESOLVE_TIMEOUT_S: Final = 5.0
+WEB_PORTS: Final = frozenset({80, 443})
+FIRST_FREE_PORT: Final = 1024
+
+# Source: IANA's registries of special-purpose addresses; multicast and what is reserved besides.
+REFUSED_V4: Final = tuple(
+    ipaddress.IPv4Network(text)
+    for text in (
+        *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16"),
+        *("172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16"),
+        *("198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"),
+    )
+)
+# Global unicast is all that is let through, so that mapped, compatible, NAT64, local and multicast
+# addresses need no mention; within it, what carries an IPv4 address or leads nowhere is refused.
+GLOBAL_V6: Final = ipaddress.IPv6Network("2000::/3")
+REFUSED_V6: Final = tuple(
+    ipaddress.IPv6Network(text) for text in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
+)
+# Where clouds answer with credentials: refused even where private addresses are let through.
+LINK_LOCAL: Final = (
+    ipaddress.IPv4Network("169.254.0.0/16"),
+    ipaddress.IPv6Network("fe80::/10"),
+    ipaddress.IPv6Network("::ffff:169.254.0.0/112"),
+)
+
+
+class Guard:
+    """Decides for one brain.
+
+    allows_private: let loopback and private addresses through, for development and tests.
+    refused: networks of one's own, beyond those that are never let through.
+    """
+
+    def __init__(self, *, allows_private: bool, refused: Sequence[Network] = ()) -> None:
+        self.allows_private = allows_private
+        self._refused = tuple(refused)
+
+    async def resolve(self, host: str, port: int) -> list[str]:
+        """Give the addresses to dial, in the resolver's order.
+
+        Raises OriginForbidden when one of them is refused, OriginFailed when there is none,
+        OriginTimeout.
+        """
+        if port not in WEB_PORTS and port < FIRST_FREE_PORT and not self.allows_private:
+            raise OriginForbidden("The origin's port is not one that the cache connects to.")
+        addresses = [ipaddress.ip_address(text) for text in await _look_up(host, port)]
+        if not all(self.allows(address) for address in addresses):
+            raise OriginForbidden
+        return [str(address) for address in addresses]
+
+    def allows(self, address: Address) -> bool:
+        """Tell whether an address may be dialled."""
+        if _is_in(address, LINK_LOCAL) or _is_in(address, self._refused):
+            return False
+        if self.allows_private:
+            return True
+        if isinstance(address, ipaddress.IPv4Address):
+            return not _is_in(address, REFUSED_V4)
+        return address in GLOBAL_V6 and not _is_in(address, REFUSED_V6)
+
+
+async def _look_up(host: str, port: int) -> list[str]:
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(RESOLVE_TIMEOUT_S):
+            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as exc:
+        if isinstance(exc, TimeoutError):
+            raise OriginTimeout("The origin's name could not be resolved in time.") from exc
+        raise OriginFailed("The origin's name could not be resolved.") from exc
+    # A scope (fe80::1%eth0) only link-local addresses have, and these are refused.
+    return list(dict.fromkeys(str(row[4][0]).partition("%")[0] for row in found))
+
+
+def _is_in(address: Address, networks: Sequence[Network]) -> bool:
+    return any(address.version == network.version and address in network for network in networks)

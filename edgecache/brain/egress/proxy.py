@@ -1,0 +1,149 @@
+"""A CONNECT proxy on loopback, for clients that can only be told to use one (obstore).
+
+It takes the brain's own password alone, and dials only what the guard has checked.
+"""
+
+import asyncio
+import base64
+import contextlib
+import hmac
+import re
+import secrets
+from typing import Final
+
+import structlog
+
+from edgecache.brain.egress.guard import Guard
+from edgecache.brain.errors import OriginError, OriginForbidden
+
+log = structlog.get_logger(__name__)
+
+HEAD_LIMIT_BYTES: Final = 16_384
+HEAD_TIMEOUT_S: Final = 5.0
+DIAL_TIMEOUT_S: Final = 5.0
+PIECE_BYTES: Final = 256 * 1024
+USER: Final = "brain"
+TARGET: Final = re.compile(
+    r"CONNECT (?:\[([0-9A-Fa-f:.]+)\]|([^\s:/]{1,255})):([0-9]{1,5}) HTTP/1\.1"
+)
+
+
+class Proxy:
+    """The proxy of one brain. url: what its clients are told."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self._password = secrets.token_urlsafe(24)
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def url(self) -> str:
+        """Give the address with the password.
+
+        Raises RuntimeError before ``start``.
+        """
+        if self._server is None:
+            raise RuntimeError("the proxy is not open")
+        port = self._server.sockets[0].getsockname()[1]
+        return f"http://{USER}:{self._password}@127.0.0.1:{port}"
+
+    async def start(self) -> None:
+        """Listen on a free port."""
+        self._server = await asyncio.start_server(
+            self._serve, "127.0.0.1", 0, limit=HEAD_LIMIT_BYTES
+        )
+
+    async def stop(self) -> None:
+        """Stop listening and cut what runs."""
+        if self._server is not None:
+            self._server.close()
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        if task is not None:
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        try:
+            await self._connect(reader, writer)
+        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            return
+        except asyncio.CancelledError:
+            # By ``stop`` alone; asyncio's streams take a cancelled handler for a fault.
+            return
+        finally:
+            with contextlib.suppress(OSError):
+                writer.close()
+
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async with asyncio.timeout(HEAD_TIMEOUT_S):
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        line, *fields = head.split("\r\n")
+        target = TARGET.fullmatch(line)
+        if target is None:
+            return await _refuse(writer, "405 Method Not Allowed")
+        if not self._is_ours(fields):
+            return await _refuse(writer, "407 Proxy Authentication Required")
+        try:
+            upstream = await self._dial(target[1] or target[2], int(target[3]))
+        except OriginForbidden:
+            log.warning("origin_address_refused")
+            return await _refuse(writer, "403 Forbidden")
+        except (OriginError, OSError):
+            return await _refuse(writer, "502 Bad Gateway")
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        await writer.drain()
+        await _join((reader, writer), upstream)
+        return None
+
+    def _is_ours(self, fields: list[str]) -> bool:
+        expected = base64.b64encode(f"{USER}:{self._password}".encode()).decode()
+        for field in fields:
+            name, _, value = field.partition(":")
+            if name.strip().lower() == "proxy-authorization":
+                return hmac.compare_digest(value.strip().encode(), f"Basic {expected}".encode())
+        return False
+
+    async def _dial(
+        self, host: str, port: int
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        failure: OSError = OSError("no address")
+        for address in await self._guard.resolve(host, port):
+            try:
+                async with asyncio.timeout(DIAL_TIMEOUT_S):
+                    return await asyncio.open_connection(address, port)
+            except OSError as exc:
+                failure = exc
+        raise failure
+
+
+async def _refuse(writer: asyncio.StreamWriter, status: str) -> None:
+    writer.write(f"HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
+    await writer.drain()
+
+
+async def _join(
+    client: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+    upstream: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+) -> None:
+    tasks = [
+        asyncio.create_task(_pump(client[0], upstream[1])),
+        asyncio.create_task(_pump(upstream[0], client[1])),
+    ]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        with contextlib.suppress(OSError):
+            upstream[1].close()
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while piece := await reader.read(PIECE_BYTES):
+        writer.write(piece)
+        await writer.drain()

@@ -1,0 +1,195 @@
+"""What the brain's parts raise; the object API and the internal API each say it in their own way.
+
+BrainError
+├── Unavailable            503  DatabaseAway, Overloaded, StorageFull
+├── NoSuchBucket           404
+├── NoSuchOrigin           404
+├── BucketExists           409
+├── BucketNotEmpty         409
+├── KeyRefused             400  a key that cannot be (NUL, too long, unspeakable to its origin)
+├── PreconditionFailed     412
+├── Invalid                400  with errors[]: a bucket or an origin that cannot be as described
+├── InUse                  409  an origin that buckets name
+└── OriginError            502
+    ├── OriginMissing      404  the origin has no such object
+    ├── OriginDenied       502  it refuses our credentials
+    ├── OriginForbidden    502  its address is one that the egress guard refuses
+    ├── OriginReadOnly     405  it takes no writes (HTTP origins)
+    ├── OriginTimeout      504  it did not answer, or stalled
+    ├── OriginFailed       502  everything else: an error, a body cut short, a lie about its length
+    └── OriginChanged      502  it no longer has the bytes that were asked for by their hash
+"""
+
+from typing import ClassVar, Self
+
+
+class BrainError(Exception):
+    """A refusal with a stable code and the HTTP status that fits it.
+
+    detail: a sentence for the caller; it never holds SQL, an address of ours or a tenant's secret.
+    """
+
+    code: ClassVar[str] = "internal"
+    status: ClassVar[int] = 500
+    sentence: ClassVar[str] = "Something went wrong."
+
+    def __init__(self, detail: str = "") -> None:
+        super().__init__(detail or self.sentence)
+        self.detail = detail or self.sentence
+
+    def again(self) -> Self:
+        """Give one like it, for another who waited: a raised one grows a traceback."""
+        return type(self)(self.detail)
+
+
+class Unavailable(BrainError):
+    """Try again: nothing was changed, or it is not known whether it was."""
+
+    code = "unavailable"
+    status = 503
+    sentence = "The cache cannot answer right now; try again."
+
+
+class DatabaseAway(Unavailable):
+    """PostgreSQL does not answer."""
+
+    code = "database_away"
+
+
+class Overloaded(Unavailable):
+    """Too many fills are under way."""
+
+    code = "overloaded"
+    sentence = "The cache is busy; slow down."
+
+
+class StorageFull(Unavailable):
+    """No room on the brain's disk, or none within its budget."""
+
+    code = "storage_full"
+    sentence = "There is no room for these bytes right now."
+
+
+class NoSuchBucket(BrainError):
+    """Absent, or another tenant's."""
+
+    code = "no_such_bucket"
+    status = 404
+    sentence = "There is no such bucket."
+
+
+class NoSuchOrigin(BrainError):
+    """Absent, or another tenant's."""
+
+    code = "no_such_origin"
+    status = 404
+    sentence = "There is no such origin."
+
+
+class BucketExists(BrainError):
+    """The environment has a bucket of this name."""
+
+    code = "bucket_exists"
+    status = 409
+    sentence = "A bucket of this name exists."
+
+
+class BucketNotEmpty(BrainError):
+    """It holds objects or unfinished uploads."""
+
+    code = "bucket_not_empty"
+    status = 409
+    sentence = "The bucket is not empty."
+
+
+class KeyRefused(BrainError):
+    """Not a key, or none that this bucket's origin can hold."""
+
+    code = "key_refused"
+    status = 400
+    sentence = "An object's key has 1 to 1,024 bytes of UTF-8, and no NUL."
+
+
+class PreconditionFailed(BrainError):
+    """If-Match or If-None-Match does not hold."""
+
+    code = "precondition_failed"
+    status = 412
+    sentence = "The object is not as the condition says."
+
+
+class Invalid(BrainError):
+    """What was described cannot be made. errors: ``{"field", "code", "message"}`` each."""
+
+    code = "invalid"
+    status = 400
+    sentence = "Some fields are not right."
+
+    def __init__(self, errors: list[dict[str, str]]) -> None:
+        super().__init__()
+        self.errors = errors
+
+
+class InUse(BrainError):
+    """Something still names it."""
+
+    code = "in_use"
+    status = 409
+    sentence = "It is still in use."
+
+
+class OriginError(BrainError):
+    """The origin's fault, or that of its configuration."""
+
+    code = "origin_failed"
+    status = 502
+    sentence = "The origin failed."
+
+
+class OriginMissing(OriginError):
+    """The origin has no such object."""
+
+    code = "no_such_key"
+    status = 404
+    sentence = "There is no such object."
+
+
+class OriginDenied(OriginError):
+    """The origin refuses the credentials that it was given."""
+
+    code = "origin_denied"
+    sentence = "The origin refuses the credentials configured for it."
+
+
+class OriginForbidden(OriginError):
+    """The egress guard refuses the origin's address."""
+
+    code = "origin_forbidden"
+    sentence = "The origin's address is not one that the cache connects to."
+
+
+class OriginReadOnly(OriginError):
+    """The origin takes no writes."""
+
+    code = "origin_read_only"
+    status = 405
+    sentence = "The bucket's origin takes no writes."
+
+
+class OriginTimeout(OriginError):
+    """The origin did not answer in time, or stalled."""
+
+    code = "origin_timeout"
+    status = 504
+    sentence = "The origin did not answer in time."
+
+
+class OriginFailed(OriginError):
+    """An error, a body cut short or a lie about its length."""
+
+
+class OriginChanged(OriginError):
+    """The origin has a newer version of what was asked for by its hash."""
+
+    code = "origin_changed"
+    sentence = "The object changed while it was read; ask again."

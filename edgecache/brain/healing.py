@@ -1,0 +1,197 @@
+"""Every object has its copies again: after a node was lost, came back, drains, or a new one came.
+
+One brain at a time (the one with the smallest id) walks over all bytes by their hash, a thousand at
+a step, whenever the set of usable nodes changed, and every ten minutes. Where copies are missing, a
+node is asked to fetch one; where there are too many, or one is where it may not be, it is dropped.
+"""
+
+import asyncio
+import time
+from collections.abc import Collection
+from typing import Final, LiteralString
+from uuid import UUID
+
+import structlog
+
+from edgecache.brain import node_jobs, node_rows
+from edgecache.brain.coherence import Coherence
+from edgecache.brain.copies import Bytes, Plan, plan
+from edgecache.brain.database import Database
+from edgecache.brain.errors import DatabaseAway
+from edgecache.brain.health import Health
+from edgecache.brain.node_rows import NodeRow
+from edgecache.brain.nodes import Nodes
+from edgecache.brain.replication import Replication
+from edgecache.protocol.jobs import JobKind
+
+log = structlog.get_logger(__name__)
+
+STEP: Final = 1000
+PAUSE_S: Final = 0.05
+REPEAT_S: Final = 600.0
+# A node that is away is given so many heartbeats to come back before its copies are made anew.
+PATIENCE: Final = 8
+DRAIN_LIMIT_S: Final = 3600.0
+CLEAR_STEP: Final = 5000
+BUCKETS_LOOKED_AT: Final = 50
+
+# All bytes by their hash, with whoever has them, gets them and names them.
+PAGE: Final[LiteralString] = """
+    SELECT blob.sha256, blob.size, coalesce(blob.hot_until > now(), false) AS is_hot,
+           ARRAY(SELECT node_id FROM brain_location WHERE blob_id = blob.sha256) AS holders,
+           ARRAY(SELECT node_id FROM brain_nodejob
+                 WHERE sha256 = blob.sha256 AND kind = 'replicate') AS coming,
+           named.bucket_id, named.organizations, named.is_public
+    FROM brain_blob blob
+    CROSS JOIN LATERAL (
+        SELECT min(c.bucket_id) AS bucket_id,
+               array_agg(DISTINCT b.organization_id) AS organizations,
+               coalesce(bool_or(b.is_public), false) AS is_public
+        FROM (SELECT bucket_id FROM brain_cachedobject WHERE blob_id = blob.sha256 LIMIT %s) c
+        JOIN brain_bucket b ON b.id = c.bucket_id) named
+    WHERE blob.sha256 > %s
+    ORDER BY blob.sha256 LIMIT %s
+"""
+DROP: Final[LiteralString] = """
+    DELETE FROM brain_location l USING unnest(%s::uuid[], %s::bytea[]) AS gone (node_id, blob_id)
+    WHERE l.node_id = gone.node_id AND l.blob_id = gone.blob_id
+"""
+# A removed node's rows go a few at a time.
+CLEAR: Final[LiteralString] = """
+    DELETE FROM brain_location WHERE id IN (
+        SELECT l.id FROM brain_location l JOIN brain_node n ON n.id = l.node_id
+        WHERE n.status = 'removed' LIMIT %s)
+"""
+FETCHES: Final[LiteralString] = (
+    "SELECT EXISTS (SELECT FROM brain_nodejob WHERE kind = 'replicate' AND node_id = ANY(%s))"
+    " AS are_left"
+)
+
+
+class Healing:
+    """The walk, and what hangs on it: the end of a drain."""
+
+    def __init__(
+        self,
+        database: Database,
+        coherence: Coherence,
+        nodes: Nodes,
+        replication: Replication,
+        *,
+        brain_id: UUID,
+    ) -> None:
+        """brain_id: this brain's, to know whose turn it is."""
+        self._database = database
+        self._coherence = coherence
+        self._nodes = nodes
+        self._replication = replication
+        self._id = brain_id
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begin to look."""
+        self._task = asyncio.create_task(self._keep_looking())
+
+    async def stop(self) -> None:
+        """End it."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def walk(self) -> int:
+        """Look at all bytes once; give the number of copies that were ordered or dropped.
+
+        Raises DatabaseAway.
+        """
+        cursor, changes = b"", 0
+        while True:
+            rows = await self._database.all(PAGE, [BUCKETS_LOOKED_AT, cursor, STEP])
+            standing = self._standing()
+            wanted = plan(
+                (Bytes(*row) for row in rows),
+                standing,
+                self._online(standing),
+                self._replication.copies,
+            )
+            changes += await self._carry_out(wanted)
+            if len(rows) < STEP:
+                return changes
+            cursor = rows[-1].sha256
+            await asyncio.sleep(PAUSE_S)
+
+    async def _keep_looking(self) -> None:
+        seen: object = None
+        walked_at = 0.0
+        while True:
+            await asyncio.sleep(self._nodes.interval_s / 2)
+            if not all(self._id < peer for peer in self._coherence.peers):
+                seen = None
+                continue
+            standing = self._standing()
+            usable = frozenset((row.id, row.status, row.removed_at) for row in standing.values())
+            try:
+                await self._database.run(CLEAR, [CLEAR_STEP])
+                if usable != seen or time.monotonic() - walked_at > REPEAT_S:
+                    changes = await self.walk()
+                    walked_at = time.monotonic()
+                    is_done = await self._end_drains(standing, is_quiet=not changes)
+                    seen = usable if is_done else None
+            except DatabaseAway:
+                seen = None
+
+    def _standing(self) -> dict[UUID, NodeRow]:
+        patience_s = PATIENCE * self._nodes.interval_s
+        return {
+            row.id: row
+            for row in self._nodes.every()
+            if row.status in {"active", "draining"}
+            and self._nodes.health(row) != "quarantined"
+            and self._nodes.silence_s(row) < patience_s
+        }
+
+    def _online(self, standing: dict[UUID, NodeRow]) -> frozenset[UUID]:
+        return frozenset(
+            row.id
+            for row in standing.values()
+            if row.status == "active" and self._nodes.health(row) == Health.ONLINE
+        )
+
+    async def _carry_out(self, wanted: Plan) -> int:
+        if not wanted:
+            return 0
+        async with self._coherence.change(waits=False) as change:
+            await node_jobs.add(change, JobKind.REPLICATE, wanted.fetches)
+            await node_jobs.add(change, JobKind.DELETE, wanted.drops)
+            # Nobody is sent there from now on; the file goes when the node has time.
+            nodes, blobs = [row[0] for row in wanted.drops], [row[1] for row in wanted.drops]
+            await change.run(DROP, [nodes, blobs])
+            for sha256 in blobs:
+                change.announce("blob", sha256.hex())
+        for wish in wanted.wishes:
+            self._replication.want(wish)
+        log.info("healing", fetches=len(wanted.fetches), drops=len(wanted.drops))
+        return len(wanted.fetches) + len(wanted.drops)
+
+    async def _end_drains(self, standing: Collection[UUID], *, is_quiet: bool) -> bool:
+        """Let nodes go that nobody needs any more; give whether no drain is left.
+
+        is_quiet: the walk found nothing to do. A drain that takes an hour is broken off: what is
+        lost with it is fetched from the origin again.
+        """
+        leaving = [row for row in self._nodes.every() if row.removed_at is not None]
+        if not leaving:
+            return True
+        row = await self._database.one(FETCHES, [list(standing)])
+        is_over = is_quiet and row is not None and not row.are_left
+        left = False
+        for node in leaving:
+            if is_over or node.id not in standing or node.removed_for_s() > DRAIN_LIMIT_S:
+                async with self._coherence.change(waits=False) as change:
+                    await node_rows.set_status(
+                        change, node.id, "removed", reason="removal", only_from=("draining",)
+                    )
+                log.info("node_removed", node_id=str(node.id))
+            else:
+                left = True
+        await self._nodes.refresh()
+        return not left

@@ -1,0 +1,417 @@
+"""One client's connection: bytes in, exchanges out, within limits of time and memory."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import BinaryIO, Final, Protocol, cast
+
+import httptools
+import structlog
+
+from edgecache.brain.http.exchange import BODY_HIGH_BYTES, ClientGone, Exchange
+from edgecache.brain.http.headers import Headers
+from edgecache.brain.http.heads import response_head
+from edgecache.brain.http.scope import Scope
+
+log = structlog.get_logger(__name__)
+
+App = Callable[[Scope, Exchange], Awaitable[None]]
+
+HEAD_LIMIT_BYTES: Final = 65_536
+HEADER_LIMIT: Final = 200
+WRITE_HIGH_BYTES: Final = 2**19
+# A head must come whole within this; an idle connection is kept for that.
+HEAD_TIMEOUT_S: Final = 15.0
+IDLE_TIMEOUT_S: Final = 75.0
+# A client must take WRITE_HIGH_BYTES within this, and send a byte of its body within that.
+TAKE_TIMEOUT_S: Final = 60.0
+SEND_TIMEOUT_S: Final = 30.0
+# And over the whole body no less than this, once the grace is over.
+BODY_GRACE_S: Final = 60.0
+BODY_LEAST_BYTES_PER_S: Final = 1024
+# What is read and thrown away after an early answer, so that the client gets to see it.
+LINGER_BYTES: Final = 2**26
+LINGER_S: Final = 5.0
+# Requests that wait their turn on one connection (pipelining).
+PIPELINE_LIMIT: Final = 64
+NEVER: Final = float("inf")
+# Of no use to anybody once the client is gone; a write may be.
+READS: Final = frozenset(("GET", "HEAD"))
+
+
+class Registry(Protocol):
+    """What a connection needs of its server."""
+
+    @property
+    def app(self) -> App: ...
+    def opened(self, connection: "Connection") -> bool: ...
+    def closed(self, connection: "Connection") -> None: ...
+
+
+class Connection(asyncio.Protocol):
+    """A client. ``deadline`` (the loop's time) is when the server's sweep cuts it."""
+
+    def __init__(self, server: Registry, loop: asyncio.AbstractEventLoop) -> None:
+        self.deadline = 0.0
+        self.is_idle = False
+        self._server = server
+        self._loop = loop
+        self._parser = httptools.HttpRequestParser(self)
+        self._transport: asyncio.Transport
+        self._client = ""
+        self._target: list[bytes] = []
+        self._fields: list[tuple[str, str]] = []
+        self._head_bytes = 0
+        self._is_in_head = True
+        self._is_in_message = False
+        self._incoming: Exchange | None = None
+        self._waiting: deque[Exchange] = deque()
+        self._running: Exchange | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._body_began = 0.0
+        self._wants_continue = False
+        self._drained: asyncio.Future[None] | None = None
+        self._is_paused = False
+        self._is_reading = True
+        self._lingers = False
+        self._lingered_bytes = 0
+        self._is_closing = False
+
+    # --- asyncio's side -----------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to wait for a head."""
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=WRITE_HIGH_BYTES)
+        address = transport.get_extra_info("peername") or ("unknown", 0)
+        host = f"[{address[0]}]" if ":" in address[0] else address[0]
+        self._client = f"{host}:{address[1]}"
+        self.deadline = self._loop.time() + HEAD_TIMEOUT_S
+        if not self._server.opened(self):
+            self._refuse(503)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the work that was for this client."""
+        self._is_closing = True
+        self._server.closed(self)
+        self.resume_writing()
+        for exchange in (self._running, self._incoming, *self._waiting):
+            if exchange is not None and not exchange.is_gone:
+                exchange.lose()
+        self._waiting.clear()
+        running = self._running
+        if self._task is not None and running is not None and running.scope.method in READS:
+            self._task.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came."""
+        if self._lingers or self._is_closing:
+            self._linger(len(data))
+            return
+        if self._is_in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > HEAD_LIMIT_BYTES + len(data):
+                self._refuse(431)
+                return
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            # Upgrades are not offered: the request is answered as it is, and nothing follows.
+            self._stop_parsing()
+        except (httptools.HttpParserError, _Refused) as exc:
+            cause = exc.__context__ if isinstance(exc, httptools.HttpParserCallbackError) else exc
+            self._refuse(cause.status if isinstance(cause, _Refused) else 400)
+
+    def eof_received(self) -> bool:
+        """Close: a half-closed client is one that went away."""
+        return False
+
+    def pause_writing(self) -> None:
+        """Hold the answer back: the client does not take it."""
+        self._is_paused = True
+        self.deadline = self._loop.time() + TAKE_TIMEOUT_S
+
+    def resume_writing(self) -> None:
+        """Go on."""
+        self._is_paused = False
+        self.deadline = NEVER
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+
+    # --- the parser's side --------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        """Forget the head before."""
+        self._target, self._fields = [], []
+        self._is_in_head, self._head_bytes = True, 0
+        self._is_in_message, self.is_idle = True, False
+        if self._running is None:
+            self.deadline = self._loop.time() + HEAD_TIMEOUT_S
+
+    def on_url(self, piece: bytes) -> None:
+        """Take a piece of the request target."""
+        self._target.append(piece)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header field."""
+        if len(self._fields) >= HEADER_LIMIT:
+            raise _Refused(431)
+        self._fields.append((name.decode("latin-1").lower(), value.decode("latin-1")))
+
+    def on_headers_complete(self) -> None:
+        """Begin an exchange."""
+        self._is_in_head = False
+        scope = self._scope()
+        if len(self._waiting) >= PIPELINE_LIMIT:
+            raise _Refused(429)
+        exchange = Exchange(scope, self, keeps_alive=self._parser.should_keep_alive())
+        self._incoming = exchange
+        if self._running is None:
+            self._run(exchange)
+        else:
+            self._waiting.append(exchange)
+        self._body_began = self._loop.time()
+        self.deadline = self._body_began + SEND_TIMEOUT_S
+
+    def on_body(self, piece: bytes) -> None:
+        """Hand a piece of the body on."""
+        exchange = self._incoming
+        if exchange is None:
+            return
+        exchange.feed(piece)
+        if exchange.unread_bytes > BODY_HIGH_BYTES:
+            self._pause_reading()
+        else:
+            self._extend_body_deadline(exchange)
+
+    def on_message_complete(self) -> None:
+        """Note the end of a request."""
+        self._is_in_message = False
+        exchange, self._incoming = self._incoming, None
+        if exchange is None:
+            return
+        exchange.end()
+        self._is_in_head, self._head_bytes = True, 0
+        self.deadline = NEVER
+        if self._waiting:
+            self._pause_reading()
+
+    # --- the exchange's side ------------------------------------------------------------------
+
+    def write(self, data: bytes) -> None:
+        """Send bytes."""
+        self._transport.write(data)
+
+    async def drain(self) -> None:
+        """Wait while the client has not taken enough.
+
+        Raises ClientGone.
+        """
+        if self._is_paused and not self._is_closing:
+            self._drained = self._loop.create_future()
+            await self._drained
+        if self._is_closing:
+            raise ClientGone
+
+    async def send_file(self, file: BinaryIO, start: int, length: int) -> None:
+        """Send bytes of a file.
+
+        Raises ClientGone.
+        """
+        self.deadline = self._loop.time() + TAKE_TIMEOUT_S
+        step = 2**22
+        try:
+            for offset in range(start, start + length, step):
+                count = min(step, start + length - offset)
+                await self._loop.sendfile(self._transport, file, offset, count)
+                self.deadline = self._loop.time() + TAKE_TIMEOUT_S
+        except (ConnectionError, RuntimeError) as exc:
+            raise ClientGone from exc
+
+    def ask_for_body(self) -> None:
+        """Say that the body is wanted, to a client that waits for that."""
+        if self._wants_continue:
+            self._wants_continue = False
+            self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self._body_began = self._loop.time()
+            self.deadline = self._body_began + SEND_TIMEOUT_S
+        self._resume_reading()
+
+    def pace_reading(self) -> None:
+        """Read on when what was read has been used."""
+        exchange = self._incoming
+        if exchange is not None and exchange.unread_bytes <= BODY_HIGH_BYTES // 2:
+            self._resume_reading()
+
+    def cut(self) -> None:
+        """Break off."""
+        self._is_closing = True
+        self._transport.abort()
+
+    def expire(self) -> None:
+        """Act on the deadline: a body that is late ends in an answer, all else in a cut."""
+        running = self._running
+        if running is not None and running is self._incoming and not running.is_answered:
+            self.deadline = self._loop.time() + LINGER_S
+            running.expire()
+        elif self._running is None and self._is_in_message and not self._lingers:
+            self._refuse(408)
+        else:
+            self.cut()
+
+    def close(self) -> None:
+        """Close when idle; else after the answer under way."""
+        if self._running is None:
+            self._is_closing = True
+            self._transport.close()
+        else:
+            self._running.keeps_alive = False
+
+    # --- inside -------------------------------------------------------------------------------
+
+    def _scope(self) -> Scope:
+        target = b"".join(self._target).decode("latin-1")
+        headers = Headers(self._fields)
+        version = self._parser.get_http_version()
+        hosts = headers.get_all("host")
+        if len(hosts) > 1 or (not hosts and version == "1.1"):
+            raise _Refused(400)
+        self._wants_continue = headers.get("expect").lower() == "100-continue"
+        path, _, query = _origin_form(target).partition("?")
+        return Scope(
+            method=self._parser.get_method().decode("latin-1"),
+            raw_path=path,
+            query_string=query.partition("#")[0],
+            http_version=version,
+            headers=headers,
+            client=self._client,
+        )
+
+    def _run(self, exchange: Exchange) -> None:
+        self._running = exchange
+        self._task = self._loop.create_task(self._answer(exchange))
+
+    async def _answer(self, exchange: Exchange) -> None:
+        try:
+            await self._server.app(exchange.scope, exchange)
+        except ClientGone:
+            return
+        except asyncio.CancelledError:
+            if not exchange.is_gone:
+                self.cut()
+            raise
+        except Exception:
+            log.exception("request_failed", method=exchange.scope.method)
+            if exchange.is_answered:
+                exchange.has_failed = True
+            else:
+                exchange.response_empty(500, [])
+        finally:
+            self._finish(exchange)
+
+    def _finish(self, exchange: Exchange) -> None:
+        self._running = self._task = None
+        if self._is_closing:
+            return
+        if exchange.is_gone:
+            self.cut()
+            return
+        if not exchange.is_answered:
+            exchange.response_empty(500, [])
+        if exchange.has_failed or exchange.sent_bytes < exchange.wanted_bytes:
+            self.cut()
+            return
+        if exchange.is_chunked:
+            self.write(b"0\r\n\r\n")
+        if exchange.keeps_alive:
+            self._go_on()
+        else:
+            self._end(exchange)
+
+    def _go_on(self) -> None:
+        self._wants_continue = False
+        if self._waiting:
+            following = self._waiting.popleft()
+            self._run(following)
+            if not self._waiting:
+                self._resume_reading()
+            return
+        self._resume_reading()
+        self.is_idle = not self._is_in_message
+        wait_s = HEAD_TIMEOUT_S if self._is_in_message else IDLE_TIMEOUT_S
+        self.deadline = self._loop.time() + wait_s
+
+    def _end(self, exchange: Exchange) -> None:
+        self._waiting.clear()
+        if exchange.is_complete:
+            self._is_closing = True
+            self.deadline = self._loop.time() + TAKE_TIMEOUT_S
+            self._transport.close()
+            return
+        # A close with unread bytes is a reset, which would take the answer away from the client.
+        self._lingers = True
+        self.deadline = self._loop.time() + LINGER_S
+        self._resume_reading()
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+
+    def _linger(self, count: int) -> None:
+        self._lingered_bytes += count
+        if self._lingered_bytes > LINGER_BYTES:
+            self.cut()
+
+    def _refuse(self, status: int) -> None:
+        """Answer what is no request; whoever sent it gets one line and the door."""
+        if self._running is None and not self._is_closing:
+            self.write(response_head(status, [], 0, keeps_alive=False))
+        self._stop_parsing()
+        if self._running is None:
+            self._lingers = True
+            self.deadline = self._loop.time() + LINGER_S
+            if self._transport.can_write_eof():
+                self._transport.write_eof()
+
+    def _stop_parsing(self) -> None:
+        self._waiting.clear()
+        self._pause_reading()
+        if self._running is not None:
+            self._running.keeps_alive = False
+            if not self._running.is_complete:
+                self._running.lose()
+
+    def _extend_body_deadline(self, exchange: Exchange) -> None:
+        now = self._loop.time()
+        allowed = BODY_GRACE_S + exchange.body_bytes / BODY_LEAST_BYTES_PER_S
+        self.deadline = min(now + SEND_TIMEOUT_S, self._body_began + allowed)
+
+    def _pause_reading(self) -> None:
+        if self._is_reading:
+            self._is_reading = False
+            self._transport.pause_reading()
+            self.deadline = NEVER
+
+    def _resume_reading(self) -> None:
+        if not self._is_reading and not self._is_closing:
+            self._is_reading = True
+            self._transport.resume_reading()
+            if self._incoming is not None:
+                self._extend_body_deadline(self._incoming)
+
+
+class _Refused(Exception):
+    """A head that is over a limit, or not one."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+def _origin_form(target: str) -> str:
+    """Give path and query of a request target in absolute form, too (RFC 9112 §3.2.2)."""
+    if target.startswith("/"):
+        return target
+    _, separator, rest = target.partition("://")
+    if not separator:
+        return "/" + target
+    slash = rest.find("/")
+    return rest[slash:] if slash >= 0 else "/"

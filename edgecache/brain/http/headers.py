@@ -1,0 +1,42 @@
+"""Header fields of a message, as they were sent."""
+
+from collections.abc import Iterable, Iterator
+
+
+class Headers:
+    """Fields in their order; names are lower case.
+
+    Values are decoded byte for byte (latin-1), so that a signature over them can be checked.
+    """
+
+    __slots__ = ("_first", "_pairs")
+
+    def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
+        self._pairs = list(pairs)
+        self._first: dict[str, str] = {}
+        for name, value in self._pairs:
+            self._first.setdefault(name, value)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._first
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._first)
+
+    def __len__(self) -> int:
+        return len(self._first)
+
+    def __getitem__(self, name: str) -> str:
+        return self._first[name]
+
+    def get(self, name: str, default: str = "") -> str:
+        """Give the first field of this name."""
+        return self._first.get(name, default)
+
+    def get_all(self, name: str) -> list[str]:
+        """Give every field of this name."""
+        return [value for given, value in self._pairs if given == name]
+
+    def items(self) -> list[tuple[str, str]]:
+        """Give all fields in their order."""
+        return self._pairs

@@ -1,0 +1,59 @@
+"""Heads of answers as bytes."""
+
+import time
+from collections.abc import Sequence
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import Final
+
+HeaderPairs = Sequence[tuple[str, str]]
+
+_STATUS_LINES: Final = {
+    status.value: f"HTTP/1.1 {status.value} {status.phrase}" for status in HTTPStatus
+}
+
+
+class HeaderRefused(ValueError):
+    """A header holds a line break: it would be two."""
+
+
+class _Clock:
+    """The Date header, made once a second."""
+
+    second = -1
+    text = ""
+
+
+def http_date(seconds: float) -> str:
+    """Give a time as RFC 9110 §5.6.7 writes it; Unix seconds."""
+    return formatdate(seconds, usegmt=True)
+
+
+def response_head(
+    status: int, headers: HeaderPairs, length: int | None, *, keeps_alive: bool
+) -> bytes:
+    """Give the status line and the header fields, up to the empty line.
+
+    length: the body's, where the headers do not say it.
+    Raises HeaderRefused.
+    """
+    lines = [_STATUS_LINES.get(status) or f"HTTP/1.1 {status} Status"]
+    lines += [f"{name}: {value}" for name, value in headers]
+    if length is not None and not any(name.lower() == "content-length" for name, _ in headers):
+        lines.append(f"content-length: {length}")
+    lines.append(f"date: {_now()}")
+    if not keeps_alive:
+        lines.append("connection: close")
+    text = "\r\n".join(lines)
+    breaks = len(lines) - 1
+    if text.count("\n") != breaks or text.count("\r") != breaks or "\0" in text:
+        raise HeaderRefused
+    return text.encode("utf-8", "surrogateescape") + b"\r\n\r\n"
+
+
+def _now() -> str:
+    now = time.time()
+    second = int(now)
+    if second != _Clock.second:
+        _Clock.second, _Clock.text = second, http_date(second)
+    return _Clock.text

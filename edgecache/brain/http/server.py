@@ -1,0 +1,100 @@
+"""HTTP/1.1 for strangers: bounded in connections, time and memory.
+
+Granian's RSGI has no back-pressure on streamed answers (what a slow client does not take stays in
+memory), and gives neither the raw path nor header values beyond ASCII, which signatures cover. So
+the object API has this server, of the same shape: ``async def app(scope, protocol)``.
+"""
+
+import asyncio
+import contextlib
+import socket
+from typing import Final
+
+import structlog
+
+from edgecache.brain.http.connection import App, Connection
+
+log = structlog.get_logger(__name__)
+
+CONNECTION_LIMIT: Final = 8192
+BACKLOG: Final = 2048
+SWEEP_S: Final = 1.0
+STOP_PATIENCE_S: Final = 10.0
+
+
+class Server:
+    """A listener. ``serve`` runs until ``stop``."""
+
+    def __init__(
+        self, app: App, *, address: str, port: int, connection_limit: int = CONNECTION_LIMIT
+    ) -> None:
+        self.app = app
+        self.port = port
+        self._address = address
+        self._limit = connection_limit
+        self._connections: set[Connection] = set()
+        self._stopping = asyncio.Event()
+        self._emptied = asyncio.Event()
+
+    async def serve(self) -> None:
+        """Listen, and answer until ``stop``; then let what runs finish, for a while."""
+        loop = asyncio.get_running_loop()
+        listener = await loop.create_server(
+            lambda: Connection(self, loop),
+            self._address,
+            self.port,
+            backlog=BACKLOG,
+            family=socket.AF_INET6 if ":" in self._address else socket.AF_INET,
+        )
+        sweep = asyncio.create_task(self._sweep())
+        try:
+            await self._stopping.wait()
+        finally:
+            listener.close()
+            await self._finish()
+            sweep.cancel()
+
+    def stop(self) -> None:
+        """Accept nothing more and end ``serve``."""
+        self._stopping.set()
+
+    def opened(self, connection: Connection) -> bool:
+        """Take a connection in, at the cost of an idle one when there are too many.
+
+        False: all of them are at work, and this one has to go.
+        """
+        self._connections.add(connection)
+        if len(self._connections) <= self._limit:
+            return True
+        idle = next((each for each in self._connections if each.is_idle), None)
+        if idle is None:
+            log.warning("connections_exhausted", limit=self._limit)
+            return False
+        idle.close()
+        return True
+
+    def closed(self, connection: Connection) -> None:
+        """Let a connection go."""
+        self._connections.discard(connection)
+        if not self._connections:
+            self._emptied.set()
+
+    async def _sweep(self) -> None:
+        """Cut who is over the time."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(SWEEP_S)
+            now = loop.time()
+            for connection in [each for each in self._connections if each.deadline < now]:
+                connection.expire()
+
+    async def _finish(self) -> None:
+        for connection in list(self._connections):
+            connection.close()
+        if self._connections:
+            self._emptied.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(STOP_PATIENCE_S):
+                    await self._emptied.wait()
+        for connection in list(self._connections):
+            connection.cut()

@@ -1,0 +1,214 @@
+"""JSON over RSGI: routes, bodies within limits, one place that renders refusals.
+
+The internal API and the workers' API are made of it; neither speaks to strangers.
+"""
+
+import asyncio
+import ipaddress
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final, Protocol
+from urllib.parse import parse_qsl, unquote
+
+import orjson
+import structlog
+
+from edgecache.brain.errors import BrainError, Invalid, Unavailable
+from edgecache.brain.refusals import Malformed, MethodNotAllowed, Missing, TooLarge, TooSlow
+
+log = structlog.get_logger(__name__)
+
+BODY_LIMIT_BYTES: Final = 2**20
+BODY_TIMEOUT_S: Final = 10.0
+ANSWER_TIMEOUT_S: Final = 60.0
+JSON: Final = ("content-type", "application/json")
+FORWARDED: Final = ("forwarded", "x-forwarded-for", "via", "x-real-ip")
+NEVER_STORED: Final = ("cache-control", "no-store")
+
+
+class Scope(Protocol):
+    """The part of RSGI's scope that is used here."""
+
+    @property
+    def method(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def query_string(self) -> str: ...
+    @property
+    def client(self) -> str: ...
+    @property
+    def headers(self) -> Any: ...
+
+
+@dataclass(slots=True)
+class Call:
+    """One request: what a handler may look at.
+
+    captures: what the path's parts named. query: the last value of each name. client: the peer's
+    IP address. caller: what authentication found out.
+    """
+
+    method: str
+    path: str
+    captures: Mapping[str, str]
+    query: Mapping[str, str]
+    headers: Any
+    client: str
+    body: dict[str, Any] = field(default_factory=dict)
+    caller: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a handler gives back: JSON, or bytes of another type as they are."""
+
+    body: object = None
+    status: int = 200
+    content_type: str = ""
+
+
+Handler = Callable[[Call], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A method and a path, as ``/v1/nodes/{id}``.
+
+    is_open: needs no credential. is_local: needs none from this machine.
+    """
+
+    method: str
+    path: str
+    handler: Handler
+    is_open: bool = False
+    is_local: bool = False
+    body_limit_bytes: int = BODY_LIMIT_BYTES
+    timeout_s: float = ANSWER_TIMEOUT_S
+
+
+class JsonApi:
+    """An RSGI application of routes behind one way of authentication."""
+
+    def __init__(
+        self,
+        routes: Iterable[Route],
+        authenticate: Callable[[Call], Awaitable[object]],
+        *,
+        codes: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """authenticate: gives the caller or raises NotAuthenticated; the body comes after it.
+
+        codes: what this API calls the refusals of the brain's parts, where it has words of its own.
+        """
+        self._routes = [(_pattern(route.path), route) for route in routes]
+        self._authenticate = authenticate
+        self._codes = codes
+
+    async def __call__(self, scope: Scope, protocol: Any) -> None:
+        """Answer one request; whatever goes wrong, the caller hears JSON without an inside."""
+        try:
+            answer = await self._answer(scope, protocol)
+        except BrainError as error:
+            answer = _refused(error, self._codes)
+        except TimeoutError:
+            log.warning("brain_call_timed_out", method=scope.method, path=scope.path)
+            answer = _refused(Unavailable("The answer took too long."), self._codes)
+        except Exception:
+            log.exception("brain_call_failed", method=scope.method, path=scope.path)
+            answer = Answer({"code": "internal", "detail": "Something went wrong."}, 500)
+        respond(protocol, answer)
+
+    async def _answer(self, scope: Scope, protocol: Any) -> Answer:
+        route, captures = self._find(scope.method, scope.path)
+        call = Call(
+            method=scope.method,
+            path=scope.path,
+            captures=captures,
+            query=dict(parse_qsl(scope.query_string, keep_blank_values=True)),
+            headers=scope.headers,
+            client=scope.client.rpartition(":")[0].strip("[]"),
+        )
+        if not (route.is_open or (route.is_local and _is_from_here(call))):
+            call.caller = await self._authenticate(call)
+        if route.method in {"POST", "PUT", "PATCH"}:
+            call.body = await read_json(protocol, limit_bytes=route.body_limit_bytes)
+        async with asyncio.timeout(route.timeout_s):
+            return await route.handler(call)
+
+    def _find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
+        is_known = False
+        for pattern, route in self._routes:
+            match = pattern.fullmatch(path)
+            if match is None:
+                continue
+            if route.method == method:
+                return route, {name: unquote(text) for name, text in match.groupdict().items()}
+            is_known = True
+        raise MethodNotAllowed if is_known else Missing
+
+
+async def read_json(protocol: Any, *, limit_bytes: int) -> dict[str, Any]:
+    """Give the body's JSON object; an empty body is an empty object.
+
+    Raises TooLarge, TooSlow, Malformed.
+    """
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            async for piece in protocol:
+                size += len(piece)
+                if size > limit_bytes:
+                    raise TooLarge
+                pieces.append(bytes(piece))
+    except TimeoutError:
+        raise TooSlow from None
+    if not size:
+        return {}
+    try:
+        value = orjson.loads(b"".join(pieces))
+    except orjson.JSONDecodeError:
+        raise Malformed from None
+    if not isinstance(value, dict):
+        raise Malformed
+    return value
+
+
+def respond(protocol: Any, answer: Answer) -> None:
+    """Send the answer whole."""
+    if answer.body is None:
+        protocol.response_empty(answer.status, [NEVER_STORED])
+        return
+    if answer.content_type:
+        headers = [("content-type", answer.content_type), NEVER_STORED]
+        protocol.response_bytes(answer.status, headers, answer.body)
+        return
+    headers = [JSON, NEVER_STORED]
+    if answer.status == 401:
+        headers.append(("www-authenticate", "Bearer"))
+    protocol.response_bytes(answer.status, headers, orjson.dumps(answer.body))
+
+
+def _is_from_here(call: Call) -> bool:
+    """Say whether a call is this machine's own, and none that a proxy on it passes on."""
+    if any(name in call.headers for name in FORWARDED):
+        return False
+    try:
+        return ipaddress.ip_address(call.client).is_loopback
+    except ValueError:
+        return False
+
+
+def _refused(error: BrainError, codes: Mapping[str, str]) -> Answer:
+    code = codes.get(error.code, error.code)
+    said: dict[str, object] = {"code": code, "detail": error.detail}
+    if isinstance(error, Invalid):
+        said["errors"] = error.errors
+    return Answer(said, error.status)
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    return re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(path)))

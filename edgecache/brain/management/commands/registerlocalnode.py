@@ -1,0 +1,77 @@
+"""``manage.py registerlocalnode``: a worker of this machine, as the platform's own."""
+
+import re
+from argparse import ArgumentParser, ArgumentTypeError
+from pathlib import Path
+from typing import Any, Final
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from edgecache.brain import local
+from edgecache.brain.endpoints import normalize
+from edgecache.brain.errors import Invalid
+from platform_site.embedded import local_nodes
+from platform_site.lib.cache_settings import REGION
+
+UNITS: Final = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+
+
+class Command(BaseCommand):
+    """Make a node's identity in a folder, once, and register it; again, it changes where it is."""
+
+    help = (
+        "Register a worker of this machine as the platform's own. FOLDER keeps its id and its "
+        "secret (0600), made where they are missing; running it again is harmless. "
+        "Prints the command that starts the worker."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take the folder and what the node is."""
+        parser.add_argument("folder", type=Path, metavar="FOLDER")
+        parser.add_argument("--region", required=True, type=_region, help="As eu-central.")
+        parser.add_argument(
+            "--port", type=int, default=local_nodes.FIRST_PORT, help="Its port on 127.0.0.1."
+        )
+        parser.add_argument("--endpoint", help="How it is reached, when not at 127.0.0.1.")
+        parser.add_argument("--capacity", type=_size, default="10GiB", help="As 10GiB.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Write the folder and the row."""
+        folder: Path = options["folder"].absolute()
+        known = local_nodes.load(folder)
+        try:
+            endpoint = normalize(
+                options["endpoint"] or f"http://127.0.0.1:{options['port']}",
+                is_trusted=True,
+                is_production=settings.IS_PRODUCTION,
+            )
+        except Invalid as exc:
+            raise CommandError(f"The endpoint {exc.errors[0]['message']}.") from None
+        node = local_nodes.save(
+            folder,
+            region=options["region"],
+            port=options["port"],
+            node_id=known.node_id if known else local_nodes.new_node_id(),
+            capacity_bytes=options["capacity"],
+        )
+        local.register(node, endpoint=endpoint)
+        self.stdout.write(
+            f"python -m edgecache.worker --brain {settings.BRAIN.workers_url} "
+            f"--node-id {node.node_id} --secret-file {node.secret_file} "
+            f"--dir {node.folder / 'store'} --capacity {node.capacity_bytes} "
+            f"--region {node.region} --listen 127.0.0.1:{node.port}"
+        )
+
+
+def _region(text: str) -> str:
+    if not REGION.fullmatch(text):
+        raise ArgumentTypeError("a region is like eu-central: a-z, 0-9, hyphens")
+    return text
+
+
+def _size(text: str) -> int:
+    match = re.fullmatch(r"(\d{1,12})(|KiB|MiB|GiB|TiB)", text)
+    if match is None or not int(match[1]):
+        raise ArgumentTypeError("a size is like 10GiB")
+    return int(match[1]) * UNITS[match[2]]

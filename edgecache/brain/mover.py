@@ -1,0 +1,276 @@
+"""The built-in mover: carries a Delivery out, byte for byte right or not at all.
+
+A worker that fails, stalls, dies in the middle or lies is followed by the next one, then by the
+brain's own copy or the origin, at the byte where it broke; the client sees one answer. What
+cannot be helped any more cuts the connection: a body that is short is an error to every client.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+import structlog
+
+from edgecache.brain.checks import Check, Chunked, Passing, Whole, WrongBytes
+from edgecache.brain.delivery import Delivery, Source, Span
+from edgecache.brain.directory import Directory
+from edgecache.brain.errors import DatabaseAway, OriginFailed
+from edgecache.brain.http.exchange import Exchange, Stream
+from edgecache.brain.meters import Meters
+from edgecache.brain.node_client import NodeFailed
+from edgecache.brain.nodes import Nodes
+from edgecache.brain.tickets import Leave, TicketSigner
+from edgecache.brain.values import CHUNK_BYTES
+from edgecache.brain.worker_pool import WorkerPool
+
+log = structlog.get_logger(__name__)
+
+# Answered in one piece, and checked before: another source can still put it right.
+SMALL_BYTES: Final = 2**18
+# Of the ranges that trusted nodes serve, the share that is checked, at the cost of whole MiBs.
+RANGE_SHARE: Final = 1 / 16
+
+# Gives bytes of the version when no worker does.
+Own = Callable[[Span], AsyncIterator[bytes]]
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """Who gave the bytes, and when the first one went out."""
+
+    began: float
+    node_id: UUID | None = None
+    first_byte_s: float = 0.0
+
+
+class Mover:
+    """Moves bytes from workers to clients within this process."""
+
+    def __init__(
+        self, directory: Directory, nodes: Nodes, tickets: TicketSigner, meters: Meters
+    ) -> None:
+        self._directory = directory
+        self._nodes = nodes
+        self._tickets = tickets
+        self._meters = meters
+        self._pool = WorkerPool()
+        self._background: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Begin."""
+        self._pool.start()
+
+    async def stop(self) -> None:
+        """Close the connections."""
+        await self._pool.stop()
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+
+    async def deliver(self, delivery: Delivery, exchange: Exchange, own: Own) -> None:
+        """Answer an exchange.
+
+        own: the last resort. Raises BrainError where nothing was answered yet, or too little
+        (the connection is to be cut then); ClientGone.
+        """
+        if not delivery.sends_body or delivery.span.length == 0:
+            exchange.response_empty(delivery.status, _with_length(delivery))
+            return
+        outcome = _Outcome(time.perf_counter())
+        try:
+            if delivery.span.length <= SMALL_BYTES:
+                await self._small(delivery, exchange, own, outcome)
+            else:
+                await self._long(delivery, exchange, own, outcome)
+        finally:
+            if exchange.sent_bytes:
+                self._meters.record(
+                    delivery.tenant,
+                    delivery.bucket_id,
+                    outcome.node_id,
+                    is_hit=delivery.is_hit,
+                    bytes_served=exchange.sent_bytes,
+                    seconds=outcome.first_byte_s,
+                )
+
+    async def check_of(self, delivery: Delivery) -> Check:
+        """Decide how a delivery's bytes are checked; a stranger's machine is never believed.
+
+        Raises DatabaseAway.
+        """
+        span, size = delivery.span, delivery.size
+        is_whole = span.start == 0 and span.length == size and bool(delivery.sha256)
+        is_checked = (
+            delivery.is_verified
+            or any(self._is_stranger(source) for source in delivery.sources)
+            or (bool(delivery.sources) and random.random() < RANGE_SHARE)  # noqa: S311 - a sample
+        )
+        if is_whole and (size <= CHUNK_BYTES or not delivery.is_verified):
+            return Whole(delivery.sha256, size)
+        if is_checked and delivery.sha256:
+            if size <= CHUNK_BYTES:
+                return Chunked(delivery.sha256, span, size)
+            manifest = await self._directory.manifest(delivery.sha256)
+            if manifest is not None:
+                return Chunked(manifest.chunks, span, size)
+        return Passing(span)
+
+    async def _small(
+        self, delivery: Delivery, exchange: Exchange, own: Own, outcome: _Outcome
+    ) -> None:
+        for source in delivery.sources:
+            check = await self.check_of(delivery)
+            try:
+                body = await self._gather(delivery, source, check, outcome.began)
+            except NodeFailed as failure:
+                self.blame(delivery, source, failure)
+            except WrongBytes:
+                self._accuse(delivery, {source.node_id})
+            else:
+                outcome.node_id = source.node_id
+                outcome.first_byte_s = time.perf_counter() - outcome.began
+                exchange.response_bytes(delivery.status, delivery.headers, body)
+                return
+        check = await self.check_of(delivery)
+        wanted = Span(check.position, check.end - check.position)
+        pieces = [self._right(check, piece) async for piece in own(wanted)]
+        if check.position != check.end:
+            raise OriginFailed
+        outcome.first_byte_s = time.perf_counter() - outcome.began
+        exchange.response_bytes(delivery.status, delivery.headers, b"".join(pieces))
+
+    async def _gather(
+        self, delivery: Delivery, source: Source, check: Check, began: float
+    ) -> bytes:
+        """Give a small span whole. Raises NodeFailed, WrongBytes."""
+        pieces = [data async for data in self._from_worker(delivery, source, check, began)]
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    async def _long(
+        self, delivery: Delivery, exchange: Exchange, own: Own, outcome: _Outcome
+    ) -> None:
+        check = await self.check_of(delivery)
+        way_out = _WayOut(delivery, exchange, outcome)
+        givers: set[UUID] = set()
+        for source in delivery.sources:
+            try:
+                moving = self._from_worker(delivery, source, check, outcome.began)
+                async with aclosing(moving):
+                    async for data in moving:
+                        givers.add(source.node_id)
+                        outcome.node_id = source.node_id
+                        await way_out.send(data)
+            except NodeFailed as failure:
+                self.blame(delivery, source, failure)
+                check.restart()
+            except WrongBytes as wrong:
+                self._accuse(delivery, givers | {source.node_id})
+                if wrong.has_leaked:
+                    raise OriginFailed from wrong
+                check.start_over()
+            else:
+                return
+        async for piece in own(Span(check.position, check.end - check.position)):
+            await way_out.send(self._right(check, piece))
+        if check.position != check.end:
+            raise OriginFailed
+
+    async def _from_worker(
+        self, delivery: Delivery, source: Source, check: Check, began: float
+    ) -> AsyncGenerator[bytes]:
+        """Give what a worker sends, as far as the check lets it through.
+
+        Raises NodeFailed, WrongBytes.
+        """
+        address = self._nodes.address(source.node_id)
+        if address is None:
+            raise NodeFailed("gone")
+        wanted = Span(check.position, check.end - check.position)
+        conduct = self._nodes.conduct(source.node_id)
+        conduct.running += 1
+        try:
+            async with self._pool.get(
+                address,
+                delivery.sha256,
+                wanted,
+                size=delivery.size,
+                ticket=self.ticket(delivery, source),
+            ) as connection:
+                self._nodes.succeeded(source.node_id, time.perf_counter() - began)
+                while check.position < check.end:
+                    data = check.take(await connection.piece())
+                    if data:
+                        yield data
+        finally:
+            conduct.running -= 1
+
+    def _right(self, check: Check, piece: bytes) -> bytes:
+        try:
+            return check.take(piece)
+        except WrongBytes as wrong:
+            log.exception("own_bytes_wrong")
+            raise OriginFailed from wrong
+
+    def _accuse(self, delivery: Delivery, givers: set[UUID]) -> None:
+        """Bar the node that gave wrong bytes; of several, nobody can tell which one did."""
+        if len(givers) == 1:
+            self._nodes.lied(next(iter(givers)), delivery.sha256)
+            return
+        for node_id in givers:
+            self._nodes.failed(node_id, "wrong_bytes_among_several")
+
+    def ticket(self, delivery: Delivery, source: Source) -> str:
+        """Give a ticket with which this process reads the blob from a worker."""
+        leave = Leave(delivery.tenant, delivery.bucket_id, delivery.sha256, delivery.size)
+        return self._tickets.for_own_read(source.node_id, leave, now=time.time())
+
+    def _is_stranger(self, source: Source) -> bool:
+        row = self._nodes.get(source.node_id)
+        return row is None or row.organization_id is not None
+
+    def blame(self, delivery: Delivery, source: Source, failure: NodeFailed) -> None:
+        """Note what a worker did not do; one that says it has not got the bytes is believed."""
+        if failure.status == 404:
+            self._in_background(self._forget(delivery.sha256, source.node_id))
+            return
+        self._nodes.failed(source.node_id, failure.reason)
+
+    async def _forget(self, sha256: bytes, node_id: UUID) -> None:
+        try:
+            await self._directory.drop_location(sha256, node_id)
+        except DatabaseAway:
+            log.warning("location_not_dropped", node_id=str(node_id))
+
+    def _in_background(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+
+class _WayOut:
+    """The client's side: the answer begins with the first byte that is known to come."""
+
+    def __init__(self, delivery: Delivery, exchange: Exchange, outcome: _Outcome) -> None:
+        self._delivery = delivery
+        self._exchange = exchange
+        self._outcome = outcome
+        self._stream: Stream | None = None
+
+    async def send(self, data: bytes) -> None:
+        """Send bytes. Raises ClientGone."""
+        if self._stream is None:
+            self._outcome.first_byte_s = time.perf_counter() - self._outcome.began
+            self._stream = self._exchange.response_stream(
+                self._delivery.status, _with_length(self._delivery)
+            )
+        if data:
+            await self._stream.send_bytes(data)
+
+
+def _with_length(delivery: Delivery) -> list[tuple[str, str]]:
+    return [*delivery.headers, ("content-length", str(delivery.span.length))]

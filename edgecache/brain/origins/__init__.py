@@ -1,0 +1,1 @@
+"""External origins: one driver a kind, all behind the egress guard."""

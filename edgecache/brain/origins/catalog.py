@@ -1,0 +1,99 @@
+"""Origins as their owners see them: made, listed and removed; secrets go in and never come out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import orjson
+from psycopg import errors as postgres
+from psycopg.types.json import Jsonb
+
+from edgecache.brain.coherence import Coherence
+from edgecache.brain.database import Database
+from edgecache.brain.delivery import Tenant
+from edgecache.brain.errors import InUse, Invalid, NoSuchOrigin
+from edgecache.brain.origins.config import parse
+from platform_site.lib.crypto import encrypt
+
+
+@dataclass(frozen=True, slots=True)
+class OriginInfo:
+    """An origin without its secret."""
+
+    id: int
+    name: str
+    kind: str
+    config: Mapping[str, str]
+    has_secret: bool
+    created_at: datetime
+
+
+class Catalog:
+    """Changes of origins; every brain knows of them when they return."""
+
+    def __init__(self, database: Database, coherence: Coherence, *, allows_private: bool) -> None:
+        self._database = database
+        self._coherence = coherence
+        self._allows_private = allows_private
+
+    async def list(self, tenant: Tenant) -> list[OriginInfo]:
+        """Give the environment's origins by name.
+
+        Raises DatabaseAway.
+        """
+        rows = await self._database.all(
+            "SELECT id, name, kind, config, secret <> '' AS has_secret, created_at"
+            " FROM brain_origin WHERE organization_id = %s AND environment_pk = %s"
+            ' ORDER BY name COLLATE "C"',
+            [tenant.organization_id, tenant.environment_pk],
+        )
+        return [OriginInfo(*row) for row in rows]
+
+    async def create(
+        self,
+        tenant: Tenant,
+        name: str,
+        kind: str,
+        config: Mapping[str, Any],
+        secret: Mapping[str, Any] | None,
+    ) -> OriginInfo:
+        """Make an origin; what it may say: ``origins.config``. The name's form is the caller's.
+
+        Raises Invalid with the fields (a name that is taken among them), DatabaseAway.
+        """
+        parsed = parse(kind, config, secret, allows_private=self._allows_private)
+        kept = encrypt(orjson.dumps(dict(parsed.secret)).decode()) if parsed.secret else ""
+        try:
+            row = await self._database.one(
+                "INSERT INTO brain_origin"
+                " (organization_id, environment_pk, name, kind, config, secret)"
+                " VALUES (%s, %s, %s, %s, %s, %s)"
+                " RETURNING id, name, kind, config, secret <> '' AS has_secret, created_at",
+                [
+                    *(tenant.organization_id, tenant.environment_pk, name, parsed.kind),
+                    *(Jsonb(dict(parsed.config)), kept),
+                ],
+            )
+        except postgres.UniqueViolation:
+            taken = {"field": "name", "code": "taken", "message": "is another origin's."}
+            raise Invalid([taken]) from None
+        return OriginInfo(*(row or ()))
+
+    async def delete(self, tenant: Tenant, origin_id: int) -> None:
+        """Remove an origin that no bucket names.
+
+        Raises NoSuchOrigin, InUse, DatabaseAway.
+        """
+        try:
+            async with self._coherence.change() as change:
+                gone = await change.run(
+                    "DELETE FROM brain_origin"
+                    " WHERE organization_id = %s AND environment_pk = %s AND id = %s",
+                    [tenant.organization_id, tenant.environment_pk, origin_id],
+                )
+                if not gone:
+                    raise NoSuchOrigin
+                change.announce("origin", origin_id)
+        except postgres.ForeignKeyViolation:
+            raise InUse("A bucket still has this origin.") from None

@@ -1,0 +1,199 @@
+"""What an origin's description may say. Nothing is taken from the machine that it does not say.
+
+Configuration (kept in clear) and secret (kept encrypted), each a flat JSON object:
+
+====== ============================================== =======================================
+kind   config                                         secret, or none for anonymous access
+====== ============================================== =======================================
+s3     bucket, region, endpoint, addressing           access_key_id, secret_access_key,
+                                                      session_token
+gcs    bucket                                         service_account (the key file's JSON)
+azure  account, container, endpoint                   account_key or sas_token
+http   url                                            authorization (the header's value)
+====== ============================================== =======================================
+"""
+
+import base64
+import binascii
+import ipaddress
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+from urllib.parse import SplitResult, urlsplit
+
+import orjson
+
+from edgecache.brain.errors import Invalid
+
+Kind = Literal["s3", "gcs", "azure", "http"]
+
+TEXT_LIMIT: Final = 2_048
+KEY_FILE_LIMIT: Final = 16_384
+BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,221}[A-Za-z0-9]")
+REGION: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+ACCOUNT: Final = re.compile(r"[a-z0-9]{3,24}")
+CONTAINER: Final = re.compile(r"(?:\$root|\$web|[a-z0-9](?:-?[a-z0-9]){2,62})")
+VISIBLE: Final = re.compile(r"[\x21-\x7e]+")
+HEADER_VALUE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
+HOST: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
+ADDRESSING: Final = re.compile(r"path|virtual")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field: what it looks like, and whether it has to be there."""
+
+    form: re.Pattern[str] | None
+    is_required: bool = False
+    limit: int = TEXT_LIMIT
+
+
+CONFIG: Final[dict[str, dict[str, Field]]] = {
+    "s3": {
+        "bucket": Field(BUCKET, is_required=True),
+        "region": Field(REGION, is_required=True),
+        "endpoint": Field(None),
+        "addressing": Field(ADDRESSING),
+    },
+    "gcs": {"bucket": Field(BUCKET, is_required=True), "endpoint": Field(None)},
+    "azure": {
+        "account": Field(ACCOUNT, is_required=True),
+        "container": Field(CONTAINER, is_required=True),
+        "endpoint": Field(None),
+    },
+    "http": {"url": Field(None, is_required=True)},
+}
+SECRET: Final[dict[str, dict[str, Field]]] = {
+    "s3": {
+        "access_key_id": Field(VISIBLE, is_required=True),
+        "secret_access_key": Field(VISIBLE, is_required=True),
+        "session_token": Field(VISIBLE, limit=KEY_FILE_LIMIT),
+    },
+    "gcs": {"service_account": Field(None, is_required=True, limit=KEY_FILE_LIMIT)},
+    "azure": {"account_key": Field(VISIBLE), "sas_token": Field(VISIBLE)},
+    "http": {"authorization": Field(HEADER_VALUE, is_required=True)},
+}
+URLS: Final = frozenset({"endpoint", "url"})
+
+
+@dataclass(frozen=True, slots=True)
+class OriginConfig:
+    """A description that holds. secret: empty means anonymous, never the machine's identity."""
+
+    kind: Kind
+    config: Mapping[str, str]
+    secret: Mapping[str, str]
+
+
+def parse(
+    kind: str,
+    config: Mapping[str, Any],
+    secret: Mapping[str, Any] | None,
+    *,
+    allows_private: bool = False,
+) -> OriginConfig:
+    """Give the description that a caller's words make.
+
+    allows_private: plain HTTP and local addresses, too, for development and tests.
+    Raises Invalid with the fields.
+    """
+    if kind not in CONFIG:
+        raise Invalid([_error("kind", "unknown", f"must be one of {', '.join(CONFIG)}.")])
+    errors: list[dict[str, str]] = []
+    given = _fields("config", CONFIG[kind], config, errors)
+    kept = _fields("secret", SECRET[kind], secret, errors) if secret else {}
+    is_plain_allowed = allows_private or kind == "http"
+    for name in URLS & given.keys():
+        wrong = _wrong_url(given[name], is_plain_allowed=is_plain_allowed)
+        if wrong:
+            errors.append(_error(f"config.{name}", "url", wrong))
+    if kept:
+        check = SECRET_CHECKS.get(kind)
+        wrong = check(kept) if check else ""
+        if wrong:
+            errors.append(_error("secret", "invalid", wrong))
+    if errors:
+        raise Invalid(errors)
+    return OriginConfig(kind, given, kept)  # type: ignore[arg-type]  # one of CONFIG's keys
+
+
+def _fields(
+    part: str, known: dict[str, Field], given: Mapping[str, Any], errors: list[dict[str, str]]
+) -> dict[str, str]:
+    found: dict[str, str] = {}
+    errors += (
+        _error(f"{part}.{name}", "unknown", "is not known here.")
+        for name in given
+        if name not in known
+    )
+    for name, field in known.items():
+        value = given.get(name, "")
+        if value == "" and field.is_required:
+            errors.append(_error(f"{part}.{name}", "required", "has to be given."))
+        elif value == "":
+            continue
+        elif not isinstance(value, str) or len(value) > field.limit:
+            errors.append(_error(f"{part}.{name}", "invalid", "must be a text of usual length."))
+        elif field.form is not None and not field.form.fullmatch(value):
+            errors.append(_error(f"{part}.{name}", "invalid", "does not look like one."))
+        else:
+            found[name] = value
+    return found
+
+
+def _wrong_url(text: str, *, is_plain_allowed: bool) -> str:
+    """Say what is wrong with a URL, or nothing."""
+    schemes = ("https", "http") if is_plain_allowed else ("https",)
+    try:
+        parts = urlsplit(text)
+        _ = parts.port
+    except ValueError:
+        return "is not a URL."
+    if not text.isascii() or any(character.isspace() for character in text):
+        return "may hold visible ASCII alone."
+    if parts.scheme not in schemes:
+        return f"must begin with {' or '.join(scheme + '://' for scheme in schemes)}."
+    if parts.username is not None or parts.query or parts.fragment:
+        return "may hold no user, query or fragment."
+    return "" if _is_host(parts) else "has no host name that is one."
+
+
+def _is_host(parts: SplitResult) -> bool:
+    host = parts.hostname or ""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return HOST.fullmatch(host) is not None
+    return True
+
+
+def _wrong_service_account(secret: Mapping[str, str]) -> str:
+    try:
+        key = orjson.loads(secret["service_account"])
+    except orjson.JSONDecodeError:
+        return "service_account is not the JSON of a key file."
+    wanted = ("client_email", "private_key", "private_key_id")
+    if not isinstance(key, dict) or not all(isinstance(key.get(name), str) for name in wanted):
+        return "service_account is not the key file of a service account."
+    return ""
+
+
+def _wrong_azure(secret: Mapping[str, str]) -> str:
+    if len(secret) != 1:
+        return "give either account_key or sas_token."
+    try:
+        base64.b64decode(secret.get("account_key", ""), validate=True)
+    except binascii.Error:
+        return "account_key is not base64."
+    return ""
+
+
+SECRET_CHECKS: Final[dict[str, Callable[[Mapping[str, str]], str]]] = {
+    "gcs": _wrong_service_account,
+    "azure": _wrong_azure,
+}
+
+
+def _error(field: str, code: str, message: str) -> dict[str, str]:
+    return {"field": field, "code": code, "message": message}

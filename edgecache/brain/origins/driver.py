@@ -1,0 +1,116 @@
+"""What every origin's driver does, and what an origin answers."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final, Protocol
+
+from edgecache.brain.index import Name
+from edgecache.brain.values import Conditions, Fields, Found, Listing, StagedFile
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """How an HTTP origin is asked; the others know objects alone.
+
+    headers: for the origin (conditions, what Vary names). query: of the URL, without the mark.
+    accepts: statuses other than 200 that are answers, too; a redirect that is none is followed.
+    """
+
+    headers: Sequence[tuple[str, str]] = ()
+    query: str = ""
+    accepts: frozenset[int] = frozenset()
+
+
+PLAIN: Final = Question()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An origin's answer to a GET or HEAD.
+
+    status: 200; others only where the caller asked for them (``accepts``). size: None where the
+    origin does not say. etag: without quotes. raw: its header fields, for RFC 9111 (HTTP origins).
+    body: its bytes, as they come; it raises OriginFailed when they end early and OriginTimeout
+    when they stall.
+    """
+
+    status: int
+    size: int | None
+    etag: str
+    content_type: str
+    last_modified: datetime
+    headers: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    raw: Sequence[tuple[str, str]] = ()
+    is_framed: bool = True
+    body: AsyncIterator[bytes] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What an origin made of a PUT. etag: without quotes."""
+
+    etag: str
+    last_modified: datetime
+
+
+class Driver(Protocol):
+    """An origin of one bucket; keys are the bucket's.
+
+    Every method raises OriginError's kinds, and KeyRefused for a key that the origin cannot hold.
+    """
+
+    def get(self, key: str, question: Question = PLAIN) -> AbstractAsyncContextManager[Answer]:
+        """Ask for an object; the answer's body is read inside the block."""
+        ...
+
+    async def head(self, key: str) -> Answer:
+        """Ask what an object is, without its bytes."""
+        ...
+
+    async def put(
+        self,
+        key: str,
+        staged: StagedFile,
+        fields: Fields,
+        conditions: Conditions,
+    ) -> Written:
+        """Write an object.
+
+        Raises PreconditionFailed.
+        """
+        ...
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        """Delete objects; one that is not there is no error."""
+        ...
+
+    async def list(self, prefix: str, start_after: str, delimiter: str, limit: int) -> Listing:
+        """Give a page of keys."""
+        ...
+
+
+def found_at(
+    name: Name, answer: Answer, *, variant: str | None = None, http: Mapping[str, Any] | None = None
+) -> Found:
+    """Give the version that an origin's header describes; its hash is not known."""
+    bucket_id, key, asked = name
+    return Found(
+        bucket_id,
+        key,
+        asked if variant is None else variant,
+        0,
+        b"",
+        -1 if answer.size is None else answer.size,
+        answer.etag,
+        answer.content_type,
+        answer.headers,
+        answer.metadata,
+        {},
+        (),
+        answer.last_modified,
+        http or {},
+        datetime.now(UTC),
+    )

@@ -1,0 +1,162 @@
+"""One request to an origin over HTTP: sent, answered, and every failure named."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+
+import httpcore
+
+from edgecache.brain.errors import OriginFailed, OriginTimeout
+from edgecache.brain.origins.headers import Pairs, pairs_of
+
+CONNECT_TIMEOUT_S: Final = 5.0
+# Of waiting for the header, and for each piece of a body.
+STALL_TIMEOUT_S: Final = 30.0
+# Before it is told that it failed, an idempotent request is sent once more.
+ATTEMPTS: Final = 2
+PAUSE_S: Final = 0.2
+TRY_AGAIN: Final = frozenset(
+    {
+        HTTPStatus.TOO_MANY_REQUESTS,
+        HTTPStatus.INTERNAL_SERVER_ERROR,
+        HTTPStatus.BAD_GATEWAY,
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        HTTPStatus.GATEWAY_TIMEOUT,
+    }
+)
+# Who we are, and a mark by which a request that comes back to us is known (RFC 8586).
+COMMON: Final = (("user-agent", "zonal"), ("cdn-loop", "zonal"), ("accept-encoding", "identity"))
+
+
+class Line:
+    """Connections to one origin. stall_timeout_s: how long one of them may be silent."""
+
+    def __init__(
+        self, pool: httpcore.AsyncConnectionPool, stall_timeout_s: float = STALL_TIMEOUT_S
+    ) -> None:
+        self._pool = pool
+        self._timeouts = {
+            "connect": CONNECT_TIMEOUT_S,
+            **dict.fromkeys(("read", "write", "pool"), stall_timeout_s),
+        }
+        self._users = 0
+        self._is_retired = False
+
+    async def send(self, request: httpcore.Request) -> httpcore.Response:
+        """Send a request."""
+        request.extensions["timeout"] = self._timeouts
+        return await self._pool.handle_async_request(request)
+
+    @asynccontextmanager
+    async def in_use(self) -> AsyncIterator[None]:
+        """Keep the connections while the block runs, whatever becomes of the origin's row."""
+        self._users += 1
+        try:
+            yield
+        finally:
+            self._users -= 1
+            await self._close_if_done()
+
+    async def retire(self) -> None:
+        """Close the connections, as soon as nobody uses them."""
+        self._is_retired = True
+        await self._close_if_done()
+
+    async def _close_if_done(self) -> None:
+        if self._is_retired and not self._users:
+            await self._pool.aclose()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked. url: encoded. body: sent piece by piece; its length stands in the headers."""
+
+    method: str
+    url: str
+    headers: Sequence[tuple[str, str]] = ()
+    body: bytes | AsyncIterator[bytes] = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back; ``body`` is read while the exchange is open."""
+
+    status: int
+    pairs: Pairs
+    body: AsyncIterator[bytes]
+
+    async def text(self, limit: int) -> bytes:
+        """Give the whole body.
+
+        Raises OriginFailed when it is larger than the limit, and as the body does.
+        """
+        whole = bytearray()
+        async for piece in self.body:
+            whole += piece
+            if len(whole) > limit:
+                raise OriginFailed("The origin's answer is larger than it should be.")
+        return bytes(whole)
+
+
+@asynccontextmanager
+async def exchange(line: Line, request: Request, *, repeats: bool = True) -> AsyncIterator[Reply]:
+    """Send a request and give the reply; the connection is the pool's again afterwards.
+
+    repeats: may be sent twice. Raises OriginTimeout, OriginFailed, OriginForbidden.
+    """
+    attempts = ATTEMPTS if repeats else 1
+    async with line.in_use(), contextlib.AsyncExitStack() as stack:
+        for attempt in range(1, attempts + 1):
+            is_last = attempt == attempts
+            try:
+                response = await _send(line, request)
+            except OriginFailed:
+                if is_last:
+                    raise
+            else:
+                if is_last or response.status not in TRY_AGAIN:
+                    break
+                await response.aclose()
+            await asyncio.sleep(PAUSE_S)
+        stack.push_async_callback(response.aclose)
+        yield Reply(response.status, pairs_of(response.headers), _body(response))
+
+
+async def _send(line: Line, request: Request) -> httpcore.Response:
+    headers = [(name.encode(), value.encode()) for name, value in (*COMMON, *request.headers)]
+    sent = httpcore.Request(
+        request.method,
+        request.url,
+        headers=headers,
+        content=request.body,
+    )
+    with _named():
+        return await line.send(sent)
+
+
+async def _body(response: httpcore.Response) -> AsyncIterator[bytes]:
+    with _named():
+        async for piece in response.aiter_stream():
+            yield piece
+
+
+@contextlib.contextmanager
+def _named() -> Iterator[None]:
+    try:
+        yield
+    except httpcore.TimeoutException as exc:
+        raise OriginTimeout from exc
+    except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.UnsupportedProtocol) as exc:
+        raise OriginFailed(_sentence(exc)) from exc
+
+
+def _sentence(exc: Exception) -> str:
+    if isinstance(exc, httpcore.ConnectError):
+        return "The origin cannot be reached."
+    if isinstance(exc, httpcore.ProtocolError):
+        return "The origin's answer broke off or is not HTTP."
+    return "The connection to the origin broke."

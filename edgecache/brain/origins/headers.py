@@ -1,0 +1,68 @@
+"""Header fields of origins' answers, as an object has them."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+from edgecache.brain.origins.driver import Answer
+from edgecache.brain.values import DEFAULT_CONTENT_TYPE
+
+# Of an object, besides its type: what S3 keeps of an upload's fields.
+KEPT: Final = (
+    "cache-control",
+    "content-disposition",
+    "content-encoding",
+    "content-language",
+    "expires",
+)
+METADATA: Final = "x-amz-meta-"
+
+Pairs = list[tuple[str, str]]
+
+
+def pairs_of(raw: Iterable[tuple[bytes, bytes]]) -> Pairs:
+    """Give the fields as text: names in lower case, values as UTF-8 where they are."""
+    return [(name.decode("latin-1").lower(), _text(value)) for name, value in raw]
+
+
+def answer_of(status: int, pairs: Pairs) -> Answer:
+    """Give what a header says of an object; its body is put in by who reads it."""
+    fields = dict(reversed(pairs))
+    length = fields.get("content-length", "")
+    return Answer(
+        status=status,
+        size=int(length) if length.isascii() and length.isdigit() else None,
+        etag=etag_of(fields),
+        content_type=fields.get("content-type", DEFAULT_CONTENT_TYPE)[:255],
+        last_modified=date_of(fields.get("last-modified", "")),
+        headers={name: fields[name] for name in KEPT if name in fields},
+        metadata={
+            name.removeprefix(METADATA): value
+            for name, value in fields.items()
+            if name.startswith(METADATA)
+        },
+        raw=pairs,
+        is_framed=bool(length) or "chunked" in fields.get("transfer-encoding", "").lower(),
+    )
+
+
+def etag_of(fields: Mapping[str, str]) -> str:
+    """Give the ETag without quotes; a weak one as S3 would, without its mark."""
+    return fields.get("etag", "").strip().removeprefix("W/").strip('"')[:200]
+
+
+def date_of(text: str) -> datetime:
+    """Give an HTTP date, or now."""
+    try:
+        date = parsedate_to_datetime(text)
+    except (ValueError, TypeError):
+        return datetime.now(UTC).replace(microsecond=0)
+    return date.astimezone(UTC) if date.tzinfo else date.replace(tzinfo=UTC)
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode().replace("\0", "")
+    except UnicodeDecodeError:
+        return value.decode("latin-1").replace("\0", "")

@@ -1,0 +1,123 @@
+"""Origins that speak plain HTTP: they are read from, and never written to."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import quote, urljoin, urlsplit
+
+from edgecache.brain.errors import (
+    KeyRefused,
+    OriginDenied,
+    OriginFailed,
+    OriginMissing,
+    OriginReadOnly,
+)
+from edgecache.brain.origins.driver import PLAIN, Answer, Question, Written
+from edgecache.brain.origins.exchange import Line, Reply, Request, exchange
+from edgecache.brain.origins.headers import answer_of
+from edgecache.brain.values import Conditions, Fields, Listing, StagedFile
+
+REDIRECTS: Final = 5
+REDIRECT: Final = frozenset({301, 302, 303, 307, 308})
+GONE: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
+DENIED: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
+# What a path may hold as it is (RFC 3986, pchar), and the slash.
+SAFE: Final = "/-._~!$&'()*+,;=:@"
+
+
+class HttpDriver:
+    """A base URL; a key is what comes behind it."""
+
+    def __init__(self, line: Line, base_url: str, *, prefix: str, authorization: str = "") -> None:
+        self._line = line
+        self._base = base_url.rstrip("/") + "/" + quote(prefix, safe=SAFE)
+        self._authorization = authorization
+
+    @asynccontextmanager
+    async def get(self, key: str, question: Question = PLAIN) -> AsyncIterator[Answer]:
+        """Ask for what the key names."""
+        async with self._ask("GET", key, question) as reply:
+            yield replace(answer_of(reply.status, reply.pairs), body=reply.body)
+
+    async def head(self, key: str) -> Answer:
+        """Ask what it is."""
+        async with self._ask("HEAD", key, PLAIN) as reply:
+            return answer_of(reply.status, reply.pairs)
+
+    async def put(
+        self, key: str, staged: StagedFile, fields: Fields, conditions: Conditions
+    ) -> Written:
+        """Refuse."""
+        raise OriginReadOnly
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        """Refuse."""
+        raise OriginReadOnly
+
+    async def list(self, prefix: str, start_after: str, delimiter: str, limit: int) -> Listing:
+        """Refuse."""
+        raise OriginReadOnly("The bucket's origin cannot list its objects.")
+
+    @asynccontextmanager
+    async def _ask(self, method: str, key: str, question: Question) -> AsyncIterator[Reply]:
+        url = self._url(key, question.query)
+        home = _site(url)
+        async with AsyncExitStack() as stack:
+            for _ in range(REDIRECTS + 1):
+                headers = list(question.headers)
+                if self._authorization and _site(url) == home:
+                    headers.append(("authorization", self._authorization))
+                hop = await stack.enter_async_context(AsyncExitStack())
+                reply = await hop.enter_async_context(
+                    exchange(self._line, Request(method, url, _with_host(headers, url)))
+                )
+                if reply.status not in REDIRECT or reply.status in question.accepts:
+                    _check(reply.status, question)
+                    yield reply
+                    return
+                url = _next(url, reply)
+                await hop.aclose()
+        raise OriginFailed("The origin redirects too often.")
+
+    def _url(self, key: str, query: str) -> str:
+        if any(segment in {".", ".."} for segment in key.split("/")):
+            # Whatever it means to the origin, it may lead out of the folder that is this bucket.
+            raise KeyRefused("This bucket's origin cannot hold a key with a '.' or '..' segment.")
+        return self._base + quote(key, safe=SAFE) + (f"?{query}" if query else "")
+
+
+def _with_host(headers: list[tuple[str, str]], url: str) -> list[tuple[str, str]]:
+    return [("host", urlsplit(url).netloc), *headers]
+
+
+def _site(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return (parts.scheme, parts.netloc)
+
+
+def _next(url: str, reply: Reply) -> str:
+    location = dict(reply.pairs).get("location", "")
+    try:
+        target = urljoin(url, location)
+        parts = urlsplit(target)
+        _ = parts.port
+    except ValueError:
+        raise OriginFailed("The origin redirects to what is no URL.") from None
+    is_downgrade = urlsplit(url).scheme == "https" and parts.scheme != "https"
+    if not location or parts.scheme not in {"http", "https"} or is_downgrade:
+        raise OriginFailed("The origin redirects to where the cache does not follow.")
+    if parts.username is not None or not parts.hostname or not target.isascii():
+        raise OriginFailed("The origin redirects to what is no URL.")
+    return target.partition("#")[0]
+
+
+def _check(status: int, question: Question) -> None:
+    if status == HTTPStatus.OK or status in question.accepts:
+        return
+    if status in GONE:
+        raise OriginMissing
+    if status in DENIED:
+        raise OriginDenied
+    raise OriginFailed(f"The origin answered {status}.")

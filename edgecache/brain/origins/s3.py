@@ -1,0 +1,248 @@
+"""Origins that speak S3. Keys are sent as they are, whatever they hold.
+
+obstore is not used here: its paths cannot say ``a//b``, ``..`` or ``a/``, and it completes what it
+is told with AWS_* variables of the machine.
+"""
+
+import hashlib
+from base64 import b64encode
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import urlsplit
+
+from edgecache.brain.delivery import Span
+from edgecache.brain.errors import (
+    KeyRefused,
+    OriginDenied,
+    OriginError,
+    OriginFailed,
+    OriginMissing,
+    PreconditionFailed,
+)
+from edgecache.brain.listings import behind
+from edgecache.brain.origins.driver import PLAIN, Answer, Question, Written
+from edgecache.brain.origins.exchange import Line, Reply, Request, exchange
+from edgecache.brain.origins.headers import answer_of, date_of, etag_of
+from edgecache.brain.origins.s3_documents import (
+    deletion,
+    error_code,
+    failed_deletions,
+    listing_of,
+)
+from edgecache.brain.origins.signing import Credentials, query_string, signed
+from edgecache.brain.s3.sigv4.canonical import encoded
+from edgecache.brain.staging import Staging
+from edgecache.brain.values import (
+    KEY_LIMIT_BYTES,
+    Conditions,
+    Fields,
+    Listing,
+    StagedFile,
+)
+
+DOCUMENT_LIMIT_BYTES: Final = 16 * 2**20
+ERROR_LIMIT_BYTES: Final = 64 * 1024
+PAGE_KEYS: Final = 1000
+NOTHING: Final = hashlib.sha256(b"").hexdigest()
+# The largest body of one PUT; what is larger goes up in parts.
+PUT_LIMIT_BYTES: Final = 5 * 2**30
+CONFLICTS: Final = frozenset({HTTPStatus.PRECONDITION_FAILED, HTTPStatus.CONFLICT})
+
+
+@dataclass(frozen=True, slots=True)
+class S3Place:
+    """Where the objects are. endpoint: the URL that a key follows, bucket included."""
+
+    endpoint: str
+    region: str
+    prefix: str
+
+
+def place_of(config: Mapping[str, str], prefix: str) -> S3Place:
+    """Give the place that a checked configuration names; AWS's own when it has no endpoint."""
+    bucket, region = config["bucket"], config["region"]
+    endpoint = config.get("endpoint", f"https://s3.{region}.amazonaws.com").rstrip("/")
+    # AWS's certificates have one label for the bucket: with a dot in it, only the path will do.
+    by_host = "endpoint" not in config and "." not in bucket
+    if config.get("addressing", "virtual" if by_host else "path") == "virtual":
+        parts = urlsplit(endpoint)
+        endpoint = f"{parts.scheme}://{bucket}.{parts.netloc}{parts.path}"
+    else:
+        endpoint = f"{endpoint}/{encoded(bucket)}"
+    return S3Place(endpoint, region, prefix)
+
+
+class S3Driver:
+    """One bucket of an S3 origin. credentials: None asks anonymously."""
+
+    def __init__(
+        self, line: Line, place: S3Place, credentials: Credentials | None, staging: Staging
+    ) -> None:
+        self._line = line
+        self._place = place
+        self._credentials = credentials
+        self._staging = staging
+
+    @asynccontextmanager
+    async def get(self, key: str, question: Question = PLAIN) -> AsyncIterator[Answer]:
+        """Ask for an object."""
+        async with self._ask("GET", self._named(key)) as reply:
+            await _check(reply)
+            yield replace(answer_of(reply.status, reply.pairs), body=reply.body)
+
+    async def head(self, key: str) -> Answer:
+        """Ask what an object is."""
+        async with self._ask("HEAD", self._named(key)) as reply:
+            await _check(reply)
+            return answer_of(reply.status, reply.pairs)
+
+    async def put(
+        self, key: str, staged: StagedFile, fields: Fields, conditions: Conditions
+    ) -> Written:
+        """Write an object; its hash is signed, so the origin takes these bytes or none."""
+        manifest = staged.manifest
+        if manifest.size > PUT_LIMIT_BYTES:
+            raise OriginFailed("The origin takes no object that is larger than 5 GiB at once.")
+        headers = [
+            *_object_headers(fields),
+            *_conditions(conditions),
+            ("content-length", str(manifest.size)),
+        ]
+        body = self._staging.read(staged.path, Span(0, manifest.size)) if manifest.size else b""
+        async with self._ask(
+            "PUT",
+            self._named(key),
+            headers=headers,
+            body=body,
+            payload_hash=manifest.sha256.hex(),
+            repeats=False,
+        ) as reply:
+            await _check(reply)
+            answered = dict(reply.pairs)
+            return Written(
+                etag_of(answered) or manifest.md5.hex(), date_of(answered.get("date", ""))
+            )
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        """Delete objects."""
+        names = [self._named(key) for key in keys]
+        body = deletion(names) if len(names) > 1 else None
+        if body is None:
+            for name in names:
+                await self._delete_one(name)
+            return
+        headers = [
+            ("content-length", str(len(body))),
+            ("content-md5", b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()),
+        ]
+        async with self._ask(
+            "POST",
+            "",
+            query={"delete": ""},
+            headers=headers,
+            body=body,
+            payload_hash=hashlib.sha256(body).hexdigest(),
+        ) as reply:
+            await _check(reply)
+            failed = failed_deletions(await reply.text(DOCUMENT_LIMIT_BYTES))
+        if failed:
+            raise OriginFailed(f"The origin did not delete {failed} of {len(names)} objects.")
+
+    async def list(self, prefix: str, start_after: str, delimiter: str, limit: int) -> Listing:
+        """Give a page of keys."""
+        home = self._place.prefix
+        query = {
+            "list-type": "2",
+            "encoding-type": "url",
+            "max-keys": str(min(limit, PAGE_KEYS)),
+            "prefix": home + prefix,
+        }
+        if delimiter:
+            query["delimiter"] = delimiter
+        if start_after:
+            query["start-after"] = home + behind(prefix, start_after, delimiter)
+        async with self._ask("GET", "", query=query) as reply:
+            await _check(reply)
+            return listing_of(await reply.text(DOCUMENT_LIMIT_BYTES), home)
+
+    async def _delete_one(self, name: str) -> None:
+        async with self._ask("DELETE", name) as reply:
+            if reply.status != HTTPStatus.NOT_FOUND:
+                await _check(reply)
+
+    def _named(self, key: str) -> str:
+        name = self._place.prefix + key
+        if len(name.encode()) > KEY_LIMIT_BYTES:
+            raise KeyRefused("With its bucket's prefix the key is too long for the origin.")
+        return name
+
+    @asynccontextmanager
+    async def _ask(
+        self,
+        method: str,
+        name: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        headers: Sequence[tuple[str, str]] = (),
+        body: bytes | AsyncIterator[bytes] = b"",
+        payload_hash: str = NOTHING,
+        repeats: bool = True,
+    ) -> AsyncIterator[Reply]:
+        url = f"{self._place.endpoint}/{encoded(name, safe='/')}"
+        parts = urlsplit(url)
+        search = query_string(query or {})
+        sent = [("host", parts.netloc), *headers]
+        if self._credentials is not None:
+            sent = signed(
+                self._credentials,
+                method,
+                (parts.path, search),
+                sent,
+                region=self._place.region,
+                payload_hash=payload_hash,
+                now=datetime.now(UTC),
+            )
+        request = Request(method, f"{url}?{search}" if search else url, sent, body)
+        async with exchange(self._line, request, repeats=repeats) as reply:
+            yield reply
+
+
+def _object_headers(fields: Fields) -> list[tuple[str, str]]:
+    return [
+        ("content-type", fields.content_type),
+        *fields.headers.items(),
+        *((f"x-amz-meta-{name}", value) for name, value in fields.metadata.items()),
+    ]
+
+
+def _conditions(conditions: Conditions) -> list[tuple[str, str]]:
+    if conditions.if_none_match:
+        return [("if-none-match", "*")]
+    if conditions.if_match is None:
+        return []
+    is_any = conditions.if_match == "*"
+    return [("if-match", "*" if is_any else f'"{conditions.if_match}"')]
+
+
+async def _check(reply: Reply) -> None:
+    """Raise what a status other than success means."""
+    if HTTPStatus.OK <= reply.status < HTTPStatus.MULTIPLE_CHOICES:
+        return
+    code = error_code(await reply.text(ERROR_LIMIT_BYTES))
+    if reply.status == HTTPStatus.NOT_FOUND and code != "NoSuchBucket":
+        raise OriginMissing
+    if reply.status in CONFLICTS:
+        raise PreconditionFailed
+    if reply.status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+        raise OriginDenied
+    raise _failure(reply.status, code)
+
+
+def _failure(status: int, code: str) -> OriginError:
+    if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
+        return OriginFailed("The origin's bucket is elsewhere: look at its region and endpoint.")
+    return OriginFailed(f"The origin answered {status}{f' ({code})' if code else ''}.")

@@ -1,0 +1,109 @@
+"""Where regions lie, and how far they are from one another."""
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+Coordinates = tuple[float, float]
+
+EARTH_RADIUS_KM: Final = 6371.0
+# As far as can be: of a region that nobody has placed on the map.
+UNKNOWN_KM: Final = EARTH_RADIUS_KM * math.pi
+
+# Latitude and longitude, in degrees, of where the large providers' regions of that name are.
+COORDINATES: Final[dict[str, Coordinates]] = {
+    "af-north": (30.0, 31.2),
+    "af-south": (-33.9, 18.4),
+    "af-west": (6.5, 3.4),
+    "ap-east": (22.3, 114.2),
+    "ap-northeast": (35.7, 139.7),
+    "ap-northeast-2": (37.6, 127.0),
+    "ap-northeast-3": (34.7, 135.5),
+    "ap-south": (19.1, 72.9),
+    "ap-south-2": (17.4, 78.5),
+    "ap-southeast": (1.3, 103.8),
+    "ap-southeast-2": (-33.9, 151.2),
+    "ap-southeast-3": (-6.2, 106.8),
+    "ap-southeast-4": (-37.8, 145.0),
+    "au-east": (-33.9, 151.2),
+    "ca-central": (45.5, -73.6),
+    "ca-west": (51.0, -114.1),
+    "cn-east": (31.2, 121.5),
+    "cn-north": (39.9, 116.4),
+    "eu-central": (50.1, 8.7),
+    "eu-central-2": (47.4, 8.5),
+    "eu-east": (52.2, 21.0),
+    "eu-north": (59.3, 18.1),
+    "eu-south": (45.5, 9.2),
+    "eu-south-2": (41.6, -0.9),
+    "eu-west": (53.3, -6.3),
+    "eu-west-2": (51.5, -0.1),
+    "eu-west-3": (48.9, 2.4),
+    "il-central": (32.1, 34.8),
+    "me-central": (25.2, 55.3),
+    "me-south": (26.1, 50.6),
+    "sa-east": (-23.5, -46.6),
+    "sa-west": (-33.4, -70.7),
+    "us-central": (41.3, -95.9),
+    "us-east": (39.0, -77.5),
+    "us-east-2": (40.0, -83.0),
+    "us-north": (44.9, -93.2),
+    "us-south": (32.8, -96.8),
+    "us-west": (37.4, -122.0),
+    "us-west-2": (45.8, -119.7),
+}
+# For databases that know no more of an address than its continent.
+CONTINENTS: Final = {
+    "AF": "af-south",
+    "AN": "sa-west",
+    "AS": "ap-southeast",
+    "EU": "eu-central",
+    "NA": "us-east",
+    "OC": "ap-southeast-2",
+    "SA": "sa-east",
+}
+
+
+def great_circle_km(one: Coordinates, other: Coordinates) -> float:
+    """Give the distance along the surface. Source: the haversine formula."""
+    latitude, longitude = math.radians(one[0]), math.radians(one[1])
+    other_latitude, other_longitude = math.radians(other[0]), math.radians(other[1])
+    half = (
+        math.sin((other_latitude - latitude) / 2) ** 2
+        + math.cos(latitude)
+        * math.cos(other_latitude)
+        * math.sin((other_longitude - longitude) / 2) ** 2
+    )
+    return 2 * EARTH_RADIUS_KM * math.asin(math.sqrt(min(half, 1.0)))
+
+
+class Atlas:
+    """The built-in regions and those of the settings."""
+
+    def __init__(self, more: Mapping[str, Coordinates]) -> None:
+        """more: name → coordinates; a name of the built-in table is overridden."""
+        self._coordinates = {**COORDINATES, **more}
+        self._distances: dict[tuple[str, str], float] = {}
+
+    def coordinates(self, region: str) -> Coordinates | None:
+        """Find a region; ``us-east-1`` is ``us-east`` where the table has no more to say."""
+        found = self._coordinates.get(region)
+        name, _, number = region.rpartition("-")
+        if found is None and number.isdigit():
+            return self._coordinates.get(name)
+        return found
+
+    def distance_km(self, one: str, other: str) -> float:
+        """Give the distance of two regions; of an unknown one the greatest there is."""
+        if one == other:
+            return 0.0
+        known = self._distances.get((one, other))
+        if known is None:
+            here, there = self.coordinates(one), self.coordinates(other)
+            known = great_circle_km(here, there) if here and there else UNKNOWN_KM
+            self._distances[one, other] = known
+        return known
+
+    def nearest_to(self, point: Coordinates) -> str:
+        """Name the region that lies nearest to a point."""
+        return min(self._coordinates, key=lambda n: great_circle_km(point, self._coordinates[n]))

@@ -1,0 +1,229 @@
+"""One brain: everything a request handler may use, and its life from start to stop."""
+
+import asyncio
+import gc
+import signal
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import UUID
+
+import structlog
+
+from edgecache.brain.buckets import Buckets
+from edgecache.brain.coherence import Coherence
+from edgecache.brain.collector import Collector
+from edgecache.brain.copies import Copies
+from edgecache.brain.database import Database
+from edgecache.brain.directory import Directory
+from edgecache.brain.fills import Fills
+from edgecache.brain.healing import Healing
+from edgecache.brain.http.server import Server
+from edgecache.brain.internal.app import internal_api
+from edgecache.brain.listeners import Listeners, Served, granian
+from edgecache.brain.locating import Locator
+from edgecache.brain.meters import Meters
+from edgecache.brain.mover import Mover
+from edgecache.brain.nodes import Nodes
+from edgecache.brain.origins.catalog import Catalog
+from edgecache.brain.origins.origins import Origins
+from edgecache.brain.proofs import Proofs
+from edgecache.brain.purges import Purges
+from edgecache.brain.regions import Atlas
+from edgecache.brain.replication import Replication
+from edgecache.brain.s3.app import ObjectApi
+from edgecache.brain.staging import Staging
+from edgecache.brain.statistics import Statistics
+from edgecache.brain.tickets import TicketSigner
+from edgecache.brain.upkeep import Upkeep
+from edgecache.brain.workers_api.app import workers_api
+from platform_site.lib.cache_settings import BrainSettings
+from platform_site.lib.ids import uuid7
+
+log = structlog.get_logger(__name__)
+
+STOP_PATIENCE_S: Final = 12.0
+STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+@dataclass(slots=True, kw_only=True)
+class Brain:
+    """The parts of one process, made by ``assemble``."""
+
+    id: UUID
+    settings: BrainSettings
+    database: Database
+    coherence: Coherence
+    directory: Directory
+    buckets: Buckets
+    staging: Staging
+    origins: Origins
+    fills: Fills
+    catalog: Catalog
+    purges: Purges
+    collector: Collector
+    nodes: Nodes
+    locator: Locator
+    tickets: TicketSigner
+    meters: Meters
+    statistics: Statistics
+    mover: Mover
+    replication: Replication
+    healing: Healing
+    proofs: Proofs
+    upkeep: Upkeep
+    _listeners: Listeners | None = field(default=None, repr=False)
+
+    async def start(self) -> None:
+        """Bring the parts up in the order of their needs, the ports last.
+
+        Raises PortTakenError.
+        """
+        await self.staging.start()
+        await self.database.open()
+        await self.coherence.start()
+        await self.origins.start()
+        await self.nodes.start()
+        await self.meters.start()
+        await self.mover.start()
+        self.fills.on_kept = self.replication.kept
+        await self.replication.start()
+        await self.healing.start()
+        await self.collector.start()
+        await self.upkeep.start()
+        self._listeners = Listeners(self._served())
+        await self._listeners.start()
+        log.info(
+            "brain_started",
+            brain_id=str(self.id),
+            internal=self.settings.internal.port,
+            objects=self.settings.s3.port,
+            workers=self.settings.workers.port,
+        )
+
+    async def stop(self) -> None:
+        """Accept nothing more, finish what runs, write down what was counted, end the lease."""
+        if self._listeners is not None:
+            await self._listeners.stop(patience_s=STOP_PATIENCE_S)
+        await self.upkeep.stop()
+        await self.collector.stop()
+        await self.proofs.stop()
+        await self.healing.stop()
+        await self.replication.stop()
+        await self.fills.stop()
+        await self.purges.stop()
+        await self.mover.stop()
+        await self.meters.stop()
+        await self.nodes.stop()
+        await self.origins.stop()
+        await self.coherence.stop()
+        await self.database.close()
+        await self.staging.stop()
+        log.info("brain_stopped", brain_id=str(self.id))
+
+    async def run(self) -> int:
+        """Serve until SIGTERM or SIGINT; the exit status, 1 when a part failed."""
+        loop = asyncio.get_running_loop()
+        halt = asyncio.Event()
+        for signum in STOP_SIGNALS:
+            loop.add_signal_handler(signum, halt.set)
+        try:
+            return await self._serve(halt)
+        finally:
+            await self.stop()
+
+    async def _serve(self, halt: asyncio.Event) -> int:
+        await self.start()
+        # What was made by now stays; the collector need not walk it again and again.
+        gc.collect()
+        gc.freeze()
+        halting = asyncio.create_task(halt.wait())
+        failing = asyncio.create_task(self._wait_for_failure())
+        await asyncio.wait({halting, failing}, return_when=asyncio.FIRST_COMPLETED)
+        has_failed = not halting.done()
+        for task in (halting, failing):
+            task.cancel()
+        return 1 if has_failed else 0
+
+    async def _wait_for_failure(self) -> None:
+        if self._listeners is not None:
+            await self._listeners.wait_for_failure()
+            log.error("brain_listener_failed")
+
+    def _served(self) -> list[Served]:
+        settings = self.settings
+        objects = Server(ObjectApi(self), address=settings.s3.address, port=settings.s3.port)
+        tls = (settings.tls_cert, settings.tls_key)
+        return [
+            granian(internal_api(self), settings.internal),
+            granian(workers_api(self), settings.workers, tls=tls),
+            Served(settings.s3, objects),
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Core:
+    """The parts that know of objects; the others know of nodes."""
+
+    id: UUID
+    database: Database
+    coherence: Coherence
+    directory: Directory
+    staging: Staging
+    origins: Origins
+    fills: Fills
+    purges: Purges
+
+
+def assemble(settings: BrainSettings) -> Brain:
+    """Make a brain out of its parts; nothing is opened yet."""
+    core = _core(settings)
+    database, coherence = core.database, core.coherence
+    atlas = Atlas(settings.geography.coordinates)
+    nodes = Nodes(
+        database,
+        coherence,
+        atlas,
+        interval_s=settings.heartbeat_s,
+        guards_strangers=settings.is_production,
+    )
+    tickets = TicketSigner(settings.secret, settings.previous_secrets)
+    meters = Meters(database, core.id)
+    statistics = Statistics(database, nodes, meters)
+    copies = Copies(settings.replicas, max(settings.hot_replicas, settings.replicas))
+    replication = Replication(core.directory, core.staging, nodes, tickets, copies=copies)
+    return Brain(
+        **{name: getattr(core, name) for name in core.__slots__},
+        settings=settings,
+        buckets=Buckets(database, coherence),
+        catalog=Catalog(database, coherence, allows_private=not settings.is_production),
+        collector=Collector(database, coherence, core.staging, core.purges, core.fills.writes),
+        nodes=nodes,
+        locator=Locator(settings.geography, atlas),
+        tickets=tickets,
+        meters=meters,
+        statistics=statistics,
+        mover=Mover(core.directory, nodes, tickets, meters),
+        replication=replication,
+        healing=Healing(database, coherence, nodes, replication, brain_id=core.id),
+        proofs=Proofs(coherence, nodes),
+        upkeep=Upkeep(database, coherence, statistics),
+    )
+
+
+def _core(settings: BrainSettings) -> _Core:
+    brain_id = uuid7()
+    database = Database(settings.database_url, max_connections=settings.connections)
+    coherence = Coherence(database, brain_id)
+    directory = Directory(database, coherence, index_bytes=settings.index_bytes)
+    staging = Staging(settings.data_dir, limit_bytes=settings.staging_bytes)
+    origins = Origins(database, coherence, staging, allows_private=not settings.is_production)
+    return _Core(
+        id=brain_id,
+        database=database,
+        coherence=coherence,
+        directory=directory,
+        staging=staging,
+        origins=origins,
+        fills=Fills(database, directory, staging, origins, brain_id=brain_id, limit=settings.fills),
+        purges=Purges(database, coherence),
+    )

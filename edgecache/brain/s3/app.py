@@ -1,0 +1,164 @@
+"""The object API: an application for port 9000 that speaks S3."""
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from edgecache.brain.errors import BrainError
+from edgecache.brain.http.exchange import ClientGone, Exchange
+from edgecache.brain.http.heads import HeaderPairs
+from edgecache.brain.http.scope import Scope
+from edgecache.brain.s3 import requests, xml
+from edgecache.brain.s3.access_keys import AccessKeys
+from edgecache.brain.s3.authentication import authenticate
+from edgecache.brain.s3.calls import Answer, Call
+from edgecache.brain.s3.conditions import Unchanged
+from edgecache.brain.s3.errors import S3Error, of_the_brain
+from edgecache.brain.s3.routes import operation_of
+from platform_site.lib.ids import uuid7
+
+if TYPE_CHECKING:
+    # The brain is made of the object API, too.
+    from edgecache.brain.runtime import Brain
+
+log = structlog.get_logger(__name__)
+
+PULL_PREFIX: Final = "/p/"
+SLOW_DOWN_S: Final = "1"
+
+App = Callable[[Scope, Exchange], Awaitable[None]]
+
+
+class ObjectApi:
+    """Answers one request after the other; each gets a line in the log, without its secrets."""
+
+    def __init__(self, brain: "Brain", *, pull: App | None = None) -> None:
+        """pull: answers ``/p/…``, which is no S3."""
+        self._brain = brain
+        self._keys = AccessKeys(brain.database, brain.coherence)
+        self._pull = pull
+
+    async def __call__(self, scope: Scope, exchange: Exchange) -> None:
+        """Answer one request; whatever goes wrong, the caller hears S3's XML."""
+        if self._pull is not None and scope.raw_path.startswith(PULL_PREFIX):
+            await self._pull(scope, exchange)
+            return
+        began = time.perf_counter()
+        request_id = uuid7().hex.upper()
+        line = _Line(request_id)
+        try:
+            await self._answer(scope, exchange, line)
+        except ClientGone:
+            line.error = "ClientGone"
+            raise
+        except Exception as exc:
+            if not isinstance(exc, S3Error | BrainError):
+                log.exception("object_request_failed", request_id=request_id)
+            error = _as_s3(exc)
+            line.error = error.code
+            if exchange.is_answered:
+                exchange.cut()
+            else:
+                _refuse(exchange, error, scope, request_id)
+        finally:
+            line.write(scope, exchange, time.perf_counter() - began)
+
+    async def _answer(self, scope: Scope, exchange: Exchange, line: "_Line") -> None:
+        brain = self._brain
+        request = requests.parse(scope, brain.settings.s3_domains, line.request_id)
+        line.bucket, line.key = request.bucket, request.key
+        identity = await authenticate(request, self._keys)
+        if identity is not None:
+            line.access_key = identity.access_key
+        call = Call(brain, request, exchange, identity)
+        name, operation = operation_of(request)
+        line.operation = name
+        try:
+            answer = await operation(call)
+        except Unchanged as unchanged:
+            _respond(exchange, Answer(304, unchanged.headers), line.request_id)
+            return
+        finally:
+            line.is_hit = call.is_hit
+        if answer is not None:
+            _respond(exchange, answer, line.request_id)
+
+
+class _Line:
+    """The request's line in the log. Nothing of the query or the headers: they may be secrets."""
+
+    __slots__ = (
+        "access_key",
+        "bucket",
+        "error",
+        "is_hit",
+        "key",
+        "operation",
+        "request_id",
+    )
+
+    def __init__(self, request_id: str) -> None:
+        self.request_id = request_id
+        self.operation = self.bucket = self.key = self.access_key = self.error = ""
+        self.is_hit: bool | None = None
+
+    def write(self, scope: Scope, exchange: Exchange, seconds: float) -> None:
+        log.info(
+            "object_request",
+            request_id=self.request_id,
+            operation=self.operation or None,
+            method=scope.method,
+            bucket=self.bucket or None,
+            key=self.key[:200] or None,
+            access_key_id=self.access_key or None,
+            status=exchange.status,
+            error=self.error or None,
+            is_hit=self.is_hit,
+            sent_bytes=exchange.sent_bytes,
+            received_bytes=exchange.body_bytes,
+            ms=round(seconds * 1000, 2),
+            client=scope.client_address,
+        )
+
+
+def _as_s3(exc: Exception) -> S3Error:
+    if isinstance(exc, S3Error):
+        return exc
+    if isinstance(exc, BrainError):
+        return of_the_brain(exc)
+    return S3Error("InternalError")
+
+
+def _refuse(exchange: Exchange, error: S3Error, scope: Scope, request_id: str) -> None:
+    headers = [*error.headers.items()]
+    if error.status == 503:
+        headers.append(("retry-after", SLOW_DOWN_S))
+    body = xml.document(
+        "Error",
+        [
+            ("Code", error.code),
+            ("Message", error.message),
+            *error.extra.items(),
+            ("Resource", scope.path[:2048]),
+            ("RequestId", request_id),
+            ("HostId", request_id),
+        ],
+        namespace="",
+    )
+    _respond(exchange, Answer(error.status, headers, body), request_id)
+
+
+def _respond(exchange: Exchange, answer: Answer, request_id: str) -> None:
+    headers: HeaderPairs = [
+        ("x-amz-request-id", request_id),
+        ("x-amz-id-2", request_id),
+        *answer.headers,
+    ]
+    if not answer.body or exchange.scope.method == "HEAD":
+        exchange.response_empty(answer.status, headers)
+        return
+    exchange.response_bytes(
+        answer.status, [*headers, ("content-type", answer.content_type)], answer.body
+    )

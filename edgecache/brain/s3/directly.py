@@ -1,0 +1,57 @@
+"""Direct mode: a redirect to the worker itself, for plain HTTP clients that may have it.
+
+SDKs do not follow it: so never for a request signed in its header, unless that asks for it.
+"""
+
+import ipaddress
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from edgecache.brain.delivery import Source
+from edgecache.brain.s3.calls import Answer, Call
+from edgecache.brain.s3.selection import Selection
+from edgecache.brain.tickets import Leave
+from edgecache.brain.values import BucketInfo, Found
+from edgecache.protocol.names import TICKET_PARAMETER, object_path
+from edgecache.protocol.tickets import Kind
+
+OPT_IN: Final = "x-zonal-redirect"
+PREFIX_BITS: Final = {4: 24, 6: 64}
+
+
+def redirect(
+    call: Call,
+    bucket: BucketInfo,
+    found: Found,
+    selection: Selection,
+    sources: Sequence[Source],
+) -> Answer | None:
+    """Give a 307 with a ticket for these bytes; None where the brain is to move them itself."""
+    request = call.request
+    is_plain = not request.header("authorization")
+    if not sources or found.size == 0 or bucket.verifies_reads:
+        return None
+    if request.header(OPT_IN) != "1" and not (bucket.allows_redirect and is_plain):
+        return None
+    source = sources[0]
+    leave = Leave(
+        bucket.tenant, bucket.id, found.sha256, selection.span.length, selection.span.start
+    )
+    ticket = call.brain.tickets.sign(
+        Kind.READ,
+        source.node_id,
+        leave,
+        now=time.time(),
+        client_prefix=client_prefix(request.client),
+    )
+    location = f"{source.endpoint}{object_path(found.sha256)}?{TICKET_PARAMETER}={ticket}"
+    return Answer(307, [("location", location), ("cache-control", "no-store")])
+
+
+def client_prefix(address: str) -> str:
+    """Give the network that a ticket is for: IPv4 /24, IPv6 /64."""
+    parsed = ipaddress.ip_address(address.partition("%")[0])
+    mapped = parsed.ipv4_mapped if isinstance(parsed, ipaddress.IPv6Address) else None
+    client = mapped or parsed
+    return str(ipaddress.ip_network((client, PREFIX_BITS[client.version]), strict=False))

@@ -1,0 +1,177 @@
+"""Refusals in S3's words: codes and statuses are those of AWS's list of error responses.
+
+One class, ``S3Error``: its code's status and sentence stand in ``CODES``.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from edgecache.brain import errors as brain_errors
+
+# By code: status and sentence.
+CODES: Final[Mapping[str, tuple[int, str]]] = {
+    "AccessControlListNotSupported": (400, "The bucket does not allow ACLs."),
+    "AccessDenied": (403, "Access Denied"),
+    "AuthorizationHeaderMalformed": (400, "The authorization header is malformed."),
+    "AuthorizationQueryParametersError": (400, "The query's authorization is malformed."),
+    "BadDigest": (400, "The Content-MD5 or checksum value did not match what was received."),
+    "BadRequest": (400, "The request is malformed."),
+    "BucketAlreadyExists": (409, "The requested bucket name is not available."),
+    "BucketAlreadyOwnedByYou": (
+        409,
+        "Your previous request to create the named bucket succeeded and you already own it.",
+    ),
+    "BucketNotEmpty": (409, "The bucket you tried to delete is not empty."),
+    "ConditionalRequestConflict": (409, "Another request changed the object; try again."),
+    "EntityTooLarge": (400, "Your proposed upload exceeds the maximum allowed size."),
+    "EntityTooSmall": (
+        400,
+        "Your proposed upload is smaller than the minimum allowed size.",
+    ),
+    "IllegalLocationConstraintException": (400, "The location constraint is not valid here."),
+    "IncompleteBody": (
+        400,
+        "You did not provide the number of bytes specified by the Content-Length HTTP header.",
+    ),
+    "InternalError": (500, "We encountered an internal error. Please try again."),
+    "InvalidAccessKeyId": (
+        403,
+        "The AWS Access Key Id you provided does not exist in our records.",
+    ),
+    "InvalidArgument": (400, "Invalid Argument"),
+    "InvalidBucketName": (400, "The specified bucket is not valid."),
+    "InvalidChunkSizeError": (403, "The chunk's size is not valid."),
+    "InvalidDigest": (400, "The Content-MD5 or checksum value that you specified is not valid."),
+    "InvalidPart": (
+        400,
+        (
+            "One or more of the specified parts could not be found. The part may not have been "
+            "uploaded, or the specified entity tag may not match the part's entity tag."
+        ),
+    ),
+    "InvalidPartNumber": (416, "The requested partnumber is not satisfiable."),
+    "InvalidPartOrder": (
+        400,
+        (
+            "The list of parts was not in ascending order. The parts list must be specified in "
+            "order by part number."
+        ),
+    ),
+    "InvalidRange": (416, "The requested range is not satisfiable."),
+    "InvalidRequest": (400, "The request is not valid."),
+    "InvalidStorageClass": (400, "The storage class you specified is not valid."),
+    "InvalidToken": (400, "The provided token is malformed or otherwise invalid."),
+    "InvalidURI": (400, "Couldn't parse the specified URI."),
+    "KeyTooLongError": (400, "Your key is too long."),
+    "MalformedTrailerError": (400, "The request contained trailing data that was not well-formed."),
+    "MalformedXML": (
+        400,
+        (
+            "The XML you provided was not well-formed or did not validate against our published "
+            "schema."
+        ),
+    ),
+    "MaxMessageLengthExceeded": (400, "Your request was too large."),
+    "MetadataTooLarge": (
+        400,
+        "Your metadata headers exceed the maximum allowed metadata size.",
+    ),
+    "MethodNotAllowed": (405, "The specified method is not allowed against this resource."),
+    "MissingContentLength": (411, "You must provide the Content-Length HTTP header."),
+    "MissingRequestBodyError": (400, "Request body is empty."),
+    "MissingSecurityHeader": (400, "Your request was missing a required header."),
+    "NoSuchBucket": (404, "The specified bucket does not exist."),
+    "NoSuchKey": (404, "The specified key does not exist."),
+    "NoSuchUpload": (
+        404,
+        (
+            "The specified multipart upload does not exist. The upload ID might be invalid, or the "
+            "multipart upload might have been aborted or completed."
+        ),
+    ),
+    "NoSuchVersion": (404, "The specified version does not exist."),
+    "NotImplemented": (
+        501,
+        "A header or query you provided implies functionality that is not implemented.",
+    ),
+    "PreconditionFailed": (
+        412,
+        "At least one of the pre-conditions you specified did not hold.",
+    ),
+    "RequestTimeTooSkewed": (
+        403,
+        "The difference between the request time and the server's time is too large.",
+    ),
+    "RequestTimeout": (
+        400,
+        (
+            "Your socket connection to the server was not read from or written to within the "
+            "timeout period."
+        ),
+    ),
+    "ServiceUnavailable": (503, "Service is unable to handle request."),
+    "SignatureDoesNotMatch": (
+        403,
+        (
+            "The request signature we calculated does not match the signature you provided. Check "
+            "your key and signing method."
+        ),
+    ),
+    "SlowDown": (503, "Please reduce your request rate."),
+    "TooManyBuckets": (400, "You have attempted to create more buckets than allowed."),
+    "XAmzContentChecksumMismatch": (400, "The provided checksum does not match the content."),
+    "XAmzContentSHA256Mismatch": (
+        400,
+        "The provided 'x-amz-content-sha256' header does not match what was computed.",
+    ),
+    # Not AWS's: what stands behind the bucket.
+    "OriginFailed": (502, "The bucket's origin failed."),
+    "OriginTimeout": (504, "The bucket's origin did not answer in time."),
+}
+
+_OF_THE_BRAIN: Final[tuple[tuple[type[brain_errors.BrainError], str], ...]] = (
+    (brain_errors.NoSuchBucket, "NoSuchBucket"),
+    (brain_errors.BucketExists, "BucketAlreadyOwnedByYou"),
+    (brain_errors.BucketNotEmpty, "BucketNotEmpty"),
+    (brain_errors.KeyRefused, "InvalidArgument"),
+    (brain_errors.PreconditionFailed, "PreconditionFailed"),
+    (brain_errors.OriginMissing, "NoSuchKey"),
+    (brain_errors.OriginReadOnly, "MethodNotAllowed"),
+    (brain_errors.OriginTimeout, "OriginTimeout"),
+    (brain_errors.OriginChanged, "SlowDown"),
+    (brain_errors.OriginError, "OriginFailed"),
+    (brain_errors.Overloaded, "SlowDown"),
+    (brain_errors.Unavailable, "ServiceUnavailable"),
+    (brain_errors.Invalid, "InvalidArgument"),
+)
+
+
+class S3Error(Exception):
+    """A refusal. extra: elements beside Code and Message, as AWS has them (``Key``, …).
+
+    headers: of the answer, where the code asks for some.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str = "",
+        *,
+        extra: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self.code = code
+        self.status, sentence = CODES[code]
+        self.message = message or sentence
+        self.extra = dict(extra or {})
+        self.headers = dict(headers or {})
+        super().__init__(code)
+
+
+def of_the_brain(error: brain_errors.BrainError) -> S3Error:
+    """Say an error of the brain's parts in S3's words."""
+    for kind, code in _OF_THE_BRAIN:
+        if isinstance(error, kind):
+            detail = error.detail if code.startswith(("Origin", "Invalid")) else ""
+            return S3Error(code, detail)
+    return S3Error("InternalError")

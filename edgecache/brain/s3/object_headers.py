@@ -1,0 +1,145 @@
+"""Headers of objects: what an upload says, what an answer returns."""
+
+import re
+from collections.abc import Mapping
+from email.header import Header
+from typing import Final
+
+from edgecache.brain.http.heads import http_date
+from edgecache.brain.s3 import checksums
+from edgecache.brain.s3.errors import S3Error
+from edgecache.brain.s3.requests import METADATA_PREFIX, S3Request
+from edgecache.brain.values import DEFAULT_CONTENT_TYPE, Fields, Found
+
+METADATA_LIMIT_BYTES: Final = 2048
+CONTENT_TYPE_LIMIT: Final = 255
+HEADER_LIMIT_BYTES: Final = 8192
+KEPT: Final = (
+    "cache-control",
+    "content-disposition",
+    "content-encoding",
+    "content-language",
+    "expires",
+)
+OVERRIDES: Final = {f"response-{name}": name for name in (*KEPT, "content-type")}
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+# Silently storing in clear what should be encrypted, or without a lock, would be a lie.
+_UNKEPT: Final = (
+    "x-amz-server-side-encryption",
+    "x-amz-tagging",
+    "x-amz-website-redirect-location",
+    "x-amz-object-lock-",
+    "x-amz-grant-",
+    "x-amz-write-offset-bytes",
+)
+_CANNED: Final = frozenset(("", "private", "bucket-owner-full-control"))
+
+
+def check_offered(request: S3Request) -> None:
+    """Refuse headers that ask for what is not done here.
+
+    Raises S3Error: NotImplemented, AccessControlListNotSupported, InvalidStorageClass,
+    AccessDenied (x-amz-expected-bucket-owner).
+    """
+    for name in request.headers:
+        if name.startswith(_UNKEPT):
+            raise S3Error("NotImplemented", extra={"Header": name[:100]})
+    if request.header("x-amz-acl") not in _CANNED:
+        raise S3Error("AccessControlListNotSupported")
+    if request.header("x-amz-storage-class") not in {"", "STANDARD"}:
+        raise S3Error("InvalidStorageClass")
+
+
+def fields_of(request: S3Request) -> Fields:
+    """Give what an upload's headers say of the object.
+
+    Raises S3Error: MetadataTooLarge, InvalidArgument.
+    """
+    check_offered(request)
+    metadata = metadata_of(request)
+    content_type = request.header("content-type") or DEFAULT_CONTENT_TYPE
+    if len(content_type) > CONTENT_TYPE_LIMIT:
+        raise S3Error("InvalidArgument", "The Content-Type is too long.")
+    kept = {}
+    for name in KEPT:
+        value = request.header(name)
+        if name == "content-encoding":
+            # The frames of the upload are no property of the object.
+            codings = [word.strip() for word in value.split(",")]
+            value = ",".join(word for word in codings if word and word != "aws-chunked")
+        if value:
+            kept[name] = _text(value)
+    if sum(map(len, kept.values())) > HEADER_LIMIT_BYTES:
+        raise S3Error("MetadataTooLarge")
+    return Fields(content_type=_text(content_type), headers=kept, metadata=metadata)
+
+
+def metadata_of(request: S3Request) -> dict[str, str]:
+    """Give ``x-amz-meta-…`` without that; several of one name are joined.
+
+    Raises S3Error MetadataTooLarge.
+    """
+    found: dict[str, str] = {}
+    for name, value in request.headers.items():
+        if name.startswith(METADATA_PREFIX):
+            short = name.removeprefix(METADATA_PREFIX)
+            text = _text(value.strip())
+            found[short] = f"{found[short]},{text}" if short in found else text
+    size = sum(len(name) + len(value.encode()) for name, value in found.items())
+    if size > METADATA_LIMIT_BYTES:
+        raise S3Error(
+            "MetadataTooLarge",
+            extra={"Size": str(size), "MaxSizeAllowed": str(METADATA_LIMIT_BYTES)},
+        )
+    return found
+
+
+def overrides_of(request: S3Request) -> dict[str, str]:
+    """Give what ``response-…`` of the query puts in the place of an object's headers.
+
+    Raises S3Error InvalidArgument: a value that is no header's.
+    """
+    found = {}
+    for parameter, name in OVERRIDES.items():
+        if request.has(parameter):
+            value = request.query(parameter)
+            if _CONTROL.search(value):
+                raise S3Error(
+                    "InvalidArgument",
+                    "Header value cannot be represented using ISO-8859-1.",
+                    extra={"ArgumentName": parameter},
+                )
+            found[name] = value
+    return found
+
+
+def of_answer(
+    found: Found, *, overrides: Mapping[str, str], with_checksums: bool
+) -> list[tuple[str, str]]:
+    """Give the headers that describe an object; not its length, which a range may change."""
+    described = {"content-type": found.content_type, **found.headers, **overrides}
+    lines = [
+        ("etag", f'"{found.etag}"'),
+        ("last-modified", http_date(found.last_modified.timestamp())),
+        ("accept-ranges", "bytes"),
+    ]
+    lines += [(name, value) for name, value in described.items() if value]
+    lines += [(METADATA_PREFIX + name, spoken(text)) for name, text in found.metadata.items()]
+    if with_checksums:
+        lines += checksums.headers(found.checksums)
+    return lines
+
+
+def spoken(text: str) -> str:
+    """Give text as a header carries it: beyond ASCII as AWS does, by RFC 2047."""
+    if text.isascii():
+        return text
+    return Header(text, "utf-8", maxlinelen=10**6).encode()
+
+
+def _text(value: str) -> str:
+    """Give what a header's bytes mean: UTF-8 where they are."""
+    try:
+        return value.encode("latin-1").decode()
+    except UnicodeDecodeError:
+        return value

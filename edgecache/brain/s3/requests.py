@@ -1,0 +1,162 @@
+"""A request as S3 means it: bucket, key, query, headers."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import unquote_to_bytes
+
+from edgecache.brain.http.headers import Headers
+from edgecache.brain.http.scope import Scope
+from edgecache.brain.s3.errors import S3Error
+from edgecache.brain.values import KEY_LIMIT_BYTES
+
+PARAMETER_LIMIT: Final = 100
+METADATA_PREFIX: Final = "x-amz-meta-"
+BUCKET_NAME: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_ADDRESS: Final = re.compile(r"\d+\.\d+\.\d+\.\d+")
+_BROKEN_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
+
+
+@dataclass(frozen=True, slots=True)
+class S3Request:
+    """What was asked. key: empty where the bucket itself is meant. is_host_style: the bucket stands
+    in the host name.
+
+    parameters: the query in its order, decoded. raw_path: what a signature covers.
+    """
+
+    method: str
+    raw_path: str
+    host: str
+    is_host_style: bool
+    bucket: str
+    key: str
+    parameters: tuple[tuple[str, str], ...]
+    headers: Headers
+    client: str
+    request_id: str
+    by_name: dict[str, str] = field(default_factory=dict)
+
+    def query(self, name: str, default: str = "") -> str:
+        """Give the first value of a parameter."""
+        return self.by_name.get(name, default)
+
+    def has(self, name: str) -> bool:
+        """Say whether the query names this, with a value or without."""
+        return name in self.by_name
+
+    def header(self, name: str, default: str = "") -> str:
+        """Give a header's value, without the blanks around it."""
+        return self.headers.get(name, default).strip()
+
+    def integer(self, name: str, default: int, *, maximum: int) -> int:
+        """Give a number of the query; a larger one counts as the maximum, as AWS has it.
+
+        Raises S3Error InvalidArgument.
+        """
+        text = self.by_name.get(name, "")
+        if not text:
+            return default
+        if not (text.isascii() and text.isdigit() and len(text) <= 10):
+            raise S3Error(
+                "InvalidArgument",
+                f"Provided {name} not an integer or within integer range",
+                extra={"ArgumentName": name, "ArgumentValue": text[:100]},
+            )
+        return min(int(text), maximum)
+
+
+def parse(scope: Scope, domains: Sequence[str], request_id: str) -> S3Request:
+    """Read a request in path style, or in virtual-host style under one of the domains.
+
+    Raises S3Error: InvalidURI, KeyTooLongError, InvalidArgument.
+    """
+    host = scope.authority
+    parameters = _parameters(scope.query_string)
+    path = decoded(scope.raw_path)
+    bucket = _bucket_of_host(host, domains)
+    is_host_style = bool(bucket)
+    key = path[1:]
+    if not is_host_style:
+        bucket, _, key = key.partition("/")
+    check_key_length(key)
+    by_name: dict[str, str] = {}
+    for name, value in parameters:
+        by_name.setdefault(name, value)
+    return S3Request(
+        method=scope.method,
+        raw_path=scope.raw_path,
+        host=host,
+        is_host_style=is_host_style,
+        bucket=bucket,
+        key=key,
+        parameters=parameters,
+        headers=scope.headers,
+        client=scope.client_address,
+        request_id=request_id,
+        by_name=by_name,
+    )
+
+
+def check_key_length(key: str) -> None:
+    """Refuse a key that cannot be.
+
+    Raises S3Error: KeyTooLongError, InvalidArgument.
+    """
+    size = len(key.encode())
+    if size > KEY_LIMIT_BYTES:
+        limits = {"Size": str(size), "MaxSizeAllowed": str(KEY_LIMIT_BYTES)}
+        raise S3Error("KeyTooLongError", extra=limits)
+    if "\0" in key:
+        raise S3Error("InvalidArgument", "A key holds no NUL.")
+
+
+def is_bucket_name(name: str) -> bool:
+    """Say whether a new bucket may have this name (AWS's rules for general purpose buckets)."""
+    return bool(
+        BUCKET_NAME.fullmatch(name)
+        and not _ADDRESS.fullmatch(name)
+        and ".." not in name
+        and not name.startswith(("xn--", "sthree-"))
+        and not name.endswith(("-s3alias", "--ol-s3"))
+    )
+
+
+def _bucket_of_host(host: str, domains: Sequence[str]) -> str:
+    name = host.rpartition(":")[0] if re.search(r":\d+$", host) else host
+    name = name.lower().rstrip(".")
+    for domain in domains:
+        if name.endswith("." + domain):
+            return name[: -len(domain) - 1]
+    return ""
+
+
+def _parameters(query: str) -> tuple[tuple[str, str], ...]:
+    if not query:
+        return ()
+    pairs = [pair.partition("=") for pair in query.split("&") if pair]
+    if len(pairs) > PARAMETER_LIMIT:
+        raise S3Error("InvalidArgument", "The query has too many parameters.")
+    found = tuple(
+        (decoded(name.replace("+", " ")), decoded(value.replace("+", " ")))
+        for name, _, value in pairs
+    )
+    if any("\0" in name or "\0" in value for name, value in found):
+        raise S3Error("InvalidArgument", "A parameter holds no NUL.")
+    return found
+
+
+def decoded(text: str) -> str:
+    """Undo the percent-encoding.
+
+    Raises S3Error InvalidURI: a broken escape, or bytes that are not UTF-8.
+    """
+    if "%" not in text and text.isascii():
+        return text
+    if _BROKEN_ESCAPE.search(text):
+        raise S3Error("InvalidURI")
+    try:
+        return unquote_to_bytes(text.encode("latin-1")).decode()
+    except UnicodeDecodeError:
+        raise S3Error("InvalidURI") from None

@@ -1,0 +1,82 @@
+"""Which bytes of an object an answer carries: all, a range, or a part of its upload."""
+
+from dataclasses import dataclass
+
+from edgecache.brain.delivery import Span
+from edgecache.brain.s3 import conditions
+from edgecache.brain.s3.errors import S3Error
+from edgecache.brain.s3.requests import S3Request
+from edgecache.brain.values import Found
+from edgecache.protocol.ranges import RangeNotSatisfiable, requested
+
+PART_LIMIT = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A span, with the status and the headers that say so. is_whole: no less than all."""
+
+    span: Span
+    status: int
+    headers: tuple[tuple[str, str], ...] = ()
+    is_whole: bool = True
+
+
+def select(request: S3Request, found: Found) -> Selection:
+    """Give what a GET or HEAD asks for.
+
+    Raises S3Error: InvalidRange, InvalidPartNumber, InvalidRequest (a part and a range),
+    InvalidArgument.
+    """
+    text = request.header("range")
+    if request.has("partNumber"):
+        if text:
+            raise S3Error(
+                "InvalidRequest", "Cannot specify both Range header and partNumber query parameter."
+            )
+        return _part(part_number(request), found)
+    if not text or not conditions.holds_range(request, found.etag, found.last_modified):
+        return Selection(Span(0, found.size), 200)
+    try:
+        asked = requested(text, found.size)
+    except RangeNotSatisfiable:
+        raise S3Error(
+            "InvalidRange",
+            extra={"RangeRequested": text[:100], "ActualObjectSize": str(found.size)},
+            headers={"content-range": f"bytes */{found.size}"},
+        ) from None
+    if asked is None:
+        return Selection(Span(0, found.size), 200)
+    return _partial(Span(*asked), found.size)
+
+
+def part_number(request: S3Request) -> int:
+    """Read ``partNumber``.
+
+    Raises S3Error InvalidArgument.
+    """
+    number = request.integer("partNumber", 0, maximum=PART_LIMIT + 1)
+    if not 1 <= number <= PART_LIMIT:
+        raise S3Error(
+            "InvalidArgument",
+            "Part number must be an integer between 1 and 10000, inclusive",
+            extra={"ArgumentName": "partNumber", "ArgumentValue": request.query("partNumber")[:20]},
+        )
+    return number
+
+
+def _part(number: int, found: Found) -> Selection:
+    sizes = found.parts or (found.size,)
+    if number > len(sizes):
+        raise S3Error("InvalidPartNumber", extra={"ActualPartCount": str(len(sizes))})
+    start = sum(sizes[: number - 1])
+    count = (("x-amz-mp-parts-count", str(len(sizes))),) if found.parts else ()
+    selected = _partial(Span(start, sizes[number - 1]), found.size)
+    return Selection(selected.span, selected.status, (*selected.headers, *count), is_whole=False)
+
+
+def _partial(span: Span, size: int) -> Selection:
+    if size == 0:
+        return Selection(span, 200)
+    text = f"bytes {span.start}-{span.start + span.length - 1}/{size}"
+    return Selection(span, 206, (("content-range", text),), is_whole=False)

@@ -1,0 +1,75 @@
+"""The canonical request and the string to sign.
+
+Source: AWS, "Authenticating Requests (AWS Signature Version 4)".
+"""
+
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Final
+from urllib.parse import quote, unquote_to_bytes
+
+from edgecache.brain.s3.requests import S3Request
+
+ALGORITHM: Final = "AWS4-HMAC-SHA256"
+SIGNATURE_PARAMETER: Final = "X-Amz-Signature"
+_BLANKS: Final = re.compile(r"[ \t]+")
+
+
+def encoded(text: str | bytes, *, safe: str = "") -> str:
+    """Give the URI encoding that signatures use: all but ``A-Za-z0-9-._~`` in upper-case hex."""
+    return quote(text, safe="-._~" + safe)
+
+
+def canonical_request(
+    request: S3Request, signed_headers: Sequence[str], payload_hash: str, *, uri: str
+) -> bytes:
+    """Give the bytes whose hash is signed. uri: the encoded path."""
+    lines = [request.method, uri, _canonical_query(request.parameters)]
+    lines += [f"{name}:{_header_value(request, name)}" for name in signed_headers]
+    lines += ["", ";".join(signed_headers), payload_hash]
+    return "\n".join(lines).encode("latin-1", "replace")
+
+
+def uris(raw_path: str) -> tuple[str, ...]:
+    """Give the encodings of the path that may have been signed: as sent, and as AWS writes it.
+
+    Both name the same key, so that either may be signed.
+    """
+    written = encoded(unquote_to_bytes(raw_path.encode("latin-1")), safe="/")
+    return (raw_path,) if raw_path == written else (raw_path, written)
+
+
+def string_to_sign(canonical: bytes, *, amz_date: str, scope: str) -> str:
+    """Give what the signature is over. scope: ``date/region/s3/aws4_request``."""
+    return f"{ALGORITHM}\n{amz_date}\n{scope}\n{hashlib.sha256(canonical).hexdigest()}"
+
+
+@lru_cache(maxsize=4096)
+def signing_key(secret: str, date: str, region: str, service: str) -> bytes:
+    """Derive the key of a day, a region and a service."""
+    key = f"AWS4{secret}".encode()
+    for part in (date, region, service, "aws4_request"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    return key
+
+
+def signature(key: bytes, text: str) -> str:
+    """Sign."""
+    return hmac.digest(key, text.encode(), "sha256").hex()
+
+
+def _canonical_query(parameters: Iterable[tuple[str, str]]) -> str:
+    pairs = sorted(
+        (encoded(name), encoded(value)) for name, value in parameters if name != SIGNATURE_PARAMETER
+    )
+    return "&".join(f"{name}={value}" for name, value in pairs)
+
+
+def _header_value(request: S3Request, name: str) -> str:
+    values = request.headers.get_all(name)
+    if len(values) == 1 and "  " not in values[0] and "\t" not in values[0]:
+        return values[0].strip()
+    return ",".join(_BLANKS.sub(" ", value.strip()) for value in values)

@@ -1,0 +1,190 @@
+"""Multipart uploads: rows, and a file for each part. What nobody completes goes after a week."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from psycopg import errors as postgres
+from psycopg.types.json import Jsonb
+
+from edgecache.brain.database import Database, Row
+from edgecache.brain.s3.errors import S3Error
+from edgecache.brain.staging import Staging
+from edgecache.brain.values import BucketInfo, Fields, StagedFile
+
+ID_BYTES: Final = 48
+ID_LIMIT: Final = 64
+EXPIRED_AT_ONCE: Final = 20
+
+INSERT: Final = (
+    "INSERT INTO brain_upload (id, bucket_id, key, content_type, headers, metadata,"
+    " checksum_algorithm, checksum_type) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)"
+)
+FIND: Final = (
+    "SELECT id, bucket_id, key, content_type, headers, metadata, checksum_algorithm,"
+    " checksum_type, created_at FROM brain_upload WHERE id = %s AND bucket_id = %s AND key = %s"
+)
+# A completion or an abort waits for the parts that are being written, and the other way round.
+HOLD: Final = "SELECT 1 FROM brain_upload WHERE id = %s FOR KEY SHARE"
+OLD_PART: Final = "SELECT file FROM brain_uploadpart WHERE upload_id = %s AND number = %s"
+WRITE_PART: Final = (
+    "INSERT INTO brain_uploadpart (upload_id, number, file, size, etag, checksums)"
+    " VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (upload_id, number) DO UPDATE SET"
+    " file = EXCLUDED.file, size = EXCLUDED.size, etag = EXCLUDED.etag,"
+    " checksums = EXCLUDED.checksums, created_at = now() RETURNING created_at"
+)
+PARTS: Final = (
+    "SELECT number, file, size, etag, checksums, created_at FROM brain_uploadpart"
+    " WHERE upload_id = %s AND number > %s ORDER BY number LIMIT %s"
+)
+DELETE_PARTS: Final = "DELETE FROM brain_uploadpart WHERE upload_id = %s RETURNING file"
+EXPIRED: Final = "SELECT id FROM brain_upload WHERE created_at < now() - interval '7 days' LIMIT %s"
+PAGE: Final = (
+    "SELECT id, key, created_at, checksum_algorithm, checksum_type FROM brain_upload"
+    " WHERE bucket_id = %s AND starts_with(key, %s) AND (key > %s OR (key = %s AND id > %s))"
+    ' ORDER BY key, id COLLATE "C" LIMIT %s'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """An unfinished upload. algorithm, kind: of its checksum; empty where none was named."""
+
+    id: str
+    bucket_id: int
+    key: str
+    content_type: str
+    headers: Mapping[str, str]
+    metadata: Mapping[str, str]
+    algorithm: str
+    kind: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part that came whole."""
+
+    number: int
+    file: str
+    size: int
+    etag: str
+    checksums: Mapping[str, str]
+    created_at: datetime
+
+
+async def create(
+    database: Database, bucket: BucketInfo, key: str, fields: Fields, *, algorithm: str, kind: str
+) -> str:
+    """Begin an upload; give its id, which is a capability of its tenant's alone.
+
+    Raises DatabaseAway.
+    """
+    upload_id = secrets.token_urlsafe(ID_BYTES)
+    values: Sequence[Any] = (
+        *(upload_id, bucket.id, key, fields.content_type),
+        *(Jsonb(dict(fields.headers)), Jsonb(dict(fields.metadata)), algorithm, kind),
+    )
+    try:
+        await database.run(INSERT, values)
+    except postgres.ForeignKeyViolation:
+        raise S3Error("NoSuchBucket") from None
+    return upload_id
+
+
+async def find(database: Database, bucket: BucketInfo, key: str, upload_id: str) -> Upload:
+    """Give the upload of this id, which must be of this key.
+
+    Raises S3Error NoSuchUpload, DatabaseAway.
+    """
+    row = None
+    if 0 < len(upload_id) <= ID_LIMIT:
+        row = await database.one(FIND, [upload_id, bucket.id, key])
+    if row is None:
+        raise S3Error("NoSuchUpload", extra={"UploadId": upload_id[:ID_LIMIT]})
+    return Upload(*row)
+
+
+async def write_part(
+    database: Database,
+    staging: Staging,
+    upload: Upload,
+    number: int,
+    staged: StagedFile,
+    checksums: Mapping[str, str],
+) -> Part:
+    """Keep a part; one of the same number goes.
+
+    Raises S3Error NoSuchUpload: it was completed or aborted meanwhile. Nothing is left then.
+    """
+    file = await staging.keep_part(staged)
+    manifest = staged.manifest
+    etag = manifest.md5.hex()
+    old = file
+    try:
+        async with database.transaction() as connection:
+            if await connection.one(HOLD, [upload.id]) is None:
+                raise S3Error("NoSuchUpload", extra={"UploadId": upload.id})
+            replaced = await connection.one(OLD_PART + " FOR UPDATE", [upload.id, number])
+            values = [upload.id, number, file, manifest.size, etag, Jsonb(dict(checksums))]
+            row = await connection.one(WRITE_PART, values)
+            old = replaced.file if replaced is not None else ""
+    finally:
+        # Before the commit the new file is the one too many, afterwards the old one.
+        if old:
+            await staging.drop_parts([old])
+    return Part(number, file, manifest.size, etag, checksums, _at(row))
+
+
+async def parts(
+    database: Database, upload_id: str, *, after: int = 0, limit: int = 10_000
+) -> list[Part]:
+    """Give the parts in order.
+
+    Raises DatabaseAway.
+    """
+    return [Part(*row) for row in await database.all(PARTS, [upload_id, after, limit])]
+
+
+async def remove(database: Database, staging: Staging, upload_id: str) -> bool:
+    """Forget an upload and its parts; False when it was gone already.
+
+    Raises DatabaseAway.
+    """
+    async with database.transaction() as connection:
+        held = await connection.one(
+            "SELECT 1 FROM brain_upload WHERE id = %s FOR UPDATE", [upload_id]
+        )
+        gone = await connection.all(DELETE_PARTS, [upload_id])
+        await connection.run("DELETE FROM brain_upload WHERE id = %s", [upload_id])
+    await staging.drop_parts([row.file for row in gone])
+    return held is not None
+
+
+async def remove_expired(database: Database, staging: Staging) -> None:
+    """Forget some of the uploads that nobody completed for a week.
+
+    Raises DatabaseAway.
+    """
+    for row in await database.all(EXPIRED, [EXPIRED_AT_ONCE]):
+        await remove(database, staging, row.id)
+
+
+async def page(
+    database: Database, bucket: BucketInfo, *, prefix: str, key: str, upload_id: str, limit: int
+) -> list[Row]:
+    """Give uploads after a key, and after an upload of that key.
+
+    upload_id: empty means after all of that key. Raises DatabaseAway.
+    """
+    after_id = upload_id or "\U0010ffff"
+    return await database.all(PAGE, [bucket.id, prefix, key, key, after_id, limit])
+
+
+def _at(row: Row | None) -> datetime:
+    if row is None:
+        raise S3Error("InternalError")
+    moment: datetime = row.created_at
+    return moment

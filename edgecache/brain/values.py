@@ -1,0 +1,172 @@
+"""Values that the brain's parts hand to one another."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from edgecache.brain.delivery import Tenant
+from edgecache.brain.errors import KeyRefused
+
+KEY_LIMIT_BYTES: Final = 1024
+CHUNK_BYTES: Final = 2**20
+DEFAULT_CONTENT_TYPE: Final = "binary/octet-stream"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What is known of some bytes. chunks: SHA-256 of every MiB, 32 bytes each; crc32 unsigned."""
+
+    sha256: bytes
+    size: int
+    md5: bytes
+    crc32: int
+    chunks: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """Bytes received whole and synced to disk, under a temporary name.
+
+    Whoever holds it hands it to ``fills.put``, ``staging.keep_part`` or ``staging.discard``.
+    """
+
+    path: Path
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """What a writer says of an object.
+
+    etag: without quotes; empty means the MD5 in hex. headers: Cache-Control and the like,
+    lower-case names. metadata: ``x-amz-meta-`` without that. parts: sizes, of a multipart upload.
+    """
+
+    content_type: str = DEFAULT_CONTENT_TYPE
+    headers: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    checksums: Mapping[str, str] = field(default_factory=dict)
+    parts: tuple[int, ...] = ()
+    etag: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What must hold for a write.
+
+    if_match: the ETag that must be there, without quotes; ``*`` for any. if_none_match: nothing
+    may be there.
+    """
+
+    if_match: str | None = None
+    if_none_match: bool = False
+
+
+ALWAYS: Final = Conditions()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One version of one key.
+
+    generation: 0 where the directory does not hold it (an origin's answer to ``head``).
+    sha256: empty while its bytes are still coming, and where only the origin knows them.
+    size: bytes, or -1 while the origin has not said and the last byte has not come.
+    etag: without quotes. http: the origin's answer as RFC 9111 needs it (pull buckets), else empty.
+    """
+
+    bucket_id: int
+    key: str
+    variant: str
+    generation: int
+    sha256: bytes
+    size: int
+    etag: str
+    content_type: str
+    headers: Mapping[str, str]
+    metadata: Mapping[str, str]
+    checksums: Mapping[str, str]
+    parts: tuple[int, ...]
+    last_modified: datetime
+    http: Mapping[str, Any]
+    cached_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class BucketInfo:
+    """A bucket's row. origin_id: None is the built-in origin."""
+
+    id: int
+    tenant: Tenant
+    name: str
+    public_name: str
+    origin_id: int | None
+    origin_prefix: str
+    is_public: bool
+    allows_redirect: bool
+    verifies_reads: bool
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One line of a listing."""
+
+    key: str
+    size: int
+    etag: str
+    last_modified: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A page of keys in the order of their UTF-8 bytes.
+
+    prefixes: the groups that the delimiter makes, in order. next: ``start_after`` of the page that
+    follows (a key or a group), None at the end.
+    """
+
+    objects: tuple[Listed, ...]
+    prefixes: tuple[str, ...]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeResult:
+    """Exact counts of a purge.
+
+    objects_purged: cached objects that it hit. bytes_freed: of blobs that no cached object names
+    any more, times the nodes that held them. nodes_affected: these nodes, each once.
+    """
+
+    objects_purged: int
+    bytes_freed: int
+    nodes_affected: int
+
+
+def fields_of(found: Found) -> Fields:
+    """Give what a writer would have said to make this version."""
+    return Fields(
+        found.content_type,
+        found.headers,
+        found.metadata,
+        found.checksums,
+        found.parts,
+        found.etag,
+    )
+
+
+def check_key(key: str) -> str:
+    """Give the key back.
+
+    Raises KeyRefused for an empty or overlong one, for NUL and for lone surrogates.
+    """
+    try:
+        size = len(key.encode())
+    except UnicodeEncodeError:
+        raise KeyRefused from None
+    if not 0 < size <= KEY_LIMIT_BYTES or "\0" in key:
+        raise KeyRefused
+    return key

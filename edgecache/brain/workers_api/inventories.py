@@ -1,0 +1,90 @@
+"""``POST /v1/workers/{id}/inventory``: what a node holds. The disk is the truth for bytes.
+
+A full inventory comes in pages, perhaps to several brains. Its beginning is written down; each page
+touches the rows of what it names; with the last page, what no page touched is taken out.
+"""
+
+from typing import TYPE_CHECKING, Final, LiteralString
+
+from edgecache.brain.coherence import Change
+from edgecache.brain.json_api import Answer, Call, Route
+from edgecache.brain.node_rows import NodeRow
+from edgecache.brain.workers_api.messages import read
+from edgecache.protocol.inventories import Inventory, InventoryAnswer
+
+if TYPE_CHECKING:
+    from edgecache.brain.runtime import Brain
+
+BEGIN: Final[LiteralString] = (
+    "UPDATE brain_node SET inventory_at = clock_timestamp(), inventory_of = '' WHERE id = %s"
+)
+# Bytes that an object names which may be on this node: all others the node need not keep.
+KNOWN: Final[LiteralString] = """
+    SELECT blob.sha256 FROM brain_blob blob
+    JOIN unnest(%s::bytea[], %s::bigint[]) AS held (sha256, size) USING (sha256, size)
+    WHERE EXISTS (
+        SELECT FROM brain_cachedobject c JOIN brain_bucket b ON b.id = c.bucket_id
+        WHERE c.blob_id = blob.sha256
+          AND (b.is_public OR %s::bigint IS NULL OR b.organization_id = %s))
+    ORDER BY blob.sha256 FOR KEY SHARE OF blob
+"""
+TOUCH: Final[LiteralString] = """
+    INSERT INTO brain_location (blob_id, node_id)
+    SELECT sha256, %s FROM unnest(%s::bytea[]) AS held (sha256)
+    ON CONFLICT (blob_id, node_id) DO UPDATE SET created_at = clock_timestamp()
+    RETURNING blob_id, xmax = 0 AS is_new
+"""
+REMOVED: Final[LiteralString] = """
+    DELETE FROM brain_location WHERE node_id = %s AND blob_id = ANY(%s) RETURNING blob_id
+"""
+UNTOUCHED: Final[LiteralString] = """
+    DELETE FROM brain_location l USING brain_node n
+    WHERE n.id = %s AND l.node_id = n.id AND l.created_at < n.inventory_at
+    RETURNING l.blob_id
+"""
+END: Final[LiteralString] = (
+    "UPDATE brain_node SET inventory_of = %s WHERE id = %s AND incarnation = %s"
+)
+
+
+def routes(brain: "Brain") -> list[Route]:
+    """Give the path."""
+
+    async def inventory(call: Call) -> Answer:
+        message = read(call, Inventory.read)
+        node: NodeRow = call.caller
+        if node.status not in {"active", "draining"}:
+            # Nothing is asked of it now; when it is let in again, it tells all.
+            return Answer(InventoryAnswer().as_json())
+        async with brain.coherence.change(waits=False) as change:
+            unknown = await _take(change, node, message)
+        return Answer(InventoryAnswer(unknown).as_json())
+
+    return [Route("POST", "/v1/workers/{node_id}/inventory", inventory)]
+
+
+async def _take(change: Change, node: NodeRow, message: Inventory) -> tuple[bytes, ...]:
+    """Write a page down; give the bytes that the node need not keep."""
+    if message.full and message.page == 0:
+        await change.run(BEGIN, [node.id])
+    unknown = await _take_added(change, node, message)
+    for row in await change.all(REMOVED, [node.id, list(message.removed)]):
+        change.announce("blob", row.blob_id.hex())
+    if message.full and message.last:
+        for row in await change.all(UNTOUCHED, [node.id]):
+            change.announce("blob", row.blob_id.hex())
+        await change.run(END, [message.incarnation, node.id, message.incarnation])
+    return unknown
+
+
+async def _take_added(change: Change, node: NodeRow, message: Inventory) -> tuple[bytes, ...]:
+    if not message.added:
+        return ()
+    hashes = [held.sha256 for held in message.added]
+    sizes = [held.size for held in message.added]
+    owner = node.organization_id
+    known = {row.sha256 for row in await change.all(KNOWN, [hashes, sizes, owner, owner])}
+    for row in await change.all(TOUCH, [node.id, sorted(known)]):
+        if row.is_new:
+            change.announce("blob", row.blob_id.hex())
+    return tuple(sha256 for sha256 in hashes if sha256 not in known)

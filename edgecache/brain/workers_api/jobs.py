@@ -1,0 +1,88 @@
+"""``GET /v1/workers/{id}/jobs`` and ``POST …/jobs/{job}/done``: work for a node."""
+
+import time
+from typing import TYPE_CHECKING
+
+import structlog
+
+from edgecache.brain import node_jobs
+from edgecache.brain.delivery import Tenant
+from edgecache.brain.json_api import Answer, Call, Route
+from edgecache.brain.node_jobs import Task
+from edgecache.brain.node_rows import NodeRow
+from edgecache.brain.refusals import Missing
+from edgecache.brain.tickets import Leave
+from edgecache.brain.workers_api.messages import read
+from edgecache.protocol.jobs import Job, JobDone, JobKind, Jobs, JobSource
+from edgecache.protocol.names import JOB_BATCH
+from edgecache.protocol.tickets import Kind
+
+if TYPE_CHECKING:
+    from edgecache.brain.runtime import Brain
+
+log = structlog.get_logger(__name__)
+
+
+def routes(brain: "Brain") -> list[Route]:
+    """Give the paths."""
+
+    async def waiting(call: Call) -> Answer:
+        node: NodeRow = call.caller
+        limit = call.query.get("limit", "")
+        count = int(limit) if limit.isdecimal() and len(limit) < 6 else JOB_BATCH
+        tasks = await node_jobs.take(brain.database, node.id, limit=min(max(count, 1), JOB_BATCH))
+        given = {task.id: _job(brain, node, task) for task in tasks}
+        await node_jobs.drop(brain.database, [key for key, job in given.items() if job is None])
+        jobs = tuple(job for job in given.values() if job is not None)
+        return Answer(Jobs(jobs).as_json())
+
+    async def done(call: Call) -> Answer:
+        message = read(call, JobDone.read)
+        node: NodeRow = call.caller
+        job_id = _number(call.captures["job_id"])
+        if message.ok:
+            async with brain.coherence.change(waits=False) as change:
+                await node_jobs.finish(change, node.id, job_id)
+        else:
+            log.warning("node_job_failed", node_id=str(node.id), job=job_id, error=message.error)
+            await node_jobs.postpone(brain.database, node.id, job_id)
+        return Answer({})
+
+    return [
+        Route("GET", "/v1/workers/{node_id}/jobs", waiting),
+        Route("POST", "/v1/workers/{node_id}/jobs/{job_id}/done", done),
+    ]
+
+
+def _job(brain: "Brain", node: NodeRow, task: Task) -> Job | None:
+    """Give the job as the node is told it; None when there is no point in it any more."""
+    if task.kind == JobKind.DELETE:
+        # Noted as a holder again since, of bytes that an object names: they are wanted after all.
+        is_wanted = node.id in task.holders and task.bucket_id is not None
+        return None if is_wanted else Job(task.id, JobKind.DELETE, task.sha256, task.size)
+    sources = _sources(brain, node, task) if task.bucket_id is not None else ()
+    return Job(task.id, JobKind.REPLICATE, task.sha256, task.size, sources) if sources else None
+
+
+def _sources(brain: "Brain", node: NodeRow, task: Task) -> tuple[JobSource, ...]:
+    holders = brain.nodes.sources(
+        (holder for holder in task.holders if holder != node.id),
+        node.region,
+        organization_id=task.organization_id,
+        is_public=task.is_public,
+    )
+    tenant = Tenant(task.organization_id, task.environment_pk)
+    leave = Leave(tenant, task.bucket_id or 0, task.sha256, task.size)
+    now = time.time()
+    return tuple(
+        JobSource(
+            source.endpoint, brain.tickets.sign(Kind.REPLICATE, source.node_id, leave, now=now)
+        )
+        for source in holders[:3]
+    )
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal() or len(text) > 18:
+        raise Missing
+    return int(text)

@@ -1,0 +1,23 @@
+"""Reading a worker's message from a call's JSON."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from edgecache.brain.errors import Invalid
+from edgecache.brain.json_api import Call
+from edgecache.protocol.fields import Fields, MalformedMessage
+
+Message = TypeVar("Message")
+
+
+def read(call: Call, message: Callable[[Fields], Message]) -> Message:
+    """Give the message that the body is. message: its class's ``read``.
+
+    Raises Invalid with the wrong fields.
+    """
+    try:
+        return message(Fields(call.body))
+    except MalformedMessage as exc:
+        raise Invalid(
+            [{"field": row.field, "code": "invalid", "message": row.message} for row in exc.errors]
+        ) from None

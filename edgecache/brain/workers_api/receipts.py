@@ -1,0 +1,27 @@
+"""``POST /v1/workers/{id}/receipts``: what a worker served to clients itself."""
+
+import time
+from typing import TYPE_CHECKING
+
+from edgecache.brain.json_api import Answer, Call, Route
+from edgecache.brain.node_rows import NodeRow
+from edgecache.brain.receipts import redeem
+from edgecache.brain.workers_api.messages import read
+from edgecache.protocol.receipts import Receipts
+
+if TYPE_CHECKING:
+    from edgecache.brain.runtime import Brain
+
+
+def routes(brain: "Brain") -> list[Route]:
+    """Give the path."""
+
+    async def receipts(call: Call) -> Answer:
+        message = read(call, Receipts.read)
+        node: NodeRow = call.caller
+        answer = await redeem(
+            brain.database, brain.tickets, node.id, message.receipts, now=time.time()
+        )
+        return Answer(answer.as_json())
+
+    return [Route("POST", "/v1/workers/{node_id}/receipts", receipts)]

@@ -1,0 +1,54 @@
+"""A circuit breaker: a brain that is gone costs its callers milliseconds, not time-outs."""
+
+import threading
+from collections.abc import Callable
+from time import monotonic
+from typing import Final
+
+FIRST_PAUSE_S: Final = 1.0
+LONGEST_PAUSE_S: Final = 30.0
+
+
+class Breaker:
+    """Opens at the first failure; while it is open one caller after each pause may try.
+
+    The pause doubles from one to thirty seconds and starts again after a success.
+    clock: seconds that never go back.
+    """
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._pause_s = 0.0
+        self._retry_at = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the last call failed."""
+        return self._pause_s > 0
+
+    def admits(self) -> bool:
+        """Say whether this caller may try; of those that come while it is open, one a pause."""
+        with self._lock:
+            if not self._pause_s:
+                return True
+            now = self._clock()
+            if now < self._retry_at:
+                return False
+            self._retry_at = now + self._pause_s
+            return True
+
+    def succeeded(self) -> None:
+        """Close it."""
+        with self._lock:
+            self._pause_s = 0.0
+
+    def failed(self) -> None:
+        """Open it, or keep it open for longer."""
+        with self._lock:
+            self._pause_s = min(max(FIRST_PAUSE_S, 2 * self._pause_s), LONGEST_PAUSE_S)
+            self._retry_at = self._clock() + self._pause_s
+
+    def retry_after_s(self) -> int:
+        """Whole seconds until another try is let through, at least one."""
+        return max(1, round(self._retry_at - self._clock()))

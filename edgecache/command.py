@@ -1,0 +1,40 @@
+"""What the cache's commands share: whose environment they act in, and tables."""
+
+from argparse import ArgumentParser
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from environments import lifecycle
+from platform_site.lib.principals import Scope
+
+
+def add_environment(parser: ArgumentParser) -> None:
+    """Take whose environment a command acts in."""
+    parser.add_argument(
+        "--organization", type=int, required=True, metavar="ID", help="Whose objects."
+    )
+    parser.add_argument(
+        "--environment", default="live", help="Id or name of the environment; live by default."
+    )
+
+
+def scope_of(options: Mapping[str, Any]) -> Scope:
+    """Give where to act.
+
+    Raises EnvironmentNotFound.
+    """
+    place = lifecycle.find(options["organization"], options["environment"])
+    return Scope(options["organization"], place.pk)
+
+
+def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
+    """Lay rows out in columns."""
+    cells = [
+        tuple(columns),
+        *(tuple("" if row[name] is None else str(row[name]) for name in columns) for row in rows),
+    ]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in cells
+    )

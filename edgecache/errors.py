@@ -1,0 +1,73 @@
+"""What the cache's side of the platform refuses."""
+
+from platform_site.lib.errors import Conflict, NotFound, Unavailable
+
+
+class CacheUnavailable(Unavailable):
+    """The cache's brain does not answer; everything else works."""
+
+    code = "cache_unavailable"
+    title = "The edge cache is unavailable for the moment."
+
+
+class NodeNotFound(NotFound):
+    """No such node, or it is not yours to see or to change."""
+
+    code = "node_not_found"
+    title = "There is no such node."
+
+
+class NodeEndpointTaken(Conflict):
+    """A node with this endpoint is registered already."""
+
+    code = "endpoint_taken"
+    title = "Another node has this endpoint."
+
+
+class BucketNotFound(NotFound):
+    """No bucket of the environment has this name."""
+
+    code = "bucket_not_found"
+    title = "There is no such bucket."
+
+
+class BucketTaken(Conflict):
+    """The environment has a bucket of this name already."""
+
+    code = "bucket_taken"
+    title = "Another bucket has this name."
+
+
+class BucketNotEmpty(Conflict):
+    """A bucket that still holds objects is not deleted."""
+
+    code = "bucket_not_empty"
+    title = "The bucket still holds objects."
+
+
+class AccessKeyNotFound(NotFound):
+    """No access key of the environment has this id."""
+
+    code = "access_key_not_found"
+    title = "There is no such access key."
+
+
+class OriginNotFound(NotFound):
+    """No origin of the environment has this name."""
+
+    code = "origin_not_found"
+    title = "There is no such origin."
+
+
+class OriginTaken(Conflict):
+    """The environment has an origin of this name already."""
+
+    code = "origin_taken"
+    title = "Another origin has this name."
+
+
+class OriginInUse(Conflict):
+    """Buckets still take their objects from it."""
+
+    code = "origin_in_use"
+    title = "Buckets still use this origin."

@@ -1,0 +1,23 @@
+"""``manage.py cachestatus``: is the cache there, and how well does it do."""
+
+from typing import Any
+
+from edgecache import readings
+from platform_site.lib.commands import OpsCommand, Outcome
+
+
+class Command(OpsCommand):
+    """Show status and metrics."""
+
+    help = (
+        "Show whether the cache's brain answers, what the nodes hold, and what the cache did. "
+        "Refused with `cache_unavailable` when the brain does not answer."
+    )
+
+    def run(self, options: dict[str, Any]) -> Outcome:
+        """Ask for both."""
+        facts = {"status": readings.status(), "metrics": readings.cluster_metrics()}
+        values = facts["status"] | facts["metrics"]
+        width = max(map(len, values))
+        text = "\n".join(f"{name.ljust(width)}  {value}" for name, value in values.items())
+        return Outcome(facts, text)

@@ -1,0 +1,41 @@
+"""``manage.py warmcache``: fetch objects before anyone asks for them."""
+
+import sys
+from argparse import ArgumentParser
+from typing import Any, Final
+
+from edgecache import holdings
+from edgecache.command import add_environment, scope_of
+from platform_site.lib.commands import OpsCommand, Outcome
+
+BATCH: Final = 20
+
+
+class Command(OpsCommand):
+    """Fetch keys from their origins into the cache."""
+
+    help = (
+        "Fetch objects of one environment from their origins onto the nodes, where they are not "
+        "yet. Keys are written bucket/key; `-` reads them from standard input, one a line. "
+        "Progress goes to standard error."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take what to fetch."""
+        add_environment(parser)
+        parser.add_argument("keys", nargs="+", metavar="BUCKET/KEY", help="Objects to fetch.")
+
+    def run(self, options: dict[str, Any]) -> Outcome:
+        """Fetch, some at a time."""
+        scope = scope_of(options)
+        keys = options["keys"]
+        if keys == ["-"]:
+            keys = [line.rstrip("\n") for line in sys.stdin if line.strip()]
+        warmed = failed = 0
+        for start in range(0, len(keys), BATCH):
+            done = holdings.warm(scope, keys[start : start + BATCH])
+            warmed += done["warmed"]
+            failed += done["failed"]
+            self.stderr.write(f"{warmed + failed} of {len(keys)}")
+        facts = {"warmed": warmed, "failed": failed}
+        return Outcome(facts, f"{warmed} fetched, {failed} could not be.")

@@ -1,0 +1,46 @@
+"""The metrics' history: of the cache as a whole, so it belongs to no tenant."""
+
+from typing import Any
+
+from django.db import models
+
+
+class CacheSample(models.Model):
+    """The cluster-wide metrics at one moment, as the interface names them.
+
+    moment: when, cut down to the interval, so that two pollers make one sample. Counters rise.
+    is_hourly: the last sample of its hour, kept for a year; the others are kept for two days.
+    """
+
+    moment = models.DateTimeField()
+    is_hourly = models.BooleanField(db_default=False)
+    total_hits = models.BigIntegerField()
+    total_misses = models.BigIntegerField()
+    hit_ratio = models.FloatField()
+    bytes_served = models.BigIntegerField()
+    bytes_stored = models.BigIntegerField()
+    bytes_capacity = models.BigIntegerField()
+    object_count = models.BigIntegerField()
+    evictions = models.BigIntegerField()
+    active_nodes = models.IntegerField()
+    avg_latency_ms = models.FloatField()
+    p95_latency_ms = models.FloatField()
+    p99_latency_ms = models.FloatField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["is_hourly", "moment"], name="cache_sample_once")
+        ]
+
+    def __str__(self) -> str:
+        """Name it."""
+        return f"{self.moment:%Y-%m-%d %H:%M:%S}"
+
+    def as_metrics(self) -> dict[str, Any]:
+        """Give it in the interface's words."""
+        shown = {
+            field.name: getattr(self, field.name)
+            for field in self._meta.concrete_fields
+            if field.name not in {"id", "moment", "is_hourly"}
+        }
+        return shown | {"collected_at": self.moment}

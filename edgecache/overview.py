@@ -1,0 +1,59 @@
+"""The whole cache for the platform's staff: every tenant's, through the brain's API."""
+
+from typing import Any, Final, cast
+
+from django.http import HttpRequest
+
+from accounts import audit
+from edgecache import client, nodes
+from platform_site.lib.errors import InvalidRequest
+from platform_site.lib.principals import PlatformRequest
+
+# What may be decided about a node in a status.
+DECISIONS: Final = {
+    "pending": ("approve", "quarantine"),
+    "active": ("quarantine", "drain"),
+    "draining": ("approve", "quarantine"),
+    "quarantined": ("approve",),
+}
+
+
+def all_nodes() -> list[dict[str, Any]]:
+    """Give every node whole, with the ``decisions`` that may be taken."""
+    rows: list[dict[str, Any]] = client.call("GET", "/v1/nodes", disabled={"nodes": []})["nodes"]
+    return [row | {"decisions": DECISIONS.get(row["status"], ())} for row in rows]
+
+
+def all_buckets() -> list[dict[str, Any]]:
+    """Give every tenant's buckets."""
+    return _all_of("buckets")
+
+
+def all_keys() -> list[dict[str, Any]]:
+    """Give every tenant's access keys, without their secrets."""
+    return _all_of("access-keys")
+
+
+def decide(request: HttpRequest, node_id: str, decision: str, *, reason: str) -> None:
+    """Carry a decision out and note it with its reason.
+
+    Raises InvalidRequest for what is no decision or has no reason, and NodeNotFound.
+    """
+    if decision not in {"approve", "quarantine", "drain"}:
+        raise InvalidRequest.for_field("decision", "There is no such decision.")
+    if not reason.strip():
+        raise InvalidRequest("Give a reason: it is kept in the audit trail.")
+    nodes.decide(node_id, decision)
+    audit.add(
+        cast(PlatformRequest, request),
+        f"admin:node:{decision}",
+        actor_id=request.user.pk,
+        actor=str(request.user),
+        data={"node_id": node_id, "reason": reason.strip()[:300]},
+    )
+
+
+def _all_of(kind: str) -> list[dict[str, Any]]:
+    answer = client.call("GET", f"/v1/{kind}", disabled={"results": []})
+    rows: list[dict[str, Any]] = answer["results"]
+    return rows

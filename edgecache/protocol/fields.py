@@ -1,0 +1,184 @@
+"""Reading JSON strictly: each value is taken by its name and type, and what is wrong is named.
+
+``true`` is not a number here, ``1.0`` not an integer, and NaN nothing at all.
+"""
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+from uuid import UUID
+
+from edgecache.protocol.names import parse_sha256
+
+T = TypeVar("T")
+
+INTEGER_LIMIT: Final = 1 << 63
+TEXT_LIMIT: Final = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """What is wrong with which field; nested ones as ``receipts[3].ticket``, the whole as ````."""
+
+    field: str
+    message: str
+
+
+class MalformedMessage(ValueError):
+    """A message has another form than its contract; ``errors`` names each wrong field."""
+
+    def __init__(self, errors: list[FieldError]) -> None:
+        """Keep what is wrong."""
+        super().__init__("; ".join(f"{error.field or 'body'}: {error.message}" for error in errors))
+        self.errors = errors
+
+
+def parse(raw: bytes) -> "Fields":
+    """Read a JSON object. Raises MalformedMessage."""
+    try:
+        value = json.loads(raw, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise MalformedMessage([FieldError("", "is not JSON")]) from error
+    return Fields(value)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+class Fields:
+    """The fields of one JSON object; every method takes one, and ``finish`` says what was wrong.
+
+    A method gives a harmless value for a wrong field, so that all wrong ones are found in one go:
+    nothing it gave may be used before ``finish`` returned.
+    """
+
+    def __init__(self, value: Any, path: str = "") -> None:
+        """Wrap a decoded value, which may be anything."""
+        self.errors: list[FieldError] = []
+        self._path = path
+        self._values: dict[str, Any] = value if isinstance(value, dict) else {}
+        self._left = set(self._values)
+        if not isinstance(value, dict):
+            self.errors.append(FieldError(path, "must be an object"))
+
+    def integer(self, name: str, *, minimum: int = 0, maximum: int = INTEGER_LIMIT - 1) -> int:
+        """Take a whole number."""
+        value = self._take(name)
+        if type(value) is int and minimum <= value <= maximum:
+            return value
+        return self._wrong(name, f"must be an integer from {minimum} to {maximum}", minimum)
+
+    def number(self, name: str, *, minimum: float = 0.0, maximum: float = math.inf) -> float:
+        """Take a finite number."""
+        value = self._take(name)
+        if type(value) in {int, float} and minimum <= value <= maximum and math.isfinite(value):
+            return float(value)
+        return self._wrong(name, f"must be a number from {minimum:g} to {maximum:g}", minimum)
+
+    def boolean(self, name: str) -> bool:
+        """Take true or false."""
+        value = self._take(name)
+        return (
+            value if isinstance(value, bool) else self._wrong(name, "must be true or false", False)
+        )
+
+    def text(self, name: str, *, limit: int = TEXT_LIMIT, default: str | None = None) -> str:
+        """Take a text of at most so many characters; with a default it may be absent or null."""
+        value = self._take(name)
+        if value is None and default is not None:
+            return default
+        if isinstance(value, str) and len(value) <= limit:
+            return value
+        return self._wrong(name, f"must be a text of at most {limit} characters", "")
+
+    def choice(self, name: str, choices: Callable[[str], T]) -> T:
+        """Take one of an enumeration's values."""
+        value = self._take(name)
+        try:
+            return choices(value)
+        except ValueError:
+            return self._wrong(name, "is none of the known values", None)  # type: ignore[return-value] # unused after finish
+
+    def uuid(self, name: str) -> UUID:
+        """Take a UUID in its usual form."""
+        return self._converted(name, read_uuid, "must be a UUID", UUID(int=0))
+
+    def sha256(self, name: str) -> bytes:
+        """Take a hash as 64 lower-case hexadecimal digits."""
+        return self._converted(name, read_sha256, "must be 64 hexadecimal digits", b"")
+
+    def objects(self, name: str, read: Callable[["Fields"], T], *, limit: int) -> tuple[T, ...]:
+        """Take a list of objects, each read by ``read``."""
+        found: list[T] = []
+        for index, value in enumerate(self._list(name, limit)):
+            fields = Fields(value, f"{self._at(name)}[{index}]")
+            found.append(read(fields))
+            self.errors += fields.errors
+        return tuple(found)
+
+    def values(
+        self, name: str, read: Callable[[Any], T | None], message: str, *, limit: int
+    ) -> tuple[T, ...]:
+        """Take a list whose values ``read`` turns into something, or into None for wrong ones."""
+        found: list[T] = []
+        for index, value in enumerate(self._list(name, limit)):
+            converted = read(value)
+            if converted is None:
+                self._wrong(f"{name}[{index}]", message, None)
+            else:
+                found.append(converted)
+        return tuple(found)
+
+    def finish(self, *, allow_unknown: bool) -> None:
+        """Raise MalformedMessage when anything was wrong.
+
+        allow_unknown: answers of the brain may have fields that an older worker does not know;
+        requests may not, so that a typo never changes meaning.
+        """
+        if not allow_unknown:
+            self.refuse_unknown()
+        if self.errors:
+            raise MalformedMessage(self.errors)
+
+    def refuse_unknown(self) -> None:
+        """Note each field that nobody took."""
+        for name in sorted(self._left):
+            self._wrong(name[:64], "is not a field of this message", None)
+
+    def _list(self, name: str, limit: int) -> list[Any]:
+        value = self._take(name)
+        if isinstance(value, list) and len(value) <= limit:
+            return value
+        return self._wrong(name, f"must be a list of at most {limit}", [])
+
+    def _converted(self, name: str, read: Callable[[Any], T | None], message: str, blank: T) -> T:
+        value = read(self._take(name))
+        return self._wrong(name, message, blank) if value is None else value
+
+    def _take(self, name: str) -> Any:
+        self._left.discard(name)
+        return self._values.get(name)
+
+    def _wrong(self, name: str, message: str, blank: T) -> T:
+        self.errors.append(FieldError(self._at(name), message))
+        return blank
+
+    def _at(self, name: str) -> str:
+        return f"{self._path}.{name}" if self._path else name
+
+
+def read_uuid(value: Any) -> UUID | None:
+    """Read a UUID in its usual, lower-case form; None for anything else."""
+    try:
+        found = UUID(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+    return found if found is not None and str(found) == value else None
+
+
+def read_sha256(value: Any) -> bytes | None:
+    """Read a hash as 64 lower-case hexadecimal digits; None for anything else."""
+    return parse_sha256(value) if isinstance(value, str) else None

@@ -1,0 +1,84 @@
+"""What a worker holds: told whole, then by what came and went."""
+
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from edgecache.protocol.fields import INTEGER_LIMIT, Fields, read_sha256
+from edgecache.protocol.names import INVENTORY_PAGE
+
+UNKNOWN_LIMIT: Final = 10 * INVENTORY_PAGE
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A blob that a worker holds."""
+
+    sha256: bytes
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """What a worker holds (full), or what came and went since the last one that was answered.
+
+    page: from 0; last: whether a full inventory is complete with it. Only then the brain knows that
+    the worker lacks what no page named. A change may come twice; a later one of a blob wins.
+    """
+
+    incarnation: str
+    sequence: int
+    full: bool
+    added: tuple[Held, ...] = ()
+    removed: tuple[bytes, ...] = ()
+    page: int = 0
+    last: bool = True
+
+    def as_json(self) -> dict[str, Any]:
+        """Give its JSON; ``added`` as pairs."""
+        said = {name: getattr(self, name) for name in self.__slots__}
+        said["added"] = [[held.sha256.hex(), held.size] for held in self.added]
+        said["removed"] = [sha256.hex() for sha256 in self.removed]
+        return said
+
+    @classmethod
+    def read(cls, fields: Fields) -> Self:
+        """Read it strictly."""
+        message = cls(
+            incarnation=fields.text("incarnation", limit=36),
+            sequence=fields.integer("sequence"),
+            full=fields.boolean("full"),
+            added=fields.values(
+                "added", _read_held, "must be a hash and a size", limit=INVENTORY_PAGE
+            ),
+            removed=fields.values("removed", read_sha256, "must be a hash", limit=INVENTORY_PAGE),
+            page=fields.integer("page"),
+            last=fields.boolean("last"),
+        )
+        fields.finish(allow_unknown=False)
+        return message
+
+
+@dataclass(frozen=True, slots=True)
+class InventoryAnswer:
+    """Blobs of the inventory that nobody needs: the worker deletes them."""
+
+    unknown: tuple[bytes, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Give its JSON."""
+        return {"unknown": [sha256.hex() for sha256 in self.unknown]}
+
+    @classmethod
+    def read(cls, fields: Fields) -> Self:
+        """Read it strictly."""
+        message = cls(fields.values("unknown", read_sha256, "must be a hash", limit=UNKNOWN_LIMIT))
+        fields.finish(allow_unknown=True)
+        return message
+
+
+def _read_held(value: Any) -> Held | None:
+    match value:
+        case [str() as text, int() as size] if size >= 0 and type(size) is int:
+            sha256 = read_sha256(text)
+            return Held(sha256, size) if sha256 is not None and size < INTEGER_LIMIT else None
+    return None

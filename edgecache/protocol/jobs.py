@@ -1,0 +1,111 @@
+"""Work that the brain has for a worker, which asks for it."""
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any, Final, Self
+
+from edgecache.protocol.fields import Fields
+from edgecache.protocol.names import JOB_BATCH
+
+SOURCE_LIMIT: Final = 8
+URL_LIMIT: Final = 255
+TICKET_TEXT_LIMIT: Final = 512
+ERROR_LIMIT: Final = 200
+
+
+class JobKind(StrEnum):
+    """What a node is asked to do."""
+
+    DELETE = "delete"
+    REPLICATE = "replicate"
+
+
+@dataclass(frozen=True, slots=True)
+class JobSource:
+    """Where to fetch a blob: a worker's base URL, and a ticket of kind ``replicate`` for it."""
+
+    url: str
+    ticket: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Give its JSON."""
+        return asdict(self)
+
+    @classmethod
+    def read(cls, fields: Fields) -> Self:
+        """Read it."""
+        return cls(
+            url=fields.text("url", limit=URL_LIMIT),
+            ticket=fields.text("ticket", limit=TICKET_TEXT_LIMIT),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Work for a node: drop a blob, or fetch one from the first source that gives it right."""
+
+    id: int
+    kind: JobKind
+    sha256: bytes
+    size: int
+    sources: tuple[JobSource, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Give its JSON."""
+        return {
+            "id": self.id,
+            "kind": str(self.kind),
+            "sha256": self.sha256.hex(),
+            "size": self.size,
+            "sources": [source.as_json() for source in self.sources],
+        }
+
+    @classmethod
+    def read(cls, fields: Fields) -> Self:
+        """Read it."""
+        return cls(
+            id=fields.integer("id"),
+            kind=fields.choice("kind", JobKind),
+            sha256=fields.sha256("sha256"),
+            size=fields.integer("size"),
+            sources=fields.objects("sources", JobSource.read, limit=SOURCE_LIMIT),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """What waits for a node, oldest first. A job comes again until it is done."""
+
+    jobs: tuple[Job, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Give its JSON."""
+        return {"jobs": [job.as_json() for job in self.jobs]}
+
+    @classmethod
+    def read(cls, fields: Fields) -> Self:
+        """Read it strictly."""
+        message = cls(fields.objects("jobs", Job.read, limit=JOB_BATCH))
+        fields.finish(allow_unknown=True)
+        return message
+
+
+@dataclass(frozen=True, slots=True)
+class JobDone:
+    """How a job ended; error: a short code, empty when it went well."""
+
+    ok: bool
+    error: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Give its JSON."""
+        return asdict(self)
+
+    @classmethod
+    def read(cls, fields: Fields) -> Self:
+        """Read it strictly."""
+        message = cls(
+            ok=fields.boolean("ok"), error=fields.text("error", limit=ERROR_LIMIT, default="")
+        )
+        fields.finish(allow_unknown=False)
+        return message

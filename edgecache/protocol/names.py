@@ -1,0 +1,59 @@
+"""Names that brain, worker and client must agree on: headers, paths, sizes of batches."""
+
+import string
+from typing import Final
+from uuid import UUID
+
+TICKET_HEADER: Final = "x-zonal-ticket"
+TICKET_PARAMETER: Final = "ticket"
+NODE_HEADER: Final = "x-zonal-node"
+
+OBJECT_PREFIX: Final = "/o/"
+PROVE_PATH: Final = "/prove"
+NONCE_PARAMETER: Final = "nonce"
+
+SHA256_BYTES: Final = 32
+SHA256_HEX: Final = 64
+
+# The most that one message of a worker carries; the brain refuses more.
+INVENTORY_PAGE: Final = 1000
+RECEIPT_BATCH: Final = 500
+JOB_BATCH: Final = 100
+MESSAGE_LIMIT_BYTES: Final = 1 << 20
+
+_HEX: Final = frozenset(string.digits + "abcdef")
+
+
+def object_path(sha256: bytes) -> str:
+    """Give the path of a blob on a worker: ``/o/`` and 64 lower-case hexadecimal digits."""
+    return OBJECT_PREFIX + sha256.hex()
+
+
+def parse_sha256(text: str) -> bytes | None:
+    """Read 64 lower-case hexadecimal digits; None for anything else: a name has one form."""
+    if len(text) != SHA256_HEX or not _HEX.issuperset(text):
+        return None
+    return bytes.fromhex(text)
+
+
+def object_file(sha256: bytes) -> str:
+    """Give where a worker's store has a blob, below its ``objects`` folder: ``ab/abcd…``."""
+    name = sha256.hex()
+    return f"{name[:2]}/{name}"
+
+
+def parse_object_path(path: str) -> bytes | None:
+    """Give the hash that a path names, None when it names none."""
+    if not path.startswith(OBJECT_PREFIX):
+        return None
+    return parse_sha256(path[len(OBJECT_PREFIX) :])
+
+
+def worker_path(node_id: UUID, name: str) -> str:
+    """Give a path of the brain's worker API: ``/v1/workers/{id}/heartbeat`` and the like."""
+    return f"/v1/workers/{node_id}/{name}"
+
+
+def job_done_path(node_id: UUID, job_id: int) -> str:
+    """Give the path on which a worker says how a job ended."""
+    return worker_path(node_id, f"jobs/{job_id}/done")

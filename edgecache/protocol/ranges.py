@@ -1,0 +1,42 @@
+"""The Range header (RFC 9110 §14.2), for one range of bytes."""
+
+import re
+from typing import Final
+
+# More digits than any size has, few enough to be cheap.
+_RANGE: Final = re.compile(
+    r"bytes=[ \t]*([0-9]{0,19})-([0-9]{0,19})[ \t]*", re.ASCII | re.IGNORECASE
+)
+
+
+class RangeNotSatisfiable(Exception):
+    """The range begins behind the last byte: 416."""
+
+
+def requested(header: str | None, size: int) -> tuple[int, int] | None:
+    """Give the start and the length that a Range header asks of so many bytes.
+
+    None: answer the whole (no header, another unit, several ranges, or not a range at all: RFC 9110
+    lets a server ignore those). Raises RangeNotSatisfiable.
+    """
+    match = _RANGE.fullmatch(header) if header else None
+    if match is None:
+        return None
+    first, last = match.groups()
+    if not first:
+        return _suffix(last, size)
+    start = int(first)
+    if last and int(last) < start:
+        return None
+    if start >= size:
+        raise RangeNotSatisfiable
+    return start, min(int(last) + 1 if last else size, size) - start
+
+
+def _suffix(last: str, size: int) -> tuple[int, int] | None:
+    if not last:
+        return None
+    length = min(int(last), size)
+    if length == 0:
+        raise RangeNotSatisfiable
+    return size - length, length

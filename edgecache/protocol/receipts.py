@@ -1,0 +1,97 @@
+"""Receipts of direct-mode tickets: what a worker claims, and what of it counts."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Self
+from uuid import UUID
+
+from edgecache.protocol.fields import Fields, read_uuid
+from edgecache.protocol.names import RECEIPT_BATCH
+
+TICKET_TEXT_LIMIT: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptLine:
+    """A direct-mode ticket that was redeemed, once and for all.
+
+    ticket: its text, signature included. bytes_served: of all reads with it, at most its length.
+    served_at: Unix seconds of the first read, by the brain's clock as the worker knows it.
+    """
+
+    ticket: str
+    bytes_served: int
+    served_at: int
+
+    def as_json(self) -> dict[str, Any]:
+        """Give its JSON."""
+        return asdict(self)
+
+    @classmethod
+    def read(cls, fields: Fields) -> Self:
+        """Read it strictly."""
+        line = cls(
+            ticket=fields.text("ticket", limit=TICKET_TEXT_LIMIT),
+            bytes_served=fields.integer("bytes_served"),
+            served_at=fields.integer("served_at"),
+        )
+        fields.refuse_unknown()
+        return line
+
+
+@dataclass(frozen=True, slots=True)
+class Receipts:
+    """A batch of receipts; sent again until it is answered, so repeating it must change nothing."""
+
+    receipts: tuple[ReceiptLine, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Give its JSON."""
+        return {"receipts": [line.as_json() for line in self.receipts]}
+
+    @classmethod
+    def read(cls, fields: Fields) -> Self:
+        """Read it strictly."""
+        message = cls(fields.objects("receipts", ReceiptLine.read, limit=RECEIPT_BATCH))
+        fields.finish(allow_unknown=False)
+        return message
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedReceipt:
+    """A ticket that does not count, and why; the worker forgets it."""
+
+    id: UUID
+    code: str
+
+    @classmethod
+    def read(cls, fields: Fields) -> Self:
+        """Read it."""
+        return cls(id=fields.uuid("id"), code=fields.text("code", limit=64))
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptsAnswer:
+    """Ids of tickets: those that count (now, or since an earlier batch), and those that never will.
+
+    A line whose ticket can't be read has no id: a worker forgets it when the batch is answered.
+    """
+
+    accepted: tuple[UUID, ...]
+    refused: tuple[RefusedReceipt, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Give its JSON."""
+        return {
+            "accepted": [str(ticket_id) for ticket_id in self.accepted],
+            "refused": [{"id": str(line.id), "code": line.code} for line in self.refused],
+        }
+
+    @classmethod
+    def read(cls, fields: Fields) -> Self:
+        """Read it strictly."""
+        message = cls(
+            accepted=fields.values("accepted", read_uuid, "must be a UUID", limit=RECEIPT_BATCH),
+            refused=fields.objects("refused", RefusedReceipt.read, limit=RECEIPT_BATCH),
+        )
+        fields.finish(allow_unknown=True)
+        return message

@@ -1,0 +1,255 @@
+"""Tickets: leave to move certain bytes on one worker for at most 30 seconds, signed by the brain.
+
+A ticket is a bearer capability in one canonical form: two texts are the same ticket only if they
+are equal. Its text is base64url (without padding) of a fixed head, the client's prefix and a
+signature. Who signs and verifies is the caller's matter (Ed25519): this needs nothing but the
+standard library.
+
+    TicketRefused
+    ├── MalformedTicket      not a ticket of ours at all
+    └── one with a code      a ticket, but not for this: WRONG_NODE, WRONG_OBJECT, …
+"""
+
+import hashlib
+import struct
+from base64 import urlsafe_b64encode
+from binascii import Error as Base64Error
+from binascii import a2b_base64
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+from uuid import UUID
+
+LIFETIME_LIMIT_S: Final = 30
+# A ticket may come from a brain whose clock is ahead of the one that answered the last heartbeat.
+LEEWAY_S: Final = 2
+SIGNATURE_BYTES: Final = 64
+KEY_ID_BYTES: Final = 8
+# One ticket may be read again (retries, ranges that overlap), though it counts once.
+REPLAY_FACTOR: Final = 4
+
+_VERSION: Final = 1
+_CONTEXT: Final = b"zonal-ticket\0"
+# version, kind, key, id, node, organization, environment, bucket, hash, start, length, issued,
+# expires, bytes of the client's prefix
+_HEAD: Final = struct.Struct(">BB8s16s16sQQQ32sQQQQB")
+_PREFIX_LIMIT: Final = 43
+_PREFIX_CHARACTERS: Final = frozenset("0123456789abcdef:./")
+_SHORTEST: Final = (_HEAD.size + SIGNATURE_BYTES) * 4 // 3
+_LONGEST: Final = (_HEAD.size + _PREFIX_LIMIT + SIGNATURE_BYTES) * 4 // 3 + 1
+_ALPHABET: Final = bytes.maketrans(b"-_", b"+/")
+_NUMBER_LIMIT: Final = 1 << 63
+
+
+class Kind(StrEnum):
+    """What a ticket allows.
+
+    read: for a client, or for the brain on a client's behalf. store: PUT of the whole blob, at most
+    ``length`` bytes. delete. replicate: another worker reads the blob.
+    """
+
+    READ = "read"
+    STORE = "store"
+    DELETE = "delete"
+    REPLICATE = "replicate"
+
+
+_KINDS: Final = (Kind.READ, Kind.STORE, Kind.DELETE, Kind.REPLICATE)
+_NUMBERS: Final = {kind: number for number, kind in enumerate(_KINDS)}
+
+
+class Refusal(StrEnum):
+    """Why a ticket is refused: a stable code."""
+
+    MALFORMED = "ticket_malformed"
+    UNKNOWN_KEY = "ticket_key_unknown"
+    WRONG_SIGNATURE = "ticket_signature_wrong"
+    WRONG_NODE = "ticket_of_another_node"
+    WRONG_OBJECT = "ticket_of_another_object"
+    WRONG_KIND = "ticket_of_another_kind"
+    EXPIRED = "ticket_expired"
+    NOT_YET_VALID = "ticket_not_yet_valid"
+    LIVES_TOO_LONG = "ticket_lives_too_long"
+    OUT_OF_RANGE = "ticket_range_exceeded"
+    USED_UP = "ticket_used_up"
+
+
+class TicketRefused(Exception):
+    """A ticket does not allow what was asked; ``code`` says why, nothing quotes the ticket."""
+
+    def __init__(self, code: Refusal) -> None:
+        """Keep the code."""
+        super().__init__(str(code))
+        self.code = code
+
+
+class MalformedTicket(TicketRefused):
+    """The text is not a ticket in its one canonical form."""
+
+    def __init__(self) -> None:
+        """Carry the code."""
+        super().__init__(Refusal.MALFORMED)
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """Leave for bytes ``start`` to ``start + length - 1`` of one blob on one worker.
+
+    length: the cap; for a store the greatest size. client_prefix: the network of the client that
+    reads from the worker itself, as ``203.0.113.0/24``; empty when the brain or a worker reads.
+    issued_at, expires_at: whole Unix seconds by the brain's clock. key_id: ``key_id`` of the key.
+    """
+
+    id: UUID
+    node_id: UUID
+    organization_id: int
+    environment_pk: int
+    bucket_id: int
+    sha256: bytes
+    start: int
+    length: int
+    kind: Kind
+    client_prefix: str
+    issued_at: int
+    expires_at: int
+    key_id: str
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether a client reads from the worker itself: only that is receipted."""
+        return self.kind is Kind.READ and bool(self.client_prefix)
+
+    @property
+    def end(self) -> int:
+        """The first byte that is no longer allowed."""
+        return self.start + self.length
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A ticket whose signature nobody has looked at yet."""
+
+    ticket: Ticket
+    signing_input: bytes
+    signature: bytes
+
+
+def key_id(public_key: bytes) -> str:
+    """Name a public key (32 raw bytes): 16 hexadecimal digits of its hash."""
+    return hashlib.sha256(public_key).digest()[:KEY_ID_BYTES].hex()
+
+
+def encode(ticket: Ticket, sign: Callable[[bytes], bytes]) -> str:
+    """Write a ticket and sign it.
+
+    sign: gives the 64 bytes of the signature over what it is given.
+    Raises ValueError for a value that has no place in a ticket: the caller's mistake.
+    """
+    prefix = ticket.client_prefix.encode("ascii")
+    if len(prefix) > _PREFIX_LIMIT or not _is_writable(ticket):
+        raise ValueError("a ticket's field is out of its range")
+    body = _HEAD.pack(
+        _VERSION,
+        _NUMBERS[ticket.kind],
+        bytes.fromhex(ticket.key_id),
+        ticket.id.bytes,
+        ticket.node_id.bytes,
+        ticket.organization_id,
+        ticket.environment_pk,
+        ticket.bucket_id,
+        ticket.sha256,
+        ticket.start,
+        ticket.length,
+        ticket.issued_at,
+        ticket.expires_at,
+        len(prefix),
+    )
+    body += prefix
+    return urlsafe_b64encode(body + sign(_CONTEXT + body)).rstrip(b"=").decode("ascii")
+
+
+def decode(text: str) -> Decoded:
+    """Read a ticket, strictly and at a bounded cost; its signature is the caller's to verify.
+
+    Raises MalformedTicket unless the text is exactly what ``encode`` writes.
+    """
+    whole = _bytes(text)
+    head, body = whole[: _HEAD.size], whole[:-SIGNATURE_BYTES]
+    version, kind, key, *fields, prefix_length = _HEAD.unpack(head)
+    if version != _VERSION or kind >= len(_KINDS) or len(body) != _HEAD.size + prefix_length:
+        raise MalformedTicket
+    ticket_id, node_id, organization, environment, bucket, sha256, *numbers = fields
+    start, length, issued_at, expires_at = numbers
+    ticket = Ticket(
+        id=UUID(bytes=ticket_id),
+        node_id=UUID(bytes=node_id),
+        organization_id=organization,
+        environment_pk=environment,
+        bucket_id=bucket,
+        sha256=sha256,
+        start=start,
+        length=length,
+        kind=_KINDS[kind],
+        client_prefix=body[_HEAD.size :].decode("latin-1"),
+        issued_at=issued_at,
+        expires_at=expires_at,
+        key_id=key.hex(),
+    )
+    if not _is_writable(ticket):
+        raise MalformedTicket
+    return Decoded(ticket, _CONTEXT + body, whole[-SIGNATURE_BYTES:])
+
+
+def check(ticket: Ticket, *, node_id: UUID, sha256: bytes, kind: Kind, now: float) -> None:
+    """Refuse a ticket that is not for this node, this blob, this kind, or not for now.
+
+    now: Unix seconds by the brain's clock, as well as the caller knows it. The reading side accepts
+    ``replicate`` where it accepts ``read``. Raises TicketRefused.
+    """
+    if ticket.node_id != node_id:
+        raise TicketRefused(Refusal.WRONG_NODE)
+    if ticket.sha256 != sha256:
+        raise TicketRefused(Refusal.WRONG_OBJECT)
+    if ticket.kind is not kind and not (ticket.kind is Kind.REPLICATE and kind is Kind.READ):
+        raise TicketRefused(Refusal.WRONG_KIND)
+    if not 0 < ticket.expires_at - ticket.issued_at <= LIFETIME_LIMIT_S:
+        raise TicketRefused(Refusal.LIVES_TOO_LONG)
+    if now >= ticket.expires_at:
+        raise TicketRefused(Refusal.EXPIRED)
+    if now < ticket.issued_at - LEEWAY_S:
+        raise TicketRefused(Refusal.NOT_YET_VALID)
+
+
+def _bytes(text: str) -> bytes:
+    if not _SHORTEST <= len(text) <= _LONGEST or not text.isascii():
+        raise MalformedTicket
+    plain = text.encode("ascii")
+    if b"+" in plain or b"/" in plain:
+        raise MalformedTicket
+    try:
+        whole = a2b_base64(plain.translate(_ALPHABET) + b"=" * (-len(plain) % 4), strict_mode=True)
+    except Base64Error as error:
+        raise MalformedTicket from error
+    # The last character has bits that decoding drops: only one of its values is the canonical one.
+    if urlsafe_b64encode(whole).rstrip(b"=") != plain:
+        raise MalformedTicket
+    return whole
+
+
+def _is_writable(ticket: Ticket) -> bool:
+    numbers = (
+        ticket.organization_id,
+        ticket.environment_pk,
+        ticket.bucket_id,
+        ticket.start,
+        ticket.length,
+        ticket.start + ticket.length,
+        ticket.issued_at,
+        ticket.expires_at,
+    )
+    return (
+        min(numbers) >= 0
+        and max(numbers) < _NUMBER_LIMIT
+        and _PREFIX_CHARACTERS.issuperset(ticket.client_prefix)
+    )

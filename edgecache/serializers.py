@@ -1,0 +1,238 @@
+"""The cache in JSON."""
+
+import re
+from typing import Any, Final
+
+from rest_framework import serializers
+
+from platform_site.lib.api import StrictSerializer
+
+REGION: Final = re.compile(r"\A[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\Z")
+MAX_CAPACITY_BYTES: Final = 2**60
+MAX_KEYS: Final = 1000
+MAX_KEY_CHARS: Final = 64 + 1024
+
+
+def _refuse_nul(value: str) -> None:
+    if "\0" in value:
+        raise serializers.ValidationError("A key holds no NUL.", code="invalid")
+
+
+class CacheStatusSerializer(serializers.Serializer[Any]):
+    """The cache's status."""
+
+    brain_healthy = serializers.BooleanField()
+    total_nodes = serializers.IntegerField()
+    online_nodes = serializers.IntegerField()
+    total_cache_bytes = serializers.IntegerField()
+    used_cache_bytes = serializers.IntegerField()
+    hit_ratio = serializers.FloatField()
+
+
+class CacheMetricsSerializer(serializers.Serializer[Any]):
+    """What the whole cache did since it began to count."""
+
+    total_hits = serializers.IntegerField()
+    total_misses = serializers.IntegerField()
+    hit_ratio = serializers.FloatField()
+    bytes_served = serializers.IntegerField()
+    bytes_stored = serializers.IntegerField()
+    bytes_capacity = serializers.IntegerField()
+    object_count = serializers.IntegerField()
+    evictions = serializers.IntegerField()
+    active_nodes = serializers.IntegerField()
+    avg_latency_ms = serializers.FloatField()
+    p95_latency_ms = serializers.FloatField()
+    p99_latency_ms = serializers.FloatField()
+    collected_at = serializers.DateTimeField()
+
+
+class NodeMetricsSerializer(CacheMetricsSerializer):
+    """What one node did; load: its own measure between 0 and 1."""
+
+    node_id = serializers.CharField()
+    load = serializers.FloatField()
+
+
+class HistorySerializer(serializers.Serializer[Any]):
+    """Samples of the metrics, oldest first; counters only ever rise."""
+
+    interval_s = serializers.IntegerField()
+    samples = CacheMetricsSerializer(many=True)
+
+
+class HistoryQuerySerializer(StrictSerializer):
+    """Which stretch of time: the latest ``hours``."""
+
+    hours = serializers.IntegerField(min_value=1, max_value=24 * 366, default=24)
+
+
+class NodeSerializer(serializers.Serializer[Any]):
+    """A worker node. The fields from ``endpoint`` on are its operator's alone."""
+
+    node_id = serializers.CharField()
+    region = serializers.CharField()
+    status = serializers.CharField()
+    health = serializers.CharField()
+    capacity_bytes = serializers.IntegerField()
+    used_bytes = serializers.IntegerField()
+    created_at = serializers.DateTimeField(allow_null=True)
+    last_seen_at = serializers.DateTimeField(allow_null=True)
+    is_own = serializers.BooleanField()
+    endpoint = serializers.CharField(required=False)
+    object_count = serializers.IntegerField(required=False)
+    evictions = serializers.IntegerField(required=False)
+    load = serializers.FloatField(required=False)
+
+
+class NodeListSerializer(serializers.Serializer[Any]):
+    """All nodes: there are few enough for one answer."""
+
+    nodes = NodeSerializer(many=True)
+
+
+class RegistrationSerializer(serializers.Serializer[Any]):
+    """A node just registered; node_secret is told this once."""
+
+    node_id = serializers.CharField()
+    node_secret = serializers.CharField()
+    status = serializers.CharField()
+    region = serializers.CharField()
+    capacity_bytes = serializers.IntegerField()
+    endpoint = serializers.CharField()
+    brain_url = serializers.CharField()
+    created_at = serializers.DateTimeField(allow_null=True)
+
+
+class NodeRequestSerializer(StrictSerializer):
+    """A worker to register. endpoint: its URL; region: as ``eu-central``."""
+
+    endpoint = serializers.CharField(max_length=255)
+    region = serializers.RegexField(REGION, max_length=63)
+    capacity_bytes = serializers.IntegerField(min_value=1, max_value=MAX_CAPACITY_BYTES)
+
+
+class PurgeRequestSerializer(StrictSerializer):
+    """What to purge: the union of ``prefix`` and ``keys``, each ``bucket/key``; empty is absent."""
+
+    prefix = serializers.CharField(
+        max_length=MAX_KEY_CHARS,
+        required=False,
+        allow_blank=True,
+        allow_null=True,
+        trim_whitespace=False,
+        validators=[_refuse_nul],
+    )
+    keys = serializers.ListField(
+        child=serializers.CharField(
+            max_length=MAX_KEY_CHARS, trim_whitespace=False, validators=[_refuse_nul]
+        ),
+        max_length=MAX_KEYS,
+        required=False,
+        allow_null=True,
+    )
+    all = serializers.BooleanField(default=False)
+    preview = serializers.BooleanField(default=False)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Leave out what is empty; refuse a purge of nothing in particular."""
+        kept = {name: value for name, value in attrs.items() if value}
+        if not kept.keys() & {"prefix", "keys", "all"}:
+            raise serializers.ValidationError(
+                {"keys": ["Name keys or a prefix, or send all: true."]}, code="required"
+            )
+        return kept
+
+
+class PurgeSerializer(serializers.Serializer[Any]):
+    """What a purge hit."""
+
+    objects_purged = serializers.IntegerField()
+    bytes_freed = serializers.IntegerField()
+    nodes_affected = serializers.IntegerField()
+
+
+class BucketSerializer(serializers.Serializer[Any]):
+    """A bucket. public_name: of ``/p/{public_name}/{key}``; origin: None is the built-in one."""
+
+    name = serializers.CharField()
+    public_name = serializers.CharField()
+    origin = serializers.CharField(allow_null=True)
+    origin_prefix = serializers.CharField()
+    is_public = serializers.BooleanField()
+    allows_redirect = serializers.BooleanField()
+    verifies_reads = serializers.BooleanField()
+    created_at = serializers.DateTimeField(allow_null=True)
+
+
+class BucketChangeSerializer(StrictSerializer):
+    """What may change of a bucket."""
+
+    is_public = serializers.BooleanField(required=False)
+    allows_redirect = serializers.BooleanField(required=False)
+    verifies_reads = serializers.BooleanField(required=False)
+
+
+class BucketRequestSerializer(BucketChangeSerializer):
+    """A bucket to make. name: 3 to 63 of ``a-z 0-9 . -``, as S3 wants it; origin: a name of one."""
+
+    name = serializers.CharField(max_length=63)
+    origin = serializers.CharField(max_length=63, required=False, allow_null=True)
+    origin_prefix = serializers.CharField(max_length=1024, required=False, allow_blank=True)
+
+
+class AccessKeySerializer(serializers.Serializer[Any]):
+    """A pair for S3 clients, without its secret."""
+
+    id = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]  # DRF takes it for a field
+    access = serializers.CharField()
+    created_at = serializers.DateTimeField(allow_null=True)
+    last_used_at = serializers.DateTimeField(allow_null=True)
+
+
+class NewAccessKeySerializer(AccessKeySerializer):
+    """The same with its secret, which is told this once, and where to use it."""
+
+    secret = serializers.CharField()
+    endpoint = serializers.CharField()
+
+
+class AccessKeyRequestSerializer(StrictSerializer):
+    """A key to make. access: ``read``, or ``write``, which reads, too."""
+
+    label = serializers.CharField(  # type: ignore[assignment]  # DRF takes it for a field
+        max_length=100, required=False, allow_blank=True
+    )
+    access = serializers.ChoiceField(["read", "write"], default="write")
+
+
+class OriginSerializer(serializers.Serializer[Any]):
+    """An origin, without its credentials."""
+
+    name = serializers.CharField()
+    kind = serializers.CharField()
+    config = serializers.DictField()
+    has_credentials = serializers.BooleanField()
+    created_at = serializers.DateTimeField(allow_null=True)
+
+
+class OriginRequestSerializer(StrictSerializer):
+    """An origin to make.
+
+    config and credentials depend on the kind: docs/cache.md lists them. Without credentials it is
+    read anonymously, never with an identity of the machine's.
+    """
+
+    name = serializers.RegexField(REGION, max_length=63)
+    kind = serializers.ChoiceField(["s3", "gcs", "azure", "http"])
+    config = serializers.DictField(child=serializers.CharField(max_length=2048), default=dict)
+    credentials = serializers.DictField(
+        child=serializers.CharField(max_length=16384, trim_whitespace=False), required=False
+    )
+
+
+def listing_of(serializer: type[serializers.Serializer[Any]]) -> Any:
+    """Give the serializer of a whole list, which its environment's limits keep short."""
+    name = serializer.__name__.removesuffix("Serializer") + "ListSerializer"
+    return type(name, (serializers.Serializer,), {"results": serializer(many=True)})

@@ -1,0 +1,21 @@
+"""``python -m edgecache.worker``."""
+
+import logging
+import os
+
+from edgecache.worker import logs, options
+from edgecache.worker.process import run
+
+
+def main() -> int:
+    """Read the command line and run; give the exit code."""
+    given = options.parse()
+    logs.configure(given.log_format, given.log_level)
+    return run(given)
+
+
+if __name__ == "__main__":
+    code = main()
+    logging.shutdown()
+    # A thread may wait for a brain that does not answer; all that has to be written is written.
+    os._exit(code)

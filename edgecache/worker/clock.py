@@ -1,0 +1,73 @@
+"""The brain's clock, as a worker knows it: tickets live by it, whatever the own clock says."""
+
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+SAMPLES: Final = 8
+# An answer that took longer says too little about when it was made, unless nothing else is known.
+SLOWEST_ROUND_TRIP_S: Final = 5.0
+
+
+def uptime() -> float:
+    """Give seconds since some point in the past; goes on while the machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One look at the brain's clock. offset_s: to be added to the uptime."""
+
+    offset_s: float
+    round_trip_s: float
+
+
+class BrainClock:
+    """Estimates the brain's clock from its answers to heartbeats.
+
+    Of the last few answers the fastest counts: the error is at most half its round trip. A clock of
+    this machine that is wrong, or is set, makes no difference.
+    """
+
+    def __init__(self, tick: Callable[[], float] = uptime) -> None:
+        """Know nothing yet. tick: a clock that only ever goes forward."""
+        self._tick = tick
+        self._samples: deque[Sample] = deque(maxlen=SAMPLES)
+        self._offset_s: float | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the brain ever answered."""
+        return self._offset_s is not None
+
+    def tick(self) -> float:
+        """Give the time that ``learn`` wants: when a heartbeat was sent, and answered."""
+        return self._tick()
+
+    def learn(self, brain_now: float, *, sent: float, received: float) -> None:
+        """Take what the brain said of its time (Unix seconds) between two ``tick``s."""
+        sample = Sample(brain_now - (sent + received) / 2, received - sent)
+        if self._samples and sample.round_trip_s > SLOWEST_ROUND_TRIP_S:
+            return
+        best = self._best()
+        if best is not None and abs(sample.offset_s - best.offset_s) > _doubt(sample, best):
+            # The brain's clock was set, or another brain answers: what was learnt is void.
+            self._samples.clear()
+        self._samples.append(sample)
+        best = self._best()
+        self._offset_s = best.offset_s if best else None
+
+    def now(self) -> float:
+        """Give the brain's Unix seconds. Raises LookupError before the first answer."""
+        if self._offset_s is None:
+            raise LookupError("the brain's clock is not known yet")
+        return self._tick() + self._offset_s
+
+    def _best(self) -> Sample | None:
+        return min(self._samples, key=lambda sample: sample.round_trip_s, default=None)
+
+
+def _doubt(one: Sample, other: Sample) -> float:
+    return (one.round_trip_s + other.round_trip_s) / 2 + 0.5

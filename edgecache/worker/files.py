@@ -1,0 +1,137 @@
+"""The store's folders and files: named by hash alone, whole or not there at all.
+
+DIR/lock                    held while a worker runs
+DIR/inventory.sqlite3       see ``inventory``
+DIR/incoming/               files that are not whole; emptied at every start
+DIR/objects/ab/abcd…        a blob, named by its SHA-256, below its first two digits
+"""
+
+import errno
+import fcntl
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from edgecache.protocol.names import object_file, parse_sha256
+
+OBJECTS: Final = "objects"
+INCOMING: Final = "incoming"
+LOCK: Final = "lock"
+FOLDER_MODE: Final = 0o750
+
+# No room: the disk's, the quota's, or the greatest size of a file.
+FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+class FolderInUse(Exception):
+    """Another worker runs on this folder."""
+
+
+class Files:
+    """The files of one store."""
+
+    def __init__(self, folder: Path) -> None:
+        """Make the folders, take the lock, remove what a dead worker left half written.
+
+        Raises FolderInUse, OSError.
+        """
+        self.folder = folder
+        self._objects = folder / OBJECTS
+        self._incoming = folder / INCOMING
+        for made in (folder, self._objects, self._incoming):
+            made.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        self._lock = _lock(folder / LOCK)
+        for first in range(256):
+            (self._objects / f"{first:02x}").mkdir(mode=FOLDER_MODE, exist_ok=True)
+        sync_folder(self._objects)
+        self.leftovers = self._remove_incoming()
+
+    def path(self, sha256: bytes) -> str:
+        """Give the path of a blob, whether it is there or not."""
+        return f"{self._objects}/{object_file(sha256)}"
+
+    def size(self, sha256: bytes) -> int | None:
+        """Give the size of a blob's file; None when it is not there, or is not a plain file."""
+        try:
+            found = os.stat(self.path(sha256), follow_symlinks=False)  # noqa: PTH116 - hot path
+        except FileNotFoundError:
+            return None
+        return found.st_size if stat.S_ISREG(found.st_mode) else None
+
+    def cached(self, sha256: bytes, start: int, length: int) -> bytearray | None:
+        """Give bytes of a blob if the kernel has them in memory; None when a disk must be asked.
+
+        It never waits, so the event loop may call it.
+        """
+        try:
+            descriptor = os.open(self.path(sha256), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            return None
+        piece = bytearray(length)
+        try:
+            count = os.preadv(descriptor, [piece], start, os.RWF_NOWAIT)
+        except OSError:
+            return None
+        finally:
+            os.close(descriptor)
+        return piece if count == length else None
+
+    def create(self) -> tuple[BinaryIO, Path]:
+        """Open a new file for bytes that are not whole yet."""
+        path = self._incoming / secrets.token_hex(16)
+        return path.open("xb", buffering=0), path
+
+    def keep(self, incoming: Path, sha256: bytes) -> None:
+        """Give a whole, synced file its name. ``sync`` the name afterwards."""
+        incoming.rename(self.path(sha256))
+
+    def sync(self, sha256: bytes) -> None:
+        """Make a name last."""
+        sync_folder(Path(self.path(sha256)).parent)
+
+    def unlink(self, sha256: bytes) -> None:
+        """Remove a blob; whoever has it open reads on."""
+        Path(self.path(sha256)).unlink(missing_ok=True)
+
+    def walk(self) -> Iterator[tuple[bytes, int]]:
+        """Give hash and size of every blob; what has no right name is no blob."""
+        for first in range(256):
+            with os.scandir(self._objects / f"{first:02x}") as entries:
+                for entry in entries:
+                    sha256 = parse_sha256(entry.name)
+                    is_right = sha256 is not None and entry.name.startswith(f"{first:02x}")
+                    if sha256 is not None and is_right and entry.is_file(follow_symlinks=False):
+                        yield sha256, entry.stat(follow_symlinks=False).st_size
+
+    def close(self) -> None:
+        """Release the folder."""
+        self._lock.close()
+
+    def _remove_incoming(self) -> int:
+        count = 0
+        for path in self._incoming.iterdir():
+            path.unlink()
+            count += 1
+        return count
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder last through a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _lock(path: Path) -> BinaryIO:
+    lock = path.open("ab")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        lock.close()
+        raise FolderInUse from error
+    return lock

@@ -1,0 +1,130 @@
+"""Heartbeats: the worker says how it is, and hears the time, the keys and what is wanted."""
+
+import asyncio
+import logging
+import os
+import random
+import time
+from typing import Final
+
+from edgecache.protocol.fields import MalformedMessage
+from edgecache.protocol.heartbeats import Heartbeat, HeartbeatAnswer, Problem
+from edgecache.protocol.names import worker_path
+from edgecache.worker.brain import BrainError, CredentialRefused, NodeRemoved
+from edgecache.worker.node import Node, Status
+
+log = logging.getLogger(__name__)
+
+FIRST_WAIT_S: Final = 0.5
+LONGEST_WAIT_S: Final = 60.0
+
+
+class Backoff:
+    """Waits that double up to a minute, each at random below its limit."""
+
+    def __init__(self) -> None:
+        """Begin small."""
+        self._limit_s = FIRST_WAIT_S
+
+    def reset(self) -> None:
+        """Begin small again."""
+        self._limit_s = FIRST_WAIT_S
+
+    def next_s(self) -> float:
+        """Give the next wait: half its limit, and up to the other half."""
+        limit, self._limit_s = self._limit_s, min(LONGEST_WAIT_S, 2 * self._limit_s)
+        return limit * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, hides nothing
+
+
+class Load:
+    """The share of this machine's processors that the worker used since it was last asked."""
+
+    def __init__(self) -> None:
+        """Begin now."""
+        self._at, self._used = time.monotonic(), time.process_time()
+
+    def since_last(self) -> float:
+        """Give it, 0 to 1."""
+        at, used = time.monotonic(), time.process_time()
+        processors = len(os.sched_getaffinity(0))
+        share = (used - self._used) / max(at - self._at, 1e-6) / processors
+        self._at, self._used = at, used
+        return round(min(1.0, max(0.0, share)), 4)
+
+
+async def heartbeats(node: Node) -> None:
+    """Beat until the node is removed; serve on while the brain is away."""
+    backoff, load = Backoff(), Load()
+    while node.status is not Status.REMOVED:
+        wait_s = await _beat_or_wait(node, load, backoff)
+        await asyncio.sleep(wait_s)
+
+
+async def beat(node: Node, load: float) -> HeartbeatAnswer:
+    """Send one heartbeat and take what the brain answers. Raises BrainError, MalformedMessage."""
+    async with node.talking:
+        said = _said(node, load)
+        answer, sent, received = await node.asking(_ask, node, said)
+    node.clock.learn(answer.now, sent=sent, received=received)
+    node.verifier.trust(answer.keys)
+    node.problems.told(said.problems)
+    node.counters.add("heartbeats")
+    if node.status is Status.STARTING:
+        node.status = Status.SERVING
+    node.wants_inventory = node.wants_inventory or answer.wants_inventory
+    if answer.jobs:
+        node.jobs_wait.set()
+    return answer
+
+
+async def _beat_or_wait(node: Node, load: Load, backoff: Backoff) -> float:
+    """Beat; give the seconds until the next one."""
+    try:
+        answer = await beat(node, load.since_last())
+    except NodeRemoved:
+        node.remove()
+        return 0.0
+    except (BrainError, MalformedMessage) as error:
+        node.counters.add("heartbeats_failed")
+        wait_s = backoff.next_s()
+        _say_away(node, error, wait_s)
+        return wait_s
+    backoff.reset()
+    if not node.is_brain_here:
+        log.info("brain_here", extra={"node_status": answer.status})
+    node.is_brain_here = True
+    node.told.set()
+    return answer.interval_s
+
+
+def _say_away(node: Node, error: Exception, wait_s: float) -> None:
+    if isinstance(error, CredentialRefused):
+        log.error("credential_refused", extra={"retry_s": round(wait_s, 1)})
+    elif node.is_brain_here or node.status is Status.STARTING:
+        log.warning("brain_away", extra={"reason": str(error), "retry_s": round(wait_s, 1)})
+    node.is_brain_here = False
+
+
+def _said(node: Node, load: float) -> Heartbeat:
+    held = node.store.held()
+    problems = node.problems.now()
+    if node.status is Status.DRAINING:
+        problems = (*problems, str(Problem.DRAINING))
+    return Heartbeat(
+        incarnation=node.incarnation,
+        sequence=node.next_sequence(),
+        used_bytes=held.used_bytes,
+        object_count=held.objects,
+        capacity_bytes=node.options.capacity_bytes,
+        evictions=held.evictions,
+        load=load,
+        endpoint=node.options.endpoint,
+        problems=problems,
+    )
+
+
+def _ask(node: Node, said: Heartbeat) -> tuple[HeartbeatAnswer, float, float]:
+    sent = node.clock.tick()
+    path = worker_path(node.options.node_id, "heartbeat")
+    fields = node.brain.call("POST", path, said.as_json())
+    return HeartbeatAnswer.read(fields), sent, node.clock.tick()

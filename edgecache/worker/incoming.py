@@ -1,0 +1,63 @@
+"""Bytes that come in: kept only if they hash to the name they came with."""
+
+import hashlib
+import os
+from contextlib import suppress
+
+from edgecache.worker.store import Store
+
+
+class WrongBytes(Exception):
+    """What came is not what its name says; nothing of it was kept."""
+
+
+class Incoming:
+    """A file on its way into the store. The calls block; always ``finish`` or ``discard`` it."""
+
+    def __init__(self, store: Store, sha256: bytes, size: int) -> None:
+        """Make room and open a file. Raises StoreFull, OSError, sqlite3.Error."""
+        self._store = store
+        self._sha256 = sha256
+        self._size = size
+        self._digest = hashlib.sha256()
+        self._written = 0
+        self._room: int | None = store.reserve(size)
+        try:
+            self._file, self._path = store.files.create()
+        except BaseException:
+            self._release()
+            raise
+
+    def write(self, piece: bytes | bytearray) -> None:
+        """Write a piece. Raises WrongBytes for more than was announced, OSError."""
+        if self._written + len(piece) > self._size:
+            raise WrongBytes
+        self._digest.update(piece)
+        left = memoryview(piece)
+        while left:
+            left = left[self._file.write(left) :]
+        self._written += len(piece)
+
+    def finish(self) -> bool:
+        """Verify, sync and keep it; give whether it is new to the store.
+
+        Raises WrongBytes, OSError, sqlite3.Error; then nothing was kept.
+        """
+        if self._written != self._size or self._digest.digest() != self._sha256:
+            raise WrongBytes
+        os.fsync(self._file.fileno())
+        self._file.close()
+        room, self._room = self._room, None
+        return self._store.keep(self._path, self._sha256, self._size, room=room or 0)
+
+    def discard(self) -> None:
+        """Leave nothing behind; harmless after ``finish``."""
+        self._file.close()
+        with suppress(OSError):
+            self._path.unlink(missing_ok=True)
+        self._release()
+
+    def _release(self) -> None:
+        if self._room is not None:
+            self._store.release(self._room)
+            self._room = None

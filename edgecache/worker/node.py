@@ -1,0 +1,151 @@
+"""A running worker: what every part of it may use."""
+
+import asyncio
+import logging
+import sqlite3
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, ParamSpec, TypeVar
+
+from edgecache.worker.acknowledged import Acknowledged
+from edgecache.worker.brain import BrainApi
+from edgecache.worker.clock import BrainClock
+from edgecache.worker.counters import Counters
+from edgecache.worker.inventory import Reader
+from edgecache.worker.options import Options
+from edgecache.worker.problems import Problems
+from edgecache.worker.receipts import Receipts
+from edgecache.worker.refusals import node_removed, unavailable
+from edgecache.worker.store import Store
+from edgecache.worker.tickets import Verifier
+
+log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+DISK_THREADS: Final = 6
+COPY_THREADS: Final = 2
+FILLS_AT_ONCE: Final = 32
+
+
+class Status(StrEnum):
+    """What a worker does now."""
+
+    STARTING = "starting"
+    SERVING = "serving"
+    DRAINING = "draining"
+    REMOVED = "removed"
+
+
+@dataclass(slots=True)
+class Threads:
+    """Where blocking work runs: each kind has its own, so that none holds up another."""
+
+    disk: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(DISK_THREADS, "disk")
+    )
+    slow: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "slow"))
+    brain: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "brain"))
+    copies: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(COPY_THREADS, "copies")
+    )
+
+    def stop(self) -> None:
+        """Begin nothing new."""
+        for pool in (self.disk, self.slow, self.brain, self.copies):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+@dataclass(slots=True)
+class Node:
+    """One worker process.
+
+    incarnation: made new at each start. sequence: of the last message to the brain.
+    talking: held while a message with a sequence is on its way.
+    """
+
+    options: Options
+    store: Store
+    reader: Reader
+    brain: BrainApi
+    clock: BrainClock
+    verifier: Verifier
+    receipts: Receipts
+    acknowledged: Acknowledged = field(default_factory=Acknowledged)
+    counters: Counters = field(default_factory=Counters)
+    problems: Problems = field(default_factory=Problems)
+    threads: Threads = field(default_factory=Threads)
+    status: Status = Status.STARTING
+    incarnation: str = field(default_factory=lambda: str(uuid.uuid4()))
+    sequence: int = 0
+    is_brain_here: bool = False
+    wants_inventory: bool = False
+    talking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    fills: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(FILLS_AT_ONCE))
+    jobs_wait: asyncio.Event = field(default_factory=asyncio.Event)
+    told: asyncio.Event = field(default_factory=asyncio.Event)
+    background: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def next_sequence(self) -> int:
+        """Give the number of the next message."""
+        self.sequence += 1
+        return self.sequence
+
+    def check_can_read(self) -> None:
+        """Refuse while no ticket could be checked, and for good once the node was removed."""
+        if self.status is Status.REMOVED:
+            raise node_removed()
+        if not self.verifier.is_ready:
+            raise unavailable("starting", "The brain has not been heard yet.")
+
+    def check_can_store(self) -> None:
+        """Refuse new objects when about to stop, too."""
+        self.check_can_read()
+        if self.status is Status.DRAINING:
+            raise unavailable("draining", "This worker is about to stop.")
+
+    def remove(self) -> None:
+        """Stop serving: the brain took this node out."""
+        if self.status is not Status.REMOVED:
+            self.status = Status.REMOVED
+            log.critical("node_removed", extra={"action": "nothing is served any more"})
+
+    def lose(self, sha256: bytes) -> None:
+        """Drop an object whose file is not what the inventory says, behind the request."""
+        log.error("object_lost", extra={"sha256": sha256.hex()})
+        task = asyncio.create_task(self._discard(sha256))
+        self.background.add(task)
+        task.add_done_callback(self.background.discard)
+
+    async def _discard(self, sha256: bytes) -> None:
+        try:
+            await self.on_disk(self.store.discard, sha256)
+        except (OSError, sqlite3.Error) as error:
+            log.warning("discard_failed", extra={"reason": str(error)})
+
+    async def on_disk(self, do: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run something that waits for the disk."""
+        return await _run(self.threads.disk, do, *args, **kwargs)
+
+    async def slowly(self, do: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run something that takes its time, one thing after another."""
+        return await _run(self.threads.slow, do, *args, **kwargs)
+
+    async def copying(self, do: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run something that reads from another worker."""
+        return await _run(self.threads.copies, do, *args, **kwargs)
+
+    async def asking(self, do: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a call to the brain, one after another."""
+        return await _run(self.threads.brain, do, *args, **kwargs)
+
+
+async def _run(
+    pool: ThreadPoolExecutor, do: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(pool, lambda: do(*args, **kwargs))

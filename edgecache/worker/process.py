@@ -1,0 +1,188 @@
+"""A worker's life: open the store, listen, work until told to stop, drain."""
+
+import asyncio
+import logging
+import os
+import signal
+import sqlite3
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any, Final
+
+from edgecache.protocol.fields import MalformedMessage
+from edgecache.worker.app import App
+from edgecache.worker.brain import BrainApi, BrainError
+from edgecache.worker.clock import BrainClock
+from edgecache.worker.files import FolderInUse
+from edgecache.worker.heartbeat import beat, heartbeats
+from edgecache.worker.inventory import Reader
+from edgecache.worker.jobs import jobs
+from edgecache.worker.listening import Listening, PortTaken
+from edgecache.worker.node import Node, Status
+from edgecache.worker.options import Options
+from edgecache.worker.receipts import Receipts
+from edgecache.worker.recovery import open_store
+from edgecache.worker.reports import report, reports
+from edgecache.worker.scrub import scrub
+from edgecache.worker.store import Store
+from edgecache.worker.tickets import Verifier
+from edgecache.worker.upkeep import (
+    MINUTE_S,
+    SECOND_S,
+    adopt_strangers,
+    every,
+    unlink_due,
+    watch_answers,
+    write_reads,
+    write_receipts,
+)
+
+log = logging.getLogger(__name__)
+
+FAREWELL_S: Final = 3.0
+STOPPED: Final = 0
+FAILED: Final = 1
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+def run(options: Options) -> int:
+    """Run a worker until it is told to stop; give the exit code."""
+    try:
+        store = open_store(options.folder, options.capacity_bytes)
+    except FolderInUse:
+        log.critical("folder_in_use", extra={"dir": options.folder})
+        return FAILED
+    except (OSError, sqlite3.Error) as error:
+        log.critical("store_unusable", extra={"dir": options.folder, "reason": str(error)})
+        return FAILED
+    try:
+        return asyncio.run(_live(options, store))
+    except PortTaken as error:
+        log.critical("port_taken", extra={"reason": str(error)})
+        return FAILED
+    finally:
+        store.close()
+
+
+async def _live(options: Options, store: Store) -> int:
+    node = _node(options, store)
+    listening = Listening(options, App(node))
+    stop = _stop_signal()
+    await listening.start()
+    _say_started(node)
+    tasks = [asyncio.create_task(work) for work in _works(node)]
+    ended = asyncio.create_task(listening.wait())
+    told = asyncio.create_task(stop.wait())
+    try:
+        # A loop ends when the node was removed, or by a fault: that must not go unseen.
+        await _first_of({told, ended}, tasks)
+    finally:
+        code = STOPPED if told.done() else FAILED
+        await _drain(node, listening)
+        for task in (*tasks, ended, told):
+            task.cancel()
+        node.threads.stop()
+    return code
+
+
+def _node(options: Options, store: Store) -> Node:
+    clock = BrainClock()
+    reader = Reader(options.folder)
+    return Node(
+        options=options,
+        store=store,
+        reader=reader,
+        brain=BrainApi(options.brain, options.node_id, options.secret, options.brain_ca),
+        clock=clock,
+        verifier=Verifier(options.node_id, clock),
+        receipts=Receipts(reader),
+    )
+
+
+def _works(node: Node) -> list[Coroutine[Any, Any, None]]:
+    options = node.options
+    return [
+        heartbeats(node),
+        reports(node),
+        jobs(node),
+        watch_answers(node),
+        every(node, SECOND_S, write_receipts),
+        every(node, SECOND_S, unlink_due),
+        every(node, SECOND_S, adopt_strangers),
+        every(node, MINUTE_S, write_reads),
+        scrub(node, per_hour=options.scrub_per_hour, rate_bytes=options.scrub_rate_bytes),
+    ]
+
+
+async def _first_of(ends: set[asyncio.Task[Any]], tasks: list[asyncio.Task[None]]) -> None:
+    """Wait for one of the ends; a loop that fails is one, too."""
+    waiting = ends | set(tasks)
+    while waiting & ends == ends:
+        done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in done - ends:
+            error = task.exception()
+            if error is not None:
+                log.critical("worker_failed", exc_info=error)
+                return
+
+
+async def _drain(node: Node, listening: Listening) -> None:
+    """Tell the brain, finish what runs, write what was counted."""
+    options, has_heard = node.options, False
+    if node.status is Status.SERVING:
+        node.status = Status.DRAINING
+        log.info("draining", extra={"patience_s": options.drain_s})
+        has_heard = await _say_farewell(node)
+        await asyncio.sleep(options.linger_s if has_heard else 0)
+    if not await listening.stop(patience_s=options.drain_s):
+        log.warning("requests_cut", extra={"patience_s": options.drain_s})
+    node.acknowledged.finish_all()
+    with suppress(OSError, sqlite3.Error):
+        await write_receipts(node)
+    if has_heard:
+        await _say_farewell(node)
+    log.info("stopped")
+
+
+async def _say_farewell(node: Node) -> bool:
+    """Tell the brain what it does not know yet, if it is there; give whether it heard."""
+    if not node.is_brain_here:
+        return False
+    with suppress(TimeoutError, BrainError, MalformedMessage, OSError, sqlite3.Error):
+        async with asyncio.timeout(FAREWELL_S):
+            await beat(node, 0.0)
+            await report(node)
+            return True
+    return False
+
+
+def _stop_signal() -> asyncio.Event:
+    """Give an event that SIGTERM and SIGINT set; a second one ends the process at once."""
+    stop = asyncio.Event()
+
+    def on_signal() -> None:
+        if stop.is_set():
+            os._exit(FAILED)
+        stop.set()
+
+    loop = asyncio.get_running_loop()
+    for number in SIGNALS:
+        loop.add_signal_handler(number, on_signal)
+    return stop
+
+
+def _say_started(node: Node) -> None:
+    options, held = node.options, node.store.held()
+    scheme = "https" if options.tls_cert else "http"
+    log.info(
+        "serving",
+        extra={
+            "node_id": options.node_id,
+            "region": options.region,
+            "url": f"{scheme}://{options.host}:{options.port}",
+            "brain": options.brain,
+            "objects": held.objects,
+            "used_bytes": held.used_bytes,
+            "capacity_bytes": options.capacity_bytes,
+        },
+    )

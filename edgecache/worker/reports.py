@@ -1,0 +1,154 @@
+"""Telling the brain what is held, what came and went, and what clients read themselves.
+
+Everything waits in the inventory until the brain has answered; so it is told at least once.
+"""
+
+import asyncio
+import logging
+from typing import Final
+from uuid import UUID
+
+from edgecache.protocol.fields import MalformedMessage
+from edgecache.protocol.inventories import Held, Inventory, InventoryAnswer
+from edgecache.protocol.names import INVENTORY_PAGE, RECEIPT_BATCH, worker_path
+from edgecache.protocol.receipts import ReceiptLine, ReceiptsAnswer
+from edgecache.protocol.receipts import Receipts as ReceiptBatch
+from edgecache.worker import inventory, receipts
+from edgecache.worker.brain import BrainError, NodeRemoved
+from edgecache.worker.inventory import Change
+from edgecache.worker.node import Node, Status
+
+log = logging.getLogger(__name__)
+
+PAUSE_S: Final = 0.5
+# After a refusal or a failure the next heartbeat that is answered tries again.
+BEFORE_THE_FIRST: Final = b""
+
+
+async def reports(node: Node) -> None:
+    """Tell what there is to tell, while the brain is there, until the node is removed."""
+    while node.status is not Status.REMOVED:
+        await node.told.wait()
+        try:
+            await report(node)
+        except NodeRemoved:
+            node.remove()
+        except (BrainError, MalformedMessage) as error:
+            log.warning("report_failed", extra={"reason": str(error)})
+            node.told.clear()
+        await asyncio.sleep(PAUSE_S)
+
+
+async def report(node: Node) -> None:
+    """Tell everything once. Raises BrainError, MalformedMessage."""
+    if node.wants_inventory:
+        await send_inventory(node)
+    while await send_changes(node):
+        pass
+    while await send_receipts(node):
+        pass
+
+
+async def send_inventory(node: Node) -> None:
+    """Send all that is held, page by page; changes of before need not be told then."""
+    node.wants_inventory = False
+    try:
+        told = await node.on_disk(_last_change, node)
+        after, number, is_last = BEFORE_THE_FIRST, 0, False
+        while not is_last:
+            rows = await node.on_disk(_page, node, after)
+            is_last = len(rows) < INVENTORY_PAGE
+            held = tuple(Held(sha256, size) for sha256, size in rows)
+            await _send(node, full=True, added=held, page=number, last=is_last)
+            after, number = (rows[-1][0] if rows else after), number + 1
+    except BaseException:
+        node.wants_inventory = True
+        raise
+    await node.on_disk(_forget_changes, node, told)
+    log.info("inventory_sent", extra={"pages": number})
+
+
+async def send_changes(node: Node) -> bool:
+    """Send the oldest changes; give whether there were any. What came and went is told as gone."""
+    changes = await node.on_disk(_changes, node)
+    if not changes:
+        return False
+    last = {change.sha256: change.size for change in changes}
+    added = tuple(Held(sha256, size) for sha256, size in last.items() if size is not None)
+    removed = tuple(sha256 for sha256, size in last.items() if size is None)
+    await _send(node, full=False, added=added, removed=removed)
+    await node.on_disk(_forget_changes, node, changes[-1].id)
+    return True
+
+
+async def send_receipts(node: Node) -> bool:
+    """Send the oldest receipts that are final; give whether more may wait."""
+    now = node.clock.now()
+    lines = [
+        (ticket_id, line)
+        for ticket_id, line in await node.on_disk(_due, node, now)
+        if not node.receipts.is_open(ticket_id)
+    ]
+    if not lines:
+        return False
+    batch = ReceiptBatch(tuple(line for _, line in lines))
+    path = worker_path(node.options.node_id, "receipts")
+    fields = await node.asking(node.brain.call, "POST", path, batch.as_json())
+    answer = ReceiptsAnswer.read(fields)
+    for refused in answer.refused:
+        log.warning("receipt_refused", extra={"ticket_id": refused.id, "code": refused.code})
+    node.counters.add("receipts_accepted", len(answer.accepted))
+    node.counters.add("receipts_refused", len(lines) - len(answer.accepted))
+    await node.on_disk(_forget_receipts, node, [ticket_id for ticket_id, _ in lines])
+    return len(lines) == RECEIPT_BATCH
+
+
+async def _send(
+    node: Node,
+    *,
+    full: bool,
+    added: tuple[Held, ...] = (),
+    removed: tuple[bytes, ...] = (),
+    page: int = 0,
+    last: bool = True,
+) -> None:
+    """Send one page, and let go what the brain does not know."""
+    path = worker_path(node.options.node_id, "inventory")
+    async with node.talking:
+        message = Inventory(
+            node.incarnation, node.next_sequence(), full, added, removed, page, last
+        )
+        fields = await node.asking(node.brain.call, "POST", path, message.as_json())
+    for sha256 in InventoryAnswer.read(fields).unknown:
+        if await node.on_disk(node.store.doom, sha256):
+            log.info("unknown_object_dropped", extra={"sha256": sha256.hex()})
+
+
+def _last_change(node: Node) -> int:
+    with node.store.using() as db:
+        return inventory.last_change(db)
+
+
+def _page(node: Node, after: bytes) -> list[tuple[bytes, int]]:
+    with node.store.using() as db:
+        return inventory.page(db, after=after, limit=INVENTORY_PAGE)
+
+
+def _changes(node: Node) -> list[Change]:
+    with node.store.using() as db:
+        return inventory.changes(db, INVENTORY_PAGE)
+
+
+def _forget_changes(node: Node, up_to: int) -> None:
+    with node.store.using() as db:
+        inventory.forget_changes(db, up_to=up_to)
+
+
+def _due(node: Node, now: float) -> list[tuple[UUID, ReceiptLine]]:
+    with node.store.using() as db:
+        return receipts.due(db, now=now, limit=RECEIPT_BATCH)
+
+
+def _forget_receipts(node: Node, ticket_ids: list[UUID]) -> None:
+    with node.store.using() as db:
+        receipts.forget(db, ticket_ids)

@@ -1,0 +1,46 @@
+"""Scrubbing: files are hashed again, a few each hour, so that rot is found before a client does."""
+
+import asyncio
+import logging
+import sqlite3
+import time
+from typing import Final
+
+from edgecache.protocol.heartbeats import Problem
+from edgecache.worker.hashes import is_right
+from edgecache.worker.node import Node, Status
+
+log = logging.getLogger(__name__)
+
+HOUR_S: Final = 3600.0
+
+
+async def scrub(node: Node, *, per_hour: int, rate_bytes: int) -> None:
+    """Hash so many files each hour, forever, beginning with what was not looked at the longest."""
+    while per_hour:
+        await asyncio.sleep(HOUR_S / per_hour)
+        if node.status is Status.SERVING:
+            try:
+                await node.slowly(scrub_one, node, rate_bytes)
+            except (OSError, sqlite3.Error) as error:
+                log.warning("scrub_failed", extra={"reason": str(error)})
+
+
+def scrub_one(node: Node, rate_bytes: int) -> bool | None:
+    """Look at the file that was not looked at the longest; None when there is none."""
+    store = node.store
+    oldest = store.oldest_verified()
+    if oldest is None:
+        return None
+    sha256, expected = oldest
+    size = is_right(store.files, sha256, rate_bytes=rate_bytes)
+    node.counters.add("scrubbed_files")
+    if size == expected:
+        store.set_verified(sha256, int(time.time()))
+        return True
+    if store.is_wanted(sha256):
+        node.counters.add("corrupted_files")
+        node.problems.report(Problem.CORRUPTION)
+        log.error("object_corrupted", extra={"sha256": sha256.hex(), "action": "removed"})
+        store.discard(sha256)
+    return False

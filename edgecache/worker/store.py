@@ -1,0 +1,271 @@
+"""The store: files and inventory together, one budget, safe to use from several threads.
+
+Every write that concerns both happens under one lock, the file before the row is committed. So a
+crash leaves at worst a file without a row, which the next start finds, or a row without a file,
+which the first read or the next start drops.
+"""
+
+import logging
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from edgecache.protocol.tickets import LEEWAY_S, LIFETIME_LIMIT_S
+from edgecache.worker import eviction, inventory
+from edgecache.worker.eviction import footprint
+from edgecache.worker.files import Files
+from edgecache.worker.inventory import Row, transaction
+
+log = logging.getLogger(__name__)
+
+# A file that nobody wants stays until every ticket that may name it is over.
+LEASE_S: Final = LIFETIME_LIMIT_S + LEEWAY_S
+UNLINK_BATCH: Final = 200
+# Reads are counted in memory, and written when room is made or when there are this many.
+READS_LIMIT: Final = 10_000
+
+
+class StoreFull(Exception):
+    """There is no room within the budget, and nothing that could be evicted makes enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What the store takes and has taken. used_bytes: on the disk, whole blocks."""
+
+    used_bytes: int
+    objects: int
+    evictions: int
+
+
+class Store:
+    """What a worker holds."""
+
+    def __init__(self, files: Files, db: sqlite3.Connection, capacity_bytes: int) -> None:
+        """Wrap open files and an inventory that fits them (``recovery.open_store``)."""
+        self.files = files
+        self.capacity_bytes = capacity_bytes
+        self._db = db
+        self._lock = threading.RLock()
+        self._totals = eviction.read_totals(db)
+        self._reserved = 0
+        self._reads: dict[bytes, int] = {}
+
+    @property
+    def folder(self) -> Path:
+        """Where it is."""
+        return self.files.folder
+
+    def held(self) -> Held:
+        """Say how full it is."""
+        totals = self._totals
+        return Held(totals.used_bytes, totals.objects, totals.evictions)
+
+    def count_read(self, sha256: bytes) -> None:
+        """Note a read, which keeps an object longer. For the event loop's thread alone."""
+        reads = self._reads
+        if len(reads) < READS_LIMIT:
+            reads[sha256] = reads.get(sha256, 0) + 1
+
+    def has(self, sha256: bytes) -> bool:
+        """Whether an object is held and wanted; one that was to go stays after all."""
+        with self._writing():
+            row = inventory.read(self._db, sha256)
+            if row is None or self.files.size(sha256) != row.size:
+                return False
+            if row.is_doomed:
+                inventory.set_doom(self._db, sha256, None)
+                inventory.note_change(self._db, sha256, row.size)
+            return True
+
+    def reserve(self, size: int) -> int:
+        """Make room for so many bytes and hold it; give what to ``release`` or ``keep``.
+
+        Raises StoreFull.
+        """
+        room = footprint(size)
+        with self._lock:
+            most = self.capacity_bytes - self._reserved - room
+            if most < 0 or not self._shrink_to(most):
+                raise StoreFull
+            self._reserved += room
+        return room
+
+    def release(self, room: int) -> None:
+        """Give back room that was reserved."""
+        with self._lock:
+            self._reserved -= room
+
+    def keep(self, incoming: Path, sha256: bytes, size: int, *, room: int) -> bool:
+        """Take a whole file, whose bytes were verified and synced, into the room it was promised.
+
+        Gives False when the object was held already; the file is gone then. The room is released in
+        every case. Raises OSError or sqlite3.Error; then nothing was kept.
+        """
+        with self._lock:
+            self._reserved -= room
+            if self.has(sha256):
+                incoming.unlink()
+                return False
+            try:
+                with self._writing():
+                    self._drop(sha256)
+                    self._add(sha256, size)
+                    self.files.keep(incoming, sha256)
+            except sqlite3.Error:
+                # The row could not be written, so the file must not be there.
+                self.files.unlink(sha256)
+                raise
+        self.files.sync(sha256)
+        return True
+
+    def adopt(self, sha256: bytes, size: int) -> None:
+        """Note a file that was found in its place and verified."""
+        with self._writing():
+            if inventory.read(self._db, sha256) is None:
+                self._add(sha256, size)
+
+    def reject(self, sha256: bytes) -> None:
+        """Remove a file that was found in a place and is not what its name says."""
+        with self._writing():
+            if inventory.read(self._db, sha256) is None:
+                self.files.unlink(sha256)
+
+    def doom(self, sha256: bytes) -> bool:
+        """Let an object go once its lease is over; give whether it was held.
+
+        The brain is told at once; until then whoever has a ticket reads it, and a PUT revives it.
+        """
+        with self._writing():
+            row = inventory.read(self._db, sha256)
+            if row is None:
+                return False
+            if not row.is_doomed:
+                inventory.set_doom(self._db, sha256, int(time.time()) + LEASE_S)
+                inventory.note_change(self._db, sha256, None)
+            return True
+
+    def unlink_due(self, now: float) -> int:
+        """Remove the files whose lease is over; give how many. now: Unix seconds."""
+        with self._writing():
+            due = inventory.doomed(self._db, until=int(now), limit=UNLINK_BATCH)
+            for sha256, _ in due:
+                self._drop(sha256)
+        return len(due)
+
+    def discard(self, sha256: bytes) -> None:
+        """Remove an object at once: its bytes are wrong, or not there."""
+        with self._writing():
+            self.files.unlink(sha256)
+            self._drop(sha256)
+
+    def is_wanted(self, sha256: bytes) -> bool:
+        """Whether an object is held, and not about to go."""
+        with self._lock:
+            row = inventory.read(self._db, sha256)
+            return row is not None and not row.is_doomed
+
+    def oldest_verified(self) -> tuple[bytes, int] | None:
+        """Give hash and size of what was not looked at for the longest time."""
+        with self._lock:
+            return inventory.oldest_verified(self._db)
+
+    def set_verified(self, sha256: bytes, at: int) -> None:
+        """Note that an object was found to be right. at: Unix seconds."""
+        with self._writing():
+            inventory.set_verified(self._db, sha256, at)
+
+    def shrink(self) -> None:
+        """Evict until the budget is kept: it may have been lowered, or files been found."""
+        with self._lock:
+            self._shrink_to(self.capacity_bytes - self._reserved)
+
+    def write_reads(self) -> None:
+        """Write the reads that were counted in memory."""
+        with self._writing():
+            self._write_reads()
+
+    @contextmanager
+    def using(self) -> Iterator[sqlite3.Connection]:
+        """Lend the writing connection inside a transaction, to those who keep their own rows."""
+        with self._writing():
+            yield self._db
+
+    def close(self) -> None:
+        """Close all; the next start need not scan."""
+        with self._lock:
+            with suppress(sqlite3.Error):
+                self.write_reads()
+                with transaction(self._db):
+                    inventory.set_meta(self._db, "is_clean", 1)
+            self._db.close()
+            self.files.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Hold the lock and a transaction; one inside another joins it."""
+        with self._lock:
+            if self._db.in_transaction:
+                yield
+                return
+            try:
+                with transaction(self._db):
+                    yield
+            except BaseException:
+                # What the totals counted was not written.
+                self._reckon()
+                raise
+
+    def _reckon(self) -> None:
+        with suppress(sqlite3.Error):
+            totals = eviction.read_totals(self._db)
+            totals.place = max(totals.place, self._totals.place)
+            self._totals = totals
+
+    def _shrink_to(self, most_bytes: int) -> bool:
+        """Evict until no more than so much is used; give whether that was reached.
+
+        What was evicted is written even when it was not enough: the files are gone.
+        """
+        if self._totals.used_bytes <= most_bytes:
+            return True
+        with self._writing():
+            self._write_reads()
+            while self._totals.used_bytes > most_bytes:
+                if not self._evict_one():
+                    return False
+        return True
+
+    def _add(self, sha256: bytes, size: int) -> None:
+        queue = eviction.queue_for(self._db, sha256)
+        row = Row(sha256, size, queue, self._totals.next_place())
+        inventory.add(self._db, row, verified_at=int(time.time()))
+        self._totals.count(queue, footprint(size), 1)
+
+    def _drop(self, sha256: bytes) -> None:
+        """Remove file and row of what may be there."""
+        row = inventory.read(self._db, sha256)
+        if row is None:
+            return
+        self.files.unlink(sha256)
+        inventory.remove(self._db, sha256, is_told=row.is_doomed)
+        self._totals.count(row.queue, -footprint(row.size), -1)
+
+    def _evict_one(self) -> bool:
+        victim = eviction.next_victim(self._db, self._totals, self.capacity_bytes)
+        if victim is None:
+            return False
+        self.files.unlink(victim.sha256)
+        eviction.evict(self._db, self._totals, victim)
+        log.debug("evicted", extra={"sha256": victim.sha256.hex(), "size": victim.size})
+        return True
+
+    def _write_reads(self) -> None:
+        reads, self._reads = self._reads, {}
+        if reads:
+            inventory.add_reads(self._db, reads)

@@ -1,0 +1,136 @@
+"""``PUT`` and ``DELETE /o/{sha256}``: what the brain has a worker keep or let go."""
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import AsyncIterator
+from http import HTTPStatus
+from typing import Any, Final
+
+from edgecache.protocol.heartbeats import Problem
+from edgecache.protocol.tickets import Kind, Refusal, TicketRefused
+from edgecache.worker import problems
+from edgecache.worker.incoming import Incoming, WrongBytes
+from edgecache.worker.node import Node
+from edgecache.worker.reads import admit, ticket_text
+from edgecache.worker.refusals import Refused, no_space, ticket_refused, unavailable
+from edgecache.worker.store import StoreFull
+
+log = logging.getLogger(__name__)
+
+# Pieces are gathered up to this before a thread hashes and writes them.
+GATHER_BYTES: Final = 1 << 20
+STALLED_S: Final = 30.0
+# A sender may take this long, and besides a second for so many bytes.
+PATIENCE_S: Final = 60.0
+SLOWEST_BYTES_A_S: Final = 64 << 10
+LENGTH_DIGITS: Final = 19
+
+
+async def store(node: Node, scope: Any, protocol: Any, sha256: bytes) -> None:
+    """Take an object whose bytes hash to its name. Raises Refused."""
+    node.check_can_store()
+    ticket = admit(node, ticket_text(scope), sha256=sha256, kind=Kind.STORE)
+    size = _content_length(scope)
+    if size > ticket.length:
+        raise ticket_refused(TicketRefused(Refusal.OUT_OF_RANGE))
+    try:
+        status = await _store(node, protocol, sha256, size)
+    except StoreFull:
+        raise no_space() from None
+    except WrongBytes:
+        node.counters.add("wrong_bytes")
+        raise Refused(
+            HTTPStatus.UNPROCESSABLE_ENTITY,
+            "wrong_bytes",
+            "The bytes are not those that the name says; nothing was kept.",
+        ) from None
+    except (OSError, sqlite3.Error) as error:
+        raise _refused_by_disk(node, error) from error
+    protocol.response_empty(status, [("content-length", "0"), ("etag", f'"{sha256.hex()}"')])
+
+
+async def delete(node: Node, scope: Any, protocol: Any, sha256: bytes) -> None:
+    """Let an object go once its lease is over; absent ones are gone already. Raises Refused."""
+    node.check_can_read()
+    admit(node, ticket_text(scope), sha256=sha256, kind=Kind.DELETE)
+    await node.on_disk(node.store.doom, sha256)
+    protocol.response_empty(HTTPStatus.NO_CONTENT, [])
+
+
+async def _store(node: Node, protocol: Any, sha256: bytes, size: int) -> HTTPStatus:
+    if await node.on_disk(node.store.has, sha256):
+        return HTTPStatus.OK
+    if node.fills.locked():
+        raise unavailable("busy", "Too many objects are being stored.")
+    async with node.fills:
+        incoming = await node.on_disk(Incoming, node.store, sha256, size)
+        try:
+            await _receive(node, protocol, incoming, size)
+            is_new = await node.on_disk(incoming.finish)
+        finally:
+            # Threads finish what they began: a cancelled request must not close their file first.
+            await asyncio.shield(node.on_disk(incoming.discard))
+    node.problems.clear(Problem.DISK_FULL, Problem.DISK_FAILING)
+    if not is_new:
+        return HTTPStatus.OK
+    node.counters.add("stores")
+    node.counters.add("stored_bytes", size)
+    return HTTPStatus.CREATED
+
+
+async def _receive(node: Node, protocol: Any, incoming: Incoming, size: int) -> None:
+    """Write the body as it comes. Raises Refused for a sender that stalls or breaks off."""
+    received, gathered = 0, bytearray()
+    try:
+        async with asyncio.timeout(PATIENCE_S + size / SLOWEST_BYTES_A_S):
+            async for piece in _pieces(protocol):
+                received += len(piece)
+                gathered += piece
+                if len(gathered) >= GATHER_BYTES:
+                    await node.on_disk(incoming.write, gathered)
+                    gathered = bytearray()
+            if gathered:
+                await node.on_disk(incoming.write, gathered)
+    except TimeoutError:
+        raise Refused(
+            HTTPStatus.REQUEST_TIMEOUT, "too_slow", "The bytes come too slowly."
+        ) from None
+    if received != size:
+        raise Refused(
+            HTTPStatus.BAD_REQUEST, "incomplete", "The body ended before its Content-Length."
+        )
+
+
+async def _pieces(protocol: Any) -> AsyncIterator[bytes]:
+    """Give the pieces of a body; raises TimeoutError when the next one does not come.
+
+    Granian gives an empty piece at the end, and in the place of an error.
+    """
+    pieces = aiter(protocol)
+    while True:
+        async with asyncio.timeout(STALLED_S):
+            piece = await anext(pieces)
+        if not piece:
+            return
+        yield piece
+
+
+def _content_length(scope: Any) -> int:
+    text = scope.headers.get("content-length")
+    if text is None:
+        raise Refused(HTTPStatus.LENGTH_REQUIRED, "length_required", "Send a Content-Length.")
+    if not text.isascii() or not text.isdecimal() or len(text) > LENGTH_DIGITS:
+        raise Refused(HTTPStatus.BAD_REQUEST, "length_malformed", "Content-Length is no number.")
+    return int(text)
+
+
+def _refused_by_disk(node: Node, error: OSError | sqlite3.Error) -> Refused:
+    problem = problems.of_disk(error)
+    if problem is None:
+        return unavailable("busy", "Too many files are open.")
+    node.problems.report(problem)
+    log.error("not_stored", extra={"problem": str(problem), "reason": str(error)})
+    if problem is Problem.DISK_FULL:
+        return no_space()
+    return Refused(HTTPStatus.INSUFFICIENT_STORAGE, "disk_failing", "The disk did not take it.")

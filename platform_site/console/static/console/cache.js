@@ -1,0 +1,154 @@
+// @ts-check
+/** The edge cache: how it does, its nodes, buckets, access keys, and purging. */
+
+import { get } from "./api.js";
+import { bindBuckets, showBuckets } from "./cache_buckets.js";
+import { bindKeys, showKeys } from "./cache_keys.js";
+import { bindPurge } from "./cache_purge.js";
+import { draw } from "./chart.js";
+import { byId, element, fill, show } from "./dom.js";
+import { bytes, share } from "./format.js";
+import { Problem } from "./problem.js";
+import { enter } from "./shell.js";
+import { ready } from "./status.js";
+
+const REFRESH_MS = 30_000;
+
+const who = await enter();
+if (who) {
+  await showAll(who.roles);
+  ready();
+  byId("hours").addEventListener("change", showCharts);
+  setInterval(() => document.hidden || showReadings(), REFRESH_MS);
+}
+
+/** @param {string[]} roles */
+async function showAll(roles) {
+  const isAdmin = roles.includes("admin");
+  const mayPurge = isAdmin || roles.includes("operator");
+  await showReadings();
+  show(byId("purge"), mayPurge);
+  if (mayPurge) bindPurge(showReadings);
+  show(byId("buckets"), mayPurge);
+  show(byId("keys"), mayPurge);
+  if (!mayPurge) return;
+  bindBuckets(isAdmin);
+  bindKeys(isAdmin);
+  await whileThere(async () => {
+    await showBuckets();
+    await showKeys();
+  });
+}
+
+async function showReadings() {
+  const isThere = await whileThere(async () => {
+    const [status, metrics, { nodes }] = await Promise.all([
+      get("/v1/cache/status"),
+      get("/v1/cache/metrics"),
+      get("/v1/cache/nodes"),
+    ]);
+    fill(byId("figures"), {
+      hit_ratio: share(metrics.hit_ratio),
+      requests: (metrics.total_hits + metrics.total_misses).toLocaleString(),
+      served: bytes(metrics.bytes_served),
+      stored: bytes(status.used_cache_bytes),
+      capacity: bytes(status.total_cache_bytes),
+      nodes: `${status.online_nodes} of ${status.total_nodes}`,
+      p95: `${metrics.p95_latency_ms.toFixed(1)} ms`,
+    });
+    showNodes(nodes);
+  });
+  show(byId("readings"), isThere);
+  show(byId("nodes"), isThere);
+  await showCharts();
+}
+
+/**
+ * Do what takes the cache; say so where it is away.
+ * @param {() => Promise<void>} deed
+ */
+async function whileThere(deed) {
+  const banner = byId("away");
+  try {
+    await deed();
+    show(banner, false);
+    return true;
+  } catch (error) {
+    if (!(error instanceof Problem) || error.code !== "cache_unavailable") throw error;
+    show(banner);
+    return false;
+  }
+}
+
+/** @param {any[]} nodes */
+function showNodes(nodes) {
+  const rows = nodes
+    .toSorted((one, other) => one.region.localeCompare(other.region))
+    .map((node) => {
+      const row = element("tr");
+      const region = element("th", node.region);
+      region.setAttribute("scope", "row");
+      const health = element("td");
+      const state = element("span", node.status === "active" ? node.health : node.status);
+      state.className = `health ${node.status === "active" ? node.health : node.status}`;
+      health.append(state);
+      row.append(region, health, number(bytes(node.used_bytes)), number(bytes(node.capacity_bytes)));
+      row.append(element("td", node.is_own ? "yours" : ""));
+      return row;
+    });
+  byId("node-rows").replaceChildren(...rows);
+  show(byId("node-table"), rows.length > 0);
+  show(byId("no-nodes"), rows.length === 0);
+}
+
+/** @param {string} text */
+function number(text) {
+  const cell = element("td", text);
+  cell.className = "number";
+  return cell;
+}
+
+async function showCharts() {
+  const hours = /** @type {HTMLSelectElement} */ (byId("hours")).value;
+  const { samples } = await get(`/v1/cache/metrics/history?hours=${hours}`);
+  const moments = samples.map((/** @type {any} */ each) => new Date(each.collected_at));
+  const [hits, misses, served] = ["total_hits", "total_misses", "bytes_served"].map((name) => rises(samples, name));
+  const seconds = moments.map((/** @type {Date} */ at, /** @type {number} */ index) =>
+    index ? (at.getTime() - moments[index - 1].getTime()) / 1000 : 0,
+  );
+  /** @param {(number | null)[]} values */
+  const each = (values) => values.map((value, index) => (value === null ? null : value / seconds[index]));
+  const ratios = hits.map((value, index) => {
+    const all = (value ?? 0) + (misses[index] ?? 0);
+    return value === null || all === 0 ? null : value / all;
+  });
+  draw(byId("chart-ratio"), { title: "Hit ratio", moments, lines: [{ name: "hits", values: ratios }], write: share, top: 1 });
+  draw(byId("chart-traffic"), {
+    title: "Traffic",
+    moments,
+    lines: [{ name: "served", values: each(served) }],
+    write: (value) => `${bytes(value)}/s`,
+  });
+  draw(byId("chart-latency"), {
+    title: "Latency",
+    moments,
+    lines: ["p95", "p99"].map((name) => ({
+      name,
+      values: samples.map((/** @type {any} */ sample) => sample[`${name}_latency_ms`]),
+    })),
+    write: (value) => `${value.toFixed(1)} ms`,
+  });
+}
+
+/**
+ * Give how much a counter rose from sample to sample; a brain that began anew leaves a gap.
+ * @param {any[]} samples
+ * @param {string} name
+ * @returns {(number | null)[]}
+ */
+function rises(samples, name) {
+  return samples.map((sample, index) => {
+    const rise = index ? sample[name] - samples[index - 1][name] : -1;
+    return rise < 0 ? null : rise;
+  });
+}

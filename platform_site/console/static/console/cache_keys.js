@@ -1,0 +1,60 @@
+// @ts-check
+/** Access keys for S3 clients; a secret is shown once. */
+
+import { call, get, post } from "./api.js";
+import { copy } from "./codes.js";
+import { confirm } from "./confirm.js";
+import { byId, element, fill, show, stamp, within } from "./dom.js";
+import { dated } from "./format.js";
+import { onPress, onSubmit } from "./forms.js";
+import { announce } from "./status.js";
+
+const PATH = "/v1/cache/access-keys";
+
+let mayChange = false;
+let secret = "";
+
+/** @param {boolean} isAdmin */
+export function bindKeys(isAdmin) {
+  mayChange = isAdmin;
+  show(byId("key-new"), isAdmin);
+  const form = /** @type {HTMLFormElement} */ (byId("key-form"));
+  onSubmit(form, async ({ label, access }) => {
+    const key = await post(PATH, { label, access });
+    form.reset();
+    secret = key.secret;
+    fill(byId("key-made"), { id: key.id, secret: key.secret, endpoint: key.endpoint });
+    show(byId("key-made"));
+    byId("key-made-title").focus();
+    await showKeys();
+  });
+  byId("key-copy").addEventListener("click", () => copy(secret, "The secret is"));
+  byId("key-kept").addEventListener("click", () => {
+    secret = "";
+    fill(byId("key-made"), { id: "", secret: "", endpoint: "" });
+    show(byId("key-made"), false);
+  });
+}
+
+export async function showKeys() {
+  const { results } = await get(PATH);
+  const list = byId("key-list");
+  list.replaceChildren(...results.map(row));
+  if (!results.length) list.append(element("li", "There are none."));
+}
+
+/** @param {any} key */
+function row(key) {
+  const made = stamp("key-row");
+  const used = key.last_used_at ? `last used ${dated(key.last_used_at)}` : "never used";
+  const can = key.access === "read" ? "reads" : "reads and writes";
+  fill(made, { id: key.id, about: [key.label, can, used].filter(Boolean).join(", ") });
+  show(within(made, ".deeds"), mayChange);
+  onPress(within(made, "button"), byId("keys"), async () => {
+    await confirm(`Revoke ${key.id}?`, "Clients that use it are refused at once.", "Revoke");
+    await call("DELETE", `${PATH}/${key.id}`);
+    announce(`${key.id} is revoked.`);
+    await showKeys();
+  });
+  return made;
+}

@@ -1,0 +1,193 @@
+"""Brains as the tests run them: their core alone, over the test's database."""
+
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import psycopg
+
+from edgecache.brain.buckets import Buckets
+from edgecache.brain.coherence import Coherence
+from edgecache.brain.collector import Collector
+from edgecache.brain.database import Database
+from edgecache.brain.delivery import Span, Tenant
+from edgecache.brain.directory import Directory
+from edgecache.brain.fills import Fills, Opened
+from edgecache.brain.origins.catalog import Catalog
+from edgecache.brain.origins.origins import Origins
+from edgecache.brain.purges import Purges
+from edgecache.brain.staging import Staging
+from edgecache.brain.values import ALWAYS, BucketInfo, Conditions, Fields, Found
+from platform_site.lib.ids import uuid7
+
+ALICE = Tenant(1, 11)
+CHARLIE = Tenant(2, 21)
+MIB = 2**20
+
+
+@dataclass
+class Brain:
+    """The core of one brain. kept: versions that came in, as replication hears of them."""
+
+    id: UUID
+    database: Database
+    coherence: Coherence
+    directory: Directory
+    staging: Staging
+    origins: Origins
+    catalog: Catalog
+    fills: Fills
+    purges: Purges
+    buckets: Buckets
+    collector: Collector
+    kept: list[Found] = field(default_factory=list)
+
+    async def put(
+        self,
+        bucket: BucketInfo,
+        key: str,
+        data: bytes,
+        fields: Fields = Fields(),
+        *,
+        conditions: Conditions = ALWAYS,
+    ) -> Found:
+        """Write an object."""
+        receiver = self.staging.receive()
+        await receiver.write(data)
+        staged = await receiver.finish()
+        return await self.fills.put(bucket, key, staged, fields, conditions=conditions)
+
+    async def get(self, bucket: BucketInfo, key: str, span: Span | None = None) -> bytes:
+        """Read an object."""
+        return await read(await self.fills.open(bucket, key), span)
+
+    async def bucket(self, name: str = "docs", tenant: Tenant = ALICE) -> BucketInfo:
+        """Make a bucket of the built-in origin."""
+        return await self.buckets.create(tenant, name)
+
+    async def origin_bucket(
+        self,
+        kind: str,
+        config: dict[str, str],
+        secret: dict[str, str] | None = None,
+        *,
+        name: str = "docs",
+        prefix: str = "",
+        tenant: Tenant = ALICE,
+    ) -> BucketInfo:
+        """Make a bucket with an origin."""
+        origin = await self.catalog.create(tenant, f"{name}-origin", kind, config, secret)
+        return await self.buckets.create(tenant, name, origin_id=origin.id, origin_prefix=prefix)
+
+
+async def read(opened: Opened, span: Span | None = None) -> bytes:
+    """Read a body to its end."""
+    return b"".join([piece async for piece in opened.body(span)])
+
+
+@contextlib.asynccontextmanager
+async def running(url: str, root: Path, **options: Any) -> AsyncIterator[Brain]:
+    """Give a brain; it stops with the block."""
+    brain = assemble(url, root, **options)
+    await brain.database.open()
+    await brain.staging.start()
+    await brain.origins.start()
+    await brain.coherence.start()
+    try:
+        yield brain
+    finally:
+        await brain.fills.stop()
+        await brain.purges.stop()
+        await brain.collector.stop()
+        await brain.origins.stop()
+        await brain.coherence.stop()
+        await brain.staging.stop()
+        await brain.database.close()
+
+
+def assemble(
+    url: str,
+    root: Path,
+    *,
+    allows_private: bool = True,
+    limit_bytes: int = 512 * MIB,
+    fills: int = 256,
+    index_bytes: int = 64 * MIB,
+    stall_timeout_s: float = 5.0,
+    trust: Path | None = None,
+) -> Brain:
+    """Make a brain; nothing is opened yet."""
+    brain_id = uuid7()
+    database = Database(url, max_connections=10)
+    coherence = Coherence(database, brain_id)
+    directory = Directory(database, coherence, index_bytes=index_bytes)
+    staging = Staging(root, limit_bytes=limit_bytes)
+    origins = Origins(
+        database,
+        coherence,
+        staging,
+        allows_private=allows_private,
+        stall_timeout_s=stall_timeout_s,
+        trust=trust,
+    )
+    made = Fills(database, directory, staging, origins, brain_id=brain_id, limit=fills)
+    purges = Purges(database, coherence)
+    kept: list[Found] = []
+    made.on_kept = kept.append
+    return Brain(
+        id=brain_id,
+        database=database,
+        coherence=coherence,
+        directory=directory,
+        staging=staging,
+        origins=origins,
+        catalog=Catalog(database, coherence, allows_private=allows_private),
+        fills=made,
+        purges=purges,
+        buckets=Buckets(database, coherence),
+        collector=Collector(database, coherence, staging, purges, made.writes),
+        kept=kept,
+    )
+
+
+class Rows:
+    """The tables, as a bystander sees them."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def all(self, sql: str, params: Sequence[Any] = ()) -> list[Any]:
+        """Give rows."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            return connection.execute(sql.encode(), params).fetchall()
+
+    def run(self, sql: str, params: Sequence[Any] = ()) -> None:
+        """Change something."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(sql.encode(), params)
+
+    def value(self, sql: str, params: Sequence[Any] = ()) -> Any:
+        """Give one value."""
+        return self.all(sql, params)[0][0]
+
+    def node(self, node_id: UUID, *, organization_id: int | None = None) -> UUID:
+        """Register a worker."""
+        self.run(
+            "INSERT INTO brain_node (id, organization_id, endpoint, region, capacity_bytes, status,"
+            " secret_hash) VALUES (%s, %s, %s, 'eu', 1000000, 'active', '')",
+            [node_id, organization_id, f"http://{node_id}"],
+        )
+        return node_id
+
+    def cut(self, application: str) -> int:
+        """End the connections of a name; give how many there were."""
+        return len(
+            self.all(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE application_name = %s AND datname = current_database()",
+                [application],
+            )
+        )

@@ -1,0 +1,118 @@
+"""An origin that speaks HTTP, and does to its clients what a test wants it to."""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+from urllib.parse import unquote
+
+
+@dataclass
+class Asked:
+    """A request that came. path: as it was sent."""
+
+    method: str
+    target: str
+    headers: dict[str, str]
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    body: bytes = b""
+
+    @property
+    def path(self) -> str:
+        """Give the path, decoded."""
+        return unquote(self.target.partition("?")[0])
+
+    def head(self, status: str, *fields: str) -> None:
+        """Begin an answer."""
+        lines = [f"HTTP/1.1 {status}", *fields, "", ""]
+        self.writer.write("\r\n".join(lines).encode())
+
+    async def say(self, data: bytes) -> None:
+        """Send some of the body."""
+        self.writer.write(data)
+        await self.writer.drain()
+
+    async def answer(self, data: bytes, *fields: str, status: str = "200 OK") -> None:
+        """Answer whole."""
+        self.head(status, f"Content-Length: {len(data)}", *fields)
+        await self.say(b"" if self.method == "HEAD" else data)
+
+
+Handler = Callable[[Asked], Awaitable[None]]
+
+
+@dataclass
+class HttpOrigin:
+    """A server: ``objects`` by path, unless ``handler`` is there to answer."""
+
+    objects: dict[str, bytes] = field(default_factory=dict)
+    handler: Handler | None = None
+    asked: list[Asked] = field(default_factory=list)
+    tls: ssl.SSLContext | None = None
+    host: str = "127.0.0.1"
+
+    async def __aenter__(self) -> Self:
+        """Listen on a free port."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._server = await asyncio.start_server(self._serve, self.host, 0, ssl=self.tls)
+        self.port = int(self._server.sockets[0].getsockname()[1])
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        exc: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close everything."""
+        self._server.close()
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    @property
+    def url(self) -> str:
+        """Give its base URL."""
+        return f"http{'s' if self.tls else ''}://{self.host}:{self.port}"
+
+    def count(self, path: str, method: str = "GET") -> int:
+        """Count the requests for a path."""
+        return sum(row.path == path and row.method == method for row in self.asked)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        try:
+            while True:
+                asked = await _read(reader, writer)
+                self.asked.append(asked)
+                await (self.handler or self._answer)(asked)
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            return
+        finally:
+            writer.close()
+
+    async def _answer(self, asked: Asked) -> None:
+        data = self.objects.get(asked.path)
+        if data is None:
+            await asked.answer(b"no", status="404 Not Found")
+        else:
+            await asked.answer(data, 'ETag: "v1"', "Content-Type: text/plain")
+
+
+async def _read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Asked:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+    line, *fields = head.split("\r\n")
+    method, target, _ = line.split(" ")
+    headers = {}
+    for entry in fields:
+        name, colon, value = entry.partition(":")
+        if colon:
+            headers[name.strip().lower()] = value.strip()
+    body = await reader.readexactly(int(headers.get("content-length", "0")))
+    return Asked(method, target, headers, reader, writer, body)

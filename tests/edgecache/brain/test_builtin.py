@@ -1,0 +1,238 @@
+"""Objects of buckets with the built-in origin."""
+
+import asyncio
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from edgecache.brain.delivery import Span
+from edgecache.brain.errors import (
+    BucketExists,
+    BucketNotEmpty,
+    KeyRefused,
+    NoSuchBucket,
+    OriginMissing,
+    PreconditionFailed,
+)
+from edgecache.brain.values import Conditions, Fields
+from tests.edgecache.brain.brains import ALICE, CHARLIE, MIB, Brain, Rows, read
+
+HOSTILE = [
+    "plain",
+    "a/../../../etc/passwd",
+    "../x",
+    "..",
+    ".",
+    "/",
+    "//",
+    "a//b",
+    "/lead",
+    "trail/",
+    "a\nb\r\tc\x01\x7f",
+    "e\u0301 \u00e9",
+    "\U0001f600/\U0010ffff",
+    "%2e%2e/%00",
+    "con.txt\\..\\x",
+    "'; DROP TABLE brain_bucket; --",
+    " space ",
+    "x" * 1024,
+    "\u00fc" * 512,
+    "\U0001f600" * 256,
+]
+
+
+async def test_an_object_is_read_as_it_was_written(brain: Brain) -> None:
+    bucket = await brain.bucket()
+    fields = Fields(
+        "text/plain",
+        {"cache-control": "no-cache"},
+        {"owner": "älice"},
+        {"crc32": "AAAAAA=="},
+        (3, 2),
+    )
+
+    written = await brain.put(bucket, "greeting", b"hello", fields)
+    opened = await brain.fills.open(bucket, "greeting")
+
+    assert await read(opened) == b"hello"
+    assert opened.is_hit
+    assert opened.found == written
+    assert written.sha256 == hashlib.sha256(b"hello").digest()
+    assert written.etag == hashlib.md5(b"hello").hexdigest()
+    assert (written.content_type, written.headers) == ("text/plain", {"cache-control": "no-cache"})
+    assert (written.metadata, written.checksums) == ({"owner": "älice"}, {"crc32": "AAAAAA=="})
+    assert written.parts == (3, 2)
+
+
+async def test_what_was_remembered_equals_what_postgresql_says(brain: Brain) -> None:
+    bucket = await brain.bucket()
+    await brain.put(bucket, "k", b"x", Fields("a/b", {}, {"m": "1"}, {}, (1,)))
+
+    remembered = await brain.directory.find(bucket.id, "k")
+    brain.directory.index.clear()
+    loaded = await brain.directory.find(bucket.id, "k")
+    again = await brain.directory.find(bucket.id, "k")
+
+    assert remembered == loaded == again
+    assert len(brain.directory.index) == 1
+
+
+@pytest.mark.parametrize("key", HOSTILE, ids=lambda key: ascii(key)[:24])
+async def test_any_key_is_kept_and_none_is_a_path(brain: Brain, key: str) -> None:
+    bucket = await brain.bucket()
+
+    await brain.put(bucket, key, key.encode())
+
+    assert await brain.get(bucket, key) == key.encode()
+    assert [row.key for row in (await brain.fills.list(bucket)).objects] == [key]
+    files = [path for path in brain.staging.root.rglob("*") if path.is_file()]
+    name = hashlib.sha256(key.encode()).hexdigest()
+    assert {path.name for path in files} == {name, "lock"}
+    await brain.fills.delete(bucket, [key])
+    with pytest.raises(OriginMissing):
+        await brain.fills.open(bucket, key)
+
+
+@pytest.mark.parametrize(
+    "key", ["", "a\0b", "x" * 1025, "\u00fc" * 513, "\ud800"], ids=lambda key: ascii(key)[:24]
+)
+async def test_what_is_no_key_is_refused(brain: Brain, key: str) -> None:
+    bucket = await brain.bucket()
+
+    with pytest.raises(KeyRefused):
+        await brain.put(bucket, key, b"")
+    for call in (brain.fills.open(bucket, key), brain.fills.delete(bucket, [key])):
+        with pytest.raises(KeyRefused):
+            await call
+
+
+async def test_a_span_gives_its_bytes_alone(brain: Brain) -> None:
+    bucket = await brain.bucket()
+    data = bytes(range(256)) * 4096 * 3
+    await brain.put(bucket, "big", data)
+
+    assert await brain.get(bucket, "big", Span(MIB - 3, 7)) == data[MIB - 3 : MIB + 4]
+    assert await brain.get(bucket, "big", Span(0, 0)) == b""
+    assert await brain.get(bucket, "big") == data
+
+
+async def test_an_empty_object_is_an_object(brain: Brain) -> None:
+    bucket = await brain.bucket()
+
+    found = await brain.put(bucket, "empty", b"")
+
+    assert (found.size, found.etag) == (0, "d41d8cd98f00b204e9800998ecf8427e")
+    assert await brain.get(bucket, "empty") == b""
+
+
+async def test_of_many_creators_at_once_one_wins(brain: Brain) -> None:
+    bucket = await brain.bucket()
+    create = Conditions(if_none_match=True)
+
+    outcomes = await asyncio.gather(
+        *(brain.put(bucket, "k", b"%d" % n, conditions=create) for n in range(12)),
+        return_exceptions=True,
+    )
+
+    won = [n for n, outcome in enumerate(outcomes) if not isinstance(outcome, Exception)]
+    lost = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
+    assert len(won) == 1
+    assert all(isinstance(outcome, PreconditionFailed) for outcome in lost)
+    assert await brain.get(bucket, "k") == b"%d" % won[0]
+
+
+async def test_if_match_holds_a_write_to_a_version(brain: Brain) -> None:
+    bucket = await brain.bucket()
+    first = await brain.put(bucket, "k", b"one")
+    second = await brain.put(bucket, "k", b"two", conditions=Conditions(if_match=first.etag))
+
+    with pytest.raises(PreconditionFailed):
+        await brain.put(bucket, "k", b"three", conditions=Conditions(if_match=first.etag))
+    with pytest.raises(OriginMissing):
+        await brain.put(bucket, "gone", b"", conditions=Conditions(if_match=first.etag))
+
+    assert await brain.get(bucket, "k") == b"two"
+    assert second.generation > first.generation
+
+
+async def test_a_copy_shares_the_bytes_and_outlives_the_source(brain: Brain, rows: Rows) -> None:
+    bucket = await brain.bucket()
+    target = await brain.bucket("target")
+    await brain.put(bucket, "k", b"shared", Fields("a/b"))
+
+    copied = await brain.fills.copy((bucket, "k"), target, "c")
+    await brain.fills.delete(bucket, ["k"])
+    await brain.collector.round()
+
+    assert copied.content_type == "a/b"
+    assert rows.value("SELECT count(*) FROM brain_blob") == 1
+    assert await brain.get(target, "c") == b"shared"
+
+
+async def test_deleting_what_is_not_there_is_no_error(brain: Brain) -> None:
+    bucket = await brain.bucket()
+    await brain.put(bucket, "k", b"x")
+
+    await brain.fills.delete(bucket, ["k", "k", "never"])
+    await brain.fills.delete(bucket, ["k"])
+
+    assert (await brain.fills.list(bucket)).objects == ()
+
+
+async def test_a_thousand_keys_are_deleted_at_once(brain: Brain) -> None:
+    bucket = await brain.bucket()
+    names = [f"k{n:04}" for n in range(300)]
+    for name in names:
+        await brain.put(bucket, name, b"same")
+
+    await brain.fills.delete(bucket, names)
+
+    assert (await brain.fills.list(bucket)).objects == ()
+    with pytest.raises(OriginMissing):
+        await brain.fills.open(bucket, names[7])
+
+
+async def test_buckets_are_their_environments(brain: Brain) -> None:
+    mine = await brain.bucket("docs", ALICE)
+    theirs = await brain.bucket("docs", CHARLIE)
+    await brain.put(mine, "k", b"mine")
+
+    with pytest.raises(BucketExists):
+        await brain.bucket("docs", ALICE)
+    with pytest.raises(OriginMissing):
+        await brain.fills.open(theirs, "k")
+    with pytest.raises(NoSuchBucket):
+        await brain.buckets.delete(CHARLIE, mine.id)
+    with pytest.raises(BucketNotEmpty):
+        await brain.buckets.delete(ALICE, mine.id)
+
+    await brain.fills.delete(mine, ["k"])
+    await brain.buckets.delete(ALICE, mine.id)
+    assert await brain.directory.bucket(ALICE, "docs") is None
+    with pytest.raises(NoSuchBucket):
+        await brain.put(mine, "k", b"late")
+
+
+async def test_a_write_goes_on_when_its_caller_goes_away(brain: Brain) -> None:
+    bucket = await brain.bucket()
+    writing = asyncio.create_task(brain.put(bucket, "k", b"kept"))
+    while not (brain.fills._running or writing.done()):
+        await asyncio.sleep(0)
+
+    writing.cancel()
+    await asyncio.gather(writing, return_exceptions=True)
+    await asyncio.gather(*brain.fills._running)
+
+    assert await brain.get(bucket, "k") == b"kept"
+
+
+async def test_a_lost_file_is_an_error_and_not_an_empty_object(brain: Brain) -> None:
+    bucket = await brain.bucket()
+    found = await brain.put(bucket, "k", b"bytes")
+    Path(brain.staging.origin_path(found.sha256)).unlink()
+
+    opened = await brain.fills.open(bucket, "k")
+
+    with pytest.raises(Exception, match="not where they should be"):
+        await read(opened)

@@ -1,0 +1,491 @@
+"""Objects of external origins: fetched once, for everyone, and kept only when they are whole."""
+
+import asyncio
+import contextlib
+import hashlib
+from collections.abc import AsyncIterator
+
+import pytest
+
+from edgecache.brain.delivery import Span
+from edgecache.brain.errors import (
+    KeyRefused,
+    OriginDenied,
+    OriginFailed,
+    OriginMissing,
+    OriginReadOnly,
+    OriginTimeout,
+    Overloaded,
+    StorageFull,
+)
+from edgecache.brain.fills import Opened
+from edgecache.brain.values import BucketInfo, Fields
+from tests.edgecache.brain.brains import ALICE, MIB, Brain, Rows, read, running
+from tests.edgecache.brain.http_origin import Asked, HttpOrigin
+
+
+@pytest.fixture
+async def bucket(brain: Brain, origin: HttpOrigin) -> BucketInfo:
+    """Give a bucket with the HTTP origin."""
+    return await brain.origin_bucket("http", {"url": origin.url})
+
+
+class Gate:
+    """Lets an origin's answer go on when the test says so."""
+
+    def __init__(self) -> None:
+        self.came = asyncio.Event()
+        self.opened = asyncio.Event()
+
+    async def wait(self) -> None:
+        """Say that the request is here, and wait."""
+        self.came.set()
+        await self.opened.wait()
+
+
+async def test_a_miss_is_fetched_and_then_a_hit(
+    brain: Brain, origin: HttpOrigin, bucket: BucketInfo
+) -> None:
+    origin.objects["/a/b c.txt"] = b"text"
+
+    missed = await brain.fills.open(bucket, "a/b c.txt")
+    first = await read(missed)
+    await missed.whole()
+    await settled(brain)
+    hit = await brain.fills.open(bucket, "a/b c.txt")
+
+    assert (first, missed.is_hit) == (b"text", False)
+    assert (await read(hit), hit.is_hit) == (b"text", True)
+    assert hit.found.sha256 == hashlib.sha256(b"text").digest()
+    assert (hit.found.etag, hit.found.content_type) == ("v1", "text/plain")
+    assert origin.count("/a/b c.txt") == 1
+    assert [found.key for found in brain.kept] == ["a/b c.txt"]
+
+
+async def test_a_thousand_askers_at_once_make_one_fetch(
+    brain: Brain, origin: HttpOrigin, bucket: BucketInfo
+) -> None:
+    data = bytes(range(256)) * 1024
+    gate = Gate()
+
+    async def slow(asked: Asked) -> None:
+        await gate.wait()
+        await asked.answer(data)
+
+    origin.handler = slow
+    asking = [asyncio.create_task(brain.get(bucket, "cold")) for _ in range(1000)]
+    await gate.came.wait()
+    gate.opened.set()
+    bodies = await asyncio.gather(*asking)
+
+    assert set(map(len, bodies)) == {len(data)}
+    assert set(bodies) == {data}
+    assert origin.count("/cold") == 1
+
+
+async def test_waiters_read_while_it_grows(
+    brain: Brain, origin: HttpOrigin, bucket: BucketInfo
+) -> None:
+    gate = Gate()
+
+    async def halting(asked: Asked) -> None:
+        asked.head("200 OK", "Content-Length: 10")
+        await asked.say(b"first")
+        await gate.wait()
+        await asked.say(b"later")
+
+    origin.handler = halting
+    opened = await brain.fills.open(bucket, "k")
+    late = await brain.fills.open(bucket, "k")
+    body = aiter(opened.body())
+
+    assert await anext(body) == b"first"
+    assert await read(late, Span(1, 3)) == b"irs"
+    assert (opened.found.size, opened.found.sha256) == (10, b"")
+    gate.opened.set()
+    assert await anext(body) == b"later"
+    assert await read(late) == b"firstlater"
+    assert origin.count("/k") == 1
+
+
+async def test_an_unknown_length_is_known_in_the_end(
+    brain: Brain, origin: HttpOrigin, bucket: BucketInfo
+) -> None:
+    async def chunked(asked: Asked) -> None:
+        asked.head("200 OK", "Transfer-Encoding: chunked")
+        await asked.say(b"5\r\nhello\r\n0\r\n\r\n")
+
+    origin.handler = chunked
+    opened = await brain.fills.open(bucket, "k")
+
+    assert opened.found.size == -1
+    assert (await opened.whole()).size == 5
+    assert await read(opened) == b"hello"
+
+
+@pytest.mark.parametrize("leaver", [0, 1])
+async def test_whoever_leaves_takes_nothing_from_the_others(
+    brain: Brain, origin: HttpOrigin, bucket: BucketInfo, leaver: int
+) -> None:
+    gate = Gate()
+
+    async def halting(asked: Asked) -> None:
+        await gate.wait()
+        await asked.answer(b"whole")
+
+    origin.handler = halting
+    asking = [asyncio.create_task(brain.get(bucket, "k")) for _ in range(2)]
+    await gate.came.wait()
+    asking[leaver].cancel()
+    await asyncio.gather(asking[leaver], return_exceptions=True)
+    gate.opened.set()
+
+    assert await asking[1 - leaver] == b"whole"
+    await settled(brain)
+    assert await brain.directory.find(bucket.id, "k") is not None
+    assert origin.count("/k") == 1
+
+
+async def test_a_small_body_is_fetched_whole_though_everyone_left(
+    brain: Brain, origin: HttpOrigin, bucket: BucketInfo
+) -> None:
+    gate = Gate()
+
+    async def halting(asked: Asked) -> None:
+        asked.head("200 OK", "Content-Length: 10")
+        await asked.say(b"first")
+        await gate.wait()
+        await asked.say(b"later")
+
+    origin.handler = halting
+    opened = await brain.fills.open(bucket, "k")
+    body = aiter(opened.body())
+    await anext(body)
+    await body.aclose()  # type: ignore[attr-defined]  # it is a generator
+    gate.opened.set()
+    await settled(brain)
+
+    assert await brain.directory.find(bucket.id, "k") is not None
+
+
+async def test_a_large_body_that_nobody_wants_is_given_up(
+    brain: Brain, origin: HttpOrigin, bucket: BucketInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgecache.brain.flights.ABANDON_S", 0.0)
+    gate = Gate()
+
+    async def endless(asked: Asked) -> None:
+        asked.head("200 OK", f"Content-Length: {100 * MIB}")
+        await asked.say(b"x" * MIB)
+        await gate.wait()
+
+    origin.handler = endless
+    opened = await brain.fills.open(bucket, "k")
+    body = aiter(opened.body())
+    await anext(body)
+    await body.aclose()  # type: ignore[attr-defined]  # it is a generator
+    await settled(brain)
+
+    assert await brain.directory.find(bucket.id, "k") is None
+    assert brain.staging.used_bytes == 0
+    assert [path.name for path in brain.staging.temp.iterdir()] == ["lock"]
+
+
+async def breaks_off(asked: Asked) -> None:
+    """Announce more than there is."""
+    asked.head("200 OK", "Content-Length: 1000")
+    await asked.say(b"x" * 100)
+    asked.writer.close()
+
+
+async def breaks_a_chunk_off(asked: Asked) -> None:
+    """End in the midst of a chunk."""
+    asked.head("200 OK", "Transfer-Encoding: chunked")
+    await asked.say(b"64\r\n" + b"x" * 100 + b"\r\n64\r\nxxx")
+    asked.writer.close()
+
+
+async def resets(asked: Asked) -> None:
+    """End without the last chunk."""
+    asked.head("200 OK", "Transfer-Encoding: chunked")
+    await asked.say(b"64\r\n" + b"x" * 100 + b"\r\n")
+    asked.writer.transport.abort()
+
+
+@pytest.mark.parametrize("failing", [breaks_off, breaks_a_chunk_off, resets])
+async def test_a_body_cut_short_is_an_error_for_everyone_and_never_kept(
+    brain: Brain, origin: HttpOrigin, bucket: BucketInfo, failing: object
+) -> None:
+    gate = Gate()
+
+    async def held(asked: Asked) -> None:
+        await gate.wait()
+        await failing(asked)  # type: ignore[operator]  # one of the three above
+
+    origin.handler = held
+    asking = [asyncio.create_task(brain.get(bucket, "k")) for _ in range(20)]
+    await gate.came.wait()
+    gate.opened.set()
+    outcomes = await asyncio.gather(*asking, return_exceptions=True)
+
+    assert all(isinstance(outcome, OriginFailed) for outcome in outcomes)
+    assert await brain.directory.find(bucket.id, "k") is None
+    assert brain.kept == []
+    assert brain.staging.used_bytes == 0
+
+
+async def test_more_bytes_than_announced_are_not_the_objects(
+    brain: Brain, origin: HttpOrigin, bucket: BucketInfo
+) -> None:
+    async def long(asked: Asked) -> None:
+        asked.head("200 OK", "Content-Length: 5")
+        await asked.say(b"helloHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
+        asked.writer.close()
+
+    origin.handler = long
+    assert await brain.get(bucket, "k") == b"hello"
+
+    origin.handler = None
+    origin.objects["/other"] = b"good"
+    assert await brain.get(bucket, "other") == b"good"
+
+
+async def test_a_body_whose_end_is_not_told_is_passed_on_and_not_kept(
+    brain: Brain, origin: HttpOrigin, bucket: BucketInfo
+) -> None:
+    async def unframed(asked: Asked) -> None:
+        asked.head("200 OK")
+        await asked.say(b"perhaps all")
+        asked.writer.close()
+
+    origin.handler = unframed
+
+    assert await brain.get(bucket, "k") == b"perhaps all"
+    await settled(brain)
+    assert await brain.directory.find(bucket.id, "k") is None
+
+
+async def test_an_origin_that_stalls_times_out(rows: Rows, tmp_path: object) -> None:
+    async with HttpOrigin() as origin, short_patience(rows, tmp_path) as brain:
+        bucket = await brain.origin_bucket("http", {"url": origin.url})
+
+        async def silent(asked: Asked) -> None:
+            await asyncio.Event().wait()
+
+        async def stalling(asked: Asked) -> None:
+            asked.head("200 OK", "Content-Length: 10")
+            await asked.say(b"first")
+            await asyncio.Event().wait()
+
+        origin.handler = silent
+        with pytest.raises(OriginTimeout):
+            await brain.fills.open(bucket, "silent")
+        origin.handler = stalling
+        opened = await brain.fills.open(bucket, "stalling")
+        with pytest.raises(OriginTimeout):
+            await read(opened)
+        assert await brain.directory.find(bucket.id, "stalling") is None
+
+
+@contextlib.asynccontextmanager
+async def short_patience(rows: Rows, tmp_path: object) -> AsyncIterator[Brain]:
+    """Give a brain that waits for nobody."""
+    async with running(rows.url, tmp_path / "hasty", stall_timeout_s=0.3) as brain:  # type: ignore[operator]  # pytest's Path
+        yield brain
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        ("404 Not Found", OriginMissing),
+        ("410 Gone", OriginMissing),
+        ("401 Unauthorized", OriginDenied),
+        ("403 Forbidden", OriginDenied),
+        ("400 Bad Request", OriginFailed),
+        ("500 Internal Server Error", OriginFailed),
+        ("206 Partial Content", OriginFailed),
+        ("304 Not Modified", OriginFailed),
+    ],
+)
+async def test_what_the_origin_refuses_has_a_name(
+    brain: Brain, origin: HttpOrigin, bucket: BucketInfo, status: str, error: type[Exception]
+) -> None:
+    async def refuse(asked: Asked) -> None:
+        await asked.answer(b"", status=status)
+
+    origin.handler = refuse
+
+    with pytest.raises(error) as caught:
+        await brain.fills.open(bucket, "k")
+    assert type(caught.value) is error
+    with pytest.raises(error):
+        await brain.fills.head(bucket, "k")
+
+
+async def test_an_origin_that_is_not_there_fails(brain: Brain) -> None:
+    async with HttpOrigin() as gone:
+        url = gone.url
+    bucket = await brain.origin_bucket("http", {"url": url})
+
+    with pytest.raises(OriginFailed):
+        await brain.fills.open(bucket, "k")
+
+
+async def test_a_server_error_is_tried_once_more(
+    brain: Brain, origin: HttpOrigin, bucket: BucketInfo
+) -> None:
+    async def moody(asked: Asked) -> None:
+        if len(origin.asked) == 1:
+            await asked.answer(b"", status="503 Service Unavailable")
+        else:
+            await asked.answer(b"well")
+
+    origin.handler = moody
+
+    assert await brain.get(bucket, "k") == b"well"
+
+
+async def test_a_404_is_remembered_for_a_moment(
+    brain: Brain, origin: HttpOrigin, bucket: BucketInfo
+) -> None:
+    for _ in range(5):
+        with pytest.raises(OriginMissing):
+            await brain.fills.open(bucket, "k")
+    asked = origin.count("/k")
+    origin.objects["/k"] = b"there"
+    await brain.purges.purge(ALICE, keys=["docs/k"])
+
+    assert asked == 1
+    assert await brain.get(bucket, "k") == b"there"
+
+
+async def test_a_404_is_forgotten_in_time(
+    brain: Brain, origin: HttpOrigin, bucket: BucketInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgecache.brain.missing.MISSING_S", 0.0)
+    with pytest.raises(OriginMissing):
+        await brain.fills.open(bucket, "k")
+    origin.objects["/k"] = b"there"
+
+    assert await brain.get(bucket, "k") == b"there"
+
+
+async def test_http_origins_are_only_read(brain: Brain, bucket: BucketInfo) -> None:
+    with pytest.raises(OriginReadOnly):
+        await brain.put(bucket, "k", b"x", Fields())
+    with pytest.raises(OriginReadOnly):
+        await brain.fills.delete(bucket, ["k"])
+    with pytest.raises(OriginReadOnly):
+        await brain.fills.list(bucket)
+
+
+async def test_head_asks_the_origin(brain: Brain, origin: HttpOrigin, bucket: BucketInfo) -> None:
+    origin.objects["/k"] = b"text"
+
+    found = await brain.fills.head(bucket, "k")
+
+    assert (found.size, found.etag, found.sha256) == (4, "v1", b"")
+    assert origin.count("/k", "HEAD") == 1
+    await brain.get(bucket, "k")
+    await settled(brain)
+    assert (await brain.fills.head(bucket, "k")).sha256 == hashlib.sha256(b"text").digest()
+
+
+@pytest.mark.parametrize("key", ["../secret", "a/../../secret", ".", "a/./b", "a/.."])
+async def test_a_key_cannot_lead_out_of_the_origins_folder(
+    brain: Brain, origin: HttpOrigin, key: str
+) -> None:
+    bucket = await brain.origin_bucket("http", {"url": f"{origin.url}/public"}, prefix="site/")
+
+    with pytest.raises(KeyRefused):
+        await brain.fills.open(bucket, key)
+    assert origin.asked == []
+
+
+async def test_a_key_is_sent_as_a_path_and_nothing_else(brain: Brain, origin: HttpOrigin) -> None:
+    bucket = await brain.origin_bucket("http", {"url": f"{origin.url}/public/"}, prefix="site/")
+    key = "a?b=c#d%2e\r\nHost: evil/ü"
+    origin.objects[f"/public/site/{key}"] = b"found"
+
+    assert await brain.get(bucket, key) == b"found"
+    assert origin.asked[0].target == ("/public/site/a%3Fb=c%23d%252e%0D%0AHost:%20evil/%C3%BC")
+
+
+async def test_too_many_fetches_at_once_are_refused(rows: Rows, tmp_path: object) -> None:
+    async with (
+        HttpOrigin() as origin,
+        running(rows.url, tmp_path / "small", fills=2) as brain,  # type: ignore[operator]  # pytest's Path
+    ):
+        bucket = await brain.origin_bucket("http", {"url": origin.url})
+        gate = Gate()
+
+        async def held(asked: Asked) -> None:
+            await gate.wait()
+            await asked.answer(b"x")
+
+        origin.handler = held
+        asking = [asyncio.create_task(brain.get(bucket, f"k{n}")) for n in range(2)]
+        while len(origin.asked) < 2:
+            await asyncio.sleep(0)
+        with pytest.raises(Overloaded):
+            await brain.fills.open(bucket, "one too many")
+        gate.opened.set()
+        assert await asyncio.gather(*asking) == [b"x", b"x"]
+
+
+async def test_a_body_beyond_the_limit_is_an_error_and_leaves_nothing(
+    rows: Rows, tmp_path: object
+) -> None:
+    async with (
+        HttpOrigin({"/k": b"x" * 3 * MIB}) as origin,
+        running(rows.url, tmp_path / "small", limit_bytes=MIB) as brain,  # type: ignore[operator]  # pytest's Path
+    ):
+        bucket = await brain.origin_bucket("http", {"url": origin.url})
+
+        with pytest.raises(StorageFull):
+            await brain.get(bucket, "k")
+        await settled(brain)
+
+        assert brain.staging.used_bytes == 0
+        assert [path.name for path in brain.staging.temp.iterdir()] == ["lock"]
+
+
+async def test_bytes_that_no_node_holds_come_from_the_origin_again(
+    brain: Brain, origin: HttpOrigin, bucket: BucketInfo
+) -> None:
+    data = bytes(range(256)) * 4096 * 5
+    origin.objects["/k"] = data
+    await brain.get(bucket, "k")
+    await settled(brain)
+    opened = await brain.fills.open(bucket, "k")
+    brain.staging.blob_path(opened.found.sha256).unlink()
+
+    assert await read(opened, Span(MIB + 5, 2 * MIB)) == data[MIB + 5 : 3 * MIB + 5]
+    assert origin.count("/k") == 2
+
+
+async def test_bytes_that_the_origin_has_changed_are_not_given_for_the_old_ones(
+    brain: Brain, origin: HttpOrigin, bucket: BucketInfo
+) -> None:
+    origin.objects["/k"] = b"a" * 3 * MIB
+    await brain.get(bucket, "k")
+    await settled(brain)
+    opened = await brain.fills.open(bucket, "k")
+    brain.staging.blob_path(opened.found.sha256).unlink()
+    # Same length, same ETag: only the digests tell.
+    origin.objects["/k"] = b"a" * MIB + b"b" + b"a" * (2 * MIB - 1)
+    body = aiter(opened.body())
+
+    assert await anext(body) == b"a" * MIB
+    with pytest.raises(Exception, match="changed while it was read"):
+        await anext(body)
+
+
+async def settled(brain: Brain) -> None:
+    """Wait until every fetch is over."""
+    while brain.fills.fetches.flights or brain.fills.fetches._tasks:
+        await asyncio.sleep(0.005)
+
+
+def test_the_module_speaks_of_opened() -> None:
+    assert Opened.__doc__

@@ -1,0 +1,166 @@
+"""What several tests of this folder use."""
+
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import psycopg
+
+from edgecache.protocol.credentials import authorization
+from edgecache.protocol.names import worker_path
+from tests.edgecache.s3.cluster import Cluster
+
+WAIT_S = 30.0
+
+
+def wait_until(question: Callable[[], object], *, timeout_s: float = WAIT_S) -> None:
+    """Ask until the answer is yes."""
+    deadline = time.monotonic() + timeout_s
+    while not question():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.05)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What an API answered."""
+
+    status: int
+    body: Any
+
+    @property
+    def code(self) -> str:
+        """Give the refusal's code."""
+        return str(self.body["code"])
+
+    @property
+    def fields(self) -> set[str]:
+        """Give the names of the wrong fields."""
+        return {row["field"] for row in self.body["errors"]}
+
+
+def ask(
+    url: str, method: str = "GET", body: Any = None, *, bearer: str = "", raw: bytes | None = None
+) -> Said:
+    """Send one request; a refusal is an answer, too."""
+    data = raw if raw is not None else json.dumps(body).encode() if body is not None else None
+    headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
+    request = urllib.request.Request(url, method=method, data=data, headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            content = answer.read()
+            return Said(answer.status, json.loads(content) if content else None)
+    except urllib.error.HTTPError as refusal:
+        return Said(refusal.code, json.loads(refusal.read()))
+
+
+class Internal:
+    """The platform's side: the internal API with its secret."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.url = f"http://127.0.0.1:{cluster.internal_port}"
+        self.secret = cluster.secret
+
+    def __call__(self, method: str, path: str, body: Any = None) -> Said:
+        """Send one request."""
+        return ask(self.url + path, method, body, bearer=self.secret)
+
+
+class FakeWorker:
+    """A node's voice: what a worker would say to the brain, said by the test."""
+
+    def __init__(self, cluster: Cluster, node: dict[str, Any]) -> None:
+        self.id = UUID(node["node_id"])
+        self.secret = str(node["node_secret"])
+        self.url = f"http://127.0.0.1:{cluster.worker_port}"
+        self.incarnation = "first"
+        self.sequence = 0
+
+    def say(self, name: str, body: Any = None, *, method: str = "POST") -> Said:
+        """Send one message."""
+        bearer = authorization(self.id, self.secret).removeprefix("Bearer ")
+        return ask(self.url + worker_path(self.id, name), method, body, bearer=bearer)
+
+    def beat(self, **changes: Any) -> Said:
+        """Send a heartbeat."""
+        self.sequence += 1
+        said = {
+            "incarnation": self.incarnation,
+            "sequence": self.sequence,
+            "used_bytes": 0,
+            "object_count": 0,
+            "capacity_bytes": 2**30,
+            "evictions": 0,
+            "load": 0.0,
+            "problems": [],
+        }
+        return self.say("heartbeat", said | changes)
+
+    def hold(self, *blobs: tuple[bytes, int], full: bool = True, **changes: Any) -> Said:
+        """Send an inventory."""
+        self.sequence += 1
+        said = {
+            "incarnation": self.incarnation,
+            "sequence": self.sequence,
+            "full": full,
+            "added": [[sha256.hex(), size] for sha256, size in blobs],
+            "removed": [],
+            "page": 0,
+            "last": True,
+        }
+        return self.say("inventory", said | changes)
+
+
+def register(
+    cluster: Cluster,
+    *,
+    port: int = 9999,
+    organization_id: int | None = None,
+    is_trusted: bool = True,
+    region: str = "eu-central",
+) -> FakeWorker:
+    """Register a node and give its voice."""
+    said = Internal(cluster)(
+        "POST",
+        "/v1/nodes",
+        {
+            "endpoint": f"http://127.0.0.1:{port}",
+            "region": region,
+            "capacity_bytes": 2**30,
+            "organization_id": organization_id,
+            "is_trusted": is_trusted,
+        },
+    )
+    assert said.status == 201, said
+    return FakeWorker(cluster, said.body)
+
+
+class Rows:
+    """The brain's tables, as a bystander sees them."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def all(self, statement: str, *values: Any) -> list[Any]:
+        """Give rows."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            return connection.execute(statement.encode(), values).fetchall()
+
+    def run(self, statement: str, *values: Any) -> None:
+        """Change something."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(statement.encode(), values)
+
+    def value(self, statement: str, *values: Any) -> Any:
+        """Give one value."""
+        return self.all(statement, *values)[0][0]
+
+    def holders(self, sha256: bytes) -> set[UUID]:
+        """Give the nodes that hold some bytes."""
+        found = self.all("SELECT node_id FROM brain_location WHERE blob_id = %s", sha256)
+        return {row[0] for row in found}

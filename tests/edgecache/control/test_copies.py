@@ -1,0 +1,123 @@
+"""Plans: copies that are missing, too many, or where they may not be."""
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+from edgecache.brain.copies import Bytes, Copies, Plan, plan
+from edgecache.brain.node_rows import NodeRow
+
+COPIES = Copies(usual=2, hot=3)
+HASH = bytes(range(32))
+
+
+def node(number: int, *, status: str = "active", owner: int | None = None) -> NodeRow:
+    """Give a node in a region of its own."""
+    return NodeRow(
+        id=UUID(int=number),
+        organization_id=owner,
+        endpoint=f"http://node{number}:9100",
+        region=f"region-{number}",
+        capacity_bytes=2**30,
+        status=status,
+        secret_hash=b"",
+        created_at=datetime.now(UTC),
+    )
+
+
+def blob(*holders: int, coming: tuple[int, ...] = (), **changes: object) -> Bytes:
+    """Give bytes of a private bucket of organization 3."""
+    fields: dict[str, object] = {
+        "sha256": HASH,
+        "size": 10,
+        "is_hot": False,
+        "holders": [UUID(int=number) for number in holders],
+        "coming": [UUID(int=number) for number in coming],
+        "bucket_id": 5,
+        "organizations": [3],
+        "is_public": False,
+    }
+    return Bytes(**{**fields, **changes})  # type: ignore[arg-type]  # the tests' own values
+
+
+def look(row: Bytes, *nodes: NodeRow, away: tuple[int, ...] = ()) -> Plan:
+    """Give the plan for one blob. away: suspect nodes, which hold but take nothing."""
+    standing = {each.id: each for each in nodes}
+    online = frozenset(
+        each.id for each in nodes if each.status == "active" and each.id.int not in away
+    )
+    return plan([row], standing, online, COPIES)
+
+
+def test_enough_copies_are_left_alone() -> None:
+    assert not look(blob(1, 2), node(1), node(2), node(3))
+
+
+def test_a_missing_copy_is_fetched_by_another_node() -> None:
+    made = look(blob(1, 9), node(1), node(2), node(3))
+    assert [sha256 for _, sha256 in made.fetches] == [HASH]
+    assert made.fetches[0][0].int in {2, 3}
+    assert not made.drops
+
+
+def test_a_copy_that_is_coming_counts() -> None:
+    assert not look(blob(1, coming=(2,)), node(1), node(2), node(3))
+
+
+def test_one_that_was_to_come_from_a_lost_node_does_not() -> None:
+    made = look(blob(1, coming=(9,)), node(1), node(2))
+    assert made.fetches == [(UUID(int=2), HASH)]
+
+
+def test_a_draining_node_is_read_from_but_does_not_count() -> None:
+    made = look(blob(1), node(1, status="draining"), node(2))
+    assert made.fetches == [(UUID(int=2), HASH)]
+
+
+def test_without_a_readable_copy_the_brain_sends_its_own() -> None:
+    made = look(blob(9), node(1), node(2))
+    assert not made.fetches
+    assert [(wish.sha256, wish.copies) for wish in made.wishes] == [(HASH, 2)]
+
+
+def test_nothing_is_done_for_bytes_that_nobody_names() -> None:
+    assert not look(blob(bucket_id=None), node(1), node(2))
+
+
+def test_one_copy_too_many_goes() -> None:
+    made = look(blob(1, 2, 3), node(1), node(2), node(3))
+    assert len(made.drops) == 1
+    assert not made.fetches
+
+
+def test_a_hot_object_keeps_its_third_copy() -> None:
+    assert not look(blob(1, 2, 3, is_hot=True), node(1), node(2), node(3))
+
+
+def test_a_hot_object_gets_its_third_copy() -> None:
+    made = look(blob(1, 2, is_hot=True), node(1), node(2), node(3))
+    assert made.fetches == [(UUID(int=3), HASH)]
+
+
+def test_no_copy_goes_while_one_of_the_holders_is_in_doubt() -> None:
+    assert not look(blob(1, 2, 3), node(1), node(2), node(3), away=(3,))
+
+
+def test_a_private_object_goes_to_the_platforms_and_the_owners_nodes_alone() -> None:
+    made = look(blob(1), node(1), node(2, owner=4), node(3, owner=3))
+    assert made.fetches == [(UUID(int=3), HASH)]
+
+
+def test_a_private_object_leaves_a_strangers_node() -> None:
+    made = look(blob(1, 2, 3), node(1), node(2), node(3, owner=4))
+    assert made.drops == [(UUID(int=3), HASH)]
+
+
+def test_a_public_object_may_be_with_strangers() -> None:
+    assert not look(blob(1, 2, is_public=True), node(1, owner=4), node(2, owner=5))
+
+
+def test_a_copy_that_only_a_stranger_has_is_not_a_source_for_a_private_object() -> None:
+    made = look(blob(2), node(1), node(2, owner=4), node(3))
+    assert made.drops == [(UUID(int=2), HASH)]
+    assert not made.fetches
+    assert made.wishes

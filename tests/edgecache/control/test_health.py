@@ -1,0 +1,62 @@
+"""Heartbeats and conduct."""
+
+import pytest
+
+from edgecache.brain.health import LONGEST_REST_S, Conduct, Health, by_heartbeat
+
+
+@pytest.mark.parametrize(
+    ("age_s", "health"),
+    [
+        (None, Health.OFFLINE),
+        (0.0, Health.ONLINE),
+        (24.9, Health.ONLINE),
+        (25.1, Health.SUSPECT),
+        (44.9, Health.SUSPECT),
+        (45.0, Health.OFFLINE),
+        (1e9, Health.OFFLINE),
+    ],
+)
+def test_two_missed_heartbeats_are_suspect_and_four_are_the_end(
+    age_s: float | None, health: Health
+) -> None:
+    assert by_heartbeat(age_s, interval_s=10) == health
+
+
+def test_one_failure_does_not_make_a_node_rest_and_three_do() -> None:
+    conduct = Conduct()
+    conduct.failed(now=100.0)
+    conduct.failed(now=100.0)
+    assert conduct.may_be_asked(now=100.0)
+
+    conduct.failed(now=100.0)
+
+    assert not conduct.may_be_asked(now=100.5)
+    assert conduct.may_be_asked(now=101.0)
+
+
+def test_each_further_failure_doubles_the_rest_up_to_a_limit() -> None:
+    conduct = Conduct()
+    for _ in range(4):
+        conduct.failed(now=0.0)
+    assert conduct.rests_until == 2.0
+    for _ in range(20):
+        conduct.failed(now=0.0)
+    assert conduct.rests_until == LONGEST_REST_S
+
+
+def test_an_answer_makes_up_for_all_failures() -> None:
+    conduct = Conduct()
+    for _ in range(9):
+        conduct.failed(now=0.0)
+    conduct.succeeded(0.01)
+    assert conduct.failures == 0
+    assert conduct.may_be_asked(now=0.0)
+
+
+def test_latency_follows_slowly() -> None:
+    conduct = Conduct()
+    conduct.succeeded(0.1)
+    assert conduct.latency_s == pytest.approx(0.1)
+    conduct.succeeded(0.2)
+    assert conduct.latency_s == pytest.approx(0.12)

@@ -1,0 +1,150 @@
+"""A brain starts, refuses to start, stops; another one does not notice."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.edgecache.control.support import Internal, Rows, ask
+from tests.edgecache.s3.cluster import Cluster, free_port
+
+SECRET = "a secret of more than thirty-two characters"
+
+
+def run(tmp_path: Path, *words: str, **changes: str) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end."""
+    environment = {
+        "ZDATA_DIR": str(tmp_path),
+        "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none",
+        "ZCACHE_BRAIN_SECRET": SECRET,
+        "ZBRAIN_PORT": str(free_port()),
+        "ZBRAIN_S3_PORT": str(free_port()),
+        "ZBRAIN_WORKER_PORT": str(free_port()),
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "edgecache.brain", *words],
+        env=os.environ | environment | changes,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_all_three_ports_answer(brain: Cluster) -> None:
+    for port in (brain.internal_port, brain.worker_port):
+        said = ask(f"http://127.0.0.1:{port}/health")
+        assert (said.status, said.body["status"]) == (200, "ok")
+    with socket.create_connection(("127.0.0.1", brain.port)) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.1 403")
+
+
+def test_it_does_not_start_without_the_secret(tmp_path: Path) -> None:
+    ended = run(tmp_path, ZCACHE_BRAIN_SECRET="", BRAIN_SECRET="")
+    assert ended.returncode == 1
+    assert "ZCACHE_BRAIN_SECRET" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_it_does_not_start_with_a_short_secret(tmp_path: Path) -> None:
+    ended = run(tmp_path, ZCACHE_BRAIN_SECRET="short")
+    assert ended.returncode == 1
+    assert ended.stderr.strip() == "zonal: ZCACHE_BRAIN_SECRET must have at least 32 characters."
+
+
+def test_in_production_it_does_not_take_workers_credentials_in_clear(tmp_path: Path) -> None:
+    ended = run(tmp_path, PRODUCTION="true", ZBRAIN_WORKER_BIND="0.0.0.0")
+    assert ended.returncode == 1
+    assert "ZBRAIN_TLS_CERT" in ended.stderr
+
+
+@pytest.mark.parametrize("setting", ["ZBRAIN_PORT", "ZBRAIN_S3_PORT", "ZBRAIN_WORKER_PORT"])
+def test_a_taken_port_is_one_sentence_with_its_setting(
+    tmp_path: Path, database_url: str, setting: str
+) -> None:
+    with socket.socket() as stranger:
+        stranger.bind(("127.0.0.1", 0))
+        stranger.listen()
+        port = stranger.getsockname()[1]
+        ended = run(tmp_path, DATABASE_URL=database_url, **{setting: str(port)})
+
+    assert ended.returncode == 1
+    assert f"Port {port} is in use by another program." in ended.stderr
+    assert f"{setting}=" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_help_says_what_it_is(tmp_path: Path) -> None:
+    ended = run(tmp_path, "--help")
+    assert ended.returncode == 0
+    for word in ("8081", "9000", "8083", "ZCACHE_BRAIN_SECRET", "Several brains"):
+        assert word in ended.stdout
+
+
+def test_a_second_brain_on_the_same_port_is_refused(
+    start: Callable[..., Cluster], tmp_path: Path, database_url: str
+) -> None:
+    first = start()
+    ended = run(tmp_path, DATABASE_URL=database_url, ZBRAIN_PORT=str(first.internal_port))
+    assert ended.returncode == 1
+    assert f"Port {first.internal_port} is in use" in ended.stderr
+
+
+def test_sigterm_finishes_what_runs_and_ends_the_lease(brain: Cluster, database_url: str) -> None:
+    rows = Rows(database_url)
+    assert rows.value("SELECT count(*) FROM brain_braininstance") == 1
+    # A request is under way: its body has not come whole.
+    with socket.create_connection(("127.0.0.1", brain.internal_port)) as connection:
+        body = b'{"organization_id": 1, "environment_pk": 1, "all": true}'
+        head = f"POST /v1/purge HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {brain.secret}\r\n"
+        connection.sendall(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body[:5])
+        # Only what was accepted before it counts as running.
+        assert ask(f"http://127.0.0.1:{brain.internal_port}/health").status == 200
+        brain.brain.send_signal(signal.SIGTERM)
+        connection.sendall(body[5:])
+        answer = connection.recv(1000)
+
+    assert brain.brain.wait(20) == 0
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert rows.value("SELECT count(*) FROM brain_braininstance") == 0
+
+
+def test_a_brain_without_its_database_says_so(
+    start: Callable[..., Cluster], database_url: str
+) -> None:
+    brain = start()
+    rows = Rows(database_url)
+    name = rows.value("SELECT current_database()")
+    rows.run(f'ALTER DATABASE "{name}" CONNECTION LIMIT 0')
+    try:
+        rows_of_brain = "application_name LIKE 'zonal-brain%'"
+        with_superuser = Rows(database_url)
+        with_superuser.run(
+            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {rows_of_brain}"
+        )
+        said = ask(f"http://127.0.0.1:{brain.internal_port}/health")
+        assert (said.status, said.code) == (503, "database_away")
+    finally:
+        rows.run(f'ALTER DATABASE "{name}" CONNECTION LIMIT -1')
+
+
+def test_a_killed_brain_does_not_stop_the_other(start: Callable[..., Cluster]) -> None:
+    first, second = start(), start()
+    node = Internal(first)(
+        "POST",
+        "/v1/nodes",
+        {"endpoint": "http://127.0.0.1:9", "region": "eu-central", "capacity_bytes": 1},
+    ).body["node_id"]
+
+    first.brain.send_signal(signal.SIGKILL)
+    first.brain.wait(10)
+
+    # The dead one's lease runs out before the change returns.
+    assert Internal(second)("DELETE", f"/v1/nodes/{node}").status == 204
+    assert Internal(second)("GET", f"/v1/nodes/{node}").status == 404

@@ -1,0 +1,406 @@
+"""The server of strangers' requests: what it takes, what it refuses, and how it bounds them."""
+
+import asyncio
+import os
+import resource
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from edgecache.brain.http import connection as connections
+from edgecache.brain.http import server as servers
+from edgecache.brain.http.exchange import BodyTimeout, ClientGone, Exchange
+from edgecache.brain.http.heads import HeaderRefused, response_head
+from edgecache.brain.http.scope import Scope
+from edgecache.brain.http.server import Server
+from tests.edgecache.s3.cluster import free_port
+
+App = Callable[[Scope, Exchange], Awaitable[None]]
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@asynccontextmanager
+async def serving(app: App, **options: Any) -> AsyncIterator[int]:
+    """Serve an application; give the port."""
+    port = free_port()
+    server = Server(app, address="127.0.0.1", port=port, **options)
+    task = asyncio.create_task(server.serve())
+    while True:
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            await asyncio.sleep(0)
+        else:
+            writer.close()
+            break
+    try:
+        yield port
+    finally:
+        server.stop()
+        await task
+
+
+@asynccontextmanager
+async def connected(port: int) -> AsyncIterator[Streams]:
+    """Give a connection."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**16)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+
+
+async def ask(port: int, request: bytes) -> bytes:
+    """Send bytes; give everything until the server closes."""
+    async with connected(port) as (reader, writer):
+        writer.write(request)
+        return await asyncio.wait_for(reader.read(), 10)
+
+
+async def echo(scope: Scope, exchange: Exchange) -> None:
+    """Answer with what was understood."""
+    body = await exchange()
+    said = f"{scope.method} {scope.raw_path} {scope.query_string} {body!r}"
+    exchange.response_str(200, [("x-path", scope.path.encode().hex())], said)
+
+
+def head(request: str, *lines: str, body: str = "") -> bytes:
+    """Give a request's bytes; the connection ends with it."""
+    return "\r\n".join([request, "host: x", "connection: close", *lines, "", body]).encode()
+
+
+def run(work: Awaitable[Any]) -> Any:
+    """Run a coroutine."""
+
+    async def limited() -> Any:
+        return await asyncio.wait_for(work, 30)
+
+    return asyncio.run(limited())
+
+
+def test_a_request_is_understood_byte_for_byte() -> None:
+    async def main() -> bytes:
+        async with serving(echo) as port:
+            return await ask(
+                port, head("PUT /a%2Fb/%FF?x=1+2 HTTP/1.1", "content-length: 3", body="abc")
+            )
+
+    answer = run(main())
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert answer.endswith(b"PUT /a%2Fb/%FF x=1+2 b'abc'")
+    assert b"connection: close" in answer
+
+
+def test_a_connection_is_kept_for_the_next_request() -> None:
+    async def main() -> None:
+        async with serving(echo) as port, connected(port) as (reader, writer):
+            for name in (b"/one", b"/two"):
+                writer.write(b"GET " + name + b" HTTP/1.1\r\nhost: x\r\n\r\n")
+                assert name in await reader.readuntil(b"b''")
+
+    run(main())
+
+
+def test_pipelined_requests_are_answered_in_their_order() -> None:
+    async def slow_first(scope: Scope, exchange: Exchange) -> None:
+        for _ in range(5 if scope.raw_path == "/0" else 0):
+            await asyncio.sleep(0)
+        exchange.response_str(200, [], scope.raw_path)
+
+    async def main() -> bytes:
+        async with serving(slow_first) as port:
+            requests = [f"GET /{n} HTTP/1.1\r\nhost: x\r\n\r\n".encode() for n in range(9)]
+            return await ask(port, b"".join(requests) + head("GET /last HTTP/1.1"))
+
+    answer = run(main())
+    bodies = [part.partition(b"HTTP/1.1")[0] for part in answer.split(b"\r\n\r\n")[1:]]
+    assert bodies == [*(f"/{n}".encode() for n in range(9)), b"/last"]
+
+
+BAD = [
+    pytest.param(b"nonsense\r\n\r\n", 400, id="no request"),
+    pytest.param(b"GET / HTTP/1.1\r\n\r\n", 400, id="no host"),
+    pytest.param(b"GET / HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n", 400, id="two hosts"),
+    pytest.param(
+        b"PUT / HTTP/1.1\r\nhost: a\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n",
+        400,
+        id="length and chunks",
+    ),
+    pytest.param(
+        b"PUT / HTTP/1.1\r\nhost: a\r\ncontent-length: 3\r\ncontent-length: 4\r\n\r\nabc",
+        400,
+        id="two lengths",
+    ),
+    pytest.param(b"GET / HTTP/1.1\r\nhost: a\r\nx : y\r\n\r\n", 400, id="blank before colon"),
+    pytest.param(b"GET / HTTP/1.1\nhost: a\n\n", 400, id="bare line feeds"),
+    pytest.param(
+        b"PUT / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\nxyz\r\n", 400, id="chunks"
+    ),
+    pytest.param(
+        b"GET / HTTP/1.1\r\nhost: a\r\n" + b"x: y\r\n" * 300 + b"\r\n", 431, id="many headers"
+    ),
+    pytest.param(b"GET /" + b"a" * 800_000, 431, id="endless head"),
+]
+
+
+@pytest.mark.parametrize(("request_bytes", "status"), BAD)
+def test_what_is_no_request_is_refused_and_the_door_closed(
+    request_bytes: bytes, status: int
+) -> None:
+    async def never(_scope: Scope, exchange: Exchange) -> None:
+        await exchange()
+        exchange.response_str(200, [], "understood")
+
+    async def main() -> bytes:
+        async with serving(never) as port:
+            return await ask(port, request_bytes)
+
+    answer = run(main())
+    assert b"understood" not in answer
+    # A request whose head was right is simply cut off.
+    assert answer.startswith(b"HTTP/1.1 %d" % status) or answer == b""
+
+
+def test_a_client_that_takes_nothing_costs_little_memory() -> None:
+    sent = asyncio.Event()
+
+    async def endless(_scope: Scope, exchange: Exchange) -> None:
+        stream = exchange.response_stream(200, [("content-length", str(2**30))])
+        piece = bytes(2**18)
+        for _ in range(2**12):
+            await stream.send_bytes(piece)
+            sent.set()
+
+    async def main() -> int:
+        async with serving(endless) as port, connected(port) as (_, writer):
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            writer.write(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+            await sent.wait()
+            for _ in range(200):
+                await asyncio.sleep(0)
+            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+
+    assert run(main()) < 32 * 1024
+
+
+def test_a_body_is_read_no_faster_than_it_is_used() -> None:
+    taken = asyncio.Event()
+    go_on = asyncio.Event()
+
+    async def slow(_scope: Scope, exchange: Exchange) -> None:
+        size = 0
+        async for piece in exchange:
+            size += len(piece)
+            taken.set()
+            await go_on.wait()
+        exchange.response_str(200, [], f"{size} {exchange.unread_bytes}")
+
+    async def main() -> None:
+        async with serving(slow) as port, connected(port) as (reader, writer):
+            size = 64 * 2**20
+            writer.write(b"PUT / HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % size)
+            writer.write(bytes(size))
+            await taken.wait()
+            for _ in range(100):
+                await asyncio.sleep(0)
+            # What the server does not read stays on this side.
+            assert writer.transport.get_write_buffer_size() > size // 2
+            go_on.set()
+            await reader.readuntil(b"\r\n\r\n%d 0" % size)
+
+    run(main())
+
+
+def test_the_body_is_asked_for_only_once_it_is_wanted() -> None:
+    async def refuse(_scope: Scope, exchange: Exchange) -> None:
+        exchange.response_str(403, [], "no")
+
+    async def main(app: App) -> bytes:
+        async with serving(app) as port, connected(port) as (reader, writer):
+            writer.write(
+                b"PUT / HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 3\r\n\r\n"
+            )
+            first = await reader.readuntil(b"\r\n\r\n")
+            if first.startswith(b"HTTP/1.1 100"):
+                writer.write(b"abc")
+                return first + await reader.readuntil(b"b'abc'")
+            return first + await reader.read()
+
+    assert run(main(echo)).startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK")
+    refused = run(main(refuse))
+    assert refused.startswith(b"HTTP/1.1 403")
+    assert b"connection: close" in refused
+
+
+def test_an_early_answer_reaches_a_client_that_still_sends() -> None:
+    async def refuse(_scope: Scope, exchange: Exchange) -> None:
+        exchange.response_str(403, [], "no")
+
+    async def main() -> bytes:
+        async with serving(refuse) as port, connected(port) as (reader, writer):
+            size = 8 * 2**20
+            writer.write(b"PUT / HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % size)
+            writer.write(bytes(size))
+            return await asyncio.wait_for(reader.read(), 10)
+
+    assert run(main()).endswith(b"\r\n\r\nno")
+
+
+def test_a_body_that_ends_early_cuts_the_connection() -> None:
+    async def short(_scope: Scope, exchange: Exchange) -> None:
+        stream = exchange.response_stream(200, [("content-length", "10")])
+        await stream.send_bytes(b"abc")
+
+    async def main() -> None:
+        async with serving(short) as port, connected(port) as (reader, writer):
+            writer.write(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+            with pytest.raises(ConnectionError):
+                await reader.read()
+                await reader.read()
+                raise ConnectionError
+
+    run(main())
+
+
+def test_chunks_are_ended_only_by_an_application_that_succeeds() -> None:
+    async def app(scope: Scope, exchange: Exchange) -> None:
+        stream = exchange.response_stream(200, [])
+        await stream.send_bytes(b"abc")
+        if scope.raw_path == "/fails":
+            raise OSError("broken")
+
+    async def main() -> tuple[bytes, bytes]:
+        async with serving(app) as port:
+            whole = await ask(port, head("GET / HTTP/1.1"))
+            async with connected(port) as (reader, writer):
+                writer.write(head("GET /fails HTTP/1.1"))
+                broken = b""
+                try:
+                    while piece := await reader.read(100):
+                        broken += piece
+                except ConnectionError:
+                    pass
+            return whole, broken
+
+    whole, broken = run(main())
+    assert whole.endswith(b"3\r\nabc\r\n0\r\n\r\n")
+    assert b"0\r\n\r\n" not in broken
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "how"),
+    [
+        (b"GET / HTTP/1.1\r\nhost: x\r\n\r\n", "CancelledError"),
+        (b"PUT / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nabc", "ClientGone"),
+    ],
+)
+def test_the_work_for_a_client_that_left_ends(request_bytes: bytes, how: str) -> None:
+    async def main() -> str:
+        began = asyncio.Event()
+        ended = asyncio.get_running_loop().create_future()
+
+        async def wait(scope: Scope, exchange: Exchange) -> None:
+            began.set()
+            try:
+                if scope.method == "PUT":
+                    await exchange()
+                await asyncio.sleep(60)
+            except (asyncio.CancelledError, ClientGone) as exc:
+                ended.set_result(type(exc).__name__)
+                raise
+
+        async with serving(wait) as port:
+            async with connected(port) as (_, writer):
+                writer.write(request_bytes)
+                await began.wait()
+            return str(await ended)
+
+    assert run(main()) == how
+
+
+def test_slow_heads_and_slow_bodies_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "HEAD_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(connections, "SEND_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(servers, "SWEEP_S", 0.02)
+
+    async def read(_scope: Scope, exchange: Exchange) -> None:
+        try:
+            await exchange()
+        except BodyTimeout:
+            exchange.response_str(400, [], "too slow")
+
+    async def main() -> None:
+        async with serving(read) as port:
+            assert (await ask(port, b"GET / HT")).startswith(b"HTTP/1.1 408")
+            assert await ask(port, b"") == b""
+            late = await ask(port, b"PUT / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nabc")
+            assert late.startswith(b"HTTP/1.1 400")
+            assert late.endswith(b"too slow")
+
+    run(main())
+
+
+def test_a_client_that_does_not_take_its_answer_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "TAKE_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(servers, "SWEEP_S", 0.02)
+    gone = asyncio.Event()
+
+    async def endless(_scope: Scope, exchange: Exchange) -> None:
+        stream = exchange.response_stream(200, [("content-length", str(2**30))])
+        try:
+            while True:
+                await stream.send_bytes(bytes(2**18))
+        finally:
+            gone.set()
+
+    async def main() -> None:
+        async with serving(endless) as port, connected(port) as (_, writer):
+            writer.write(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+            await asyncio.wait_for(gone.wait(), 10)
+
+    run(main())
+
+
+def test_too_many_connections_cost_the_idle_ones_their_place() -> None:
+    async def main() -> None:
+        async with serving(echo, connection_limit=2) as port:
+            async with connected(port) as (idle, writer), connected(port) as (busy, second):
+                writer.write(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+                await idle.readuntil(b"b''")
+                second.write(b"PUT / HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\n")
+                await asyncio.sleep(0.01)
+                async with connected(port) as (third, last):
+                    last.write(b"PUT / HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\n")
+                    assert await asyncio.wait_for(idle.read(), 10) == b""
+                    # Both places are at work now: the next one has to go.
+                    assert (await ask(port, b"")).startswith(b"HTTP/1.1 503")
+                    last.write(b"abc")
+                    second.write(b"abc")
+                    assert await third.readuntil(b"b'abc'")
+                    assert await busy.readuntil(b"b'abc'")
+
+    run(main())
+
+
+def test_a_header_cannot_become_two() -> None:
+    for value in ("a\r\nset-cookie: b", "a\nb", "a\rb", "a\0b"):
+        with pytest.raises(HeaderRefused):
+            response_head(200, [("x", value)], 0, keeps_alive=True)
+
+
+def test_a_file_is_sent_from_the_kernel(tmp_path: Any) -> None:
+    content = os.urandom(9 * 2**20)
+    path = tmp_path / "file"
+    path.write_bytes(content)
+
+    async def app(_scope: Scope, exchange: Exchange) -> None:
+        with path.open("rb") as file:
+            await exchange.response_open_file(206, [], file, 1000, 8 * 2**20)
+
+    async def main() -> bytes:
+        async with serving(app) as port:
+            return await ask(port, head("GET / HTTP/1.1"))
+
+    assert run(main()).partition(b"\r\n\r\n")[2] == content[1000 : 1000 + 8 * 2**20]

@@ -1,0 +1,39 @@
+"""The platform with a scripted brain behind it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from pytest_django import Settings
+
+from edgecache import client
+from tests.edgecache.platform.brain import SECRET, ScriptedBrain
+
+
+@pytest.fixture(autouse=True)
+def closed_breaker() -> Iterator[None]:
+    """Begin and end with a breaker that knows of no failure."""
+    client.breaker.succeeded()
+    yield
+    client.breaker.succeeded()
+    client._sessions.clear()
+
+
+@pytest.fixture
+def brain(settings: Settings) -> Iterator[ScriptedBrain]:
+    """Give a brain that answers."""
+    scripted = ScriptedBrain()
+    client._sessions.clear()
+    settings.CACHE = replace(
+        settings.CACHE, brain_url=scripted.url, secret=SECRET, timeout_s=1, is_enabled=True
+    )
+    yield scripted
+    for session in client._sessions.values():
+        session.close()
+    scripted.close()
+
+
+@pytest.fixture
+def switched_off(settings: Settings) -> None:
+    """Turn the master switch off; the brain's address is one where nobody answers."""
+    settings.CACHE = replace(settings.CACHE, brain_url="http://127.0.0.1:9", is_enabled=False)

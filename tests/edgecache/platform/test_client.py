@@ -1,0 +1,127 @@
+"""What the platform does when the brain is slow, gone, or says something odd."""
+
+import threading
+from time import monotonic
+
+import pytest
+
+from edgecache import client
+from edgecache.breaker import Breaker
+from edgecache.errors import BucketTaken, CacheUnavailable, NodeNotFound
+from platform_site.lib.errors import InvalidRequest, NotFound
+from tests.edgecache.platform.brain import STATUS, ScriptedBrain
+
+
+def test_a_call_carries_the_secret_and_gives_what_was_said(brain: ScriptedBrain) -> None:
+    assert client.call("GET", "/v1/status") == STATUS
+
+
+def test_a_refusal_keeps_its_meaning(brain: ScriptedBrain) -> None:
+    brain.say("GET /v1/nodes/1", 404, {"code": "node_not_found"})
+    with pytest.raises(NodeNotFound):
+        client.call("GET", "/v1/nodes/1")
+    brain.say("POST /v1/buckets", 409, {"code": "bucket_taken"})
+    with pytest.raises(BucketTaken):
+        client.call("POST", "/v1/buckets", body={})
+    with pytest.raises(NotFound):
+        client.call("GET", "/v1/nowhere")
+    row = {"field": "region", "code": "invalid", "message": "There is no such region."}
+    brain.say("POST /v1/nodes", 400, {"code": "invalid", "errors": [row]})
+    with pytest.raises(InvalidRequest) as caught:
+        client.call("POST", "/v1/nodes", body={})
+    assert [field.as_json() for field in caught.value.fields] == [row]
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [(500, {}), (503, {"code": "unavailable"}), (401, {}), (200, b"<html>"), (302, {})],
+)
+def test_what_makes_no_sense_is_unavailable(
+    brain: ScriptedBrain, status: int, said: object
+) -> None:
+    brain.say("GET /v1/status", status, said)
+    with pytest.raises(CacheUnavailable):
+        client.call("GET", "/v1/status")
+
+
+def test_a_wrong_secret_is_unavailable_and_not_the_callers_401(brain: ScriptedBrain) -> None:
+    client._session().headers["Authorization"] = "Bearer wrong"
+    with pytest.raises(CacheUnavailable):
+        client.call("GET", "/v1/status")
+
+
+def test_a_dead_brain_costs_nothing_after_the_first_call(brain: ScriptedBrain) -> None:
+    brain.gate.clear()
+    with pytest.raises(CacheUnavailable):
+        client.call("POST", "/v1/purge", body={})
+    number = len(brain.calls)
+    started = monotonic()
+    for _ in range(100):
+        with pytest.raises(CacheUnavailable) as caught:
+            client.call("GET", "/v1/status")
+        assert caught.value.retry_after_s
+    assert monotonic() - started < 0.5
+    # Not one of the hundred was sent.
+    assert len(brain.calls) == number
+
+
+def test_a_write_is_sent_once(brain: ScriptedBrain) -> None:
+    brain.gate.clear()
+    with pytest.raises(CacheUnavailable):
+        client.call("POST", "/v1/nodes", body={})
+    assert len(brain.calls) == 1
+
+
+def test_one_caller_a_pause_tries_again_and_a_success_lets_all_in() -> None:
+    now = [0.0]
+    breaker = Breaker(lambda: now[0])
+    assert breaker.admits()
+    breaker.failed()
+    assert not breaker.admits()
+    now[0] = 1.0
+    assert breaker.admits()
+    assert not breaker.admits()
+    breaker.failed()
+    now[0] = 2.5
+    assert not breaker.admits()
+    now[0] = 3.0
+    assert breaker.admits()
+    breaker.succeeded()
+    assert all(breaker.admits() for _ in range(3))
+
+
+def test_of_many_threads_one_tries() -> None:
+    now = [0.0]
+    breaker = Breaker(lambda: now[0])
+    breaker.failed()
+    now[0] = 5.0
+    admitted: list[bool] = []
+    barrier = threading.Barrier(8)
+
+    def ask() -> None:
+        barrier.wait()
+        admitted.append(breaker.admits())
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert admitted.count(True) == 1
+
+
+def test_the_pause_has_an_end() -> None:
+    now = [0.0]
+    breaker = Breaker(lambda: now[0])
+    for _ in range(20):
+        breaker.failed()
+    now[0] = 30.0
+    assert breaker.admits()
+
+
+def test_the_probe_at_the_start_never_raises(
+    brain: ScriptedBrain, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert client.probe()
+    brain.say("GET /health", 503, {})
+    assert not client.probe()

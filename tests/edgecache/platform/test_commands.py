@@ -1,0 +1,101 @@
+"""The cache's commands: what they ask, what they say, how they exit."""
+
+import json
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from accounts.models import User
+from edgecache import holdings
+from environments import lifecycle
+from tests.edgecache.platform.brain import METRICS, STATUS, ScriptedBrain
+from tests.edgecache.platform.test_endpoints import MINE, node
+
+COUNTS = {"objects_purged": 3, "bytes_freed": 30, "nodes_affected": 2}
+
+
+def said(*arguments: str, **options: Any) -> str:
+    """Run a command; give what it printed."""
+    out = StringIO()
+    call_command(*arguments, stdout=out, stderr=StringIO(), **options)
+    return out.getvalue()
+
+
+def test_cachestatus_for_people_and_for_scripts(brain: ScriptedBrain) -> None:
+    assert "hit_ratio" in said("cachestatus")
+    assert json.loads(said("cachestatus", "--json")) == {"status": STATUS, "metrics": METRICS}
+
+
+@pytest.mark.parametrize("command", ["cachestatus", "cachenodes"])
+def test_a_brain_that_is_away_is_a_sentence_and_an_exit_code(
+    brain: ScriptedBrain, command: str
+) -> None:
+    brain.close()
+    with pytest.raises(CommandError, match="unavailable") as caught:
+        call_command(command)
+    assert caught.value.returncode == 1
+
+
+def test_cachenodes_lists_and_approves(brain: ScriptedBrain) -> None:
+    brain.say("GET /v1/nodes", 200, {"nodes": [node(MINE, 7)]})
+    brain.say(f"POST /v1/nodes/{MINE}/approve", 200, {})
+    assert "eu-central" in said("cachenodes")
+    said("cachenodes", "--approve", MINE)
+    assert brain.last("POST").path == f"/v1/nodes/{MINE}/approve"
+    with pytest.raises(CommandError, match="no such node"):
+        call_command("cachenodes", "--approve", "nonsense")
+
+
+def test_drainnode_drains_or_removes(brain: ScriptedBrain) -> None:
+    brain.say(f"POST /v1/nodes/{MINE}/drain", 200, {})
+    brain.say(f"DELETE /v1/nodes/{MINE}", 204, None)
+    assert "draining" in said("drainnode", MINE)
+    assert "removed" in said("drainnode", MINE, "--remove")
+
+
+def test_purgecache_acts_in_one_environment(brain: ScriptedBrain, alice: User) -> None:
+    brain.say("POST /v1/purge", 200, COUNTS)
+    whose = f"--organization={alice.organization_id}"
+    assert "3 objects, 30 bytes, 2 nodes." in said("purgecache", whose, "media/a", "media/b")
+    place = lifecycle.find(alice.organization_id, "live")
+    assert brain.last("POST").body == {
+        "organization_id": alice.organization_id,
+        "environment_pk": place.pk,
+        "keys": ["media/a", "media/b"],
+    }
+    said("purgecache", whose, "--environment=sandbox", "--prefix=media/", "--preview")
+    assert brain.last("POST").body["preview"] is True
+    with pytest.raises(CommandError, match="--all"):
+        call_command("purgecache", whose)
+    with pytest.raises(CommandError, match="environment"):
+        call_command("purgecache", whose, "--environment=none", "--all")
+
+
+def test_warmcache_goes_in_batches(brain: ScriptedBrain, alice: User) -> None:
+    brain.say("POST /v1/warm", 200, {"warmed": 19, "failed": 1})
+    keys = [f"media/{number}" for number in range(40)]
+    printed = said("warmcache", f"--organization={alice.organization_id}", *keys)
+    assert printed == "38 fetched, 2 could not be.\n"
+
+
+def test_a_deleted_environment_is_shut_off_and_later_dropped(
+    brain: ScriptedBrain, alice: User
+) -> None:
+    place = lifecycle.create(alice.organization_id, "staging")
+    brain.say("GET /v1/access-keys", 200, {"results": [{"id": "ZK1"}]})
+    brain.say("DELETE /v1/access-keys/ZK1", 204, None)
+    brain.say("GET /v1/buckets", 200, {"results": [{"name": "media"}]})
+    brain.say("PATCH /v1/buckets/media", 200, {})
+    from edgecache.tasks import close_environment
+
+    close_environment(environment_pk=place.pk)
+    assert brain.last("DELETE").path == "/v1/access-keys/ZK1"
+    assert brain.last("PATCH").body == {"is_public": False}
+    assert brain.last("PATCH").query["environment_pk"] == str(place.pk)
+
+    path = f"/v1/environments/{alice.organization_id}/{place.pk}"
+    brain.say(f"DELETE {path}", 204, None)
+    holdings.drop_environment(alice.organization_id, place.pk)
+    assert brain.last("DELETE").path == path

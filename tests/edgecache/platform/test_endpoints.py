@@ -1,0 +1,262 @@
+"""The cache's endpoints over a brain that answers, one that is gone, and none at all."""
+
+from typing import Any
+
+import pytest
+
+from accounts.models import AuditEvent, User
+from environments import lifecycle
+from tests.cast import Caller, member, signed_in
+from tests.edgecache.platform.brain import METRICS, STATUS, ScriptedBrain
+
+MINE = "01900000-0000-7000-8000-000000000001"
+THEIRS = "01900000-0000-7000-8000-000000000002"
+
+
+def node(node_id: str, organization_id: int | None) -> dict[str, Any]:
+    """Give a node as the brain tells of it."""
+    return {
+        "node_id": node_id,
+        "organization_id": organization_id,
+        "endpoint": "https://cache.example.com",
+        "region": "eu-central",
+        "capacity_bytes": 1000,
+        "used_bytes": 10,
+        "object_count": 1,
+        "evictions": 0,
+        "load": 0.25,
+        "status": "active",
+        "health": "online",
+        "created_at": "2026-11-21T10:00:00+00:00",
+        "last_seen_at": None,
+    }
+
+
+@pytest.fixture
+def nodes(brain: ScriptedBrain, alice: User) -> ScriptedBrain:
+    """Give a brain with a node of Alice's and one of somebody else's."""
+    rows = [node(MINE, alice.organization_id), node(THEIRS, alice.organization_id + 1)]
+    brain.say("GET /v1/nodes", 200, {"nodes": rows})
+    for row in rows:
+        brain.say(f"GET /v1/nodes/{row['node_id']}", 200, row)
+        brain.say(f"DELETE /v1/nodes/{row['node_id']}", 204, None)
+        said = METRICS | {"node_id": row["node_id"], "load": 0.25}
+        brain.say(f"GET /v1/nodes/{row['node_id']}/metrics", 200, said)
+    return brain
+
+
+def test_status_has_the_interfaces_fields(brain: ScriptedBrain, bob: User) -> None:
+    answer = signed_in(bob).get("/v1/cache/status")
+    assert (answer.status, answer.body) == (200, STATUS)
+    assert "X-Cache-Disabled" not in answer.headers
+
+
+def test_metrics_have_the_interfaces_fields(brain: ScriptedBrain, bob: User) -> None:
+    answer = signed_in(bob).get("/v1/cache/metrics")
+    assert answer.status == 200
+    assert answer.body == METRICS | {"collected_at": answer.body["collected_at"]}
+    assert answer.body["collected_at"].startswith("2026-11-21T10:00:00")
+
+
+def test_a_status_without_a_brain_is_503_with_the_status_fields(
+    brain: ScriptedBrain, bob: User
+) -> None:
+    brain.close()
+    answer = signed_in(bob).get("/v1/cache/status")
+    assert (answer.status, answer.code) == (503, "cache_unavailable")
+    assert int(answer.headers["Retry-After"]) >= 1
+    assert answer.body["brain_healthy"] is False
+    assert answer.body["total_nodes"] == 0
+
+
+def test_without_a_brain_the_rest_of_the_platform_works(brain: ScriptedBrain, bob: User) -> None:
+    brain.close()
+    caller = signed_in(bob)
+    assert caller.get("/v1/cache/metrics").status == 503
+    assert caller.get("/v1/whoami").status == 200
+    assert caller.get("/v1/environments").status == 200
+
+
+def test_everyone_sees_every_node_and_only_owners_see_all_of_it(
+    nodes: ScriptedBrain, bob: User
+) -> None:
+    listed = {row["node_id"]: row for row in signed_in(bob).get("/v1/cache/nodes").body["nodes"]}
+    assert listed[MINE]["is_own"]
+    assert listed[MINE]["endpoint"] == "https://cache.example.com"
+    assert not listed[THEIRS]["is_own"]
+    assert listed[THEIRS].keys().isdisjoint({"endpoint", "load", "organization_id"})
+    one = signed_in(bob).get(f"/v1/cache/nodes/{THEIRS}")
+    assert one.status == 200
+    assert "endpoint" not in one.body
+
+
+def test_a_strangers_node_can_be_neither_removed_nor_measured(
+    nodes: ScriptedBrain, alice: User
+) -> None:
+    caller = signed_in(alice)
+    for method, path in (("DELETE", ""), ("GET", "/metrics")):
+        answer = caller.call(method, f"/v1/cache/nodes/{THEIRS}{path}")
+        assert (answer.status, answer.code) == (404, "node_not_found")
+    assert not [call for call in nodes.calls if call.method == "DELETE"]
+    assert caller.get(f"/v1/cache/nodes/{MINE}/metrics").body["node_id"] == MINE
+    assert caller.call("DELETE", f"/v1/cache/nodes/{MINE}").status == 204
+
+
+@pytest.mark.parametrize("node_id", ["no-uuid", "..", "%2e%2e", "a%00b", "status?x=1"])
+def test_what_is_no_id_never_reaches_the_brain(
+    nodes: ScriptedBrain, alice: User, node_id: str
+) -> None:
+    assert signed_in(alice).get(f"/v1/cache/nodes/{node_id}").status == 404
+    assert nodes.calls == []
+
+
+def test_registering_a_node_tells_its_secret_once_and_names_the_organization(
+    brain: ScriptedBrain, alice: User
+) -> None:
+    wanted = {"endpoint": "https://c.example.com", "region": "eu-central", "capacity_bytes": 10}
+    made = node(MINE, alice.organization_id) | {
+        "node_secret": "told once",
+        "brain_url": "https://brain.example.com",
+    }
+    brain.say("POST /v1/nodes", 201, made)
+    answer = signed_in(alice).post("/v1/cache/nodes/register", wanted)
+    assert answer.status == 201
+    assert answer.body["node_secret"] == "told once"
+    assert answer.headers["Cache-Control"] == "no-store"
+    sent = brain.last("POST").body
+    assert sent == wanted | {"organization_id": alice.organization_id, "is_trusted": False}
+    event = AuditEvent.objects.get(tag="api:node:create")
+    assert "told once" not in str(event.data)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("capacity_bytes", 0),
+        ("capacity_bytes", -1),
+        ("capacity_bytes", "much"),
+        ("region", "Över"),
+        ("region", ""),
+        ("endpoint", None),
+        ("unknown", 1),
+    ],
+)
+def test_a_wrong_registration_names_its_field(
+    brain: ScriptedBrain, alice: User, field: str, value: Any
+) -> None:
+    wanted: dict[str, Any] = {
+        "endpoint": "https://c.example.com",
+        "region": "eu-central",
+        "capacity_bytes": 10,
+    }
+    answer = signed_in(alice).post("/v1/cache/nodes/register", wanted | {field: value})
+    assert (answer.status, answer.code) == (400, "invalid_request")
+    assert answer.body["errors"][0]["field"] == field
+    assert brain.calls == []
+
+
+def test_the_same_endpoint_twice_is_a_conflict(brain: ScriptedBrain, alice: User) -> None:
+    brain.say("POST /v1/nodes", 409, {"code": "endpoint_taken"})
+    wanted = {"endpoint": "https://c.example.com", "region": "eu-central", "capacity_bytes": 10}
+    answer = signed_in(alice).post("/v1/cache/nodes/register", wanted)
+    assert (answer.status, answer.code) == (409, "endpoint_taken")
+
+
+def purged(brain: ScriptedBrain, caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
+    """Purge; give what the brain was asked."""
+    counts = {"objects_purged": 3, "bytes_freed": 30, "nodes_affected": 2}
+    brain.say("POST /v1/purge", 200, counts)
+    answer = caller.post("/v1/cache/purge", body)
+    assert (answer.status, answer.body) == (200, counts)
+    asked: dict[str, Any] = brain.last("POST").body
+    return asked
+
+
+def test_a_purge_stays_inside_the_callers_environment(brain: ScriptedBrain, alice: User) -> None:
+    caller = signed_in(alice, "sandbox")
+    asked = purged(brain, caller, {"prefix": "media/2026/", "keys": ["media/a b"]})
+    place = lifecycle.find(alice.organization_id, "sandbox")
+    assert asked == {
+        "organization_id": alice.organization_id,
+        "environment_pk": place.pk,
+        "prefix": "media/2026/",
+        "keys": ["media/a b"],
+    }
+
+
+def test_what_is_empty_counts_as_absent(brain: ScriptedBrain, alice: User) -> None:
+    asked = purged(brain, signed_in(alice), {"prefix": "", "keys": ["media/a"], "all": False})
+    assert asked.keys() == {"organization_id", "environment_pk", "keys"}
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"prefix": ""}, {"keys": []}, {"prefix": None}, {"all": False, "preview": True}]
+)
+def test_a_purge_of_nothing_in_particular_is_refused(
+    brain: ScriptedBrain, alice: User, body: dict[str, Any]
+) -> None:
+    answer = signed_in(alice).post("/v1/cache/purge", body)
+    assert (answer.status, answer.code) == (400, "invalid_request")
+    assert brain.calls == []
+
+
+def test_everything_goes_only_when_asked_in_so_many_words(
+    brain: ScriptedBrain, alice: User
+) -> None:
+    assert purged(brain, signed_in(alice), {"all": True})["all"] is True
+    assert AuditEvent.objects.filter(tag="api:cache:purge").count() == 1
+
+
+def test_a_preview_purges_nothing_and_is_no_event(brain: ScriptedBrain, alice: User) -> None:
+    assert purged(brain, signed_in(alice), {"all": True, "preview": True})["preview"] is True
+    assert not AuditEvent.objects.filter(tag="api:cache:purge").exists()
+
+
+def test_operators_purge_and_readers_do_not(brain: ScriptedBrain, alice: User, bob: User) -> None:
+    operator = member(alice.organization, "o@example.com", role="operator")
+    purged(brain, signed_in(operator), {"keys": ["media/a"]})
+    assert signed_in(bob).post("/v1/cache/purge", {"keys": ["media/a"]}).status == 403
+
+
+CALLS: list[tuple[str, str, Any, int]] = [
+    ("GET", "/v1/cache/status", None, 200),
+    ("GET", "/v1/cache/nodes", None, 200),
+    (
+        "POST",
+        "/v1/cache/nodes/register",
+        {"endpoint": "https://c.example.com", "region": "eu-central", "capacity_bytes": 10},
+        201,
+    ),
+    ("GET", f"/v1/cache/nodes/{MINE}", None, 200),
+    ("DELETE", f"/v1/cache/nodes/{MINE}", None, 204),
+    ("GET", f"/v1/cache/nodes/{MINE}/metrics", None, 200),
+    ("GET", "/v1/cache/metrics", None, 200),
+    ("POST", "/v1/cache/purge", {"all": True}, 200),
+    ("GET", "/v1/cache/buckets", None, 200),
+    ("POST", "/v1/cache/buckets", {"name": "media"}, 201),
+    ("GET", "/v1/cache/buckets/media", None, 200),
+    ("PATCH", "/v1/cache/buckets/media", {"is_public": True}, 200),
+    ("DELETE", "/v1/cache/buckets/media", None, 204),
+    ("GET", "/v1/cache/access-keys", None, 200),
+    ("POST", "/v1/cache/access-keys", {"label": "app"}, 201),
+    ("DELETE", "/v1/cache/access-keys/ZK123", None, 204),
+    ("GET", "/v1/cache/origins", None, 200),
+    ("POST", "/v1/cache/origins", {"name": "files", "kind": "http"}, 201),
+    ("DELETE", "/v1/cache/origins/files", None, 204),
+    ("GET", "/v1/cache/metrics/history", None, 200),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "status"), CALLS)
+def test_switched_off_every_call_succeeds_and_does_nothing(
+    switched_off: None, alice: User, method: str, path: str, body: Any, status: int
+) -> None:
+    answer = signed_in(alice).call(method, path, body)
+    assert (answer.status, answer.headers["X-Cache-Disabled"]) == (status, "1"), answer.body
+
+
+@pytest.mark.parametrize(("method", "path", "body", "status"), CALLS)
+def test_switched_off_it_still_takes_a_token(
+    switched_off: None, anyone: Caller, db: None, method: str, path: str, body: Any, status: int
+) -> None:
+    assert anyone.call(method, path, body).status == 401

@@ -1,0 +1,193 @@
+"""Messages: they come back as they were, and a wrong one says which field is wrong."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgecache.protocol import names
+from edgecache.protocol.fields import Fields, MalformedMessage, parse
+from edgecache.protocol.heartbeats import Heartbeat, HeartbeatAnswer, PublicKey
+from edgecache.protocol.inventories import Held, Inventory, InventoryAnswer
+from edgecache.protocol.jobs import Job, JobDone, JobKind, Jobs, JobSource
+from edgecache.protocol.receipts import ReceiptLine, Receipts, ReceiptsAnswer, RefusedReceipt
+from edgecache.protocol.tickets import key_id
+from tests.edgecache.protocol.strategies import HASH, NUMBER
+
+WORD = st.text(min_size=1, max_size=30)
+FINITE = st.floats(0, 1e12)
+KEY = st.binary(min_size=32, max_size=32).map(lambda raw: PublicKey(key_id(raw), raw))
+HELD = st.builds(Held, HASH, NUMBER)
+SOURCE = st.builds(JobSource, WORD, WORD)
+MESSAGES = st.one_of(
+    st.builds(
+        Heartbeat,
+        incarnation=WORD,
+        sequence=NUMBER,
+        used_bytes=NUMBER,
+        object_count=NUMBER,
+        capacity_bytes=NUMBER.map(lambda size: size + 1),
+        evictions=NUMBER,
+        load=FINITE,
+        endpoint=st.none() | WORD,
+        problems=st.lists(WORD, max_size=3).map(tuple),
+    ),
+    st.builds(
+        HeartbeatAnswer,
+        now=FINITE.map(lambda now: now + 1),
+        keys=st.lists(KEY, max_size=3).map(tuple),
+        status=WORD,
+        wants_inventory=st.booleans(),
+        jobs=NUMBER,
+        interval_s=st.floats(0.05, 300),
+    ),
+    st.builds(
+        Inventory,
+        incarnation=WORD,
+        sequence=NUMBER,
+        full=st.booleans(),
+        added=st.lists(HELD, max_size=3).map(tuple),
+        removed=st.lists(HASH, max_size=3).map(tuple),
+        page=NUMBER,
+        last=st.booleans(),
+    ),
+    st.builds(InventoryAnswer, st.lists(HASH, max_size=3).map(tuple)),
+    st.builds(
+        Receipts, st.lists(st.builds(ReceiptLine, WORD, NUMBER, NUMBER), max_size=3).map(tuple)
+    ),
+    st.builds(
+        ReceiptsAnswer,
+        st.lists(st.uuids(), max_size=3).map(tuple),
+        st.lists(st.builds(RefusedReceipt, st.uuids(), WORD), max_size=3).map(tuple),
+    ),
+    st.builds(
+        Jobs,
+        st.lists(
+            st.builds(
+                Job,
+                NUMBER,
+                st.sampled_from(JobKind),
+                HASH,
+                NUMBER,
+                st.lists(SOURCE, max_size=2).map(tuple),
+            ),
+            max_size=3,
+        ).map(tuple),
+    ),
+    st.builds(JobDone, st.booleans(), WORD),
+)
+BEAT: dict[str, Any] = {
+    "incarnation": "a",
+    "sequence": 1,
+    "used_bytes": 2,
+    "object_count": 3,
+    "capacity_bytes": 4,
+    "evictions": 5,
+    "load": 0.5,
+    "problems": [],
+}
+
+
+def wrong_fields(message: type[Any], value: Any) -> list[str]:
+    """Give the names of the fields that are found wrong."""
+    with pytest.raises(MalformedMessage) as caught:
+        message.read(parse(json.dumps(value).encode()))
+    return [error.field for error in caught.value.errors]
+
+
+@given(MESSAGES)
+def test_a_message_comes_back_as_it_was(message: Any) -> None:
+    assert type(message).read(parse(json.dumps(message.as_json()).encode())) == message
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("sequence", -1),
+        ("sequence", 1.0),
+        ("sequence", True),
+        ("sequence", "1"),
+        ("sequence", 1 << 63),
+        ("used_bytes", None),
+        ("capacity_bytes", 0),
+        ("load", -0.1),
+        ("load", True),
+        ("load", "0.5"),
+        ("incarnation", 7),
+        ("incarnation", "x" * 37),
+        ("problems", "draining"),
+        ("problems", ["x"] * 17),
+        ("endpoint", 5),
+    ],
+)
+def test_the_wrong_field_is_named(name: str, value: Any) -> None:
+    assert wrong_fields(Heartbeat, BEAT | {name: value}) == [name]
+
+
+def test_all_wrong_fields_are_named_at_once_and_unknown_ones_too() -> None:
+    value = BEAT | {"load": "high", "capacity": 4, "problems": ["fine", 7]}
+    del value["sequence"]
+    assert sorted(wrong_fields(Heartbeat, value)) == [
+        "capacity",
+        "load",
+        "problems[1]",
+        "sequence",
+    ]
+
+
+def test_a_field_inside_a_list_is_named_by_its_path() -> None:
+    line = {"ticket": "t", "bytes_served": 1, "served_at": 2}
+    value = {"receipts": [line, line | {"bytes_served": -1, "tip": 5}]}
+    assert sorted(wrong_fields(Receipts, value)) == ["receipts[1].bytes_served", "receipts[1].tip"]
+    assert wrong_fields(Receipts, {"receipts": [line, 5]})[0] == "receipts[1]"
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [["aa", 5], [("a" * 63) + "G", 5], ["a" * 64, -1], ["a" * 64, True], ["a" * 64], "ab", None],
+)
+def test_an_inventory_with_a_wrong_pair_is_refused(pair: Any) -> None:
+    value = Inventory("a", 1, full=True).as_json() | {"added": [["a" * 64, 5], pair]}
+    assert wrong_fields(Inventory, value) == ["added[1]"]
+
+
+def test_an_inventory_page_has_a_limit() -> None:
+    full = ["a" * 64] * (names.INVENTORY_PAGE + 1)
+    value = Inventory("a", 1, full=False).as_json() | {"removed": full}
+    assert wrong_fields(Inventory, value) == ["removed"]
+
+
+def test_a_public_key_must_fit_its_name() -> None:
+    key = PublicKey(key_id(b"k" * 32), b"k" * 32)
+    answer = HeartbeatAnswer(1.0, (key,), "active", False, 0, 10.0).as_json()
+    answer["keys"][0]["kid"] = key_id(b"x" * 32)
+    assert wrong_fields(HeartbeatAnswer, answer) == ["keys[0]"]
+    answer["keys"][0] = {"kid": key.kid, "public_key": "%%%"}
+    assert wrong_fields(HeartbeatAnswer, answer) == ["keys[0]"]
+
+
+def test_an_answer_may_say_more_than_an_older_worker_knows() -> None:
+    said = {"unknown": [], "hint": "new"}
+    assert InventoryAnswer.read(Fields(said)) == InventoryAnswer()
+
+
+@pytest.mark.parametrize(
+    "raw", [b"", b"{", b"\xff", b'{"a": NaN}', b"[" * 100_000, b'{"a": 1}x', b"1e999"]
+)
+def test_what_is_not_json_is_refused(raw: bytes) -> None:
+    with pytest.raises(MalformedMessage):
+        InventoryAnswer.read(parse(raw))
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists))
+def test_any_value_is_read_or_refused(value: Any) -> None:
+    with pytest.raises(MalformedMessage):
+        Heartbeat.read(Fields(value))
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan")])
+def test_a_number_must_be_finite(value: float) -> None:
+    with pytest.raises(MalformedMessage):
+        Heartbeat.read(Fields(BEAT | {"load": value}))

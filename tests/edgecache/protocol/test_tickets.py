@@ -1,0 +1,170 @@
+"""Tickets: one form each, nothing altered gets through, and each refusal has its code."""
+
+import base64
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgecache.protocol.tickets import (
+    Kind,
+    MalformedTicket,
+    Refusal,
+    Ticket,
+    TicketRefused,
+    check,
+    decode,
+    encode,
+)
+from tests.edgecache.protocol.strategies import fake_sign, tickets
+
+NODE = UUID("0198c0de-0000-7000-8000-000000000001")
+HASH = b"\x07" * 32
+TICKET = Ticket(
+    id=UUID("0198c0de-0000-7000-8000-0000000000ff"),
+    node_id=NODE,
+    organization_id=1,
+    environment_pk=2,
+    bucket_id=3,
+    sha256=HASH,
+    start=0,
+    length=1000,
+    kind=Kind.READ,
+    client_prefix="203.0.113.0/24",
+    issued_at=1_000_000,
+    expires_at=1_000_030,
+    key_id="00" * 8,
+)
+
+
+@given(tickets())
+def test_a_ticket_comes_back_as_it_was(ticket: Ticket) -> None:
+    decoded = decode(encode(ticket, fake_sign))
+    assert decoded.ticket == ticket
+    assert decoded.signature == fake_sign(decoded.signing_input)
+
+
+@given(tickets(), st.data())
+def test_every_altered_bit_is_another_ticket_or_none(ticket: Ticket, data: st.DataObject) -> None:
+    text = encode(ticket, fake_sign)
+    whole = bytearray(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    bit = data.draw(st.integers(0, len(whole) * 8 - 1))
+    whole[bit // 8] ^= 1 << bit % 8
+    altered = base64.urlsafe_b64encode(whole).rstrip(b"=").decode()
+    try:
+        decoded = decode(altered)
+    except MalformedTicket:
+        return
+    assert decoded.signature != fake_sign(decoded.signing_input)
+
+
+@given(tickets(), st.data())
+def test_no_other_text_is_the_same_ticket(ticket: Ticket, data: st.DataObject) -> None:
+    text = encode(ticket, fake_sign)
+    place = data.draw(st.integers(0, len(text) - 1))
+    character = data.draw(st.characters())
+    altered = text[:place] + character + text[place + 1 :]
+    try:
+        decoded = decode(altered)
+    except MalformedTicket:
+        return
+    assert encode(decoded.ticket, lambda _: decoded.signature) == altered
+
+
+@given(st.text(max_size=600))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    with pytest.raises(MalformedTicket):
+        decode(text)
+
+
+@given(st.binary(min_size=150, max_size=300))
+def test_any_bytes_are_read_back_or_refused(whole: bytes) -> None:
+    text = base64.urlsafe_b64encode(whole).rstrip(b"=").decode()
+    try:
+        decoded = decode(text)
+    except MalformedTicket:
+        return
+    assert encode(decoded.ticket, lambda _: decoded.signature) == text
+
+
+@pytest.mark.parametrize(
+    "alter",
+    [
+        lambda text: text + "=",
+        lambda text: text + "\n",
+        lambda text: " " + text,
+        lambda text: text + "A",
+        lambda text: text + "AAAA",
+        lambda text: text[:-4],
+        lambda text: "",
+        lambda text: text * 1000,
+        lambda text: text.replace("-", "+").replace("_", "/") + "+",
+    ],
+)
+def test_padding_blanks_and_lengths_are_refused(alter: object) -> None:
+    assert callable(alter)
+    with pytest.raises(MalformedTicket):
+        decode(alter(encode(TICKET, fake_sign)))
+
+
+def test_a_ticket_stays_small_enough_for_a_header_and_a_url() -> None:
+    longest = replace(TICKET, client_prefix="ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128")
+    assert len(encode(longest, fake_sign)) < 360
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"client_prefix": "203.0.113.0/24?"},
+        {"client_prefix": "1" * 44},
+        {"organization_id": -1},
+        {"length": 1 << 63},
+        {"start": 1 << 62, "length": 1 << 62},
+    ],
+)
+def test_what_has_no_place_in_a_ticket_is_not_written(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="out of its range"):
+        encode(replace(TICKET, **wrong), fake_sign)  # type: ignore[arg-type] # wrong on purpose
+
+
+def refusal(ticket: Ticket, *, now: float = 1_000_010.0, kind: Kind = Kind.READ) -> str | None:
+    """Give the code that a check refuses with."""
+    try:
+        check(ticket, node_id=NODE, sha256=HASH, kind=kind, now=now)
+    except TicketRefused as refused:
+        return refused.code
+    return None
+
+
+def test_a_ticket_holds_for_its_node_its_blob_its_kind_and_its_time() -> None:
+    assert refusal(TICKET) is None
+    assert refusal(replace(TICKET, node_id=UUID(int=1))) == Refusal.WRONG_NODE
+    assert refusal(replace(TICKET, sha256=b"\x08" * 32)) == Refusal.WRONG_OBJECT
+    assert refusal(TICKET, kind=Kind.STORE) == Refusal.WRONG_KIND
+    assert refusal(TICKET, kind=Kind.DELETE) == Refusal.WRONG_KIND
+    assert refusal(replace(TICKET, kind=Kind.STORE)) == Refusal.WRONG_KIND
+    assert refusal(TICKET, now=1_000_029.99) is None
+    assert refusal(TICKET, now=1_000_030.0) == Refusal.EXPIRED
+    assert refusal(TICKET, now=999_998.0) is None
+    assert refusal(TICKET, now=999_997.9) == Refusal.NOT_YET_VALID
+
+
+def test_another_worker_reads_with_a_replication_ticket_and_does_nothing_else_with_it() -> None:
+    replication = replace(TICKET, kind=Kind.REPLICATE, client_prefix="")
+    assert refusal(replication) is None
+    assert refusal(replication, kind=Kind.STORE) == Refusal.WRONG_KIND
+    assert refusal(replication, kind=Kind.DELETE) == Refusal.WRONG_KIND
+
+
+@pytest.mark.parametrize("lifetime", [0, -5, 31, 100_000])
+def test_a_ticket_that_would_live_too_long_is_refused_though_signed(lifetime: int) -> None:
+    ticket = replace(TICKET, expires_at=TICKET.issued_at + lifetime)
+    assert refusal(ticket, now=TICKET.issued_at) == Refusal.LIVES_TOO_LONG
+
+
+def test_only_what_a_client_reads_itself_is_direct() -> None:
+    assert TICKET.is_direct
+    assert not replace(TICKET, client_prefix="").is_direct
+    assert not replace(TICKET, kind=Kind.REPLICATE).is_direct

@@ -1,0 +1,183 @@
+"""A brain and workers as processes of their own, over a database that is there already."""
+
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+START_S = 30.0
+STOP_S = 20.0
+POLL_S = 0.05
+
+
+def free_port() -> int:
+    """Give a port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass(frozen=True)
+class Keys:
+    """A tenant and one of its access keys."""
+
+    organization_id: int
+    environment_pk: int
+    access_key: str
+    secret_key: str
+
+    @property
+    def scope(self) -> str:
+        """Give the query that names the tenant on the internal API."""
+        return f"organization_id={self.organization_id}&environment_pk={self.environment_pk}"
+
+
+@dataclass
+class Cluster:
+    """One brain. variables: of its environment; database_url and secret keys are the caller's."""
+
+    folder: Path
+    database_url: str
+    secret_keys: str
+    variables: dict[str, str] = field(default_factory=dict)
+    workers: int = 2
+    port: int = field(default_factory=free_port)
+    internal_port: int = field(default_factory=free_port)
+    worker_port: int = field(default_factory=free_port)
+    secret: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    processes: list["subprocess.Popen[bytes]"] = field(default_factory=list)
+    nodes: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        """Give the object API's URL."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> str:
+        """Give what the brain logged up to now."""
+        return (self.folder / "brain.log").read_text()
+
+    @property
+    def brain(self) -> "subprocess.Popen[bytes]":
+        """Give the brain's process."""
+        return self.processes[0]
+
+    def start(self) -> "Cluster":
+        """Start the brain and its workers, and wait until they serve."""
+        environment = os.environ | {
+            "DATABASE_URL": self.database_url,
+            "ZBRAIN_DATABASE_URL": "",
+            "ZDATA_DIR": str(self.folder),
+            "ZSECRET_KEYS": self.secret_keys,
+            "ZCACHE_BRAIN_SECRET": self.secret,
+            "ZBRAIN_PORT": str(self.internal_port),
+            "ZBRAIN_S3_PORT": str(self.port),
+            "ZBRAIN_WORKER_PORT": str(self.worker_port),
+            "ZCACHE_HEARTBEAT": "1",
+            "ZLOG_FORMAT": "json",
+            **self.variables,
+        }
+        self._spawn("brain.log", ["-m", "edgecache.brain"], environment)
+        self._wait(lambda: self.call("GET", "/health"))
+        for number in range(self.workers):
+            self.add_worker(f"worker{number}")
+        self._wait(self._all_online)
+        return self
+
+    def add_worker(
+        self, name: str, region: str = "eu-central", *, through: int = 0, port: int = 0
+    ) -> dict[str, Any]:
+        """Register a worker and start it; give its node. through: the port the brain is told."""
+        port = port or free_port()
+        node = self.call(
+            "POST",
+            "/v1/nodes",
+            {
+                "endpoint": f"http://127.0.0.1:{through or port}",
+                "region": region,
+                "capacity_bytes": 2**30,
+                "organization_id": None,
+                "is_trusted": True,
+            },
+        )
+        secret = self.folder / f"{name}.secret"
+        secret.touch(mode=0o600)
+        secret.write_text(node["node_secret"])
+        command = ["-m", "edgecache.worker", "--brain", f"http://127.0.0.1:{self.worker_port}"]
+        command += ["--node-id", node["node_id"], "--secret-file", str(secret)]
+        command += ["--dir", str(self.folder / name), "--capacity", "1GiB", "--region", region]
+        command += ["--listen", f"127.0.0.1:{port}"]
+        self._spawn(f"{name}.log", command, dict(os.environ))
+        self.nodes.append(node)
+        return node
+
+    def stop(self) -> None:
+        """End them all, the brain last."""
+        for process in reversed(self.processes):
+            process.terminate()
+            try:
+                process.wait(timeout=STOP_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self.processes.clear()
+
+    def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        """Ask the internal API."""
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.internal_port}{path}",
+            method=method,
+            data=json.dumps(body).encode() if body is not None else None,
+            headers={"Authorization": f"Bearer {self.secret}"},
+        )
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            content = answer.read()
+        return json.loads(content) if content else None
+
+    def tenant(self, access: str = "write", like: Keys | None = None) -> Keys:
+        """Give an access key, of a new tenant or of one that there is."""
+        organization = like.organization_id if like else secrets.randbits(40)
+        environment = like.environment_pk if like else secrets.randbits(40)
+        scope = f"organization_id={organization}&environment_pk={environment}"
+        made = self.call("POST", f"/v1/access-keys?{scope}", {"access": access})
+        return Keys(organization, environment, made["access_key_id"], made["secret_access_key"])
+
+    def _all_online(self) -> None:
+        nodes = self.call("GET", "/v1/nodes")["nodes"]
+        if sum(node["health"] == "online" for node in nodes) < self.workers:
+            raise ConnectionError("a worker is not online yet")
+
+    def _spawn(self, log: str, command: list[str], environment: dict[str, str]) -> None:
+        with (self.folder / log).open("ab") as output:
+            self.processes.append(
+                subprocess.Popen(
+                    [sys.executable, *command],
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                )
+            )
+
+    def _wait(self, works: Any) -> None:
+        until = time.monotonic() + START_S
+        while True:
+            try:
+                works()
+            except OSError:
+                ended = [process for process in self.processes if process.poll() is not None]
+                if ended or time.monotonic() > until:
+                    logs = [path.read_text()[-3000:] for path in self.folder.glob("*.log")]
+                    raise RuntimeError("\n".join(logs)) from None
+                time.sleep(POLL_S)
+            else:
+                return

@@ -1,0 +1,97 @@
+"""One brain with two workers for all tests of the object API; each test has a tenant of its own."""
+
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import boto3
+import psycopg
+import pytest
+from botocore.config import Config
+from cryptography.fernet import Fernet
+from django.conf import settings
+from psycopg import sql
+
+from tests.edgecache.s3.cluster import Cluster, Keys
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def connect(keys: Keys, url: str, **options: Any) -> Any:
+    """Give a boto3 client that tries once."""
+    return boto3.client(
+        "s3",
+        endpoint_url=url,
+        aws_access_key_id=keys.access_key,
+        aws_secret_access_key=keys.secret_key,
+        region_name="us-east-1",
+        # Without it boto3 presigns with version 2, which AWS itself refuses in newer regions.
+        config=Config(
+            signature_version="s3v4",
+            retries={"total_max_attempts": 1},
+            read_timeout=30,
+            **options,
+        ),
+    )
+
+
+@pytest.fixture(scope="session")
+def brain_database() -> Iterator[tuple[str, str]]:
+    """Give the URL of a database with the brain's tables alone, and the key of its secrets."""
+    name = f"brain_{uuid.uuid4().hex}"
+    url = urlsplit(settings.DATABASE_URL)._replace(path=f"/{name}").geturl()
+    secret_key = Fernet.generate_key().decode()
+    with psycopg.connect(settings.DATABASE_URL, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    try:
+        subprocess.run(
+            [sys.executable, "manage.py", "migrate", "brain", "-v0"],
+            cwd=ROOT,
+            check=True,
+            env=os.environ | {"DATABASE_URL": url, "ZSECRET_KEYS": secret_key},
+        )
+        yield url, secret_key
+    finally:
+        with psycopg.connect(settings.DATABASE_URL, autocommit=True) as connection:
+            connection.execute(
+                sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
+            )
+
+
+@pytest.fixture(scope="session")
+def cluster(
+    brain_database: tuple[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
+    """Give the brain that all tests share."""
+    url, secret_key = brain_database
+    running = Cluster(tmp_path_factory.mktemp("cluster"), url, secret_key)
+    try:
+        yield running.start()
+    finally:
+        running.stop()
+
+
+@pytest.fixture
+def keys(cluster: Cluster) -> Keys:
+    """Give a new tenant."""
+    return cluster.tenant()
+
+
+@pytest.fixture
+def s3(cluster: Cluster, keys: Keys) -> Iterator[Any]:
+    """Give its boto3 client."""
+    client = connect(keys, cluster.url)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def bucket(s3: Any) -> str:
+    """Give a bucket of the tenant."""
+    s3.create_bucket(Bucket="docs")
+    return "docs"

@@ -1,0 +1,240 @@
+"""Workers that lie, stall, die in the middle: the client gets right bytes or an error, and the
+node is marked.
+"""
+
+import contextlib
+import hashlib
+import http.client
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.edgecache.s3 import sick
+from tests.edgecache.s3.cluster import Cluster, free_port
+from tests.edgecache.s3.conftest import connect
+from tests.edgecache.s3.raw import Signer
+from tests.edgecache.s3.sick import Illness, Proxy
+
+SMALL = os.urandom(5000)
+LARGE = os.urandom(3 * 2**20 + 5)
+BODIES = {"small": SMALL, "large": LARGE}
+
+
+class Ward:
+    """A brain whose two workers can be made ill, and a bucket with objects on both of them."""
+
+    def __init__(self, cluster: Cluster, proxies: list[Proxy], database_url: str) -> None:
+        self.cluster, self.proxies = cluster, proxies
+        self.database_url = database_url
+        self.keys = cluster.tenant()
+        self.signer = Signer(self.keys, cluster.url)
+        self.s3 = connect(self.keys, cluster.url)
+        self.s3.create_bucket(Bucket="ward")
+        self.put()
+
+    def put(self) -> None:
+        """Store the objects, and wait until both workers hold them."""
+        for key, body in BODIES.items():
+            self.s3.put_object(Bucket="ward", Key=key, Body=body)
+        until(lambda: all(self.holders(body) == 2 for body in BODIES.values()))
+
+    def holders(self, body: bytes) -> int:
+        """Give the number of nodes that hold a body, as the directory says."""
+        with psycopg.connect(self.database_url, autocommit=True) as connection:
+            row = connection.execute(
+                "SELECT count(*) FROM brain_location WHERE blob_id = %s",
+                [hashlib.sha256(body).digest()],
+            ).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    def statuses(self) -> list[str]:
+        """Give the status of each node."""
+        return [node["status"] for node in self.nodes()]
+
+    def nodes(self) -> list[dict[str, Any]]:
+        """Give the nodes."""
+        rows: list[dict[str, Any]] = self.cluster.call("GET", "/v1/nodes")["nodes"]
+        return rows
+
+    def infect(self, *illnesses: Illness) -> None:
+        """Make the proxies ill, each in its way."""
+        for proxy, illness in zip(self.proxies, illnesses, strict=True):
+            proxy.illness = illness
+            proxy.answered = 0
+
+    def heal(self) -> None:
+        """Make all well, and believe them again."""
+        self.infect(sick.healthy, sick.healthy)
+        for node in self.nodes():
+            if node["status"] == "quarantined":
+                self.cluster.call("POST", f"/v1/nodes/{node['node_id']}/approve", {})
+        until(lambda: self.statuses() == ["active", "active"])
+
+    def configure(self, **switches: bool) -> None:
+        """Change the bucket."""
+        scope = self.keys.scope
+        found = self.cluster.call("GET", f"/v1/buckets?{scope}")["buckets"][0]
+        self.cluster.call("PATCH", f"/v1/buckets/{found['id']}?{scope}", switches)
+
+    def get(self, key: str, **headers: str) -> bytes:
+        """Give what a plain client gets; HTTPException when it is cut off."""
+        answer = self.signer.send(
+            "GET", f"/ward/{key}", headers={n.replace("_", "-"): v for n, v in headers.items()}
+        )
+        assert answer.status in {200, 206}, answer.body
+        return answer.body
+
+
+def until(holds: Callable[[], bool], *, seconds: float = 20.0) -> None:
+    """Wait until something holds."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it never came to hold"
+        time.sleep(0.02)
+
+
+@pytest.fixture(scope="module")
+def hospital(
+    brain_database: tuple[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Ward]:
+    """Give a brain of its own, whose nodes may be barred."""
+    url, secret_key = brain_database
+    cluster = Cluster(tmp_path_factory.mktemp("hospital"), url, secret_key, workers=0)
+    proxies: list[Proxy] = []
+    with contextlib.ExitStack() as stack:
+        stack.callback(cluster.stop)
+        cluster.start()
+        for number in range(2):
+            port = free_port()
+            proxies.append(Proxy(port))
+            stack.callback(proxies[-1].stop)
+            cluster.add_worker(f"worker{number}", through=proxies[-1].port, port=port)
+        until(lambda: sum(n["health"] == "online" for n in _nodes(cluster)) == 2)
+        yield Ward(cluster, proxies, url)
+
+
+def _nodes(cluster: Cluster) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = cluster.call("GET", "/v1/nodes")["nodes"]
+    return rows
+
+
+@pytest.fixture
+def ward(hospital: Ward) -> Iterator[Ward]:
+    """Give it with everybody well, and leave it so."""
+    hospital.heal()
+    yield hospital
+    hospital.configure(verifies_reads=False)
+    hospital.heal()
+
+
+def test_healthy_workers_serve(ward: Ward) -> None:
+    for key, body in BODIES.items():
+        assert ward.get(key) == body
+    assert sum(proxy.answered for proxy in ward.proxies) >= 2
+    assert ward.get("large", range="bytes=1048570-1048580") == LARGE[1048570:1048581]
+
+
+ILLNESSES = [
+    sick.dies_before,
+    sick.dies_midway,
+    sick.fails,
+    sick.speaks_nonsense,
+    sick.shortens,
+    sick.lengthens,
+]
+
+
+@pytest.mark.parametrize("illness", ILLNESSES, ids=lambda illness: illness.__name__)
+@pytest.mark.parametrize("key", ["small", "large"])
+def test_the_client_does_not_notice(ward: Ward, illness: Illness, key: str) -> None:
+    ward.infect(illness, illness)
+    assert ward.get(key) == BODIES[key]
+    assert ward.get(key, range="bytes=100-2999") == BODIES[key][100:3000]
+    assert sum(proxy.answered for proxy in ward.proxies) >= 1
+    assert '"event": "node_failed"' in ward.cluster.log
+
+
+@pytest.mark.parametrize("illness", [sick.stalls_before, sick.stalls_midway])
+def test_a_worker_that_stalls_is_left_for_another(ward: Ward, illness: Illness) -> None:
+    ward.infect(illness, illness)
+    assert ward.get("large") == LARGE
+
+
+def test_one_that_dies_midway_is_followed_at_its_byte(ward: Ward) -> None:
+    ward.infect(sick.dies_midway, sick.dies_midway)
+    ranges: list[bytes] = []
+
+    def noting(passage: sick.Passage) -> None:
+        ranges.append(passage.head)
+        sick.healthy(passage)
+
+    # Whichever of both comes first, the other one gives the rest.
+    ward.proxies[0].illness = sick.dies_midway
+    ward.proxies[1].illness = noting
+    for _ in range(4):
+        assert ward.get("large") == LARGE
+    assert ranges
+
+
+def test_one_that_lost_its_bytes_is_asked_no_more(ward: Ward) -> None:
+    ward.infect(sick.has_lost_it, sick.has_lost_it)
+    assert ward.get("small") == SMALL
+    until(lambda: ward.holders(SMALL) == 0)
+    asked = sum(proxy.answered for proxy in ward.proxies)
+    assert ward.get("small") == SMALL
+    assert sum(proxy.answered for proxy in ward.proxies) == asked
+    ward.heal()
+    with psycopg.connect(ward.database_url, autocommit=True) as connection:
+        connection.execute("DELETE FROM brain_location")
+    ward.s3.delete_objects(Bucket="ward", Delete={"Objects": [{"Key": key} for key in BODIES]})
+    ward.put()
+
+
+@pytest.mark.parametrize("illness", [sick.altered, sick.altered_last])
+def test_a_small_lie_is_found_before_it_is_told(ward: Ward, illness: Illness) -> None:
+    ward.infect(illness, illness)
+    for _ in range(3):
+        assert ward.get("small") == SMALL
+    until(lambda: "quarantined" in ward.statuses())
+
+
+@pytest.mark.parametrize("illness", [sick.altered, sick.altered_last])
+def test_a_large_lie_cuts_the_connection_and_bars_the_node(ward: Ward, illness: Illness) -> None:
+    ward.infect(illness, illness)
+    outcomes: list[str] = []
+    for _ in range(4):
+        try:
+            assert ward.get("large") == LARGE
+            outcomes.append("right")
+        except (http.client.IncompleteRead, ConnectionError):
+            outcomes.append("cut")
+    assert outcomes[0] == "cut"
+    # Both are barred by and by; then the brain's own copy answers.
+    assert outcomes[-1] == "right"
+    until(lambda: ward.statuses() == ["quarantined", "quarantined"])
+
+
+@pytest.mark.parametrize("illness", [sick.altered, sick.altered_last, sick.dies_midway])
+def test_a_verified_bucket_has_no_errors_at_all(ward: Ward, illness: Illness) -> None:
+    ward.configure(verifies_reads=True)
+    ward.infect(illness, illness)
+    assert ward.get("large") == LARGE
+    assert ward.get("large", range="bytes=1000000-2500000") == LARGE[1000000:2500001]
+    assert ward.get("small", range="bytes=10-20") == SMALL[10:21]
+
+
+def test_boto3_notices_nothing_of_a_death(ward: Ward) -> None:
+    ward.infect(sick.dies_midway, sick.dies_midway)
+    got = ward.s3.get_object(Bucket="ward", Key="large", ChecksumMode="ENABLED")
+    assert got["Body"].read() == LARGE
+
+
+def test_the_last_resort_is_not_needed_while_a_worker_is_well(ward: Ward) -> None:
+    for first, second in ((sick.fails, sick.healthy), (sick.healthy, sick.fails)):
+        ward.infect(first, second)
+        assert ward.get("large") == LARGE

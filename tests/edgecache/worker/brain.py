@@ -1,0 +1,224 @@
+"""A brain as its workers see it: a real HTTP server on loopback that says what a test wants."""
+
+import hashlib
+import json
+import ssl
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from edgecache.protocol.credentials import authorization
+from edgecache.protocol.fields import parse
+from edgecache.protocol.heartbeats import Heartbeat, HeartbeatAnswer, PublicKey
+from edgecache.protocol.inventories import Inventory, InventoryAnswer
+from edgecache.protocol.jobs import Job, JobDone, Jobs
+from edgecache.protocol.receipts import ReceiptLine, Receipts, ReceiptsAnswer, RefusedReceipt
+from edgecache.protocol.tickets import Kind, Ticket, decode, encode, key_id
+
+NODE = UUID("0198c0de-0000-7000-8000-000000000001")
+SECRET = "s3cret-of-the-node_" + "x" * 24
+CLIENT = "127.0.0.0/8"
+
+
+@dataclass
+class Signer:
+    """Makes tickets as a brain does. skew_s: how far its clock is from this machine's."""
+
+    key: Ed25519PrivateKey = field(default_factory=Ed25519PrivateKey.generate)
+    skew_s: float = 0.0
+
+    @property
+    def public_key(self) -> PublicKey:
+        """Give what its workers need."""
+        raw = self.key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+        return PublicKey(key_id(raw), raw)
+
+    def now(self) -> float:
+        """Give its clock."""
+        return time.time() + self.skew_s
+
+    def ticket(self, content: bytes | None = None, **fields: Any) -> str:
+        """Give a ticket to read some bytes; fields replace the usual ones."""
+        issued_at = int(self.now())
+        usual: dict[str, Any] = {
+            "id": uuid4(),
+            "node_id": NODE,
+            "organization_id": 1,
+            "environment_pk": 2,
+            "bucket_id": 3,
+            "start": 0,
+            "kind": Kind.READ,
+            "client_prefix": "",
+            "issued_at": issued_at,
+            "expires_at": fields.get("issued_at", issued_at) + 30,
+            "key_id": self.public_key.kid,
+        }
+        if content is not None:
+            usual |= {"sha256": hashlib.sha256(content).digest(), "length": len(content)}
+        return encode(Ticket(**(usual | fields)), self.key.sign)
+
+
+class FakeBrain:
+    """The brain's worker API. What it was told is kept, what it answers can be set."""
+
+    def __init__(self) -> None:
+        """Listen on a free port."""
+        self.signer = Signer()
+        self.interval_s = 0.1
+        self.wants_inventory = False
+        self.status = "active"
+        self.http_status = 200
+        self.jobs: list[Job] = []
+        self.unknown: set[bytes] = set()
+        self.refused: dict[UUID, str] = {}
+        self.beats: list[Heartbeat] = []
+        self.inventories: list[Inventory] = []
+        self.receipts: list[ReceiptLine] = []
+        self.done: dict[int, JobDone] = {}
+        self.requests = 0
+        self.changed = threading.Condition()
+        self.may_answer = threading.Event()
+        self.may_answer.set()
+        self._scheme = "http"
+        self._server = _Server(("127.0.0.1", 0), _handler(self))
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        """Give where it listens."""
+        return f"{self._scheme}://127.0.0.1:{self._server.server_address[1]}"
+
+    def use_tls(self, certificate: tuple[Path, Path]) -> None:
+        """Speak https from now on. certificate: it and its key."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*certificate)
+        # A client that does not trust the certificate fails its handshake in its own thread.
+        self._server.socket = context.wrap_socket(
+            self._server.socket, server_side=True, do_handshake_on_connect=False
+        )
+        self._scheme = "https"
+
+    def close(self) -> None:
+        """Stop."""
+        self.may_answer.set()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def held(self) -> dict[bytes, int]:
+        """Give what it knows of the worker's objects, from what it was told."""
+        known: dict[bytes, int] = {}
+        for message in self.inventories:
+            if message.full and message.page == 0:
+                known = {}
+            known |= {held.sha256: held.size for held in message.added}
+            for sha256 in message.removed:
+                known.pop(sha256, None)
+        return known
+
+    def wait_for(self, true: Any, *, timeout_s: float = 15.0) -> None:
+        """Wait until something it was told makes this true."""
+        with self.changed:
+            assert self.changed.wait_for(true, timeout_s), "the worker did not say it in time"
+
+    def wait_for_beat(self) -> Heartbeat:
+        """Wait for a heartbeat that begins after now (the first may be on its way)."""
+        seen = len(self.beats)
+        self.wait_for(lambda: len(self.beats) >= seen + 2)
+        return self.beats[-1]
+
+    def answer(self, method: str, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
+        """Answer one call."""
+        name = path.removeprefix(f"/v1/workers/{NODE}/")
+        if self.http_status != 200:
+            return self.http_status, {"code": "told_so", "detail": "By the test."}
+        match method, name.partition("?")[0].split("/"):
+            case "POST", ["heartbeat"]:
+                return 200, self._beat(Heartbeat.read(parse(body)))
+            case "POST", ["inventory"]:
+                message = Inventory.read(parse(body))
+                self.inventories.append(message)
+                named = {held.sha256 for held in message.added}
+                return 200, InventoryAnswer(tuple(self.unknown & named)).as_json()
+            case "POST", ["receipts"]:
+                return 200, self._receipts(Receipts.read(parse(body)))
+            case "GET", ["jobs"]:
+                return 200, Jobs(tuple(self.jobs)).as_json()
+            case "POST", ["jobs", number, "done"]:
+                self.done[int(number)] = JobDone.read(parse(body))
+                self.jobs = [job for job in self.jobs if job.id != int(number)]
+                return 200, {}
+        return 404, {"code": "not_found"}
+
+    def _beat(self, beat: Heartbeat) -> dict[str, Any]:
+        self.beats.append(beat)
+        wants_inventory, self.wants_inventory = self.wants_inventory, False
+        return HeartbeatAnswer(
+            now=self.signer.now(),
+            keys=(self.signer.public_key,),
+            status=self.status,
+            wants_inventory=wants_inventory,
+            jobs=len(self.jobs),
+            interval_s=self.interval_s,
+        ).as_json()
+
+    def _receipts(self, batch: Receipts) -> dict[str, Any]:
+        self.receipts += batch.receipts
+        ids = [decode(line.ticket).ticket.id for line in batch.receipts]
+        return ReceiptsAnswer(
+            tuple(ticket_id for ticket_id in ids if ticket_id not in self.refused),
+            tuple(
+                RefusedReceipt(ticket_id, self.refused[ticket_id])
+                for ticket_id in ids
+                if ticket_id in self.refused
+            ),
+        ).as_json()
+
+
+class _Server(ThreadingHTTPServer):
+    """A server that says nothing of workers that were killed."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Ignore a broken connection; anything else is a test's own fault."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
+
+def _handler(brain: FakeBrain) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        timeout = 30
+
+        def handle_call(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            brain.requests += 1
+            brain.may_answer.wait()
+            if self.headers["Authorization"] != authorization(NODE, SECRET):
+                status, said = 401, {"code": "not_authenticated"}
+            else:
+                status, said = brain.answer(self.command, self.path, body)
+            raw = json.dumps(said).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(raw)))
+            self.end_headers()
+            self.wfile.write(raw)
+            with brain.changed:
+                brain.changed.notify_all()
+
+        do_GET = handle_call  # noqa: N815 - the library's names
+        do_POST = handle_call  # noqa: N815 - the library's names
+
+        def log_message(self, *args: object) -> None:
+            """Say nothing."""
+
+    return Handler

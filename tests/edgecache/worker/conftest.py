@@ -1,0 +1,41 @@
+"""A fake brain, and workers that run against it."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.edgecache.worker.brain import FakeBrain
+from tests.edgecache.worker.running import Worker
+
+
+@pytest.fixture
+def brain() -> Iterator[FakeBrain]:
+    """Give a brain that answers heartbeats."""
+    fake = FakeBrain()
+    yield fake
+    fake.close()
+
+
+@pytest.fixture
+def workers(brain: FakeBrain, tmp_path: Path) -> Iterator[Callable[..., Worker]]:
+    """Give a way to make workers, which end with the test."""
+    made: list[Worker] = []
+
+    def make(*options: str, **fields: Any) -> Worker:
+        folder = tmp_path / f"worker{len(made)}"
+        folder.mkdir()
+        worker = Worker(fields.pop("brain", brain), folder, list(options), **fields)
+        made.append(worker)
+        return worker
+
+    yield make
+    for worker in made:
+        worker.stop()
+
+
+@pytest.fixture
+def worker(workers: Callable[..., Worker]) -> Worker:
+    """Give a worker that serves."""
+    return workers().start()

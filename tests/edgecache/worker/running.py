@@ -1,0 +1,189 @@
+"""A worker as a process of its own, and requests to it."""
+
+import hashlib
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from edgecache.protocol.names import TICKET_HEADER, object_path
+from edgecache.protocol.tickets import Kind
+from tests.edgecache.worker.brain import CLIENT, NODE, SECRET, FakeBrain
+
+START_S = 20.0
+POLL_S = 0.02
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a worker answered."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+def name(content: bytes) -> bytes:
+    """Give the SHA-256 of some bytes."""
+    return hashlib.sha256(content).digest()
+
+
+def free_port() -> int:
+    """Give a port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass
+class Worker:
+    """A worker process, which may be killed and started again."""
+
+    brain: FakeBrain
+    folder: Path
+    options: list[str] = field(default_factory=list)
+    capacity: str = "64MiB"
+    secret: str = SECRET
+    wrapper: list[str] = field(default_factory=list)
+    port: int = field(default_factory=free_port)
+    process: "subprocess.Popen[bytes] | None" = None
+
+    @property
+    def store(self) -> Path:
+        """Give its folder."""
+        return self.folder / "store"
+
+    @property
+    def log(self) -> str:
+        """Give what it logged up to now."""
+        return (self.folder / "log").read_text()
+
+    def start(self, *, until_served: bool = True) -> "Worker":
+        """Start it, and wait until it serves."""
+        secret = self.folder / "secret"
+        secret.write_text(self.secret)
+        secret.chmod(0o600)
+        command = [
+            *self.wrapper,
+            sys.executable,
+            *("-m", "edgecache.worker", "--brain", self.brain.url, "--node-id", str(NODE)),
+            *("--secret-file", str(secret), "--dir", str(self.store)),
+            *("--capacity", self.capacity, "--region", "eu-central"),
+            *("--listen", f"127.0.0.1:{self.port}", *self.options),
+        ]
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(command, stderr=log, stdout=log)
+        if until_served:
+            self.wait_until(lambda: self.health() == 200)
+        return self
+
+    def kill(self) -> None:
+        """Kill it as a power cut would."""
+        self.send(signal.SIGKILL)
+        self.wait()
+
+    def send(self, number: int) -> None:
+        """Send it a signal."""
+        assert self.process is not None
+        os.kill(self.process.pid, number)
+
+    def wait(self, timeout_s: float = 20.0) -> int:
+        """Wait until it has ended; give its exit code."""
+        assert self.process is not None
+        return self.process.wait(timeout_s)
+
+    def stop(self) -> None:
+        """End it, whatever it does."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+    def wait_until(self, true: Any, timeout_s: float = START_S) -> None:
+        """Wait until something is true."""
+        assert self.process is not None
+        ends = time.monotonic() + timeout_s
+        while not true():
+            assert time.monotonic() < ends, f"not in time; the worker said:\n{self.log}"
+            assert self.process.poll() is None, f"the worker ended:\n{self.log}"
+            time.sleep(POLL_S)
+
+    def health(self) -> int:
+        """Give the status of ``/healthz``, 0 when nobody listens."""
+        try:
+            return self.request("GET", "/healthz").status
+        except OSError:
+            return 0
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> Answer:
+        """Send one request on a connection of its own."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request(method, path, body, headers or {})
+            response = connection.getresponse()
+            said = {key.lower(): value for key, value in response.getheaders()}
+            return Answer(response.status, said, response.read())
+        finally:
+            connection.close()
+
+    def put(self, content: bytes, **fields: Any) -> Answer:
+        """Store some bytes with a right ticket."""
+        ticket = self.brain.signer.ticket(content, kind=Kind.STORE, **fields)
+        return self.request("PUT", object_path(name(content)), content, {TICKET_HEADER: ticket})
+
+    def get(
+        self,
+        content: bytes,
+        *,
+        method: str = "GET",
+        headers: dict[str, str] | None = None,
+        **fields: Any,
+    ) -> Answer:
+        """Read some bytes with a right ticket, for the brain."""
+        ticket = self.brain.signer.ticket(content, **fields)
+        shown = {TICKET_HEADER: ticket, **(headers or {})}
+        return self.request(method, object_path(name(content)), headers=shown)
+
+    def delete(self, content: bytes) -> Answer:
+        """Let some bytes go with a right ticket."""
+        ticket = self.brain.signer.ticket(content, kind=Kind.DELETE)
+        return self.request("DELETE", object_path(name(content)), headers={TICKET_HEADER: ticket})
+
+    def direct_ticket(self, content: bytes, **fields: Any) -> str:
+        """Give a ticket with which a client reads some bytes itself."""
+        return self.brain.signer.ticket(
+            content, **{"client_prefix": CLIENT, "id": uuid4(), **fields}
+        )
+
+    def show(self, ticket: str, content: bytes, headers: dict[str, str] | None = None) -> Answer:
+        """Read some bytes with this ticket."""
+        shown = {TICKET_HEADER: ticket, **(headers or {})}
+        return self.request("GET", object_path(name(content)), headers=shown)
+
+    def file(self, content: bytes) -> Path:
+        """Give where the store has some bytes."""
+        sha256 = name(content).hex()
+        return self.store / "objects" / sha256[:2] / sha256
+
+    def incoming(self) -> list[Path]:
+        """Give the files that are not whole."""
+        return list((self.store / "incoming").iterdir())
+
+    def metric(self, metric: str) -> float:
+        """Give one number of ``/metrics``."""
+        for line in self.request("GET", "/metrics").body.decode().splitlines():
+            if line.startswith(f"zonal_worker_{metric} "):
+                return float(line.split()[1])
+        raise LookupError(metric)

@@ -1,0 +1,142 @@
+"""The disk: full, over budget, rotting. The worker says so and goes on with what it can."""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.edgecache.worker.brain import FakeBrain
+from tests.edgecache.worker.running import Worker, name
+
+BLOCK = 4096
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Give a mounted file system of 4 MiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder], check=True)
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def fill(path: Path) -> None:
+    """Write a file until the disk is full."""
+    with path.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(b"x" * BLOCK)
+
+
+def test_a_full_disk_is_said_answered_with_507_and_survived(
+    brain: FakeBrain, workers: Callable[..., Worker], small_disk: Path
+) -> None:
+    worker = workers(capacity="1GiB")
+    worker.store.symlink_to(small_disk)
+    worker.start()
+    held = os.urandom(1_000_000)
+    large = os.urandom(5_000_000)
+    assert worker.put(held).status == 201
+    answer = worker.put(large)
+    assert (answer.status, b"store_full" in answer.body) == (507, True)
+    assert worker.incoming() == []
+    brain.wait_for(lambda: brain.beats[-1].problems == ("disk_full",))
+    assert b"disk_full" in worker.request("GET", "/healthz").body
+    assert worker.get(held).body == held
+    assert worker.get(large).status == 404
+    assert worker.put(os.urandom(100_000)).status == 201
+    brain.wait_for(lambda: brain.beats[-1].problems == ())
+
+
+def test_a_disk_without_a_byte_left_still_serves_and_counts(
+    workers: Callable[..., Worker], small_disk: Path
+) -> None:
+    worker = workers(capacity="1GiB")
+    worker.store.symlink_to(small_disk)
+    worker.start()
+    held = os.urandom(1_000_000)
+    assert worker.put(held).status == 201
+    filler = small_disk / "filler"
+    fill(filler)
+    assert worker.put(os.urandom(1000)).status == 507
+    direct = worker.direct_ticket(held)
+    assert worker.show(direct, held).body == held
+    assert worker.delete(held).status in {204, 500}
+    assert worker.get(held).body == held
+    filler.unlink()
+    assert worker.put(os.urandom(1000)).status == 201
+    worker.wait_until(lambda: worker.request("GET", "/healthz").body.count(b"disk_") == 0)
+
+
+def test_a_limit_on_files_is_a_full_disk_too(workers: Callable[..., Worker]) -> None:
+    worker = workers(capacity="1GiB", wrapper=["prlimit", "--fsize=1000000"]).start()
+    assert worker.put(os.urandom(2_000_000)).status == 507
+    small = os.urandom(500_000)
+    assert worker.put(small).status == 201
+    assert worker.get(small).body == small
+    assert worker.incoming() == []
+
+
+def test_the_budget_is_kept_and_the_cold_go_first(workers: Callable[..., Worker]) -> None:
+    worker = workers(capacity="1MiB").start()
+    warm = os.urandom(50_000)
+    assert worker.put(warm).status == 201
+    cold = [os.urandom(50_000) for _ in range(60)]
+    for content in cold:
+        for _ in range(3):
+            assert worker.get(warm).status == 200
+        assert worker.put(content).status == 201
+        assert worker.metric("used_bytes") <= 1 << 20
+    assert worker.get(warm).body == warm
+    assert worker.get(cold[0]).status == 404
+    assert worker.get(cold[-1]).body == cold[-1]
+    assert worker.metric("evictions") >= 40
+    held = {path.name for path in worker.store.glob("objects/*/*")}
+    assert sum(path.stat().st_size for path in worker.store.glob("objects/*/*")) <= 1 << 20
+    worker.brain.wait_for(lambda: {sha256.hex() for sha256 in worker.brain.held()} == held)
+    assert worker.brain.wait_for_beat().evictions == worker.metric("evictions")
+
+
+def test_a_smaller_budget_is_kept_from_the_start(workers: Callable[..., Worker]) -> None:
+    worker = workers(capacity="8MiB").start()
+    for _ in range(7):
+        worker.put(os.urandom(1_000_000))
+    worker.kill()
+    worker.capacity = "3MiB"
+    worker.start()
+    assert 0 < worker.metric("used_bytes") <= 3 << 20
+    worker.wait_until(lambda: len(list(worker.store.glob("objects/*/*"))) == 3)
+    worker.brain.wait_for(lambda: len(worker.brain.held()) == 3)
+
+
+def test_a_byte_that_rotted_is_found_removed_and_reported(workers: Callable[..., Worker]) -> None:
+    worker = workers("--scrub-per-hour", "72000").start()
+    good, bad = os.urandom(300_000), os.urandom(300_000)
+    worker.put(good)
+    worker.put(bad)
+    worker.brain.wait_for(lambda: len(worker.brain.held()) == 2)
+    with worker.file(bad).open("r+b") as file:
+        file.seek(150_000)
+        file.write(bytes([bad[150_000] ^ 1]))
+    worker.wait_until(lambda: not worker.file(bad).exists())
+    worker.brain.wait_for(lambda: set(worker.brain.held()) == {name(good)})
+    worker.brain.wait_for(
+        lambda: any(beat.problems == ("corruption",) for beat in worker.brain.beats)
+    )
+    worker.brain.wait_for(lambda: worker.brain.beats[-1].problems == ())
+    assert worker.get(bad).status == 404
+    assert worker.get(good).body == good
+    assert worker.metric("corrupted_files_total") == 1
+    assert worker.put(bad).status == 201
+
+
+def test_scrubbing_keeps_to_its_rate(workers: Callable[..., Worker]) -> None:
+    worker = workers("--scrub-per-hour", "360000", "--scrub-rate", "1MB").start()
+    worker.put(os.urandom(500_000))
+    worker.wait_until(lambda: worker.metric("scrubbed_files_total") >= 3)
+    seconds = worker.metric("scrubbed_files_total") * 0.5
+    assert worker.log.count("scrub") == 0
+    assert seconds >= 1.5

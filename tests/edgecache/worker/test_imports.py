@@ -1,0 +1,54 @@
+"""A worker needs the standard library, cryptography and Granian, and no more."""
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+LOOK = """
+import importlib, json, pkgutil, sys
+package = importlib.import_module({package!r})
+for found in pkgutil.iter_modules(package.__path__):
+    if found.name != "__main__":
+        importlib.import_module(f"{{package.__name__}}.{{found.name}}")
+print(json.dumps(sorted({{name.partition(".")[0] for name in sys.modules}})))
+"""
+
+
+def loaded(package: str) -> set[str]:
+    """Give the top names that a fresh process has loaded, with all modules of a package."""
+    said = subprocess.run(
+        [sys.executable, "-c", LOOK.format(package=package)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    ).stdout
+    names = {name for name in json.loads(said) if not name.startswith("_")}
+    return names - sys.stdlib_module_names
+
+
+def test_the_protocol_needs_the_standard_library_alone() -> None:
+    assert loaded("edgecache.protocol") == {"edgecache"}
+
+
+def test_a_worker_needs_no_django() -> None:
+    # Granian loads anyio where it is installed, and does without where it is not.
+    assert loaded("edgecache.worker") - {"anyio"} == {"edgecache", "cryptography", "granian"}
+
+
+@pytest.mark.parametrize("banned", ["django", "psycopg", "requests", "structlog", "httpx"])
+def test_a_workers_requirements_are_its_own(banned: str) -> None:
+    pinned = (ROOT / "requirements" / "worker.txt").read_text()
+    assert f"\n{banned}" not in pinned
+
+
+def test_a_workers_requirements_are_those_of_its_extra() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    pinned = (ROOT / "requirements" / "worker.txt").read_text()
+    for wanted in project["optional-dependencies"]["worker"]:
+        assert f"\n{wanted}==" in "\n" + pinned

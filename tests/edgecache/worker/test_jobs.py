@@ -1,0 +1,140 @@
+"""Jobs: let a blob go, or fetch it from another worker, and only the right bytes of it."""
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from edgecache.protocol.jobs import Job, JobDone, JobKind, JobSource
+from edgecache.protocol.tickets import Kind
+from tests.edgecache.worker.brain import FakeBrain
+from tests.edgecache.worker.running import Worker, free_port, name
+
+CONTENT = os.urandom(2_500_000)
+
+
+@pytest.fixture
+def source(brain: FakeBrain, workers: Callable[..., Worker]) -> Iterator[Worker]:
+    """Give another worker, which holds CONTENT and has a brain of its own, with the same key."""
+    other = FakeBrain()
+    other.signer = brain.signer
+    worker = workers(brain=other).start()
+    worker.put(CONTENT)
+    yield worker
+    other.close()
+
+
+class BadSource:
+    """Something that listens where a worker should, and answers every connection the same."""
+
+    def __init__(self, answer: bytes) -> None:
+        """Listen."""
+        self._answer = answer
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.asked = 0
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    @property
+    def offer(self) -> JobSource:
+        """Give it as a source."""
+        return JobSource(f"http://127.0.0.1:{self._listener.getsockname()[1]}", "t" * 300)
+
+    def _serve(self) -> None:
+        while True:
+            client, _ = self._listener.accept()
+            self.asked += 1
+            with client:
+                client.recv(65_536)
+                client.sendall(self._answer)
+
+
+def whole(body: bytes, length: int | None = None, status: str = "200 OK") -> bytes:
+    """Give an answer's bytes."""
+    said = len(body) if length is None else length
+    return f"HTTP/1.1 {status}\r\nContent-Length: {said}\r\n\r\n".encode() + body
+
+
+def offer(worker: Worker) -> JobSource:
+    """Give a worker as a source of CONTENT."""
+    ticket = worker.brain.signer.ticket(CONTENT, kind=Kind.REPLICATE)
+    return JobSource(f"http://127.0.0.1:{worker.port}", ticket)
+
+
+def copy_from(*sources: JobSource, job_id: int = 7, size: int = len(CONTENT)) -> Job:
+    """Give a job to fetch CONTENT."""
+    return Job(job_id, JobKind.REPLICATE, name(CONTENT), size, sources)
+
+
+def give(brain: FakeBrain, job: Job) -> JobDone:
+    """Have a job done; give how it ended."""
+    brain.jobs = [job]
+    brain.wait_for(lambda: job.id in brain.done)
+    return brain.done[job.id]
+
+
+def test_a_blob_is_fetched_from_another_worker(source: Worker, worker: Worker) -> None:
+    assert give(worker.brain, copy_from(offer(source))) == JobDone(ok=True)
+    assert worker.get(CONTENT).body == CONTENT
+    worker.brain.wait_for(lambda: name(CONTENT) in worker.brain.held())
+    assert worker.metric("stores_total") == 1
+
+
+def test_what_is_held_is_not_fetched_again(worker: Worker) -> None:
+    worker.put(CONTENT)
+    bad = BadSource(whole(CONTENT))
+    assert give(worker.brain, copy_from(bad.offer)).ok
+    assert bad.asked == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (whole(CONTENT[:-1] + b"?"), "wrong_bytes"),
+        (whole(CONTENT + b"more"), "wrong_bytes"),
+        (whole(CONTENT[:1000]), "wrong_bytes"),
+        (whole(CONTENT[:1000], len(CONTENT)), "broken_off"),
+        (whole(b"", status="404 Not Found"), "status_404"),
+        (whole(b"", status="302 Found\r\nLocation: http://127.0.0.1:1/"), "status_302"),
+        (b"garbage\r\n\r\n", "unreachable"),
+        (b"", "unreachable"),
+    ],
+)
+def test_a_source_that_lies_or_fails_leaves_nothing(
+    worker: Worker, answer: bytes, error: str
+) -> None:
+    assert give(worker.brain, copy_from(BadSource(answer).offer)) == JobDone(ok=False, error=error)
+    assert worker.get(CONTENT).status == 404
+    assert worker.incoming() == []
+    assert worker.metric("used_bytes") == 0
+
+
+def test_the_next_source_is_tried(source: Worker, worker: Worker) -> None:
+    gone = JobSource(f"http://127.0.0.1:{free_port()}", "t" * 300)
+    liar = BadSource(whole(CONTENT[:-1] + b"?")).offer
+    assert give(worker.brain, copy_from(gone, liar, offer(source))).ok
+    assert worker.get(CONTENT).body == CONTENT
+
+
+def test_a_job_without_a_source_or_without_room_says_so(
+    brain: FakeBrain, workers: Callable[..., Worker]
+) -> None:
+    worker = workers(capacity="1MiB").start()
+    assert give(brain, copy_from()) == JobDone(ok=False, error="no_source")
+    bad = BadSource(whole(CONTENT))
+    assert give(brain, copy_from(bad.offer, job_id=8)) == JobDone(ok=False, error="store_full")
+    assert worker.health() == 200
+
+
+def test_a_deletion_is_told_at_once(worker: Worker) -> None:
+    worker.put(CONTENT)
+    worker.brain.wait_for(lambda: name(CONTENT) in worker.brain.held())
+    assert give(worker.brain, Job(9, JobKind.DELETE, name(CONTENT), 0)).ok
+    worker.brain.wait_for(lambda: name(CONTENT) not in worker.brain.held())
+    assert give(worker.brain, Job(10, JobKind.DELETE, name(b"absent"), 0)).ok
+
+
+def test_many_jobs_are_all_done(worker: Worker) -> None:
+    worker.brain.jobs = [Job(number, JobKind.DELETE, bytes(32), 0) for number in range(100)]
+    worker.brain.wait_for(lambda: len(worker.brain.done) == 100)

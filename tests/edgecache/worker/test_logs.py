@@ -1,0 +1,50 @@
+"""Log lines: JSON for machines, readable for people, no ticket in either."""
+
+import json
+import logging
+
+import pytest
+
+from edgecache.worker.logs import ConsoleLines, JsonLines
+
+
+def record(message: str, **fields: object) -> logging.LogRecord:
+    """Give a record with fields."""
+    made = logging.LogRecord("edgecache.worker.x", logging.WARNING, "f", 1, message, (), None)
+    vars(made).update(fields)
+    return made
+
+
+def test_a_json_line_has_its_fields() -> None:
+    said = json.loads(JsonLines().format(record("brain_away", reason="refused", retry_s=1.5)))
+    assert said["event"] == "brain_away"
+    assert (said["level"], said["reason"], said["retry_s"]) == ("warning", "refused", 1.5)
+    assert said["timestamp"].endswith("Z")
+
+
+def test_a_console_line_reads_well() -> None:
+    line = ConsoleLines().format(record("brain_away", reason="refused"))
+    assert line.split()[1:] == ["warning", "brain_away", "reason=refused"]
+
+
+def test_a_fault_keeps_its_traceback() -> None:
+    try:
+        int("broken")
+    except ValueError as error:
+        info = (ValueError, error, error.__traceback__)
+    made = logging.LogRecord("x", logging.ERROR, "f", 1, "request_failed", (), info)
+    assert "ValueError: invalid" in json.loads(JsonLines().format(made))["exception"]
+    assert "ValueError: invalid" in ConsoleLines().format(made)
+
+
+@pytest.mark.parametrize("lines", [JsonLines(), ConsoleLines()])
+def test_what_looks_like_a_ticket_is_blanked_and_a_hash_is_not(lines: logging.Formatter) -> None:
+    line = lines.format(record("x", wrong="A1_-" * 70, sha256="ab" * 32))
+    assert "A1_-A1_-" not in line
+    assert "[redacted]" in line
+    assert "ab" * 32 in line
+
+
+def test_a_field_cannot_forge_a_line() -> None:
+    line = JsonLines().format(record("x", reason='a"\n{"event": "forged"}'))
+    assert "\n" not in line

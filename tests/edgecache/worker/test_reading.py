@@ -1,0 +1,157 @@
+"""GET and HEAD: the right bytes for the right ticket, and nothing else."""
+
+import pytest
+
+from edgecache.protocol.names import NODE_HEADER, TICKET_HEADER, object_path
+from tests.edgecache.worker.brain import NODE
+from tests.edgecache.worker.running import Worker, name
+
+CONTENT = bytes(range(256)) * 1024
+
+
+@pytest.fixture
+def holder(worker: Worker) -> Worker:
+    """Give a worker that holds CONTENT."""
+    assert worker.put(CONTENT).status == 201
+    return worker
+
+
+def test_what_was_stored_is_read(holder: Worker) -> None:
+    answer = holder.get(CONTENT)
+    assert (answer.status, answer.body) == (200, CONTENT)
+    assert answer.headers["content-length"] == str(len(CONTENT))
+    assert answer.headers["etag"] == f'"{name(CONTENT).hex()}"'
+    assert answer.headers[NODE_HEADER] == str(NODE)
+    assert answer.headers["accept-ranges"] == "bytes"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_head_says_the_same_without_bytes(holder: Worker) -> None:
+    answer = holder.get(CONTENT, method="HEAD")
+    assert (answer.status, answer.body) == (200, b"")
+    assert answer.headers["content-length"] == str(len(CONTENT))
+    assert answer.headers["etag"] == f'"{name(CONTENT).hex()}"'
+
+
+def test_a_ticket_in_the_query_does_as_well(holder: Worker) -> None:
+    ticket = holder.brain.signer.ticket(CONTENT)
+    answer = holder.request("GET", f"{object_path(name(CONTENT))}?x=1&ticket={ticket}")
+    assert (answer.status, answer.body) == (200, CONTENT)
+
+
+def test_nothing_at_all_can_be_stored_and_read(worker: Worker) -> None:
+    assert worker.put(b"").status == 201
+    answer = worker.get(b"")
+    assert (answer.status, answer.body, answer.headers["content-length"]) == (200, b"", "0")
+    assert worker.get(b"", headers={"Range": "bytes=0-0"}).status == 416
+
+
+@pytest.mark.parametrize(
+    ("header", "start", "end"),
+    [
+        ("bytes=0-0", 0, 1),
+        ("bytes=5-9", 5, 10),
+        ("bytes=262143-", 262143, 262144),
+        ("bytes=0-262143", 0, 262144),
+        ("bytes=100-99999999", 100, 262144),
+        ("bytes=-1", 262143, 262144),
+        ("bytes=-99999999", 0, 262144),
+        ("bytes=131071-131073", 131071, 131074),
+    ],
+)
+def test_a_range_gives_its_bytes(holder: Worker, header: str, start: int, end: int) -> None:
+    answer = holder.get(CONTENT, headers={"Range": header})
+    assert (answer.status, answer.body) == (206, CONTENT[start:end])
+    assert answer.headers["content-range"] == f"bytes {start}-{end - 1}/{len(CONTENT)}"
+    assert answer.headers["content-length"] == str(end - start)
+
+
+@pytest.mark.parametrize("header", ["bytes=262144-", "bytes=-0", "bytes=999999999-"])
+def test_a_range_behind_the_end_is_refused_with_the_size(holder: Worker, header: str) -> None:
+    answer = holder.get(CONTENT, headers={"Range": header})
+    assert answer.status == 416
+    assert answer.headers["content-range"] == f"bytes */{len(CONTENT)}"
+
+
+@pytest.mark.parametrize("header", ["bytes=9-5", "bytes=0-1,5-6", "lines=1-2", "bytes=x"])
+def test_what_is_no_single_range_is_answered_whole(holder: Worker, header: str) -> None:
+    answer = holder.get(CONTENT, headers={"Range": header})
+    assert (answer.status, answer.body) == (200, CONTENT)
+
+
+def test_conditions_on_the_hash_hold(holder: Worker) -> None:
+    etag = f'"{name(CONTENT).hex()}"'
+    assert holder.get(CONTENT, headers={"If-None-Match": etag}).status == 304
+    assert holder.get(CONTENT, headers={"If-None-Match": f'"x", W/{etag}'}).status == 304
+    assert holder.get(CONTENT, headers={"If-None-Match": '"x"'}).status == 200
+    ranged = {"Range": "bytes=0-0"}
+    assert holder.get(CONTENT, headers={**ranged, "If-Range": etag}).status == 206
+    assert holder.get(CONTENT, headers={**ranged, "If-Range": '"x"'}).status == 200
+
+
+def test_what_is_not_held_is_404(holder: Worker) -> None:
+    assert holder.get(b"something else").status == 404
+    assert holder.metric("misses_total") == 1
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/o",
+        "/o/",
+        "/o/abc",
+        f"/o/{'A' * 64}",
+        "/o/%2e%2e/lock",
+        "/o/../lock",
+        "/objects",
+        "/x",
+    ],
+)
+def test_other_paths_are_404_in_json(worker: Worker, path: str) -> None:
+    answer = worker.request("GET", path)
+    assert answer.status == 404
+    assert b'"not_found"' in answer.body
+
+
+def test_other_methods_are_refused(worker: Worker) -> None:
+    path = object_path(name(CONTENT))
+    for method in ("POST", "PATCH", "OPTIONS", "TRACE"):
+        answer = worker.request(method, path)
+        assert answer.status == 405
+        assert answer.headers["allow"] == "GET, HEAD, PUT, DELETE"
+    assert worker.request("POST", "/healthz").status == 405
+
+
+def test_a_file_that_vanished_is_404_and_told(holder: Worker) -> None:
+    holder.brain.wait_for(lambda: name(CONTENT) in holder.brain.held())
+    holder.file(CONTENT).unlink()
+    assert holder.get(CONTENT).status == 404
+    holder.brain.wait_for(lambda: name(CONTENT) not in holder.brain.held())
+    assert holder.put(CONTENT).status == 201
+    assert holder.get(CONTENT).body == CONTENT
+
+
+def test_a_file_that_was_cut_or_grew_is_not_served(holder: Worker) -> None:
+    with holder.file(CONTENT).open("ab") as file:
+        file.write(b"x")
+    assert holder.get(CONTENT).status == 404
+    holder.wait_until(lambda: not holder.file(CONTENT).exists())
+    assert holder.put(CONTENT).status == 201
+    holder.file(CONTENT).write_bytes(CONTENT[:-1])
+    assert holder.get(CONTENT).status == 404
+    holder.wait_until(lambda: not holder.file(CONTENT).exists())
+
+
+def test_a_link_in_the_place_of_a_file_is_not_followed(holder: Worker) -> None:
+    secret = holder.folder / "secret"
+    holder.file(CONTENT).unlink()
+    holder.file(CONTENT).symlink_to(secret)
+    assert holder.get(CONTENT).status == 404
+    assert secret.exists()
+
+
+def test_many_requests_on_one_connection(holder: Worker) -> None:
+    ticket = holder.brain.signer.ticket(CONTENT)
+    for _ in range(50):
+        assert holder.show(ticket, CONTENT, {TICKET_HEADER: ticket}).body == CONTENT

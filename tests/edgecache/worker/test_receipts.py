@@ -1,0 +1,177 @@
+"""Receipts: one for each ticket that a client used, of the bytes it really took, until accepted."""
+
+import os
+import socket
+import sqlite3
+from uuid import uuid4
+
+import pytest
+
+from edgecache.protocol.names import TICKET_HEADER, object_path
+from edgecache.protocol.tickets import decode
+from tests.edgecache.worker.brain import CLIENT
+from tests.edgecache.worker.running import Worker, name
+
+CONTENT = os.urandom(8_000_000)
+
+
+@pytest.fixture
+def holder(worker: Worker) -> Worker:
+    """Give a worker that holds CONTENT."""
+    assert worker.put(CONTENT).status == 201
+    return worker
+
+
+def settle(worker: Worker) -> None:
+    """Let all tickets expire, by the brain's clock."""
+    worker.brain.signer.skew_s += 60
+
+
+def wait_for_count(worker: Worker, count: int) -> None:
+    """Wait until this many receipts were sent, and the worker has forgotten them."""
+    worker.brain.wait_for(lambda: len(worker.brain.receipts) >= count)
+    assert len(worker.brain.receipts) == count
+    with sqlite3.connect(worker.store / "inventory.sqlite3") as db:
+        worker.wait_until(lambda: db.execute("SELECT COUNT(*) FROM receipts").fetchone() == (0,))
+    db.close()
+
+
+def test_a_direct_read_gives_one_receipt_when_its_ticket_is_over(holder: Worker) -> None:
+    ticket = holder.direct_ticket(CONTENT)
+    assert holder.show(ticket, CONTENT).body == CONTENT
+    holder.brain.wait_for_beat()
+    assert holder.brain.receipts == []
+    settle(holder)
+    wait_for_count(holder, 1)
+    (line,) = holder.brain.receipts
+    assert (line.ticket, line.bytes_served) == (ticket, len(CONTENT))
+    assert abs(line.served_at + 60 - holder.brain.signer.now()) < 15
+    assert holder.metric("receipts_accepted_total") == 1
+
+
+def test_what_the_brain_or_a_worker_reads_gives_none(holder: Worker) -> None:
+    direct = holder.direct_ticket(CONTENT)
+    holder.get(CONTENT)
+    holder.get(CONTENT, method="HEAD", client_prefix=CLIENT)
+    holder.show(direct, CONTENT, {"Range": "bytes=0-0"})
+    settle(holder)
+    wait_for_count(holder, 1)
+    assert holder.brain.receipts[0].bytes_served == 1
+
+
+def test_a_ticket_that_is_used_again_counts_once_and_never_for_more_than_its_cap(
+    holder: Worker,
+) -> None:
+    ticket = holder.direct_ticket(CONTENT)
+    for _ in range(3):
+        assert holder.show(ticket, CONTENT).status == 200
+    settle(holder)
+    wait_for_count(holder, 1)
+    assert holder.brain.receipts[0].bytes_served == len(CONTENT)
+
+
+def test_ranges_of_one_ticket_add_up(holder: Worker) -> None:
+    ticket = holder.direct_ticket(CONTENT)
+    for start in range(0, 500_000, 100_000):
+        answer = holder.show(ticket, CONTENT, {"Range": f"bytes={start}-{start + 99_999}"})
+        assert answer.body == CONTENT[start : start + 100_000]
+    settle(holder)
+    wait_for_count(holder, 1)
+    assert holder.brain.receipts[0].bytes_served == 500_000
+
+
+def test_a_ticket_is_used_up_after_four_times_its_bytes(holder: Worker) -> None:
+    ticket = holder.direct_ticket(CONTENT)
+    assert [holder.show(ticket, CONTENT).status for _ in range(5)] == [200] * 4 + [403]
+    assert holder.show(ticket, CONTENT, {"Range": "bytes=0-0"}).status == 403
+    assert holder.show(holder.direct_ticket(CONTENT), CONTENT).status == 200
+
+
+def test_only_what_the_client_took_is_claimed(holder: Worker) -> None:
+    ticket = holder.direct_ticket(CONTENT)
+    head = (
+        f"GET {object_path(name(CONTENT))} HTTP/1.1\r\nHost: w\r\n{TICKET_HEADER}: {ticket}\r\n\r\n"
+    )
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
+    client.connect(("127.0.0.1", holder.port))
+    client.sendall(head.encode())
+    taken = 0
+    while taken < 1_000_000:
+        taken += len(client.recv(65_536))
+    client.close()
+    holder.wait_until(lambda: holder.metric("direct_answers") == 0)
+    settle(holder)
+    wait_for_count(holder, 1)
+    assert 900_000 < holder.brain.receipts[0].bytes_served < 2_500_000
+
+
+def test_a_ticket_in_use_is_not_receipted_before_its_answer_ended(holder: Worker) -> None:
+    ticket = holder.direct_ticket(CONTENT)
+    head = (
+        f"GET {object_path(name(CONTENT))} HTTP/1.1\r\nHost: w\r\n{TICKET_HEADER}: {ticket}\r\n\r\n"
+    )
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
+        client.connect(("127.0.0.1", holder.port))
+        client.sendall(head.encode())
+        client.recv(1000)
+        settle(holder)
+        for _ in range(10):
+            holder.brain.wait_for_beat()
+        assert holder.brain.receipts == []
+        taken = 1000
+        while taken < len(CONTENT):
+            taken += len(client.recv(1 << 20))
+    wait_for_count(holder, 1)
+    assert holder.brain.receipts[0].bytes_served == len(CONTENT)
+
+
+def test_receipts_survive_a_kill_and_a_brain_that_is_away(holder: Worker) -> None:
+    brain = holder.brain
+    tickets = {holder.direct_ticket(CONTENT) for _ in range(5)}
+    for ticket in tickets:
+        holder.show(ticket, CONTENT)
+    with sqlite3.connect(holder.store / "inventory.sqlite3") as db:
+        query = "SELECT COUNT(*) FROM receipts WHERE served = cap"
+        holder.wait_until(lambda: db.execute(query).fetchone() == (5,))
+    db.close()
+    brain.http_status = 503
+    settle(holder)
+    holder.kill()
+    brain.http_status = 200
+    holder.start()
+    wait_for_count(holder, 5)
+    assert {line.ticket for line in brain.receipts} == tickets
+
+
+def test_a_batch_that_was_not_answered_comes_again_the_same(holder: Worker) -> None:
+    brain = holder.brain
+    ticket = holder.direct_ticket(CONTENT)
+    holder.show(ticket, CONTENT)
+    holder.wait_until(lambda: holder.metric("direct_bytes_total") == len(CONTENT))
+    answered = brain.answer
+    lost: list[str] = []
+
+    def lose_the_first_answer(method: str, path: str, body: bytes) -> tuple[int, dict[str, object]]:
+        found = answered(method, path, body)
+        if path.endswith("/receipts") and not lost:
+            lost.append(path)
+            return 503, {}
+        return found
+
+    brain.answer = lose_the_first_answer  # type: ignore[method-assign] # a brain that fails late
+    settle(holder)
+    wait_for_count(holder, 2)
+    assert brain.receipts[0] == brain.receipts[1]
+
+
+def test_a_refused_receipt_is_forgotten_and_said(holder: Worker) -> None:
+    ticket = holder.direct_ticket(CONTENT, id=(ticket_id := uuid4()))
+    holder.brain.refused[ticket_id] = "ticket_counted_already"
+    holder.show(ticket, CONTENT)
+    settle(holder)
+    wait_for_count(holder, 1)
+    holder.wait_until(lambda: "ticket_counted_already" in holder.log)
+    assert holder.metric("receipts_refused_total") == 1
+    assert str(decode(ticket).ticket.id) in holder.log

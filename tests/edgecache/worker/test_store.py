@@ -1,0 +1,367 @@
+"""The store: within its budget, files and rows the same, whatever happens and whoever does it."""
+
+import hashlib
+import os
+import random
+import shutil
+import sqlite3
+import tempfile
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from edgecache.worker import inventory
+from edgecache.worker.eviction import footprint, read_totals
+from edgecache.worker.files import FolderInUse
+from edgecache.worker.incoming import Incoming, WrongBytes
+from edgecache.worker.inventory import Reader
+from edgecache.worker.recovery import open_store
+from edgecache.worker.store import LEASE_S, Store, StoreFull
+
+KIB = 1 << 10
+BLOCK = 4 * KIB
+IN_MEMORY = Path("/dev/shm")  # noqa: S108 - hundreds of stores, each synced many times
+
+
+def name(content: bytes) -> bytes:
+    """Give the SHA-256 of some bytes."""
+    return hashlib.sha256(content).digest()
+
+
+def put(store: Store, content: bytes, *, named: bytes | None = None) -> bool:
+    """Take some bytes as a PUT does."""
+    sha256 = name(content) if named is None else named
+    if store.has(sha256):
+        return False
+    incoming = Incoming(store, sha256, len(content))
+    try:
+        incoming.write(content)
+        return incoming.finish()
+    finally:
+        incoming.discard()
+
+
+def on_disk(store: Store) -> dict[bytes, int]:
+    """Give what the disk holds."""
+    return dict(store.files.walk())
+
+
+def rows(store: Store) -> dict[bytes, int]:
+    """Give what the inventory says."""
+    with store.using() as db:
+        return dict(db.execute("SELECT sha256, size FROM objects").fetchall())
+
+
+def told(store: Store) -> set[bytes]:
+    """Give what a brain knows that was told every change."""
+    known: set[bytes] = set()
+    with store.using() as db:
+        for change in inventory.changes(db, 1_000_000):
+            if change.size is None:
+                known.discard(change.sha256)
+            else:
+                known.add(change.sha256)
+    return known
+
+
+def wanted(store: Store) -> set[bytes]:
+    """Give what a full inventory names."""
+    with store.using() as db:
+        return {sha256 for sha256, _ in inventory.page(db, after=b"", limit=1_000_000)}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """Give a store of 16 blocks."""
+    opened = open_store(tmp_path, 16 * BLOCK)
+    yield opened
+    opened.close()
+
+
+class AnyOrder(RuleBasedStateMachine):
+    """Whatever order things happen in, disk, rows, totals and what is told agree."""
+
+    contents = [os.urandom(size) for size in (0, 1, 100, BLOCK, BLOCK + 1, 3 * BLOCK, 9 * BLOCK)]
+    some = st.sampled_from(contents)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp(dir=IN_MEMORY if IN_MEMORY.is_dir() else None))
+        self.capacity = 16 * BLOCK
+        self.store = open_store(self.folder, self.capacity)
+        self.now = 0.0
+
+    @rule(content=some)
+    def put(self, content: bytes) -> None:
+        put(self.store, content)
+        assert self.store.has(name(content))
+
+    @rule(content=some)
+    def put_wrong(self, content: bytes) -> None:
+        named = name(content + b"?")
+        with pytest.raises(WrongBytes):
+            put(self.store, content, named=named)
+        assert not self.store.has(named)
+
+    @rule(content=some, times=st.integers(1, 4))
+    def read(self, content: bytes, times: int) -> None:
+        for _ in range(times):
+            self.store.count_read(name(content))
+
+    @rule(content=some)
+    def doom(self, content: bytes) -> None:
+        self.store.doom(name(content))
+        assert not self.store.is_wanted(name(content))
+
+    @rule()
+    def pass_time(self) -> None:
+        with self.store.using() as db:
+            db.execute("UPDATE objects SET unlink_at = 1 WHERE unlink_at IS NOT NULL")
+        self.store.unlink_due(2)
+
+    @rule(content=some)
+    def lose(self, content: bytes) -> None:
+        self.store.discard(name(content))
+
+    @rule(blocks=st.sampled_from([10, 12, 16]))
+    def restart(self, blocks: int) -> None:
+        self.store.close()
+        self.capacity = blocks * BLOCK
+        self.store = open_store(self.folder, self.capacity)
+
+    @precondition(lambda self: self.store.held().objects)
+    @rule()
+    def crash_and_lose_a_file(self) -> None:
+        victim = next(iter(on_disk(self.store)))
+        self.store.files.unlink(victim)
+        with self.store.using() as db:
+            inventory.set_meta(db, "is_clean", 0)
+        self.store._db.close()
+        self.store.files.close()
+        self.store = open_store(self.folder, self.capacity)
+        assert not self.store.has(victim)
+
+    @invariant()
+    def disk_and_rows_agree(self) -> None:
+        assert on_disk(self.store) == rows(self.store)
+
+    @invariant()
+    def the_budget_is_kept(self) -> None:
+        used = sum(footprint(size) for size in on_disk(self.store).values())
+        assert self.store.held().used_bytes == used <= self.capacity
+        assert self.store.held().objects == len(on_disk(self.store))
+        assert self.store._reserved == 0
+
+    @invariant()
+    def the_brain_knows_what_is_wanted(self) -> None:
+        assert told(self.store) == wanted(self.store)
+
+    @invariant()
+    def the_totals_are_those_of_the_rows(self) -> None:
+        with self.store.using() as db:
+            counted = read_totals(db)
+        held = self.store._totals
+        assert (counted.small_bytes, counted.main_bytes) == (held.small_bytes, held.main_bytes)
+        assert counted.evictions == held.evictions
+
+    @invariant()
+    def nothing_is_half_done(self) -> None:
+        assert list((self.folder / "incoming").iterdir()) == []
+
+    def teardown(self) -> None:
+        self.store.close()
+        shutil.rmtree(self.folder)
+
+
+TestAnyOrder = AnyOrder.TestCase
+TestAnyOrder.settings = settings(
+    max_examples=15,
+    stateful_step_count=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+
+
+def test_many_threads_never_exceed_the_budget_or_lose_count(tmp_path: Path) -> None:
+    capacity = 64 * BLOCK
+    store = open_store(tmp_path, capacity)
+    contents = [os.urandom(1 + 7919 * number % (6 * BLOCK)) for number in range(60)]
+    over: list[int] = []
+    stop = threading.Event()
+
+    def watch() -> None:
+        while not stop.is_set():
+            used = sum(
+                path.stat().st_size for path in tmp_path.glob("objects/*/*") if path.exists()
+            )
+            if used > capacity:
+                over.append(used)
+
+    def work(seed: int) -> None:
+        chance = random.Random(seed)  # noqa: S311 - the same choices each time
+        for _ in range(60):
+            content = chance.choice(contents)
+            match chance.randrange(6):
+                case 0:
+                    store.doom(name(content))
+                case 1:
+                    store.discard(name(content))
+                case 2:
+                    store.unlink_due(2**40)
+                case _:
+                    put(store, content)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(work, range(6)))
+    stop.set()
+    watcher.join()
+    assert over == []
+    assert on_disk(store) == rows(store)
+    assert store.held().used_bytes == sum(footprint(size) for size in on_disk(store).values())
+    assert store._reserved == 0
+    assert told(store) == wanted(store)
+    store.close()
+
+
+def test_room_is_held_for_fills_that_run(store: Store) -> None:
+    first = store.reserve(10 * BLOCK)
+    with pytest.raises(StoreFull):
+        store.reserve(7 * BLOCK)
+    second = store.reserve(6 * BLOCK)
+    store.release(first)
+    store.release(second)
+    assert store.reserve(16 * BLOCK) == 16 * BLOCK
+
+
+def test_an_object_larger_than_the_store_evicts_nobody(store: Store) -> None:
+    put(store, b"held")
+    with pytest.raises(StoreFull):
+        store.reserve(16 * BLOCK + 1)
+    assert store.has(name(b"held"))
+
+
+def test_what_is_doomed_goes_when_its_lease_is_over_and_not_before(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(store, b"held")
+    monkeypatch.setattr("edgecache.worker.store.time.time", lambda: 1000.0)
+    assert store.doom(name(b"held"))
+    assert store.unlink_due(1000 + LEASE_S - 1) == 0
+    assert on_disk(store)
+    assert store.unlink_due(1000 + LEASE_S) == 1
+    assert not on_disk(store)
+    assert not store.doom(name(b"held"))
+
+
+def test_what_nobody_wants_makes_room_first(store: Store) -> None:
+    old = os.urandom(6 * BLOCK)
+    unwanted = os.urandom(6 * BLOCK)
+    put(store, old)
+    put(store, unwanted)
+    store.doom(name(unwanted))
+    put(store, os.urandom(6 * BLOCK))
+    assert store.has(name(old))
+    assert not store.has(name(unwanted))
+    assert store.held().evictions == 0
+
+
+def test_once_read_leaves_twice_read_stays(tmp_path: Path) -> None:
+    store = open_store(tmp_path, 100 * BLOCK)
+    once, twice = os.urandom(BLOCK), os.urandom(BLOCK)
+    for content, reads in ((once, 1), (twice, 2)):
+        put(store, content)
+        for _ in range(reads):
+            store.count_read(name(content))
+    for _ in range(150):
+        put(store, os.urandom(BLOCK))
+    assert not store.has(name(once))
+    assert store.has(name(twice))
+    store.close()
+
+
+def test_a_scan_does_not_push_out_what_is_warm(tmp_path: Path) -> None:
+    store = open_store(tmp_path, 100 * BLOCK)
+    warm = [os.urandom(BLOCK) for _ in range(50)]
+    for content in warm:
+        put(store, content)
+    for number in range(1000):
+        for content in warm[number % 50 :: 50]:
+            store.count_read(name(content))
+            store.count_read(name(content))
+        put(store, os.urandom(BLOCK))
+    assert sum(store.has(name(content)) for content in warm) >= 45
+    store.close()
+
+
+def test_what_comes_again_soon_after_it_left_goes_to_the_main_queue(tmp_path: Path) -> None:
+    store = open_store(tmp_path, 100 * BLOCK)
+    again = os.urandom(BLOCK)
+    put(store, again)
+    for _ in range(110):
+        put(store, os.urandom(BLOCK))
+    assert not store.has(name(again))
+    put(store, again)
+    for _ in range(150):
+        put(store, os.urandom(BLOCK))
+    assert store.has(name(again))
+    store.close()
+
+
+def test_ghosts_are_bounded(tmp_path: Path) -> None:
+    store = open_store(tmp_path, 4 * BLOCK)
+    for number in range(1500):
+        put(store, b"%d" % number)
+    with store.using() as db:
+        (ghosts,) = db.execute("SELECT COUNT(*) FROM ghosts").fetchone()
+    assert 0 < ghosts <= 1000
+    store.close()
+
+
+def test_a_row_that_cannot_be_written_leaves_no_file(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: object, **kwargs: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    put(store, b"held")
+    monkeypatch.setattr(inventory, "add", fail)
+    with pytest.raises(sqlite3.OperationalError):
+        put(store, b"other")
+    monkeypatch.undo()
+    assert set(on_disk(store)) == {name(b"held")}
+    assert store._reserved == 0
+    assert put(store, b"other")
+
+
+def test_reads_are_not_held_up_by_a_write_that_runs(store: Store, tmp_path: Path) -> None:
+    put(store, b"held")
+    reader = Reader(tmp_path)
+    with store.using() as db:
+        db.execute("DELETE FROM objects")
+        assert reader.size(name(b"held")) == 4
+        db.execute("ROLLBACK")
+        db.execute("BEGIN")
+    reader.close()
+
+
+def test_a_folder_has_one_worker(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(FolderInUse):
+        open_store(tmp_path, 16 * BLOCK)
+
+
+def test_the_next_start_after_a_clean_stop_does_not_scan(tmp_path: Path) -> None:
+    open_store(tmp_path, 16 * BLOCK).close()
+    stray = tmp_path / "objects" / name(b"x").hex()[:2] / name(b"x").hex()
+    stray.write_bytes(b"x")
+    store = open_store(tmp_path, 16 * BLOCK)
+    with store.using() as db:
+        assert db.execute("SELECT COUNT(*) FROM strangers").fetchone() == (0,)
+    store.close()

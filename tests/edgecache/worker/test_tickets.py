@@ -1,0 +1,171 @@
+"""A worker moves bytes for a ticket that the brain made for them, for it, for now."""
+
+import hashlib
+import time
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from edgecache.protocol.names import TICKET_HEADER, object_path
+from edgecache.protocol.tickets import Kind
+from tests.edgecache.worker.brain import FakeBrain, Signer
+from tests.edgecache.worker.running import Worker, name
+
+CONTENT = b"what is held" * 1000
+
+
+@pytest.fixture
+def holder(worker: Worker) -> Worker:
+    """Give a worker that holds CONTENT."""
+    assert worker.put(CONTENT).status == 201
+    return worker
+
+
+def code_of(answer: Any) -> str:
+    """Give the status and the code of a refusal."""
+    return f"{answer.status} {answer.body.decode().partition('code')[2][4:].partition(chr(34))[0]}"
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"node_id": UUID(int=7)}, "403 ticket_of_another_node"),
+        ({"sha256": hashlib.sha256(b"other").digest()}, "403 ticket_of_another_object"),
+        ({"kind": Kind.STORE}, "403 ticket_of_another_kind"),
+        ({"kind": Kind.DELETE}, "403 ticket_of_another_kind"),
+        ({"length": len(CONTENT) - 1}, "403 ticket_range_exceeded"),
+        ({"start": 1, "length": len(CONTENT)}, "403 ticket_range_exceeded"),
+        ({"key_id": "00" * 8}, "403 ticket_key_unknown"),
+    ],
+)
+def test_a_ticket_for_something_else_is_refused(
+    holder: Worker, fields: dict[str, Any], code: str
+) -> None:
+    assert code_of(holder.get(CONTENT, **fields)) == code
+
+
+@pytest.mark.parametrize(
+    ("issued", "expires", "code"),
+    [
+        (-31, -1, "403 ticket_expired"),
+        (60, 90, "403 ticket_not_yet_valid"),
+        (0, 31, "403 ticket_lives_too_long"),
+        (0, 86_400, "403 ticket_lives_too_long"),
+    ],
+)
+def test_a_ticket_for_another_time_is_refused(
+    holder: Worker, issued: int, expires: int, code: str
+) -> None:
+    now = int(time.time())
+    answer = holder.get(CONTENT, issued_at=now + issued, expires_at=now + expires)
+    assert code_of(answer) == code
+
+
+def test_a_ticket_that_somebody_else_signed_is_refused(holder: Worker) -> None:
+    forger = Signer()
+    forged = forger.ticket(CONTENT, key_id=holder.brain.signer.public_key.kid)
+    assert code_of(holder.show(forged, CONTENT)) == "403 ticket_signature_wrong"
+    assert code_of(holder.show(forger.ticket(CONTENT), CONTENT)) == "403 ticket_key_unknown"
+
+
+def test_an_altered_ticket_is_refused_even_after_the_right_one_was_seen(holder: Worker) -> None:
+    ticket = holder.brain.signer.ticket(CONTENT)
+    assert holder.show(ticket, CONTENT).status == 200
+    for place in (0, 1, 20, 60, 100, 150, 200, len(ticket) - 2):
+        altered = ticket[:place] + ("A" if ticket[place] != "A" else "B") + ticket[place + 1 :]
+        assert holder.show(altered, CONTENT).status == 403, place
+
+
+@pytest.mark.parametrize("ticket", ["x", "A" * 300, "=" * 250, "A" * 10_000, "' OR 1=1 --"])
+def test_what_is_no_ticket_is_refused(holder: Worker, ticket: str) -> None:
+    assert code_of(holder.show(ticket, CONTENT)) == "403 ticket_malformed"
+
+
+def test_no_ticket_at_all_is_refused(holder: Worker) -> None:
+    path = object_path(name(CONTENT))
+    for method in ("GET", "HEAD", "PUT", "DELETE"):
+        assert holder.request(method, path).status == 403
+    assert holder.request("GET", f"{path}?ticket=").status == 403
+    assert holder.request("GET", path, headers={TICKET_HEADER: ""}).status == 403
+
+
+def test_absent_and_refused_are_told_apart_only_by_who_has_a_ticket(holder: Worker) -> None:
+    held = holder.request("GET", object_path(name(CONTENT)))
+    absent = holder.request("GET", object_path(name(b"absent")))
+    assert (held.status, held.body) == (absent.status, absent.body)
+
+
+def test_a_range_ticket_gives_its_range_and_no_byte_more(holder: Worker) -> None:
+    fields: dict[str, Any] = {"start": 100, "length": 50}
+    inside = holder.get(CONTENT, headers={"Range": "bytes=110-149"}, **fields)
+    assert (inside.status, inside.body) == (206, CONTENT[110:150])
+    assert holder.get(CONTENT, headers={"Range": "bytes=99-120"}, **fields).status == 403
+    assert holder.get(CONTENT, headers={"Range": "bytes=100-150"}, **fields).status == 403
+    assert holder.get(CONTENT, headers={"Range": "bytes=-5"}, **fields).status == 403
+    assert holder.get(CONTENT, **fields).status == 403
+
+
+def test_reading_needs_no_more_than_a_replication_ticket_and_storing_does(holder: Worker) -> None:
+    assert holder.get(CONTENT, kind=Kind.REPLICATE).body == CONTENT
+    ticket = holder.brain.signer.ticket(b"new", kind=Kind.REPLICATE)
+    path = object_path(name(b"new"))
+    assert holder.request("PUT", path, b"new", {TICKET_HEADER: ticket}).status == 403
+    ticket = holder.brain.signer.ticket(CONTENT, kind=Kind.READ)
+    path = object_path(name(CONTENT))
+    assert holder.request("DELETE", path, headers={TICKET_HEADER: ticket}).status == 403
+
+
+def test_a_key_that_the_brain_dropped_signs_no_longer(holder: Worker) -> None:
+    old = holder.brain.signer.ticket(CONTENT)
+    assert holder.show(old, CONTENT).status == 200
+    holder.brain.signer = Signer()
+    holder.brain.wait_for_beat()
+    holder.wait_until(lambda: holder.show(old, CONTENT).status == 403)
+    assert holder.get(CONTENT).status == 200
+
+
+@pytest.mark.parametrize("skew_s", [-300, 300, 86_400])
+def test_clocks_that_differ_make_no_difference(
+    brain: FakeBrain, workers: Callable[..., Worker], skew_s: int
+) -> None:
+    brain.signer.skew_s = skew_s
+    worker = workers().start()
+    assert worker.put(CONTENT).status == 201
+    assert worker.get(CONTENT).status == 200
+    now = int(brain.signer.now())
+    expired: dict[str, Any] = {"issued_at": now - 31, "expires_at": now - 1}
+    assert code_of(worker.get(CONTENT, **expired)) == "403 ticket_expired"
+    early: dict[str, Any] = {"issued_at": now + 10, "expires_at": now + 40}
+    assert code_of(worker.get(CONTENT, **early)) == "403 ticket_not_yet_valid"
+
+
+def test_a_brain_whose_clock_is_set_is_followed(holder: Worker) -> None:
+    holder.brain.signer.skew_s = -600
+    holder.wait_until(lambda: holder.get(CONTENT).status == 200)
+    holder.brain.signer.skew_s = 600
+    holder.wait_until(lambda: holder.get(CONTENT).status == 200)
+
+
+def test_without_a_brain_nothing_is_served_and_it_says_so(
+    brain: FakeBrain, workers: Callable[..., Worker]
+) -> None:
+    brain.may_answer.clear()
+    worker = workers().start(until_served=False)
+    worker.wait_until(lambda: worker.health() == 503)
+    assert code_of(worker.get(CONTENT)) == "503 starting"
+    brain.may_answer.set()
+    worker.wait_until(lambda: worker.health() == 200)
+
+
+def test_no_ticket_and_no_secret_is_ever_logged(workers: Callable[..., Worker]) -> None:
+    worker = workers("--log-level", "debug", "--log-format", "json").start()
+    ticket = worker.brain.signer.ticket(CONTENT)
+    worker.put(CONTENT)
+    worker.show(ticket, CONTENT)
+    worker.request("GET", f"{object_path(name(CONTENT))}?ticket={ticket}x")
+    worker.request("GET", f"/nowhere?ticket={ticket}")
+    assert ticket not in worker.log
+    assert ticket[:40] not in worker.log
+    assert "s3cret" not in worker.log
