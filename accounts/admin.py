@@ -6,7 +6,15 @@ from django.contrib import admin
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 
-from accounts.models import AuditEvent, Delivery, Session, User
+from accounts.models import (
+    AuditEvent,
+    Delivery,
+    Domain,
+    Identity,
+    Invitation,
+    Session,
+    User,
+)
 
 
 class ReadOnlyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
@@ -44,6 +52,43 @@ class SessionAdmin(ReadOnlyAdmin):
     list_filter = ("aal", "end_reason")
     list_select_related = ("user", "environment")
     search_fields = ("user__email",)
+
+
+@admin.register(Invitation)
+class InvitationAdmin(ReadOnlyAdmin):
+    """Who is invited to what."""
+
+    list_display = ("email", "organization", "roles", "created_at", "expires_at", "accepted_at")
+    list_select_related = ("organization",)
+    search_fields = ("email", "organization__name")
+    ordering = ("-id",)
+    exclude = ("digest",)
+
+
+@admin.register(Identity)
+class IdentityAdmin(ReadOnlyAdmin):
+    """Which accounts at providers sign whom in."""
+
+    list_display = (
+        *("user", "provider", "subject", "email", "memberships"),
+        *("created_at", "last_used_at", "confirmed_at"),
+    )
+    list_filter = ("provider",)
+    list_select_related = ("user",)
+    search_fields = ("user__email", "subject", "email", "username")
+    ordering = ("-id",)
+    exclude = ("credentials",)
+
+
+@admin.register(Domain)
+class DomainAdmin(ReadOnlyAdmin):
+    """Which domains are whose."""
+
+    list_display = ("domain", "organization", "role", "created_at", "verified_at", "seen_at")
+    list_select_related = ("organization",)
+    search_fields = ("domain", "organization__name")
+    ordering = ("-id",)
+    exclude = ("token",)
 
 
 @admin.register(AuditEvent)

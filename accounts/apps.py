@@ -11,4 +11,6 @@ class AccountsConfig(AppConfig):
 
     def ready(self) -> None:
         """Register the deployment checks."""
-        from accounts import checks  # noqa: F401, PLC0415 - Django wants models loaded first
+        # Django wants models loaded first.
+        from accounts import checks  # noqa: F401, PLC0415 - as above
+        from accounts.external import checks as external  # noqa: F401, PLC0415 - as above

@@ -1,59 +1,66 @@
 """Who: a bearer access token, resolved with one query into a principal."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, Final
 
+import orjson
 from django.conf import settings
-from django.db import connection
 from django.utils import timezone
 
 from accounts import policy, tokens
 from accounts.errors import SessionRevoked
 from accounts.models import Session
 from platform_site.lib.errors import NotAuthenticated, TokenInvalid
+from platform_site.lib.prepared import PreparedQuery
 from platform_site.lib.principals import PlatformRequest, Principal
 
 AAL2: Final = 2
+# In `amr`: a trusted device stands for the second factor that was proven on it, at sign-in alone.
+TRUSTED_DEVICE: Final = "tdev"
 
 # One row, joined, as literal SQL: the ORM takes five times as long to put this together as
-# PostgreSQL takes to answer it, and it stands before every request.
+# PostgreSQL takes to answer it, and it stands before every request. Moments are Unix seconds.
 _COLUMNS: Final = {
     "generation": "s.generation",
     "previous_generation": "s.previous_generation",
     "is_confirmed": "s.is_confirmed",
-    "rotated_at": "s.rotated_at",
-    "ends_at": "s.ends_at",
-    "ended_at": "s.ended_at",
+    "rotated_at": "extract(epoch FROM s.rotated_at)::float8",
+    "ends_at": "extract(epoch FROM s.ends_at)::float8",
+    "is_ended": "s.ended_at IS NOT NULL",
     "aal": "s.aal",
     "amr": "s.amr",
-    "auth_time": "s.auth_time",
-    "mfa_time": "s.mfa_time",
+    "auth_time": "extract(epoch FROM s.auth_time)::float8",
+    "mfa_time": "extract(epoch FROM s.mfa_time)::float8",
     "mfa_method": "s.mfa_method",
-    "user_id": "u.id",
     "email": "u.email",
+    "email_verified": "u.email_verified_at IS NOT NULL",
     "is_active": "u.is_active",
-    "roles": "u.roles",
+    "roles": "u.roles || u.derived_roles",
     "labels": "u.labels",
-    "created_at": "u.created_at",
+    "created_at": "extract(epoch FROM u.created_at)::float8",
     "organization_id": "o.id",
     "organization_name": "o.name",
     "mfa_required": "o.mfa_required",
-    "mfa_required_since": "o.mfa_required_since",
+    "mfa_required_since": "extract(epoch FROM o.mfa_required_since)::float8",
     "mfa_grace_period_days": "o.mfa_grace_period_days",
     "mfa_allowed_methods": "o.mfa_allowed_methods",
     "environment_pk": "e.id",
     "slug": "e.slug",
     "environment_name": "e.name",
-    "deleted_at": "e.deleted_at",
+    "is_deleted": "e.deleted_at IS NOT NULL",
 }
-_QUERY: Final = f"""
-SELECT {", ".join(_COLUMNS.values())}
-FROM accounts_session s
-JOIN accounts_user u ON u.id = s.user_id
-JOIN environments_organization o ON o.id = s.organization_id
-JOIN environments_environment e ON e.id = s.environment_id
-WHERE s.id = %s AND s.user_id = %s
-"""  # noqa: S608 - column names from the literal table above
+# One JSON array is read in a fraction of the time of so many columns.
+_QUERY: Final = PreparedQuery(
+    f"""
+    SELECT json_build_array({", ".join(_COLUMNS.values())})::text
+    FROM accounts_session s
+    JOIN accounts_user u ON u.id = s.user_id
+    JOIN environments_organization o ON o.id = s.organization_id
+    JOIN environments_environment e ON e.id = s.environment_id
+    WHERE s.id = $1 AND s.user_id = $2
+    """,  # noqa: S608 - expressions from the literal table above
+    types=("uuid", "uuid"),
+)
 
 
 def bearer_token(request: PlatformRequest) -> str | None:
@@ -61,7 +68,7 @@ def bearer_token(request: PlatformRequest) -> str | None:
 
     Raises NotAuthenticated for another scheme, TokenInvalid for a header that is malformed.
     """
-    header = request.headers.get("Authorization")
+    header = request.META.get("HTTP_AUTHORIZATION")
     if header is None:
         return None
     scheme, _, token = header.partition(" ")
@@ -82,7 +89,7 @@ def authenticate(request: PlatformRequest, token: str) -> Principal | None:
     now = timezone.now()
     pointer = tokens.read(token, "at+jwt", now=now)
     row = _find(pointer)
-    if row is None or not _holds(row, pointer.generation, now):
+    if row is None or not _holds(row, pointer.generation, now.timestamp()):
         raise SessionRevoked
     if not row["is_confirmed"] and pointer.generation == row["generation"]:
         # From now on the previous generation's late return is a theft, not a lost answer.
@@ -91,30 +98,30 @@ def authenticate(request: PlatformRequest, token: str) -> Principal | None:
         ).update(is_confirmed=True)
     return Principal(
         kind="user",
-        user_id=row["user_id"],
+        user_id=pointer.user_id,
         email=row["email"],
+        email_verified=row["email_verified"],
         organization_id=row["organization_id"],
         organization_name=row["organization_name"],
         environment_pk=row["environment_pk"],
         environment_id=row["slug"],
         environment_name=row["environment_name"],
-        roles=tuple(row["roles"]),
+        # A role may be given by hand and derived as well.
+        roles=tuple(dict.fromkeys(row["roles"])),
         labels=tuple(row["labels"]),
         session_id=pointer.session_id,
         aal=row["aal"],
         amr=tuple(row["amr"]),
-        auth_time=int(row["auth_time"].timestamp()),
+        auth_time=int(row["auth_time"]),
         access_expires_at=pointer.expires_at,
-        mfa_time=int(row["mfa_time"].timestamp()) if row["mfa_time"] else None,
+        mfa_time=int(row["mfa_time"]) if row["mfa_time"] is not None else None,
         restriction=_restriction(row, now),
     )
 
 
 def _find(pointer: tokens.Pointer) -> dict[str, Any] | None:
-    with connection.cursor() as cursor:
-        cursor.execute(_QUERY, [pointer.session_id, pointer.user_id])
-        found = cursor.fetchone()
-    return dict(zip(_COLUMNS, found, strict=True)) if found is not None else None
+    found = _QUERY.value(str(pointer.session_id).encode(), str(pointer.user_id).encode())
+    return dict(zip(_COLUMNS, orjson.loads(found), strict=True)) if found is not None else None
 
 
 def _restriction(row: dict[str, Any], now: datetime) -> str:
@@ -123,18 +130,27 @@ def _restriction(row: dict[str, Any], now: datetime) -> str:
         return ""
     if row["aal"] >= AAL2 and row["mfa_method"] in row["mfa_allowed_methods"]:
         return ""
+    if TRUSTED_DEVICE in row["amr"]:
+        return ""
+    since = row["mfa_required_since"]
     deadline = policy.deadline(
-        row["mfa_required_since"], row["mfa_grace_period_days"], member_since=row["created_at"]
+        _moment(since) if since is not None else None,
+        row["mfa_grace_period_days"],
+        member_since=_moment(row["created_at"]),
     )
     return "second_factor" if now >= deadline else ""
 
 
-def _holds(row: dict[str, Any], generation: int, now: datetime) -> bool:
-    if row["ended_at"] is not None or now >= row["ends_at"]:
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, tz=UTC)
+
+
+def _holds(row: dict[str, Any], generation: int, now_s: float) -> bool:
+    if row["is_ended"] or now_s >= row["ends_at"]:
         return False
-    if not row["is_active"] or row["deleted_at"] is not None:
+    if not row["is_active"] or row["is_deleted"]:
         return False
     if generation == row["generation"]:
         return True
-    grace = row["rotated_at"] + timedelta(seconds=settings.JWT_REFRESH_GRACE_S)
-    return bool(generation == row["previous_generation"] and now <= grace)
+    grace_ends = row["rotated_at"] + settings.JWT_REFRESH_GRACE_S
+    return bool(generation == row["previous_generation"] and now_s <= grace_ends)

@@ -12,10 +12,11 @@ REQUIRED: Final = (
     ("ZSECRET_KEYS", "zonal.E002"),
     ("ZJWT_SECRET", "zonal.E003"),
     ("ZJWT_REFRESH_SECRET", "zonal.E004"),
-    ("ZMFA_SECRET", "zonal.E010"),
+    ("ZMFA_SECRET", "zonal.E015"),
     ("DATABASE_URL", "zonal.E005"),
     ("ZSQL_CLUSTER_URL", "zonal.E006"),
     ("ZALLOWED_HOSTS", "zonal.E007"),
+    ("ZPUBLIC_URL", "zonal.E016"),
     ("ZMAIL_URL", "zonal.E010"),
     ("ZMAIL_FROM", "zonal.E011"),
 )
@@ -36,6 +37,8 @@ def production_settings(**_options: Any) -> list[checks.CheckMessage]:
         messages.append(checks.Warning("ZAUTH_DEV_SECRET is set.", hint=hint, id="zonal.W001"))
     if "*" in settings.ALLOWED_HOSTS:
         messages.append(checks.Error("ZALLOWED_HOSTS accepts any host.", id="zonal.E009"))
+    if settings.PUBLIC_URL.startswith("http:"):
+        messages.append(checks.Error("ZPUBLIC_URL is not https.", id="zonal.E017"))
     return messages
 
 

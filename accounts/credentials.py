@@ -9,6 +9,7 @@ from accounts import limits, passwords
 from accounts.errors import InvalidCredentials, TooManyAttempts
 from accounts.models import User
 from platform_site.lib.addresses import network_of
+from platform_site.lib.emails import folded
 
 WINDOW: Final = timedelta(minutes=15)
 
@@ -26,7 +27,7 @@ def verify(email: str, password: str, *, address: str, now: datetime) -> User:
     )
     if wait_s:
         raise TooManyAttempts(retry_after_s=wait_s)
-    account = email.strip().casefold()
+    account = folded(email)
     free = settings.LIMIT_LOGINS_PER_ACCOUNT
     may_try = limits.attempt("login", account, free=free, now=now)
     user = find(email)
@@ -40,7 +41,7 @@ def verify(email: str, password: str, *, address: str, now: datetime) -> User:
 
 
 def find(email: str) -> User | None:
-    """Give the user of an address, without regard to case."""
+    """Give the user of an address, without regard to the case of A to Z."""
     if "\0" in email:
         return None
     found: User | None = (
@@ -48,4 +49,16 @@ def find(email: str) -> User | None:
         .filter(email__iexact=email.strip())
         .first()
     )
-    return found
+    # The index knows more letters that have one capital, so that no two of them sign up.
+    return found if found is not None and folded(found.email) == folded(email) else None
+
+
+def refuse_changed(user: User) -> None:
+    """Hold a user, who was just proven, as it was read, until the transaction ends.
+
+    Whoever changes the password afterwards finds what this transaction has begun, and ends it.
+    Raises InvalidCredentials (401) where the password was changed, or the user disabled, meanwhile.
+    """
+    rows = User.unscoped.select_for_update(no_key=True)  # unscoped: the user is signing in
+    if not rows.filter(pk=user.pk, password=user.password, is_active=True).values("pk").first():
+        raise InvalidCredentials

@@ -2,7 +2,10 @@
 
 from platform_site.lib.errors import (
     Conflict,
+    Gone,
+    InvalidRequest,
     NotAuthenticated,
+    NotFound,
     TooManyRequests,
     Unavailable,
 )
@@ -48,3 +51,87 @@ class HashingBusy(Unavailable):
 
     code = "busy"
     title = "Too many sign-ins at once."
+
+
+class MemberNotFound(NotFound):
+    """The organization has no member with this id."""
+
+    code = "member_not_found"
+    title = "There is no such member."
+
+
+class LastAdmin(Conflict):
+    """The organization's last active admin can be neither removed, demoted nor disabled."""
+
+    code = "last_admin"
+    title = "An organization needs an admin."
+
+
+class InvitationNotFound(NotFound):
+    """The organization has no open invitation with this id."""
+
+    code = "invitation_not_found"
+    title = "There is no such invitation."
+
+
+class InvitationGone(Gone):
+    """Unknown, expired, accepted, revoked or replaced: all the same."""
+
+    code = "invitation_gone"
+    title = "This invitation can no longer be accepted."
+
+
+class InvitingTooOften(TooManyRequests):
+    """The organization has invited too many addresses today, or one address too often."""
+
+    code = "inviting_too_often"
+    title = "Too many invitations today."
+
+
+class TooManyInvitations(Conflict):
+    """The organization has too many open invitations."""
+
+    code = "too_many_invitations"
+    title = "Too many invitations are open."
+
+
+class SessionNotFound(NotFound):
+    """No live session of the caller's has this id."""
+
+    code = "session_not_found"
+    title = "There is no such session."
+
+
+class EmailVerified(Conflict):
+    """The address is proven already, and no other one waits to be."""
+
+    code = "email_verified"
+    title = "There is no address to verify."
+
+
+class EmailCodeRejected(InvalidRequest):
+    """The code is not the one that was mailed last; it was counted."""
+
+    code = "email_code_rejected"
+    title = "The code is wrong."
+
+
+class EmailCodeGone(Gone):
+    """No code was mailed, or it has expired, or was missed five times, or the account changed."""
+
+    code = "email_code_gone"
+    title = "This code can no longer be used."
+
+
+class EmailChangeGone(Gone):
+    """The change of address is through, was cancelled, or has expired: all the same."""
+
+    code = "email_change_gone"
+    title = "There is no change of address to cancel."
+
+
+class MailedTooOften(TooManyRequests):
+    """A code was mailed a moment ago, or too often today."""
+
+    code = "mailed_too_often"
+    title = "Codes were mailed too often."

@@ -12,7 +12,7 @@ from django.contrib.auth.hashers import Argon2PasswordHasher, check_password, ma
 from django.contrib.auth.password_validation import CommonPasswordValidator
 from django.core.exceptions import ValidationError
 
-from accounts.errors import HashingBusy
+from accounts.errors import HashingBusy, InvalidCredentials
 from accounts.models import User
 from platform_site.lib.errors import InvalidRequest
 
@@ -73,11 +73,21 @@ def is_right(user: User | None, password: str) -> bool:
 
 
 def upgrade(user: User, password: str) -> None:
-    """Hash anew after a right password, where the parameters have changed since."""
+    """Hash anew after a right password, where the parameters have changed since.
+
+    Raises InvalidCredentials where the password was changed meanwhile, HashingBusy (503).
+    """
     hasher = TunedArgon2Hasher()
     if hasher.must_update(user.password):
-        user.password = hash_password(password)
-        user.save(update_fields=["password"])
+        encoded = hash_password(password)
+        same = User.unscoped.filter(pk=user.pk, password=user.password)  # unscoped: its own row
+        # A password that was changed meanwhile must not be put back.
+        if not same.update(password=encoded):
+            user.refresh_from_db(fields=["password"])
+            if not is_right(user, password):
+                raise InvalidCredentials
+            return
+        user.password = encoded
         log.info("password_rehashed", user_id=str(user.pk))
 
 

@@ -64,6 +64,12 @@ class ScopedTokenPairSerializer(TokenPairSerializer):
     environment = EnvironmentRefSerializer()
 
 
+class SignupAnswerSerializer(ScopedTokenPairSerializer):
+    """The tokens of the first session; the e-mail is to be verified with the code mailed to it."""
+
+    email_verified = serializers.BooleanField()
+
+
 class WarningSerializer(serializers.Serializer[Any]):
     """What a user should know after signing in."""
 
@@ -74,6 +80,7 @@ class LoginAnswerSerializer(ScopedTokenPairSerializer):
     """A login that is through: ``status`` is ``authenticated``."""
 
     status = serializers.ChoiceField(choices=["authenticated"])
+    email_verified = serializers.BooleanField()
     warnings = WarningSerializer(many=True)
 
 
@@ -82,6 +89,7 @@ class WhoamiSerializer(serializers.Serializer[Any]):
 
     user_id = serializers.UUIDField(allow_null=True)
     email = serializers.EmailField(allow_null=True)
+    email_verified = serializers.BooleanField(allow_null=True)
     org_id = serializers.IntegerField()
     organization = serializers.CharField()
     environment = EnvironmentRefSerializer()

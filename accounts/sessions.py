@@ -17,15 +17,23 @@ from typing import Final
 from uuid import UUID
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
-from accounts.errors import SessionRevoked
+from accounts.errors import InvalidCredentials, SessionRevoked
 from accounts.models import Session, User
 from accounts.tokens import Pointer
 from environments.models import Environment
 
 SWITCHED: Final = "switched"
+# Literal, as it stands in the way of every sign-in; with the index of live sessions by user.
+_END_SURPLUS: Final = """
+UPDATE accounts_session SET ended_at = %s, end_reason = 'too_many'
+WHERE id IN (
+    SELECT id FROM accounts_session WHERE user_id = %s AND ended_at IS NULL
+    ORDER BY rotated_at DESC OFFSET %s
+)
+"""
 
 
 class Standing(Enum):
@@ -70,7 +78,10 @@ def open_session(
     origin: Origin,
     now: datetime,
 ) -> Session:
-    """Begin a session; the user's least recently refreshed one ends when there are too many."""
+    """Begin a session; the user's least recently refreshed one ends when there are too many.
+
+    Raises InvalidCredentials (401) for a user who has changed since it was read.
+    """
     session = Session(
         user=user,
         organization_id=user.organization_id,
@@ -87,24 +98,31 @@ def open_session(
         agent=origin.agent[:300],
     )
     with transaction.atomic():
-        # Sign-ins of one user take turns here, so that the cap holds under concurrency.
-        locked = User.unscoped.select_for_update().only("pk")  # unscoped: the user just signed in
-        locked.get(pk=user.pk)
+        # Sign-in is the last use that the next login without `environment` goes by. Sign-ins of one
+        # user take turns at this row, so that the cap holds under concurrency. A user who has a new
+        # password, was disabled or removed since it was proven does not come in.
+        proven = User.unscoped.filter(  # unscoped: the user just signed in
+            pk=user.pk, password=user.password, is_active=True
+        )
+        if not proven.update(last_environment=environment, last_login=now):
+            raise InvalidCredentials
         _make_room(user, now)
         session.save(force_insert=True)
-        # Sign-in is the last use that the next login without `environment` goes by.
-        User.unscoped.filter(pk=user.pk).update(  # unscoped: as above
-            last_environment=environment, last_login=now
-        )
     return session
 
 
+def take_turns(user_id: UUID) -> None:
+    """Wait for what adds sessions to a user or ends several; call inside a transaction.
+
+    Else a switch in the middle of its work would carry a session past whoever ends them all.
+    """
+    rows = User.unscoped.select_for_update(no_key=True)  # unscoped: by its own key
+    rows.filter(pk=user_id).values("pk").first()
+
+
 def _make_room(user: User, now: datetime) -> None:
-    live = Session.scoped.within_organization(user.organization_id).filter(user=user, ended_at=None)
-    surplus = live.order_by("-rotated_at").values("pk")[settings.SESSIONS_PER_USER - 1 :]
-    Session.scoped.within_organization(user.organization_id).filter(pk__in=surplus).update(
-        ended_at=now, end_reason="too_many"
-    )
+    with connection.cursor() as cursor:
+        cursor.execute(_END_SURPLUS, [now, user.pk, settings.SESSIONS_PER_USER - 1])
 
 
 def _lock(pointer: Pointer) -> Session:
@@ -167,6 +185,8 @@ def _undo_lost_switch(session: Session, now: datetime) -> None:
     successor = _lock_successor(session)
     if successor is None or not _is_unused(successor):
         raise ReuseDetected(session)
+    # Where it was ended, by its owner or a new password, the old one does not come back, either.
+    _refuse_dead(successor, now)
     successor.ended_at, successor.end_reason = now, "undelivered"
     successor.save(update_fields=["ended_at", "end_reason"])
     session.ended_at, session.end_reason, session.succeeded_by = None, "", None
@@ -190,6 +210,7 @@ def switch(pointer: Pointer, target: Environment, *, keep_current: bool, now: da
     Raises SessionRevoked and ReuseDetected, as refresh does.
     """
     with transaction.atomic():
+        take_turns(pointer.user_id)
         session = _lock(pointer)
         standing = _standing(session, pointer.generation, now)
         if standing is Standing.REPLAYED:
@@ -305,6 +326,10 @@ def on_environment_deleted(environment_pk: int) -> None:
 def end_all_of_user(
     user_id: UUID, *, reason: str, now: datetime, except_session: UUID | None = None
 ) -> int:
-    """End every session of a user, but for one where it is named; give how many there were."""
+    """End every session of a user, but for one where it is named; give how many there were.
+
+    Call inside a transaction.
+    """
+    take_turns(user_id)
     live = Session.unscoped.filter(user_id=user_id, ended_at=None)  # unscoped: by its own key
     return live.exclude(pk=except_session).update(ended_at=now, end_reason=reason)

@@ -29,8 +29,11 @@ class Way(StrEnum):
     SIGNUP = "signup"
     PASSWORD = "password"  # noqa: S105 - the name of a way in
     PASSKEY = "passkey"
+    INVITATION = "invitation"
+    EXTERNAL = "external"
     SECOND_FACTOR = "second_factor"
     ENROLMENT = "enrolment"
+    OPERATOR = "operator"
 
 
 @dataclass
@@ -103,13 +106,21 @@ def environment_for(user: User, wanted: str) -> Environment:
 
 
 def finish(request: PlatformRequest, attempt: Attempt) -> SignedIn | Halted:
-    """Pass the stages and open the session, or give what the first stage that halts wants."""
+    """Pass the stages and open the session, or give what the first stage that halts wants.
+
+    Call inside a transaction. Raises InvalidCredentials (401) for a user who was disabled, or whose
+    password was changed, since it was read.
+    """
+    # An account made by this request is some moments younger than it: no grace begins with that.
+    attempt.now = max(attempt.now, attempt.user.created_at)
     for path in settings.LOGIN_STAGES:
         stage: Stage = import_string(path)
         halted = stage(request, attempt)
         if halted is not None:
+            credentials.refuse_changed(attempt.user)
             _note(request, attempt, outcome="pending")
             return halted
+    attempt.extra["email_verified"] = attempt.user.email_verified_at is not None
     has_second = bool(attempt.mfa_method) and attempt.mfa_is_allowed
     session = sessions.open_session(
         attempt.user,

@@ -10,6 +10,7 @@ from accounts import audit, limits, passwords, signin
 from accounts.credentials import find
 from accounts.errors import EmailTaken, TooManyAttempts
 from accounts.models import User
+from accounts.profile import proofs
 from accounts.signin import Attempt, Halted, SignedIn, Way
 from environments import lifecycle
 from environments.models import Organization
@@ -40,6 +41,7 @@ def sign_up(
         with transaction.atomic():
             user = add_user(lifecycle.create_organization(name), email, encoded, roles=["admin"])
             audit.record_user(request, "api:organization:create", user)
+            proofs.put(user, user.email, now=now)
             place = lifecycle.find(user.organization_id, "live")
             attempt = Attempt(user, place, way=Way.SIGNUP, amr=["pwd"], now=now)
             return signin.finish(request, attempt)

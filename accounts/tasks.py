@@ -3,11 +3,15 @@
 from datetime import timedelta
 from typing import Final
 
+from django.conf import settings
 from django.utils import timezone
 from procrastinate.contrib.django import app
 
 from accounts import limits
+from accounts.invitations import invitations
 from accounts.models import Session
+from accounts.profile import proofs
+from accounts.trail import trail
 
 # Ended sessions stay this long for the owner's list and for replay detection: a refresh token
 # outlives its session by at most its own life.
@@ -17,7 +21,10 @@ KEEP_ENDED: Final = timedelta(days=30)
 @app.periodic(cron="41 * * * *")
 @app.task(queueing_lock="forget_expired_accounts_data")
 def forget_expired(timestamp: int) -> None:
-    """Delete ended sessions and old counters."""
+    """Delete ended sessions, old counters, and offers and codes whose time is over."""
     now = timezone.now()
+    invitations.forget_old(now=now)
+    proofs.forget_old(now=now)
     limits.forget_old(now=now)
+    trail.prune(retention_days=settings.AUDIT_RETENTION_DAYS, now=now)
     Session.unscoped.filter(ends_at__lt=now - KEEP_ENDED).delete()  # unscoped: housekeeping

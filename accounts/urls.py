@@ -1,6 +1,6 @@
 """Paths of the accounts."""
 
-from django.urls import path
+from django.urls import include, path
 
 from accounts import views
 
@@ -12,4 +12,9 @@ urlpatterns = [
     path("v1/auth/logout", views.LogoutView.as_view()),
     path("v1/whoami", views.WhoamiView.as_view()),
     path("v1/permissions/effective", views.EffectivePermissionsView.as_view()),
+    path("", include("accounts.external.urls")),
+    path("", include("accounts.members.urls")),
+    path("", include("accounts.trail.urls")),
+    path("", include("accounts.invitations.urls")),
+    path("", include("accounts.profile.urls")),
 ]

@@ -15,6 +15,7 @@ from accounts.serializers import (
     PermissionsSerializer,
     RefreshTokenSerializer,
     ScopedTokenPairSerializer,
+    SignupAnswerSerializer,
     SignupSerializer,
     SwitchSerializer,
     TokenPairSerializer,
@@ -32,7 +33,7 @@ class SignupView(ApiView):
     access = {"POST": PUBLIC}
 
     @extend_schema(
-        summary="Sign up", request=SignupSerializer, responses={201: ScopedTokenPairSerializer}
+        summary="Sign up", request=SignupSerializer, responses={201: SignupAnswerSerializer}
     )
     def post(self, request: Request) -> Response:
         """Make an organization with `live` and `sandbox`, its first admin, and a session."""
@@ -45,7 +46,7 @@ class SignupView(ApiView):
             now=timezone.now(),
         )
         # Nobody has a second factor yet, and the policy of a new organization asks for none.
-        answer = done.pair() if isinstance(done, SignedIn) else done.answer
+        answer = done.pair() | done.extra if isinstance(done, SignedIn) else done.answer
         return Response(answer, status=status.HTTP_201_CREATED, headers=NO_STORE)
 
 
@@ -149,6 +150,7 @@ class WhoamiView(ApiView):
             {
                 "user_id": who.user_id,
                 "email": who.email,
+                "email_verified": who.email_verified,
                 "org_id": who.organization_id,
                 "organization": who.organization_name,
                 "environment": {"id": who.environment_id, "name": who.environment_name},

@@ -3,14 +3,22 @@
 import os
 import secrets
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from cryptography.fernet import Fernet
-from psycopg import Error as PsycopgError
-from psycopg.conninfo import conninfo_to_dict
 
 from platform_site import env as environment
-from platform_site.lib import delivery_settings, passkey_settings, sql_settings
+from platform_site.lib import (
+    account_settings,
+    address_settings,
+    cache_settings,
+    database_settings,
+    delivery_settings,
+    passkey_settings,
+    provider_settings,
+    sql_settings,
+    token_settings,
+)
 from platform_site.lib.logs import logging_config
 from platform_site.lib.problem_schema import PROBLEM_SCHEMA
 
@@ -56,6 +64,9 @@ ALLOWED_HOSTS = list(
         help_text="Host names this service answers to; required in production.",
     )
 )
+PUBLIC_URL: Final = address_settings.public_url(
+    ENV, ALLOWED_HOSTS, port=PORT, is_production=IS_PRODUCTION
+)
 SECRET_KEY: Final = ENV.secret(
     "SECRET_KEY", help_text="Django's signing key (admin sessions)."
 ) or secrets.token_urlsafe(48)
@@ -66,67 +77,17 @@ SECRET_KEYS: Final = ENV.secrets(
 ) or (Fernet.generate_key().decode(),)
 
 # --- tokens (interface.md, "Configuration variables") -----------------------------------------
-# Unset means random: `up` makes them once and keeps them in runtime.env; a process started
-# without either signs with keys of its own, and `check --deploy` refuses that in production.
-JWT_SECRETS: Final = (
-    ENV.secret("ZJWT_SECRET", help_text="HMAC key for access tokens.") or secrets.token_urlsafe(48),
-    *ENV.secrets("ZJWT_SECRET_PREVIOUS", help_text="Earlier access keys that still verify."),
-)
-JWT_REFRESH_SECRETS: Final = (
-    ENV.secret("ZJWT_REFRESH_SECRET", help_text="HMAC key for refresh tokens.")
-    or secrets.token_urlsafe(48),
-    *ENV.secrets(
-        "ZJWT_REFRESH_SECRET_PREVIOUS", help_text="Earlier refresh keys that still verify."
-    ),
-)
-MFA_SECRETS: Final = (
-    ENV.secret(
-        "ZMFA_SECRET",
-        help_text="HMAC key of the second factor: pending sign-ins, digests of codes, devices.",
-    )
-    or secrets.token_urlsafe(48),
-    *ENV.secrets("ZMFA_SECRET_PREVIOUS", help_text="Earlier keys of pending sign-ins."),
-)
-KEYS: Final = (SECRET_KEY, *JWT_SECRETS, *JWT_REFRESH_SECRETS, *MFA_SECRETS)
-if len(set(KEYS)) < len(KEYS):
-    raise environment.SettingError(
-        "ZJWT_SECRET",
-        "must differ from ZJWT_REFRESH_SECRET, ZMFA_SECRET, SECRET_KEY and the previous keys.",
-    )
-JWT_ACCESS_TTL_S: Final = ENV.integer(
-    "ZJWT_ACCESS_TTL_SECS",
-    900,
-    help_text="Access token lifetime in seconds.",
-    minimum=1,
-    maximum=86400,
-)
-JWT_REFRESH_TTL_S: Final = ENV.integer(
-    "ZJWT_REFRESH_TTL_SECS",
-    604800,
-    help_text="Refresh token lifetime in seconds.",
-    minimum=1,
-    maximum=31536000,
-)
-JWT_REFRESH_GRACE_S: Final = ENV.integer(
-    "ZJWT_REFRESH_GRACE_SECS",
-    10,
-    help_text="Seconds in which the previous refresh token gives the same successor again.",
-    maximum=120,
-)
-SESSION_MAX_S: Final = ENV.integer(
-    "ZJWT_SESSION_MAX_SECS",
-    2592000,
-    help_text="Longest life of one sign-in in seconds, however often it is refreshed.",
-    minimum=60,
-    maximum=2592000,
-)
-SESSIONS_PER_USER: Final = ENV.integer(
-    "ZSESSIONS_PER_USER",
-    100,
-    help_text="Live sessions one user may hold; the least recently used one ends for a new one.",
-    minimum=1,
-    maximum=10000,
-)
+KEYS: Final = token_settings.keys(ENV, SECRET_KEY)
+JWT_SECRETS: Final = KEYS.access
+JWT_REFRESH_SECRETS: Final = KEYS.refresh
+JWT_RETIREMENTS: Final = KEYS.retirements
+MFA_SECRETS: Final = KEYS.mfa
+LIFETIMES: Final = token_settings.lifetimes(ENV)
+JWT_ACCESS_TTL_S: Final = LIFETIMES.access_s
+JWT_REFRESH_TTL_S: Final = LIFETIMES.refresh_s
+JWT_REFRESH_GRACE_S: Final = LIFETIMES.refresh_grace_s
+SESSION_MAX_S: Final = LIFETIMES.session_max_s
+SESSIONS_PER_USER: Final = LIFETIMES.sessions_per_user
 DEV_ORG_ID: Final = ENV.integer(
     "ZAUTH_DEV_ORG_ID", 0, help_text="Organization id for development tokens; 0 means none."
 )
@@ -146,140 +107,68 @@ BODY_LIMIT_BYTES: Final = ENV.integer(
     minimum=1024,
     maximum=2**24,
 )
-LIMIT_SIGNUPS_PER_HOUR: Final = ENV.integer(
-    "ZLIMIT_SIGNUPS_PER_HOUR", 20, help_text="Sign-ups per client address and hour.", minimum=1
-)
-LIMIT_LOGINS_PER_ADDRESS: Final = ENV.integer(
-    "ZLIMIT_LOGINS_PER_ADDRESS",
-    100,
-    help_text="Failed logins per client address in 15 minutes.",
-    minimum=1,
-)
-LIMIT_LOGINS_PER_ACCOUNT: Final = ENV.integer(
-    "ZLIMIT_LOGINS_PER_ACCOUNT",
-    5,
-    help_text="Failed logins per account before each further try waits longer (to 15 minutes).",
-    minimum=1,
-)
-
-MFA_SENDS_PER_RECEIVER: Final = ENV.integer(
-    "ZMFA_SENDS_PER_RECEIVER",
-    20,
-    help_text="Codes sent to one number or address in a day.",
-    minimum=1,
-)
-MFA_SENDS_PER_ORGANIZATION: Final = ENV.integer(
-    "ZMFA_SENDS_PER_ORGANIZATION",
-    2000,
-    help_text="Codes sent for one organization in a day.",
-    minimum=1,
-)
+LIMITS: Final = account_settings.limits(ENV)
+LIMIT_SIGNUPS_PER_HOUR: Final = LIMITS.signups_per_hour
+LIMIT_LOGINS_PER_ADDRESS: Final = LIMITS.logins_per_address
+LIMIT_LOGINS_PER_ACCOUNT: Final = LIMITS.logins_per_account
+LIMIT_PASSKEY_STARTS_PER_ADDRESS: Final = LIMITS.passkey_starts_per_address
+MFA_SENDS_PER_RECEIVER: Final = LIMITS.sends_per_receiver
+MFA_SENDS_PER_ORGANIZATION: Final = LIMITS.sends_per_organization
+MFA_SENDS_PER_ADDRESS: Final = LIMITS.sends_per_address
+LIMIT_RECOVERIES_PER_ADDRESS: Final = LIMITS.recoveries_per_address
+LIMIT_RECOVERIES_PER_ACCOUNT: Final = LIMITS.recoveries_per_account
+INVITATIONS_PER_DAY: Final = LIMITS.invitations_per_day
+INVITATIONS_OPEN: Final = LIMITS.invitations_open
+LIMIT_INVITATION_TRIES_PER_ADDRESS: Final = LIMITS.invitation_tries_per_address
+RECOVERY_DELAY_S: Final = account_settings.recovery_delay_s(ENV)
 
 # --- passkeys ---------------------------------------------------------------------------------
 WEBAUTHN_ORIGINS: Final = passkey_settings.origins(
     ENV, ALLOWED_HOSTS, port=PORT, is_production=IS_PRODUCTION
 )
 WEBAUTHN_RP_ID: Final = passkey_settings.rp_id(ENV, WEBAUTHN_ORIGINS)
-LIMIT_PASSKEY_STARTS_PER_ADDRESS: Final = ENV.integer(
-    "ZLIMIT_PASSKEY_STARTS_PER_ADDRESS",
-    600,
-    help_text="Sign-ins by passkey begun per client address in 15 minutes.",
-    minimum=1,
-)
 
-# --- recovery ---------------------------------------------------------------------------------
-RECOVERY_DELAY_S: Final = ENV.integer(
-    "ZRECOVERY_DELAY_SECS",
-    86400,
-    help_text="Seconds between two proofs of who lost the second factor and its removal; "
-    "any notified address can cancel until then.",
-    minimum=60,
-    maximum=2592000,
-)
-LIMIT_RECOVERIES_PER_ADDRESS: Final = ENV.integer(
-    "ZLIMIT_RECOVERIES_PER_ADDRESS",
-    30,
-    help_text="Recoveries started per client address and hour.",
-    minimum=1,
-)
-LIMIT_RECOVERIES_PER_ACCOUNT: Final = ENV.integer(
-    "ZLIMIT_RECOVERIES_PER_ACCOUNT",
-    10,
-    help_text="Recoveries started for one account in a day.",
-    minimum=1,
-)
+# --- external sign-in -------------------------------------------------------------------------
+EXTERNAL: Final = provider_settings.read(ENV, public_url=PUBLIC_URL)
+OAUTH_PROVIDERS: Final = EXTERNAL.providers
+OAUTH_REDIRECT_BASE_URL: Final = EXTERNAL.redirect_base_url
+OAUTH_REDIRECTS: Final = EXTERNAL.redirects
+LIMIT_OAUTH_STARTS_PER_ADDRESS: Final = EXTERNAL.starts_per_address
+OAUTH_TIMEOUT_S: Final = EXTERNAL.timeout_s
+DNS_RESOLVERS: Final = EXTERNAL.resolvers
 
 # --- passwords --------------------------------------------------------------------------------
-ARGON2_MEMORY_KIB: Final = ENV.integer(
-    "ZARGON2_MEMORY_KIB", 19456, help_text="Argon2id memory per hash.", minimum=8192
-)
-ARGON2_TIME_COST: Final = ENV.integer(
-    "ZARGON2_TIME_COST", 2, help_text="Argon2id passes.", minimum=1, maximum=100
-)
-ARGON2_PARALLELISM: Final = ENV.integer(
-    "ZARGON2_PARALLELISM", 1, help_text="Argon2id lanes.", minimum=1, maximum=64
-)
-ARGON2_CONCURRENCY: Final = ENV.integer(
-    "ZARGON2_CONCURRENCY",
-    2,
-    help_text="Hashes computed at once in one process; further ones wait their turn.",
-    minimum=1,
-    maximum=256,
-)
+ARGON2: Final = account_settings.argon2(ENV)
+ARGON2_MEMORY_KIB: Final = ARGON2.memory_kib
+ARGON2_TIME_COST: Final = ARGON2.time_cost
+ARGON2_PARALLELISM: Final = ARGON2.parallelism
+ARGON2_CONCURRENCY: Final = ARGON2.concurrency
 PASSWORD_HASHERS: Final = ["accounts.passwords.TunedArgon2Hasher"]
 
 # --- databases --------------------------------------------------------------------------------
-DATABASE_URL: Final = ENV.url(
-    "DATABASE_URL",
-    help_text="The control database; unset, `up` runs one of its own.",
-    schemes=("postgresql", "postgres"),
-)
-SQL_CLUSTER_URL: Final = ENV.url(
-    "ZSQL_CLUSTER_URL",
-    help_text="The tenants' cluster, as a role that may create databases and roles; "
-    "unset, `up` runs one of its own.",
-    schemes=("postgresql", "postgres"),
-)
+DATABASE_URL: Final = database_settings.control_url(ENV)
+DB_POOL_SIZE: Final = database_settings.pool_size(ENV)
+DATABASES = {"default": database_settings.control_database(DATABASE_URL, DB_POOL_SIZE)}
+SQL_CLUSTER_URL: Final = database_settings.cluster_url(ENV)
 # The gateway's limits, a table of their own: SQL_TIMEOUT_MS and the like.
 globals().update(sql_settings.read(ENV))
-DB_POOL_SIZE: Final = ENV.integer(
-    "ZDB_POOL_SIZE",
-    0,
-    help_text="Connections to the control database per web process, shared by its threads; "
-    "0 gives each thread a connection of its own that it keeps.",
-    maximum=1000,
-)
-
-
-def control_database(url: str, pool_size: int) -> dict[str, Any]:
-    """Give Django's DATABASES entry for a libpq URL.
-
-    Raises SettingError when libpq cannot read the URL.
-    """
-    try:
-        parts = dict(conninfo_to_dict(url))
-    except PsycopgError as exc:
-        raise environment.SettingError("DATABASE_URL", "is not a URL libpq can read.") from exc
-    options: dict[str, Any] = {"connect_timeout": 2, "application_name": "zonal"}
-    entry: dict[str, Any] = {
-        "ENGINE": "django.db.backends.postgresql",
-        "NAME": parts.pop("dbname", "") or "zonal",
-        "USER": parts.pop("user", "") or "",
-        "PASSWORD": parts.pop("password", "") or "",
-        "HOST": parts.pop("host", "") or "",
-        "PORT": str(parts.pop("port", "") or ""),
-        "CONN_MAX_AGE": 0 if pool_size else None,
-        "OPTIONS": options | parts,
-    }
-    if pool_size:
-        # A lost database must be a quick 503, not a queue: hence the short timeout.
-        options_pool = {"min_size": 1, "max_size": pool_size, "timeout": 2}
-        entry["OPTIONS"]["pool"] = options_pool
-    return entry
-
-
-DATABASES = {"default": control_database(DATABASE_URL, DB_POOL_SIZE)}
 DEFAULT_AUTO_FIELD: Final = "django.db.models.BigAutoField"
+
+# --- edge cache -------------------------------------------------------------------------------
+FEATURES: Final = cache_settings.features(ENV)
+HAS_CACHE: Final = "cache" in FEATURES
+CACHE_APPS: Final = ["edgecache.apps.EdgeCacheConfig", "edgecache.brain.apps.BrainConfig"]
+CACHE: Final = cache_settings.client(ENV)
+BRAIN: Final = cache_settings.brain(
+    ENV,
+    data_dir=DATA_DIR,
+    secret=CACHE.secret,
+    database_url=DATABASE_URL,
+    is_production=IS_PRODUCTION,
+)
+if cache_settings.own_database_url(ENV):
+    DATABASES["brain"] = database_settings.control_database(BRAIN.database_url, DB_POOL_SIZE)
+    DATABASE_ROUTERS: Final = ["edgecache.brain.router.BrainRouter"]
 
 # --- applications -----------------------------------------------------------------------------
 INSTALLED_APPS: Final = [
@@ -300,15 +189,16 @@ INSTALLED_APPS: Final = [
     "recovery.apps.RecoveryConfig",
     "twofactor.apps.TwoFactorConfig",
     "sqlgateway.apps.SqlGatewayConfig",
+    *(CACHE_APPS if HAS_CACHE else []),
 ]
 MIDDLEWARE: Final = [
     "platform_site.lib.requests.RequestMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "django.contrib.sessions.middleware.SessionMiddleware",
+    "platform_site.lib.pages.PagesSessions",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "django.contrib.messages.middleware.MessageMiddleware",
+    "platform_site.lib.pages.PagesUsers",
+    "platform_site.lib.pages.PagesMessages",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "platform_site.console.middleware.ConsoleMiddleware",
     "accounts.middleware.PrincipalMiddleware",
@@ -328,12 +218,36 @@ LIFECYCLE_HOOKS: Final = {
     "environment_deleted": [
         "accounts.sessions.on_environment_deleted",
         "sqlgateway.provisioning.on_environment_deleted",
+        *(["edgecache.lifecycle.on_environment_deleted"] if HAS_CACHE else []),
     ],
-    "environment_dropped": ["sqlgateway.provisioning.on_environment_dropped"],
+    "environment_dropped": [
+        "sqlgateway.provisioning.on_environment_dropped",
+        *(["edgecache.lifecycle.on_environment_dropped"] if HAS_CACHE else []),
+    ],
+    "trust_ended": ["twofactor.lifecycle.on_trust_ended"],
+    "user_stripped": [
+        "accounts.external.identities.on_user_stripped",
+        "recovery.aftermath.on_user_stripped",
+    ],
+    "factors_stripped": ["twofactor.lifecycle.on_factors_stripped"],
+    "user_removed": ["twofactor.lifecycle.on_user_removed"],
 }
 LOGIN_STAGES: Final = ["twofactor.stages.second_factor"]
+# Besides passwords and linked identities: what signs a user in, asked before the last one goes.
+OTHER_WAYS_IN: Final = ["twofactor.webauthn.passkeys.can_sign_in"]
 FRESH_PROOF_GUARD: Final = "twofactor.stepup.require_recent_proof"
 AUDIT_RECORDER: Final = "accounts.audit.record_request"
+DENIAL_RECORDER: Final = "accounts.trail.denials.record"
+AUDIT_RETENTION_DAYS: Final = account_settings.audit_retention_days(ENV)
+# What `pruneexpired` runs at once and the queue runs by itself.
+PRUNING_TASKS: Final = [
+    "accounts.tasks.forget_expired",
+    "accounts.external.tasks.forget_expired",
+    "twofactor.tasks.forget_expired",
+    "twofactor.webauthn.tasks.forget_expired",
+    "recovery.tasks.forget_expired",
+    "environments.tasks.drop_expired_environments",
+]
 ENVIRONMENT_RETENTION_DAYS: Final = ENV.integer(
     "ZENVIRONMENT_RETENTION_DAYS",
     7,
@@ -383,7 +297,11 @@ DEFAULT_FROM_EMAIL: Final = delivery_settings.mail_sender(ENV)
 SMS: Final = delivery_settings.sms_backend(ENV, DATA_DIR, is_production=IS_PRODUCTION)
 SMS_BACKEND: Final = SMS.path
 SMS_OPTIONS: Final = SMS.options
-PROCRASTINATE_IMPORT_PATHS: Final = ["accounts.delivery.tasks", "twofactor.webauthn.tasks"]
+PROCRASTINATE_IMPORT_PATHS: Final = [
+    "accounts.delivery.tasks",
+    "accounts.external.tasks",
+    "twofactor.webauthn.tasks",
+]
 
 # --- transport --------------------------------------------------------------------------------
 SECURE_SSL_REDIRECT: Final = ENV.flag(

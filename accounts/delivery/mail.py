@@ -25,14 +25,21 @@ PERMANENT: Final = 500
 
 
 def send(
-    to: str, template: str, context: Mapping[str, templates.Scalar], *, delivery_id: UUID
+    to: str,
+    template: str,
+    context: Mapping[str, templates.Scalar],
+    *,
+    organization_id: int | None,
+    delivery_id: UUID,
 ) -> None:
     """Compose a mail and hand it to the backend of ZMAIL_URL.
 
+    organization_id: told in the mail, since recovery asks for it; None for none.
     Its Message-ID is made of delivery_id: a mail that is sent twice is one to many mailboxes.
     Raises Refused and Delayed.
     """
-    message = _message(to, templates.compose(template, context), delivery_id)
+    composed = templates.compose(template, context, organization_id=organization_id)
+    message = _message(to, composed, delivery_id)
     try:
         # The block closes what was opened half as well: a server without the STARTTLS asked for.
         with mail.get_connection(**settings.MAIL_OPTIONS) as connection:

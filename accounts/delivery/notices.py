@@ -4,6 +4,7 @@ from django.utils import timezone
 
 from accounts.delivery import outbox, templates
 from accounts.delivery.hints import mask_email
+from accounts.delivery.links import console_link
 from accounts.models import Delivery, User
 
 
@@ -14,13 +15,17 @@ def notify(
 
     to: another address than the user's present one: the old one for ``email_changed``, each
     further one for recovery. context: the template's own fields, and where known ``address`` and
-    ``agent`` of the request; the time and the masked account are added.
+    ``agent`` of the request; the time, the masked account and a link to the console are added.
     Raises ValueError for a context the template does not take.
     """
     if notice not in templates.NOTICES:
         raise ValueError(f"{notice} is no notice.")
     now = timezone.now()
-    told = {"account": mask_email(user.email), "at": f"{now:%Y-%m-%d %H:%M} UTC"}
+    told = {
+        "account": mask_email(user.email),
+        "at": f"{now:%Y-%m-%d %H:%M} UTC",
+        "security_link": console_link("security"),
+    }
     return outbox.send_mail(
         to or user.email,
         notice,

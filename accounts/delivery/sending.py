@@ -18,7 +18,6 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 from django.utils.module_loading import import_string
-from prometheus_client import Counter
 
 from accounts.delivery import jobs, mail
 from accounts.delivery.failures import Delayed, Failure, Refused
@@ -35,10 +34,6 @@ SPREAD: Final = 0.2
 
 State = Delivery.State
 ENDED: Final = frozenset({State.SENT, State.FAILED, State.GIVEN_UP})
-
-DELIVERIES: Final = Counter(
-    "zonal_deliveries_total", "Attempts at mail and SMS, by how they ended.", ["kind", "outcome"]
-)
 
 
 def attempt(delivery_id: UUID) -> None:
@@ -83,7 +78,7 @@ def _hand_over(delivery: Delivery) -> Failure | None:
     try:
         content = json.loads(decrypt(delivery.payload))
         if delivery.kind == Delivery.Kind.MAIL:
-            mail.send(**content, delivery_id=delivery.pk)
+            mail.send(**content, organization_id=delivery.organization_id, delivery_id=delivery.pk)
         else:
             import_string(settings.SMS_BACKEND)(**content, **settings.SMS_OPTIONS)
     except Failure as failure:
@@ -133,7 +128,6 @@ def _put_off(delivery: Delivery, failure: Failure, *, now: datetime) -> None:
 
 def _tell(delivery: Delivery) -> None:
     outcome = "delayed" if delivery.state == State.QUEUED else delivery.state
-    DELIVERIES.labels(delivery.kind, outcome).inc()
     say = log.info if delivery.state == State.SENT else log.warning
     say(
         "delivery",

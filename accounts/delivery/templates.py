@@ -17,6 +17,11 @@ Scalar = str | int | bool | None
 Notice = Literal[
     "password_changed",
     "email_changed",
+    "email_change_started",
+    "roles_changed",
+    "account_disabled",
+    "account_enabled",
+    "account_removed",
     "factor_added",
     "factor_removed",
     "factors_reset",
@@ -26,11 +31,13 @@ Notice = Literal[
     "sessions_revoked_reuse",
     "recovery_started",
     "recovery_completed",
+    "identity_linked",
+    "identity_unlinked",
 ]
 NOTICES: Final[frozenset[str]] = frozenset(get_args(Notice))
 
 # What `notices.notify` adds to each notice, and what any of them may say besides.
-NOTICE_FIELDS: Final = frozenset({"account", "at"})
+NOTICE_FIELDS: Final = frozenset({"account", "at", "security_link"})
 CIRCUMSTANCES: Final = frozenset({"address", "agent"})
 
 LONGEST_SUBJECT_CHARS: Final = 150
@@ -67,6 +74,11 @@ TEMPLATES: Final[Mapping[str, Template]] = {
     # Security notices: sent by notices.notify.
     "password_changed": _notice("Your password was changed"),
     "email_changed": _notice("Your e-mail address was changed"),
+    "email_change_started": _notice("Your e-mail address is to be changed", "new", "cancel_link"),
+    "roles_changed": _notice("Your roles were changed", "roles", optional=("by",)),
+    "account_disabled": _notice("Your account was disabled", optional=("by",)),
+    "account_enabled": _notice("Your account is open again", optional=("by",)),
+    "account_removed": _notice("Your account was removed", optional=("by",)),
     "factor_added": _notice("A second factor was added", "method"),
     "factor_removed": _notice("A second factor was removed", "method"),
     "factors_reset": _notice("Your second factors were reset", optional=("by", "reason")),
@@ -79,16 +91,26 @@ TEMPLATES: Final[Mapping[str, Template]] = {
         optional=("purpose", "effective_at", "cancel_link", "cancel_token"),
     ),
     "recovery_completed": _notice("Your account was recovered", optional=("purpose",)),
+    "identity_linked": _notice("A way to sign in was linked", "provider"),
+    "identity_unlinked": _notice("A way to sign in was unlinked", "provider"),
     # Codes and tokens: purpose reads on after "Your code", for example "to sign in".
     "email_code": Template("Your code", frozenset({"code", "purpose", "minutes"})),
     "recovery_token": Template(
         "Recover your account", frozenset({"token", "minutes"}), frozenset({"link"})
     ),
     "email_verification": Template(
-        "Confirm your e-mail address", frozenset({"code", "minutes"}), frozenset({"link"})
+        "Confirm your e-mail address", frozenset({"code", "hours"}), frozenset({"link"})
+    ),
+    "email_change_conflict": Template(
+        "This address has an account already", optional=frozenset({"link"})
     ),
     "invitation": Template(
         "Join {organization}", frozenset({"link", "organization"}), frozenset({"days", "by"})
+    ),
+    "invitation_conflict": Template(
+        "You are invited to {organization}, and have an account already",
+        frozenset({"organization"}),
+        frozenset({"link", "by"}),
     ),
 }
 
@@ -114,8 +136,13 @@ def check(name: str, context: Mapping[str, Scalar]) -> None:
             raise ValueError(f"{name}: {field} is no http link.")
 
 
-def compose(name: str, context: Mapping[str, Scalar]) -> Composed:
-    """Render a mail; every value is one line, and escaped in the HTML form."""
+def compose(
+    name: str, context: Mapping[str, Scalar], *, organization_id: int | None = None
+) -> Composed:
+    """Render a mail; every value is one line, and escaped in the HTML form.
+
+    organization_id: whose member it is for; each mail names it, since recovery asks for it.
+    """
     values = {
         field: single_line(value) if isinstance(value, str) else value
         for field, value in context.items()
@@ -123,7 +150,7 @@ def compose(name: str, context: Mapping[str, Scalar]) -> Composed:
     service = settings.SERVICE_NAME.capitalize()
     title = TEMPLATES[name].subject.format_map(values)
     subject = single_line(f"{title} – {service}")[:LONGEST_SUBJECT_CHARS]
-    values |= {"service": service, "subject": subject}
+    values |= {"service": service, "subject": subject, "organization_number": organization_id}
     return Composed(
         subject=subject,
         text=render_to_string(f"mail/{name}.txt", values).strip() + "\n",

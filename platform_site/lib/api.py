@@ -5,14 +5,19 @@ from typing import Any, ClassVar, Final, cast
 
 from django.conf import settings
 from django.db.models import QuerySet
+from django.http import HttpRequest
 from drf_spectacular.utils import OpenApiParameter, inline_serializer
 from rest_framework import serializers
 from rest_framework.authentication import BaseAuthentication
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.pagination import CursorPagination
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from platform_site.lib.authentication import PrincipalAuthentication
+from platform_site.lib.bodies import OrjsonRenderer, StrictJsonParser
 from platform_site.lib.errors import NotAuthenticated
 from platform_site.lib.permissions import Access, HasAccess
 from platform_site.lib.principals import PlatformRequest, Principal
@@ -35,6 +40,14 @@ class StrictSerializer(serializers.Serializer[Any]):
         return super().to_internal_value(data)
 
 
+# Stateless, so one of each serves all requests.
+RENDERER: Final = OrjsonRenderer()
+PARSERS: Final = (StrictJsonParser(),)
+AUTHENTICATION: Final = PrincipalAuthentication()
+NEGOTIATOR: Final = DefaultContentNegotiation()
+JSON_ACCEPTED: Final = frozenset({"*/*", "application/json", "application/json, */*"})
+
+
 class ApiView(APIView):
     """A view that says, for each method, whom it lets in (``access``).
 
@@ -48,12 +61,38 @@ class ApiView(APIView):
     permission_classes = (HasAccess,)
     authentication_classes = (PrincipalAuthentication,)
 
+    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
+        """Give DRF's request, made of what is made once and for all."""
+        self.accept = request.META.get("HTTP_ACCEPT", "*/*")
+        is_json = self.parser_classes is APIView.parser_classes
+        return Request(
+            request,
+            parsers=PARSERS if is_json else self.get_parsers(),
+            authenticators=self.get_authenticators(),
+            negotiator=NEGOTIATOR,
+            parser_context={"view": self, "args": args, "kwargs": kwargs},
+        )
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Hold the request to ``access``; there are neither versions nor DRF's throttles."""
+        self.format_kwarg = None
+        chosen = self.perform_content_negotiation(request)
+        request.accepted_renderer, request.accepted_media_type = chosen
+        self.perform_authentication(request)
+        self.check_permissions(request)
+
+    def perform_content_negotiation(
+        self, request: Request, force: bool = False
+    ) -> tuple[BaseRenderer, str]:
+        """Take the usual Accept headers at their word: DRF parses and sorts them at length."""
+        if self.accept in JSON_ACCEPTED:
+            return RENDERER, RENDERER.media_type
+        return super().perform_content_negotiation(request, force)
+
     def get_authenticators(self) -> list[BaseAuthentication]:
         """Ignore credentials where none are asked for: a stale header must not break a login."""
         access = self.access.get((self.request and self.request.method) or "")
-        return (
-            [] if access is not None and access.kind == "public" else super().get_authenticators()
-        )
+        return [] if access is not None and access.kind == "public" else [AUTHENTICATION]
 
     @property
     def platform_request(self) -> PlatformRequest:
@@ -73,7 +112,25 @@ class ApiView(APIView):
 
     def read(self, serializer: type[StrictSerializer]) -> dict[str, Any]:
         """Give the validated body, or raise InvalidRequest naming each wrong field."""
-        bound = serializer(data=self.request.data, context={"request": self.request})
+        return self.validated(serializer, self.request.data)
+
+    def validated(self, serializer: type[StrictSerializer], body: Any) -> dict[str, Any]:
+        """Give what a serializer makes of a body, or raise InvalidRequest naming wrong fields."""
+        bound = serializer(data=body, context={"request": self.request})
+        bound.is_valid(raise_exception=True)
+        return cast(dict[str, Any], bound.validated_data)
+
+    def read_query(self, serializer: type[StrictSerializer]) -> dict[str, Any]:
+        """Give the validated query string, paging aside, or raise InvalidRequest naming a field.
+
+        A name that is no filter's is refused: a mistyped one would list everything.
+        """
+        given = {
+            name: value
+            for name, value in self.request.query_params.items()
+            if name not in CursorPages.NAMES
+        }
+        bound = serializer(data=given, context={"request": self.request})
         bound.is_valid(raise_exception=True)
         return cast(dict[str, Any], bound.validated_data)
 
@@ -85,6 +142,8 @@ class CursorPages(CursorPagination):
     page_size_query_param = "page_size"
     max_page_size = 200
     ordering = "-id"
+    # Of the query string: what is no filter.
+    NAMES: ClassVar[frozenset[str]] = frozenset({"cursor", "page_size"})
 
     @classmethod
     def respond(
@@ -93,6 +152,7 @@ class CursorPages(CursorPagination):
         rows: QuerySet[Any],
         *,
         serializer: type[serializers.BaseSerializer[Any]],
+        context: Mapping[str, Any] | None = None,
     ) -> Response:
         """Answer with the page that the query string asks for.
 
@@ -100,7 +160,9 @@ class CursorPages(CursorPagination):
         """
         pages = cls()
         page = pages.paginate_queryset(rows, view.request, view)
-        return pages.get_paginated_response(serializer(page or [], many=True).data)
+        return pages.get_paginated_response(
+            serializer(page or [], many=True, context=dict(context or {})).data
+        )
 
     @classmethod
     def parameters(cls) -> list[OpenApiParameter]:

@@ -16,3 +16,9 @@ def record(request: PlatformRequest, tag: str, **data: Any) -> None:
     """
     recorder: Callable[..., None] = import_string(settings.AUDIT_RECORDER)
     recorder(request, tag, **data)
+
+
+def note_denial(request: Any, resource: str, action: str) -> None:
+    """Note that the caller lacked a permission; DRF's request hands ours through."""
+    recorder: Callable[..., None] = import_string(settings.DENIAL_RECORDER)
+    recorder(request, resource=resource, action=action)

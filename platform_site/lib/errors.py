@@ -223,6 +223,14 @@ class Unavailable(PlatformError, branch=True):
     retry_after_s = 2
 
 
+class Contended(Unavailable):
+    """Two requests waited for each other, and this one gave way; nothing of it was done."""
+
+    code = "contended"
+    title = "Another request was in the way. Send this one again."
+    retry_after_s = 1
+
+
 class ControlDatabaseUnavailable(Unavailable):
     """The control database does not answer."""
 

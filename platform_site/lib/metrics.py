@@ -11,6 +11,7 @@ from prometheus_client import (
     generate_latest,
     multiprocess,
 )
+from prometheus_client.registry import Collector
 
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
@@ -31,10 +32,12 @@ def observe_request(method: str, route: str, status: int, elapsed_s: float) -> N
     LATENCY.labels(route).observe(elapsed_s)
 
 
-def exposition() -> bytes:
-    """Give the metrics of all web processes in Prometheus' text format."""
+def exposition(*collectors: Collector) -> bytes:
+    """Give the metrics of all web processes in Prometheus' text format, and the collectors'."""
+    shared = CollectorRegistry()
+    for collector in collectors:
+        shared.register(collector)
     if not os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
-        return generate_latest(PROCESS_REGISTRY)
-    registry = CollectorRegistry()
-    multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # untyped library
-    return generate_latest(registry)
+        return generate_latest(PROCESS_REGISTRY) + generate_latest(shared)
+    multiprocess.MultiProcessCollector(shared)  # type: ignore[no-untyped-call]  # untyped library
+    return generate_latest(shared)

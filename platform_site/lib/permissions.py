@@ -8,6 +8,7 @@ from django.utils.module_loading import import_string
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
+from platform_site.lib import audit
 from platform_site.lib.errors import (
     Forbidden,
     MethodNotAllowed,
@@ -158,6 +159,11 @@ class HasAccess(BasePermission):
             raise MethodNotAllowed
         user: object = request.user
         principal = user if isinstance(user, Principal) else None
-        require(access, principal)
+        try:
+            require(access, principal)
+        except Forbidden as exc:
+            if type(exc) is Forbidden and access.resource and access.action:
+                audit.note_denial(request, access.resource, access.action)
+            raise
         require_fresh(access, principal)
         return True

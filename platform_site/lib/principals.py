@@ -28,6 +28,7 @@ class Principal:
     mfa_time is the latest proof of a second factor in this session.
     pending_id, pending_use: only of kind ``pending``, a sign-in whose second factor is still due;
     it has no roles, and only the views that name it let it in.
+    email_verified: whether the e-mail was proven, None where there is no user.
     restriction: set where the organization's policy asks for a second factor that this session
     has not shown; only the views that help to get one let it in.
     """
@@ -51,6 +52,7 @@ class Principal:
     pending_id: UUID | None = None
     pending_use: str = ""
     restriction: str = ""
+    email_verified: bool | None = None
 
     is_authenticated = True
 
@@ -63,6 +65,11 @@ class Principal:
         if self.user_id is None:
             raise Forbidden("A development token has no user, so it has no profile to act on.")
         return self.user_id
+
+    @property
+    def name(self) -> str:
+        """Who it is, for those who are told what it did."""
+        return self.email or "a development token"
 
     @property
     def scope(self) -> Scope:

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any, Final
 
+import psycopg
 import psycopg_pool
 import structlog
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
+from procrastinate.exceptions import ConnectorException
 from rest_framework import exceptions as drf
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
@@ -19,6 +21,8 @@ from platform_site.lib import errors
 
 CONTENT_TYPE: Final = "application/problem+json"
 TYPE_BASE: Final = "urn:zonal:problem:"
+# PostgreSQL, appendix A: deadlock_detected, serialization_failure.
+DEADLOCKS: Final = frozenset({"40P01", "40001"})
 
 log = structlog.get_logger(__name__)
 
@@ -99,6 +103,10 @@ def translate(exc: BaseException) -> errors.PlatformError | None:
     if is_database_away(exc):
         log.warning("control_database_unavailable", error=type(exc).__name__)
         return errors.ControlDatabaseUnavailable()
+    if isinstance(exc, OperationalError) and _sqlstate(exc) in DEADLOCKS:
+        # No lock order of ours should lead here; a caller is told the truth all the same.
+        log.warning("contended", error=type(exc).__name__)
+        return errors.Contended()
     return _translate_drf(exc) if isinstance(exc, drf.APIException) else None
 
 
@@ -106,11 +114,20 @@ def is_database_away(exc: BaseException) -> bool:
     """Say whether the control database is out of reach (not: whether it refused a statement)."""
     if isinstance(exc, psycopg_pool.PoolTimeout | psycopg_pool.PoolClosed):
         return True
-    if not isinstance(exc, OperationalError | InterfaceError):
+    # The task queue wraps what the same connection raises.
+    is_queues = isinstance(exc, ConnectorException) and isinstance(
+        exc.__cause__, psycopg.OperationalError | psycopg.InterfaceError
+    )
+    if not (is_queues or isinstance(exc, OperationalError | InterfaceError)):
         return False
     # A lost or refused connection has no SQLSTATE, or one of classes 08, 53 and 57P.
-    state = getattr(exc.__cause__, "sqlstate", None)
+    state = _sqlstate(exc)
     return state is None or state.startswith(("08", "53", "57P"))
+
+
+def _sqlstate(exc: BaseException) -> str | None:
+    found: str | None = getattr(exc.__cause__, "sqlstate", None)
+    return found
 
 
 def _translate_drf(exc: drf.APIException) -> errors.PlatformError | None:

@@ -44,7 +44,7 @@ class RequestMiddleware:
 
 
 def _request_id(request: HttpRequest) -> str:
-    sent = request.headers.get("X-Request-Id", "")
+    sent = request.META.get("HTTP_X_REQUEST_ID", "")
     return sent if REQUEST_ID.fullmatch(sent) else str(uuid7())
 
 

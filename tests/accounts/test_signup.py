@@ -28,6 +28,7 @@ def test_sign_up_answers_a_token_pair_for_live() -> None:
         "access_expires_at",
         "refresh_expires_at",
         "environment",
+        "email_verified",
     }
     assert answer.body["environment"] == {"id": "live", "name": "live"}
     assert answer.headers["Cache-Control"] == "no-store"

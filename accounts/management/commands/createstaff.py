@@ -1,23 +1,17 @@
 """``manage.py createstaff``: somebody who may enter the admin."""
 
-import getpass
-import sys
 from argparse import ArgumentParser
 from typing import Any
 
-from django.conf import settings
-from django.core.exceptions import ValidationError
-from django.core.management.base import BaseCommand, CommandError
-from django.core.validators import validate_email
 from django.db import transaction
 
-from accounts import audit, credentials, passwords, signup
+from accounts import audit, credentials, operators, signup
 from accounts.models import User
 from environments import lifecycle
-from platform_site.lib.errors import InvalidRequest
+from platform_site.lib.commands import OpsCommand, Outcome
 
 
-class Command(BaseCommand):
+class Command(OpsCommand):
     """Make a member of the platform's staff, or make an existing user one."""
 
     help = (
@@ -30,13 +24,12 @@ class Command(BaseCommand):
         """Take the address."""
         parser.add_argument("email", help="Address the person signs in with.")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def run(self, options: dict[str, Any]) -> Outcome:
         """Make or promote the user."""
-        email = str(options["email"])
-        user = credentials.find(email)
+        user = credentials.find(options["email"])
         with transaction.atomic():
             if user is None:
-                user = self._create(email)
+                user = _create(options["email"])
             user.is_staff = True
             user.save(update_fields=["is_staff"])
             audit.add(
@@ -46,26 +39,11 @@ class Command(BaseCommand):
                 actor_id=user.pk,
                 actor=user.email,
             )
-        self.stdout.write(f"{user.email} may enter the admin.")
+        facts = {"user_id": str(user.pk), "email": user.email, "org_id": user.organization_id}
+        return Outcome(facts, f"{user.email} may enter the admin.")
 
-    def _create(self, email: str) -> User:
-        try:
-            validate_email(email)
-        except ValidationError as exc:
-            raise CommandError(f"{email} is no e-mail address.") from exc
-        password = self._password()
-        try:
-            passwords.validate(password, context=(email, settings.SERVICE_NAME))
-        except InvalidRequest as exc:
-            raise CommandError(exc.fields[0].message) from exc
-        organization = lifecycle.create_organization("Staff")
-        encoded = passwords.hash_password(password)
-        return signup.add_user(organization, signup.canonical(email), encoded, roles=["admin"])
 
-    def _password(self) -> str:
-        if not sys.stdin.isatty():
-            return sys.stdin.readline().rstrip("\n")
-        password = getpass.getpass("Password: ")
-        if password != getpass.getpass("Again: "):
-            raise CommandError("The two are not the same.")
-        return password
+def _create(email: str) -> User:
+    kept = operators.free_address(email)
+    encoded = operators.asked_password(kept)
+    return signup.add_user(lifecycle.create_organization("Staff"), kept, encoded, roles=["admin"])

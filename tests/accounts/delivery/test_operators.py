@@ -13,7 +13,6 @@ from django.core.management import CommandError, call_command
 from django.template.response import TemplateResponse
 from django.test import RequestFactory
 from django.utils import timezone
-from prometheus_client import REGISTRY
 from pytest_django import Settings
 
 from accounts import checks
@@ -106,13 +105,6 @@ def test_the_admin_shows_deliveries_without_their_content(
         assert str(code_mail.pk) in shown
         for secret in (CODE, "alice@example.com</", code_mail.payload):
             assert secret not in shown
-
-
-def test_each_outcome_is_counted(code_mail: Delivery) -> None:
-    labels = {"kind": "mail", "outcome": "sent"}
-    before = REGISTRY.get_sample_value("zonal_deliveries_total", labels) or 0
-    run(code_mail)
-    assert REGISTRY.get_sample_value("zonal_deliveries_total", labels) == before + 1
 
 
 def test_the_console_shows_the_code_and_the_log_does_not(

@@ -1,0 +1,19 @@
+"""Deployment checks of external sign-in."""
+
+from typing import Any
+
+from django.conf import settings
+from django.core import checks
+
+
+@checks.register(checks.Tags.security, deploy=True)
+def production_providers(**_options: Any) -> list[checks.CheckMessage]:
+    """Refuse providers whose tokens would travel in clear."""
+    messages: list[checks.CheckMessage] = [
+        checks.Error(f"{name.upper()}_BASE_URL is not https.", id="zonal.E018")
+        for name, provider in settings.OAUTH_PROVIDERS.items()
+        if provider.base_url.startswith("http:")
+    ]
+    if settings.OAUTH_PROVIDERS and settings.OAUTH_REDIRECT_BASE_URL.startswith("http:"):
+        messages.append(checks.Error("OAUTH_REDIRECT_BASE_URL is not https.", id="zonal.E019"))
+    return messages

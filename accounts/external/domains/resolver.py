@@ -1,0 +1,37 @@
+"""TXT records, asked for at the system's resolvers or at those of settings.DNS_RESOLVERS."""
+
+from typing import Final
+
+import dns.exception
+import dns.nameserver
+import dns.resolver
+from django.conf import settings
+
+# For one resolver, and for the question as a whole.
+TIMEOUT_S: Final = 1.5
+TOTAL_S: Final = 3.0
+
+
+class LookupFailed(Exception):
+    """No resolver gave an answer, which says nothing of the record."""
+
+
+def txt_records(name: str) -> list[str]:
+    """Give the texts at a name; [] where the domain says that there are none.
+
+    Raises LookupFailed.
+    """
+    resolver = dns.resolver.Resolver(configure=not settings.DNS_RESOLVERS)
+    if settings.DNS_RESOLVERS:
+        resolver.nameservers = [
+            dns.nameserver.Do53Nameserver(address, port) for address, port in settings.DNS_RESOLVERS
+        ]
+    resolver.timeout = TIMEOUT_S
+    try:
+        # With a dot at its end, so that no search domain of this machine is tried.
+        answer = resolver.resolve(f"{name}.", "TXT", lifetime=TOTAL_S, search=False)
+    except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
+        return []
+    except (dns.exception.DNSException, OSError) as exc:
+        raise LookupFailed from exc
+    return [b"".join(row.strings).decode("ascii", "replace") for row in answer]

@@ -1,0 +1,93 @@
+"""Accepting an invitation: a way in, so it ends at the same gate as all others."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from accounts import audit, limits, passwords, signin, signup
+from accounts.delivery import notices
+from accounts.errors import EmailTaken, InvitationGone, TooManyAttempts
+from accounts.invitations import invitations
+from accounts.models import Invitation, User
+from accounts.signin import Attempt, Halted, SignedIn, Way
+from environments import lifecycle
+from platform_site.lib.addresses import client_address, network_of
+from platform_site.lib.principals import PlatformRequest
+
+WINDOW: Final = timedelta(hours=1)
+
+
+def preview(request: PlatformRequest, token: str, *, now: datetime) -> Invitation:
+    """Give the invitation of a token, which stays as it is.
+
+    Raises InvitationGone (410), TooManyAttempts (429).
+    """
+    _count(client_address(request), now)
+    return invitations.open_for(token, now=now)
+
+
+def accept(
+    request: PlatformRequest, token: str, password: str, *, now: datetime
+) -> SignedIn | Halted:
+    """Take the place: the account is made, its address proven, since the token came by mail.
+
+    Two at once make one account. Raises InvitationGone (410), InvalidRequest (400) for a weak
+    password, EmailTaken (409) where the address got an account since, TooManyAttempts (429).
+    """
+    invitation = preview(request, token, now=now)
+    context = (invitation.email, invitation.organization.name, settings.SERVICE_NAME)
+    passwords.validate(password, context=context)
+    # Before the locks: a hash takes long.
+    encoded = passwords.hash_password(password)
+    try:
+        with transaction.atomic():
+            invitation = invitations.open_for(token, now=now, lock=True)
+            user = _seat(invitation, encoded, now)
+            invitation.accepted_at = now
+            invitation.save(update_fields=["accepted_at"])
+            audit.record_user(
+                request,
+                "api:invitation:accept",
+                user,
+                invitation=str(invitation.pk),
+                roles=user.roles,
+            )
+            place = lifecycle.find(user.organization_id, "live")
+            attempt = Attempt(user, place, way=Way.INVITATION, amr=["pwd"], now=now)
+            return signin.finish(request, attempt)
+    except IntegrityError as exc:
+        # The index decides: somebody signed up with the address, or accepts another invitation.
+        raise EmailTaken from exc
+
+
+def _count(address: str, now: datetime) -> None:
+    network = network_of(address)
+    limit = settings.LIMIT_INVITATION_TRIES_PER_ADDRESS
+    wait_s = limits.take("invitation try", network, limit=limit, window=WINDOW, now=now)
+    if wait_s:
+        raise TooManyAttempts(retry_after_s=wait_s)
+
+
+def _seat(invitation: Invitation, encoded: str, now: datetime) -> User:
+    if invitation.member_id is not None:
+        return _give(invitation.member_id, encoded, now)
+    user = signup.add_user(
+        invitation.organization, invitation.email, encoded, roles=invitation.roles
+    )
+    user.labels, user.email_verified_at = invitation.labels, now
+    user.save(update_fields=["labels", "email_verified_at"])
+    return user
+
+
+def _give(member_id: object, encoded: str, now: datetime) -> User:
+    """Give an account that was made beforehand, unless it was taken into use meanwhile."""
+    rows = User.unscoped.select_for_update(of=("self",))  # unscoped: the invitation's own
+    user: User = rows.select_related("organization", "last_environment").get(pk=member_id)
+    if user.has_usable_password() or user.email_verified_at is not None or not user.is_active:
+        raise InvitationGone
+    user.password, user.email_verified_at = encoded, now
+    user.save(update_fields=["password", "email_verified_at"])
+    notices.notify(user, "password_changed")
+    return user

@@ -1,0 +1,216 @@
+"""Invitations: a place in an organization, offered to a mailbox, taken with what was mailed there.
+
+Nobody but the mailbox's owner learns whether an address has an account: the admin's answer, the
+row and the mail's way are the same in both cases, and only the mail says so.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet
+
+from accounts import credentials, limits, mailed
+from accounts.delivery import outbox
+from accounts.delivery.links import console_link
+from accounts.errors import (
+    InvitationGone,
+    InvitationNotFound,
+    InvitingTooOften,
+    TooManyInvitations,
+)
+from accounts.models import Invitation, User
+from environments.models import Organization
+
+LIFE: Final = timedelta(days=7)
+DAY: Final = timedelta(days=1)
+# To one address from one organization: enough for mails that went astray, no nuisance.
+PER_ADDRESS_A_DAY: Final = 5
+# Ended ones stay this long for whoever looks who was invited.
+KEEP_ENDED: Final = timedelta(days=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What is offered to whom. email: as it is kept (signup.canonical)."""
+
+    email: str
+    roles: Sequence[str]
+    labels: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """Who invites: a user where one does, and how the mail calls it ('' for nobody)."""
+
+    user_id: UUID | None = None
+    name: str = ""
+
+
+def refuse_flood(organization_id: int, email: str, *, now: datetime) -> None:
+    """Count one invitation against the daily caps; an operator's are not counted.
+
+    Raises InvitingTooOften (429).
+    """
+    caps = (
+        (f"{organization_id} {email.casefold()}", PER_ADDRESS_A_DAY),
+        (str(organization_id), settings.INVITATIONS_PER_DAY),
+    )
+    for subject, cap in caps:
+        wait_s = limits.take("invitation", subject, limit=cap, window=DAY, now=now)
+        if wait_s:
+            raise InvitingTooOften(retry_after_s=wait_s)
+
+
+def invite(organization_id: int, offer: Offer, *, host: Host, now: datetime) -> Invitation:
+    """Offer a place; an open invitation of the address is replaced, its token void.
+
+    Raises TooManyInvitations (409).
+    """
+    with transaction.atomic():
+        organization = _lock_organization(organization_id)
+        _open_ones(organization_id).filter(email__iexact=offer.email).update(revoked_at=now)
+        _make_room(organization_id, now)
+        is_taken = credentials.find(offer.email) is not None
+        invitation, token = _save(organization, offer, host, now)
+        if is_taken:
+            _mail_conflict(invitation, host)
+        else:
+            _mail(invitation, token, host)
+    return invitation
+
+
+def invite_member(member: User, *, host: Host, now: datetime) -> Invitation:
+    """Offer an account that was made beforehand, without a password, to its owner."""
+    offer = Offer(member.email, member.roles, member.labels)
+    with transaction.atomic():
+        organization = _lock_organization(member.organization_id)
+        _open_ones(organization.pk).filter(email__iexact=offer.email).update(revoked_at=now)
+        invitation, token = _save(organization, offer, host, now, member=member)
+        _mail(invitation, token, host)
+    return invitation
+
+
+def _lock_organization(organization_id: int) -> Organization:
+    # Two invitations of one address at once take turns, and so the cap holds, too.
+    return Organization.objects.select_for_update(no_key=True).get(pk=organization_id)
+
+
+def _make_room(organization_id: int, now: datetime) -> None:
+    pending = _open_ones(organization_id).filter(expires_at__gt=now)
+    if pending.count() >= settings.INVITATIONS_OPEN:
+        raise TooManyInvitations("Revoke some, or wait until they are accepted.")
+
+
+def _open_ones(organization_id: int) -> QuerySet[Invitation]:
+    return Invitation.scoped.within_organization(organization_id).filter(
+        accepted_at=None, revoked_at=None
+    )
+
+
+def _save(
+    organization: Organization,
+    offer: Offer,
+    host: Host,
+    now: datetime,
+    *,
+    member: User | None = None,
+) -> tuple[Invitation, str]:
+    token = mailed.new_token()
+    invitation = Invitation(
+        organization=organization,
+        email=offer.email,
+        roles=list(offer.roles),
+        labels=list(offer.labels),
+        digest=digest(token),
+        member=member,
+        invited_by_id=host.user_id,
+        created_at=now,
+        expires_at=now + LIFE,
+    )
+    invitation.save(force_insert=True)
+    return invitation, token
+
+
+def digest(token: str) -> str:
+    """Give what is kept of a token."""
+    return mailed.token_digest("invitation", token)
+
+
+def _mail(invitation: Invitation, token: str, host: Host) -> None:
+    outbox.send_mail(
+        invitation.email,
+        "invitation",
+        {
+            "organization": invitation.organization.name,
+            "by": host.name,
+            "days": LIFE.days,
+            "link": console_link("invitation", token=token),
+        },
+        organization_id=invitation.organization_id,
+        expires_at=invitation.expires_at,
+    )
+
+
+def _mail_conflict(invitation: Invitation, host: Host) -> None:
+    outbox.send_mail(
+        invitation.email,
+        "invitation_conflict",
+        {
+            "organization": invitation.organization.name,
+            "by": host.name,
+            "link": console_link("sign-in"),
+        },
+        organization_id=invitation.organization_id,
+        expires_at=invitation.expires_at,
+    )
+
+
+def open_for(token: str, *, now: datetime, lock: bool = False) -> Invitation:
+    """Give the invitation that a token may still take, with its organization.
+
+    lock: hold it until the transaction ends.
+    Raises InvitationGone (410) for unknown, expired, accepted, revoked and replaced alike.
+    """
+    rows = Invitation.unscoped.select_related("organization", "invited_by")  # unscoped: by a token
+    if lock:
+        rows = rows.select_for_update(of=("self",))
+    found: Invitation | None = rows.filter(digest=digest(token)).first()
+    if found is None or found.state(now) != "pending":
+        raise InvitationGone
+    return found
+
+
+def revoke(organization_id: int, invitation_id: str, *, now: datetime) -> Invitation:
+    """End an invitation that was not accepted; its token is void at once.
+
+    Call inside a transaction. Raises InvitationNotFound (404).
+    """
+    try:
+        key = UUID(invitation_id)
+    except ValueError:
+        raise InvitationNotFound from None
+    found: Invitation | None = (
+        _open_ones(organization_id).select_for_update().filter(pk=key).first()
+    )
+    if found is None:
+        raise InvitationNotFound
+    found.revoked_at = now
+    found.save(update_fields=["revoked_at"])
+    return found
+
+
+def revoke_those_of(host: User, *, now: datetime) -> int:
+    """End the open invitations that a user made; give how many there were."""
+    return _open_ones(host.organization_id).filter(invited_by=host).update(revoked_at=now)
+
+
+def forget_old(*, now: datetime) -> int:
+    """Delete invitations that ended long ago; give their number."""
+    old = Invitation.unscoped.filter(expires_at__lt=now - KEEP_ENDED)  # unscoped: housekeeping
+    deleted: int = old.delete()[0]
+    return deleted

@@ -1,0 +1,74 @@
+"""Invitations in JSON."""
+
+from typing import Any
+
+from django.utils import timezone
+from rest_framework import serializers
+
+from accounts.mailed import MAX_TOKEN_CHARS
+from accounts.members.serializers import LabelsField, RolesField
+from accounts.models import Invitation
+from accounts.serializers import PasswordField
+from platform_site.lib.api import StrictSerializer
+
+STATES = ["pending", "expired", "accepted", "revoked"]
+
+
+class InvitationSerializer(serializers.Serializer[Invitation]):
+    """An invitation; nothing in it tells whether the address has an account."""
+
+    id = serializers.UUIDField()
+    email = serializers.EmailField()
+    roles = serializers.ListField(child=serializers.CharField())
+    labels = serializers.ListField(child=serializers.CharField())
+    state = serializers.SerializerMethodField()
+    invited_by = serializers.SerializerMethodField()
+    created_at = serializers.DateTimeField()
+    expires_at = serializers.DateTimeField()
+
+    def get_state(self, invitation: Invitation) -> str:
+        """Give one of `pending`, `expired`, `accepted`, `revoked`."""
+        return invitation.state(timezone.now())
+
+    def get_invited_by(self, invitation: Invitation) -> str | None:
+        """Give the address of who invited; null for an operator, and for a member who is gone."""
+        return invitation.invited_by.email if invitation.invited_by else None
+
+
+class InvitationCreateSerializer(StrictSerializer):
+    """Who is invited, and as what."""
+
+    email = serializers.EmailField(max_length=254)
+    roles = RolesField(allow_empty=False)
+    labels = LabelsField(required=False, default=list)
+
+
+class InvitationFilterSerializer(StrictSerializer):
+    """Which invitations to list; all filters hold together."""
+
+    state = serializers.ChoiceField(choices=STATES, required=False)
+    email = serializers.CharField(
+        max_length=254, required=False, help_text="A part of the address, in any case."
+    )
+
+
+class InvitationTokenSerializer(StrictSerializer):
+    """The token of the mailed link."""
+
+    token = serializers.CharField(max_length=MAX_TOKEN_CHARS)
+
+
+class InvitationAcceptSerializer(InvitationTokenSerializer):
+    """The token of the mailed link, and the password of the account to be."""
+
+    password = PasswordField()
+
+
+class InvitationPreviewSerializer(serializers.Serializer[Any]):
+    """What the holder of a token is offered."""
+
+    email = serializers.EmailField()
+    organization = serializers.CharField()
+    roles = serializers.ListField(child=serializers.CharField())
+    invited_by = serializers.CharField(allow_null=True)
+    expires_at = serializers.DateTimeField()

@@ -1,0 +1,51 @@
+"""``manage.py createorganization``: a tenant, with its environments and perhaps its first admin."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.contrib.auth.hashers import make_password
+from django.db import transaction
+from django.utils import timezone
+
+from accounts import audit, operators, signup
+from accounts.invitations import invitations
+from accounts.invitations.invitations import Host
+from environments import lifecycle
+from environments.models import BUILT_IN
+from platform_site.lib.commands import OpsCommand, Outcome, Refused
+
+MAX_NAME_CHARS = 200
+
+
+class Command(OpsCommand):
+    """Make an organization."""
+
+    help = (
+        "Make an organization with its environments, live and sandbox. With --admin, also its "
+        "first admin: an account without a password, whose link to set one is mailed and good for "
+        "seven days. Without it, use createuser next: nobody can enter before."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take the name and the admin."""
+        parser.add_argument("name", help=f"What it is called, 1 to {MAX_NAME_CHARS} characters.")
+        parser.add_argument("--admin", metavar="EMAIL", help="Address of its first admin.")
+
+    def run(self, options: dict[str, Any]) -> Outcome:
+        """Make it."""
+        name = str(options["name"]).strip()
+        if not 0 < len(name) <= MAX_NAME_CHARS or "\0" in name:
+            message = f"A name has 1 to {MAX_NAME_CHARS} characters."
+            raise Refused("name_invalid", message)
+        email = operators.free_address(options["admin"]) if options["admin"] else ""
+        with transaction.atomic():
+            made = lifecycle.create_organization(name)
+            audit.add(None, "cli:organization:create", organization_id=made.pk, data={"name": name})
+            if email:
+                admin = signup.add_user(made, email, make_password(None), roles=["admin"])
+                invitations.invite_member(admin, host=Host(), now=timezone.now())
+        text = f"Organization {made.pk}: {name}"
+        return Outcome(
+            {"org_id": made.pk, "name": name, "environments": [*BUILT_IN], "admin": email or None},
+            f"{text}\nIts admin's link is on its way to {email}." if email else text,
+        )

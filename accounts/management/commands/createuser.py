@@ -1,0 +1,97 @@
+"""``manage.py createuser``: a member of an organization, made by an operator."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.contrib.auth.hashers import make_password
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from accounts import audit, operators, signup
+from accounts.invitations import invitations
+from accounts.invitations.invitations import Host
+from accounts.models import User
+from environments.models import Organization
+from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from platform_site.lib.permissions import ROLES
+
+
+class Command(OpsCommand):
+    """Make a member."""
+
+    help = (
+        "Make a member of an organization. The password is asked for, or read from standard input "
+        "when that is no terminal. With --invite there is none yet: a link to set it is mailed, "
+        "good for seven days. With --no-password nothing is mailed either: such a member comes in "
+        "by an identity provider, or by recovery."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take who, where and as what."""
+        parser.add_argument("email", help="Address the person signs in with.")
+        parser.add_argument(
+            "--organization", type=int, required=True, metavar="ID", help="Where it belongs."
+        )
+        parser.add_argument(
+            "--role",
+            action="append",
+            choices=ROLES,
+            dest="roles",
+            required=True,
+            help="What it may do; may be given several times.",
+        )
+        parser.add_argument(
+            "--label",
+            action="append",
+            default=[],
+            dest="labels",
+            help="A word of the organization's own; may be given several times.",
+        )
+        parser.add_argument(
+            "--verified", action="store_true", help="The address is known to be the person's."
+        )
+        how = parser.add_mutually_exclusive_group()
+        how.add_argument("--invite", action="store_true", help="Mail a link to set the password.")
+        how.add_argument("--no-password", action="store_true", help="Set none, mail nothing.")
+
+    def run(self, options: dict[str, Any]) -> Outcome:
+        """Make it."""
+        if options["invite"] and options["verified"]:
+            message = "--invite proves the address itself; leave --verified out."
+            raise Refused("invite_verifies", message)
+        home = operators.organization(options["organization"])
+        email = operators.free_address(options["email"])
+        has_password = not (options["invite"] or options["no_password"])
+        encoded = operators.asked_password(email, home.name) if has_password else None
+        try:
+            with transaction.atomic():
+                made = _make(home, email, encoded or make_password(None), options)
+        except IntegrityError as exc:
+            raise Refused("email_taken", f"{email} has an account already.") from exc
+        facts = {
+            "user_id": str(made.pk),
+            "email": made.email,
+            "org_id": home.pk,
+            "roles": made.roles,
+            "labels": made.labels,
+            "invited": options["invite"],
+        }
+        text = f"{made.email} is a member of {home.name} ({', '.join(made.roles)})."
+        return Outcome(facts, f"{text} The link is on its way." if options["invite"] else text)
+
+
+def _make(home: Organization, email: str, encoded: str, options: dict[str, Any]) -> User:
+    roles: list[str] = [role for role in ROLES if role in options["roles"]]
+    made = signup.add_user(home, email, encoded, roles=roles)
+    made.labels = list(dict.fromkeys(options["labels"]))
+    made.email_verified_at = timezone.now() if options["verified"] else None
+    made.save(update_fields=["labels", "email_verified_at"])
+    if options["invite"]:
+        invitations.invite_member(made, host=Host(), now=timezone.now())
+    audit.add(
+        None,
+        "cli:member:create",
+        organization_id=home.pk,
+        data={"member": str(made.pk), "email": email, "roles": roles},
+    )
+    return made

@@ -1,0 +1,69 @@
+"""``manage.py endsessions``: everybody out, of one account, one organization, or the platform."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from accounts import audit, lifecycle, operators, sessions
+from accounts.models import User
+from platform_site.lib.commands import OpsCommand, Outcome
+
+
+class Command(OpsCommand):
+    """End sessions."""
+
+    help = (
+        "End sessions at once, for access tokens too; whoever was signed in has to sign in again. "
+        "Name one account, --organization, or --everybody. Trusted devices still skip the second "
+        "factor then, unless --devices forgets them as well."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take whose."""
+        whose = parser.add_mutually_exclusive_group(required=True)
+        whose.add_argument("email", nargs="?", help="Address of one account.")
+        whose.add_argument(
+            "--organization", type=int, metavar="ID", help="All members of an organization."
+        )
+        whose.add_argument("--everybody", action="store_true", help="All accounts there are.")
+        parser.add_argument(
+            "--devices",
+            action="store_true",
+            help="Also forget trusted devices, and sign-ins that wait for a second factor.",
+        )
+
+    def run(self, options: dict[str, Any]) -> Outcome:
+        """End them, user by user, so that none of them waits for all others."""
+        ended = users = 0
+        for user in _meant(options).iterator():
+            number = _end(user, has_devices=options["devices"])
+            ended, users = ended + number, users + bool(number)
+        text = f"{ended} sessions of {users} accounts ended."
+        return Outcome({"sessions": ended, "users": users}, text)
+
+
+def _meant(options: dict[str, Any]) -> QuerySet[User]:
+    everybody: QuerySet[User] = User.unscoped.order_by("pk")  # unscoped: an operator's command
+    if options["email"]:
+        return everybody.filter(pk=operators.user(options["email"]).pk)
+    if options["organization"] is not None:
+        return everybody.filter(organization=operators.organization(options["organization"]))
+    return everybody
+
+
+def _end(user: User, *, has_devices: bool) -> int:
+    with transaction.atomic():
+        number = sessions.end_all_of_user(user.pk, reason="operator", now=timezone.now())
+        if has_devices:
+            lifecycle.tell("trust_ended", user.pk)
+        if number or has_devices:
+            audit.add(
+                None,
+                "cli:session:delete",
+                organization_id=user.organization_id,
+                data={"member": str(user.pk), "ended": number, "devices": has_devices},
+            )
+    return number

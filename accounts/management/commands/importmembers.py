@@ -1,0 +1,102 @@
+"""``manage.py importmembers``: members of an organization, from a file."""
+
+import sys
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+from django.db import transaction
+from django.utils import timezone
+
+from accounts import audit, operators
+from accounts.invitations import invitations
+from accounts.invitations.invitations import Host
+from accounts.members import importing
+from accounts.members.importing import ImportRefused, Wrong
+from environments.models import Organization
+from platform_site.lib.commands import OpsCommand, Outcome, Refused
+
+# Spreadsheets put a mark in front that would else become part of the first column's name.
+ENCODING: Final = "utf-8-sig"
+
+
+class Command(OpsCommand):
+    """Import members."""
+
+    help = (
+        "Make members of an organization from a CSV file in UTF-8 whose first line names the "
+        "columns: email and roles, perhaps labels; several roles or labels are set apart by "
+        "semicolons (dora@example.com,reader;operator,night shift). All are made, or, where "
+        "anything is wrong, none: then every wrong line is told. They have no password: they come "
+        "in by an identity provider, by recovery, or with --invite by a mailed link, good for "
+        "seven days."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take the file, where to, and how far to go."""
+        parser.add_argument("file", metavar="FILE.csv", help="The file; - is standard input.")
+        parser.add_argument(
+            "--organization", type=int, required=True, metavar="ID", help="Where they belong."
+        )
+        parser.add_argument(
+            "--dry-run", action="store_true", help="Look at everything, and make nothing."
+        )
+        parser.add_argument(
+            "--invite", action="store_true", help="Mail each a link to set a password."
+        )
+
+    def run(self, options: dict[str, Any]) -> Outcome:
+        """Import them, or say what would be."""
+        home, is_dry = operators.organization(options["organization"]), options["dry_run"]
+        try:
+            with _opened(options["file"]) as lines, transaction.atomic():
+                number = _load(home, lines, is_inviting=options["invite"])
+                transaction.set_rollback(is_dry)
+        except ImportRefused as exc:
+            raise _refusal(exc.wrong) from exc
+        facts = {
+            "org_id": home.pk,
+            "members": number,
+            "invited": number if options["invite"] else 0,
+            "dry_run": is_dry,
+        }
+        text = f"{number} members of {home.name}"
+        return Outcome(facts, f"{text} would be made." if is_dry else f"{text} were made.")
+
+
+def _load(home: Organization, lines: TextIO, *, is_inviting: bool) -> int:
+    number, now = 0, timezone.now()
+    for member in importing.load(home, lines):
+        number += 1
+        if is_inviting:
+            invitations.invite_member(member, host=Host(), now=now)
+    data = {"members": number, "invited": is_inviting}
+    audit.add(None, "cli:member:import", organization_id=home.pk, data=data)
+    return number
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[TextIO]:
+    if name == "-":
+        yield TextIOWrapper(sys.stdin.buffer, encoding=ENCODING, newline="")
+        return
+    with ExitStack() as stack:
+        try:
+            lines = stack.enter_context(Path(name).open(encoding=ENCODING, newline=""))
+        except OSError as exc:
+            raise Refused("file_unreadable", f"{name} cannot be read: {exc.strerror}.") from exc
+        yield lines
+
+
+def _refusal(wrong: list[Wrong]) -> Refused:
+    told = [
+        f"  line {each.line}{f', {each.column}' if each.column else ''}: {each.message}"
+        for each in wrong
+    ]
+    count = len({each.line for each in wrong})
+    head = f"{count} {'line is' if count == 1 else 'lines are'} wrong, nothing was imported:"
+    rows = [{"line": each.line, "column": each.column, "message": each.message} for each in wrong]
+    return Refused("import_refused", "\n".join([head, *told]), lines=rows)

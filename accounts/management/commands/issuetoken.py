@@ -1,0 +1,50 @@
+"""``manage.py issuetoken``: tokens of a member, for a script or to see what it sees."""
+
+from argparse import ArgumentParser
+from typing import Any, cast
+
+from django.db import transaction
+from django.http import HttpRequest
+from django.utils import timezone
+
+from accounts import operators, signin
+from accounts.signin import Attempt, Way
+from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from platform_site.lib.principals import PlatformRequest
+
+
+class Command(OpsCommand):
+    """Open a session without a password."""
+
+    help = (
+        "Open a session of a member and print its tokens, without the password; the member finds "
+        "it among its sessions, and it is audited. A second factor is not gone around: where one "
+        "is due, the answer is the same as of a login, with an mfa_token."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take whose, and where."""
+        parser.add_argument("email", help="Address the member signs in with.")
+        parser.add_argument(
+            "--environment", default="", help="Its id or name; the last used one by default."
+        )
+
+    def run(self, options: dict[str, Any]) -> Outcome:
+        """Go through the same gate as every other way in."""
+        user = operators.user(options["email"])
+        if not user.is_active:
+            raise Refused("user_disabled", f"{user.email} is disabled.")
+        place = signin.environment_for(user, options["environment"])
+        attempt = Attempt(user, place, way=Way.OPERATOR, amr=["cli"], now=timezone.now())
+        with transaction.atomic():
+            done = signin.finish(_request(), attempt)
+        answer = done.answer
+        shown = answer.get("access_token") or f"{answer['status']}: {answer.get('mfa_token', '')}"
+        return Outcome(answer, shown)
+
+
+def _request() -> PlatformRequest:
+    """Give the circumstances of somebody at this machine's shell."""
+    request = HttpRequest()
+    request.META |= {"REMOTE_ADDR": "127.0.0.1", "HTTP_USER_AGENT": "manage.py issuetoken"}
+    return cast(PlatformRequest, request)

@@ -1,0 +1,84 @@
+"""``manage.py rotatekeys``: a new key signs tokens; the former one verifies until a date."""
+
+import os
+from argparse import ArgumentParser
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from accounts import audit, rotation
+from platform_site.embedded.runtime_env import is_given, load_runtime_env, save_runtime_env
+from platform_site.lib.commands import OpsCommand, Outcome, Refused
+
+
+class Command(OpsCommand):
+    """Put a new key in front of each ring."""
+
+    help = (
+        "Make new keys for access and refresh tokens. Nobody is signed out: the former keys verify "
+        "until every token they signed has expired, or until --retire. Keys of `make run` are "
+        "changed in runtime.env and hold from the next start on; keys that the environment gives "
+        "are printed with --print, for you to set."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take the date, and where the keys go."""
+        parser.add_argument(
+            "--retire", metavar="DATE", help="Last day the former keys verify, as 2026-12-01."
+        )
+        parser.add_argument(
+            "--print",
+            action="store_true",
+            dest="shows",
+            help="Print the new settings and change nothing: for keys that the environment gives.",
+        )
+
+    def run(self, options: dict[str, Any]) -> Outcome:
+        """Make them."""
+        now = datetime.now(UTC)
+        longest = timedelta(seconds=max(settings.JWT_REFRESH_TTL_S, settings.JWT_ACCESS_TTL_S))
+        last_day = _day(options["retire"]) if options["retire"] else (now + longest).date()
+        retires = last_day + timedelta(days=1)
+        if retires <= now.date():
+            raise Refused("date_past", "That day is over: it would sign everybody out at once.")
+        if options["shows"]:
+            made = rotation.rotate(_present(), retires=retires, today=now.date())
+            text = "\n".join(f"{name}={value}" for name, value in made.items())
+            return Outcome({"settings": made, "retires": retires.isoformat()}, text)
+        given = [name for name in rotation.ROTATED if is_given(name, os.environ)]
+        if given:
+            message = f"{' and '.join(given)} come from the environment: use --print and set them."
+            raise Refused("keys_given", message)
+        values = load_runtime_env(settings.DATA_DIR)
+        if not all(name in values for name in rotation.ROTATED):
+            raise Refused("keys_missing", f"There is no runtime.env in {settings.DATA_DIR}.")
+        with transaction.atomic():
+            audit.add(None, "cli:key:rotate", data={"retires": retires.isoformat()})
+            made = rotation.rotate(values, retires=retires, today=now.date())
+            save_runtime_env(settings.DATA_DIR, values | made)
+        text = f"New keys from the next start on; the former ones verify before {retires}."
+        return Outcome({"retires": retires.isoformat(), "rotated": list(rotation.ROTATED)}, text)
+
+
+def _day(text: str) -> Any:
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC).date()
+    except ValueError:
+        raise Refused("date_invalid", f"{text!r} is no date, as 2026-12-01.") from None
+
+
+def _present() -> dict[str, str]:
+    """Give the keys in use, with the dates of the former ones."""
+    rings = (settings.JWT_SECRETS, settings.JWT_REFRESH_SECRETS)
+    present = {}
+    for name, ring in zip(rotation.ROTATED, rings, strict=True):
+        dated = [
+            f"{key}@{settings.JWT_RETIREMENTS[key].isoformat()}"
+            if key in settings.JWT_RETIREMENTS
+            else key
+            for key in ring[1:]
+        ]
+        present |= {name: ring[0], f"{name}_PREVIOUS": ",".join(dated)}
+    return present

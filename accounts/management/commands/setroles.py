@@ -1,0 +1,53 @@
+"""``manage.py setroles``: what a member may do, set by an operator."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from accounts import audit, operators
+from accounts.members import members
+from accounts.members.members import Changes
+from platform_site.lib.commands import OpsCommand, Outcome
+from platform_site.lib.permissions import ROLES
+
+
+class Command(OpsCommand):
+    """Set a member's roles."""
+
+    help = (
+        "Set the roles of a member; they hold on its very next request, and it is told by mail. "
+        "Roles that an identity provider's groups give stay beside them. Refused where it would "
+        "leave the organization without an admin."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take who and what."""
+        parser.add_argument("email", help="Address the member signs in with.")
+        parser.add_argument(
+            "roles", nargs="+", choices=ROLES, metavar="ROLE", help=" | ".join(ROLES)
+        )
+
+    def run(self, options: dict[str, Any]) -> Outcome:
+        """Set them."""
+        who = operators.user(options["email"])
+        with transaction.atomic():
+            member, changed = members.change(
+                who.organization_id,
+                str(who.pk),
+                Changes(roles=options["roles"]),
+                by=operators.NAME,
+                now=timezone.now(),
+            )
+            if changed:
+                data = {"member": str(member.pk), **changed}
+                audit.add(None, "cli:member:update", organization_id=who.organization_id, data=data)
+        facts = {
+            "user_id": str(member.pk),
+            "email": member.email,
+            "org_id": member.organization_id,
+            "roles": member.roles,
+            "changed": bool(changed),
+        }
+        return Outcome(facts, f"{member.email}: {', '.join(member.roles)}")

@@ -1,0 +1,216 @@
+"""Members from a file: all of them, or none and a list of what is wrong.
+
+The file is CSV in UTF-8, as spreadsheets write it; its first line names the columns: ``email`` and
+``roles``, perhaps ``labels``. Several roles or labels are set apart by semicolons. It is read once,
+some thousand lines at a time, so that it may be of any length, or come through a pipe.
+"""
+
+import csv
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+from django.contrib.auth.hashers import make_password
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import IntegrityError, transaction
+from django.db.models.functions import Upper
+
+from accounts import signup
+from accounts.members.serializers import MAX_LABELS
+from accounts.models import User
+from environments.models import Organization
+from platform_site.lib.permissions import ROLES
+
+REQUIRED: Final = ("email", "roles")
+COLUMNS: Final = (*REQUIRED, "labels")
+BATCH: Final = 2000
+MAX_EMAIL_CHARS: Final = 254
+MAX_LABEL_CHARS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A member to be. line: where it stands in the file, the first line being 1."""
+
+    line: int
+    email: str
+    roles: list[str]
+    labels: list[str]
+
+    @property
+    def key(self) -> str:
+        """The address as the database compares it."""
+        return self.email.upper()
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """What is wrong in a line."""
+
+    line: int
+    column: str
+    message: str
+
+
+class ImportRefused(Exception):
+    """A file with something wrong in it; nothing was imported."""
+
+    def __init__(self, wrong: list[Wrong]) -> None:
+        super().__init__(f"{len(wrong)} lines are wrong")
+        self.wrong = sorted(wrong, key=lambda each: each.line)
+
+
+@dataclass
+class _Progress:
+    """What was read so far. seen: the line of each address."""
+
+    seen: dict[str, int] = field(default_factory=dict)
+    wrong: list[Wrong] = field(default_factory=list)
+
+
+def load(organization: Organization, lines: Iterable[str]) -> Iterator[User]:
+    """Make a member of each line; give them as they are made.
+
+    They have no password, and their addresses are not proven. Call inside a transaction and use
+    the iterator up: it ends with ImportRefused where any line is wrong, once all were looked at.
+    """
+    progress = _Progress()
+    rows = _read(lines, progress)
+    while batch := list(islice(rows, BATCH)):
+        _refuse_taken(batch, progress)
+        # With a wrong line behind it a file is only looked through to its end.
+        if not progress.wrong:
+            yield from _make(organization, batch, progress)
+    if progress.wrong:
+        raise ImportRefused(progress.wrong)
+
+
+def _read(lines: Iterable[str], progress: _Progress) -> Iterator[Row]:
+    """Give the lines that are right by themselves; note the others."""
+    reader = csv.reader(lines, strict=True)
+    columns: list[str] | None = None
+    end = 0
+    try:
+        for cells in reader:
+            line, end = end + 1, reader.line_num
+            if not any(cell.strip() for cell in cells):
+                continue
+            if columns is None:
+                columns = _columns(cells, line, progress)
+                if not columns:
+                    return
+                continue
+            row = _row(columns, cells, line, progress)
+            if row is not None:
+                yield row
+    except csv.Error as exc:
+        progress.wrong.append(Wrong(reader.line_num, "", f"This is not CSV: {exc}."))
+    except UnicodeDecodeError:
+        progress.wrong.append(Wrong(end + 1, "", "From about here on it is not UTF-8."))
+    if columns is None and not progress.wrong:
+        progress.wrong.append(Wrong(1, "", "The file is empty."))
+
+
+def _columns(cells: list[str], line: int, progress: _Progress) -> list[str]:
+    names = [cell.strip().casefold() for cell in cells]
+    before = len(progress.wrong)
+    for name in REQUIRED:
+        if name not in names:
+            message = f"The first line has to name the column {name}."
+            progress.wrong.append(Wrong(line, name, message))
+    for name in names:
+        if name not in COLUMNS:
+            message = f"There is no column {name!r}; there are {', '.join(COLUMNS)}."
+            progress.wrong.append(Wrong(line, name, message))
+        elif names.count(name) > 1:
+            progress.wrong.append(Wrong(line, name, f"The column {name} is named twice."))
+    return names if len(progress.wrong) == before else []
+
+
+def _row(columns: list[str], cells: list[str], line: int, progress: _Progress) -> Row | None:
+    if len(cells) != len(columns):
+        message = f"{len(cells)} cells, where there are {len(columns)} columns."
+        progress.wrong.append(Wrong(line, "", message))
+        return None
+    given = dict(zip(columns, cells, strict=True))
+    email, roles = given["email"].strip(), _words(given["roles"].casefold())
+    labels = _words(given.get("labels", ""))
+    wrong = list(_faults(line, email, roles, labels, progress.seen))
+    progress.wrong += wrong
+    if wrong:
+        return None
+    row = Row(line, signup.canonical(email), [role for role in ROLES if role in roles], labels)
+    progress.seen[row.key] = line
+    return row
+
+
+def _words(cell: str) -> list[str]:
+    return list(dict.fromkeys(word.strip() for word in cell.split(";") if word.strip()))
+
+
+def _faults(
+    line: int, email: str, roles: list[str], labels: list[str], seen: Mapping[str, int]
+) -> Iterator[Wrong]:
+    if not _is_address(email):
+        yield Wrong(line, "email", f"{email!r} is no e-mail address.")
+    elif (before := seen.get(signup.canonical(email).upper())) is not None:
+        yield Wrong(line, "email", f"{email} stands in line {before} already.")
+    if not roles:
+        yield Wrong(line, "roles", f"At least one of {', '.join(ROLES)}.")
+    for role in roles:
+        if role not in ROLES:
+            yield Wrong(line, "roles", f"There is no role {role!r}; there are {', '.join(ROLES)}.")
+    if len(labels) > MAX_LABELS:
+        yield Wrong(line, "labels", f"At most {MAX_LABELS} labels.")
+    if any(len(label) > MAX_LABEL_CHARS or "\0" in label for label in labels):
+        yield Wrong(line, "labels", f"A label has at most {MAX_LABEL_CHARS} characters.")
+
+
+def _is_address(email: str) -> bool:
+    try:
+        validate_email(email)
+    except ValidationError:
+        return False
+    return len(email) <= MAX_EMAIL_CHARS
+
+
+def _refuse_taken(batch: list[Row], progress: _Progress) -> None:
+    users = User.unscoped.annotate(key=Upper("email"))  # unscoped: an address has one account
+    taken = set(users.filter(key__in=[row.key for row in batch]).values_list("key", flat=True))
+    progress.wrong += [
+        Wrong(row.line, "email", f"{row.email} has an account already.")
+        for row in batch
+        if row.key in taken
+    ]
+
+
+def _make(organization: Organization, batch: list[Row], progress: _Progress) -> list[User]:
+    users = [
+        User(
+            organization=organization,
+            email=row.email,
+            password=make_password(None),
+            roles=row.roles,
+            labels=row.labels,
+        )
+        for row in batch
+    ]
+    try:
+        with transaction.atomic():
+            User.unscoped.bulk_create(users)  # unscoped: the organization is the operator's choice
+    except IntegrityError:
+        progress.wrong += _offenders(batch, users)
+        return []
+    return users
+
+
+def _offenders(batch: list[Row], users: list[User]) -> Iterator[Wrong]:
+    """Find what only the index knows: who signed up meanwhile, and how it folds odd letters."""
+    for row, user in zip(batch, users, strict=True):
+        try:
+            with transaction.atomic():
+                user.save(force_insert=True)
+        except IntegrityError:
+            yield Wrong(row.line, "email", f"{row.email} has an account already.")

@@ -1,0 +1,153 @@
+"""Members of an organization: what they may do, whether they may come in, and their removal.
+
+Locks are taken in one order, here and at sign-in: organization, user, sessions.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from accounts import lifecycle, sessions
+from accounts.delivery import notices
+from accounts.errors import LastAdmin, MemberNotFound
+from accounts.invitations import invitations
+from accounts.models import User
+from environments.models import Organization
+from platform_site.lib.errors import InvalidRequest
+from platform_site.lib.permissions import ROLES
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What changes of a member; None stays as it is."""
+
+    roles: Sequence[str] | None = None
+    labels: Sequence[str] | None = None
+    disabled: bool | None = None
+
+
+def find(organization_id: int, user_id: str) -> User:
+    """Give a member.
+
+    Raises MemberNotFound (404), also for another organization's.
+    """
+    rows = User.scoped.within_organization(organization_id)
+    found: User | None = rows.filter(pk=_key(user_id)).first()
+    if found is None:
+        raise MemberNotFound
+    return found
+
+
+def change(
+    organization_id: int, user_id: str, changes: Changes, *, by: str, now: datetime
+) -> tuple[User, dict[str, Any]]:
+    """Change a member; give it, and what has changed, as ``{field: new value}``.
+
+    Holds on the member's next request, whatever it is in the middle of. Call inside a transaction.
+    by: who does it, as the member is told. Raises MemberNotFound (404), LastAdmin (409), and
+    InvalidRequest (400) for a member that would be left without any role.
+    """
+    _lock_organization(organization_id)
+    member = _lock(organization_id, user_id)
+    was_admin = _is_acting_admin(member)
+    changed = _apply(member, changes)
+    if was_admin and not _is_acting_admin(member):
+        _keep_an_admin(member)
+        # An admin about to lose the role must not come back by an invitation of its own.
+        invitations.revoke_those_of(member, now=now)
+    if not changed:
+        return member, changed
+    member.save(update_fields=["roles", "labels", "is_active"])
+    if changed.get("disabled"):
+        sessions.end_all_of_user(member.pk, reason="disabled", now=now)
+        lifecycle.tell("trust_ended", member.pk)
+    _tell(member, changed, by)
+    return member, changed
+
+
+def remove(organization_id: int, user_id: str, *, by: str, now: datetime) -> User:
+    """Delete a member with its sessions, devices and factors; its address is free again.
+
+    Call inside a transaction. Raises MemberNotFound (404), LastAdmin (409).
+    """
+    _lock_organization(organization_id)
+    # The layers above let go first, in the order in which they lock their own rows.
+    lifecycle.tell("user_removed", find(organization_id, user_id).pk)
+    member = _lock(organization_id, user_id)
+    if _is_acting_admin(member):
+        _keep_an_admin(member)
+    invitations.revoke_those_of(member, now=now)
+    notices.notify(member, "account_removed", by=by)
+    gone = User(pk=member.pk, email=member.email, organization_id=member.organization_id)
+    member.delete()
+    return gone
+
+
+def acting_roles(member: User) -> list[str]:
+    """Give the roles a member acts with: those given by hand, and those derived at a provider."""
+    return [role for role in ROLES if role in {*member.roles, *member.derived_roles}]
+
+
+def _key(user_id: str) -> UUID:
+    try:
+        return UUID(user_id)
+    except ValueError:
+        raise MemberNotFound from None
+
+
+def _lock_organization(organization_id: int) -> None:
+    # Whoever changes who is an admin takes turns; sign-ins and new rows need not wait for it.
+    rows = Organization.objects.select_for_update(no_key=True)
+    rows.only("pk").get(pk=organization_id)
+
+
+def _lock(organization_id: int, user_id: str) -> User:
+    rows = User.scoped.within_organization(organization_id).select_for_update(no_key=True)
+    found: User | None = rows.filter(pk=_key(user_id)).first()
+    if found is None:
+        raise MemberNotFound
+    return found
+
+
+def _is_acting_admin(member: User) -> bool:
+    # By hand: a derived role can go at any time, by somebody else's hand.
+    return member.is_active and "admin" in member.roles
+
+
+def _keep_an_admin(member: User) -> None:
+    """Refuse to go on where nobody else is an admin; the organization is locked.
+
+    Raises LastAdmin.
+    """
+    admins = User.scoped.within_organization(member.organization_id).filter(
+        roles__contains=["admin"], is_active=True
+    )
+    if not admins.exclude(pk=member.pk).exists():
+        raise LastAdmin
+
+
+def _apply(member: User, changes: Changes) -> dict[str, Any]:
+    changed: dict[str, Any] = {}
+    if changes.roles is not None:
+        roles = [role for role in ROLES if role in changes.roles]
+        if not roles and not member.derived_roles:
+            raise InvalidRequest.for_field("roles", "At least one role.", code="empty")
+        if roles != member.roles:
+            member.roles = changed["roles"] = roles
+    if changes.labels is not None and list(changes.labels) != member.labels:
+        member.labels = changed["labels"] = list(changes.labels)
+    if changes.disabled is not None and member.is_active == changes.disabled:
+        member.is_active = not changes.disabled
+        changed["disabled"] = changes.disabled
+    return changed
+
+
+def _tell(member: User, changed: dict[str, Any], by: str) -> None:
+    """Mail the member what bears on its access; labels do not."""
+    if "roles" in changed:
+        notices.notify(member, "roles_changed", roles=", ".join(acting_roles(member)), by=by)
+    if "disabled" in changed:
+        name = "account_disabled" if changed["disabled"] else "account_enabled"
+        notices.notify(member, name, by=by)  # type: ignore[arg-type]  # both are notices

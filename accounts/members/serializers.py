@@ -1,0 +1,83 @@
+"""Members in JSON."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from accounts.models import User
+from platform_site.lib.api import StrictSerializer
+from platform_site.lib.permissions import ROLES
+
+MAX_LABELS = 50
+
+
+class RolesField(serializers.ListField):
+    """Roles, in the order of their strength, each once."""
+
+    def __init__(self, **options: Any) -> None:
+        child = serializers.ChoiceField(choices=list(ROLES))
+        super().__init__(child=child, max_length=20, **options)
+
+    def to_internal_value(self, data: Any) -> list[str]:
+        """Give them in order."""
+        given = super().to_internal_value(data)
+        return [role for role in ROLES if role in given]
+
+
+class LabelsField(serializers.ListField):
+    """Labels: free words of the organization's own, each once."""
+
+    def __init__(self, **options: Any) -> None:
+        child = serializers.CharField(max_length=100)
+        super().__init__(child=child, max_length=MAX_LABELS, **options)
+
+    def to_internal_value(self, data: Any) -> list[str]:
+        """Give them in the order in which they were first named."""
+        return list(dict.fromkeys(super().to_internal_value(data)))
+
+
+class MemberSerializer(serializers.Serializer[User]):
+    """A member of the organization.
+
+    roles: given by hand; derived_roles: those that follow from memberships at an identity provider.
+    It acts with both.
+    """
+
+    user_id = serializers.UUIDField(source="id")
+    email = serializers.EmailField()
+    email_verified = serializers.SerializerMethodField()
+    roles = serializers.ListField(child=serializers.CharField())
+    derived_roles = serializers.ListField(child=serializers.CharField())
+    labels = serializers.ListField(child=serializers.CharField())
+    disabled = serializers.SerializerMethodField()
+    created_at = serializers.DateTimeField()
+    last_login_at = serializers.DateTimeField(source="last_login", allow_null=True)
+
+    def get_email_verified(self, member: User) -> bool:
+        """Say whether the address was proven."""
+        return member.email_verified_at is not None
+
+    def get_disabled(self, member: User) -> bool:
+        """Say whether the member is kept out."""
+        return not member.is_active
+
+
+class MemberUpdateSerializer(StrictSerializer):
+    """What changes; what is left out stays."""
+
+    roles = RolesField(required=False)
+    labels = LabelsField(required=False)
+    disabled = serializers.BooleanField(required=False)
+
+
+class MemberFilterSerializer(StrictSerializer):
+    """Which members to list; all filters hold together."""
+
+    email = serializers.CharField(
+        max_length=254, required=False, help_text="A part of the address, in any case."
+    )
+    role = serializers.ChoiceField(choices=list(ROLES), required=False)
+    label = serializers.CharField(  # type: ignore[assignment]  # the filter's name
+        max_length=100, required=False
+    )
+    disabled = serializers.BooleanField(required=False)

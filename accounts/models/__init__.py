@@ -1,0 +1,24 @@
+"""Who: users, their sessions, the audit trail, and the counters behind the limits."""
+
+from accounts.external.models import Domain, Identity, ProviderGrant, ProviderVisit
+from accounts.models.audit import AuditEvent
+from accounts.models.deliveries import Delivery
+from accounts.models.invitations import Invitation
+from accounts.models.mailbox_proofs import MailboxProof
+from accounts.models.sessions import Session
+from accounts.models.throttles import Throttle
+from accounts.models.users import User
+
+__all__ = [
+    "AuditEvent",
+    "Delivery",
+    "Domain",
+    "Identity",
+    "Invitation",
+    "MailboxProof",
+    "ProviderGrant",
+    "ProviderVisit",
+    "Session",
+    "Throttle",
+    "User",
+]

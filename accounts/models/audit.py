@@ -1,0 +1,38 @@
+"""The audit trail."""
+
+from typing import Any, ClassVar
+
+from django.db import models
+
+from platform_site.lib.ids import uuid7
+
+
+class AuditEvent(models.Model):
+    """What happened: append-only (a trigger refuses UPDATE and DELETE), outlives whom it names.
+
+    tag: ``source:subject:action``. The keys are plain ids, without constraints, for that reason.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    at = models.DateTimeField(auto_now_add=True, db_index=True)
+    tag = models.CharField(max_length=100)
+    outcome = models.CharField(max_length=20, default="success")
+    organization_id = models.BigIntegerField(null=True)
+    environment_id = models.CharField(max_length=63, blank=True)
+    actor_id = models.UUIDField(null=True)
+    actor = models.CharField(max_length=254, blank=True)
+    address = models.CharField(max_length=45, blank=True)
+    agent = models.CharField(max_length=300, blank=True)
+    request_id = models.CharField(max_length=64, blank=True)
+    data = models.JSONField(default=dict)
+
+    class Meta:
+        """Read by organization, newest first."""
+
+        indexes: ClassVar[list[Any]] = [
+            models.Index(fields=["organization_id", "-id"], name="audit_by_organization"),
+        ]
+
+    def __str__(self) -> str:
+        """Give the tag."""
+        return self.tag

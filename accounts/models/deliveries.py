@@ -1,0 +1,84 @@
+"""Mail and text messages on their way."""
+
+from datetime import datetime
+from typing import Any, ClassVar
+
+from django.db import models
+
+from environments.models import Organization
+from platform_site.lib.ids import uuid7
+from platform_site.lib.scoping import TenantModel
+
+
+class Delivery(TenantModel):
+    """One mail or text message on its way; accounts.delivery alone writes it.
+
+    payload: recipient and content, encrypted; '' once it is sent or given up. What stays says who
+    was told what and when: hint (the recipient, masked), template ('' for SMS), error (a code).
+    attempts: counts each claim, and tells the claim that still counts from one that lost its lease.
+    user_id: a plain id, since a notice outlives the account it tells of.
+    """
+
+    class Kind(models.TextChoices):
+        """What carries it."""
+
+        MAIL = "mail"
+        SMS = "sms"
+
+    class State(models.TextChoices):
+        """How far it got.
+
+        queued → sending → sent; or back to queued; or failed (its attempts are used up: waits for
+        an operator); or given_up (refused for good, expired, or failed too long ago).
+        """
+
+        QUEUED = "queued"
+        SENDING = "sending"
+        SENT = "sent"
+        FAILED = "failed"
+        GIVEN_UP = "given_up"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    kind = models.CharField(max_length=10, choices=Kind)
+    template = models.CharField(max_length=40, blank=True)
+    organization = models.ForeignKey(
+        Organization, null=True, on_delete=models.CASCADE, related_name="+"
+    )
+    user_id = models.UUIDField(null=True)
+    hint = models.CharField(max_length=254)
+    payload = models.TextField()
+    state = models.CharField(max_length=10, choices=State, default=State.QUEUED)
+    attempts = models.PositiveIntegerField(default=0)
+    attempts_allowed = models.PositiveIntegerField(default=10)
+    error = models.CharField(max_length=60, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(null=True)
+    next_attempt_at = models.DateTimeField(null=True)
+    claimed_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True, db_index=True)
+
+    class Meta(TenantModel.Meta):
+        """The unfinished ones are few, and looked through every five minutes."""
+
+        verbose_name_plural = "deliveries"
+        indexes: ClassVar[list[Any]] = [
+            models.Index(
+                fields=["state", "next_attempt_at"],
+                condition=models.Q(state__in=["queued", "sending", "failed"]),
+                name="delivery_unfinished",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        """Give the id."""
+        return str(self.id)
+
+    def finish(self, state: "Delivery.State", *, error: str = "", now: datetime) -> None:
+        """End as sent, given up or failed; only a failed one keeps its content."""
+        self.state = state
+        self.error = error[:60]
+        self.next_attempt_at = self.claimed_at = None
+        self.finished_at = now
+        if state != self.State.FAILED:
+            self.payload = ""
+        self.save()

@@ -1,0 +1,60 @@
+"""Invitations: places in an organization, offered by mail."""
+
+from datetime import datetime
+from typing import Any, ClassVar
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models.functions import Upper
+
+from accounts.models.users import User
+from environments.models import Organization
+from platform_site.lib.ids import uuid7
+from platform_site.lib.scoping import TenantModel
+
+
+class Invitation(TenantModel):
+    """One place, for one address; whoever holds the mailed token may take it once.
+
+    digest: of the token, which the mail alone carries; where the address had an account already,
+    of one that nobody was given, so that the rows look alike.
+    member: an account made beforehand, without a password, that the token gives to its owner.
+    invited_by: None where a development token or an operator invited, or who did is gone.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+")
+    email = models.EmailField(max_length=254)
+    roles = ArrayField(models.CharField(max_length=20))
+    labels = ArrayField(models.CharField(max_length=100), default=list, blank=True)
+    digest = models.CharField(max_length=64, unique=True)
+    member = models.ForeignKey(User, null=True, on_delete=models.CASCADE, related_name="+")
+    invited_by = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField(db_index=True)
+    accepted_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta(TenantModel.Meta):
+        """One that can be accepted for an address in an organization; a new one replaces it."""
+
+        constraints: ClassVar[list[Any]] = [
+            models.UniqueConstraint(
+                "organization",
+                Upper("email"),
+                condition=models.Q(accepted_at=None, revoked_at=None),
+                name="invitation_one_an_address",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        """Give the id."""
+        return str(self.id)
+
+    def state(self, now: datetime) -> str:
+        """Give ``pending``, ``expired``, ``accepted`` or ``revoked``."""
+        if self.accepted_at is not None:
+            return "accepted"
+        if self.revoked_at is not None:
+            return "revoked"
+        return "pending" if now < self.expires_at else "expired"

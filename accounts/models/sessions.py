@@ -1,0 +1,71 @@
+"""Sessions: one sign-in each, which tokens only point at."""
+
+from datetime import datetime, timedelta
+from typing import Any, ClassVar
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from accounts.models.users import User
+from environments.models import Environment, Organization
+from platform_site.lib.ids import uuid7
+from platform_site.lib.scoping import TenantModel
+
+
+class Session(TenantModel):
+    """One sign-in in one environment; tokens only point at it.
+
+    login_id: shared by the sessions that one sign-in led to (switching), revoked together.
+    generation, previous_generation: the refresh chain (auth.md, "Tokens and sessions");
+    is_confirmed: a token of the current generation has been used, so its delivery is certain.
+    auth_time: when the first factor was proven; mfa_time, mfa_method: the latest proof of a second.
+    succeeded_by: the session that a switch exchanged this one for.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    login_id = models.UUIDField(default=uuid7, editable=False, db_index=True)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="sessions")
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+")
+    environment = models.ForeignKey(Environment, on_delete=models.CASCADE, related_name="+")
+    generation = models.PositiveIntegerField(default=1)
+    previous_generation = models.PositiveIntegerField(default=0)
+    is_confirmed = models.BooleanField(default=False)
+    rotated_at = models.DateTimeField()
+    ends_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+    end_reason = models.CharField(max_length=40, blank=True)
+    succeeded_by = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    aal = models.PositiveSmallIntegerField(default=1)
+    amr = ArrayField(models.CharField(max_length=20), default=list)
+    auth_time = models.DateTimeField()
+    mfa_time = models.DateTimeField(null=True, blank=True)
+    mfa_method = models.CharField(max_length=20, blank=True)
+    address = models.CharField(max_length=45, blank=True)
+    agent = models.CharField(max_length=300, blank=True)
+    created_at = models.DateTimeField()
+
+    class Meta(TenantModel.Meta):
+        """Live sessions of a user are counted at each sign-in."""
+
+        indexes: ClassVar[list[Any]] = [
+            models.Index(
+                fields=["user", "rotated_at"],
+                condition=models.Q(ended_at=None),
+                name="session_live_by_user",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        """Give the id."""
+        return str(self.id)
+
+    def is_live(self, now: datetime) -> bool:
+        """Say whether its tokens count, as far as this row alone can say."""
+        return self.ended_at is None and now < self.ends_at
+
+    def is_in_grace(self, now: datetime) -> bool:
+        """Say whether the previous generation still counts."""
+        return now <= self.rotated_at + timedelta(seconds=settings.JWT_REFRESH_GRACE_S)

@@ -1,0 +1,59 @@
+"""Users: people who belong to one organization."""
+
+from typing import Any, ClassVar
+
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models.functions import Upper
+
+from environments.models import Environment, Organization
+from platform_site.lib.ids import uuid7
+from platform_site.lib.scoping import TenantModel
+
+
+class User(AbstractBaseUser, TenantModel):
+    """A person who belongs to one organization; the e-mail is unique without regard to case.
+
+    roles: of ``admin``, ``operator``, ``reader``, given by hand; derived_roles: those that follow
+    from memberships at an identity provider (accounts.external.roles alone writes them). Who acts
+    has both. labels: free words of the organization's own.
+    is_staff: works for the platform itself, and may enter the admin.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="users")
+    email = models.EmailField(max_length=254)
+    email_verified_at = models.DateTimeField(null=True, blank=True)
+    roles = ArrayField(models.CharField(max_length=20), default=list)
+    derived_roles = ArrayField(models.CharField(max_length=20), default=list, blank=True)
+    labels = ArrayField(models.CharField(max_length=100), default=list, blank=True)
+    is_active = models.BooleanField(default=True)
+    is_staff = models.BooleanField(default=False)
+    last_environment = models.ForeignKey(
+        Environment, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    USERNAME_FIELD = "email"
+    EMAIL_FIELD = "email"
+    REQUIRED_FIELDS: ClassVar[list[str]] = []
+
+    class Meta(TenantModel.Meta):
+        """One account an address, however it is spelled (UPPER is what iexact asks for)."""
+
+        constraints: ClassVar[list[Any]] = [
+            models.UniqueConstraint(Upper("email"), name="user_email_unique"),
+        ]
+
+    def __str__(self) -> str:
+        """Give the address."""
+        return self.email
+
+    def has_perm(self, perm: str, obj: Any = None) -> bool:
+        """Staff may do in the admin what its pages offer."""
+        return self.is_active and self.is_staff
+
+    def has_module_perms(self, app_label: str) -> bool:
+        """Staff see every application in the admin."""
+        return self.is_active and self.is_staff

@@ -1,0 +1,80 @@
+"""Another e-mail address: the new one is proven first, the present one is told and can cancel."""
+
+from datetime import datetime
+from uuid import UUID
+
+from django.db import transaction
+
+from accounts import audit, credentials, mailed
+from accounts.delivery import notices
+from accounts.delivery.hints import mask_email
+from accounts.delivery.links import console_link
+from accounts.errors import EmailChangeGone
+from accounts.models import MailboxProof
+from accounts.profile import mailbox, proofs
+from accounts.profile.mailbox import State
+from accounts.profile.proofs import Change
+from platform_site.lib.errors import InvalidRequest
+from platform_site.lib.principals import PlatformRequest
+
+
+def begin(request: PlatformRequest, user_id: UUID, email: str, *, now: datetime) -> State:
+    """Mail a code to the new address, and to the present one a notice with which to cancel.
+
+    An address that has an account gets a mail that says so, and the caller the same answer.
+    email: as it is kept (signup.canonical). Raises InvalidRequest (400) for the present address,
+    MailedTooOften (429).
+    """
+    proofs.refuse_flood(user_id, email, now=now)
+    token = mailed.new_token()
+    with transaction.atomic():
+        user = mailbox.lock(user_id)
+        if email == user.email:
+            message = "This is your address already."
+            raise InvalidRequest.for_field("email", message, code="unchanged")
+        found = credentials.find(email)
+        # One's own in other letters is no conflict.
+        is_taken = found is not None and found.pk != user.pk
+        change = Change(proofs.cancel_digest(token), is_taken)
+        proof = proofs.put(user, email, change=change, now=now)
+        notices.notify(
+            user,
+            "email_change_started",
+            new=mask_email(email),
+            cancel_link=console_link("email-change/cancel", token=token),
+        )
+        audit.record_request(request, "api:email:begin_change", to=email)
+    return State(user, proof)
+
+
+def give_up(request: PlatformRequest, user_id: UUID, *, now: datetime) -> None:
+    """Stay with the present address.
+
+    Raises EmailChangeGone (410) where there is no change under way.
+    """
+    with transaction.atomic():
+        user = mailbox.lock(user_id)
+        proof = proofs.current(user, now=now)
+        if proof is None or not proof.fingerprint:
+            raise EmailChangeGone
+        proof.delete()
+        audit.record_request(request, "api:email:cancel_change")
+
+
+def cancel(request: PlatformRequest, token: str, *, now: datetime) -> None:
+    """End a change with the token that went to the present address; nothing else is asked for.
+
+    Raises EmailChangeGone (410) for unknown, through, cancelled and expired alike.
+    """
+    digest = proofs.cancel_digest(token)
+    with transaction.atomic():
+        rows = MailboxProof.unscoped.filter(cancel=digest)  # unscoped: by a capability
+        user_id = rows.values_list("pk", flat=True).first()
+        if user_id is None:
+            raise EmailChangeGone
+        user = mailbox.lock(user_id)
+        proof = proofs.current(user, now=now)
+        if proof is None or proof.cancel != digest:
+            raise EmailChangeGone
+        proof.delete()
+        audit.record_user(request, "api:email:cancel_change", user)

@@ -1,0 +1,115 @@
+"""The mailbox of an account: where it stands, and proving it by a code.
+
+A code counts only in a session of its user: a stranger whose address somebody signed up with does
+not lend it to that somebody by a click.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.db.models import F
+
+from accounts import audit, credentials, mailed
+from accounts.delivery import notices
+from accounts.errors import (
+    EmailCodeGone,
+    EmailCodeRejected,
+    EmailTaken,
+    EmailVerified,
+    MailedTooOften,
+)
+from accounts.models import MailboxProof, User
+from accounts.profile import proofs
+from accounts.profile.proofs import Change
+from platform_site.lib.principals import PlatformRequest
+
+COOL_DOWN: Final = timedelta(seconds=60)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Where a mailbox stands. pending: the proof under way, of this address or of another one."""
+
+    user: User
+    pending: MailboxProof | None
+
+
+def state_of(user_id: UUID, *, now: datetime) -> State:
+    """Give the state of a user's mailbox."""
+    user = User.unscoped.get(pk=user_id)  # unscoped: the principal's own
+    return State(user, proofs.current(user, now=now))
+
+
+def lock(user_id: UUID) -> User:
+    """Lock the user whose mailbox changes; call inside a transaction."""
+    rows = User.unscoped.select_for_update(no_key=True)  # unscoped: the principal's own
+    found: User = rows.get(pk=user_id)
+    return found
+
+
+def resend(user_id: UUID, *, now: datetime) -> State:
+    """Mail a new code to the address that waits to be proven; the one before is void.
+
+    Raises EmailVerified (409) where none waits, MailedTooOften (429) within a minute of the last.
+    """
+    waiting = state_of(user_id, now=now)
+    email = waiting.pending.email if waiting.pending else waiting.user.email
+    proofs.refuse_flood(user_id, email, now=now)
+    with transaction.atomic():
+        user = lock(user_id)
+        proof = proofs.current(user, now=now)
+        if proof is None and user.email_verified_at is not None:
+            raise EmailVerified
+        if proof is not None and now < proof.sent_at + COOL_DOWN:
+            left = proof.sent_at + COOL_DOWN - now
+            raise MailedTooOften(retry_after_s=int(left.total_seconds()) + 1)
+        change = None
+        if proof is not None and proof.fingerprint:
+            change = Change(proof.cancel, is_taken=credentials.find(proof.email) is not None)
+        made = proofs.put(user, proof.email if proof else user.email, change=change, now=now)
+    return State(user, made)
+
+
+def verify(request: PlatformRequest, user_id: UUID, code: str, *, now: datetime) -> State:
+    """Take a code: the account's address is proven, or changed to the one that just was.
+
+    Raises EmailCodeRejected (400: wrong, counted; or no code at all), EmailCodeGone (410),
+    EmailTaken (409) where the address got an account meanwhile.
+    """
+    given = mailed.canonical_code(code)
+    if not given:
+        message = "The code of the mail, as ABCD-EFGH."
+        raise EmailCodeRejected.for_field("code", message, code="malformed")
+    try:
+        with transaction.atomic():
+            state = _take(request, lock(user_id), given, now)
+    except IntegrityError as exc:
+        raise EmailTaken from exc
+    # Raised outside of the transaction, so that the count stays.
+    if state is None:
+        message = "This is not the code that was mailed last."
+        raise EmailCodeRejected.for_field("code", message, code="wrong")
+    return state
+
+
+def _take(request: PlatformRequest, user: User, code: str, now: datetime) -> State | None:
+    proof = proofs.current(user, now=now)
+    if proof is None:
+        raise EmailCodeGone
+    if not mailed.is_same(proof.code, proofs.code_digest(user, proof.email, code)):
+        rows = MailboxProof.unscoped.filter(pk=user.pk)  # unscoped: of the user just locked
+        rows.update(attempts_left=F("attempts_left") - 1)
+        return None
+    former = user.email
+    user.email, user.email_verified_at = proof.email, now
+    user.save(update_fields=["email", "email_verified_at"])
+    if proof.fingerprint:
+        notices.notify(user, "email_changed", to=former)
+        audit.record_request(request, "api:email:update", before=former, after=user.email)
+    else:
+        audit.record_request(request, "api:email:verify", email=user.email)
+    proof.delete()
+    return State(user, None)

@@ -1,0 +1,58 @@
+"""A user's own sessions: looked at, and ended."""
+
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet
+
+from accounts import audit, sessions
+from accounts.errors import SessionNotFound
+from accounts.models import Session
+from platform_site.lib.principals import PlatformRequest, Principal
+
+
+def live_ones(principal: Principal, *, now: datetime) -> QuerySet[Session]:
+    """Give the caller's sessions that can still be used or refreshed."""
+    idle_since = now - timedelta(seconds=max(settings.JWT_REFRESH_TTL_S, settings.JWT_ACCESS_TTL_S))
+    return Session.scoped.within_organization(principal.organization_id).filter(
+        user_id=principal.own_id,
+        ended_at=None,
+        ends_at__gt=now,
+        rotated_at__gt=idle_since,
+        environment__deleted_at=None,
+    )
+
+
+def end(request: PlatformRequest, principal: Principal, session_id: str, *, now: datetime) -> None:
+    """End one of the caller's sessions, at once for its access tokens too.
+
+    Raises SessionNotFound (404), also for another user's and for one that had ended.
+    """
+    try:
+        key = UUID(session_id)
+    except ValueError:
+        raise SessionNotFound from None
+    with transaction.atomic():
+        sessions.take_turns(principal.own_id)
+        if (
+            not live_ones(principal, now=now)
+            .filter(pk=key)
+            .update(ended_at=now, end_reason="ended_by_owner")
+        ):
+            raise SessionNotFound
+        audit.record_request(request, "api:session:delete", session=session_id)
+
+
+def end_others(request: PlatformRequest, principal: Principal, *, now: datetime) -> int:
+    """End all of the caller's sessions but the one that asks; give how many there were."""
+    with transaction.atomic():
+        ended = sessions.end_all_of_user(
+            principal.own_id,
+            reason="ended_by_owner",
+            now=now,
+            except_session=principal.session_id,
+        )
+        audit.record_request(request, "api:session:delete_others", ended=ended)
+    return ended

@@ -1,0 +1,88 @@
+"""A new password, in a session that lives."""
+
+from datetime import datetime
+
+from django.conf import settings
+from django.db import transaction
+
+from accounts import audit, credentials, lifecycle, passwords, sessions
+from accounts.delivery import notices
+from accounts.errors import InvalidCredentials
+from accounts.models import User
+from accounts.profile import proofs
+from accounts.signin import origin_of
+from platform_site.lib.addresses import client_address
+from platform_site.lib.errors import InvalidRequest
+from platform_site.lib.principals import PlatformRequest, Principal
+
+
+def has_one(principal: Principal) -> bool:
+    """Say whether the caller's account has a password at all."""
+    user: User = User.unscoped.only("password").get(pk=principal.own_id)  # unscoped: its own
+    return user.has_usable_password()
+
+
+def change(
+    request: PlatformRequest,
+    principal: Principal,
+    *,
+    current_password: str,
+    password: str,
+    ends_others: bool,
+    now: datetime,
+) -> int:
+    """Set a new password; give how many other sessions ended with the old one.
+
+    current_password: not looked at where the account has none (it signs in by other ways).
+    ends_others: also end the other sessions. Trusted devices, sign-ins under way and a change of
+    address end in any case. Raises InvalidRequest (400) for a weak or a missing password,
+    InvalidCredentials (401) under the login's own limits, TooManyAttempts (429), HashingBusy (503).
+    """
+    rows = User.unscoped.select_related("organization")  # unscoped: the principal's own
+    user: User = rows.get(pk=principal.own_id)
+    if user.has_usable_password():
+        user = _prove(request, user, current_password, now)
+    context = (user.email, principal.organization_name, settings.SERVICE_NAME)
+    passwords.validate(password, context=context)
+    # Before the lock: a hash takes long.
+    encoded = passwords.hash_password(password)
+    with transaction.atomic():
+        locked = _lock_unchanged(user)
+        locked.password = encoded
+        locked.save(update_fields=["password"])
+        proofs.drop_change(locked)
+        lifecycle.tell("trust_ended", locked.pk)
+        ended = _end_others(principal, now) if ends_others else 0
+        origin = origin_of(request)
+        notices.notify(locked, "password_changed", address=origin.address, agent=origin.agent[:300])
+        audit.record_request(request, "api:password:update", ended=ended)
+    return ended
+
+
+def _prove(request: PlatformRequest, user: User, current_password: str, now: datetime) -> User:
+    if not current_password:
+        message = "The password that you have now."
+        raise InvalidRequest.for_field("current_password", message, code="required")
+    address = client_address(request)
+    return credentials.verify(user.email, current_password, address=address, now=now)
+
+
+def _lock_unchanged(user: User) -> User:
+    """Lock the user as it was proven: of two changes at once, the second proves the new password.
+
+    Raises InvalidCredentials.
+    """
+    rows = User.unscoped.select_for_update(no_key=True)  # unscoped: the principal's own
+    locked: User | None = rows.filter(pk=user.pk, password=user.password, is_active=True).first()
+    if locked is None:
+        raise InvalidCredentials
+    return locked
+
+
+def _end_others(principal: Principal, now: datetime) -> int:
+    return sessions.end_all_of_user(
+        principal.own_id,
+        reason="password_changed",
+        now=now,
+        except_session=principal.session_id,
+    )

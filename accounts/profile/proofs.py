@@ -1,0 +1,123 @@
+"""Proofs of a mailbox under way: what is mailed, what is kept of it, when it no longer counts.
+
+One at a time for each user: of the account's own address, or of the one to change to. The user's
+row is locked by whoever writes here.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from django.conf import settings
+
+from accounts import limits, mailed
+from accounts.delivery import outbox
+from accounts.delivery.links import console_link
+from accounts.errors import MailedTooOften
+from accounts.models import MailboxProof, User
+from accounts.models.mailbox_proofs import PROOF_TRIES
+
+LIFE: Final = timedelta(hours=24)
+DAY: Final = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a proof of another address is about. cancel: the digest of the notice's token."""
+
+    cancel: str
+    is_taken: bool
+
+
+def refuse_flood(user_id: UUID, email: str, *, now: datetime) -> None:
+    """Count one mail against the daily caps of its receiver and of who causes it.
+
+    Raises MailedTooOften (429).
+    """
+    for subject in (email.casefold(), f"user {user_id}"):
+        limit = settings.MFA_SENDS_PER_RECEIVER
+        wait_s = limits.take("mailbox code", subject, limit=limit, window=DAY, now=now)
+        if wait_s:
+            raise MailedTooOften(retry_after_s=wait_s)
+
+
+def put(user: User, email: str, *, change: Change | None = None, now: datetime) -> MailboxProof:
+    """Mail a code to an address and wait for it; what waited before no longer counts.
+
+    change: None for the account's own address. One that has an account already is mailed that
+    instead, and no code counts for it.
+    """
+    code = mailed.new_code()
+    proof: MailboxProof
+    proof, _ = MailboxProof.unscoped.update_or_create(  # unscoped: the user's own
+        user=user,
+        defaults={
+            "organization_id": user.organization_id,
+            "email": email,
+            "code": code_digest(user, email, code),
+            "cancel": change.cancel if change else "",
+            "fingerprint": fingerprint(user) if change else "",
+            "attempts_left": PROOF_TRIES,
+            "sent_at": now,
+            "expires_at": now + LIFE,
+        },
+    )
+    if change is not None and change.is_taken:
+        _mail(proof, "email_change_conflict", {"link": console_link("sign-in")})
+    else:
+        hours = int(LIFE.total_seconds() // 3600)
+        link = console_link("account", code=code)
+        _mail(proof, "email_verification", {"code": code, "link": link, "hours": hours})
+    return proof
+
+
+def _mail(proof: MailboxProof, template: str, context: dict[str, str | int]) -> None:
+    outbox.send_mail(
+        proof.email,
+        template,
+        context,
+        organization_id=proof.organization_id,
+        user_id=proof.pk,
+        expires_at=proof.expires_at,
+    )
+
+
+def code_digest(user: User, email: str, code: str) -> str:
+    """Give what is kept of a code: bound to user and address, so that it fits no other."""
+    return mailed.code_digest("mailbox", user.pk, email, code=code)
+
+
+def cancel_digest(token: str) -> str:
+    """Give what is kept of the token that a notice carries."""
+    return mailed.token_digest("email change", token)
+
+
+def fingerprint(user: User) -> str:
+    """Give what a change is bound to: it dies with the password and the address it began with."""
+    return mailed.code_digest("email change", user.pk, user.password, code=user.email)
+
+
+def current(user: User, *, now: datetime) -> MailboxProof | None:
+    """Give the proof that the user's next code counts for, None where there is none."""
+    mine = MailboxProof.unscoped.filter(pk=user.pk)  # unscoped: the user's own
+    proof: MailboxProof | None = mine.first()
+    if proof is None or not proof.is_open(now):
+        return None
+    if proof.fingerprint:
+        is_same = mailed.is_same(proof.fingerprint, fingerprint(user))
+        return proof if is_same else None
+    is_due = user.email_verified_at is None and proof.email == user.email
+    return proof if is_due else None
+
+
+def drop_change(user: User) -> None:
+    """Forget a change of address under way; its fingerprint would end it, too."""
+    rows = MailboxProof.unscoped.filter(pk=user.pk)  # unscoped: the user's own
+    rows.exclude(fingerprint="").delete()
+
+
+def forget_old(*, now: datetime) -> int:
+    """Delete what can no longer be answered; give its number."""
+    old = MailboxProof.unscoped.filter(expires_at__lt=now)  # unscoped: housekeeping
+    return old.delete()[0]

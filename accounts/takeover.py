@@ -1,0 +1,46 @@
+"""An account whose address nobody has proven, given to whoever proves it now.
+
+A stranger may have signed up with the address and waits for its owner to come (A. Sudhodanan,
+A. Paverd: Pre-hijacked accounts, USENIX Security 2022): nothing that lets the stranger in may
+outlive that moment. What belongs to the organization stays.
+"""
+
+from datetime import datetime
+
+from accounts import audit, lifecycle, sessions
+from accounts.invitations import invitations
+from accounts.models import MailboxProof, User
+from platform_site.lib.principals import PlatformRequest
+
+
+def strip_unproven(
+    user: User, *, request: PlatformRequest, now: datetime, keep_factors: bool = False
+) -> None:
+    """Take an unproven account from its maker, and note its address as proven.
+
+    Password, sessions, trusted devices, sign-ins under way, linked identities, answers to
+    questions, a change of address, open invitations of its making, and second factors end. Call
+    inside a transaction, with the user's row locked.
+    keep_factors: where who proves the address has just shown them.
+    Raises ValueError for an address that was proven before: that account is its owner's.
+    """
+    if user.email_verified_at is not None:
+        raise ValueError("The account was proven before.")
+    user.set_unusable_password()
+    user.email_verified_at = now
+    user.save(update_fields=["password", "email_verified_at"])
+    ended = sessions.end_all_of_user(user.pk, reason="stripped", now=now)
+    MailboxProof.unscoped.filter(pk=user.pk).delete()  # unscoped: the user's own
+    revoked = invitations.revoke_those_of(user, now=now)
+    lifecycle.tell("trust_ended", user.pk)
+    lifecycle.tell("user_stripped", user.pk)
+    if not keep_factors:
+        lifecycle.tell("factors_stripped", user.pk)
+    audit.record_user(
+        request,
+        "api:user:strip",
+        user,
+        sessions=ended,
+        invitations=revoked,
+        factors=not keep_factors,
+    )

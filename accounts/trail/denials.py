@@ -1,0 +1,40 @@
+"""Failed authorisation in the audit trail: who was refused what, inside its own tenant."""
+
+from datetime import timedelta
+from typing import Final
+
+from django.utils import timezone
+
+from accounts import audit, limits
+from platform_site.lib.principals import PlatformRequest
+
+# A caller that is refused in a loop fills neither the table nor the reader's screen.
+PER_HOUR: Final = 60
+HOUR: Final = timedelta(hours=1)
+
+
+def record(request: PlatformRequest, *, resource: str, action: str) -> None:
+    """Note that the request's principal lacked a permission (settings.DENIAL_RECORDER).
+
+    At most sixty an hour for each user; of a development token, for its organization.
+    """
+    principal = request.principal
+    if principal is None:
+        return
+    who = str(principal.user_id or f"organization {principal.organization_id}")
+    if limits.take("denial", who, limit=PER_HOUR, window=HOUR, now=timezone.now()):
+        return
+    audit.add(
+        request,
+        "api:permission:deny",
+        outcome="denied",
+        organization_id=principal.organization_id,
+        environment_id=principal.environment_id,
+        actor_id=principal.user_id,
+        actor=principal.email or "development token",
+        data={
+            "permission": f"{resource}:{action}",
+            "method": request.method,
+            "route": request.resolver_match.route if request.resolver_match else "",
+        },
+    )

@@ -1,0 +1,36 @@
+"""The audit trail in JSON."""
+
+from rest_framework import serializers
+
+from accounts.models import AuditEvent
+from platform_site.lib.api import StrictSerializer
+
+
+class AuditEventSerializer(serializers.Serializer[AuditEvent]):
+    """What happened. tag: ``source:subject:action``; outcome: ``success``, or why not."""
+
+    id = serializers.UUIDField()
+    at = serializers.DateTimeField()
+    tag = serializers.CharField()
+    outcome = serializers.CharField()
+    environment = serializers.CharField(source="environment_id")
+    actor_id = serializers.UUIDField(allow_null=True)
+    actor = serializers.CharField()
+    address = serializers.CharField()
+    agent = serializers.CharField()
+    request_id = serializers.CharField()
+    data = serializers.JSONField()  # type: ignore[assignment]  # DRF takes it for a field
+
+
+class AuditFilterSerializer(StrictSerializer):
+    """What to look for. tag: whole, or its first parts, as ``api:session``."""
+
+    tag = serializers.CharField(max_length=100, required=False)
+    outcome = serializers.CharField(max_length=20, required=False)
+    environment = serializers.CharField(max_length=63, required=False)
+    actor = serializers.CharField(
+        max_length=254, required=False, help_text="An address or a user's id."
+    )
+    request_id = serializers.CharField(max_length=64, required=False)
+    since = serializers.DateTimeField(required=False, help_text="From then on.")
+    until = serializers.DateTimeField(required=False, help_text="Before then.")

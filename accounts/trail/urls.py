@@ -1,0 +1,7 @@
+"""Paths of the audit trail."""
+
+from django.urls import path
+
+from accounts.trail import views
+
+urlpatterns = [path("v1/audit", views.AuditView.as_view())]

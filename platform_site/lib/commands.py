@@ -1,0 +1,91 @@
+"""Commands for people and for scripts: what they say, how they refuse, how they end."""
+
+import json
+from abc import abstractmethod
+from argparse import ArgumentParser
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from platform_site.lib.errors import PlatformError
+
+EXITS: Final = "Exit status: 0 done; 1 refused, and nothing was changed; 2 called wrongly."
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a command has done: facts for scripts, and the same as a text for people."""
+
+    facts: Mapping[str, Any]
+    text: str
+
+
+class Refused(Exception):
+    """A command that cannot do what it was asked.
+
+    code: stable, lower_snake, for scripts. message: sentences for people. facts: further members
+    of the JSON error.
+    """
+
+    def __init__(self, code: str, message: str, **facts: Any) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.facts = facts
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """A refusal, whoever raised it."""
+
+    code: str
+    message: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class OpsCommand(BaseCommand):
+    """A command that ``run``s once: it gives its outcome, or raises Refused or a PlatformError.
+
+    With ``--json`` standard output is one JSON object, the facts or ``{"error": {"code", …}}``;
+    a refusal's sentence goes to standard error in both cases.
+    """
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        """Add what all of them take, and say how they end."""
+        parser = super().create_parser(prog_name, subcommand, epilog=EXITS, **kwargs)
+        parser.add_argument("--json", action="store_true", help="Print one JSON object.")
+        return parser
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take none of its own."""
+
+    @abstractmethod
+    def run(self, options: dict[str, Any]) -> Outcome:
+        """Do it."""
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Run, and print the outcome or the refusal."""
+        try:
+            outcome = self.run(options)
+        except Refused as exc:
+            raise self._refuse(_Refusal(exc.code, exc.message, exc.facts), options) from exc
+        except PlatformError as exc:
+            raise self._refuse(_of_platform(exc), options) from exc
+        said = json.dumps(outcome.facts) if options["json"] else outcome.text
+        if said:
+            self.stdout.write(said)
+
+    def _refuse(self, refusal: _Refusal, options: dict[str, Any]) -> CommandError:
+        if options["json"]:
+            error = {"code": refusal.code, "message": refusal.message, **refusal.facts}
+            self.stdout.write(json.dumps({"error": error}))
+        return CommandError(refusal.message, returncode=1)
+
+
+def _of_platform(exc: PlatformError) -> _Refusal:
+    wrong = [error.as_json() for error in exc.fields]
+    said = [exc.title, exc.detail, *(error.message for error in exc.fields)]
+    message = " ".join(text for text in said if text)
+    return _Refusal(exc.code, message, {"errors": wrong} if wrong else {})

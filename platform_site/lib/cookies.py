@@ -1,0 +1,17 @@
+"""Cookies as the browser sent them, for those that a stranger must not be able to plant."""
+
+from django.http import HttpRequest
+
+
+def sent(request: HttpRequest, name: str) -> str:
+    """Give a cookie's value; '' without one, and where two of them contradict.
+
+    The header is read here and not by Django, which strips Unicode blanks off the names: a
+    subdomain can plant a cookie whose name is a blank and ``__Host-…``.
+    """
+    found = set()
+    for part in str(request.META.get("HTTP_COOKIE", "")).split(";"):
+        key, _, value = part.strip(" \t").partition("=")
+        if key == name:
+            found.add(value)
+    return found.pop() if len(found) == 1 else ""

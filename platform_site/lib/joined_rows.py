@@ -1,0 +1,58 @@
+"""Rows of several models out of one literal statement.
+
+The ORM takes several times as long to put a join together as PostgreSQL takes to answer it. Where
+a join stands in the way of every sign-in it is written out, and cut into instances here.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.db import models
+
+
+class Part:
+    """The columns of one model in a statement, and how they become an instance.
+
+    names: attributes to read, none for all; an attribute that was not read is read when it is
+    first asked for, and never written by ``save()``.
+    """
+
+    def __init__(self, model: type[models.Model], alias: str, *names: str) -> None:
+        every = model._meta.concrete_fields
+        # In the model's own order, which is what ``from_db`` counts on.
+        self.fields = [field for field in every if not names or field.attname in names]
+        self.model = model
+        self.names = tuple(field.attname for field in self.fields)
+        self.columns = ", ".join(f'{alias}."{field.column}"' for field in self.fields)
+        key: Any = model._meta.pk
+        self._key_at = self.names.index(key.attname)
+        # JSON arrives as text, and is read by its field.
+        self._readers = {
+            at: field.from_db_value
+            for at, field in enumerate(self.fields)
+            if hasattr(field, "from_db_value")
+        }
+
+    def read(self, values: Sequence[Any], connection: Any) -> Any:
+        """Give the instance, None where an outer join found no row."""
+        if values[self._key_at] is None:
+            return None
+        read = list(values)
+        for at, reader in self._readers.items():
+            read[at] = reader(read[at], None, connection)
+        return self.model.from_db(connection.alias, self.names, read)
+
+
+def columns(parts: Iterable[Part]) -> str:
+    """Give what to select."""
+    return ", ".join(part.columns for part in parts)
+
+
+def cut(row: Sequence[Any], parts: Iterable[Part], connection: Any) -> list[Any]:
+    """Give the instances of a row, in the parts' order, then the values that are left."""
+    found, at = [], 0
+    for part in parts:
+        end = at + len(part.names)
+        found.append(part.read(row[at:end], connection))
+        at = end
+    return [*found, *row[at:]]

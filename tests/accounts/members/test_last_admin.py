@@ -1,0 +1,106 @@
+"""An organization keeps an admin, whatever its admins do to each other, and at whatever moment."""
+
+from typing import Any
+
+import pytest
+
+from accounts.models import AuditEvent, User
+from environments.models import Organization
+from tests import inbox
+from tests.cast import Answer, member, signed_in
+from tests.parallel import at_once
+
+pytestmark = pytest.mark.django_db
+DEEDS: list[tuple[str, dict[str, Any] | None]] = [
+    ("PATCH", {"roles": ["reader"]}),
+    ("PATCH", {"disabled": True}),
+    ("DELETE", None),
+]
+
+
+def do(by: User, to: User, method: str, body: dict[str, Any] | None) -> Answer:
+    return signed_in(by).call(method, f"/v1/members/{to.pk}", body)
+
+
+def admins(of: Organization) -> int:
+    rows = User.scoped.within_organization(of.pk)
+    return rows.filter(roles__contains=["admin"], is_active=True).count()
+
+
+@pytest.mark.parametrize(("method", "body"), DEEDS)
+def test_the_last_admin_stays(
+    home: Organization, alice: User, bob: User, method: str, body: dict[str, Any] | None
+) -> None:
+    answer = do(alice, alice, method, body)
+    assert (answer.status, answer.code) == (409, "last_admin")
+    assert admins(home) == 1
+    assert inbox.messages() == []
+    assert not AuditEvent.objects.filter(tag__startswith="api:member").exists()
+
+
+@pytest.mark.parametrize(("method", "body"), DEEDS)
+def test_a_disabled_admin_is_none(
+    home: Organization, alice: User, method: str, body: dict[str, Any] | None
+) -> None:
+    other = member(home, "eve@example.com")
+    User.unscoped.filter(pk=other.pk).update(is_active=False)
+    assert do(alice, alice, method, body).code == "last_admin"
+
+
+@pytest.mark.parametrize(("method", "body"), DEEDS)
+def test_a_derived_admin_is_none_since_its_role_may_go(
+    home: Organization, alice: User, bob: User, method: str, body: dict[str, Any] | None
+) -> None:
+    User.unscoped.filter(pk=bob.pk).update(derived_roles=["admin"])
+    assert do(bob, alice, method, body).code == "last_admin"
+    assert do(alice, bob, "PATCH", {"roles": ["admin"]}).status == 200
+    assert do(bob, alice, method, body).status in {200, 204}
+
+
+@pytest.mark.parametrize(("method", "body"), DEEDS)
+def test_one_of_two_admins_may_go(
+    home: Organization, alice: User, method: str, body: dict[str, Any] | None
+) -> None:
+    member(home, "eve@example.com")
+    assert do(alice, alice, method, body).status in {200, 204}
+    assert admins(home) == 1
+
+
+def test_another_organizations_admin_counts_for_nothing(alice: User, charlie: User) -> None:
+    assert do(alice, alice, "DELETE", None).code == "last_admin"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("method", "body"), DEEDS)
+def test_two_admins_against_each_other_at_once_leave_one(
+    home: Organization, alice: User, method: str, body: dict[str, Any] | None
+) -> None:
+    eve = member(home, "eve@example.com")
+    callers = {alice.pk: signed_in(alice), eve.pk: signed_in(eve)}
+
+    def against(by: User, to: User) -> Answer:
+        return callers[by.pk].call(method, f"/v1/members/{to.pk}", body)
+
+    answers = at_once(lambda: against(alice, eve), lambda: against(eve, alice))
+    assert admins(home) == 1
+    statuses = sorted(answer.status for answer in answers)
+    assert statuses[0] in {200, 204}
+    # The second came too late: nobody else is left, or it is no admin, or no member any more.
+    assert answers[0].status != answers[1].status
+    assert statuses[1] in {401, 403, 409}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_each_of_ten_admins_stepping_down_at_once_leaves_one(home: Organization) -> None:
+    everybody = [member(home, f"admin{n}@example.com") for n in range(10)]
+    callers = [(signed_in(user), user) for user in everybody]
+    answers = at_once(
+        *(
+            lambda caller=caller, user=user: caller.call(
+                "PATCH", f"/v1/members/{user.pk}", {"roles": ["reader"]}
+            )
+            for caller, user in callers
+        )
+    )
+    assert sorted(answer.status for answer in answers) == [200] * 9 + [409]
+    assert admins(home) == 1

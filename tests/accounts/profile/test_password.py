@@ -1,0 +1,244 @@
+"""A new password: proven by the present one, and whatever the old one opened ends."""
+
+from datetime import timedelta
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from django.test import RequestFactory
+from django.utils import timezone
+from pytest_django import Settings
+
+from accounts import credentials, passwords, signin
+from accounts.errors import InvalidCredentials
+from accounts.models import AuditEvent, Session, User
+from accounts.signin import Attempt, Way
+from environments.models import Organization
+from tests import inbox
+from tests.cast import PASSWORD, Answer, Caller, member, signed_in
+from tests.parallel import at_once
+from tests.twofactor.holder import with_totp
+from twofactor import devices
+from twofactor.models import PendingSignIn, TrustedDevice
+
+pytestmark = pytest.mark.django_db
+PATH = "/v1/auth/password"
+NEW = "another horse altogether"
+
+
+@pytest.fixture
+def alice(home: Organization) -> User:
+    return member(home, "alice@example.com", password=PASSWORD)
+
+
+def change(caller: Caller, current: str = PASSWORD, new: str = NEW, **more: Any) -> Answer:
+    return caller.post(PATH, {"current_password": current, "password": new, **more})
+
+
+def log_in(password: str) -> Answer:
+    body = {"email": "alice@example.com", "password": password}
+    return Caller().post("/v1/auth/login", body)
+
+
+def test_the_new_password_counts_and_the_old_one_does_not(alice: User) -> None:
+    caller = signed_in(alice)
+    answer = change(caller)
+    assert (answer.status, answer.body) == (200, {"ended": 0})
+    assert log_in(PASSWORD).code == "invalid_credentials"
+    assert log_in(NEW).status == 200
+    assert caller.get("/v1/whoami").status == 200
+
+
+def test_all_other_sessions_and_trusted_devices_end(alice: User) -> None:
+    caller, others = signed_in(alice), [signed_in(alice) for _ in range(2)]
+    devices.trust(alice, "phone", now=timezone.now())
+    assert change(caller).body == {"ended": 2}
+    assert {other.get("/v1/whoami").code for other in others} == {"session_revoked"}
+    assert {other.refresh().code for other in others} == {"session_revoked"}
+    assert not TrustedDevice.unscoped.exists()
+
+
+def test_other_sessions_may_be_kept(alice: User) -> None:
+    caller, other = signed_in(alice), signed_in(alice)
+    devices.trust(alice, "phone", now=timezone.now())
+    assert change(caller, end_other_sessions=False).body == {"ended": 0}
+    assert other.get("/v1/whoami").status == 200
+    assert not TrustedDevice.unscoped.exists()
+
+
+def test_the_owner_is_told_and_the_trail_too(alice: User) -> None:
+    change(signed_in(alice))
+    (mail,) = inbox.messages("mail", "password_changed")
+    assert mail["to"] == "alice@example.com"
+    assert mail["context"]["address"] == "127.0.0.1"
+    event = AuditEvent.objects.get(tag="api:password:update")
+    assert PASSWORD not in str(vars(event))
+    assert NEW not in str(vars(event)) + str(mail)
+
+
+def test_a_wrong_present_password_changes_nothing(alice: User) -> None:
+    caller, other = signed_in(alice), signed_in(alice)
+    answer = change(caller, "wrong password")
+    assert (answer.status, answer.code) == (401, "invalid_credentials")
+    assert log_in(PASSWORD).status == 200
+    assert other.get("/v1/whoami").status == 200
+    assert not inbox.messages()
+
+
+def test_guesses_at_the_present_password_are_the_logins_guesses(
+    alice: User, settings: Settings
+) -> None:
+    settings.LIMIT_LOGINS_PER_ACCOUNT = 3
+    caller = signed_in(alice)
+    for _ in range(3):
+        change(caller, "wrong password")
+    assert change(caller).code == "invalid_credentials"
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "code"),
+    [
+        ({"password": NEW}, "current_password", "required"),
+        ({"current_password": PASSWORD}, "password", "required"),
+        ({"current_password": PASSWORD, "password": "short"}, "password", "password_too_short"),
+        (
+            {"current_password": PASSWORD, "password": "alice@example.com"},
+            "password",
+            "password_too_similar",
+        ),
+    ],
+)
+def test_what_is_missing_or_weak_is_named(
+    alice: User, body: dict[str, Any], field: str, code: str
+) -> None:
+    answer = signed_in(alice).post(PATH, body)
+    assert answer.status == 400
+    assert [(row["field"], row["code"]) for row in answer.body["errors"]] == [(field, code)]
+
+
+def test_it_takes_a_recent_proof(alice: User) -> None:
+    caller = signed_in(alice)
+    Session.unscoped.update(auth_time=timezone.now() - timedelta(minutes=16))
+    answer = change(caller)
+    assert (answer.status, answer.code) == (403, "step_up_required")
+    assert log_in(PASSWORD).status == 200
+
+
+def test_where_a_factor_is_active_the_password_alone_does_not_do(alice: User) -> None:
+    with_totp(alice)
+    answer = change(signed_in(alice))
+    assert answer.code == "step_up_required"
+    assert answer.body["proof"] == "second_factor"
+
+
+def test_an_account_without_a_password_gets_its_first_one(home: Organization) -> None:
+    dora = member(home, "dora@example.com", role="reader")
+    caller = signed_in(dora)
+    assert caller.get(PATH).body == {"has_password": False}
+    assert caller.post(PATH, {"password": NEW}).status == 200
+    assert caller.get(PATH).body == {"has_password": True}
+    login = {"email": "dora@example.com", "password": NEW}
+    assert Caller().post("/v1/auth/login", login).status == 200
+
+
+def test_a_sign_in_under_way_dies_with_the_password_it_stands_on(alice: User) -> None:
+    holder = with_totp(alice)
+    pending = log_in(PASSWORD).body["mfa_token"]
+    caller = signed_in(alice)
+    Session.unscoped.update(mfa_time=timezone.now())
+    assert change(caller).status == 200
+    assert Caller(pending).get("/v1/auth/2fa/challenge").code == "token_expired"
+    assert holder.code()
+
+
+def test_a_password_that_was_proven_before_the_change_opens_nothing_after_it(alice: User) -> None:
+    """The race of a thief: the old password is checked, then changed, then a session opened."""
+    proven = credentials.verify(alice.email, PASSWORD, address="127.0.0.1", now=timezone.now())
+    assert change(signed_in(alice)).status == 200
+    request = RequestFactory().post("/v1/auth/login")
+    place = signin.environment_for(proven, "")
+    attempt = Attempt(proven, place, way=Way.PASSWORD, amr=["pwd"], now=timezone.now())
+    before = Session.unscoped.count()
+    with pytest.raises(InvalidCredentials):
+        signin.finish(request, attempt)  # type: ignore[arg-type]  # all that it reads is there
+    assert Session.unscoped.count() == before
+
+
+def test_nor_does_it_begin_a_sign_in_that_waits_for_a_factor(alice: User) -> None:
+    with_totp(alice)
+    proven = credentials.verify(alice.email, PASSWORD, address="127.0.0.1", now=timezone.now())
+    caller = signed_in(alice)
+    Session.unscoped.update(mfa_time=timezone.now())
+    assert change(caller).status == 200
+    request = RequestFactory().post("/v1/auth/login")
+    attempt = Attempt(
+        proven,
+        signin.environment_for(proven, ""),
+        way=Way.PASSWORD,
+        amr=["pwd"],
+        now=timezone.now(),
+    )
+    with pytest.raises(InvalidCredentials):
+        signin.finish(request, attempt)  # type: ignore[arg-type]  # all that it reads is there
+
+
+def test_a_rehash_never_puts_an_old_password_back(alice: User) -> None:
+    """A sign-in that hashes anew while the password is changed must not win."""
+    stale = User.unscoped.get(pk=alice.pk)
+    assert change(signed_in(alice)).status == 200
+    with (
+        patch.object(passwords.TunedArgon2Hasher, "time_cost", 3),
+        pytest.raises(InvalidCredentials),
+    ):
+        passwords.upgrade(stale, PASSWORD)
+    assert log_in(PASSWORD).code == "invalid_credentials"
+    assert log_in(NEW).status == 200
+
+
+def test_two_sign_ins_that_hash_anew_at_once_both_go_on(alice: User) -> None:
+    first, second = (User.unscoped.get(pk=alice.pk) for _ in range(2))
+    with patch.object(passwords.TunedArgon2Hasher, "time_cost", 3):
+        for user in (first, second):
+            passwords.upgrade(user, PASSWORD)
+    kept = User.unscoped.get(pk=alice.pk).password
+    assert "t=3" in kept
+    assert first.password == second.password == kept
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_changes_at_once_leave_the_password_of_one(alice: User) -> None:
+    callers = [signed_in(alice), signed_in(alice)]
+    answers = at_once(
+        lambda: change(callers[0], new="the first of the two"),
+        lambda: change(callers[1], new="the second of the two"),
+    )
+    won = [
+        new
+        for new, answer in zip(
+            ("the first of the two", "the second of the two"), answers, strict=True
+        )
+        if answer.status == 200
+    ]
+    assert len(won) == 1
+    assert log_in(won[0]).status == 200
+    assert log_in(PASSWORD).code == "invalid_credentials"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_sign_in_at_the_same_moment_survives_with_the_old_password(alice: User) -> None:
+    caller = signed_in(alice)
+    answers = at_once(lambda: change(caller), *(lambda: log_in(PASSWORD) for _ in range(3)))
+    assert answers[0].status == 200
+    for answer in answers[1:]:
+        assert answer.status in {200, 401}
+        if answer.status == 200:
+            assert Caller().holding(answer).get("/v1/whoami").code == "session_revoked"
+
+
+def test_a_development_token_has_no_password(alice: User, settings: Settings) -> None:
+    from accounts import development
+
+    settings.DEV_ORG_ID, settings.DEV_SECRET = alice.organization_id, "x" * 40
+    caller = Caller(development.token_for(alice.organization_id))
+    assert change(caller).code == "permission_denied"
+    assert not PendingSignIn.unscoped.exists()

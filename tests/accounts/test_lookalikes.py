@@ -1,0 +1,62 @@
+"""Letters whose capitals are ASCII: addresses that look alike to a database, and are not one."""
+
+from datetime import timedelta
+
+import pytest
+import time_machine
+from django.utils import timezone
+from pytest_django import Settings
+
+from accounts import credentials
+from accounts.models import User
+from environments.models import Organization
+from tests.cast import PASSWORD, Caller, member
+from tests.recovery.support import initiate, log_in, sent
+
+pytestmark = pytest.mark.django_db
+# PostgreSQL's UPPER() of each is alice@its-example.com's.
+LOOKALIKES = [
+    "al\u0131ce@its-example.com",
+    "alice@\u0131ts-example.com",
+    "alice@it\u017f-example.com",
+]
+
+
+@pytest.fixture
+def alice(home: Organization) -> User:
+    return member(home, "alice@its-example.com", password=PASSWORD)
+
+
+@pytest.mark.parametrize("email", LOOKALIKES)
+def test_a_lookalike_finds_nobody(alice: User, email: str) -> None:
+    assert User.unscoped.filter(email__iexact=email).exists()
+    assert credentials.find(email) is None
+    assert credentials.find("ALICE@ITS-Example.COM ") == alice
+    body = {"email": email, "password": PASSWORD}
+    assert Caller().post("/v1/auth/login", body).code == "invalid_credentials"
+
+
+def test_a_slowed_account_is_slowed_by_every_spelling(alice: User, settings: Settings) -> None:
+    settings.LIMIT_LOGINS_PER_ACCOUNT = 2
+    with time_machine.travel(timezone.now(), tick=False):
+        for _ in range(3):
+            log_in(alice, "a guess")
+        for email in [*LOOKALIKES, "Alice@its-example.com"]:
+            body = {"email": email, "password": PASSWORD}
+            assert Caller().post("/v1/auth/login", body).code == "invalid_credentials"
+    with time_machine.travel(timezone.now() + timedelta(minutes=1)):
+        assert log_in(alice).status == 200
+
+
+@pytest.mark.parametrize("email", LOOKALIKES)
+def test_a_lookalike_recovers_nobody(alice: User, email: str) -> None:
+    assert initiate(alice, email=email).status in {202, 400}
+    assert sent("recovery_token") == []
+
+
+@pytest.mark.parametrize("email", LOOKALIKES)
+def test_a_lookalike_signs_up_as_nobody_else(alice: User, email: str) -> None:
+    """One of the two has the address; the later one is told, as ever, that it is taken."""
+    answer = Caller().post("/v1/auth/signup", {"email": email, "password": PASSWORD})
+    assert answer.status in {400, 409}
+    assert User.unscoped.count() == 1

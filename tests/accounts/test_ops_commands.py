@@ -1,0 +1,197 @@
+"""Operators make organizations and users, set roles and end sessions, by hand and from scripts."""
+
+import io
+
+import pytest
+from django.utils import timezone
+
+from accounts.models import AuditEvent, Invitation, User
+from environments.models import Environment, Organization
+from tests import inbox
+from tests.accounts.invitations.support import accept, mailed_token
+from tests.cast import PASSWORD, Caller, signed_in
+from tests.commands import facts, help_of, misused, refused, run
+from twofactor import devices
+from twofactor.models import TrustedDevice
+
+pytestmark = pytest.mark.django_db
+COMMANDS = ["createorganization", "createuser", "setroles", "endsessions", "importmembers"]
+
+
+def typed(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(text + "\n"))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_says_what_follows_and_how_it_ends(name: str) -> None:
+    text = help_of(name)
+    assert "Exit status: 0 done; 1 refused, and nothing was changed; 2 called wrongly." in text
+    assert "--json" in text
+    assert "None" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("createorganization", []),
+        ("createuser", ["dora@example.com"]),
+        ("createuser", ["dora@example.com", "--organization", "1", "--role", "owner"]),
+        ("createuser", ["d@example.com", "--organization", "x", "--role", "admin"]),
+        ("setroles", ["dora@example.com"]),
+        ("setroles", ["dora@example.com", "owner"]),
+        ("endsessions", []),
+        ("endsessions", ["dora@example.com", "--everybody"]),
+        ("importmembers", ["file.csv"]),
+    ],
+)
+def test_a_wrong_call_ends_with_2(
+    name: str, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert misused(name, *arguments) == 2
+    assert "usage:" in capsys.readouterr().err
+
+
+def test_an_organization_comes_with_its_environments() -> None:
+    made = facts("createorganization", " Lakes & Sons ")
+    assert made["name"] == "Lakes & Sons"
+    assert made["admin"] is None
+    slugs = Environment.unscoped.filter(organization_id=made["org_id"]).values_list("slug")
+    assert sorted(slug for (slug,) in slugs) == sorted(made["environments"]) == ["live", "sandbox"]
+    assert AuditEvent.objects.get().tag == "cli:organization:create"
+    assert f"Organization {made['org_id'] + 1}" in run("createorganization", "Another")
+
+
+def test_its_first_admin_comes_in_by_a_mailed_link() -> None:
+    made = facts("createorganization", "Lakes", "--admin", "dora@EXAMPLE.com")
+    assert made["admin"] == "dora@example.com"
+    admin = User.unscoped.get()
+    assert (admin.roles, admin.has_usable_password()) == (["admin"], False)
+    answer = accept(mailed_token("dora@example.com"))
+    assert answer.status == 201
+    who = Caller().holding(answer).get("/v1/whoami").body
+    assert (who["org_id"], who["user_id"]) == (made["org_id"], str(admin.pk))
+    assert who["email_verified"] is True
+    assert User.unscoped.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ([" "], "name_invalid"),
+        (["x" * 201], "name_invalid"),
+        (["Lakes", "--admin", "nonsense"], "email_invalid"),
+        (["Lakes", "--admin", "ALICE@example.com"], "email_taken"),
+    ],
+)
+def test_a_refused_organization_leaves_nothing(
+    alice: User, arguments: list[str], code: str
+) -> None:
+    assert refused("createorganization", *arguments)[1]["code"] == code
+    assert Organization.objects.count() == 1
+    assert not inbox.messages()
+
+
+def test_a_user_gets_the_password_that_is_typed(
+    home: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed(monkeypatch, PASSWORD)
+    made = facts(
+        *("createuser", "dora@example.com", "--organization", str(home.pk)),
+        *("--role", "reader", "--role", "operator", "--label", "sales", "--verified"),
+    )
+    assert made["roles"] == ["operator", "reader"]
+    assert made["labels"] == ["sales"]
+    assert made["invited"] is False
+    body = {"email": "dora@example.com", "password": PASSWORD}
+    answer = Caller().post("/v1/auth/login", body)
+    assert (answer.status, answer.body["email_verified"]) == (200, True)
+    assert PASSWORD not in str(AuditEvent.objects.get(tag="cli:member:create").data)
+    assert not inbox.messages()
+
+
+def test_an_invited_user_sets_the_password(home: Organization) -> None:
+    arguments = ["dora@example.com", "--organization", str(home.pk), "--role", "reader", "--invite"]
+    assert facts("createuser", *arguments)["invited"] is True
+    token = mailed_token("dora@example.com")
+    assert accept(token).status == 201
+    assert accept(token).code == "invitation_gone"
+    assert User.unscoped.filter(email="dora@example.com").count() == 1
+
+
+def test_an_account_that_was_taken_into_use_is_not_given_away_by_its_link(
+    home: Organization,
+) -> None:
+    arguments = ["dora@example.com", "--organization", str(home.pk), "--role", "reader", "--invite"]
+    run("createuser", *arguments)
+    User.unscoped.filter(email="dora@example.com").update(email_verified_at=timezone.now())
+    assert accept(mailed_token("dora@example.com")).code == "invitation_gone"
+    assert Invitation.unscoped.get().accepted_at is None
+
+
+@pytest.mark.parametrize(
+    ("email", "more", "password", "code"),
+    [
+        ("nonsense", [], PASSWORD, "email_invalid"),
+        ("ALICE@example.com", [], PASSWORD, "email_taken"),
+        ("dora@example.com", [], "short", "invalid_request"),
+        ("dora@example.com", ["--invite", "--verified"], "", "invite_verifies"),
+        ("dora@example.com", ["--organization", "999999"], PASSWORD, "organization_not_found"),
+    ],
+)
+def test_a_refused_user_leaves_nothing(
+    alice: User,
+    monkeypatch: pytest.MonkeyPatch,
+    email: str,
+    more: list[str],
+    password: str,
+    code: str,
+) -> None:
+    typed(monkeypatch, password)
+    where = ["--organization", str(alice.organization_id), "--role", "reader"]
+    assert refused("createuser", email, *where, *more)[1]["code"] == code
+    assert User.unscoped.count() == 1
+    assert not inbox.messages()
+
+
+def test_roles_hold_on_the_next_request(alice: User, bob: User) -> None:
+    caller = signed_in(bob)
+    made = facts("setroles", "BOB@example.com", "operator", "reader")
+    assert (made["roles"], made["changed"]) == (["operator", "reader"], True)
+    assert caller.get("/v1/members").status == 200
+    assert facts("setroles", "bob@example.com", "reader", "operator")["changed"] is False
+    assert inbox.notices_to("bob@example.com") == ["roles_changed"]
+    assert AuditEvent.objects.filter(tag="cli:member:update").count() == 1
+
+
+def test_the_last_admin_stays_one(alice: User) -> None:
+    message, error = refused("setroles", "alice@example.com", "reader")
+    assert error["code"] == "last_admin"
+    assert "needs an admin" in message
+    assert refused("setroles", "nobody@example.com", "reader")[1]["code"] == "user_not_found"
+    assert User.unscoped.get().roles == ["admin"]
+
+
+def test_sessions_of_one_account_end(alice: User, bob: User) -> None:
+    mine, other = [signed_in(alice), signed_in(alice)], signed_in(bob)
+    devices.trust(alice, "phone", now=timezone.now())
+    assert facts("endsessions", "alice@example.com") == {"sessions": 2, "users": 1}
+    assert {caller.get("/v1/whoami").code for caller in mine} == {"session_revoked"}
+    assert other.get("/v1/whoami").status == 200
+    assert TrustedDevice.unscoped.exists()
+    assert facts("endsessions", "alice@example.com", "--devices") == {"sessions": 0, "users": 0}
+    assert not TrustedDevice.unscoped.exists()
+    assert AuditEvent.objects.filter(tag="cli:session:delete").count() == 2
+
+
+def test_sessions_of_an_organization_and_of_everybody_end(
+    alice: User, bob: User, charlie: User
+) -> None:
+    callers = [signed_in(user) for user in (alice, bob, charlie)]
+    home = str(alice.organization_id)
+    assert facts("endsessions", "--organization", home) == {"sessions": 2, "users": 2}
+    assert callers[2].get("/v1/whoami").status == 200
+    assert run("endsessions", "--everybody") == "1 sessions of 1 accounts ended.\n"
+    assert callers[2].get("/v1/whoami").code == "session_revoked"
+    assert refused("endsessions", "nobody@example.com")[1]["code"] == "user_not_found"
+    error = refused("endsessions", "--organization", "999999")[1]
+    assert error["code"] == "organization_not_found"

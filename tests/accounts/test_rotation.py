@@ -1,0 +1,139 @@
+"""New keys sign, former ones verify until their day, and nobody is signed out."""
+
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+from pytest_django import Settings
+
+from accounts.models import AuditEvent, User
+from platform_site.embedded.runtime_env import load_runtime_env, save_runtime_env
+from platform_site.env import Env, SettingError
+from platform_site.lib import token_settings
+from tests.cast import Caller, signed_in
+from tests.commands import facts, refused, run
+
+pytestmark = pytest.mark.django_db
+
+
+def today() -> date:
+    return datetime.now(UTC).date()
+
+
+@pytest.fixture
+def folder(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a data folder with the keys in use, which no environment variable gives."""
+    for name in ("ZJWT_SECRET", "ZJWT_REFRESH_SECRET"):
+        monkeypatch.delenv(name, raising=False)
+    settings.DATA_DIR = tmp_path
+    values = {
+        "ZJWT_SECRET": settings.JWT_SECRETS[0],
+        "ZJWT_REFRESH_SECRET": settings.JWT_REFRESH_SECRETS[0],
+        "ZMFA_SECRET": "m" * 48,
+        "SECRET_KEY": "s" * 48,
+    }
+    save_runtime_env(tmp_path, values)
+    return tmp_path
+
+
+def restarted(settings: Settings, folder: Path) -> None:
+    """Read the keys anew, as a start does."""
+    values = load_runtime_env(folder)
+    keys = token_settings.keys(Env({}, values), values["SECRET_KEY"])
+    settings.JWT_SECRETS = keys.access
+    settings.JWT_REFRESH_SECRETS = keys.refresh
+    settings.JWT_RETIREMENTS = keys.retirements
+
+
+def test_nobody_is_signed_out_and_new_tokens_have_the_new_key(
+    alice: User, folder: Path, settings: Settings
+) -> None:
+    caller = signed_in(alice)
+    former = settings.JWT_SECRETS[0]
+    said = facts("rotatekeys")
+    assert former not in str(said)
+    restarted(settings, folder)
+    assert settings.JWT_SECRETS[0] != former
+    assert caller.get("/v1/whoami").status == 200
+    refreshed = Caller().holding(caller.refresh())
+    settings.JWT_SECRETS = settings.JWT_SECRETS[:1]
+    settings.JWT_REFRESH_SECRETS = settings.JWT_REFRESH_SECRETS[:1]
+    assert refreshed.get("/v1/whoami").status == 200
+    assert AuditEvent.objects.filter(tag="cli:key:rotate").exists()
+
+
+def test_from_its_day_on_a_former_key_verifies_nothing(
+    alice: User, folder: Path, settings: Settings
+) -> None:
+    caller = signed_in(alice)
+    run("rotatekeys", "--retire", today().isoformat())
+    restarted(settings, folder)
+    assert caller.get("/v1/whoami").status == 200
+    settings.JWT_RETIREMENTS = dict.fromkeys(settings.JWT_RETIREMENTS, today())
+    fresh = signed_in(alice)
+    refused_one = Caller(caller.access_token, caller.refresh_token)
+    assert refused_one.refresh().status == 401
+    assert fresh.get("/v1/whoami").status == 200
+
+
+def test_a_second_rotation_keeps_the_keys_that_still_verify(
+    folder: Path, settings: Settings
+) -> None:
+    first = settings.JWT_SECRETS[0]
+    run("rotatekeys")
+    run("rotatekeys")
+    restarted(settings, folder)
+    assert len(settings.JWT_SECRETS) == 3
+    assert settings.JWT_SECRETS[2] == first
+    values = load_runtime_env(folder)
+    over = ",".join(
+        entry.partition("@")[0] + "@2020-01-01"
+        for entry in values["ZJWT_SECRET_PREVIOUS"].split(",")
+    )
+    save_runtime_env(folder, values | {"ZJWT_SECRET_PREVIOUS": over})
+    run("rotatekeys")
+    restarted(settings, folder)
+    assert len(settings.JWT_SECRETS) == 2
+
+
+def test_keys_of_the_environment_are_printed_and_left_alone(
+    folder: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZJWT_SECRET", settings.JWT_SECRETS[0])
+    before = load_runtime_env(folder)
+    assert refused("rotatekeys")[1]["code"] == "keys_given"
+    made = facts("rotatekeys", "--print")["settings"]
+    assert made["ZJWT_SECRET_PREVIOUS"].startswith(settings.JWT_SECRETS[0] + "@")
+    assert load_runtime_env(folder) == before
+
+
+@pytest.mark.parametrize(("day", "code"), [("soon", "date_invalid"), ("2020-01-01", "date_past")])
+def test_a_day_that_is_none_or_over_is_refused(folder: Path, day: str, code: str) -> None:
+    before = load_runtime_env(folder)
+    assert refused("rotatekeys", "--retire", day)[1]["code"] == code
+    assert load_runtime_env(folder) == before
+
+
+def test_a_wrong_date_in_a_setting_is_refused_at_the_start() -> None:
+    wrong = {"ZJWT_SECRET_PREVIOUS": "k" * 48 + "@tomorrow"}
+    with pytest.raises(SettingError, match="ZJWT_SECRET_PREVIOUS"):
+        token_settings.keys(Env(wrong, {}), "s" * 48)
+
+
+def test_an_issued_token_is_a_session_like_any_other(alice: User) -> None:
+    said = facts("issuetoken", "alice@example.com", "--environment", "sandbox")
+    who = Caller(said["access_token"]).get("/v1/whoami").body
+    assert (who["amr"], who["aal"], who["environment"]["id"]) == (["cli"], 1, "sandbox")
+    shown = run("issuetoken", "alice@example.com").strip()
+    assert Caller(shown).get("/v1/whoami").status == 200
+    assert AuditEvent.objects.filter(tag="api:session:create", actor_id=alice.pk).count() == 2
+
+
+def test_nobody_unknown_or_disabled_gets_one(alice: User) -> None:
+    assert refused("issuetoken", "nobody@example.com")[1]["code"] == "user_not_found"
+    assert (
+        refused("issuetoken", "alice@example.com", "--environment", "x")[1]["code"]
+        == "environment_not_found"
+    )
+    User.unscoped.update(is_active=False)
+    assert refused("issuetoken", "alice@example.com")[1]["code"] == "user_disabled"

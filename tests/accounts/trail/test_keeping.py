@@ -1,0 +1,119 @@
+"""How long the audit trail is kept, and how it leaves the house."""
+
+import csv
+import json
+import stat
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+from django.utils import timezone
+
+from accounts.models import AuditEvent, User
+from accounts.trail import trail
+from platform_site.env import Env, SettingError
+from platform_site.lib import account_settings
+from tests.accounts.trail.test_reading import happened
+from tests.commands import facts, misused, refused, run
+
+pytestmark = pytest.mark.django_db
+
+
+def aged(days: int, tag: str = "test:old:create") -> None:
+    """Note an event of some days ago: the trail's own guard allows no change, but this."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO accounts_auditevent (id, at, tag, outcome, environment_id, actor,"
+            " address, agent, request_id, data)"
+            " VALUES (gen_random_uuid(), %s, %s, 'success', '', '', '', '', '', '{}')",
+            [timezone.now() - timedelta(days=days), tag],
+        )
+
+
+def kept() -> int:
+    return AuditEvent.objects.count()
+
+
+def test_what_is_older_than_the_retention_goes() -> None:
+    for days in (1, 364, 366, 4000):
+        aged(days)
+    assert trail.prune(retention_days=365, now=timezone.now()) == 2
+    assert kept() == 2
+
+
+def test_none_goes_where_all_is_kept() -> None:
+    aged(4000)
+    assert trail.prune(retention_days=0, now=timezone.now()) == 0
+    assert kept() == 1
+
+
+def test_many_go_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trail, "BATCH", 2)
+    for _ in range(5):
+        aged(400)
+    assert trail.prune(retention_days=365, now=timezone.now()) == 5
+
+
+@pytest.mark.parametrize("days", [0, 1, 29])
+def test_the_last_thirty_days_stay_whoever_asks(days: int) -> None:
+    aged(days)
+    with (
+        pytest.raises(DatabaseError, match="append-only"),
+        transaction.atomic(),
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("DELETE FROM accounts_auditevent")
+    assert trail.prune(retention_days=1, now=timezone.now()) == 0
+    assert kept() == 1
+
+
+@pytest.mark.parametrize("text", ["1", "29", "-1", "x"])
+def test_a_retention_that_is_too_short_is_refused_at_the_start(text: str) -> None:
+    with pytest.raises(SettingError, match="ZAUDIT_RETENTION_DAYS"):
+        account_settings.audit_retention_days(Env({"ZAUDIT_RETENTION_DAYS": text}, {}))
+
+
+def test_events_leave_as_json_lines_oldest_first(alice: User, charlie: User) -> None:
+    happened(alice, "api:one:create", data={"name": "Müller"})
+    happened(charlie, "api:two:create")
+    lines = [json.loads(line) for line in run("exportaudit").splitlines()]
+    assert [line["tag"] for line in lines] == ["api:one:create", "api:two:create"]
+    assert lines[0]["data"] == {"name": "Müller"}
+    only = run("exportaudit", "--organization", str(alice.organization_id)).splitlines()
+    assert len(only) == 1
+
+
+def test_filters_are_those_of_the_api(alice: User) -> None:
+    happened(alice, "api:one:create")
+    happened(alice, "api:two:create", outcome="refused")
+    assert len(run("exportaudit", "--outcome", "refused").splitlines()) == 1
+    assert len(run("exportaudit", "--tag", "api:one").splitlines()) == 1
+    assert run("exportaudit", "--until", "2020-01-01") == ""
+    assert misused("exportaudit", "--since", "yesterday") == 2
+
+
+def test_a_cell_that_a_spreadsheet_would_run_is_made_text(alice: User, tmp_path: Path) -> None:
+    happened(alice, "api:one:create", agent="=cmd|' /C calc'!A0")
+    path = tmp_path / "audit.csv"
+    said = facts("exportaudit", "--format", "csv", "--output", str(path))
+    assert said == {"events": 1, "output": str(path)}
+    (row,) = csv.DictReader(path.read_text().splitlines())
+    assert row["agent"] == "'=cmd|' /C calc'!A0"
+    assert row["tag"] == "api:one:create"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_no_file_is_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    path.write_text("mine")
+    assert refused("exportaudit", "--output", str(path))[1]["code"] == "output_refused"
+    assert path.read_text() == "mine"
+    assert refused("exportaudit")[1]["code"] == "output_missing"
+
+
+def test_pruning_by_hand_does_what_the_queue_does() -> None:
+    aged(4000)
+    ran = facts("pruneexpired")["ran"]
+    assert "accounts.forget_expired" in ran
+    assert kept() == 0

@@ -1,0 +1,134 @@
+"""The audit trail over the API: one's own organization's, by what one looks for."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from accounts.models import AuditEvent, User
+from tests.cast import Answer, Caller, member, signed_in
+
+
+def happened(user: User, tag: str, **fields: Any) -> AuditEvent:
+    """Note an event of a user's."""
+    return AuditEvent.objects.create(
+        tag=tag,
+        organization_id=user.organization_id,
+        actor_id=user.pk,
+        actor=user.email,
+        **fields,
+    )
+
+
+def tags(answer: Answer) -> list[str]:
+    """Give the tags of a page."""
+    assert answer.status == 200, answer.body
+    return [event["tag"] for event in answer.body["results"]]
+
+
+def test_an_admin_reads_what_happened_newest_first(alice: User) -> None:
+    happened(alice, "api:one:create", data={"name": "x"}, environment_id="live")
+    happened(alice, "api:two:create", address="192.0.2.7", agent="curl", outcome="refused")
+    answer = signed_in(alice).get("/v1/audit")
+    assert tags(answer) == ["api:two:create", "api:one:create"]
+    two, one = answer.body["results"]
+    assert one["data"] == {"name": "x"}
+    assert (one["environment"], one["actor"]) == ("live", "alice@example.com")
+    assert (two["address"], two["agent"], two["outcome"]) == ("192.0.2.7", "curl", "refused")
+
+
+def test_nobody_reads_another_organizations(alice: User, charlie: User) -> None:
+    happened(charlie, "api:secret:create")
+    AuditEvent.objects.create(tag="cli:platform:own")
+    assert tags(signed_in(alice).get("/v1/audit")) == []
+    assert tags(signed_in(alice).get(f"/v1/audit?actor={charlie.pk}")) == []
+
+
+def test_operators_read_it_and_readers_do_not(alice: User, bob: User) -> None:
+    operator = member(alice.organization, "o@example.com", role="operator")
+    assert signed_in(operator).get("/v1/audit").status == 200
+    assert signed_in(bob).get("/v1/audit").status == 403
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("tag=api:session", ["api:session:delete", "api:session:create"]),
+        ("tag=api:session:create", ["api:session:create"]),
+        ("tag=api:sess", []),
+        ("outcome=refused", ["api:session:create"]),
+        ("environment=sandbox", ["api:bucket:create"]),
+        ("actor=BOB@example.com", ["api:bucket:create"]),
+        ("request_id=req-1", ["api:session:delete"]),
+        ("tag=api:session&outcome=success", ["api:session:delete"]),
+        ("tag=%25", []),
+    ],
+)
+def test_filters_join(alice: User, bob: User, query: str, found: list[str]) -> None:
+    happened(alice, "api:session:create", outcome="refused")
+    happened(alice, "api:session:delete", request_id="req-1")
+    happened(bob, "api:bucket:create", environment_id="sandbox")
+    assert tags(signed_in(alice).get(f"/v1/audit?{query}")) == found
+
+
+def test_a_users_id_finds_what_it_did(alice: User, bob: User) -> None:
+    happened(alice, "api:one:create")
+    happened(bob, "api:two:create")
+    assert tags(signed_in(alice).get(f"/v1/audit?actor={bob.pk}")) == ["api:two:create"]
+
+
+def test_a_span_of_time_holds_its_beginning_and_not_its_end(alice: User) -> None:
+    at = happened(alice, "api:one:create").at
+    later = at + timedelta(seconds=1)
+
+    def between(since: Any, until: Any) -> list[str]:
+        span = f"since={since.isoformat()}&until={until.isoformat()}".replace("+", "%2B")
+        return tags(signed_in(alice).get(f"/v1/audit?{span}"))
+
+    assert between(at, later) == ["api:one:create"]
+    assert between(later, later + timedelta(days=1)) == []
+    assert between(at - timedelta(days=1), at) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [("since=yesterday", "since"), ("until=x", "until"), ("tags=api", "tags"), ("tag=", "tag")],
+)
+def test_a_filter_that_is_none_is_named(alice: User, query: str, field: str) -> None:
+    answer = signed_in(alice).get(f"/v1/audit?{query}")
+    assert (answer.status, answer.body["errors"][0]["field"]) == (400, field)
+
+
+def test_pages_follow_one_another_without_gap_or_twin(alice: User) -> None:
+    for number in range(7):
+        happened(alice, f"api:n{number}:create")
+    caller = signed_in(alice)
+    first = caller.get("/v1/audit?page_size=4")
+    happened(alice, "api:late:create")
+    rest = caller.get(first.body["next"].replace("http://testserver", ""))
+    assert tags(first) + tags(rest) == [f"api:n{number}:create" for number in range(6, -1, -1)]
+    assert rest.body["next"] is None
+
+
+def test_a_refused_permission_is_noted(alice: User, bob: User) -> None:
+    assert signed_in(bob).post("/v1/environments", {"name": "x"}).status == 403
+    event = AuditEvent.objects.get(tag="api:permission:deny")
+    assert (event.outcome, event.actor_id) == ("denied", bob.pk)
+    assert event.data == {
+        "permission": "environments:create",
+        "method": "POST",
+        "route": "v1/environments",
+    }
+    assert event.organization_id == alice.organization_id
+
+
+def test_a_caller_that_is_refused_in_a_loop_does_not_fill_the_trail(bob: User) -> None:
+    caller = signed_in(bob)
+    for _ in range(70):
+        assert caller.get("/v1/audit").status == 403
+    assert AuditEvent.objects.filter(tag="api:permission:deny").count() == 60
+
+
+def test_what_is_asked_without_a_token_leaves_no_trace(db: None) -> None:
+    assert Caller("nonsense").get("/v1/audit").status == 401
+    assert not AuditEvent.objects.exists()

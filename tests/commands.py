@@ -1,0 +1,45 @@
+"""Operators' commands, run as a script runs them."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command, load_command_class
+
+
+def run(name: str, *arguments: str) -> str:
+    """Run a command; give what it prints."""
+    out = io.StringIO()
+    call_command(name, *arguments, stdout=out, stderr=io.StringIO())
+    return out.getvalue()
+
+
+def facts(name: str, *arguments: str) -> Any:
+    """Run a command with --json; give what it prints."""
+    return json.loads(run(name, *arguments, "--json"))
+
+
+def refused(name: str, *arguments: str) -> tuple[str, dict[str, Any]]:
+    """Run a command that refuses; give the sentence, and the error that --json prints."""
+    out = io.StringIO()
+    with pytest.raises(CommandError) as caught:
+        call_command(name, *arguments, "--json", stdout=out, stderr=io.StringIO())
+    assert caught.value.returncode == 1
+    error: dict[str, Any] = json.loads(out.getvalue())["error"]
+    assert error["message"] == str(caught.value)
+    return str(caught.value), error
+
+
+def misused(name: str, *arguments: str) -> int:
+    """Call a command wrongly on the command line; give its exit status."""
+    command = load_command_class("accounts", name)
+    with pytest.raises(SystemExit) as caught:
+        command.run_from_argv(["manage.py", name, *arguments])
+    return int(caught.value.code or 0)
+
+
+def help_of(name: str) -> str:
+    """Give what --help prints, in one line."""
+    text = load_command_class("accounts", name).create_parser("manage.py", name).format_help()
+    return " ".join(text.split())
