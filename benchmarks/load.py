@@ -1,10 +1,14 @@
 """A load generator small enough not to be what is measured: raw keep-alive sockets, one loop."""
 
+import itertools
 import selectors
 import socket
 import statistics
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+BUFFER_BYTES = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +23,12 @@ class Load:
 
 @dataclass
 class _Connection:
+    """One client. left: bytes of the body that are to come, None before the head is whole."""
+
     sock: socket.socket
     sent_at: float
-    received: bytes = b""
+    head: bytes = b""
+    left: int | None = None
 
 
 def request(method: str, path: str, body: bytes = b"", token: str = "") -> bytes:
@@ -34,49 +41,66 @@ def request(method: str, path: str, body: bytes = b"", token: str = "") -> bytes
     return head.encode() + b"\r\n" + body
 
 
-def run(port: int, payload: bytes, *, connections: int, seconds: float) -> Load:
-    """Send the same request over and over on so many connections; each waits for its answer."""
+def run(port: int, payload: bytes | Sequence[bytes], *, connections: int, seconds: float) -> Load:
+    """Send requests over and over on so many connections; each waits for its answer.
+
+    payload: the one request, or several that take turns.
+    """
+    payloads = itertools.cycle([payload] if isinstance(payload, bytes) else payload)
     selector = selectors.DefaultSelector()
+    buffer = bytearray(BUFFER_BYTES)
     for _ in range(connections):
-        _open(selector, port, payload)
+        _open(selector, port, payloads)
     times: list[float] = []
     failures = 0
     ends = time.perf_counter() + seconds
     while (now := time.perf_counter()) < ends:
         for key, _ in selector.select(timeout=ends - now):
             connection: _Connection = key.data
-            connection.received += connection.sock.recv(1 << 18)
-            if not _is_whole(connection.received):
+            if not _take(connection, buffer):
                 continue
             times.append(time.perf_counter() - connection.sent_at)
-            failures += not connection.received.startswith(b"HTTP/1.1 200")
-            if b"onnection: close" in connection.received[:500]:
+            failures += not connection.head.startswith(b"HTTP/1.1 200")
+            if b"onnection: close" in connection.head:
                 selector.unregister(connection.sock)
                 connection.sock.close()
-                _open(selector, port, payload)
+                _open(selector, port, payloads)
                 continue
-            connection.received, connection.sent_at = b"", time.perf_counter()
-            connection.sock.sendall(payload)
+            connection.head, connection.left = b"", None
+            connection.sent_at = time.perf_counter()
+            connection.sock.sendall(next(payloads))
     for key in list(selector.get_map().values()):
         key.data.sock.close()
     quantiles = statistics.quantiles(times, n=100)
     return Load(len(times) / seconds, quantiles[49] * 1000, quantiles[94] * 1000, failures)
 
 
-def _open(selector: selectors.DefaultSelector, port: int, payload: bytes) -> None:
+def _open(selector: selectors.DefaultSelector, port: int, payloads: Iterator[bytes]) -> None:
     sock = socket.create_connection(("127.0.0.1", port), timeout=10)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     selector.register(sock, selectors.EVENT_READ, _Connection(sock, time.perf_counter()))
-    sock.sendall(payload)
+    sock.sendall(next(payloads))
 
 
-def _is_whole(received: bytes) -> bool:
-    head, separator, body = received.partition(b"\r\n\r\n")
+def _take(connection: _Connection, buffer: bytearray) -> bool:
+    """Take what has come; give whether the answer is whole. Bodies are counted, not kept."""
+    received = connection.sock.recv_into(buffer)
     if not received:
         raise ConnectionError("the server closed the connection")
+    if connection.left is not None:
+        connection.left -= received
+        return connection.left <= 0
+    connection.head += buffer[:received]
+    head, separator, body = connection.head.partition(b"\r\n\r\n")
     if not separator:
         return False
+    connection.head = head
+    connection.left = _length(head) - len(body)
+    return connection.left <= 0
+
+
+def _length(head: bytes) -> int:
     for line in head.lower().split(b"\r\n"):
         if line.startswith(b"content-length:"):
-            return len(body) >= int(line.partition(b":")[2])
+            return int(line.partition(b":")[2])
     raise ValueError("an answer without Content-Length")

@@ -1,6 +1,6 @@
 """Entering Django's admin: password and second factor in one form."""
 
-from typing import Any
+from typing import Any, cast
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -11,6 +11,7 @@ from unfold.forms import AuthenticationForm
 
 from accounts.models import User
 from platform_site.lib.errors import PlatformError
+from platform_site.lib.principals import PlatformRequest
 from twofactor import methods, throttle
 from twofactor.challenges import Answer, proof_of
 
@@ -39,7 +40,7 @@ class StaffLoginForm(AuthenticationForm):  # type: ignore[misc]  # unfold ships 
         cleaned: dict[str, Any] = super().clean()
         user = self.get_user()
         if user is not None:
-            prove(user, cleaned.get("code", ""))
+            prove(self.request, user, cleaned.get("code", ""))
             self.request.session[PROVEN] = str(user.pk)
         return cleaned
 
@@ -49,14 +50,14 @@ def is_proven(request: HttpRequest) -> bool:
     return request.session.get(PROVEN) == str(request.user.pk)
 
 
-def prove(user: User, code: str) -> None:
+def prove(request: HttpRequest, user: User, code: str) -> None:
     """Hold a member of staff to a second factor, under the factor's own throttle.
 
     Raises ValidationError, which says what to do where there is no factor yet.
     """
     try:
         with transaction.atomic():
-            is_right = _check(user, code)
+            is_right = _check(cast(PlatformRequest, request), user, code)
     except PlatformError as exc:
         raise ValidationError(exc.title) from exc
     # Raised outside of the transaction, so that the count stays.
@@ -64,16 +65,17 @@ def prove(user: User, code: str) -> None:
         raise ValidationError("The code is wrong.")
 
 
-def _check(user: User, code: str) -> bool:
+def _check(request: PlatformRequest, user: User, code: str) -> bool:
     held = methods.holdings_of(user.pk, lock=True)
     method = "totp" if code.strip().isdigit() else "backup_codes"
     factor = held.factors.get(method)
-    if not held.proper or factor is None:
+    if not held.proper or factor is None or method not in held.askable:
         message = "Set up an authenticator app in the console first: /console/security"
         raise ValidationError(message)
     now = timezone.now()
     throttle.refuse_slowed(factor, now)
-    if proof_of(method).check(factor, "", Answer(code=code), challenge_id="", now=now):
+    proof, answer = proof_of(method), Answer(code=code)
+    if proof.check(factor, "", answer, challenge_id="", request=request, now=now):
         return True
     throttle.count(factor, now)
     return False

@@ -56,6 +56,14 @@ def when_ready(server: Any) -> None:
         sys.stdout.flush()
 
 
+def post_worker_init(worker: Any) -> None:
+    """Look for the cache's brain once; in a worker, since no thread must live through a fork."""
+    if worker.age == 1:
+        from platform_site.startup import probe_cache  # noqa: PLC0415 - Django is loaded by now
+
+        probe_cache()
+
+
 def child_exit(server: Any, worker: Any) -> None:
     """Drop the gauges of a worker that is gone."""
     multiprocess.mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]  # untyped library

@@ -11,9 +11,10 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from accounts.delivery.metrics import Deliveries
 from platform_site.lib import metrics, problems
 from platform_site.lib.addresses import client_address
-from platform_site.lib.errors import NotFound
+from platform_site.lib.errors import NotFound, PlatformError
 
 log = structlog.get_logger(__name__)
 
@@ -38,6 +39,9 @@ def readyz(request: HttpRequest) -> HttpResponse:
         connections[DEFAULT_DB_ALIAS].close()
         checks = dict.fromkeys(checks, "unavailable")
     is_ready = all(state == "ok" for state in checks.values())
+    if settings.HAS_CACHE:
+        # Its absence degrades the platform, and is no reason to send nobody here.
+        checks["cache"] = _ask_cache()
     body = {"status": "ok" if is_ready else "unavailable", "checks": checks}
     response = JsonResponse(body, status=200 if is_ready else 503)
     if not is_ready:
@@ -60,12 +64,24 @@ def _ask_database() -> dict[str, str]:
     }
 
 
+def _ask_cache() -> str:
+    if not settings.CACHE.is_enabled:
+        return "disabled"
+    from edgecache import client  # noqa: PLC0415 - only where the feature is installed
+
+    try:
+        client.call("GET", "/health")
+    except PlatformError:
+        return "unavailable"
+    return "ok"
+
+
 @require_safe
 def exposition(request: HttpRequest) -> HttpResponse:
     """Give the metrics to loopback, or to the bearer of ZMETRICS_TOKEN; else there is nothing."""
     if not _may_scrape(request):
         return problems.respond(request, NotFound())
-    return HttpResponse(metrics.exposition(), content_type=CONTENT_TYPE_LATEST)
+    return HttpResponse(metrics.exposition(Deliveries()), content_type=CONTENT_TYPE_LATEST)
 
 
 def _may_scrape(request: HttpRequest) -> bool:

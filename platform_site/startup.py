@@ -1,5 +1,7 @@
 """What a web server says once, before its first request."""
 
+import threading
+
 import structlog
 from django.conf import settings
 
@@ -23,3 +25,12 @@ def development_notice() -> str:
         log.warning("development_token_refused", reason="production")
         return ""
     return f"Development token: {development.token_for(settings.DEV_ORG_ID)}"
+
+
+def probe_cache() -> None:
+    """Log whether the cache's brain answers; the platform starts either way, without waiting."""
+    if not settings.HAS_CACHE:
+        return
+    from edgecache import client  # noqa: PLC0415 - only where the feature is installed
+
+    threading.Thread(target=client.probe, name="cache-probe", daemon=True).start()

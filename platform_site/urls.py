@@ -1,23 +1,30 @@
 """All paths."""
 
+from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
+import accounts.urls
+import sqlgateway.urls
 from platform_site import health
 from platform_site.lib import problems
 
 urlpatterns = [
+    # Tried in this order, so what is asked for most comes first, and not behind an include: that is
+    # a resolver of its own, which takes as long as a query.
+    *sqlgateway.urls.urlpatterns,
+    *accounts.urls.urlpatterns,
     path("healthz", health.healthz),
     path("readyz", health.readyz),
     path("metrics", health.exposition),
     path("v1/schema", SpectacularAPIView.as_view(), name="schema"),
     path("v1/docs", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="docs"),
-    path("", include("accounts.urls")),
     path("", include("environments.urls")),
     path("", include("twofactor.urls")),
     path("", include("recovery.urls")),
-    path("", include("sqlgateway.urls")),
+    # Without the feature its paths are like any other that does not exist.
+    *([path("", include("edgecache.urls"))] if settings.HAS_CACHE else []),
     path("", include("platform_site.console.urls")),
     path("admin/", admin.site.urls),
 ]

@@ -1,9 +1,11 @@
 """What ends with a recovery: everything that was opened before it."""
 
 from datetime import datetime
+from uuid import UUID
 
 from accounts import sessions
 from accounts.models import User
+from recovery.models import SecurityAnswer
 from twofactor import devices
 from twofactor.models import Challenge, Enrolment, PendingSignIn
 
@@ -19,3 +21,8 @@ def end_access(user: User, *, reason: str, now: datetime) -> None:
     for model in (PendingSignIn, Enrolment, Challenge):
         mine = model.unscoped.filter(user=user, used_at=None)  # unscoped: by the user's own key
         mine.update(used_at=now)
+
+
+def on_user_stripped(user_id: UUID) -> None:
+    """Forget the answers to security questions: they would let a stranger have mails caused."""
+    SecurityAnswer.unscoped.filter(user_id=user_id).delete()  # unscoped: by the user's own key

@@ -14,6 +14,7 @@ from django.db.models import F
 
 from platform_site.lib.crypto import decrypt, encrypt
 from platform_site.lib.ids import capability_id
+from platform_site.lib.principals import PlatformRequest
 from recovery import reset_tokens, rows
 from recovery.errors import NoIndependentFactor, RecoveryChallengeRequired, RecoveryGone
 from recovery.models import Purpose, Recovery, RecoveryChallenge
@@ -137,7 +138,9 @@ def _describe(
     return answer
 
 
-def is_proven(recovery: Recovery, held: Holdings, given: Given, *, now: datetime) -> str:
+def is_proven(
+    request: PlatformRequest, recovery: Recovery, held: Holdings, given: Given, *, now: datetime
+) -> str:
     """Give the method that was proven, '' for a wrong answer, which is counted.
 
     Call inside the transaction that holds the locks; raise CodeRejected once it is through.
@@ -157,7 +160,9 @@ def is_proven(recovery: Recovery, held: Holdings, given: Given, *, now: datetime
     throttle.refuse_slowed(factor, now)
     secret = unseal(challenge.secret)["secret"]
     proof = proof_of(factor.method)
-    if proof.check(factor, secret, given.answer, challenge_id=given.challenge_id, now=now):
+    if proof.check(
+        factor, secret, given.answer, challenge_id=given.challenge_id, request=request, now=now
+    ):
         challenge.delete()
         return factor.method
     throttle.count(factor, now)

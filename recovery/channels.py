@@ -1,19 +1,24 @@
 """Where a recovery's token goes, and who is told of a recovery."""
 
 from datetime import datetime
+from typing import Final
 
 import structlog
 from django.conf import settings
 
 from accounts.delivery import notices, outbox
+from accounts.delivery.links import console_link
 from accounts.delivery.templates import Notice, Scalar
 from accounts.models import User
 from platform_site.lib.crypto import decrypt
+from platform_site.lib.emails import folded
 from recovery.models import Recovery
 from recovery.tokens import LIVES
 from twofactor import sending
 from twofactor.errors import SendingTooOften
 from twofactor.methods import Holdings
+
+CANCEL_PAGE: Final = "recovery/cancel"
 
 log = structlog.get_logger(__name__)
 
@@ -30,8 +35,13 @@ def destination(user: User, held: Holdings, *, channel: str) -> str:
     return decrypt(held.factors["sms"].secret)
 
 
-def send_token(recovery: Recovery, user: User, to: str, token: str, *, now: datetime) -> bool:
-    """Queue the token's message; say False where the daily cap of its receiver is reached."""
+def send_token(
+    recovery: Recovery, user: User, to: str, token: str, *, recovery_id: str, now: datetime
+) -> bool:
+    """Queue the token's message; say False where the daily cap of its receiver is reached.
+
+    recovery_id: what the client holds, for the link that stands beside the token in a mail.
+    """
     minutes = int(LIVES[recovery.channel].total_seconds() // 60)
     try:
         sending.refuse_flood(recovery.channel, to, user.organization_id, now=now)
@@ -48,10 +58,13 @@ def send_token(recovery: Recovery, user: User, to: str, token: str, *, now: date
             expires_at=recovery.expires_at,
         )
     else:
+        link = console_link(
+            "recovery", recovery=recovery_id, token=token, org=str(user.organization_id)
+        )
         outbox.send_mail(
             to,
             "recovery_token",
-            {"token": token, "minutes": minutes},
+            {"token": token, "minutes": minutes, "link": link},
             organization_id=user.organization_id,
             user_id=user.pk,
             expires_at=recovery.expires_at,
@@ -64,7 +77,7 @@ def mail_addresses(user: User, held: Holdings) -> list[str]:
     found = [user.email]
     if "email" in held.factors:
         further = decrypt(held.factors["email"].secret)
-        if further.casefold() != user.email.casefold():
+        if folded(further) != folded(user.email):
             found.append(further)
     return found
 
@@ -74,8 +87,21 @@ def tell(
 ) -> None:
     """Mail a notice to every address but ``besides``, in the transaction of what it tells of."""
     for address in mail_addresses(user, held):
-        if address.casefold() != besides.casefold():
+        if folded(address) != folded(besides):
             notices.notify(user, notice, to=address, **context)
+
+
+def tell_cancellable(user: User, held: Holdings, cancel_token: str, **context: str) -> None:
+    """Mail every address that a recovery was started, and how it is cancelled."""
+    cancel_link = console_link(CANCEL_PAGE, token=cancel_token)
+    tell(
+        user,
+        held,
+        "recovery_started",
+        cancel_link=cancel_link,
+        cancel_token=cancel_token,
+        **context,
+    )
 
 
 def text(user: User, held: Holdings, message: str) -> None:

@@ -5,12 +5,12 @@ from datetime import datetime
 from django.conf import settings
 from django.db import transaction
 
-from accounts import audit, passwords
+from accounts import audit, passwords, takeover
 from platform_site.lib.principals import PlatformRequest
 from recovery import aftermath, challenges, channels, rows
 from recovery.challenges import Given
 from recovery.errors import RecoveryGone
-from recovery.models import Recovery, SecurityAnswer
+from recovery.models import Recovery
 from recovery.reset_tokens import Pointer
 from recovery.rows import Holder
 from twofactor.errors import CodeRejected
@@ -37,9 +37,11 @@ def set_password(
         holder = rows.lock_holder(recovery)
         method = ""
         if holder.held.proper:
-            method = challenges.is_proven(recovery, holder.held, given, now=now)
+            method = challenges.is_proven(request, recovery, holder.held, given, now=now)
         is_proven = bool(method) or not holder.held.proper
         if is_proven:
+            if recovery.channel == "email" and holder.user.email_verified_at is None:
+                _take_from_stranger(request, holder, now)
             _apply(recovery, holder, encoded, now)
             audit.record_user(
                 request,
@@ -58,20 +60,16 @@ def set_password(
 def _apply(recovery: Recovery, holder: Holder, encoded: str, now: datetime) -> None:
     user = holder.user
     rows.end(recovery, reason="completed", now=now)
-    if recovery.channel == "email" and user.email_verified_at is None:
-        _take_from_stranger(holder, now)
     user.password = encoded
-    user.save(update_fields=["password", "email_verified_at"])
+    user.save(update_fields=["password"])
     aftermath.end_access(user, reason="recovery", now=now)
     channels.tell(user, holder.held, "recovery_completed", purpose="a new password was set")
 
 
-def _take_from_stranger(holder: Holder, now: datetime) -> None:
+def _take_from_stranger(request: PlatformRequest, holder: Holder, now: datetime) -> None:
     """Note that the mailbox is proven now; whoever signed up may have been somebody else.
 
-    Answers to security questions go: they would let that somebody have mails caused. A second
-    factor stays and was just proven: recovery never removes one at once.
+    A second factor stays and was just proven: recovery never removes one at once.
     """
-    holder.user.email_verified_at = now
-    mine = SecurityAnswer.unscoped.filter(user=holder.user)  # unscoped: the user's own
-    mine.delete()
+    has_factors = bool(holder.held.proper)
+    takeover.strip_unproven(holder.user, request=request, now=now, keep_factors=has_factors)

@@ -15,6 +15,7 @@ from accounts import limits
 from accounts.errors import TooManyAttempts
 from accounts.signin import origin_of
 from platform_site.lib.addresses import client_address, network_of
+from platform_site.lib.emails import folded
 from platform_site.lib.ids import capability_id
 from platform_site.lib.principals import PlatformRequest
 from recovery import questions, rows, tasks
@@ -37,7 +38,7 @@ class Claim:
     @property
     def subject(self) -> str:
         """The account as limits and decoys know it, however it is spelled."""
-        return f"{self.org_id} {self.email.strip().casefold()}"
+        return f"{self.org_id} {folded(self.email)}"
 
 
 def start(
@@ -58,7 +59,9 @@ def start(
         digest=rows.capability_digest(recovery_id),
         method=method,
         purpose=purpose,
-        request=seal({"org_id": claim.org_id, "email": claim.email.strip()}),
+        request=seal(
+            {"org_id": claim.org_id, "email": claim.email.strip(), "recovery_id": recovery_id}
+        ),
         asked=asked,
         address=origin.address,
         agent=origin.agent[:300],

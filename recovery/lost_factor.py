@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts import audit, credentials
+from accounts.delivery.links import console_link
 from accounts.models import User
 from accounts.signin import environment_for
 from platform_site.lib.addresses import client_address
@@ -24,7 +25,7 @@ from recovery.errors import RecoveryGone, RecoveryNotDue
 from recovery.models import Purpose, Recovery
 from recovery.reset_tokens import Pointer
 from recovery.rows import Holder
-from twofactor import factors, pending
+from twofactor import enrolments, factors, pending
 from twofactor.errors import CodeRejected
 from twofactor.methods import AMR
 
@@ -65,7 +66,7 @@ def prove(
         if proven is not None:
             amr = "pwd"
         else:
-            method = challenges.is_proven(recovery, holder.held, first.given, now=now)
+            method = challenges.is_proven(request, recovery, holder.held, first.given, now=now)
             amr = AMR[method] if method else ""
         answer = _begin_delay(request, recovery, holder, amr=amr, now=now) if amr else None
     # Raised outside of the transaction, so that the count stays.
@@ -98,19 +99,19 @@ def _begin_delay(
     recovery.fingerprint = rows.fingerprint(user, holder.held)
     recovery.save()
     at = f"{effective_at:%Y-%m-%d %H:%M} UTC"
-    channels.tell(
+    channels.tell_cancellable(
         user,
         holder.held,
-        "recovery_started",
+        cancel,
         purpose="all second factors are to be removed",
         effective_at=at,
-        cancel_token=cancel,
     )
     channels.text(
         user,
         holder.held,
         f"Recovery of your {settings.SERVICE_NAME} account was started: its second factors are "
-        f"removed at {at}. If this was not you, cancel it with this code: {cancel}",
+        f"removed at {at}. If this was not you, cancel it at {console_link(channels.CANCEL_PAGE)} "
+        f"with this code: {cancel}",
     )
     audit.record_user(request, "api:recovery:prove", user, recovery=str(recovery.pk), amr=amr)
     return {
@@ -123,6 +124,8 @@ def _begin_delay(
 
 def complete(request: PlatformRequest, pointer: Pointer, *, now: datetime) -> dict[str, Any]:
     """Remove every factor and give a sign-in that may only set up a new one (``mfa_token``).
+
+    So does each later sign-in, until a factor is active.
 
     Raises RecoveryNotDue (409) before the delay is over, RecoveryGone (410), also where a factor
     was used or set up since: then it is not lost.
@@ -137,12 +140,8 @@ def complete(request: PlatformRequest, pointer: Pointer, *, now: datetime) -> di
             raise RecoveryNotDue(extra={"effective_at": at})
         if recovery.proven_at is None or _is_in_use(holder, since=recovery.proven_at):
             raise RecoveryGone
-        user = holder.user
         rows.end(recovery, reason="completed", now=now)
-        purpose = "all second factors were removed"
-        channels.tell(user, holder.held, "recovery_completed", purpose=purpose)
-        number = factors.reset(user)
-        aftermath.end_access(user, reason="recovery", now=now)
+        user, number = holder.user, _remove_factors(holder, now)
         waiting = pending.open_pending(
             user, environment_for(user, ""), use=pending.ENROL, amr=list(recovery.amr), now=now
         )
@@ -162,6 +161,16 @@ def complete(request: PlatformRequest, pointer: Pointer, *, now: datetime) -> di
         "mfa_expires_at": int(waiting.expires_at.timestamp()),
         "allowed_methods": [method for method in allowed if method != "backup_codes"],
     }
+
+
+def _remove_factors(holder: Holder, now: datetime) -> int:
+    """Remove every factor; a new one is due from then on. Gives how many there were."""
+    user, purpose = holder.user, "all second factors were removed"
+    channels.tell(user, holder.held, "recovery_completed", purpose=purpose)
+    number = factors.reset(user)
+    enrolments.require(user, now=now)
+    aftermath.end_access(user, reason="recovery", now=now)
+    return number
 
 
 def _is_in_use(holder: Holder, *, since: datetime) -> bool:

@@ -33,10 +33,11 @@ class Purpose(models.TextChoices):
 class Recovery(TenantModel):
     """One recovery, of an account that may not exist: its row is the same either way.
 
-    digest: of the ``recovery_id`` the client holds. request: the organization and the address as
-    they were claimed, encrypted; '' once a task has looked. organization, user: set by that task,
-    None where there is nobody. token, cancel: keyed digests of what was sent. fingerprint: of
-    password and address, so that a change of either ends the recovery.
+    digest: of the ``recovery_id`` the client holds. request: that id, for the mail's link, and the
+    organization and the address as they were claimed, encrypted; '' once a task has looked.
+    organization, user: set by that task, None where there is nobody. token, cancel: keyed digests
+    of what was sent. fingerprint: of password, address and factors, so that a change ends the
+    recovery.
     asked: ids of the security questions; answered_at: when they were answered, once whether right
     or wrong; is_answered: right.
     generation: of the reset token; a new one voids the one before.

@@ -15,6 +15,7 @@ from django.db import transaction
 from accounts import audit, limits, passwords
 from accounts.models import User
 from platform_site.lib.crypto import keyed_digest
+from platform_site.lib.emails import folded
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest, Principal
 from recovery import rows, tasks
@@ -75,7 +76,8 @@ def _answers_of(org_id: int, email: str) -> dict[str, str]:
         user__is_active=True,
         organization__recovery_questions_enabled=True,
     )
-    return dict(found.values_list("question", "encoded"))
+    rows_ = found.values_list("question", "encoded", "user__email")
+    return {name: encoded for name, encoded, its in rows_ if folded(its) == folded(email)}
 
 
 def answer(
@@ -95,7 +97,7 @@ def answer(
             message = "Answer each of the questions that were asked."
             raise InvalidRequest.for_field("answers", message, code="other_questions")
         claim = unseal(recovery.request)
-        _count(f"{claim['org_id']} {claim['email'].casefold()}", now)
+        _count(f"{claim['org_id']} {folded(claim['email'])}", now)
         kept = _answers_of(claim["org_id"], claim["email"])
         # Every answer is hashed, whatever became of the one before.
         results = [_is_right(kept.get(name), answers[name]) for name in recovery.asked]

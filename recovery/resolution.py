@@ -1,11 +1,12 @@
 """The part of starting a recovery that differs: run by a task, out of the request's sight."""
 
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 
-from accounts import audit
+from accounts import audit, credentials
 from accounts.models import User
 from recovery import channels, rows, tokens
 from recovery.models import Method, Purpose, Recovery
@@ -25,10 +26,11 @@ def resolve(key: UUID, *, now: datetime) -> None:
             return
         if recovery.method == Method.SECURITY_QUESTIONS and not recovery.is_answered:
             return
-        user = _claimed(recovery)
+        claim = unseal(recovery.request)
+        user = _claimed(claim)
         recovery.resolved_at, recovery.request = now, ""
         if user is not None:
-            _issue(recovery, user, now)
+            _issue(recovery, user, claim["recovery_id"], now)
         recovery.save()
 
 
@@ -40,15 +42,15 @@ def _lock(key: UUID, now: datetime) -> Recovery | None:
     return found
 
 
-def _claimed(recovery: Recovery) -> User | None:
+def _claimed(claim: dict[str, Any]) -> User | None:
     """Give the active user whom the request named, in the organization it named."""
-    claim = unseal(recovery.request)
-    members = User.scoped.within_organization(claim["org_id"]).select_related("organization")
-    found: User | None = members.filter(email__iexact=claim["email"], is_active=True).first()
+    found = credentials.find(claim["email"])
+    if found is None or found.organization_id != claim["org_id"] or not found.is_active:
+        return None
     return found
 
 
-def _issue(recovery: Recovery, user: User, now: datetime) -> None:
+def _issue(recovery: Recovery, user: User, recovery_id: str, now: datetime) -> None:
     held = methods.holdings_of(user.pk)
     to = channels.destination(user, held, channel=recovery.channel)
     if not to or not _is_of_use(recovery, held):
@@ -56,13 +58,13 @@ def _issue(recovery: Recovery, user: User, now: datetime) -> None:
     recovery.user, recovery.organization_id = user, user.organization_id
     recovery.fingerprint = rows.fingerprint(user, held)
     token = tokens.new_token(recovery.channel)
-    if not channels.send_token(recovery, user, to, token, now=now):
+    if not channels.send_token(recovery, user, to, token, recovery_id=recovery_id, now=now):
         return
     recovery.token = tokens.token_digest(recovery, token)
     if recovery.channel != "email":
         cancel = tokens.long_token()
         recovery.cancel = tokens.cancel_digest(cancel)
-        channels.tell(user, held, "recovery_started", cancel_token=cancel, **_origin(recovery))
+        channels.tell_cancellable(user, held, cancel, **_origin(recovery))
     else:
         channels.tell(user, held, "recovery_started", besides=user.email, **_origin(recovery))
     audit.add(

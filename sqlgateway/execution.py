@@ -175,7 +175,8 @@ class Execution:
             elif status in FAILURES:
                 failure = failure or result
             else:
-                collector = self._rows(result, collector) if result.nfields else collector
+                if status == Status.TUPLES_OK:
+                    collector = self._rows(result, collector)
                 self._finish(collector or Collector(self._budget), tag)
                 collector, tag = None, ""
                 done += 1

@@ -23,6 +23,8 @@ APPLICATION_NAME: Final = "zonal"
 CHUNK_ROWS: Final = 64
 # libpq's buffer never shrinks: a connection that once held this much is not kept.
 KEEP_LIMIT_BYTES: Final = 2**20
+# What a socket takes at once, whatever its size.
+SMALL_BYTES: Final = 4 * 1024
 MAX_NOTICES: Final = 100
 NOTICE_LIMIT_BYTES: Final = 8192
 MAX_LIFE_S: Final = 600.0
@@ -74,7 +76,12 @@ class Session:
         self.last_bytes = 0
         self._most_bytes = 0
         self._is_resetting = False
-        self._wire = Wire(self.pgconn.socket, limit_bytes=limit("SQL_BUFFER_BYTES"))
+        self._is_sent = self._is_at_hand = self._is_chunked = False
+        self._wire = Wire(
+            self.pgconn.socket,
+            limit_bytes=limit("SQL_BUFFER_BYTES"),
+            is_encrypted=bool(self.pgconn.ssl_in_use),
+        )
         self.pgconn.notice_handler = self._on_notice
 
     # --- sending ------------------------------------------------------------------------------
@@ -84,29 +91,33 @@ class Session:
 
         Raises ConnectionLost.
         """
-        self._send(lambda: self.pgconn.send_query(text))
+        self._send(lambda: self.pgconn.send_query(text), len(text))
 
     def send_statement(self, text: bytes, params: Sequence[bytes | None]) -> None:
         """Send one statement by the extended protocol, which refuses a second one.
 
         Raises ConnectionLost.
         """
-        self._send(lambda: self.pgconn.send_query_params(text, params))
+        size = len(text) + sum(len(value) for value in params if value is not None)
+        self._send(lambda: self.pgconn.send_query_params(text, params), size)
 
     def send_parse(self, text: bytes) -> None:
         """Have a text parsed as one statement, without running it.
 
         Raises ConnectionLost.
         """
-        self._send(lambda: self.pgconn.send_prepare(b"", text), is_chunked=False)
+        self._send(lambda: self.pgconn.send_prepare(b"", text), len(text), is_chunked=False)
 
-    def _send(self, send: Callable[[], None], *, is_chunked: bool = True) -> None:
+    def _send(self, send: Callable[[], None], size_bytes: int, *, is_chunked: bool = True) -> None:
         self._wire.counted = 0
+        self._is_sent, self._is_chunked = True, is_chunked
+        if size_bytes > SMALL_BYTES:
+            # libpq reads while it cannot write.
+            self._wire.pipe()
         try:
             send()
-            if is_chunked:
-                self.pgconn.set_chunked_rows_mode(CHUNK_ROWS)
-            self._flush()
+            if self._wire.is_piped:
+                self._flush()
         except psycopg.Error as exc:
             raise ConnectionLost from exc
 
@@ -125,17 +136,38 @@ class Session:
 
         Raises ConnectionLost, ResultOverflow.
         """
-        pgconn, wire = self.pgconn, self._wire
+        if self._is_sent:
+            self._look()
+        if not self._is_at_hand:
+            self._read_result()
+        self.last_bytes, self._wire.counted = self._wire.counted, 0
+        self._most_bytes = max(self._most_bytes, self.last_bytes)
+        return self.pgconn.get_result()
+
+    def _look(self) -> None:
+        """Wait for the first of an answer; a short one takes no care of how it is read.
+
+        Each of libpq's calls lets other threads in: for a short answer they cost more than it.
+        """
+        self._is_sent = False
         try:
-            while pgconn.is_busy():
+            self._is_at_hand = self._wire.is_short_answer(
+                self.give_up_at, is_due=self._is_resetting
+            )
+            if self._is_chunked and not self._is_at_hand:
+                self.pgconn.set_chunked_rows_mode(CHUNK_ROWS)
+        except (WireBroken, psycopg.Error) as exc:
+            raise ConnectionLost from exc
+
+    def _read_result(self) -> None:
+        """Read until libpq has the next piece."""
+        try:
+            while self.pgconn.is_busy():
                 self._read()
-                while pgconn.notifies() is not None:
-                    wire.counted = 0
+                while self.pgconn.notifies() is not None:
+                    self._wire.counted = 0
         except psycopg.Error as exc:
             raise ConnectionLost from exc
-        self.last_bytes, wire.counted = wire.counted, 0
-        self._most_bytes = max(self._most_bytes, self.last_bytes)
-        return pgconn.get_result()
 
     def _read(self) -> None:
         try:
@@ -235,9 +267,10 @@ class Session:
                 self.run(b"ROLLBACK")
             if self.status != pq.TransactionStatus.IDLE:
                 return False
-            self.pgconn.send_query(RESET)
+            if not self._wire.unpipe():
+                return False
+            self._send(lambda: self.pgconn.send_query(RESET), len(RESET), is_chunked=False)
             self._is_resetting = True
-            self._flush()
         except (ConnectionLost, psycopg.Error):
             return False
         self.used_at = time.monotonic()
@@ -254,7 +287,7 @@ class Session:
                 elif result.status != pq.ExecStatus.COMMAND_OK:
                     return False
             # Nothing is due: what can be read now is the end of the connection, or its reason.
-            if self._wire.has_more():
+            if not self._is_at_hand and self._wire.has_more():
                 return False
         except (ConnectionLost, ResultOverflow, psycopg.Error):
             return False

@@ -47,6 +47,7 @@ class Watchdog:
         self._condition = threading.Condition()
         self._heap: list[tuple[float, int, Callable[[Watch], None], Watch]] = []
         self._numbers = itertools.count()
+        self._wakes_at = 0.0
         self._thread: threading.Thread | None = None
         self._administrator = Administrator()
         self.on_tick: Callable[[], None] | None = None
@@ -66,13 +67,18 @@ class Watchdog:
 
     def _push(self, moment: float, action: Callable[[Watch], None], watch: Watch) -> None:
         with self._condition:
+            self._drop_finished()
             heapq.heappush(self._heap, (moment, next(self._numbers), action, watch))
-            is_next = self._heap[0][3] is watch
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="sql-watchdog", daemon=True)
                 self._thread.start()
-            elif is_next:
+            elif moment < self._wakes_at:
                 self._condition.notify()
+
+    def _drop_finished(self) -> None:
+        """Forget requests that ended in time, nearly all, long before their moment comes."""
+        while self._heap and self._heap[0][3].session is None:
+            heapq.heappop(self._heap)
 
     def _run(self) -> None:
         while True:
@@ -90,10 +96,14 @@ class Watchdog:
     def _wait(self) -> tuple[Callable[[Watch], None], Watch] | None:
         """Give what is due, or None now and then so that idle connections are looked at."""
         with self._condition:
+            self._drop_finished()
             now = time.monotonic()
             if not self._heap or self._heap[0][0] > now:
                 until = self._heap[0][0] - now if self._heap else TICK_S
+                self._wakes_at = now + min(until, TICK_S)
                 self._condition.wait(min(until, TICK_S))
+                self._wakes_at = 0.0
+                self._drop_finished()
                 now = time.monotonic()
             if not self._heap or self._heap[0][0] > now:
                 return None

@@ -1,18 +1,27 @@
 """Bytes between libpq and the server, handed over in pieces so that they can be counted.
 
 libpq reads whatever the server sends until a message is complete: one row of ``repeat('x', 1e9)``
-becomes a gigabyte in this process before any call returns. So libpq gets one end of a socket pair,
-and reads only what was passed on to it. TLS is libpq's own and goes through unchanged.
+becomes a gigabyte in this process before any call returns. So for all but short answers libpq gets
+one end of a socket pair, and reads only what was passed on to it. TLS is libpq's own and goes
+through unchanged.
 """
 
 import os
 import select
 import socket
 import time
+from contextlib import suppress
 from typing import Final
 
 PIECE_BYTES: Final = 64 * 1024
 TAIL_BYTES: Final = 8 * 1024
+# Answers below this are looked at before libpq reads them.
+SHORT_BYTES: Final = 4 * 1024
+# The message that ends an answer, up to the letter that tells the transaction's status.
+READY: Final = b"Z\x00\x00\x00\x05"
+# Rows and their description, ends of statements, errors, notices, settings, and the extended
+# protocol's acknowledgements.
+PLAIN: Final = frozenset(b"TDCIENSZ123tns")
 # A server that takes nothing for so long is gone.
 SEND_S: Final = 10.0
 
@@ -26,32 +35,67 @@ class WireFull(Exception):
 
 
 class Wire:
-    """The connection's real socket, and the pair that stands between it and libpq.
+    """The connection's real socket, and where needed a pair of sockets between it and libpq.
 
-    fd: libpq's socket; from now on it is the pair's near end.
+    Most answers are there at once, whole and short: libpq may read such a one by itself, as a look
+    at it (``MSG_PEEK``) tells. For any other, libpq's end becomes one of the pair (piped) until the
+    answer is over; TLS, which cannot be looked into, is piped always.
     """
 
-    def __init__(self, fd: int, *, limit_bytes: int) -> None:
+    def __init__(self, fd: int, *, limit_bytes: int, is_encrypted: bool) -> None:
         self._server = socket.socket(fileno=os.dup(fd))
         self._server.setblocking(False)
-        near, self._far = socket.socketpair()
-        with near:
-            near.setblocking(False)
-            os.dup2(near.fileno(), fd, inheritable=False)
-        self._far.setblocking(False)
         self._libpq_fd = fd
         self._poll = select.poll()
-        self._poll.register(fd, select.POLLIN)
         self._poll.register(self._server, select.POLLIN)
+        self._far: socket.socket | None = None
         self._limit_bytes = limit_bytes
+        self._is_encrypted = is_encrypted
         self._last_piece = b""
         self.counted = 0
+        if is_encrypted:
+            self.pipe()
+
+    @property
+    def is_piped(self) -> bool:
+        """Whether what libpq writes has to be passed on."""
+        return self._far is not None
+
+    def pipe(self) -> None:
+        """Put the pair between libpq and the server."""
+        if self._far is not None:
+            return
+        near, far = socket.socketpair()
+        with near:
+            near.setblocking(False)
+            os.dup2(near.fileno(), self._libpq_fd, inheritable=False)
+        far.setblocking(False)
+        self._far = far
+        self._poll.register(self._libpq_fd, select.POLLIN)
+
+    def unpipe(self) -> bool:
+        """Give libpq the real socket again, between two answers; False when something is left.
+
+        Only for a connection that libpq holds to be open: it would have closed its socket, whose
+        number may be another's by now.
+        """
+        if self._far is None or self._is_encrypted:
+            return True
+        if self.has_more():
+            return False
+        self._poll.unregister(self._libpq_fd)
+        os.dup2(self._server.fileno(), self._libpq_fd, inheritable=False)
+        self._far.close()
+        self._far = None
+        return True
 
     def pass_out(self) -> None:
-        """Send what libpq has written.
+        """Send what libpq has written into the pair, if that is where it writes.
 
         Raises WireBroken.
         """
+        if self._far is None:
+            return
         try:
             piece = self._far.recv(PIECE_BYTES)
             while piece:
@@ -73,15 +117,47 @@ class Wire:
                 if not writable.poll(SEND_S * 1000):
                     raise WireBroken("takes nothing") from None
 
+    def is_short_answer(self, give_up_at: float, *, is_due: bool = False) -> bool:
+        """Wait for an answer; say whether all of it is there, for libpq to read by itself.
+
+        For any other the pair stands between from now on. What comes after a short answer unasked
+        finds libpq's buffer as small as it is now. give_up_at: time.monotonic. is_due: it is
+        there already, as a rule. Raises WireBroken.
+        """
+        if self._far is not None:
+            return False
+        said = self._look() if is_due else None
+        if said is None:
+            self._wait(give_up_at)
+            said = self._look()
+        if not said:
+            raise WireBroken("the end")
+        if len(said) < SHORT_BYTES and is_whole_answer(said):
+            self.counted += len(said)
+            return True
+        self.pipe()
+        return False
+
+    def _look(self) -> bytes | None:
+        try:
+            return self._server.recv(SHORT_BYTES, socket.MSG_PEEK)
+        except BlockingIOError:
+            return None
+        except OSError as exc:
+            raise WireBroken from exc
+
+    def _wait(self, give_up_at: float) -> list[tuple[int, int]]:
+        ready = self._poll.poll(max((give_up_at - time.monotonic()) * 1000, 0))
+        if not ready:
+            raise WireBroken("no answer")
+        return ready
+
     def pass_in(self, give_up_at: float) -> None:
-        """Wait for the server and let libpq have some of what it says.
+        """Wait for the server and let libpq have some of what it says, through the pair.
 
         give_up_at: time.monotonic. Raises WireBroken, WireFull.
         """
-        remaining_s = give_up_at - time.monotonic()
-        ready = self._poll.poll(max(remaining_s * 1000, 0))
-        if not ready:
-            raise WireBroken("no answer")
+        ready = self._wait(give_up_at)
         # What libpq has left unread comes first: its end then holds a whole piece again.
         if any(fd == self._libpq_fd for fd, _ in ready):
             return
@@ -103,12 +179,15 @@ class Wire:
         return kept
 
     def _take(self) -> None:
+        far = self._far
+        if far is None:
+            raise WireBroken("not piped")
         try:
             piece = self._server.recv(PIECE_BYTES)
             if piece:
-                self._far.sendall(piece)
+                far.sendall(piece)
             else:
-                self._far.shutdown(socket.SHUT_WR)
+                far.shutdown(socket.SHUT_WR)
         except OSError as exc:
             raise WireBroken from exc
         self.counted += len(piece)
@@ -118,10 +197,27 @@ class Wire:
 
     def close(self) -> None:
         """Let the server know what libpq said last (goodbye), and close."""
-        try:
-            self._server.send(self._far.recv(PIECE_BYTES))
-        except OSError:
-            pass
-        finally:
-            self._server.close()
+        with suppress(OSError):
+            if self._far is not None:
+                self._server.send(self._far.recv(PIECE_BYTES))
+        self._server.close()
+        if self._far is not None:
             self._far.close()
+
+
+def is_whole_answer(said: bytes) -> bool:
+    """Say whether these bytes are the server's messages up to the one that ends an answer.
+
+    A message is a letter and a length, which counts itself (PostgreSQL, "Message Formats"). They
+    are walked through one by one, as a tenant can make any bytes appear inside of one. False also
+    for what takes more than reading: COPY, and notifications, which libpq collects.
+    """
+    if said[-6:-1] != READY:
+        return False
+    at, end = 0, len(said)
+    while at + 5 <= end and said[at] in PLAIN:
+        last = said[at]
+        at += 1 + int.from_bytes(said[at + 1 : at + 5], "big")
+        if at == end:
+            return last == READY[0]
+    return False

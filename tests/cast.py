@@ -96,7 +96,8 @@ def session_of(user: User, environment: str = "live") -> Session:
     """Open a session without a login."""
     place = Environment.unscoped.get(organization_id=user.organization_id, slug=environment)
     return sessions.open_session(
-        user,
+        # As it is now: a test's fixture may be older than what the test has done.
+        User.unscoped.get(pk=user.pk),
         place,
         assurance=sessions.Assurance(aal=1, amr=["pwd"]),
         origin=sessions.Origin("127.0.0.1", "test"),

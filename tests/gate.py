@@ -28,6 +28,7 @@ def production() -> dict[str, str]:
         "PRODUCTION": "true",
         "ZSECRET_KEYS": Fernet.generate_key().decode(),
         "ZALLOWED_HOSTS": "zonal.example.com",
+        "ZPUBLIC_URL": "https://zonal.example.com",
         "ZMAIL_URL": "smtp://mail.example.com",
         "ZMAIL_FROM": "Zonal <zonal@example.com>",
         "ZAUTH_DEV_SECRET": "",

@@ -3,6 +3,7 @@
 import json
 import re
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 from accounts.models import Delivery
 from platform_site.lib.crypto import decrypt
@@ -31,3 +32,9 @@ def sms_code() -> str:
 def email_code() -> str:
     """Give the code of the last mail with one."""
     return str(messages("mail", "email_code")[-1]["context"]["code"])
+
+
+def secret_of(mail: dict[str, Any], field: str = "link") -> str:
+    """Give the token or code that a mail's link carries behind the ``#``."""
+    (secret,) = dict(parse_qsl(urlsplit(mail["context"][field]).fragment)).values()
+    return str(secret)

@@ -16,7 +16,7 @@ from accounts.signin import Attempt, Halted, SignedIn, Way, finish
 from platform_site.lib.crypto import decrypt, encrypt
 from platform_site.lib.ids import capability_id
 from platform_site.lib.principals import PlatformRequest, Principal
-from twofactor import devices, methods, throttle
+from twofactor import challenge_rows, devices, methods, pending, throttle
 from twofactor.capabilities import digest, seal, unseal
 from twofactor.errors import (
     ChallengeGone,
@@ -26,7 +26,7 @@ from twofactor.errors import (
     NoSecondFactor,
 )
 from twofactor.methods import AMR, Holdings
-from twofactor.models import Challenge, Factor, PendingSignIn
+from twofactor.models import Challenge, Factor
 
 LIFE: Final = timedelta(minutes=10)
 # Within this a repeated request gets the open challenge back, so that it sends nothing again.
@@ -63,11 +63,18 @@ class Proof(Protocol):
         """Set up a question, sending what has to be sent."""
 
     def check(
-        self, factor: Factor, secret: str, answer: Answer, *, challenge_id: str, now: datetime
+        self,
+        factor: Factor,
+        secret: str,
+        answer: Answer,
+        *,
+        challenge_id: str,
+        request: PlatformRequest,
+        now: datetime,
     ) -> bool:
         """Say whether the answer is right, and if so forgive the factor's wrong ones.
 
-        Raises MalformedCode for what cannot be an answer.
+        request: for the audit trail. Raises MalformedCode for what cannot be an answer.
         """
 
 
@@ -175,14 +182,14 @@ def verify(
     (429), FactorWornOut and MethodNotAllowed (403).
     """
     with transaction.atomic():
-        challenge = _lock(challenge_id, now)
+        challenge = challenge_rows.lock(challenge_id, now=now)
         _refuse_foreign(request, challenge)
         factor = challenge.factor
         throttle.refuse_slowed(factor, now)
         is_allowed = _is_allowed(challenge)
         proof = proof_of(factor.method)
         secret = unseal(challenge.secret)["secret"]
-        if proof.check(factor, secret, answer, challenge_id=challenge_id, now=now):
+        if proof.check(factor, secret, answer, challenge_id=challenge_id, request=request, now=now):
             return _complete(request, challenge, answer, is_allowed=is_allowed, now=now)
         throttle.count(factor, now)
         Challenge.unscoped.filter(pk=challenge.pk).update(  # unscoped: the row just locked
@@ -190,18 +197,6 @@ def verify(
         )
     # Raised outside of the transaction, so that the count stays.
     raise CodeRejected
-
-
-def _lock(challenge_id: str, now: datetime) -> Challenge:
-    rows = Challenge.unscoped.select_for_update(of=("self", "factor"))  # unscoped: by a capability
-    found: Challenge | None = (
-        rows.select_related("factor", "user__organization", "pending__environment", "session")
-        .filter(pk=digest("challenge", challenge_id))
-        .first()
-    )
-    if found is None or not found.is_open(now) or not found.user.is_active:
-        raise ChallengeGone
-    return found
 
 
 def _refuse_foreign(request: PlatformRequest, challenge: Challenge) -> None:
@@ -240,41 +235,42 @@ def _complete(
     is_allowed: bool,
     now: datetime,
 ) -> SignedIn | Halted | Session:
-    Challenge.unscoped.filter(pk=challenge.pk).update(used_at=now)  # unscoped: the row just locked
-    if challenge.pending is not None:
-        return _sign_in(
-            request, challenge.pending, challenge, answer, is_allowed=is_allowed, now=now
-        )
     session = challenge.session
-    if session is None or not session.is_live(now):
-        raise ChallengeGone
-    return raise_assurance(session, challenge.factor.method, now=now)
+    if session is not None:
+        if not session.is_live(now):
+            raise ChallengeGone
+        _raise(session, challenge.factor.method, now)
+        challenge_rows.use_up_for_session(challenge, session, now=now)
+        return session
+    return _sign_in(request, challenge, answer, is_allowed=is_allowed, now=now)
 
 
-def raise_assurance(session: Session, method: str, *, now: datetime) -> Session:
+def raise_assurance(session: Session, method: str, *, now: datetime) -> None:
     """Note a second factor proven in a session."""
+    _raise(session, method, now)
+    session.save(update_fields=["aal", "mfa_time", "mfa_method", "amr"])
+
+
+def _raise(session: Session, method: str, now: datetime) -> None:
     session.aal, session.mfa_time, session.mfa_method = 2, now, method
     session.amr = sorted({*session.amr, AMR[method], "mfa"})
-    session.save(update_fields=["aal", "mfa_time", "mfa_method", "amr"])
-    return session
 
 
 def _sign_in(
     request: PlatformRequest,
-    pending: PendingSignIn,
     challenge: Challenge,
     answer: Answer,
     *,
     is_allowed: bool,
     now: datetime,
 ) -> SignedIn | Halted:
-    use_up(pending, now=now)
+    waiting = pending.use_up(challenge.pending_id, challenge=challenge.pk, now=now)
     method = challenge.factor.method
     attempt = Attempt(
         challenge.user,
-        pending.environment,
+        waiting.environment,
         way=Way.SECOND_FACTOR,
-        amr=[*pending.amr, AMR[method], "mfa"],
+        amr=[*waiting.amr, AMR[method], "mfa"],
         now=now,
         mfa_method=method,
         mfa_is_allowed=is_allowed,
@@ -287,15 +283,3 @@ def _sign_in(
         )
         notices.notify(challenge.user, "trusted_device_added", device=device.name)
     return finish(request, attempt)
-
-
-def use_up(pending: PendingSignIn, *, now: datetime) -> None:
-    """Let a pending sign-in lead to one session only.
-
-    Raises ChallengeGone when it has led to one, or its time is over.
-    """
-    rows = PendingSignIn.unscoped.filter(  # unscoped: the row is at hand
-        pk=pending.pk, used_at=None, expires_at__gt=now
-    )
-    if not rows.update(used_at=now) or pending.environment.deleted_at is not None:
-        raise ChallengeGone

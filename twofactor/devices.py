@@ -7,10 +7,11 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Func, QuerySet, Value
 
 from accounts import audit
-from accounts.models import User
+from accounts.authentication import TRUSTED_DEVICE
+from accounts.models import Session, User
 from accounts.signin import Attempt
 from platform_site.lib.crypto import keyed_digest
 from platform_site.lib.principals import PlatformRequest
@@ -66,7 +67,7 @@ def passes(request: PlatformRequest, attempt: Attempt, held: Holdings) -> bool:
         if not _holds(device, proof, attempt.now):
             _count_failure(device)
             return False
-    attempt.amr.append("tdev")
+    attempt.amr.append(TRUSTED_DEVICE)
     attempt.extra["device_token"] = token_for(device)
     audit.record_user(request, "api:trusted_device:use", attempt.user, device=str(device.id))
     return True
@@ -114,6 +115,21 @@ def remove(user_id: UUID, organization_id: int, device_id: str) -> None:
 
 
 def forget_all(user_id: UUID) -> int:
-    """Forget every device of a user: its password or factors, or the policy, have changed."""
-    mine = TrustedDevice.unscoped.filter(user_id=user_id)  # unscoped: by the user's own key
+    """Forget every device of a user, whose password or factors have changed; give how many.
+
+    What was signed in by one of them goes on, as what the password alone has signed in.
+    """
+    _end_trust(Session.unscoped.filter(user_id=user_id))  # unscoped: by the user's own key
+    mine = TrustedDevice.unscoped.filter(user_id=user_id)  # unscoped: as above
     return mine.delete()[0]
+
+
+def forget_all_within(organization_id: int) -> None:
+    """Forget every device of an organization, whose policy has changed."""
+    _end_trust(Session.scoped.within_organization(organization_id))
+    TrustedDevice.scoped.within_organization(organization_id).delete()
+
+
+def _end_trust(sessions: QuerySet[Session]) -> None:
+    trusting = sessions.filter(ended_at=None, amr__contains=[TRUSTED_DEVICE])
+    trusting.update(amr=Func(F("amr"), Value(TRUSTED_DEVICE), function="array_remove"))

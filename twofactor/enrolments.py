@@ -13,12 +13,12 @@ from accounts.signin import Attempt, Halted, SignedIn, Way, finish
 from platform_site.lib.crypto import encrypt
 from platform_site.lib.ids import capability_id
 from platform_site.lib.principals import PlatformRequest, Principal
-from twofactor import devices
+from twofactor import devices, pending
 from twofactor.capabilities import digest, seal, unseal
-from twofactor.challenges import raise_assurance, use_up
+from twofactor.challenges import raise_assurance
 from twofactor.errors import CodeRejected, EnrolmentGone, MethodNotAllowed
 from twofactor.methods import AMR, LABELS
-from twofactor.models import Enrolment, Factor, PendingSignIn
+from twofactor.models import Enrolment, EnrolmentDue, Factor
 
 LIFE: Final = timedelta(minutes=10)
 
@@ -117,7 +117,15 @@ def activate(
         },
     )
     devices.forget_all(user.pk)
+    EnrolmentDue.unscoped.filter(pk=user.pk).delete()  # unscoped: the user's own
     return factor, is_new
+
+
+def require(user: User, *, now: datetime) -> None:
+    """Have every sign-in of a user's set a factor up, until one is active."""
+    EnrolmentDue.unscoped.get_or_create(  # unscoped: the user's own
+        user=user, defaults={"organization_id": user.organization_id, "created_at": now}
+    )
 
 
 def complete(
@@ -125,23 +133,22 @@ def complete(
 ) -> dict[str, Any]:
     """Tell the user, raise the session or open the one that waited; give what the answer adds.
 
-    A pending sign-in gets its token pair here, so that enrolling is the last step of signing in.
+    A pending sign-in gets its token pair here, so that enrolling is the last step of signing in;
+    others that wait for a factor end. Raises EnrolmentGone (410) for one that has ended so.
     """
     audit.record_request(request, "api:factor:create", method=method)
     notices.notify(user, "factor_added", method=LABELS[method])
+    pending.end_enrolling(user.pk, besides=principal.pending_id)
     if principal.pending_id is None:
         session = Session.unscoped.get(pk=principal.session_id)  # unscoped: the principal's own
         raise_assurance(session, method, now=now)
         return {}
-    pending = PendingSignIn.unscoped.select_related("environment").get(  # unscoped: as above
-        pk=principal.pending_id
-    )
-    use_up(pending, now=now)
+    waiting = pending.use_up(principal.pending_id, now=now)
     attempt = Attempt(
         user,
-        pending.environment,
+        waiting.environment,
         way=Way.ENROLMENT,
-        amr=[*pending.amr, AMR[method], "mfa"],
+        amr=[*waiting.amr, AMR[method], "mfa"],
         now=now,
         mfa_method=method,
     )

@@ -21,7 +21,7 @@ def status_of(principal: Principal) -> dict[str, Any]:
     held = methods.holdings_of(principal.own_id)
     return {
         "enabled": bool(held.proper),
-        "required": held.policy.mfa_required,
+        "required": held.policy.mfa_required or held.must_enrol,
         "enabled_methods": held.enabled,
         "default_method": held.default_method,
         "phone_verified": "sms" in held.factors,

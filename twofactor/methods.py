@@ -5,12 +5,14 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from django.db.models import Count, OuterRef, Q, Subquery
-from django.db.models.functions import Coalesce
+from django.db import connection
+from django.db.models import Q
 
 from accounts.models import User
 from environments.models import MFA_METHODS, Organization
-from twofactor.models import BackupCode, Factor
+from platform_site.lib import joined_rows
+from platform_site.lib.joined_rows import Part
+from twofactor.models import Factor
 
 METHODS: Final = MFA_METHODS
 # In challenges the interface spells the method in the singular.
@@ -42,17 +44,40 @@ def from_challenge_spelling(name: str) -> str:
     return next((method for method, short in CHALLENGE_NAMES.items() if short == name), name)
 
 
+_PARTS: Final = (
+    Part(Factor, "f"),
+    Part(User, "u", "id", "organization_id", "email", "is_active", "created_at"),
+    Part(Organization, "o"),
+)
+_SELECT: Final = f"""
+SELECT {joined_rows.columns(_PARTS)},
+    (SELECT count(*) FROM twofactor_backupcode b WHERE b.factor_id = f.id AND b.used_at IS NULL),
+    EXISTS (SELECT 1 FROM twofactor_enrolmentdue d WHERE d.user_id = u.id)
+FROM accounts_user u JOIN environments_organization o ON o.id = u.organization_id
+"""  # noqa: S608 - column names of our own models
+_READ: Final = f"""
+{_SELECT} LEFT JOIN twofactor_factor f ON f.user_id = u.id WHERE u.id = %s
+"""
+# Always in one order, so that no two requests wait for each other.
+_LOCK: Final = f"""
+{_SELECT} JOIN twofactor_factor f ON f.user_id = u.id WHERE u.id = %s
+ORDER BY f.id FOR UPDATE OF f
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Holdings:
     """What a user holds, beside what the organization allows.
 
     factors: by method, in the order they are offered. codes_left: unused backup codes.
+    must_enrol: lost factors were removed, so a new one is due whatever the policy says.
     """
 
     factors: dict[str, Factor]
     codes_left: int
     policy: Organization
     member_since: datetime
+    must_enrol: bool = False
 
     @property
     def enabled(self) -> list[str]:
@@ -94,33 +119,32 @@ class Holdings:
 
 
 def holdings_of(user_id: UUID, *, lock: bool = False) -> Holdings:
-    """Read a user's factors and policy: one query, and another one where there are no factors.
+    """Read a user's factors and policy: one query.
 
     lock: hold the factors until the transaction ends.
+    Raises User.DoesNotExist.
     """
-    codes = (
-        BackupCode.objects.filter(factor=OuterRef("pk"), used_at=None)
-        .order_by()
-        .values("factor")
-        .annotate(number=Count("pk"))
-        .values("number")
-    )
-    mine = Factor.unscoped.filter(user_id=user_id)  # unscoped: by the user's own key
-    if lock:
-        mine = mine.select_for_update(of=("self",))
-    rows: list[Any] = list(
-        mine.select_related("organization", "user").annotate(
-            codes_left=Coalesce(Subquery(codes), 0)
-        )
-    )
+    rows = _read(_LOCK, user_id) if lock else []
+    # There is nothing to lock where there are no factors.
+    rows = rows or _read(_READ, user_id)
     if not rows:
-        user = User.unscoped.select_related("organization").get(pk=user_id)  # unscoped: own key
-        return Holdings({}, 0, user.organization, user.created_at)
-    by_method = {row.method: row for row in rows}
+        raise User.DoesNotExist
+    by_method, codes_left = {}, 0
+    for factor, user, organization, left, _ in rows:
+        user.organization = organization
+        if factor is not None:
+            factor.user, factor.organization = user, organization
+            by_method[factor.method] = factor
+            codes_left += left if factor.method == "backup_codes" else 0
+    _, user, organization, _, must_enrol = rows[0]
     ordered = {method: by_method[method] for method in METHODS if method in by_method}
-    left = sum(row.codes_left for row in rows if row.method == "backup_codes")
-    first = rows[0]
-    return Holdings(ordered, left, first.organization, first.user.created_at)
+    return Holdings(ordered, codes_left, organization, user.created_at, must_enrol)
+
+
+def _read(query: str, user_id: UUID) -> list[list[Any]]:
+    with connection.cursor() as cursor:
+        cursor.execute(query, [user_id])
+        return [joined_rows.cut(row, _PARTS, connection) for row in cursor.fetchall()]
 
 
 def has_proper_factor(user_id: UUID) -> bool:

@@ -109,6 +109,21 @@ class Enrolment(TenantModel):
         return self.method
 
 
+class EnrolmentDue(TenantModel):
+    """A user whose lost factors were removed: each sign-in sets a new one up, until one is active.
+
+    Else who leaves between the two would have an account that the password alone opens.
+    """
+
+    user = models.OneToOneField(User, primary_key=True, on_delete=models.CASCADE, related_name="+")
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+")
+    created_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        """Give the user's id."""
+        return str(self.pk)
+
+
 class PendingSignIn(TenantModel):
     """A sign-in that is proven but for the second factor; the ``mfa_token`` points at it.
 

@@ -10,19 +10,37 @@ from uuid import UUID
 
 import jwt
 from django.conf import settings
+from django.db import connection
 from django.utils import timezone
 
 from accounts import tokens
 from accounts.models import User
 from environments.models import Environment
+from platform_site.lib import joined_rows
 from platform_site.lib.errors import TokenExpired, TokenInvalid
+from platform_site.lib.joined_rows import Part
 from platform_site.lib.principals import PlatformRequest, Principal
+from twofactor.errors import ChallengeGone, EnrolmentGone
 from twofactor.models import PendingSignIn
 
 TYPE: Final = "mfa+jwt"
 LIFE: Final = timedelta(minutes=10)
 CHALLENGE: Final = "challenge"
 ENROL: Final = "enrol"
+
+_PARTS: Final = (
+    Part(PendingSignIn, "p"),
+    Part(Environment, "e", "id", "organization_id", "slug", "name", "deleted_at"),
+)
+_USE_UP: Final = f"""
+WITH answered AS (
+    UPDATE twofactor_challenge SET used_at = %(now)s WHERE digest = %(challenge)s
+)
+UPDATE twofactor_pendingsignin p SET used_at = %(now)s FROM environments_environment e
+WHERE p.id = %(pending)s AND p.used_at IS NULL AND p.expires_at > %(now)s
+AND e.id = p.environment_id AND e.deleted_at IS NULL
+RETURNING {joined_rows.columns(_PARTS)}
+"""  # noqa: S608 - column names of our own models
 
 
 def open_pending(
@@ -111,4 +129,45 @@ def authenticate(request: PlatformRequest, token: str) -> Principal | None:
         access_expires_at=int(pending.expires_at.timestamp()),
         pending_id=pending.id,
         pending_use=pending.use,
+    )
+
+
+def use_up(
+    pending_id: UUID | None, *, challenge: str | None = None, now: datetime
+) -> PendingSignIn:
+    """Give a pending sign-in with its environment, once: it leads to one session only.
+
+    challenge: the digest of the one that was answered, which is used up along with it.
+
+    Raises ChallengeGone (410) when it has led to one, its time is over, or its environment is gone.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_USE_UP, {"now": now, "pending": pending_id, "challenge": challenge})
+        row = cursor.fetchone()
+    if row is None:
+        raise ChallengeGone
+    waiting, environment = joined_rows.cut(row, _PARTS, connection)
+    waiting.environment = environment
+    found: PendingSignIn = waiting
+    return found
+
+
+def end_enrolling(user_id: UUID, *, besides: UUID | None) -> None:
+    """End the user's sign-ins that wait for a factor to be set up, since one was, but for one.
+
+    Else a thief of the password could begin to sign in, wait until the owner has set a factor up,
+    and then set up another one without having shown the first. Call inside a transaction; of
+    several at once one is through.
+    Raises EnrolmentGone (410) where ``besides`` has ended meanwhile.
+    """
+    waiting = PendingSignIn.unscoped.filter(  # unscoped: by the user's own key
+        user_id=user_id, use=ENROL, used_at=None
+    )
+    # Locked in one order, so that no two of them wait for each other.
+    found = list(waiting.select_for_update().order_by("pk").values_list("pk", flat=True))
+    if besides is not None and besides not in found:
+        raise EnrolmentGone
+    others = [key for key in found if key != besides]
+    PendingSignIn.unscoped.filter(pk__in=others).update(  # unscoped: the rows just locked
+        used_at=timezone.now()
     )

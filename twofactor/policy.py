@@ -5,16 +5,19 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Max, Q
 
 from accounts import policy as accounts_policy
+from accounts.delivery import outbox
 from accounts.models import User
 from environments.models import MFA_METHODS, Organization
 from platform_site.lib.principals import Principal
+from twofactor import devices
 from twofactor.errors import PolicyLocksOut
 from twofactor.methods import holdings_of
-from twofactor.models import Factor, TrustedDevice
+from twofactor.models import Factor
 
 
 def describe(organization: Organization, *, member_since: datetime | None = None) -> dict[str, Any]:
@@ -62,8 +65,7 @@ def update(principal: Principal, changes: Mapping[str, Any], *, now: datetime) -
         organization.mfa_updated_at, organization.mfa_updated_by = now, principal.user_id
         _refuse_lock_out(organization, now)
         organization.save()
-        devices = TrustedDevice.scoped.within_organization(organization.pk)
-        devices.delete()
+        devices.forget_all_within(organization.pk)
     return organization
 
 
@@ -71,21 +73,33 @@ def _refuse_lock_out(organization: Organization, now: datetime) -> None:
     """Keep a way in for the admins: one of them holds an allowed factor, or has time to get one."""
     if not organization.mfa_required:
         return
-    proper = [method for method in organization.mfa_allowed_methods if method != "backup_codes"]
-    if not proper:
-        raise PolicyLocksOut("Allow at least one method besides backup codes.")
-    if organization.mfa_grace_period_days > 0:
-        return
+    usable = [name for name in organization.mfa_allowed_methods if _is_usable(name)]
+    if not usable:
+        raise PolicyLocksOut(
+            "Allow at least one method besides backup codes that can be set up here."
+        )
     admins = User.scoped.within_organization(organization.pk).filter(
         roles__contains=["admin"], is_active=True
     )
-    holders = Factor.scoped.within_organization(organization.pk).filter(
-        user__in=admins, method__in=proper
+    latest = admins.aggregate(joined=Max("created_at"))["joined"] or now
+    ends = accounts_policy.deadline(
+        organization.mfa_required_since,
+        organization.mfa_grace_period_days,
+        member_since=latest,
     )
-    if not holders.exists():
+    holders = Factor.scoped.within_organization(organization.pk).filter(
+        user__in=admins, method__in=usable
+    )
+    if ends <= now and not holders.exists():
         raise PolicyLocksOut(
-            "Without a grace period, one admin needs an allowed factor before it is required."
+            "Where no grace is left, one admin needs an allowed factor before it is required."
         )
+
+
+def _is_usable(method: str) -> bool:
+    """Say whether a method makes a second factor, and can be set up and asked for here."""
+    needs = {"sms": outbox.is_sms_configured(), "webauthn": bool(settings.WEBAUTHN_ORIGINS)}
+    return method != "backup_codes" and needs.get(method, True)
 
 
 def compliance_of(user_id: UUID, *, now: datetime) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from typing import Any
 
 from accounts import policy
 from accounts.signin import Attempt, Halted
+from environments.models import Organization
 from platform_site.lib.principals import PlatformRequest
 from twofactor import devices, methods, pending
 from twofactor.methods import Holdings
@@ -11,29 +12,39 @@ from twofactor.methods import Holdings
 
 def second_factor(request: PlatformRequest, attempt: Attempt) -> Halted | None:
     """Halt a sign-in whose second factor is due, or that has to set one up first."""
+    if attempt.mfa_method:
+        return _hold_to_policy(attempt, attempt.user.organization)
     held = methods.holdings_of(attempt.user.pk)
-    if held.proper and not attempt.mfa_method:
-        if devices.passes(request, attempt, held):
-            return None
-        return _ask(attempt, held)
-    return _hold_to_policy(attempt, held)
+    if held.must_enrol and not held.proper:
+        return _ask_to_enrol(attempt, held.policy)
+    if not held.proper:
+        return _hold_to_policy(attempt, held.policy)
+    return None if devices.passes(request, attempt, held) else _ask(attempt, held)
 
 
-def _hold_to_policy(attempt: Attempt, held: Holdings) -> Halted | None:
+def _hold_to_policy(attempt: Attempt, organization: Organization) -> Halted | None:
     """Let through what the policy is content with; warn within the grace, halt after it."""
-    if not held.policy.mfa_required or (attempt.mfa_method and attempt.mfa_is_allowed):
+    is_shown = attempt.mfa_method and attempt.mfa_is_allowed
+    if is_shown or not organization.mfa_required:
         return None
     ends = policy.deadline(
-        held.policy.mfa_required_since,
-        held.policy.mfa_grace_period_days,
-        member_since=held.member_since,
+        organization.mfa_required_since,
+        organization.mfa_grace_period_days,
+        member_since=attempt.user.created_at,
     )
     if attempt.now < ends:
         warning = {"code": "mfa_enrollment_due", "deadline": int(ends.timestamp())}
         attempt.warnings.append(warning)
         return None
+    return _ask_to_enrol(attempt, organization)
+
+
+def _ask_to_enrol(attempt: Attempt, organization: Organization) -> Halted | None:
+    """Halt until a factor is set up; there is nothing to wait for where none is allowed."""
+    allowed = [name for name in organization.mfa_allowed_methods if name != "backup_codes"]
+    if not allowed:
+        return None
     waiting = _open(attempt, pending.ENROL)
-    allowed = [name for name in held.policy.mfa_allowed_methods if name != "backup_codes"]
     return Halted({"status": "mfa_enrollment_required", **waiting, "allowed_methods": allowed})
 
 

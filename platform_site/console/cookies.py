@@ -9,6 +9,8 @@ from typing import Final
 
 from django.http import HttpRequest, HttpResponse
 
+from platform_site.lib import cookies as lib_cookies
+
 # By the member of an answer that carries the token.
 NAMES: Final = {
     "access_token": "__Host-zonal-access",
@@ -20,17 +22,8 @@ NAMES: Final = {
 
 
 def read(request: HttpRequest, field: str) -> str:
-    """Give the token a cookie holds; '' without one, and where two of them contradict.
-
-    The header is read here and not by Django, which strips Unicode blanks off the names: a
-    subdomain can plant a cookie whose name is a blank and ``__Host-zonal-access``.
-    """
-    found = set()
-    for part in str(request.META.get("HTTP_COOKIE", "")).split(";"):
-        name, _, value = part.strip(" \t").partition("=")
-        if name == NAMES[field]:
-            found.add(value)
-    return found.pop() if len(found) == 1 else ""
+    """Give the token a cookie holds; '' without one, and where two of them contradict."""
+    return lib_cookies.sent(request, NAMES[field])
 
 
 def put(response: HttpResponse, field: str, token: str, *, life_s: int) -> None:

@@ -10,10 +10,12 @@ from platform_site.console.errors import CsrfFailed
 from platform_site.console.origin import is_same_origin
 from platform_site.lib import problems
 
-HEADER: Final = "X-Zonal-Console"
+# X-Zonal-Console, as WSGI spells it.
+HEADER: Final = "HTTP_X_ZONAL_CONSOLE"
 API: Final = "/v1/"
-# Tokens are given out below it alone; results of SQL are long, and not worth reading twice.
-GIVES_TOKENS: Final = "/v1/auth/"
+# Any other path may come to give tokens out; results of SQL are long, and hold whatever people
+# call their columns.
+GIVES_NO_TOKENS: Final = "/v1/sql"
 
 
 class ConsoleMiddleware:
@@ -36,13 +38,13 @@ class ConsoleMiddleware:
         tokens.bring_in(request)
         response = self.get_response(request)
         response.headers.setdefault("Cache-Control", "no-store")
-        if request.path.startswith(GIVES_TOKENS):
+        if not request.path.startswith(GIVES_NO_TOKENS):
             tokens.take_out(request, response)
         return response
 
 
 def _is_by_console(request: HttpRequest) -> bool:
     """Say so by the header; who brings a bearer token of his own wants the plain API."""
-    if not request.path.startswith(API) or "Authorization" in request.headers:
+    if not request.path.startswith(API) or "HTTP_AUTHORIZATION" in request.META:
         return False
-    return request.headers.get(HEADER) == "1"
+    return request.META.get(HEADER) == "1"

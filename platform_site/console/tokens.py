@@ -13,6 +13,8 @@ from twofactor.devices import HEADER as DEVICE_HEADER
 from twofactor.devices import LIFE as DEVICE_LIFE
 
 LOGIN: Final = "/v1/auth/login"
+# Where a trusted device spares its owner the second factor.
+KNOWS_DEVICES: Final = (LOGIN, "/v1/auth/oauth/token")
 REFRESH: Final = "/v1/auth/refresh"
 LOGOUT: Final = "/v1/auth/logout"
 RECOVERED: Final = "/v1/auth/recovery/complete"
@@ -50,7 +52,7 @@ def bring_in(request: HttpRequest) -> None:
     bearer = cookies.read(request, "access_token") or cookies.read(request, "mfa_token")
     if bearer:
         _set_header(request, "Authorization", f"Bearer {bearer}")
-    if request.path == LOGIN and (device := cookies.read(request, "device_token")):
+    if request.path in KNOWS_DEVICES and (device := cookies.read(request, "device_token")):
         _set_header(request, DEVICE_HEADER, device)
     if request.path in FILLED:
         _fill_body(request, FILLED[request.path])
@@ -70,7 +72,7 @@ def _fill_body(request: HttpRequest, field: str) -> None:
         return
     try:
         body: Any = json.loads(request.body or b"{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return
     if not isinstance(body, dict) or field in body:
         return

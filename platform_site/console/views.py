@@ -40,7 +40,12 @@ def page(
 ) -> HttpResponse:
     """Show a page; ``rest`` is the path of one that is not there."""
     # Without the request: nothing of the visitor goes into a page.
-    html = render_to_string(f"console/{template}", {"service": settings.SERVICE_NAME.capitalize()})
+    context = {
+        "service": settings.SERVICE_NAME.capitalize(),
+        "has_cache": settings.HAS_CACHE,
+        "has_providers": bool(settings.OAUTH_PROVIDERS),
+    }
+    html = render_to_string(f"console/{template}", context)
     return HttpResponse(html, status=status, headers=HEADERS)
 
 

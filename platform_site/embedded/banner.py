@@ -3,7 +3,7 @@
 import json
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -19,11 +19,24 @@ LABEL_WIDTH: Final = 10
 
 
 @dataclass(frozen=True, kw_only=True)
+class CacheAddress:
+    """Where the edge cache answers, and the development key's way in; "" where there is none."""
+
+    s3_url: str
+    internal_port: int
+    workers_port: int
+    bucket: str
+    key_id: str
+    secret: str = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Address:
     """Where the platform answers, and the development token's way in; "" where there is none."""
 
     base_url: str
     token: str
+    cache: CacheAddress | None = None
 
 
 def show_banner(
@@ -35,6 +48,10 @@ def show_banner(
     say()
     for label, path in pages:
         say(f"  {label:<{LABEL_WIDTH}} {address.base_url}{path}")
+    if address.cache is not None:
+        cache = address.cache
+        ports = f"brain {cache.internal_port}, its workers' API {cache.workers_port}"
+        say(f"  {'Objects':<{LABEL_WIDTH}} {cache.s3_url}  (S3; {ports})")
     for label, folder in zip(("Data", "Databases"), dict.fromkeys(folders), strict=False):
         say(f"  {label:<{LABEL_WIDTH}} {folder}")
     if address.token:
@@ -43,6 +60,12 @@ def show_banner(
         say("Paste these, as often as you like:")
         say()
         for line in curl_lines(address):
+            say(f"  {line}")
+    if address.cache is not None and address.cache.key_id:
+        say()
+        say("And with the AWS CLI (a development key; boto3 takes the same values), or curl alone:")
+        say()
+        for line in object_lines(address.cache):
             say(f"  {line}")
     say()
     say("Ctrl-C stops everything; the data stays.")
@@ -56,6 +79,18 @@ def curl_lines(address: Address) -> list[str]:
         _curl(address, "/v1/sql", body={"query": LOOK}),
         _curl(address, "/v1/whoami"),
     ]
+
+
+def object_lines(cache: CacheAddress) -> list[str]:
+    """Give two commands: store this project's README, read it back."""
+    keys = {"AWS_ACCESS_KEY_ID": cache.key_id, "AWS_SECRET_ACCESS_KEY": cache.secret}
+    values = [*(f"{name}={value}" for name, value in keys.items()), "AWS_DEFAULT_REGION=us-east-1"]
+    target = f"s3://{cache.bucket}/README.md"
+    aws = ["aws", "--endpoint-url", cache.s3_url, "s3", "cp", "README.md", target]
+    curl = ["curl", "-s", "--aws-sigv4", "aws:amz:us-east-1:s3"]
+    curl += ["-H", "x-amz-content-sha256: UNSIGNED-PAYLOAD"]
+    curl += ["--user", f"{cache.key_id}:{cache.secret}", f"{cache.s3_url}/{cache.bucket}/README.md"]
+    return [" ".join((*values, shlex.join(aws))), shlex.join(curl)]
 
 
 def _curl(address: Address, path: str, *, body: dict[str, str] | None = None) -> str:

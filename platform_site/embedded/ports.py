@@ -20,13 +20,14 @@ def port_from(environ: Mapping[str, str], setting: str, *, default: int) -> int:
     return int(text)
 
 
-def check_port(port: int, setting: str) -> None:
+def check_port(port: int, setting: str, *, address: str = "127.0.0.1") -> None:
     """Raise PortTakenError, with the setting that chooses another one, when it cannot be had."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
         # As servers do, so that connections of the last run that still linger do not count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("127.0.0.1", port))
+            probe.bind((address, port))
         except OSError as error:
             reason = (
                 "is in use by another program"

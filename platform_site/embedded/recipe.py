@@ -5,41 +5,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from platform_site.embedded.cache_recipe import CacheRecipe
+from platform_site.embedded.server import Server
+
 PROJECT: Final = Path(__file__).resolve().parents[2]
 MANAGE: Final = (sys.executable, str(PROJECT / "manage.py"))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Server:
-    """A process of the platform, started after the databases and stopped before them.
-
-    ready_path: a path that answers 200 on `port` once it serves. port_setting: what the user
-    sets to choose another port, looked at before anything starts.
-    """
-
-    name: str
-    command: tuple[str, ...]
-    port: int | None = None
-    port_setting: str = ""
-    ready_path: str = ""
-    needs: tuple[str, ...] = ()
-    stop_patience_s: float = 15.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
     """Commands that make a platform out of two clusters.
 
-    bootstrap: run to its end first; prints `{"org_id": …, "dev_token": …}` on standard output.
-    pages: what the closing banner lists, label and path.
+    bootstrap: run to its end first; prints `{"org_id": …, "dev_token": …, "cache": …}` on standard
+    output. pages: what the closing banner lists, label and path. cache: None where it is left out.
     """
 
     bootstrap: tuple[str, ...]
     servers: tuple[Server, ...]
     pages: tuple[tuple[str, str], ...]
+    cache: CacheRecipe | None = None
 
 
-def platform_recipe(web_port: int) -> Recipe:
+def platform_recipe(web_port: int, cache: CacheRecipe | None) -> Recipe:
     """List the platform's own processes."""
     return Recipe(
         bootstrap=(*MANAGE, "bootstrap", "--migrate", "--json"),
@@ -71,4 +58,5 @@ def platform_recipe(web_port: int) -> Recipe:
             ("API docs", "/v1/docs"),
             ("Admin", "/admin/"),
         ),
+        cache=cache,
     )

@@ -16,7 +16,10 @@ from platform_site.embedded.files import read_text, write_private
 FILE_NAME: Final = "runtime.env"
 RANDOM_SECRETS: Final = (
     *("SECRET_KEY", "ZJWT_SECRET", "ZJWT_REFRESH_SECRET", "ZMFA_SECRET", "ZAUTH_DEV_SECRET"),
+    "ZCACHE_BRAIN_SECRET",
 )
+# Another name by which the environment may give the same setting.
+ALIASES: Final = {"ZCACHE_BRAIN_SECRET": ("BRAIN_SECRET",)}
 SECRET_BYTES: Final = 48
 HEADER: Final = (
     "# Written by `manage.py up`. A setting in the environment wins over its line here.\n"
@@ -58,7 +61,8 @@ def complete_secrets(known: Mapping[str, str], environ: Mapping[str, str]) -> di
 
 def is_given(name: str, environ: Mapping[str, str]) -> bool:
     """Say whether the environment decides a setting, by its value or the file that holds it."""
-    return any(environ.get(spelling, "").strip() for spelling in (name, f"{name}_FILE"))
+    names = (name, *ALIASES.get(name, ()))
+    return any(environ.get(f"{each}{end}", "").strip() for each in names for end in ("", "_FILE"))
 
 
 def _fernet_key() -> str:

@@ -11,11 +11,12 @@ import os
 import re
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from platform_site.embedded.banner import Address, show_banner
+from platform_site.embedded.banner import Address, CacheAddress, show_banner
 from platform_site.embedded.binaries import find_binaries
+from platform_site.embedded.cache_recipe import cache_recipe
 from platform_site.embedded.cluster import CONTROL, TENANTS, Cluster
 from platform_site.embedded.errors import StartError
 from platform_site.embedded.files import Lock
@@ -26,22 +27,27 @@ from platform_site.embedded.ports import check_port, port_from
 from platform_site.embedded.probes import call_probe, http_probe
 from platform_site.embedded.process import DEFAULT_STOP, Patience, Process
 from platform_site.embedded.production import is_production
-from platform_site.embedded.recipe import PROJECT, Recipe, Server, platform_recipe
+from platform_site.embedded.recipe import PROJECT, Recipe, platform_recipe
 from platform_site.embedded.runtime_env import (
     complete_secrets,
     is_given,
     load_runtime_env,
     save_runtime_env,
 )
+from platform_site.embedded.server import Server
 from platform_site.embedded.supervisor import DEFAULT_PATIENCE, Supervisor
 from platform_site.embedded.terminal import say, warn
 
 HELP: Final = """\
 Run the whole platform until Ctrl-C: two embedded PostgreSQL clusters, the migrations, the web
-server and the task worker. The data stays for the next start.
+server, the task worker, and the edge cache: its brain and two workers. The data stays for the next
+start.
 
 Settings, all from the environment:
   PORT              port of the web server (8000)
+  ZBRAIN_PORT, ZBRAIN_S3_PORT, ZBRAIN_WORKER_PORT
+                    ports of the brain: internal API (8081), object API (9000), workers' API (8083)
+  ZFEATURES         `none` leaves the edge cache out
   ZDATA_DIR         folder of the data and the first secrets (./var)
   DATABASE_URL      a PostgreSQL of your own for the control plane; none is started then
   ZSQL_CLUSTER_URL  a PostgreSQL of your own for tenants; none is started then
@@ -65,7 +71,7 @@ def main(argv: Sequence[str]) -> int:
     parser.parse_args(argv)
     try:
         port = port_from(os.environ, "PORT", default=DEFAULT_PORT)
-        return run(os.environ, platform_recipe(port))
+        return run(os.environ, platform_recipe(port, cache_recipe(os.environ)))
     except StartError as error:
         warn(str(error))
         return 1
@@ -103,14 +109,26 @@ async def _supervise(
     supervisor = Supervisor(folders.data_dir, patience=patience)
     if supervisor.end_leftovers():
         say("Ended what an earlier start had left running.")
-    for server in recipe.servers:
-        if server.port is not None:
-            check_port(server.port, server.port_setting)
+    cache = recipe.cache
+    ports = [(server.port, server.port_setting) for server in recipe.servers if server.port]
+    for port, setting in [*ports, *(cache.ports() if cache else [])]:
+        check_port(port, setting)
+    if cache is not None:
+        # The web server looks for the brain once, when it starts.
+        recipe = replace(recipe, servers=(*cache.servers(folders.data_dir), *recipe.servers))
     start = _Start(environ, recipe, folders)
     try:
         return await supervisor.run(start.play)
     finally:
         start.release()
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What setup said. token: of development; access: to the object API; both may be empty."""
+
+    token: str
+    access: Mapping[str, str]
 
 
 @dataclass
@@ -139,14 +157,16 @@ class _Start:
         await self._start_clusters(supervisor)
         self._save_settings()
         say("Bringing the schema up to date.")
-        token = await self._bootstrap(supervisor)
-        say("Starting " + " and ".join(server.name for server in self.recipe.servers) + ".")
+        told = await self._bootstrap(supervisor)
+        say("Starting " + ", ".join(server.name for server in self.recipe.servers) + ".")
         # One after the other: on two cores, starting all at once makes the first one wait.
         for server in self.recipe.servers:
             await supervisor.start([self._process(server)])
-        ports = [server.port for server in self.recipe.servers if server.port is not None]
+        web = next(server for server in self.recipe.servers if server.port_setting == "PORT")
         show_banner(
-            Address(base_url=f"http://127.0.0.1:{ports[0]}", token=token),
+            Address(
+                base_url=f"http://127.0.0.1:{web.port}", token=told.token, cache=self._cache(told)
+            ),
             self.recipe.pages,
             folders=[self.folders.data_dir, *(c.home.parent for c in self._clusters)],
         )
@@ -172,22 +192,38 @@ class _Start:
             known.pop(setting, None)
             if spec.name in running:
                 known[setting] = running[spec.name]
+        if self.recipe.cache is not None:
+            known |= self.recipe.cache.settings
         self._settings = complete_secrets(known, self.environ)
         save_runtime_env(self.folders.data_dir, self._settings)
 
-    async def _bootstrap(self, supervisor: Supervisor) -> str:
-        """Migrate and make the development organization; its token, "" where there is none."""
+    async def _bootstrap(self, supervisor: Supervisor) -> _Told:
+        """Migrate, and make what a development installation has."""
         printed = await supervisor.complete("setup", self._launch(self.recipe.bootstrap))
         try:
-            told = json.loads(printed.strip().rpartition("\n")[2])
-            org_id, token = told.get("org_id"), told.get("dev_token")
+            said = json.loads(printed.strip().rpartition("\n")[2])
+            org_id = said.get("org_id")
+            told = _Told(token=str(said.get("dev_token") or ""), access=said.get("cache") or {})
         except (ValueError, AttributeError):
             sentence = f"setup printed no JSON: {printed.strip()!r}"
             raise StartError(sentence) from None
         if org_id is not None and not is_given("ZAUTH_DEV_ORG_ID", self.environ):
             self._settings["ZAUTH_DEV_ORG_ID"] = str(org_id)
             save_runtime_env(self.folders.data_dir, self._settings)
-        return str(token or "")
+        return told
+
+    def _cache(self, told: _Told) -> CacheAddress | None:
+        cache = self.recipe.cache
+        if cache is None:
+            return None
+        return CacheAddress(
+            s3_url=cache.s3_url,
+            internal_port=cache.internal_port,
+            workers_port=cache.workers_port,
+            bucket=told.access.get("bucket", ""),
+            key_id=told.access.get("access_key_id", ""),
+            secret=told.access.get("secret_access_key", ""),
+        )
 
     def _launch(self, command: tuple[str, ...]) -> Launch:
         environment = {

@@ -15,12 +15,17 @@ def test_healthz_asks_no_database() -> None:
 
 
 @pytest.mark.django_db
-def test_readyz_names_what_it_checked() -> None:
+def test_readyz_names_what_it_checked_and_the_caches_absence_degrades_only() -> None:
     answer = Caller().get("/readyz")
     assert answer.status == 200
     assert answer.body == {
         "status": "ok",
-        "checks": {"database": "ok", "migrations": "ok", "queue": "ok"},
+        "checks": {
+            "database": "ok",
+            "migrations": "ok",
+            "queue": "ok",
+            "cache": "unavailable",
+        },
     }
 
 
@@ -37,6 +42,7 @@ def test_readyz_is_503_without_a_database(monkeypatch: pytest.MonkeyPatch) -> No
     assert answer.body["checks"]["database"] == "unavailable"
 
 
+@pytest.mark.django_db
 def test_metrics_are_for_loopback_and_the_token(settings: Settings) -> None:
     assert Caller().get("/metrics").status == 200
     assert b"zonal_request_seconds" in Caller().get("/metrics").raw.content

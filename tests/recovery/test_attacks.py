@@ -1,6 +1,7 @@
 """What an attacker tries: replays, mixed-up tokens, an account prepared before its owner came."""
 
 import logging
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -197,7 +198,7 @@ def test_no_secret_is_in_a_log_line_a_row_or_a_later_answer(
         assert not any(secret in place for place in places)
 
 
-def test_the_mail_holds_the_token_once(alice: User, mailoutbox: list[Any]) -> None:
+def test_the_mail_holds_the_token_and_its_link(alice: User, mailoutbox: list[Any]) -> None:
     from accounts.delivery.tasks import deliver
 
     initiate(alice)
@@ -206,8 +207,13 @@ def test_the_mail_holds_the_token_once(alice: User, mailoutbox: list[Any]) -> No
         deliver(str(delivery.pk))
     assert len(mailoutbox) == 1
     mail = mailoutbox[0]
-    assert mail.body.count(token) == 1
-    assert mail.alternatives[0][0].count(token) == 1
+    assert f"\n{token}\n" in mail.body
+    for form in (mail.body, mail.alternatives[0][0]):
+        # Nothing that a browser would send to a server stands before the code.
+        links = re.findall(r"https?://[^\s\"<]+", form)
+        assert links
+        assert not any(token in link.partition("#")[0] for link in links)
+        assert f"number: {alice.organization_id}" in form
     assert token not in mail.subject
     # Once it is out, nothing of it stays.
     assert not Delivery.unscoped.exclude(payload="").exists()

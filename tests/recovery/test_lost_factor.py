@@ -32,7 +32,7 @@ from tests.rules.routes import api_routes
 from tests.twofactor.holder import Holder, ask, pending, reply, set_up
 from tests.twofactor.webauthn.authenticator import Authenticator
 from tests.twofactor.webauthn.holder import with_passkey
-from twofactor.models import Factor
+from twofactor.models import EnrolmentDue, Factor
 
 pytestmark = pytest.mark.django_db
 
@@ -101,6 +101,24 @@ def test_password_and_mail_lead_to_an_enrolment_after_a_day(holder: Holder) -> N
         assert enrolled.status == 200
         who = Caller(enrolled.body["access_token"]).get("/v1/whoami").body
         assert (who["aal"], who["amr"]) == (2, ["pwd", "otp", "mfa"])
+
+
+def test_who_leaves_before_enrolling_has_to_at_each_sign_in(holder: Holder) -> None:
+    begun = delayed(holder.user)
+    with in_time(LATER):
+        assert finish(begun).body["status"] == "mfa_enrollment_required"
+        for _ in range(2):
+            login = log_in(holder.user)
+            assert login.body["status"] == "mfa_enrollment_required"
+            assert "access_token" not in login.body
+        caller = Caller(login.body["mfa_token"])
+        assert caller.get("/v1/auth/2fa/status").body["required"] is True
+        seed = set_up(caller).body
+        again = Holder(holder.user, caller, seed["secret"])
+        body = {"secret_id": seed["secret_id"], "code": again.code()}
+        assert caller.post("/v1/auth/2fa/totp/verify", body).status == 200
+        assert log_in(holder.user).body["status"] == "mfa_required"
+        assert not EnrolmentDue.unscoped.exists()
 
 
 def test_what_is_given_opens_nothing_but_an_enrolment(holder: Holder) -> None:

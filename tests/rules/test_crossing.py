@@ -11,7 +11,9 @@ from django.apps import apps
 from django.core import serializers
 from django.utils import timezone
 
-from accounts.models import User
+from accounts.invitations import invitations
+from accounts.invitations.invitations import Host, Offer
+from accounts.models import Domain, Identity, User
 from environments import lifecycle
 from tests.cast import session_of, signed_in
 from tests.rules.routes import Route, api_routes
@@ -24,6 +26,33 @@ MAKERS: dict[str, Callable[[User], str]] = {
     "environment_id": lambda user: lifecycle.create(user.organization_id, "charlies-own").slug,
     "device_id": lambda user: str(devices.trust(user, "Charlie's phone", now=timezone.now()).pk),
     "user_id": lambda user: str(user.pk),
+    "session_id": lambda user: str(session_of(user).pk),
+    "invitation_id": lambda user: str(
+        invitations.invite(
+            user.organization_id,
+            Offer("charlies-guest@example.org", ["reader"]),
+            host=Host(user.pk, user.email),
+            now=timezone.now(),
+        ).pk
+    ),
+    "identity_id": lambda user: str(
+        Identity.unscoped.create(
+            user=user,
+            organization_id=user.organization_id,
+            provider="google",
+            subject="charlies-own",
+            created_at=timezone.now(),
+        ).pk
+    ),
+    "domain_id": lambda user: str(
+        Domain.unscoped.create(
+            organization_id=user.organization_id,
+            domain="charlies-own.example",
+            role="reader",
+            token="x",
+            created_at=timezone.now(),
+        ).pk
+    ),
     "credential_id": lambda user: (
         with_passkey(user, Authenticator(origin="http://localhost:8000")).key.credential_id
     ),
@@ -31,12 +60,13 @@ MAKERS: dict[str, Callable[[User], str]] = {
 
 # Words of the interface and not ids of anybody's; and capabilities, where knowing the id is the
 # permission, so that tests of their own show what a stranger gets (410, alike for all).
-NO_IDS = {"method", "challenge_id"}
+NO_IDS = {"method", "challenge_id", "provider"}
 
 # Bodies that would be valid, so that a refusal is not for the body's sake.
 BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("PATCH", "v1/environments/<str:environment_id>"): {"name": "stolen"},
     ("POST", "v1/members/<str:user_id>/factors/reset"): {"reason": "stolen"},
+    ("PATCH", "v1/members/<str:user_id>"): {"roles": ["reader"], "disabled": True},
 }
 
 WITH_IDS = [

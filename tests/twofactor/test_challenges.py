@@ -142,8 +142,14 @@ def test_status_challenge_and_verify_cost_three_queries_beyond_the_principals(
     assert queries(lambda: caller.get("/v1/auth/2fa/status")) <= 1 + 3
     assert queries(lambda: ask(caller)) <= 1 + 3
     challenge = ask(caller)
-    assert queries(lambda: reply(challenge, holder.code())) <= 1 + 3
+    # No header, so no principal either.
+    assert queries(lambda: reply(challenge, holder.code())) <= 3
     assert Session.unscoped.filter(aal=2).count() == 2
+
+
+def test_the_answer_that_signs_in_costs_four_more_for_the_session(holder: Holder) -> None:
+    challenge = ask(pending(log_in()))
+    assert queries(lambda: reply(challenge, holder.code())) <= 3 + 4
 
 
 @pytest.mark.django_db(transaction=True)

@@ -9,7 +9,6 @@ from django.db import connection
 from django.utils import timezone
 
 from accounts.models import Session, User
-from accounts.signin import Way
 from tests.cast import Caller, signed_in
 from tests.rules.routes import api_routes
 from tests.twofactor.holder import Holder, ask, log_in, pending, reply, set_up, with_totp
@@ -129,22 +128,6 @@ def test_a_disabled_user_cannot_answer(holder: Holder) -> None:
     challenge = ask(pending(log_in()))
     User.unscoped.update(is_active=False)
     assert reply(challenge, holder.code()).code == "challenge_gone"
-
-
-def test_every_way_in_is_held_to_the_gate(holder: Holder) -> None:
-    """Each way in is named here with the test that drives it past the second factor.
-
-    A new member of Way fails this test until it is driven; tests/rules holds every way to
-    ``signin.finish``, where the stages stand.
-    """
-    driven = {
-        Way.SIGNUP: "a new account has no factor; its organization requires none",
-        Way.PASSWORD: "test_a_login_with_a_factor_asks_for_it",
-        Way.PASSKEY: "tests/twofactor/webauthn",
-        Way.SECOND_FACTOR: "test_the_right_code_gives_the_token_pair",
-        Way.ENROLMENT: "tests/twofactor/test_policy.py",
-    }
-    assert set(driven) == set(Way)
 
 
 def test_set_up_needs_the_factor_that_is_there(holder: Holder) -> None:

@@ -11,6 +11,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import Delivery, User
+from platform_site.lib.crypto import decrypt
 from tests import inbox
 from tests.cast import Answer, Caller, signed_in
 from tests.twofactor.holder import Holder, ask, log_in, pending, reply
@@ -166,6 +167,58 @@ def test_an_organization_has_a_cap_of_its_own(alice: User, bob: User, settings: 
     settings.MFA_SENDS_PER_ORGANIZATION = 1
     assert set_up(signed_in(alice), "email").status == 200
     assert set_up(signed_in(bob), "email").code == "sending_too_often"
+
+
+def test_one_address_of_the_network_sends_to_so_many(
+    alice: User, charlie: User, settings: Settings
+) -> None:
+    """Whoever earns by messages to their numbers signs up again and again."""
+    settings.MFA_SENDS_PER_ADDRESS = 2
+    assert set_up(signed_in(alice), "sms").status == 200
+    assert set_up(signed_in(charlie), "sms").status == 200
+    assert set_up(signed_in(charlie), "sms").code == "sending_too_often"
+
+
+def test_a_stranger_cannot_use_up_what_the_owner_of_a_number_signs_in_with(
+    alice: User, charlie: User, settings: Settings
+) -> None:
+    settings.MFA_SENDS_PER_RECEIVER = 2
+    enrolled(alice, "sms")
+    stranger = signed_in(charlie)
+    statuses = [set_up(stranger, "sms").status for _ in range(4)]
+    assert statuses == [200, 429, 429, 429]
+    assert reply(ask(pending(log_in())), sent_code("sms")).status == 200
+
+
+def test_a_refused_sending_uses_nothing_of_the_receivers_cap_up(
+    alice: User, charlie: User, settings: Settings
+) -> None:
+    settings.MFA_SENDS_PER_ORGANIZATION, settings.MFA_SENDS_PER_RECEIVER = 1, 2
+    stranger = signed_in(charlie)
+    statuses = [set_up(stranger, "sms").status for _ in range(4)]
+    assert statuses == [200, 429, 429, 429]
+    assert set_up(signed_in(alice), "sms").status == 200
+
+
+def test_codes_by_mail_follow_the_account_to_its_new_address(alice: User) -> None:
+    """Who has the old mailbox now must not hold a second factor of hers."""
+    enrolled(alice, "email")
+    moved = {"email": "alice@new.example", "email_verified_at": timezone.now()}
+    User.unscoped.filter(pk=alice.pk).update(**moved)
+    challenge = ask(pending(log_in("alice@new.example")))
+    assert challenge.body["delivery_hint"] == "a•••@new.example"
+    assert inbox.messages("mail", "email_code")[-1]["to"] == "alice@new.example"
+    assert reply(challenge, sent_code("email")).status == 200
+    factor = Factor.unscoped.get(method="email")
+    assert (decrypt(factor.secret), factor.hint) == ("alice@new.example", "a•••@new.example")
+
+
+def test_but_not_to_one_that_nobody_has_proven(alice: User) -> None:
+    enrolled(alice, "email")
+    moved = {"email": "alice@new.example", "email_verified_at": None}
+    User.unscoped.filter(pk=alice.pk).update(**moved)
+    ask(pending(log_in("alice@new.example")))
+    assert inbox.messages("mail", "email_code")[-1]["to"] == "alice@example.com"
 
 
 def test_a_code_ends_after_ten_minutes(alice: User) -> None:

@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from accounts.delivery import notices
+from platform_site.lib.principals import PlatformRequest
 from twofactor import throttle
 from twofactor.backup_codes.enrolment import ALPHABET, GROUP_CHARS, GROUPS, code_digest, plain
 from twofactor.challenges import Answer, Begun
@@ -15,7 +16,15 @@ def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Begun:
     return Begun()
 
 
-def check(factor: Factor, secret: str, answer: Answer, *, challenge_id: str, now: datetime) -> bool:
+def check(
+    factor: Factor,
+    secret: str,
+    answer: Answer,
+    *,
+    challenge_id: str,
+    request: PlatformRequest,
+    now: datetime,
+) -> bool:
     """Use a code up; the user is told of each use.
 
     Raises MalformedCode for characters outside the alphabet and for another length.

@@ -8,7 +8,7 @@ from django.db import transaction
 from accounts.delivery import outbox
 from platform_site.lib.principals import PlatformRequest, Principal
 from twofactor import enrolments, sending
-from twofactor.sending import Owner
+from twofactor.sending import Channel, Owner
 
 METHOD: Final = "email"
 
@@ -17,6 +17,9 @@ def hint_of(address: str) -> str:
     """Give what may be shown of an address."""
     local, _, domain = address.partition("@")
     return f"{local[:1]}•••@{domain}"
+
+
+CHANNEL: Final = Channel(METHOD, hint_of)
 
 
 def send(address: str, code: str, *, purpose: str, owner: Owner, now: datetime) -> None:
@@ -31,7 +34,7 @@ def send(address: str, code: str, *, purpose: str, owner: Owner, now: datetime) 
     )
 
 
-def setup(principal: Principal, *, now: datetime) -> dict[str, Any]:
+def setup(request: PlatformRequest, principal: Principal, *, now: datetime) -> dict[str, Any]:
     """Mail a code to the account's own address.
 
     Raises MethodNotAllowed (403), SendingTooOften (429).
@@ -39,7 +42,7 @@ def setup(principal: Principal, *, now: datetime) -> dict[str, Any]:
     user = enrolments.user_of(principal)
     enrolments.refuse_forbidden(user, METHOD)
     # Outside of the transaction: a refused sending must not take its count along.
-    sending.refuse_flood("email", user.email, user.organization_id, now=now)
+    sending.refuse_flood("email", user.email, user.organization_id, request=request, now=now)
     with transaction.atomic():
         verification_id, code, row = sending.begin(user, METHOD, user.email, now=now)
         owner = Owner(user.organization_id, user.pk)
@@ -50,23 +53,3 @@ def setup(principal: Principal, *, now: datetime) -> dict[str, Any]:
         "email_hint": hint_of(user.email),
         "delivery": "queued",
     }
-
-
-def verify(
-    request: PlatformRequest,
-    principal: Principal,
-    *,
-    verification_id: str,
-    code: str,
-    now: datetime,
-) -> dict[str, Any]:
-    """Activate e-mail with the code that was mailed; raises as sending.verify does."""
-    return sending.verify(
-        request,
-        principal,
-        METHOD,
-        verification_id=verification_id,
-        code=code,
-        hint_of=hint_of,
-        now=now,
-    )

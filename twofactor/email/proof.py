@@ -2,21 +2,22 @@
 
 from datetime import datetime
 
-from platform_site.lib.crypto import decrypt
-from twofactor import sending, throttle
+from platform_site.lib.crypto import decrypt, encrypt
+from platform_site.lib.emails import folded
+from twofactor import sending
 from twofactor.capabilities import one_time_code
-from twofactor.challenges import Answer, Begun
-from twofactor.email.enrolment import send
+from twofactor.challenges import Begun
+from twofactor.email.enrolment import hint_of, send
 from twofactor.models import Factor
 from twofactor.sending import Owner
 
 
 def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Begun:
-    """Mail a code to the address that was proven when the factor was set up.
+    """Mail a code to the account's address, as far as it is proven; else to the one proven before.
 
     Raises SendingTooOften (429).
     """
-    address = decrypt(factor.secret)
+    address = _follow(factor)
     sending.refuse_flood("email", address, factor.organization_id, now=now)
     code = one_time_code()
     owner = Owner(factor.organization_id, factor.user_id)
@@ -25,12 +26,14 @@ def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Begun:
     return Begun(secret=kept, hint=factor.hint, delivery="queued")
 
 
-def check(factor: Factor, secret: str, answer: Answer, *, challenge_id: str, now: datetime) -> bool:
-    """Compare the code with the one that was mailed for this challenge.
+def _follow(factor: Factor) -> str:
+    """Give where the factor's codes go, once its account has moved there: the new address."""
+    kept, own = decrypt(factor.secret), factor.user.email
+    if factor.user.email_verified_at is None or folded(kept) == folded(own):
+        return kept
+    factor.secret, factor.hint = encrypt(own), hint_of(own)
+    factor.save(update_fields=["secret", "hint"])
+    return own
 
-    Raises MalformedCode.
-    """
-    if not sending.is_right(challenge_id, secret, answer.code):
-        return False
-    throttle.forgive(factor, now)
-    return True
+
+check = sending.check

@@ -7,6 +7,7 @@ from rest_framework.response import Response
 
 from platform_site.lib.api import NO_STORE, ApiView
 from platform_site.lib.permissions import USER
+from twofactor import sending
 from twofactor.email import enrolment
 from twofactor.email.serializers import (
     EmailSetupAnswerSerializer,
@@ -27,7 +28,7 @@ class EmailSetupView(ApiView):
     def post(self, request: Request) -> Response:
         """Send a code; nothing is active before it was verified."""
         self.read(EmailSetupSerializer)
-        answer = enrolment.setup(self.principal, now=timezone.now())
+        answer = enrolment.setup(self.platform_request, self.principal, now=timezone.now())
         return Response(answer, headers=NO_STORE)
 
 
@@ -42,9 +43,10 @@ class EmailVerifyView(ApiView):
     def post(self, request: Request) -> Response:
         """Activate the factor with the code that was sent."""
         body = self.read(EmailVerifySerializer)
-        answer = enrolment.verify(
+        answer = sending.verify(
             self.platform_request,
             self.principal,
+            enrolment.CHANNEL,
             verification_id=body["verification_id"],
             code=body["code"],
             now=timezone.now(),

@@ -12,6 +12,7 @@ from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest, Principal
 from twofactor import enrolments, sending
 from twofactor.errors import ChannelUnavailable
+from twofactor.sending import Channel
 
 METHOD: Final = "sms"
 
@@ -58,7 +59,12 @@ def hint_of(number: str) -> str:
     return f"•••• {number[-2:]}"
 
 
-def setup(principal: Principal, *, phone_number: str, now: datetime) -> dict[str, Any]:
+CHANNEL: Final = Channel(METHOD, hint_of)
+
+
+def setup(
+    request: PlatformRequest, principal: Principal, *, phone_number: str, now: datetime
+) -> dict[str, Any]:
     """Send a code to a number that is to become a factor.
 
     Raises InvalidRequest (400), MethodNotAllowed (403), ChannelUnavailable (503),
@@ -69,7 +75,7 @@ def setup(principal: Principal, *, phone_number: str, now: datetime) -> dict[str
     enrolments.refuse_forbidden(user, METHOD)
     refuse_unconfigured()
     # Outside of the transaction: a refused sending must not take its count along.
-    sending.refuse_flood("sms", number, user.organization_id, now=now)
+    sending.refuse_flood("sms", number, user.organization_id, request=request, now=now)
     with transaction.atomic():
         verification_id, code, row = sending.begin(user, METHOD, number, now=now)
         outbox.send_sms(
@@ -85,23 +91,3 @@ def setup(principal: Principal, *, phone_number: str, now: datetime) -> dict[str
         "phone_hint": hint_of(number),
         "delivery": "queued",
     }
-
-
-def verify(
-    request: PlatformRequest,
-    principal: Principal,
-    *,
-    verification_id: str,
-    code: str,
-    now: datetime,
-) -> dict[str, Any]:
-    """Activate the number with the code that was sent to it; raises as sending.verify does."""
-    return sending.verify(
-        request,
-        principal,
-        METHOD,
-        verification_id=verification_id,
-        code=code,
-        hint_of=hint_of,
-        now=now,
-    )

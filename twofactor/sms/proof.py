@@ -4,9 +4,9 @@ from datetime import datetime
 
 from accounts.delivery import outbox
 from platform_site.lib.crypto import decrypt
-from twofactor import sending, throttle
+from twofactor import sending
 from twofactor.capabilities import one_time_code
-from twofactor.challenges import Answer, Begun
+from twofactor.challenges import Begun
 from twofactor.models import Factor
 from twofactor.sms.enrolment import message, refuse_unconfigured
 
@@ -31,12 +31,4 @@ def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Begun:
     return Begun(secret=kept, hint=factor.hint, delivery="queued")
 
 
-def check(factor: Factor, secret: str, answer: Answer, *, challenge_id: str, now: datetime) -> bool:
-    """Compare the code with the one that was sent for this challenge.
-
-    Raises MalformedCode.
-    """
-    if not sending.is_right(challenge_id, secret, answer.code):
-        return False
-    throttle.forgive(factor, now)
-    return True
+check = sending.check

@@ -7,6 +7,7 @@ from rest_framework.response import Response
 
 from platform_site.lib.api import NO_STORE, ApiView
 from platform_site.lib.permissions import USER
+from twofactor import sending
 from twofactor.serializers import EnrolledSerializer
 from twofactor.sms import enrolment
 from twofactor.sms.serializers import (
@@ -28,7 +29,10 @@ class SmsSetupView(ApiView):
         """Send a code; nothing is active before it was verified."""
         body = self.read(SmsSetupSerializer)
         answer = enrolment.setup(
-            self.principal, phone_number=body["phone_number"], now=timezone.now()
+            self.platform_request,
+            self.principal,
+            phone_number=body["phone_number"],
+            now=timezone.now(),
         )
         return Response(answer, headers=NO_STORE)
 
@@ -42,9 +46,10 @@ class SmsVerifyView(ApiView):
     def post(self, request: Request) -> Response:
         """Activate the factor with the code that was sent."""
         body = self.read(SmsVerifySerializer)
-        answer = enrolment.verify(
+        answer = sending.verify(
             self.platform_request,
             self.principal,
+            enrolment.CHANNEL,
             verification_id=body["verification_id"],
             code=body["code"],
             now=timezone.now(),

@@ -7,6 +7,7 @@ from typing import Final
 from django_otp.oath import hotp
 
 from platform_site.lib.crypto import decrypt
+from platform_site.lib.principals import PlatformRequest
 from twofactor import throttle
 from twofactor.capabilities import is_same
 from twofactor.challenges import Answer, Begun
@@ -22,7 +23,15 @@ def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Begun:
     return Begun()
 
 
-def check(factor: Factor, secret: str, answer: Answer, *, challenge_id: str, now: datetime) -> bool:
+def check(
+    factor: Factor,
+    secret: str,
+    answer: Answer,
+    *,
+    challenge_id: str,
+    request: PlatformRequest,
+    now: datetime,
+) -> bool:
     """Accept a code whose time step has not been used yet, for whatever purpose (RFC 6238 §5.2).
 
     Raises MalformedCode.

@@ -11,12 +11,14 @@ from webauthn.helpers import base64url_to_bytes, bytes_to_base64url, options_to_
 from webauthn.helpers.structs import (
     AttestationConveyancePreference,
     AuthenticatorSelectionCriteria,
+    PublicKeyCredentialDescriptor,
     ResidentKeyRequirement,
     UserVerificationRequirement,
 )
 
 from accounts import audit
 from accounts.models import User
+from platform_site.lib.emails import folded
 from platform_site.lib.errors import Conflict, InvalidRequest
 from platform_site.lib.principals import PlatformRequest, Principal
 from twofactor import enrolments
@@ -30,6 +32,16 @@ from twofactor.webauthn.responses import Attestation, attestation
 LIFE: Final = timedelta(minutes=5)
 CHALLENGE_BYTES: Final = 32
 MAX_PASSKEYS: Final = 20
+# What is asked of every authenticator.
+_WANTED: Final[dict[str, Any]] = {
+    "timeout": int(LIFE.total_seconds() * 1000),
+    "attestation": AttestationConveyancePreference.NONE,
+    "authenticator_selection": AuthenticatorSelectionCriteria(
+        resident_key=ResidentKeyRequirement.PREFERRED,
+        user_verification=UserVerificationRequirement.PREFERRED,
+    ),
+    "supported_pub_key_algs": ceremony.ALGORITHMS,
+}
 
 
 def start(
@@ -49,12 +61,10 @@ def start(
     """
     user = enrolments.user_of(principal)
     enrolments.refuse_forbidden(user, METHOD)
-    if user_email and user_email.strip().casefold() != user.email.casefold():
+    if user_email and folded(user_email) != folded(user.email):
         raise InvalidRequest.for_field("user_email", "Not your own.", code="not_own")
     chosen, allowed = origins.choose(rp_id, rp_origin)
-    held = list(passkeys_of(user.pk))
-    if len(held) >= MAX_PASSKEYS:
-        raise TooManyPasskeys
+    held = _held(user, chosen)
     challenge = token_bytes(CHALLENGE_BYTES)
     kept = {"challenge": bytes_to_base64url(challenge), "rp_id": chosen, "origins": allowed}
     session_id, _ = enrolments.begin(user, METHOD, kept, now=now, life=LIFE)
@@ -66,19 +76,21 @@ def start(
         user_name=user.email,
         user_display_name=display_name or user.email,
         challenge=challenge,
-        timeout=int(LIFE.total_seconds() * 1000),
-        attestation=AttestationConveyancePreference.NONE,
-        authenticator_selection=AuthenticatorSelectionCriteria(
-            resident_key=ResidentKeyRequirement.PREFERRED,
-            user_verification=UserVerificationRequirement.PREFERRED,
-        ),
-        exclude_credentials=[descriptor(passkey) for passkey in held if passkey.rp_id == chosen],
-        supported_pub_key_algs=ceremony.ALGORITHMS,
+        exclude_credentials=held,
+        **_WANTED,
     )
     return {
         "creation_options": options_to_json_dict(options),
         "session_data": {"session_id": session_id},
     }
+
+
+def _held(user: User, rp_id: str) -> list[PublicKeyCredentialDescriptor]:
+    """Name what a browser is not to register twice, or refuse one passkey more than are allowed."""
+    held = list(passkeys_of(user.pk))
+    if len(held) >= MAX_PASSKEYS:
+        raise TooManyPasskeys
+    return [descriptor(passkey) for passkey in held if passkey.rp_id == rp_id]
 
 
 def finish(

@@ -28,6 +28,11 @@ def passkeys_of(user_id: UUID) -> QuerySet[Passkey]:
     return Passkey.objects.filter(factor__user_id=user_id).order_by("-id")
 
 
+def can_sign_in(user_id: UUID) -> bool:
+    """Say whether a user has a passkey that signs in alone (one of settings.OTHER_WAYS_IN)."""
+    return passkeys_of(user_id).filter(is_user_verified=True).exists()
+
+
 def descriptor(passkey: Passkey) -> PublicKeyCredentialDescriptor:
     """Name a passkey to a browser."""
     transports = [AuthenticatorTransport(name) for name in passkey.transports]
@@ -40,22 +45,28 @@ def use(
     asked: ceremony.Asked,
     *,
     is_only_proof: bool,
-    request: PlatformRequest | None = None,
+    request: PlatformRequest,
     now: datetime,
 ) -> bool:
     """Say whether an assertion proves its passkey, and note the use; call inside a transaction.
 
     is_only_proof: nothing else was proven, so that user verification is required; and not the first
     one of this passkey's life, which nobody has vouched for yet (WebAuthn L3 §4, uvInitialized).
-    request: for the audit trail, where it is at hand.
     """
-    user = passkey.factor.user
     try:
         proven = ceremony.prove(response, asked, public_key=bytes(passkey.public_key))
         _hold(passkey, response, proven, is_only_proof=is_only_proof)
     except ceremony.Refused as exc:
         log.info("passkey_refused", passkey=str(passkey.pk), reason=str(exc))
         return False
+    if not _count_on(passkey, proven, now):
+        _note_regression(request, passkey, proven)
+        return False
+    return True
+
+
+def _count_on(passkey: Passkey, proven: ceremony.Proven, now: datetime) -> bool:
+    """Keep the count of an assertion; say False for one that is not later than the last."""
     # One conditional UPDATE: of two requests at once with one count, one wins. Authenticators that
     # do not count send 0 always (§6.1.1).
     is_later = Q(sign_count__lt=proven.sign_count)
@@ -66,20 +77,24 @@ def use(
         last_used_at=now,
         is_user_verified=passkey.is_user_verified or proven.is_user_verified,
     )
-    if seen:
-        return True
-    # The key may have been copied: refused, whichever of the two copies this is.
-    audit.add(
+    return seen == 1
+
+
+def _note_regression(request: PlatformRequest, passkey: Passkey, proven: ceremony.Proven) -> None:
+    """Note that a key may have been copied: refused, whichever of the two copies this is."""
+    audit.record_user(
         request,
         "api:passkey:sign_count_regression",
+        passkey.factor.user,
         outcome="refused",
-        organization_id=user.organization_id,
-        actor_id=user.pk,
-        actor=user.email,
-        data={"passkey": str(passkey.pk), "sign_count": proven.sign_count},
+        passkey=str(passkey.pk),
+        sign_count=proven.sign_count,
     )
-    log.warning("passkey_sign_count_regression", passkey=str(passkey.pk), user_id=str(user.pk))
-    return False
+    log.warning(
+        "passkey_sign_count_regression",
+        passkey=str(passkey.pk),
+        user_id=str(passkey.factor.user_id),
+    )
 
 
 def _hold(

@@ -9,6 +9,7 @@ from webauthn import generate_authentication_options
 from webauthn.helpers import base64url_to_bytes, bytes_to_base64url, options_to_json_dict
 from webauthn.helpers.structs import UserVerificationRequirement
 
+from platform_site.lib.principals import PlatformRequest
 from twofactor.challenges import LIFE, Answer, Begun
 from twofactor.models import Factor, Passkey
 from twofactor.webauthn import origins, passkeys
@@ -42,7 +43,15 @@ def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Begun:
     return Begun(secret=json.dumps(kept), request_options=options_to_json_dict(options))
 
 
-def check(factor: Factor, secret: str, answer: Answer, *, challenge_id: str, now: datetime) -> bool:
+def check(
+    factor: Factor,
+    secret: str,
+    answer: Answer,
+    *,
+    challenge_id: str,
+    request: PlatformRequest,
+    now: datetime,
+) -> bool:
     """Accept an assertion by a passkey that was named and is still there.
 
     Raises MalformedCredential.
@@ -60,4 +69,4 @@ def check(factor: Factor, secret: str, answer: Answer, *, challenge_id: str, now
         rp_id=kept["rp_id"],
         origins=origins.origins_of(kept["rp_id"]),
     )
-    return passkeys.use(passkey, response, asked, is_only_proof=False, now=now)
+    return passkeys.use(passkey, response, asked, is_only_proof=False, request=request, now=now)

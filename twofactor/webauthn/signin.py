@@ -20,6 +20,7 @@ from accounts.models import User
 from accounts.signin import Attempt, Halted, SignedIn, Way, environment_for
 from environments.models import Environment
 from platform_site.lib.addresses import client_address, network_of
+from platform_site.lib.emails import folded
 from platform_site.lib.ids import capability_id
 from platform_site.lib.principals import PlatformRequest
 from twofactor import methods
@@ -149,7 +150,7 @@ def _prove(
 
 
 def _email_digest(email: str) -> str:
-    account = email.strip().casefold()
+    account = folded(email)
     return digest("passkey email", account) if account else ""
 
 

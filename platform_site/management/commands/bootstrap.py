@@ -10,13 +10,18 @@ from django.core.management.base import BaseCommand
 
 from accounts import development
 from environments import lifecycle
-from environments.models import Organization
+from environments.models import Environment, Organization
+from platform_site.embedded import local_nodes
+from platform_site.embedded.folders import make_private
 
 
 class Command(BaseCommand):
-    """Make the development organization, once."""
+    """Make the development organization, once, and what the edge cache of this machine needs."""
 
-    help = "Make the development organization (idempotent) and print its id and token."
+    help = (
+        "Make the development organization, its bucket and its access key, and register this "
+        "machine's cache workers; all of it once. Prints the organization's id and token."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take --migrate and --json."""
@@ -26,16 +31,41 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Find or make the organization and print it."""
         if options["migrate"]:
-            call_command("migrate", interactive=False, verbosity=0)
+            for alias in settings.DATABASES:
+                call_command("migrate", interactive=False, verbosity=0, database=alias)
         organization = Organization.objects.filter(pk=settings.DEV_ORG_ID).first()
         if organization is None:
             organization = lifecycle.create_organization("Development")
         has_token = settings.DEV_SECRET and not development.is_refused()
         token = development.token_for(organization.pk) if has_token else ""
+        access = _cache(organization) if "cache" in settings.FEATURES else {}
         if options["json"]:
-            answer = {"org_id": organization.pk, "dev_token": token}
+            answer = {
+                "org_id": organization.pk,
+                "dev_token": token,
+                "cache": access,
+            }
             self.stdout.write(json.dumps(answer))
             return
         self.stdout.write(f"Organization {organization.pk}: {organization.name}")
         if token:
             self.stdout.write(f"Development token: {token}")
+        if access:
+            self.stdout.write(f"Access key: {access['access_key_id']} of {access['bucket']}")
+
+
+def _cache(organization: Organization) -> dict[str, str]:
+    """Register this machine's workers; give the development key, nothing in production."""
+    # Their tables are there only with the feature.
+    from edgecache.brain import local  # noqa: PLC0415 - see above
+    from edgecache.brain.delivery import Tenant  # noqa: PLC0415 - see above
+
+    for node in local_nodes.load_all(settings.DATA_DIR):
+        local.register(node)
+    if development.is_refused():
+        return {}
+    environment = Environment.scoped.within_organization(organization.pk).get(slug="live")
+    folder = local_nodes.nodes_dir(settings.DATA_DIR)
+    make_private(folder)
+    tenant = Tenant(organization.pk, environment.pk)
+    return local.development_access(tenant, folder / "access-key.json").as_json()

@@ -22,6 +22,8 @@ def sign_up(visitor: Visitor, email: str = EMAIL) -> None:
     visitor.fill("E-mail", email)
     visitor.fill("Password", PASSWORD)
     visitor.press("Create")
+    visitor.sees("Your organization is there")
+    visitor.page.get_by_role("link", name="Open the console").click()
     visitor.is_at("/console/")
 
 

@@ -21,8 +21,16 @@ pytestmark = [
     pytest.mark.xdist_group("browser"),
 ]
 
-OUTSIDE = ["sign-in", "sign-up", "recovery", "recovery/cancel", "no-such-page"]
-INSIDE = ["", "security", "policy"]
+OUTSIDE = [
+    "sign-in",
+    "sign-up",
+    "invitation",
+    "email-change/cancel",
+    "recovery",
+    "recovery/cancel",
+    "no-such-page",
+]
+INSIDE = ["", "security", "account", "linked-accounts", "members", "policy", "audit", "cache"]
 NARROW = {"viewport": {"width": 360, "height": 740}}
 
 OVERFLOWING = """() => {

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from urllib.parse import urlsplit
 
 import pytest
 from django.utils import timezone
@@ -84,6 +85,30 @@ def test_a_forgotten_password_is_replaced(visitor: Visitor, picture: Picture) ->
     assert not Session.unscoped.filter(ended_at=None).exists()
     give_password(visitor, NEW_PASSWORD)
     visitor.is_at("/console/")
+
+
+def test_the_mails_link_fills_in_and_waits_for_the_press(
+    visitor: Visitor, visit: Callable[..., Visitor], picture: Picture
+) -> None:
+    proven_owner(visitor)
+    number = str(Organization.objects.get().pk)
+    sign_out(visitor)
+    visitor.go("/console/recovery")
+    start(visitor)
+    visitor.sees("If there is such an account")
+    work()
+    link = urlsplit(sent("recovery_token")[-1]["context"]["link"])
+    elsewhere = visit()
+    elsewhere.go(f"{link.path}#{link.fragment}")
+    elsewhere.is_at("/console/recovery")
+    elsewhere.sees("The code of the mail is filled in.")
+    picture(elsewhere.page, "recovery-link")
+    assert Recovery.unscoped.get().verified_at is None
+    elsewhere.press("Continue")
+    elsewhere.sees("Choose a new password")
+    # Another browser than the one that began, and one that knows nothing yet.
+    assert elsewhere.page.locator("#org").input_value() == number
+    assert elsewhere.page.evaluate("location.href").endswith("/console/recovery")
 
 
 def test_a_second_factor_is_asked_for_on_the_way(visitor: Visitor, picture: Picture) -> None:
@@ -183,7 +208,13 @@ def test_a_strangers_recovery_is_cancelled(
     visitor.press("Cancel the recovery")
     field = visitor.page.get_by_label("Code from the message")
     expect(field).to_have_attribute("aria-invalid", "true")
-    visitor.fill("Code from the message", sent("recovery_started")[-1]["context"]["cancel_token"])
+    # The mail's link, opened in the tab that shows the page already.
+    link = urlsplit(sent("recovery_started")[-1]["context"]["cancel_link"])
+    visitor.page.goto(f"{visitor.base}{link.path}#{link.fragment}")
+    expect(visitor.page.get_by_label("Code from the message")).to_have_value(
+        sent("recovery_started")[-1]["context"]["cancel_token"]
+    )
+    assert Recovery.unscoped.get().end_reason == ""
     visitor.press("Cancel the recovery")
     visitor.sees("The recovery is cancelled")
     assert Recovery.unscoped.get().end_reason == "cancelled"

@@ -4,9 +4,12 @@ import json
 import time
 
 import pytest
+from django.http import JsonResponse
+from django.test import RequestFactory
 
 from accounts.models import Session, User
 from environments.models import Organization
+from platform_site.console.middleware import ConsoleMiddleware
 from tests.cast import PASSWORD, Answer, Caller, member
 from tests.platform_site.console.support import TOKENS, Jar, cookie, set_by, signed_up
 from tests.recovery.support import NEW_PASSWORD, PREFIX, initiate, log_in, mailed_token
@@ -186,7 +189,20 @@ def test_a_field_that_was_sent_is_left_alone() -> None:
     assert other.page("GET", "/v1/whoami").code == "session_revoked"
 
 
-@pytest.mark.parametrize("body", [b"[]", b"{", b"null", b'"text"', b"\xff", b"{" + b" " * 70000])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[]",
+        b"{",
+        b"null",
+        b'"text"',
+        b"\xff",
+        b"{" + b" " * 70000,
+        b"[" * 60000,
+        b'{"a":' * 9000 + b"1" + b"}" * 9000,
+    ],
+    ids=["list", "cut", "null", "text", "bytes", "long", "deep list", "deep object"],
+)
 def test_a_body_that_is_no_object_is_refused_as_ever(body: bytes) -> None:
     answer = signed_up().page("POST", "/v1/auth/refresh", body)
     assert answer.status in {400, 413}
@@ -211,6 +227,16 @@ def test_cookies_of_a_caller_without_the_header_are_not_sent_on(alice: User) -> 
 
 def test_answers_to_the_console_are_not_stored() -> None:
     assert signed_up().page("GET", "/v1/whoami").headers["Cache-Control"] == "no-store"
+
+
+def test_a_token_given_out_on_any_path_stays_out_of_reach_of_scripts() -> None:
+    """A way in under another path than the ones there are is no way around the cookies."""
+    factory = RequestFactory(headers={"X-Zonal-Console": "1", "Sec-Fetch-Site": "same-origin"})
+    answer = ConsoleMiddleware(lambda _: JsonResponse({"access_token": "x.y.z", "name": "n"}))(
+        factory.post("/v1/invitations/accept")
+    )
+    assert json.loads(answer.content) == {"name": "n"}
+    assert answer.cookies[cookie("access")].value == "x.y.z"
 
 
 def test_results_of_sql_are_left_as_they_are() -> None:

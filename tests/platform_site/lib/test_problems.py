@@ -1,15 +1,19 @@
 """Every refusal is a problem document, wherever it is born."""
 
 import json
+from functools import partial
+from threading import Barrier
 from typing import Any
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, transaction
 from django.test import Client
+from rest_framework.response import Response
 
 from accounts.models import User
 from platform_site.lib import problems
 from tests.cast import HANDLER, Caller, signed_in
+from tests.parallel import at_once
 
 LOGIN = "/v1/auth/login"
 
@@ -102,6 +106,33 @@ def test_a_statement_that_is_refused_is_no_lost_database() -> None:
     error = OperationalError("syntax")
     error.__cause__ = Cause()
     assert problems.translate(error) is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_gives_way_in_a_deadlock_is_told_to_try_again(
+    alice: User, bob: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two requests lock two users in opposite orders; PostgreSQL ends one of them."""
+    both_hold_one = Barrier(2)
+
+    def cross(request: Any) -> list[str]:
+        mine, others = (alice, bob) if request.email == alice.email else (bob, alice)
+        users = User.unscoped.select_for_update()
+        with transaction.atomic():
+            users.get(pk=mine.pk)
+            both_hold_one.wait(timeout=10)
+            users.get(pk=others.pk)
+        return []
+
+    monkeypatch.setattr(
+        "accounts.views.EffectivePermissionsView.get",
+        lambda self, request: Response(cross(request.user)),
+    )
+    callers = [signed_in(alice), signed_in(bob)]
+    answers = at_once(*[partial(one.get, "/v1/permissions/effective") for one in callers])
+    refused = [answer for answer in answers if answer.status != 200]
+    assert [(answer.status, answer.code) for answer in refused] == [(503, "contended")]
+    assert refused[0].headers["Retry-After"] == "1"
 
 
 def test_request_ids_are_taken_over_only_in_shape(db: None) -> None:

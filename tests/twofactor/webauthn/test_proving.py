@@ -221,6 +221,9 @@ def test_a_counter_that_goes_back_is_refused_and_in_the_trail(key_holder: KeyHol
     assert {(e.organization_id, e.actor_id, e.outcome) for e in events} == {
         (key_holder.user.organization_id, key_holder.user.pk, "refused")
     }
+    # From where it was tried is what whoever looks into it asks first.
+    assert {event.address for event in events} == {"127.0.0.1"}
+    assert all(event.request_id for event in events)
     assert prove(asked(), key_holder.key, Lies(sign_count=10)).status == 200
 
 

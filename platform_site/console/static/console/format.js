@@ -30,6 +30,24 @@ export function moment(seconds) {
   return new Date(seconds * 1000).toLocaleString(undefined, options);
 }
 
+/** @param {string} text a moment as ISO 8601 */
+export function dated(text) {
+  return day(Date.parse(text) / 1000);
+}
+
+/** @param {number} number of bytes */
+export function bytes(number) {
+  const units = ["B", "kB", "MB", "GB", "TB", "PB"];
+  const step = number < 1000 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(number) / 3));
+  const value = number / 1000 ** step;
+  return `${value.toLocaleString(undefined, { maximumFractionDigits: value < 100 && step ? 1 : 0 })} ${units[step]}`;
+}
+
+/** @param {number} fraction between 0 and 1 */
+export function share(fraction) {
+  return fraction.toLocaleString(undefined, { style: "percent", maximumFractionDigits: 1 });
+}
+
 /**
  * @param {number} number
  * @param {string} noun in the singular
@@ -40,10 +58,18 @@ export function count(number, noun) {
 
 /** Give a name for this browser, to recognize it in the list of trusted devices. */
 export function deviceName() {
-  const agent = navigator.userAgent;
+  return programOf(navigator.userAgent);
+}
+
+/**
+ * Give a name for a browser or another program, to recognize it.
+ * @param {string} agent as it calls itself
+ */
+export function programOf(agent) {
   const browsers = [["Edg/", "Edge"], ["Firefox/", "Firefox"], ["Chrome/", "Chrome"], ["Safari/", "Safari"]];
   const systems = [["Android", "Android"], ["iPhone", "iPhone"], ["iPad", "iPad"], ["Windows", "Windows"], ["Mac OS", "macOS"], ["Linux", "Linux"]];
-  const browser = browsers.find(([mark]) => agent.includes(mark))?.[1] ?? "Browser";
+  const plain = agent.split(" ")[0].slice(0, 60) || "Unknown program";
+  const browser = browsers.find(([mark]) => agent.includes(mark))?.[1] ?? plain;
   const system = systems.find(([mark]) => agent.includes(mark))?.[1];
   return system ? `${browser} on ${system}` : browser;
 }

@@ -12,6 +12,17 @@ export function wanted() {
   return isOurs ? place.pathname + place.search : HOME;
 }
 
+/** Say whether the visitor is signed in and means to sign in again, for a fresh proof. */
+export function isAgain() {
+  return new URLSearchParams(location.search).has("again");
+}
+
+/** Go and sign in again, to come back here. */
+export function signInAgain() {
+  const here = location.pathname + location.search;
+  location.assign(`${SIGN_IN}?again=1&next=${encodeURIComponent(here)}`);
+}
+
 /** Go and sign in, to come back here. */
 export function signIn() {
   const here = location.pathname + location.search;

@@ -10,6 +10,7 @@ import { byId, fill, show, stamp, turnTo, within } from "./dom.js";
 import { enrol } from "./enrol.js";
 import { onPress, onSubmit, showProblem } from "./forms.js";
 import { moment } from "./format.js";
+import { fillIn, onLink } from "./link.js";
 import { isAvailable, prove } from "./passkeys.js";
 import { HOME } from "./places.js";
 import { Problem } from "./problem.js";
@@ -37,10 +38,24 @@ byId("start-over").addEventListener("click", () => {
   localStorage.removeItem(DELAY);
   turnTo(byId("start"));
 });
-/** @type {HTMLInputElement} */ (byId("org")).value = localStorage.getItem("zonal-organization") ?? "";
+fillIn(byId("org"), localStorage.getItem("zonal-organization") ?? "");
 const delay = localStorage.getItem(DELAY);
 if (delay) showDelay(JSON.parse(delay));
+onLink(comeByMail);
 ready();
+
+/**
+ * Go on where the mail's link leads: to its code, and to nothing before that was sent.
+ * @param {Record<string, string>} brought
+ */
+function comeByMail({ org, recovery, token }) {
+  fillIn(byId("org"), org);
+  if (!recovery || !token) return;
+  recoveryId = recovery;
+  fill(byId("token-part"), { sent: "The code of the mail is filled in." });
+  fillIn(byId("token"), token);
+  turnTo(byId("token-part"));
+}
 
 /** @param {string} id */
 function formOf(id) {

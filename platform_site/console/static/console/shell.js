@@ -13,6 +13,7 @@ import { listen, tellOthers } from "./tabs.js";
  * @typedef {object} Who
  * @property {string} user_id
  * @property {string} email
+ * @property {boolean | null} email_verified
  * @property {number} org_id
  * @property {string} organization
  * @property {{id: string, name: string}} environment
@@ -53,6 +54,7 @@ export async function enter() {
 /** @param {Who} who */
 function frame(who) {
   fill(document, { organization: who.organization, environment: who.environment.name });
+  show(byId("unverified"), who.email_verified === false);
   const menu = byId("environments");
   menu.replaceChildren(
     ...who.environments.map((place) => {

@@ -1,14 +1,16 @@
 // @ts-check
-/** Sign in: password or passkey, then the second factor, or setting one up. */
+/** Sign in: password, passkey or provider, then the second factor, or setting one up. */
 
 import { get, post } from "./api.js";
 import { challenge } from "./challenge.js";
-import { byId, show, turnTo } from "./dom.js";
+import { byId, fill, show, turnTo } from "./dom.js";
 import { enrol } from "./enrol.js";
-import { clearProblem, onPress, onSubmit, showProblem } from "./forms.js";
+import { hasPending, keepPending, LINKED_ACCOUNTS, takePending, takeReturn } from "./external.js";
+import { attempt, clearProblem, onPress, onSubmit, showProblem } from "./forms.js";
 import { isAvailable, prove } from "./passkeys.js";
-import { wanted } from "./places.js";
+import { isAgain, wanted } from "./places.js";
 import { Cancelled, Problem } from "./problem.js";
+import { offerProviders } from "./provider_choices.js";
 import { bindReveals } from "./reveal.js";
 import { ready } from "./status.js";
 import { tellOthers } from "./tabs.js";
@@ -31,11 +33,32 @@ onPress(byId("passkey"), form, async () => {
   const start = await post("/v1/auth/passkey/start");
   await finishPasskey(start, await prove(start.request_options));
 });
-if (await isSignedIn()) location.replace(wanted());
+const back = takeReturn();
+if (!back && !isAgain() && (await isSignedIn())) location.replace(wanted());
 else {
+  if (!back) takePending();
+  await offerProviders(form);
   ready();
+  if (back) await attempt(form, () => finishExternal(back));
   byId("email").focus();
   await offerPasskeys();
+}
+
+/**
+ * Go on with who has come back from a provider; somebody with an account signs in to it first.
+ * @param {import("./external.js").Return} back
+ */
+async function finishExternal({ title, exchange }) {
+  try {
+    await goOn(await exchange());
+  } catch (error) {
+    if (!(error instanceof Problem) || error.code !== "link_required") throw error;
+    const { provider, link_token } = error.content;
+    keepPending({ provider, title, link_token });
+    const link = `You have an account with this e-mail address. Sign in to it, and ${title} is linked.`;
+    fill(byId("link-note"), { link });
+    show(byId("link-note"));
+  }
 }
 
 async function isSignedIn() {
@@ -120,5 +143,5 @@ async function orStartAgain(pending) {
 
 function enterConsole() {
   tellOthers();
-  location.replace(wanted());
+  location.replace(hasPending() ? LINKED_ACCOUNTS : wanted());
 }

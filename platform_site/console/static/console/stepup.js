@@ -5,6 +5,7 @@ import { get, post } from "./api.js";
 import { challenge, forget } from "./challenge.js";
 import { byId, show } from "./dom.js";
 import { onSubmit } from "./forms.js";
+import { signInAgain } from "./places.js";
 import { Cancelled } from "./problem.js";
 
 /** @type {{done: () => void, failed: (error: Error) => void} | null} */
@@ -20,6 +21,7 @@ export function stepUp(proof) {
   bind();
   const isPassword = proof === "password";
   show(byId("confirm-form"), isPassword);
+  show(byId("step-up-again"), isPassword);
   dialog().showModal();
   if (isPassword) byId("confirm-password").focus();
   else void challenge({ ask, reply });
@@ -41,6 +43,7 @@ function bind() {
     finish();
   });
   byId("step-up-cancel").addEventListener("click", () => dialog().close());
+  byId("step-up-again").addEventListener("click", signInAgain);
   dialog().addEventListener("close", () => {
     form.reset();
     forget();

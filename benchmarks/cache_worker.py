@@ -1,0 +1,117 @@
+"""A ticketed GET from a cache worker, beside nginx serving the same file from disk.
+
+Three ways to read from the worker:
+
+    own      with one ticket over and over, as the brain reads on behalf of its clients
+    direct   with a ticket for each request, as clients do in direct mode: signature and receipt
+    nginx    the yardstick: the same file, no ticket, sendfile
+
+All run side by side and take turns in short rounds; each figure is relative to that round's nginx,
+since the machine's speed drifts by more than they differ.
+"""
+
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from benchmarks.load import Load, run
+from benchmarks.servers import free_port
+from edgecache.protocol.names import TICKET_HEADER, object_path
+from tests.edgecache.worker.brain import CLIENT, FakeBrain
+from tests.edgecache.worker.running import Worker, name
+
+SIZES = {"1 KiB": 1 << 10, "64 KiB": 64 << 10, "1 MiB": 1 << 20}
+CONNECTIONS = 16
+# More than a round can use: a direct ticket that comes again costs less.
+TICKETS_A_SECOND = 12_000
+
+NGINX = """
+worker_processes auto; daemon off; pid {folder}/nginx.pid; error_log {folder}/nginx.log;
+events {{ worker_connections 1024; }}
+http {{
+  access_log off; sendfile on; tcp_nopush on; keepalive_requests 100000000;
+  server {{ listen 127.0.0.1:{port} reuseport; root {root}; }}
+}}
+"""
+
+
+def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None:
+    """Print the worker's throughput and p95 relative to nginx. identity: not needed."""
+    if shutil.which("nginx") is None:
+        print("nginx is not installed: there is nothing to compare with")
+        return
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        worker = stack.enter_context(_worker(folder))
+        nginx = stack.enter_context(_nginx(folder, worker.store / "objects"))
+        for label, size in SIZES.items():
+            content = os.urandom(size)
+            if worker.put(content).status != 201:
+                raise RuntimeError(worker.log)
+            _compare(worker, nginx, content, label, rounds=rounds, seconds=seconds)
+
+
+def _compare(
+    worker: Worker, nginx: int, content: bytes, label: str, *, rounds: int, seconds: float
+) -> None:
+    sha256 = name(content).hex()
+    plain = f"GET /{sha256[:2]}/{sha256} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+    ratios: dict[str, list[tuple[float, float]]] = {"own": [], "direct": []}
+    for _ in range(rounds + 1):
+        yardstick = run(nginx, plain, connections=CONNECTIONS, seconds=seconds)
+        for kind, row in ratios.items():
+            payloads = _requests(worker, content, kind, seconds)
+            load = run(worker.port, payloads, connections=CONNECTIONS, seconds=seconds)
+            _check(load)
+            row.append((load.per_second / yardstick.per_second, load.p95_ms / yardstick.p95_ms))
+    for kind, row in ratios.items():
+        # The first round warms up.
+        rate, tail = (statistics.median(column) for column in zip(*row[1:], strict=True))
+        print(f"{label} {kind}: throughput {rate:.2f}, p95 {tail:.2f} (nginx = 1)")
+
+
+def _requests(worker: Worker, content: bytes, kind: str, seconds: float) -> list[bytes]:
+    count, prefix = (1, "") if kind == "own" else (int(TICKETS_A_SECOND * seconds), CLIENT)
+    sha256, sign = name(content), worker.brain.signer.ticket
+    fields = {"sha256": sha256, "length": len(content), "client_prefix": prefix}
+    head = f"GET {object_path(sha256)} HTTP/1.1\r\nHost: localhost\r\n{TICKET_HEADER}: "
+    return [f"{head}{sign(**fields)}\r\n\r\n".encode() for _ in range(count)]
+
+
+def _check(load: Load) -> None:
+    if load.failures:
+        raise RuntimeError(f"{load.failures} answers were not 200")
+
+
+@contextmanager
+def _worker(folder: Path) -> Iterator[Worker]:
+    brain = FakeBrain()
+    brain.interval_s = 5.0
+    worker = Worker(brain, folder, capacity="1GiB")
+    try:
+        yield worker.start()
+    finally:
+        worker.stop()
+        brain.close()
+
+
+@contextmanager
+def _nginx(folder: Path, root: Path) -> Iterator[int]:
+    port = free_port()
+    # Its workers drop root's rights; they have to get at the files all the same.
+    for made in (folder, root.parent, root, *root.iterdir()):
+        made.chmod(0o755)
+    config = folder / "nginx.conf"
+    config.write_text(NGINX.format(folder=folder, port=port, root=root))
+    process = subprocess.Popen(["nginx", "-c", str(config)], stderr=sys.stderr)
+    try:
+        yield port
+    finally:
+        process.terminate()
+        process.wait(timeout=20)

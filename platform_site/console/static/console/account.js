@@ -1,0 +1,28 @@
+// @ts-check
+/** One's own account: e-mail, password, sessions. */
+
+import { bindEmail, showEmail } from "./account_email.js";
+import { bindPassword, showPassword } from "./account_password.js";
+import { onLink } from "./link.js";
+import { bindReveals } from "./reveal.js";
+import { bindSessions, showSessions } from "./session_list.js";
+import { enter } from "./shell.js";
+import { ready } from "./status.js";
+
+/** A link's code waits here, should one have to sign in first. */
+const KEPT = "zonal-mail-code";
+
+onLink(({ code }) => {
+  if (code) sessionStorage.setItem(KEPT, code);
+});
+const who = await enter();
+if (who) {
+  bindReveals();
+  bindEmail();
+  bindPassword(who.email, showSessions);
+  bindSessions();
+  const code = sessionStorage.getItem(KEPT) ?? "";
+  sessionStorage.removeItem(KEPT);
+  await Promise.all([showEmail(code), showPassword(), showSessions()]);
+  ready();
+}

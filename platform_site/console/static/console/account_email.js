@@ -1,0 +1,81 @@
+// @ts-check
+/** The e-mail address: verified by the code of a mail, and changed the same way. */
+
+import { call, get, post } from "./api.js";
+import { byId, fill, show } from "./dom.js";
+import { onPress, onSubmit } from "./forms.js";
+import { moment } from "./format.js";
+import { fillIn } from "./link.js";
+import { announce } from "./status.js";
+import { tellOthers } from "./tabs.js";
+
+/**
+ * @typedef {object} Mailbox
+ * @property {string} email
+ * @property {boolean} email_verified
+ * @property {string | null} pending_email
+ * @property {number | null} code_expires_at
+ */
+
+const PATH = "/v1/auth/email";
+
+export function bindEmail() {
+  const codeForm = /** @type {HTMLFormElement} */ (byId("code-form"));
+  onSubmit(codeForm, async ({ code }) => {
+    showMailbox(await post(`${PATH}/verify`, { code }));
+    codeForm.reset();
+    announce("Your address is verified.");
+    tellOthers();
+  });
+  onPress(byId("code-again"), codeForm, async () => {
+    showMailbox(await post(`${PATH}/resend`));
+    announce("A new code is on its way. The one before no longer counts.");
+  });
+  onPress(byId("change-cancel"), codeForm, async () => {
+    await call("DELETE", `${PATH}/change`);
+    await showEmail();
+    announce("Your address stays as it is.");
+  });
+  const form = /** @type {HTMLFormElement} */ (byId("email-form"));
+  onSubmit(form, async ({ email }) => {
+    showMailbox(await post(`${PATH}/change`, { email }));
+    form.reset();
+    byId("mail-code").focus();
+    announce("A code is on its way to the new address.");
+  });
+}
+
+/**
+ * Show the address as it stands.
+ * @param {string} [code] that a mail's link has brought
+ */
+export async function showEmail(code = "") {
+  showMailbox(await get(PATH));
+  if (!code || byId("verification").hidden) return;
+  fillIn(byId("mail-code"), code);
+  byId("mail-code").focus();
+}
+
+/** @param {Mailbox} mailbox */
+function showMailbox({ email, email_verified, pending_email, code_expires_at }) {
+  const section = byId("email");
+  fill(section, {
+    email,
+    state: email_verified ? "verified" : "not verified",
+    awaited: awaited(pending_email ?? email, code_expires_at),
+  });
+  section.classList.toggle("on", email_verified);
+  show(byId("verification"), !email_verified || pending_email !== null);
+  show(byId("change-cancel"), pending_email !== null);
+  const banner = document.getElementById("unverified");
+  if (banner) show(banner, false);
+}
+
+/**
+ * @param {string} address
+ * @param {number | null} until
+ */
+function awaited(address, until) {
+  if (!until) return `Have a code mailed to ${address}, and enter it here.`;
+  return `A code was mailed to ${address}. Enter it here until ${moment(until)}.`;
+}

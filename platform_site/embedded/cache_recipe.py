@@ -1,0 +1,85 @@
+"""The edge cache's part of `up`: the brain, and a worker in each of two regions."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from platform_site.embedded import local_nodes
+from platform_site.embedded.local_nodes import LocalNode
+from platform_site.embedded.ports import port_from
+from platform_site.embedded.server import Server
+
+REGIONS: Final = ("eu-central", "us-east")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheRecipe:
+    """The brain's ports, read from the environment."""
+
+    internal_port: int
+    s3_port: int
+    workers_port: int
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Give what a second terminal has to know, for `runtime.env`."""
+        return {
+            "ZCACHE_BRAIN_URL": f"http://127.0.0.1:{self.internal_port}",
+            "ZCACHE_BRAIN_S3_URL": self.s3_url,
+        }
+
+    @property
+    def s3_url(self) -> str:
+        """Where the object API answers."""
+        return f"http://127.0.0.1:{self.s3_port}"
+
+    def ports(self) -> list[tuple[int, str]]:
+        """Give the ports to look at before anything starts, with their settings."""
+        return [
+            (self.internal_port, "ZBRAIN_PORT"),
+            (self.s3_port, "ZBRAIN_S3_PORT"),
+            (self.workers_port, "ZBRAIN_WORKER_PORT"),
+        ]
+
+    def servers(self, data_dir: Path) -> list[Server]:
+        """Give the brain and the workers; the workers' identities are made where there are none."""
+        brain = Server(
+            name="brain",
+            command=(sys.executable, "-m", "edgecache.brain"),
+            port=self.internal_port,
+            port_setting="ZBRAIN_PORT",
+            ready_path="/health",
+            needs=("control",),
+        )
+        nodes = local_nodes.prepare(data_dir, REGIONS)
+        return [brain, *(self._worker(node) for node in nodes)]
+
+    def _worker(self, node: LocalNode) -> Server:
+        return Server(
+            name=node.region,
+            command=(
+                *(sys.executable, "-m", "edgecache.worker"),
+                *("--brain", f"http://127.0.0.1:{self.workers_port}"),
+                *("--node-id", str(node.node_id), "--secret-file", str(node.secret_file)),
+                *("--dir", str(node.folder / "store"), "--capacity", str(node.capacity_bytes)),
+                *("--region", node.region, "--listen", f"127.0.0.1:{node.port}"),
+                *("--endpoint", node.endpoint),
+            ),
+            port=node.port,
+            ready_path="/healthz",
+            needs=("brain",),
+        )
+
+
+def cache_recipe(environ: Mapping[str, str]) -> CacheRecipe | None:
+    """Give the cache's part; None when ZFEATURES leaves it out. Raises StartError."""
+    features = environ.get("ZFEATURES", "").strip() or "cache"
+    if "cache" not in [word.strip() for word in features.split(",")]:
+        return None
+    return CacheRecipe(
+        internal_port=port_from(environ, "ZBRAIN_PORT", default=8081),
+        s3_port=port_from(environ, "ZBRAIN_S3_PORT", default=9000),
+        workers_port=port_from(environ, "ZBRAIN_WORKER_PORT", default=8083),
+    )

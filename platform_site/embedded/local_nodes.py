@@ -1,0 +1,147 @@
+"""The cache's workers on this machine: who they are, made once and kept in the data folder.
+
+Each has a folder `cache/<region>/`: `node.json` (id, region, port), `secret` (0600), `store/`.
+"""
+
+import json
+import secrets
+import socket
+import time
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from platform_site.embedded.files import read_text, write_private
+from platform_site.embedded.folders import make_private
+
+FIRST_PORT: Final = 9101
+LAST_PORT: Final = 9999
+CAPACITY_BYTES: Final = 10 * 2**30
+SECRET_BYTES: Final = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalNode:
+    """One worker of this machine; the platform's own. folder: everything that is kept of it."""
+
+    folder: Path
+    node_id: uuid.UUID
+    region: str
+    port: int
+    capacity_bytes: int
+
+    @property
+    def endpoint(self) -> str:
+        """Where it answers."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def secret_file(self) -> Path:
+        """Give the file with its credential."""
+        return self.folder / "secret"
+
+    @property
+    def secret(self) -> str:
+        """Read its credential."""
+        return read_text(self.secret_file)
+
+
+def nodes_dir(data_dir: Path) -> Path:
+    """Where the local nodes' folders are."""
+    return data_dir / "cache"
+
+
+def prepare(data_dir: Path, regions: Iterable[str]) -> list[LocalNode]:
+    """Give a node for each region, as it was the last time; its port is another one if taken.
+
+    Hold the data folder's lock: a port of nodes that run counts as taken.
+    """
+    nodes: list[LocalNode] = []
+    make_private(nodes_dir(data_dir))
+    for region in regions:
+        folder = nodes_dir(data_dir) / region
+        known = load(folder)
+        taken = {node.port for node in nodes}
+        port = known.port if known else 0
+        if port in taken or not (port and _is_free(port)):
+            port = _free_port(taken)
+        nodes.append(
+            save(
+                folder,
+                region=region,
+                port=port,
+                node_id=known.node_id if known else new_node_id(),
+            )
+        )
+    return nodes
+
+
+def load(folder: Path) -> LocalNode | None:
+    """Read a node's folder; None when there is none, or nothing that can be used."""
+    try:
+        said: dict[str, Any] = json.loads(read_text(folder / "node.json"))
+        node = LocalNode(
+            folder=folder,
+            node_id=uuid.UUID(said["node_id"]),
+            region=str(said["region"]),
+            port=int(said["port"]),
+            capacity_bytes=int(said["capacity_bytes"]),
+        )
+    except (ValueError, KeyError, TypeError):
+        return None
+    return node if node.secret else None
+
+
+def load_all(data_dir: Path) -> list[LocalNode]:
+    """Give every node that the data folder knows."""
+    folders = sorted(path.parent for path in nodes_dir(data_dir).glob("*/node.json"))
+    return [node for node in map(load, folders) if node is not None]
+
+
+def save(
+    folder: Path,
+    *,
+    region: str,
+    port: int,
+    node_id: uuid.UUID,
+    capacity_bytes: int = CAPACITY_BYTES,
+) -> LocalNode:
+    """Write a node's folder, with a secret when it has none."""
+    make_private(folder)
+    node = LocalNode(
+        folder=folder, node_id=node_id, region=region, port=port, capacity_bytes=capacity_bytes
+    )
+    if not node.secret:
+        write_private(node.secret_file, secrets.token_urlsafe(SECRET_BYTES))
+    told = {"node_id": str(node_id), "region": region, "port": port}
+    text = json.dumps({**told, "capacity_bytes": capacity_bytes})
+    write_private(folder / "node.json", text)
+    return node
+
+
+def new_node_id() -> uuid.UUID:
+    """Give a time-ordered UUID. Source: RFC 9562 §5.7."""
+    milliseconds = time.time_ns() // 1_000_000
+    number = milliseconds << 80 | 7 << 76 | secrets.randbits(12) << 64
+    return uuid.UUID(int=number | 2 << 62 | secrets.randbits(62))
+
+
+def _free_port(taken: set[int]) -> int:
+    for port in range(FIRST_PORT, LAST_PORT + 1):
+        if port not in taken and _is_free(port):
+            return port
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

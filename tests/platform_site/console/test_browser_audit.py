@@ -1,0 +1,50 @@
+"""In a browser: the audit trail, read back page by page."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from accounts.models import User
+from tests.accounts.trail.test_reading import happened
+from tests.platform_site.console.browser import Visitor
+from tests.platform_site.console.journeys import EMAIL, sign_up
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.xdist_group("browser"),
+]
+
+
+def test_an_admin_looks_for_what_happened(
+    visitor: Visitor, picture: Callable[[Page, str], None]
+) -> None:
+    sign_up(visitor)
+    user = User.unscoped.get()
+    for number in range(60):
+        happened(user, f"api:thing{number}:create", environment_id="live", data={"number": number})
+    happened(user, "api:script:create", data={"name": "<img src=x onerror=alert(1)>"})
+    visitor.go("/console/audit")
+    rows = visitor.page.locator("#event-rows tr")
+    expect(rows).to_have_count(50)
+    # What callers chose is shown as text.
+    visitor.sees("name: <img src=x onerror=alert(1)>")
+    picture(visitor.page, "audit")
+    visitor.press("Show older")
+    expect(rows).to_have_count(63)
+    expect(visitor.page.get_by_role("button", name="Show older")).to_be_hidden()
+    visitor.fill("Event or its beginning", "api:organization")
+    visitor.press("Show")
+    expect(rows).to_have_count(1)
+    expect(rows.first).to_contain_text(EMAIL)
+    visitor.fill("Event or its beginning", "api:nothing")
+    visitor.press("Show")
+    visitor.sees("Nothing fits.")
+
+
+def test_readers_are_told_that_it_is_not_for_them(visitor: Visitor) -> None:
+    sign_up(visitor)
+    User.unscoped.update(roles=["reader"])
+    visitor.go("/console/audit")
+    visitor.sees("Only admins and operators see the audit trail.")

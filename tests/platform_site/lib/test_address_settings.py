@@ -1,0 +1,49 @@
+"""ZPUBLIC_URL: where links in mails lead, and how a wrong value is refused."""
+
+import pytest
+
+from platform_site.env import Env, SettingError
+from platform_site.lib.address_settings import public_url
+
+
+def given(url: str, *hosts: str, is_production: bool = False) -> str:
+    return public_url(Env({"ZPUBLIC_URL": url}), hosts, port=8123, is_production=is_production)
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("https://app.example.com", "https://app.example.com"),
+        ("https://App.Example.com:8443/", "https://app.example.com:8443"),
+        ("http://localhost:9000", "http://localhost:9000"),
+    ],
+)
+def test_it_is_an_origin(url: str, expected: str) -> None:
+    assert given(url) == expected
+
+
+def test_unset_it_is_this_machine_and_in_production_the_first_host() -> None:
+    assert given("") == "http://localhost:8123"
+    assert given("", "zonal.example.com", is_production=True) == "https://zonal.example.com"
+    # A pattern is no host.
+    assert given("", ".example.com", "*", is_production=True) == "http://localhost:8123"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "app.example.com",
+        "ftp://app.example.com",
+        "https://",
+        "https://app.example.com/zonal",
+        "https://app.example.com?x=1",
+        "https://app.example.com#x",
+        "https://user:secret@app.example.com",
+        "https://app.example.com:port",
+        "https://app.example.com evil",
+        "https://äpp.example.com",
+    ],
+)
+def test_anything_else_is_refused_by_name(url: str) -> None:
+    with pytest.raises(SettingError, match="ZPUBLIC_URL"):
+        given(url)

@@ -1,0 +1,93 @@
+"""A factor that has to be set up before a sign-in is through: by one, and by nobody else."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pyotp
+import pytest
+from django.db import connection
+
+from accounts.models import Session, User
+from environments.models import Organization
+from tests.cast import Answer, Caller, signed_in
+from tests.twofactor.holder import Holder, ask, log_in, pending, reply, set_up
+from twofactor.models import Factor
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def required(home: Organization) -> Organization:
+    """Require a second factor at once."""
+    home.mfa_required, home.mfa_grace_period_days = True, 0
+    home.save()
+    return home
+
+
+def waiting() -> Caller:
+    login = log_in()
+    assert login.body["status"] == "mfa_enrollment_required"
+    return pending(login)
+
+
+def begun(caller: Caller) -> dict[str, Any]:
+    answer = set_up(caller)
+    assert answer.status == 200, answer.body
+    seed = answer.body["secret"]
+    return {"secret_id": answer.body["secret_id"], "code": pyotp.TOTP(seed).now()}
+
+
+def verify(caller: Caller, body: dict[str, Any]) -> Answer:
+    return caller.post("/v1/auth/2fa/totp/verify", body)
+
+
+def test_a_password_thief_who_waits_cannot_enrol_after_the_owner(
+    alice: User, required: Organization
+) -> None:
+    """Both begin to sign in; the owner sets a factor up; the thief's token is worth nothing."""
+    thief, owner = waiting(), waiting()
+    prepared = begun(thief)
+    assert verify(owner, begun(owner)).status == 200
+    assert verify(thief, prepared).code == "token_expired"
+    assert set_up(thief).code == "token_expired"
+    assert thief.post("/v1/auth/2fa/email/setup").code == "token_expired"
+    assert Session.unscoped.filter(ended_at=None).count() == 1
+    assert Factor.unscoped.filter(method="totp").count() == 1
+
+
+def test_nor_after_the_owner_has_enrolled_in_a_session(alice: User, home: Organization) -> None:
+    owner = signed_in(alice)
+    home.mfa_required, home.mfa_grace_period_days = True, 0
+    home.save()
+    thief = waiting()
+    prepared = begun(thief)
+    assert verify(owner, begun(owner)).status == 200
+    assert verify(thief, prepared).code == "token_expired"
+
+
+def test_a_sign_in_that_waits_for_a_code_goes_on_when_a_factor_is_added(holder: Holder) -> None:
+    waits = pending(log_in())
+    body = begun(holder.caller)
+    assert verify(holder.caller, body).status == 200
+    backup = ask(waits, "backup_code")
+    assert reply(backup, holder.backup_codes[0]).status == 200
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_enrolments_at_once_by_several_sign_ins_one_is_through(
+    alice: User, required: Organization
+) -> None:
+    callers = [waiting() for _ in range(6)]
+    bodies = [begun(caller) for caller in callers]
+
+    def once(number: int) -> int:
+        try:
+            return verify(callers[number], bodies[number]).status
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(6) as pool:
+        statuses = sorted(pool.map(once, range(6)))
+    assert statuses.count(200) == 1, statuses
+    assert set(statuses) <= {200, 401, 410}
+    assert Session.unscoped.count() == 1
