@@ -15,6 +15,14 @@ def digest(purpose: str, *parts: object) -> str:
     return keyed_digest(settings.MFA_SECRETS[0], purpose, *parts).hex()
 
 
+def digests(purpose: str, *parts: object) -> list[str]:
+    """Give the digest under each key that still verifies, the current one first.
+
+    For what people keep for long: a new key must not make their backup codes worthless.
+    """
+    return [keyed_digest(key, purpose, *parts).hex() for key in settings.MFA_SECRETS]
+
+
 def one_time_code(digits: int = 6) -> str:
     """Give a random numeric code."""
     return f"{secrets.randbelow(10**digits):0{digits}d}"

@@ -1,11 +1,9 @@
 """Trusted devices: they skip the second factor at login, never a step-up."""
 
-import hmac
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Func, QuerySet, Value
 
@@ -13,14 +11,15 @@ from accounts import audit
 from accounts.authentication import TRUSTED_DEVICE
 from accounts.models import Session, User
 from accounts.signin import Attempt
-from platform_site.lib.crypto import keyed_digest
 from platform_site.lib.principals import PlatformRequest
+from twofactor.capabilities import digest, digests, is_same
 from twofactor.errors import DeviceNotFound
 from twofactor.methods import Holdings
 from twofactor.models import TrustedDevice
 
 LIFE: Final = timedelta(days=30)
 HEADER: Final = "X-Device-Token"
+PURPOSE: Final = "device"
 # A stolen device id must not become something to guess at.
 MAX_FAILURES: Final = 10
 
@@ -43,11 +42,11 @@ def trust(user: User, name: str, *, now: datetime) -> TrustedDevice:
 def token_for(device: TrustedDevice, *, generation: int | None = None) -> str:
     """Give the device's token: its id and 256 bits that only the key's holder can derive."""
     number = device.generation if generation is None else generation
-    return f"{device.id}.{_proof(device, number)}"
+    return f"{device.id}.{digest(PURPOSE, device.id, number)}"
 
 
-def _proof(device: TrustedDevice, generation: int) -> str:
-    return keyed_digest(settings.MFA_SECRETS[0], "device", device.id, generation).hex()
+def _is_proof(proof: str, device: TrustedDevice, generation: int) -> bool:
+    return any(is_same(proof, known) for known in digests(PURPOSE, device.id, generation))
 
 
 def passes(request: PlatformRequest, attempt: Attempt, held: Holdings) -> bool:
@@ -82,14 +81,13 @@ def _lock(user: User, key: UUID, now: datetime) -> TrustedDevice | None:
 
 
 def _holds(device: TrustedDevice, proof: str, now: datetime) -> bool:
-    if hmac.compare_digest(proof.encode(), _proof(device, device.generation).encode()):
+    if _is_proof(proof, device, device.generation):
         device.generation += 1
         device.rotated_at = device.last_used_at = now
         device.failures = 0
         device.save(update_fields=["generation", "rotated_at", "last_used_at", "failures"])
         return True
-    previous = _proof(device, device.generation - 1)
-    return device.is_in_grace(now) and hmac.compare_digest(proof.encode(), previous.encode())
+    return device.is_in_grace(now) and _is_proof(proof, device, device.generation - 1)
 
 
 def _count_failure(device: TrustedDevice) -> None:

@@ -4,12 +4,13 @@ It builds the authorization URL, exchanges the code and, for OpenID Connect, ver
 signature by the provider's JWKS (fetched again for an unknown key id), issuer, audience, azp,
 expiry, age, nonce of this visit, at_hash. Its sessions are one visit's row, its storage keeps
 nothing (the row is used once), and its pipeline never runs: ``do_auth`` hands the answer out.
-Ours to do: the bounds of outbound calls, whose browser it is, and what an e-mail is worth.
+Ours to do: the bounds of outbound calls, whose browser it is, and what an e-mail is worth. The Django
+package beside it would add models, sessions and views, none of which are used: it is left out.
 """
 
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Final, Literal, NoReturn
+from typing import Any, ClassVar, Literal, NoReturn
 
 import requests
 from social_core.backends.oauth import BaseOAuth2
@@ -21,8 +22,6 @@ from social_core.exceptions import (
     ErrorStage,
     SocialAuthBaseException,
 )
-from social_core.storage import BaseStorage, NonceMixin
-from social_core.strategy import BaseStrategy
 from social_core.utils import http_error
 
 from accounts.external import outbound
@@ -34,85 +33,13 @@ from accounts.external.errors import (
     ProviderUnavailable,
 )
 from accounts.external.profile import Credentials, Memberships, Profile
+from accounts.external.strategy import VisitStrategy
 from platform_site.lib.errors import PlatformError
 from platform_site.lib.provider_settings import ProviderSettings
-
-# What a return may say. Nothing else a caller sends reaches social-core, which takes some of its
-# settings from the request (Apple's client id).
-RETURNED: Final = ("code", "state", "error", "iss", "user")
 
 
 class CredentialsRefused(Exception):
     """The provider no longer takes somebody's tokens: withdrawn, expired, or never ours."""
-
-
-class VisitNonces(NonceMixin):
-    """social-core's guard against a second use, which the visit's row is already."""
-
-    @classmethod
-    def use(cls, server_url: str, timestamp: Any, salt: str) -> bool:
-        """Say that a state is new: it is 256 random bits."""
-        return True
-
-    @classmethod
-    def consume(cls, server_url: str, timestamp: int, salt: str) -> bool:
-        """Say that a state was not used before: the row was claimed for this return."""
-        return True
-
-
-class VisitStorage(BaseStorage):
-    """No storage but the visit's row."""
-
-    nonce = VisitNonces
-
-
-class VisitStrategy(BaseStrategy[str]):
-    """What social-core is told of a visit.
-
-    kept: what a browser's session would hold; social-core changes it, the visit's row keeps it.
-    state: for the visit. returned: the parameters of the return.
-    """
-
-    def __init__(
-        self,
-        options: Mapping[str, Any],
-        *,
-        kept: dict[str, Any],
-        state: str = "",
-        returned: Mapping[str, str] | None = None,
-    ) -> None:
-        super().__init__(VisitStorage)
-        self.options, self.kept, self.state = options, kept, state
-        self.returned = {
-            name: value for name, value in (returned or {}).items() if name in RETURNED
-        }
-
-    def get_setting(self, name: str) -> Any:
-        """Give a setting by its bare name.
-
-        Raises KeyError for the others, which have defaults.
-        """
-        return self.options[name]
-
-    def get_request_data(self, merge: bool = True) -> dict[str, Any]:
-        """Give the parameters of the return."""
-        return dict(self.returned)
-
-    def build_absolute_uri(self, path: str | None = None) -> str:
-        """Give the callback's URL, which is absolute already."""
-        return path or ""
-
-    def session_get(self, name: str, default: Any = None) -> Any:
-        """Read what the visit keeps."""
-        return self.kept.get(name, default)
-
-    def session_set(self, name: str, value: Any) -> None:
-        """Have the visit keep something."""
-        self.kept[name] = value
-
-    def session_pop(self, name: str) -> Any:
-        """Take out what the visit kept."""
-        return self.kept.pop(name, None)
 
 
 class Client(BaseOAuth2[str]):

@@ -14,7 +14,7 @@ from accounts import audit
 from accounts.delivery import notices
 from accounts.external import roles
 from accounts.external.errors import IdentityTaken, LastLoginMethod
-from accounts.external.models import Identity, Provider
+from accounts.external.models import Identity
 from accounts.external.profile import Credentials, Profile
 from accounts.models import User
 from platform_site.lib.crypto import encrypt
@@ -145,8 +145,3 @@ def _about(identity: Identity) -> dict[str, Any]:
         "provider": identity.provider,
         "subject": identity.subject,
     }
-
-
-def titles() -> dict[str, str]:
-    """Give what providers are called."""
-    return {provider.value: str(provider.label) for provider in Provider}

@@ -6,13 +6,14 @@ from typing import Any, Final
 from django.conf import settings
 
 from accounts.external import redirects
-from accounts.external.client import Client, VisitStrategy
+from accounts.external.client import Client
 from accounts.external.errors import ProviderNotConfigured
 from accounts.external.models import Provider
 from accounts.external.providers.apple import Apple
 from accounts.external.providers.discord import Discord
 from accounts.external.providers.github import GitHub
 from accounts.external.providers.google import Google
+from accounts.external.strategy import VisitStrategy
 from platform_site.lib.provider_settings import ProviderSettings
 
 CLIENTS: Final[Mapping[str, type[Client]]] = {

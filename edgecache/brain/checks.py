@@ -112,18 +112,30 @@ class Chunked:
         self.end = min(-(-self._span_end // CHUNK_BYTES) * CHUNK_BYTES, size)
         self._begun = self.position
         self._pieces: list[bytes] = []
+        self._is_wrong = False
 
     def take(self, data: bytes) -> bytes:
-        """Give the chunks that are complete and right."""
-        released = []
+        """Give the chunks that are complete and right; those before a wrong one go out first."""
+        if self._is_wrong:
+            self._is_wrong = False
+            raise WrongBytes(has_leaked=False)
+        released: list[bytes] = []
         while data:
             boundary = min(self._begun + CHUNK_BYTES, self._size)
             piece, data = data[: boundary - self.position], data[boundary - self.position :]
             self._pieces.append(piece)
             self.position += len(piece)
-            if self.position == boundary:
-                released.append(self._close())
-        return b"".join(released)
+            if self.position < boundary:
+                continue
+            chunk = b"".join(self._pieces)
+            if not self._is_right(chunk):
+                self.restart()
+                if not released:
+                    raise WrongBytes(has_leaked=False)
+                self._is_wrong = True
+                break
+            released.append(self._part(chunk))
+        return released[0] if len(released) == 1 else b"".join(released)
 
     def restart(self) -> None:
         """Go back to the beginning of the chunk."""
@@ -134,12 +146,13 @@ class Chunked:
         """Go back to the beginning of the chunk."""
         self.restart()
 
-    def _close(self) -> bytes:
-        chunk = b"".join(self._pieces)
+    def _is_right(self, chunk: bytes) -> bool:
         index = self._begun // CHUNK_BYTES
         wanted = self._chunks[index * DIGEST_BYTES : (index + 1) * DIGEST_BYTES]
-        if hashlib.sha256(chunk).digest() != wanted:
-            raise WrongBytes(has_leaked=False)
+        return hashlib.sha256(chunk).digest() == wanted
+
+    def _part(self, chunk: bytes) -> bytes:
+        """Give what the span has of a chunk, and go on to the next one."""
         begun, self._begun = self._begun, self.position
         self._pieces.clear()
         return chunk[max(self._span_start - begun, 0) : self._span_end - begun]

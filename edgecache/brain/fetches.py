@@ -137,6 +137,11 @@ class Fetches:
         flight = self.flights.get(name)
         return None if flight is None or flight.failure is not None else flight
 
+    @property
+    def is_busy(self) -> bool:
+        """Tell whether a fetch is under way."""
+        return bool(self._tasks)
+
     async def stop(self) -> None:
         """Give up what is under way."""
         tasks = tuple(self._tasks)

@@ -100,7 +100,7 @@ def keys(env: Env, secret_key: str) -> Keys:
             retirements,
             "ZMFA_SECRET",
             help_text="HMAC key of the second factor: pending sign-ins, digests of codes, devices.",
-            previous="Earlier keys of pending sign-ins.",
+            previous="Earlier keys that still verify: backup codes, trusted devices.",
         ),
     )
     every = (secret_key, *found.access, *found.refresh, *found.mfa)

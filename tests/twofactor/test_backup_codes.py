@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.db import connection
+from pytest_django import Settings
 
 from accounts.models import User
 from tests import inbox
@@ -71,6 +72,15 @@ def test_one_code_used_in_parallel_gives_one_success(alice: User) -> None:
     with ThreadPoolExecutor(6) as pool:
         statuses = sorted(pool.map(once, range(6)))
     assert statuses == [200, 401, 401, 401, 401, 401]
+
+
+def test_they_outlive_a_change_of_the_key(holder: Holder, settings: Settings) -> None:
+    old = settings.MFA_SECRETS
+    settings.MFA_SECRETS = ("n" * 48, *old)
+    assert reply(ask(pending(log_in()), "backup_code"), holder.backup_codes[0]).status == 200
+    settings.MFA_SECRETS = ("n" * 48,)
+    answer = reply(ask(pending(log_in()), "backup_code"), holder.backup_codes[1])
+    assert answer.code == "invalid_code"
 
 
 def test_used_up_codes_are_no_longer_offered(holder: Holder) -> None:

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 import time_machine
 from django.utils import timezone
+from pytest_django import Settings
 
 from accounts.models import User
 from tests import inbox
@@ -40,6 +41,15 @@ def test_its_token_is_rotated_and_a_repeat_within_the_grace_is_the_same(device: 
         clock.shift(timedelta(seconds=11))
         assert log_in(X_DEVICE_TOKEN=device).body["status"] == "mfa_required"
         assert log_in(X_DEVICE_TOKEN=first).body["status"] == "authenticated"
+
+
+def test_it_outlives_a_change_of_the_key(device: str, settings: Settings) -> None:
+    settings.MFA_SECRETS = ("n" * 48, *settings.MFA_SECRETS)
+    answer = log_in(X_DEVICE_TOKEN=device)
+    assert answer.body["status"] == "authenticated"
+    settings.MFA_SECRETS = ("n" * 48,)
+    again = log_in(X_DEVICE_TOKEN=answer.body["device_token"])
+    assert again.body["status"] == "authenticated"
 
 
 def test_it_never_steps_up(device: str) -> None:

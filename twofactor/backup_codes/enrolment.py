@@ -5,10 +5,11 @@ from datetime import datetime
 from typing import Final
 
 from accounts.models import User
-from twofactor.capabilities import digest
+from twofactor.capabilities import digest, digests
 from twofactor.models import BackupCode, Factor
 
 METHOD: Final = "backup_codes"
+PURPOSE: Final = "backup code"
 NUMBER: Final = 10
 # Crockford's base32: no I, L, O, U, so that a code survives being read aloud or off paper.
 ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -48,4 +49,9 @@ def plain(code: str) -> str:
 
 def code_digest(factor: Factor, code: str) -> str:
     """Give what is kept of a code."""
-    return digest("backup code", factor.pk, code)
+    return digest(PURPOSE, factor.pk, code)
+
+
+def code_digests(factor: Factor, code: str) -> list[str]:
+    """Give what may have been kept of a code, under this key or an earlier one."""
+    return digests(PURPOSE, factor.pk, code)

@@ -5,7 +5,7 @@ from datetime import datetime
 from accounts.delivery import notices
 from platform_site.lib.principals import PlatformRequest
 from twofactor import throttle
-from twofactor.backup_codes.enrolment import ALPHABET, GROUP_CHARS, GROUPS, code_digest, plain
+from twofactor.backup_codes.enrolment import ALPHABET, GROUP_CHARS, GROUPS, code_digests, plain
 from twofactor.challenges import Answer, Begun
 from twofactor.errors import MalformedCode
 from twofactor.models import BackupCode, Factor
@@ -34,7 +34,7 @@ def check(
         message = "Sixteen letters and digits, as on the list."
         raise MalformedCode.for_field("code", message, code="malformed")
     unused = BackupCode.objects.filter(
-        factor=factor, digest=code_digest(factor, code), used_at=None
+        factor=factor, digest__in=code_digests(factor, code), used_at=None
     )
     if not unused.update(used_at=now):
         return False

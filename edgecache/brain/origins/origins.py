@@ -41,7 +41,7 @@ Opener = Callable[[str], Driver]
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """An origin that is in use. row: what it was made from. line: None where obstore has its own."""
+    """An origin that is in use. row: what it is made from. line: None where obstore has its own."""
 
     row: Row
     opener: Opener

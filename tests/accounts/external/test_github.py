@@ -7,8 +7,8 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from pytest_django import Settings
 
-from accounts.external.client import VisitStrategy
 from accounts.external.providers.github import GitHub
+from accounts.external.strategy import VisitStrategy
 from accounts.models import Identity, User
 from environments.models import Organization
 from platform_site.lib.provider_settings import ProviderSettings, RoleMapping

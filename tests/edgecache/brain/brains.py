@@ -1,7 +1,9 @@
 """Brains as the tests run them: their core alone, over the test's database."""
 
+import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,8 @@ from platform_site.lib.ids import uuid7
 ALICE = Tenant(1, 11)
 CHARLIE = Tenant(2, 21)
 MIB = 2**20
+PLAIN = Fields()
+PATIENCE_S = 20.0
 
 
 @dataclass
@@ -50,7 +54,7 @@ class Brain:
         bucket: BucketInfo,
         key: str,
         data: bytes,
-        fields: Fields = Fields(),
+        fields: Fields = PLAIN,
         *,
         conditions: Conditions = ALWAYS,
     ) -> Found:
@@ -86,6 +90,21 @@ class Brain:
 async def read(opened: Opened, span: Span | None = None) -> bytes:
     """Read a body to its end."""
     return b"".join([piece async for piece in opened.body(span)])
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait until something holds."""
+    deadline = time.monotonic() + PATIENCE_S
+    for _ in iter(int, 1):
+        if condition():
+            return
+        assert time.monotonic() < deadline, "it never came to pass"
+        await asyncio.sleep(0.002)
+
+
+async def settled(brain: Brain) -> None:
+    """Wait until every fetch is over."""
+    await until(lambda: not brain.fills.fetches.is_busy)
 
 
 @contextlib.asynccontextmanager

@@ -49,12 +49,11 @@ def brain_url() -> Iterator[str]:
 
 
 @pytest.fixture
-def rows(brain_url: str) -> Iterator[Rows]:
-    """Give the brain's tables, empty before and after."""
+def rows(brain_url: str) -> Rows:
+    """Give the brain's tables, empty."""
     tables = Rows(brain_url)
     _empty(tables)
-    yield tables
-    _empty(tables)
+    return tables
 
 
 @pytest.fixture

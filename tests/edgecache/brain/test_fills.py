@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 
 import pytest
 
@@ -18,9 +19,8 @@ from edgecache.brain.errors import (
     Overloaded,
     StorageFull,
 )
-from edgecache.brain.fills import Opened
 from edgecache.brain.values import BucketInfo, Fields
-from tests.edgecache.brain.brains import ALICE, MIB, Brain, Rows, read, running
+from tests.edgecache.brain.brains import ALICE, MIB, Brain, Rows, read, running, settled, until
 from tests.edgecache.brain.http_origin import Asked, HttpOrigin
 
 
@@ -214,13 +214,16 @@ async def resets(asked: Asked) -> None:
 
 @pytest.mark.parametrize("failing", [breaks_off, breaks_a_chunk_off, resets])
 async def test_a_body_cut_short_is_an_error_for_everyone_and_never_kept(
-    brain: Brain, origin: HttpOrigin, bucket: BucketInfo, failing: object
+    brain: Brain,
+    origin: HttpOrigin,
+    bucket: BucketInfo,
+    failing: Callable[[Asked], Awaitable[None]],
 ) -> None:
     gate = Gate()
 
     async def held(asked: Asked) -> None:
         await gate.wait()
-        await failing(asked)  # type: ignore[operator]  # one of the three above
+        await failing(asked)
 
     origin.handler = held
     asking = [asyncio.create_task(brain.get(bucket, "k")) for _ in range(20)]
@@ -265,7 +268,7 @@ async def test_a_body_whose_end_is_not_told_is_passed_on_and_not_kept(
     assert await brain.directory.find(bucket.id, "k") is None
 
 
-async def test_an_origin_that_stalls_times_out(rows: Rows, tmp_path: object) -> None:
+async def test_an_origin_that_stalls_times_out(rows: Rows, tmp_path: Path) -> None:
     async with HttpOrigin() as origin, short_patience(rows, tmp_path) as brain:
         bucket = await brain.origin_bucket("http", {"url": origin.url})
 
@@ -288,9 +291,9 @@ async def test_an_origin_that_stalls_times_out(rows: Rows, tmp_path: object) -> 
 
 
 @contextlib.asynccontextmanager
-async def short_patience(rows: Rows, tmp_path: object) -> AsyncIterator[Brain]:
+async def short_patience(rows: Rows, tmp_path: Path) -> AsyncIterator[Brain]:
     """Give a brain that waits for nobody."""
-    async with running(rows.url, tmp_path / "hasty", stall_timeout_s=0.3) as brain:  # type: ignore[operator]  # pytest's Path
+    async with running(rows.url, tmp_path / "hasty", stall_timeout_s=0.3) as brain:
         yield brain
 
 
@@ -411,10 +414,10 @@ async def test_a_key_is_sent_as_a_path_and_nothing_else(brain: Brain, origin: Ht
     assert origin.asked[0].target == ("/public/site/a%3Fb=c%23d%252e%0D%0AHost:%20evil/%C3%BC")
 
 
-async def test_too_many_fetches_at_once_are_refused(rows: Rows, tmp_path: object) -> None:
+async def test_too_many_fetches_at_once_are_refused(rows: Rows, tmp_path: Path) -> None:
     async with (
         HttpOrigin() as origin,
-        running(rows.url, tmp_path / "small", fills=2) as brain,  # type: ignore[operator]  # pytest's Path
+        running(rows.url, tmp_path / "small", fills=2) as brain,
     ):
         bucket = await brain.origin_bucket("http", {"url": origin.url})
         gate = Gate()
@@ -425,8 +428,7 @@ async def test_too_many_fetches_at_once_are_refused(rows: Rows, tmp_path: object
 
         origin.handler = held
         asking = [asyncio.create_task(brain.get(bucket, f"k{n}")) for n in range(2)]
-        while len(origin.asked) < 2:
-            await asyncio.sleep(0)
+        await until(lambda: len(origin.asked) == 2)
         with pytest.raises(Overloaded):
             await brain.fills.open(bucket, "one too many")
         gate.opened.set()
@@ -434,11 +436,11 @@ async def test_too_many_fetches_at_once_are_refused(rows: Rows, tmp_path: object
 
 
 async def test_a_body_beyond_the_limit_is_an_error_and_leaves_nothing(
-    rows: Rows, tmp_path: object
+    rows: Rows, tmp_path: Path
 ) -> None:
     async with (
         HttpOrigin({"/k": b"x" * 3 * MIB}) as origin,
-        running(rows.url, tmp_path / "small", limit_bytes=MIB) as brain,  # type: ignore[operator]  # pytest's Path
+        running(rows.url, tmp_path / "small", limit_bytes=MIB) as brain,
     ):
         bucket = await brain.origin_bucket("http", {"url": origin.url})
 
@@ -479,13 +481,3 @@ async def test_bytes_that_the_origin_has_changed_are_not_given_for_the_old_ones(
     assert await anext(body) == b"a" * MIB
     with pytest.raises(Exception, match="changed while it was read"):
         await anext(body)
-
-
-async def settled(brain: Brain) -> None:
-    """Wait until every fetch is over."""
-    while brain.fills.fetches.flights or brain.fills.fetches._tasks:
-        await asyncio.sleep(0.005)
-
-
-def test_the_module_speaks_of_opened() -> None:
-    assert Opened.__doc__

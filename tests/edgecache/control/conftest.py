@@ -1,5 +1,6 @@
 """Databases with the brain's tables alone, made from one template; brains and workers over them."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -40,12 +41,8 @@ def template() -> Iterator[str]:
 @pytest.fixture
 def database_url(template: str) -> Iterator[str]:
     """Give an empty database of the test's own."""
-    name = f"brain_{uuid.uuid4().hex}"
-    _create(name, template=template)
-    try:
-        yield _url(name)
-    finally:
-        _drop(name)
+    with _database(template) as url:
+        yield url
 
 
 @pytest.fixture
@@ -68,10 +65,37 @@ def start(database_url: str, tmp_path: Path) -> Iterator[Callable[..., Cluster]]
         cluster.stop()
 
 
+@pytest.fixture(scope="session")
+def shared(template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Give a brain for the tests that only talk to one."""
+    with _database(template) as url:
+        cluster = Cluster(
+            tmp_path_factory.mktemp("shared"), url, Fernet.generate_key().decode(), workers=0
+        )
+        try:
+            yield cluster.start()
+        finally:
+            cluster.stop()
+
+
 @pytest.fixture
-def brain(start: Callable[..., Cluster]) -> Cluster:
-    """Give a brain without workers."""
-    return start()
+def brain(shared: Cluster) -> Cluster:
+    """Give a brain that knows no node; what belongs to tenants, tests keep apart themselves."""
+    with psycopg.connect(shared.database_url, autocommit=True) as connection:
+        connection.execute(
+            "TRUNCATE brain_node, brain_usageline, brain_measurement, brain_receipt CASCADE"
+        )
+    return shared
+
+
+@contextlib.contextmanager
+def _database(template: str) -> Iterator[str]:
+    name = f"brain_{uuid.uuid4().hex}"
+    _create(name, template=template)
+    try:
+        yield _url(name)
+    finally:
+        _drop(name)
 
 
 def _url(name: str) -> str:

@@ -1,12 +1,12 @@
 """What several tests of this folder use."""
 
+import http.client
 import json
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import UUID
 
 import psycopg
@@ -16,6 +16,7 @@ from edgecache.protocol.names import worker_path
 from tests.edgecache.s3.cluster import Cluster
 
 WAIT_S = 30.0
+CUT = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s"
 
 
 def wait_until(question: Callable[[], object], *, timeout_s: float = WAIT_S) -> None:
@@ -50,13 +51,16 @@ def ask(
     """Send one request; a refusal is an answer, too."""
     data = raw if raw is not None else json.dumps(body).encode() if body is not None else None
     headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
-    request = urllib.request.Request(url, method=method, data=data, headers=headers)
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=30)
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            content = answer.read()
-            return Said(answer.status, json.loads(content) if content else None)
-    except urllib.error.HTTPError as refusal:
-        return Said(refusal.code, json.loads(refusal.read()))
+        target = f"{parts.path}?{parts.query}" if parts.query else parts.path
+        connection.request(method, target, data, headers)
+        answer = connection.getresponse()
+        content = answer.read()
+        return Said(answer.status, json.loads(content) if content else None)
+    finally:
+        connection.close()
 
 
 class Internal:
@@ -151,9 +155,11 @@ class Rows:
         with psycopg.connect(self.url, autocommit=True) as connection:
             return connection.execute(statement.encode(), values).fetchall()
 
-    def run(self, statement: str, *values: Any) -> None:
-        """Change something."""
+    def run(self, statement: str, *values: Any, cuts: str = "") -> None:
+        """Change something. cuts: a database whose connections end just before."""
         with psycopg.connect(self.url, autocommit=True) as connection:
+            if cuts:
+                connection.execute(CUT, [cuts])
             connection.execute(statement.encode(), values)
 
     def value(self, statement: str, *values: Any) -> Any:

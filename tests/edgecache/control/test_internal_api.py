@@ -1,7 +1,8 @@
 """The internal API: its secret, its limits, its refusals; nobody sees another's."""
 
+import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -9,8 +10,9 @@ import pytest
 from tests.edgecache.control.support import Internal, Rows, ask, register
 from tests.edgecache.s3.cluster import Cluster
 
-ALICE = "organization_id=1&environment_pk=11"
-CHARLIE = "organization_id=2&environment_pk=21"
+ALICE_ID, CHARLIE_ID = secrets.randbits(40), secrets.randbits(40)
+ALICE = f"organization_id={ALICE_ID}&environment_pk=11"
+CHARLIE = f"organization_id={CHARLIE_ID}&environment_pk=21"
 STATUS = {
     "brain_healthy",
     "total_nodes",
@@ -37,9 +39,12 @@ METRICS = {
 
 
 @pytest.fixture
-def call(brain: Cluster) -> Internal:
-    """Give the internal API of a brain."""
-    return Internal(brain)
+def call(brain: Cluster) -> Iterator[Internal]:
+    """Give the internal API of a brain; what the tests' tenants have there goes afterwards."""
+    internal = Internal(brain)
+    yield internal
+    for organization_id, environment_pk in ((ALICE_ID, 11), (CHARLIE_ID, 21)):
+        internal("DELETE", f"/v1/environments/{organization_id}/{environment_pk}")
 
 
 @pytest.mark.parametrize("given", ["", "wrong", "x" * 43, "ключ", "\t"])
@@ -60,7 +65,7 @@ def test_another_scheme_is_not_the_secret(brain: Cluster) -> None:
 
 
 def test_the_previous_secret_is_accepted_for_a_while(start: Callable[..., Cluster]) -> None:
-    old = "the previous secret of the platform, long enough"
+    old = "the previous secret of the platform is long enough"
     brain = start(variables={"ZCACHE_BRAIN_SECRET_PREVIOUS": old})
     assert ask(f"http://127.0.0.1:{brain.internal_port}/v1/status", bearer=old).status == 200
 
@@ -110,11 +115,11 @@ def test_a_node_is_registered_once_per_endpoint(call: Internal) -> None:
 
 
 def test_the_credential_of_a_node_is_shown_once_and_kept_as_a_hash(
-    call: Internal, database_url: str, brain: Cluster
+    call: Internal, brain: Cluster
 ) -> None:
     node = register(brain)
     shown = str(call("GET", "/v1/nodes").body) + str(call("GET", f"/v1/nodes/{node.id}").body)
-    kept = Rows(database_url).all("SELECT * FROM brain_node")
+    kept = Rows(brain.database_url).all("SELECT * FROM brain_node")
 
     assert "secret" not in shown
     assert node.secret not in shown + str(kept) + brain.log
@@ -282,14 +287,12 @@ def test_an_origin_of_another_environment_cannot_be_used(call: Internal) -> None
     assert call("DELETE", f"/v1/origins/{number}?{ALICE}").code == "origin_in_use"
 
 
-def test_the_secret_of_an_access_key_is_shown_once(
-    call: Internal, database_url: str, brain: Cluster
-) -> None:
+def test_the_secret_of_an_access_key_is_shown_once(call: Internal, brain: Cluster) -> None:
     made = call("POST", f"/v1/access-keys?{ALICE}", {"label": "ci"}).body
     secret, number = made["secret_access_key"], made["access_key_id"]
 
     listed = call("GET", f"/v1/access-keys?{ALICE}").body["access_keys"]
-    kept = str(Rows(database_url).all("SELECT * FROM brain_accesskey"))
+    kept = str(Rows(brain.database_url).all("SELECT * FROM brain_accesskey"))
 
     assert [row["access_key_id"] for row in listed] == [number]
     assert secret not in str(listed) + kept + brain.log
@@ -307,12 +310,14 @@ def test_an_access_key_reads_or_writes(call: Internal) -> None:
 
 @pytest.mark.parametrize("body", [{}, {"keys": []}, {"keys": [""], "prefix": ""}, {"all": False}])
 def test_a_purge_says_of_what(call: Internal, body: dict[str, Any]) -> None:
-    said = call("POST", "/v1/purge", {"organization_id": 1, "environment_pk": 11, **body})
+    said = call("POST", "/v1/purge", {"organization_id": ALICE_ID, "environment_pk": 11, **body})
     assert (said.status, said.fields) == (400, {"keys"})
 
 
 def test_a_purge_of_nothing_that_is_there_counts_nothing(call: Internal) -> None:
-    said = call("POST", "/v1/purge", {"organization_id": 1, "environment_pk": 11, "all": True})
+    said = call(
+        "POST", "/v1/purge", {"organization_id": ALICE_ID, "environment_pk": 11, "all": True}
+    )
     assert said.body == {"objects_purged": 0, "bytes_freed": 0, "nodes_affected": 0}
 
 
@@ -324,7 +329,7 @@ def test_usage_begins_with_nothing(call: Internal) -> None:
 
 def test_warming_what_is_not_there_says_so(call: Internal) -> None:
     said = call(
-        "POST", "/v1/warm", {"organization_id": 1, "environment_pk": 11, "keys": ["docs/a"]}
+        "POST", "/v1/warm", {"organization_id": ALICE_ID, "environment_pk": 11, "keys": ["docs/a"]}
     )
     assert said.body == {"warmed": 0, "failed": [{"key": "docs/a", "code": "no_such_bucket"}]}
 
@@ -334,8 +339,8 @@ def test_an_environment_that_goes_takes_all_of_its_own(call: Internal) -> None:
     call("POST", f"/v1/buckets?{CHARLIE}", {"name": "docs"})
     call("POST", f"/v1/access-keys?{ALICE}", {})
 
-    assert call("DELETE", "/v1/environments/1/11").status == 204
-    assert call("DELETE", "/v1/environments/1/11").status == 204
+    assert call("DELETE", f"/v1/environments/{ALICE_ID}/11").status == 204
+    assert call("DELETE", f"/v1/environments/{ALICE_ID}/11").status == 204
 
     assert call("GET", f"/v1/buckets?{ALICE}").body["buckets"] == []
     assert call("GET", f"/v1/access-keys?{ALICE}").body["access_keys"] == []

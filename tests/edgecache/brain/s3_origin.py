@@ -1,0 +1,174 @@
+"""An origin that speaks S3 and checks every signature with botocore's arithmetic, not ours."""
+
+import hashlib
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+from xml.etree import ElementTree as ET
+from xml.sax.saxutils import escape
+
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
+from tests.edgecache.brain.http_origin import Asked, HttpOrigin
+
+ACCESS = "AKIAORIGIN"
+SECRET = "origin/secret+key"
+SAFE = "-_.~"
+
+
+@dataclass
+class Stored:
+    """An object of the origin."""
+
+    data: bytes
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def etag(self) -> str:
+        """Give the MD5, as S3 does."""
+        return hashlib.md5(self.data, usedforsecurity=False).hexdigest()
+
+
+@dataclass
+class S3Origin(HttpOrigin):
+    """One bucket named ``store``. wrong: what was found wrong with signatures."""
+
+    store: dict[str, Stored] = field(default_factory=dict)
+    wrong: list[str] = field(default_factory=list)
+
+    @property
+    def config(self) -> dict[str, str]:
+        """Give the origin's configuration."""
+        return {"bucket": "store", "region": "eu-test-1", "endpoint": self.url}
+
+    @property
+    def secret(self) -> dict[str, str]:
+        """Give the origin's credentials."""
+        return {"access_key_id": ACCESS, "secret_access_key": SECRET}
+
+    async def _answer(self, asked: Asked) -> None:
+        path, _, query = asked.target.partition("?")
+        _, bucket, key = path.split("/", 2)
+        parameters = dict(parse_qsl(query, keep_blank_values=True))
+        refusal = self._refusal(asked, path, query)
+        if refusal or bucket != "store":
+            self.wrong.append(refusal)
+            await asked.answer(
+                b"<Error><Code>SignatureDoesNotMatch</Code></Error>", status="403 No"
+            )
+        elif "delete" in parameters:
+            await self._delete_many(asked)
+        elif not key:
+            await self._list(asked, parameters)
+        else:
+            await getattr(self, f"_{asked.method.lower()}")(asked, unquote(key))
+
+    async def _get(self, asked: Asked, key: str) -> None:
+        stored = self.store.get(key)
+        if stored is None:
+            await asked.answer(b"<Error><Code>NoSuchKey</Code></Error>", status="404 Not Found")
+            return
+        kept = (f"{name}: {value}" for name, value in stored.headers.items())
+        await asked.answer(
+            stored.data,
+            f'ETag: "{stored.etag}"',
+            f"Last-Modified: {formatdate(1e9, usegmt=True)}",
+            *kept,
+        )
+
+    _head = _get
+
+    async def _put(self, asked: Asked, key: str) -> None:
+        current = self.store.get(key)
+        wanted = asked.headers.get("if-match", "").strip('"')
+        if asked.headers.get("if-none-match") == "*" and current:
+            await asked.answer(b"", status="412 Precondition Failed")
+            return
+        if wanted and (current is None or wanted not in {"*", current.etag}):
+            await asked.answer(
+                b"", status="412 Precondition Failed" if current else "404 Not Found"
+            )
+            return
+        kept = {
+            name: value
+            for name, value in asked.headers.items()
+            if name.startswith("x-amz-meta-") or name in {"content-type", "cache-control"}
+        }
+        self.store[key] = Stored(asked.body, kept)
+        await asked.answer(
+            b"", f'ETag: "{self.store[key].etag}"', f"Date: {formatdate(1e9, usegmt=True)}"
+        )
+
+    async def _delete(self, asked: Asked, key: str) -> None:
+        self.store.pop(key, None)
+        asked.head("204 No Content")
+        await asked.say(b"")
+
+    async def _delete_many(self, asked: Asked) -> None:
+        for row in ET.fromstring(asked.body).iter():  # noqa: S314 - our own client's
+            if row.tag.endswith("Key"):
+                self.store.pop(row.text or "", None)
+        await asked.answer(b"<DeleteResult/>")
+
+    async def _list(self, asked: Asked, given: dict[str, str]) -> None:
+        prefix, after = given.get("prefix", ""), given.get("start-after", "")
+        delimiter, limit = given.get("delimiter", ""), int(given["max-keys"])
+        items: dict[str, Stored | None] = {}
+        for key in sorted(self.store):
+            if not key.startswith(prefix) or key <= after:
+                continue
+            cut = key.find(delimiter, len(prefix)) if delimiter else -1
+            name = key if cut < 0 else key[: cut + len(delimiter)]
+            if name not in items and len(items) == limit:
+                break
+            items.setdefault(name, self.store[key] if cut < 0 else None)
+        else:
+            limit = -1
+        rows = "".join(_row(name, stored) for name, stored in items.items())
+        await asked.answer(
+            f"<ListBucketResult><EncodingType>url</EncodingType>"
+            f"<IsTruncated>{str(limit >= 0).lower()}</IsTruncated>{rows}</ListBucketResult>".encode()
+        )
+
+    def _refusal(self, asked: Asked, path: str, query: str) -> str:
+        given = asked.headers.get("authorization", "")
+        if f"Credential={ACCESS}/" not in given:
+            return "not signed"
+        signed = given.partition("SignedHeaders=")[2].partition(",")[0].split(";")
+        request = AWSRequest(
+            asked.method,
+            f"http://{asked.headers['host']}{path}?{query}",
+            headers={name: asked.headers[name] for name in signed},
+            data=asked.body,
+        )
+        request.context.update(timestamp=asked.headers["x-amz-date"], payload_signing_enabled=True)
+        auth: Any = S3SigV4Auth(Credentials(ACCESS, SECRET), "s3", "eu-test-1")
+        text = auth.string_to_sign(request, auth.canonical_request(request))
+        if not given.endswith(f"Signature={auth.signature(text, request)}"):
+            return f"wrong signature: {asked.method} {asked.target}"
+        if hashlib.sha256(asked.body).hexdigest() != asked.headers["x-amz-content-sha256"]:
+            return "wrong payload"
+        return ""
+
+
+def _row(name: str, stored: Stored | None) -> str:
+    text = escape("".join(_encoded(character) for character in name))
+    if stored is None:
+        return f"<CommonPrefixes><Prefix>{text}</Prefix></CommonPrefixes>"
+    return (
+        f"<Contents><Key>{text}</Key><Size>{len(stored.data)}</Size>"
+        f"<ETag>&quot;{stored.etag}&quot;</ETag>"
+        f"<LastModified>2026-01-02T03:04:05.000Z</LastModified></Contents>"
+    )
+
+
+def _encoded(character: str) -> str:
+    """Encode as AWS does: blanks as plus signs."""
+    if character == " ":
+        return "+"
+    if character.isascii() and (character.isalnum() or character in SAFE + "/"):
+        return character
+    return "".join(f"%{byte:02X}" for byte in character.encode())

@@ -1,0 +1,251 @@
+"""Several brains over one database say the same."""
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from edgecache.brain import coherence as module
+from edgecache.brain.errors import DatabaseAway, OriginMissing
+from edgecache.brain.values import BucketInfo
+from platform_site.lib.ids import uuid7
+from tests.edgecache.brain.brains import ALICE, Brain, Rows, assemble, running, until
+
+
+async def warm(brain: Brain, bucket: BucketInfo, key: str) -> bytes:
+    """Read a key so that the brain remembers it."""
+    data = await brain.get(bucket, key)
+    assert brain.directory.index.get((bucket.id, key, "")) is not None
+    return data
+
+
+async def test_a_write_is_seen_by_the_other_brain_before_it_returns(
+    brain: Brain, other: Brain
+) -> None:
+    other.staging.root = brain.staging.root
+    bucket = await brain.bucket()
+    for n in range(30):
+        await brain.put(bucket, "k", b"%d" % n)
+        assert await other.get(bucket, "k") == b"%d" % n
+        await other.put(bucket, "k", b"other %d" % n)
+        assert await brain.get(bucket, "k") == b"other %d" % n
+
+
+async def test_a_purge_is_seen_by_the_other_brain_before_it_returns(
+    brain: Brain, other: Brain
+) -> None:
+    other.staging.root = brain.staging.root
+    bucket = await brain.bucket()
+    for prefix, keys in (("", ["docs/k"]), ("docs/", ())):
+        await brain.put(bucket, "k", b"x")
+        await warm(other, bucket, "k")
+
+        await brain.purges.purge(ALICE, keys=list(keys), prefix=prefix)
+
+        assert other.directory.index.get((bucket.id, "k", "")) is None
+        assert not (await other.fills.open(bucket, "k")).is_hit
+
+
+async def test_a_deletion_is_seen_by_the_other_brain_before_it_returns(
+    brain: Brain, other: Brain
+) -> None:
+    other.staging.root = brain.staging.root
+    bucket = await brain.bucket()
+    keys = [f"k{n}" for n in range(100)]
+    for key in keys:
+        await brain.put(bucket, key, b"x")
+    await warm(other, bucket, "k7")
+
+    await brain.fills.delete(bucket, keys)
+
+    with pytest.raises(OriginMissing):
+        await other.fills.open(bucket, "k7")
+
+
+async def test_a_bucket_is_known_and_unknown_to_all(brain: Brain, other: Brain) -> None:
+    bucket = await brain.bucket()
+    assert await other.directory.bucket(ALICE, "docs") == bucket
+
+    await brain.buckets.delete(ALICE, bucket.id)
+
+    assert await other.directory.bucket(ALICE, "docs") is None
+
+
+async def test_a_brain_alone_waits_for_nobody(brain: Brain, rows: Rows) -> None:
+    bucket = await brain.bucket()
+
+    await brain.put(bucket, "k", b"x")
+
+    assert brain.coherence.peers == frozenset()
+    assert brain.coherence._acked == {}
+
+
+async def test_a_newcomer_remembers_nothing_before_the_others_know_it(
+    brain: Brain, rows: Rows, tmp_path: Path
+) -> None:
+    # The one that lives does not listen: nobody acknowledges the greeting.
+    assert brain.coherence._task is not None
+    brain.coherence._task.cancel()
+    await asyncio.gather(brain.coherence._task, return_exceptions=True)
+    rows.run("UPDATE brain_braininstance SET lease_until = now() + interval '30 seconds'")
+    newcomer = assemble(rows.url, tmp_path / "newcomer")
+    await newcomer.database.open()
+    try:
+        await newcomer.coherence.start()
+        assert not newcomer.coherence.is_current
+        assert newcomer.coherence.peers == {brain.id}
+        rows.run("UPDATE brain_braininstance SET lease_until = now() WHERE id = %s", [brain.id])
+        assert await newcomer.coherence.wait_until_current(10)
+    finally:
+        await newcomer.coherence.stop()
+        await newcomer.database.close()
+
+
+async def test_who_lost_its_listener_answers_from_postgresql_and_forgets(
+    brain: Brain, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "RETRY_S", 3600)
+    bucket = await brain.bucket()
+    await brain.put(bucket, "k", b"old")
+    await warm(brain, bucket, "k")
+
+    rows.cut("zonal-brain-listener")
+    await until(lambda: not brain.coherence.is_current)
+    # Another brain that this one does not hear of.
+    rows.run("UPDATE brain_cachedobject SET etag = 'new'")
+
+    assert len(brain.directory.index) == 0
+    assert (await brain.fills.open(bucket, "k")).found.etag == "new"
+    assert len(brain.directory.index) == 0
+
+
+async def test_a_listener_that_comes_back_is_heard_again(brain: Brain, rows: Rows) -> None:
+    bucket = await brain.bucket()
+    await brain.put(bucket, "k", b"x")
+
+    rows.cut("zonal-brain-listener")
+    await until(lambda: not brain.coherence.is_current)
+
+    assert await brain.coherence.wait_until_current(10)
+    await warm(brain, bucket, "k")
+
+
+async def test_who_let_its_lease_run_out_does_not_answer_from_memory(
+    brain: Brain, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket = await brain.bucket()
+    await brain.put(bucket, "k", b"old")
+    await warm(brain, bucket, "k")
+    clock = module._clock
+    # As after a pause of the whole process: the timers have not run, the clock has.
+    monkeypatch.setattr(module, "_clock", lambda: clock() + module.LEASE_S)
+
+    assert not brain.coherence.is_current
+    rows.run("UPDATE brain_cachedobject SET etag = 'new'")
+    assert (await brain.fills.open(bucket, "k")).found.etag == "new"
+
+
+async def test_a_write_waits_for_a_brain_that_lives_and_no_longer_than_its_lease(
+    brain: Brain, rows: Rows
+) -> None:
+    bucket = await brain.bucket()
+    rows.run(
+        "INSERT INTO brain_braininstance (id, lease_until)"
+        " VALUES (%s, clock_timestamp() + interval '2 seconds')",
+        [uuid7()],
+    )
+    await until(lambda: brain.coherence.peers)
+
+    begun = time.monotonic()
+    await brain.put(bucket, "k", b"x")
+
+    assert 0.3 < time.monotonic() - begun < module.ACK_LIMIT_S
+    assert brain.coherence.peers == frozenset()
+
+
+async def test_a_brain_that_never_answers_makes_the_write_unsure(
+    brain: Brain, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ACK_LIMIT_S", 0.5)
+    bucket = await brain.bucket()
+    rows.run(
+        "INSERT INTO brain_braininstance (id, lease_until) VALUES (%s, now() + interval '1 hour')",
+        [uuid7()],
+    )
+    await until(lambda: brain.coherence.peers)
+
+    with pytest.raises(DatabaseAway, match="did not confirm"):
+        await brain.put(bucket, "k", b"x")
+    assert await brain.get(bucket, "k") == b"x"
+
+
+async def test_who_stops_is_waited_for_no_longer(brain: Brain, rows: Rows, tmp_path: Path) -> None:
+    bucket = await brain.bucket()
+    async with running(rows.url, tmp_path / "short"):
+        await until(lambda: brain.coherence.peers)
+
+    await until(lambda: not brain.coherence.peers)
+    await brain.put(bucket, "k", b"x")
+    assert rows.value("SELECT count(*) FROM brain_braininstance") == 1
+
+
+async def test_what_was_read_before_a_change_is_not_remembered_after_it(
+    brain: Brain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket = await brain.bucket()
+    await brain.put(bucket, "k", b"old")
+    brain.directory.index.clear()
+    one = brain.database.one
+    read, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(sql: str, params: object = ()) -> object:
+        row = await one(sql, params)  # type: ignore[arg-type]  # as it came
+        read.set()
+        await go_on.wait()
+        return row
+
+    monkeypatch.setattr(brain.database, "one", slow)
+    asking = asyncio.create_task(brain.directory.find(bucket.id, "k"))
+    await read.wait()
+    monkeypatch.setattr(brain.database, "one", one)
+    written = await brain.put(bucket, "k", b"new")
+    # Who asks after the write must not be given what was read before it.
+    late = await brain.directory.find(bucket.id, "k")
+    go_on.set()
+    early = await asking
+
+    assert early is not None
+    assert early.generation < written.generation
+    assert late == written
+    assert await brain.directory.find(bucket.id, "k") == written
+
+
+async def test_announcements_of_any_length_arrive(brain: Brain, other: Brain) -> None:
+    heard: list[tuple[str, int]] = []
+    other.coherence.subscribe("noise", lambda text, number: heard.append((text, number)))
+    said = [('\u00fc\x01"\\' * 200, number) for number in range(100)]
+
+    async with brain.coherence.change() as change:
+        for text, number in said:
+            change.announce("noise", text, number)
+
+    assert heard == said
+
+
+async def test_what_is_rolled_back_is_not_announced(brain: Brain, other: Brain) -> None:
+    heard: list[int] = []
+    for one in (brain, other):
+        one.coherence.subscribe("noise", heard.append)
+
+    async def failing() -> None:
+        async with brain.coherence.change() as change:
+            change.announce("noise", 1)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await failing()
+    async with brain.coherence.change() as change:
+        change.announce("noise", 2)
+
+    assert set(heard) == {2}
