@@ -16,16 +16,18 @@ MAX_WAIT_S: Final = 900
 # A counter that rested this long starts anew.
 FORGET_AFTER: Final = timedelta(hours=24)
 
+# No wait is a moment long past, not now: of two tries at once, one read the clock before the other.
 _TRY: Final = """
 INSERT INTO accounts_throttle AS t (key, failures, last_at, blocked_until)
 VALUES (%(key)s, 1, %(now)s,
-    %(now)s + make_interval(secs => CASE WHEN %(free)s <= 1 THEN 1 ELSE 0 END))
+    CASE WHEN %(free)s <= 1 THEN %(now)s + interval '1 second' ELSE to_timestamp(0) END)
 ON CONFLICT (key) DO UPDATE SET
     failures = CASE WHEN t.last_at < %(forget)s THEN 1 ELSE t.failures + 1 END,
     last_at = %(now)s,
-    blocked_until = %(now)s + make_interval(secs => CASE
-        WHEN t.last_at < %(forget)s OR t.failures + 1 < %(free)s THEN 0
-        ELSE least(%(max)s, power(2, least(t.failures + 1 - %(free)s, 20))) END)
+    blocked_until = CASE
+        WHEN t.last_at < %(forget)s OR t.failures + 1 < %(free)s THEN to_timestamp(0)
+        ELSE %(now)s + make_interval(
+            secs => least(%(max)s, power(2, least(t.failures + 1 - %(free)s, 20)))) END
 WHERE t.blocked_until <= %(now)s
 RETURNING failures
 """

@@ -26,19 +26,17 @@ POOL: Final = 16
 SUCCESS: Final = range(200, 300)
 # A connection that the brain closed while it was idle shows at its next use.
 RETRIES: Final = Retry(total=1, backoff_factor=0, allowed_methods=["GET", "DELETE"])
+# What the brain refuses with, in the platform's words.
 REFUSALS: Final[Mapping[str, type[PlatformError]]] = {
-    refusal.code: refusal
-    for refusal in (
-        errors.NodeNotFound,
-        errors.NodeEndpointTaken,
-        errors.BucketNotFound,
-        errors.BucketTaken,
-        errors.BucketNotEmpty,
-        errors.AccessKeyNotFound,
-        errors.OriginNotFound,
-        errors.OriginTaken,
-        errors.OriginInUse,
-    )
+    "node_not_found": errors.NodeNotFound,
+    "endpoint_taken": errors.NodeEndpointTaken,
+    "no_such_bucket": errors.BucketNotFound,
+    "bucket_exists": errors.BucketTaken,
+    "bucket_not_empty": errors.BucketNotEmpty,
+    "access_key_not_found": errors.AccessKeyNotFound,
+    "no_such_origin": errors.OriginNotFound,
+    "in_use": errors.OriginInUse,
+    "not_possible": errors.CacheLimitReached,
 }
 
 breaker: Final = Breaker()
@@ -126,7 +124,7 @@ def _read(response: requests.Response) -> Any:
 def _refusal(status: int, said: Mapping[str, Any]) -> PlatformError:
     code = str(said.get("code", ""))
     if code in REFUSALS:
-        return REFUSALS[code]()
+        return REFUSALS[code](str(said.get("detail", "")))
     if status == requests.codes.bad_request:
         rows = said.get("errors") or ()
         fields = [FieldError(row["field"], row["code"], row["message"]) for row in rows]

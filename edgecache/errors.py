@@ -59,15 +59,15 @@ class OriginNotFound(NotFound):
     title = "There is no such origin."
 
 
-class OriginTaken(Conflict):
-    """The environment has an origin of this name already."""
-
-    code = "origin_taken"
-    title = "Another origin has this name."
-
-
 class OriginInUse(Conflict):
     """Buckets still take their objects from it."""
 
     code = "origin_in_use"
     title = "Buckets still use this origin."
+
+
+class CacheLimitReached(Conflict):
+    """The environment has as many of these as it may have, or the node's state forbids it."""
+
+    code = "cache_limit_reached"
+    title = "This is not possible now."

@@ -37,14 +37,14 @@ NO_BUCKET = {
     "created_at": None,
 }
 NO_KEY = {
-    "id": "",
-    "secret": "",
+    "access_key_id": "",
+    "secret_access_key": "",
     "label": "",
     "access": "",
     "created_at": None,
     "last_used_at": None,
 }
-NO_ORIGIN = {"name": "", "kind": "", "config": {}, "has_credentials": False, "created_at": None}
+NO_ORIGIN = {"name": "", "kind": "", "config": {}, "has_secret": False, "created_at": None}
 
 
 class BucketsView(CacheView):
@@ -55,8 +55,7 @@ class BucketsView(CacheView):
     @extend_schema(operation_id="cache_buckets_list", summary="List buckets", responses=BUCKETS)
     def get(self, request: Request) -> Response:
         """List the environment's buckets by name."""
-        rows = holdings.listed(self.principal.scope, "buckets")
-        return Response(BUCKETS({"results": rows}).data)
+        return Response(BUCKETS({"results": holdings.buckets(self.principal.scope)}).data)
 
     @extend_schema(
         summary="Create a bucket",
@@ -66,7 +65,9 @@ class BucketsView(CacheView):
     def post(self, request: Request) -> Response:
         """Make a bucket, with the built-in origin unless another is named."""
         wanted = self.read(BucketRequestSerializer)
-        made = holdings.made(self.principal.scope, "buckets", wanted, disabled=NO_BUCKET | wanted)
+        made = self.when_on(
+            lambda: holdings.create_bucket(self.principal.scope, wanted), NO_BUCKET | wanted
+        )
         audit.record(self.platform_request, "api:bucket:create", bucket=wanted["name"])
         return Response(BucketSerializer(made).data, status=status.HTTP_201_CREATED)
 
@@ -83,7 +84,7 @@ class BucketView(CacheView):
     @extend_schema(summary="Read a bucket", responses=BucketSerializer)
     def get(self, request: Request, bucket_name: str) -> Response:
         """Give one bucket."""
-        row = holdings.one(self.principal.scope, "buckets", bucket_name, disabled=NO_BUCKET)
+        row = self.when_on(lambda: holdings.bucket(self.principal.scope, bucket_name), NO_BUCKET)
         return Response(BucketSerializer(row).data)
 
     @extend_schema(
@@ -92,8 +93,9 @@ class BucketView(CacheView):
     def patch(self, request: Request, bucket_name: str) -> Response:
         """Change who may read it and how it is served."""
         wanted = self.read(BucketChangeSerializer)
-        row = holdings.changed(
-            self.principal.scope, "buckets", bucket_name, wanted, disabled=NO_BUCKET | wanted
+        row = self.when_on(
+            lambda: holdings.change_bucket(self.principal.scope, bucket_name, wanted),
+            NO_BUCKET | wanted,
         )
         audit.record(self.platform_request, "api:bucket:update", bucket=bucket_name, **wanted)
         return Response(BucketSerializer(row).data)
@@ -101,7 +103,7 @@ class BucketView(CacheView):
     @extend_schema(summary="Delete a bucket", responses={204: None})
     def delete(self, request: Request, bucket_name: str) -> Response:
         """Delete an empty bucket."""
-        holdings.removed(self.principal.scope, "buckets", bucket_name)
+        self.when_on(lambda: holdings.delete_bucket(self.principal.scope, bucket_name), None)
         audit.record(self.platform_request, "api:bucket:delete", bucket=bucket_name)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -116,7 +118,7 @@ class AccessKeysView(CacheView):
     )
     def get(self, request: Request) -> Response:
         """List the environment's access keys, without their secrets."""
-        rows = holdings.listed(self.principal.scope, "access-keys")
+        rows = holdings.access_keys(self.principal.scope)
         return Response(ACCESS_KEYS({"results": rows}).data)
 
     @extend_schema(
@@ -127,8 +129,12 @@ class AccessKeysView(CacheView):
     def post(self, request: Request) -> Response:
         """Make a pair for S3 clients; the secret is told this once."""
         wanted = self.read(AccessKeyRequestSerializer)
-        made = holdings.made(self.principal.scope, "access-keys", wanted, disabled=NO_KEY | wanted)
-        audit.record(self.platform_request, "api:access_key:create", access_key=made["id"])
+        made = self.when_on(
+            lambda: holdings.create_access_key(self.principal.scope, wanted), NO_KEY | wanted
+        )
+        audit.record(
+            self.platform_request, "api:access_key:create", access_key=made["access_key_id"]
+        )
         shown = NewAccessKeySerializer(made | {"endpoint": settings.CACHE.s3_url})
         return Response(shown.data, status=status.HTTP_201_CREATED, headers=NO_STORE)
 
@@ -141,7 +147,7 @@ class AccessKeyView(CacheView):
     @extend_schema(summary="Revoke an access key", responses={204: None})
     def delete(self, request: Request, access_key_id: str) -> Response:
         """Revoke a key at once."""
-        holdings.removed(self.principal.scope, "access-keys", access_key_id)
+        self.when_on(lambda: holdings.revoke_access_key(self.principal.scope, access_key_id), None)
         audit.record(self.platform_request, "api:access_key:delete", access_key=access_key_id)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -154,8 +160,7 @@ class OriginsView(CacheView):
     @extend_schema(operation_id="cache_origins_list", summary="List origins", responses=ORIGINS)
     def get(self, request: Request) -> Response:
         """List the environment's origins, without their credentials."""
-        rows = holdings.listed(self.principal.scope, "origins")
-        return Response(ORIGINS({"results": rows}).data)
+        return Response(ORIGINS({"results": holdings.origins(self.principal.scope)}).data)
 
     @extend_schema(
         summary="Create an origin",
@@ -166,7 +171,9 @@ class OriginsView(CacheView):
         """Name where buckets take their objects from."""
         wanted = self.read(OriginRequestSerializer)
         shown = {name: wanted[name] for name in ("name", "kind", "config")}
-        made = holdings.made(self.principal.scope, "origins", wanted, disabled=NO_ORIGIN | shown)
+        made = self.when_on(
+            lambda: holdings.create_origin(self.principal.scope, wanted), NO_ORIGIN | shown
+        )
         audit.record(self.platform_request, "api:origin:create", origin=wanted["name"])
         return Response(OriginSerializer(made).data, status=status.HTTP_201_CREATED)
 
@@ -179,6 +186,6 @@ class OriginView(CacheView):
     @extend_schema(summary="Remove an origin", responses={204: None})
     def delete(self, request: Request, origin_name: str) -> Response:
         """Remove an origin that no bucket uses."""
-        holdings.removed(self.principal.scope, "origins", origin_name)
+        self.when_on(lambda: holdings.delete_origin(self.principal.scope, origin_name), None)
         audit.record(self.platform_request, "api:origin:delete", origin=origin_name)
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -10,81 +10,113 @@ from typing import Any, Final
 
 from edgecache import client
 from edgecache.errors import AccessKeyNotFound, BucketNotFound, OriginNotFound
-from platform_site.lib.errors import NotFound
 from platform_site.lib.principals import Scope
 
-ABSENT: Final[Mapping[str, type[NotFound]]] = {
-    "buckets": BucketNotFound,
-    "access-keys": AccessKeyNotFound,
-    "origins": OriginNotFound,
-}
-# Of buckets, keys and origins alike; what is none (dots alone, a slash) is no part of a path.
-NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-
-EMPTY: Final[dict[str, list[Any]]] = {"results": []}
 NOTHING_PURGED: Final = {"objects_purged": 0, "bytes_freed": 0, "nodes_affected": 0}
+# What is no access key's id must not become part of a path.
+KEY_ID: Final = re.compile(r"[A-Z0-9]{4,32}")
+
+Row = dict[str, Any]
 
 
-def tenant(scope: Scope) -> dict[str, int]:
-    """Say to the brain where a call acts."""
-    return {"organization_id": scope.organization_id, "environment_pk": scope.environment_pk}
+def buckets(scope: Scope) -> list[Row]:
+    """List the environment's buckets by name, each with the name of its ``origin``."""
+    rows = _listed(scope, "buckets")
+    names = _origin_names(scope) if any(row["origin_id"] for row in rows) else {}
+    shown = [row | {"origin": names.get(row["origin_id"])} for row in rows]
+    return sorted(shown, key=lambda row: str(row["name"]))
 
 
-def listed(scope: Scope, kind: str) -> list[dict[str, Any]]:
-    """List the environment's ``buckets``, ``access-keys`` or ``origins``."""
-    answer = client.call("GET", f"/v1/{kind}", query=tenant(scope), disabled=EMPTY)
-    rows: list[dict[str, Any]] = answer["results"]
-    return rows
+def bucket(scope: Scope, name: str) -> Row:
+    """Give one bucket.
 
-
-def made(
-    scope: Scope, kind: str, wanted: Mapping[str, Any], *, disabled: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Add one; the answer carries what is told only once.
-
-    Raises InvalidRequest, or that its name is taken.
+    Raises BucketNotFound.
     """
-    row: dict[str, Any] = client.call(
-        "POST", f"/v1/{kind}", query=tenant(scope), body=wanted, disabled=dict(disabled)
+    for row in buckets(scope):
+        if row["name"] == name:
+            return row
+    raise BucketNotFound
+
+
+def create_bucket(scope: Scope, wanted: Mapping[str, Any]) -> Row:
+    """Make a bucket. wanted: ``name``, ``origin`` (a name) and the switches.
+
+    Raises BucketTaken, OriginNotFound, InvalidRequest.
+    """
+    body = dict(wanted)
+    origin = body.pop("origin", None)
+    if origin:
+        body["origin_id"] = _origin(scope, origin)["id"]
+    made: Row = client.call("POST", "/v1/buckets", query=tenant(scope), body=body)
+    return made | {"origin": origin or None}
+
+
+def change_bucket(scope: Scope, name: str, wanted: Mapping[str, Any]) -> Row:
+    """Change a bucket's switches.
+
+    Raises BucketNotFound, InvalidRequest.
+    """
+    row = bucket(scope, name)
+    changed: Row = client.call(
+        "PATCH", f"/v1/buckets/{row['id']}", query=tenant(scope), body=wanted
     )
-    return row
+    return changed | {"origin": row["origin"]}
 
 
-def one(scope: Scope, kind: str, name: str, *, disabled: Mapping[str, Any]) -> dict[str, Any]:
-    """Give one by its id or name.
+def delete_bucket(scope: Scope, name: str) -> None:
+    """Delete an empty bucket.
 
-    Raises the kind's NotFound.
+    Raises BucketNotFound, BucketNotEmpty.
     """
-    row: dict[str, Any] = client.call(
-        "GET", _path(kind, name), query=tenant(scope), disabled=dict(disabled)
-    )
-    return row
+    row = bucket(scope, name)
+    client.call("DELETE", f"/v1/buckets/{row['id']}", query=tenant(scope))
 
 
-def changed(
-    scope: Scope,
-    kind: str,
-    name: str,
-    wanted: Mapping[str, Any],
-    *,
-    disabled: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Change one.
+def access_keys(scope: Scope) -> list[Row]:
+    """List the environment's access keys, without their secrets."""
+    return _listed(scope, "access-keys")
 
-    Raises the kind's NotFound and InvalidRequest.
+
+def create_access_key(scope: Scope, wanted: Mapping[str, Any]) -> Row:
+    """Make a key; ``secret_access_key`` is told this once.
+
+    Raises CacheLimitReached.
     """
-    row: dict[str, Any] = client.call(
-        "PATCH", _path(kind, name), query=tenant(scope), body=wanted, disabled=dict(disabled)
-    )
-    return row
+    made: Row = client.call("POST", "/v1/access-keys", query=tenant(scope), body=wanted)
+    return made
 
 
-def removed(scope: Scope, kind: str, name: str) -> None:
-    """Remove one.
+def revoke_access_key(scope: Scope, key_id: str) -> None:
+    """Revoke a key, at once on every brain.
 
-    Raises the kind's NotFound, or that it is still used.
+    Raises AccessKeyNotFound.
     """
-    client.call("DELETE", _path(kind, name), query=tenant(scope))
+    if not KEY_ID.fullmatch(key_id):
+        raise AccessKeyNotFound
+    client.call("DELETE", f"/v1/access-keys/{key_id}", query=tenant(scope))
+
+
+def origins(scope: Scope) -> list[Row]:
+    """List the environment's origins, without their secrets."""
+    return _listed(scope, "origins")
+
+
+def create_origin(scope: Scope, wanted: Mapping[str, Any]) -> Row:
+    """Name an origin.
+
+    Raises InvalidRequest.
+    """
+    made: Row = client.call("POST", "/v1/origins", query=tenant(scope), body=wanted)
+    return made
+
+
+def delete_origin(scope: Scope, name: str) -> None:
+    """Remove an origin.
+
+    Raises OriginNotFound, OriginInUse.
+    """
+    row = _origin(scope, name)
+    client.call("DELETE", f"/v1/origins/{row['id']}", query=tenant(scope))
 
 
 def purge(scope: Scope, wanted: Mapping[str, Any]) -> dict[str, int]:
@@ -101,23 +133,23 @@ def purge(scope: Scope, wanted: Mapping[str, Any]) -> dict[str, int]:
 
 def warm(scope: Scope, keys: list[str]) -> dict[str, int]:
     """Fetch objects into the cache before anyone asks for them; counts ``warmed``, ``failed``."""
-    answer: dict[str, int] = client.call(
+    answer: dict[str, Any] = client.call(
         "POST",
         "/v1/warm",
         body={**tenant(scope), "keys": keys},
-        disabled={"warmed": 0, "failed": 0},
+        disabled={"warmed": 0, "failed": []},
     )
-    return answer
+    return {"warmed": answer["warmed"], "failed": len(answer["failed"])}
 
 
 def close(scope: Scope) -> None:
     """Revoke every access key and make every bucket private; twice does no harm."""
-    for key in listed(scope, "access-keys"):
+    for key in access_keys(scope):
         with contextlib.suppress(AccessKeyNotFound):
-            removed(scope, "access-keys", key["id"])
-    for bucket in listed(scope, "buckets"):
+            revoke_access_key(scope, key["access_key_id"])
+    for row in buckets(scope):
         with contextlib.suppress(BucketNotFound):
-            changed(scope, "buckets", bucket["name"], {"is_public": False}, disabled={})
+            change_bucket(scope, row["name"], {"is_public": False})
 
 
 def drop_environment(organization_id: int, environment_pk: int) -> None:
@@ -125,7 +157,24 @@ def drop_environment(organization_id: int, environment_pk: int) -> None:
     client.call("DELETE", f"/v1/environments/{organization_id}/{environment_pk}")
 
 
-def _path(kind: str, name: str) -> str:
-    if not NAME.fullmatch(name):
-        raise ABSENT[kind]
-    return f"/v1/{kind}/{name}"
+def tenant(scope: Scope) -> dict[str, int]:
+    """Say to the brain where a call acts."""
+    return {"organization_id": scope.organization_id, "environment_pk": scope.environment_pk}
+
+
+def _listed(scope: Scope, kind: str) -> list[Row]:
+    name = kind.replace("-", "_")
+    answer = client.call("GET", f"/v1/{kind}", query=tenant(scope), disabled={name: []})
+    rows: list[Row] = answer[name]
+    return rows
+
+
+def _origin(scope: Scope, name: str) -> Row:
+    for row in origins(scope):
+        if row["name"] == name:
+            return row
+    raise OriginNotFound
+
+
+def _origin_names(scope: Scope) -> dict[int, str]:
+    return {row["id"]: row["name"] for row in origins(scope)}

@@ -184,7 +184,7 @@ class BucketRequestSerializer(BucketChangeSerializer):
 class AccessKeySerializer(serializers.Serializer[Any]):
     """A pair for S3 clients, without its secret."""
 
-    id = serializers.CharField()
+    access_key_id = serializers.CharField()
     label = serializers.CharField()  # type: ignore[assignment]  # DRF takes it for a field
     access = serializers.CharField()
     created_at = serializers.DateTimeField(allow_null=True)
@@ -194,7 +194,7 @@ class AccessKeySerializer(serializers.Serializer[Any]):
 class NewAccessKeySerializer(AccessKeySerializer):
     """The same with its secret, which is told this once, and where to use it."""
 
-    secret = serializers.CharField()
+    secret_access_key = serializers.CharField()
     endpoint = serializers.CharField()
 
 
@@ -208,26 +208,26 @@ class AccessKeyRequestSerializer(StrictSerializer):
 
 
 class OriginSerializer(serializers.Serializer[Any]):
-    """An origin, without its credentials."""
+    """An origin, without its secret."""
 
     name = serializers.CharField()
     kind = serializers.CharField()
     config = serializers.DictField()
-    has_credentials = serializers.BooleanField()
+    has_secret = serializers.BooleanField()
     created_at = serializers.DateTimeField(allow_null=True)
 
 
 class OriginRequestSerializer(StrictSerializer):
     """An origin to make.
 
-    config and credentials depend on the kind: docs/cache.md lists them. Without credentials it is
-    read anonymously, never with an identity of the machine's.
+    config and secret depend on the kind: docs/cache.md lists them. Without a secret it is read
+    anonymously, never with an identity of the machine's.
     """
 
     name = serializers.RegexField(REGION, max_length=63)
     kind = serializers.ChoiceField(["s3", "gcs", "azure", "http"])
     config = serializers.DictField(child=serializers.CharField(max_length=2048), default=dict)
-    credentials = serializers.DictField(
+    secret = serializers.DictField(
         child=serializers.CharField(max_length=16384, trim_whitespace=False), required=False
     )
 

@@ -164,10 +164,14 @@ class Session:
         try:
             while self.pgconn.is_busy():
                 self._read()
-                while self.pgconn.notifies() is not None:
-                    self._wire.counted = 0
+                self._drop_notifications()
         except psycopg.Error as exc:
             raise ConnectionLost from exc
+
+    def _drop_notifications(self) -> None:
+        """Take from libpq what it collects; there are none in a short answer."""
+        while self.pgconn.notifies() is not None:
+            self._wire.counted = 0
 
     def _read(self) -> None:
         try:
@@ -267,6 +271,8 @@ class Session:
                 self.run(b"ROLLBACK")
             if self.status != pq.TransactionStatus.IDLE:
                 return False
+            if self._wire.is_piped:
+                self._drop_notifications()
             if not self._wire.unpipe():
                 return False
             self._send(lambda: self.pgconn.send_query(RESET), len(RESET), is_chunked=False)

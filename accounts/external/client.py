@@ -4,8 +4,8 @@ It builds the authorization URL, exchanges the code and, for OpenID Connect, ver
 signature by the provider's JWKS (fetched again for an unknown key id), issuer, audience, azp,
 expiry, age, nonce of this visit, at_hash. Its sessions are one visit's row, its storage keeps
 nothing (the row is used once), and its pipeline never runs: ``do_auth`` hands the answer out.
-Ours to do: the bounds of outbound calls, whose browser it is, and what an e-mail is worth. The Django
-package beside it would add models, sessions and views, none of which are used: it is left out.
+Ours to do: the bounds of outbound calls, whose browser it is, and what an e-mail is worth.
+The Django package beside it would add models, sessions and views, none of them of use here.
 """
 
 import time

@@ -7,7 +7,7 @@ node is asked to fetch one; where there are too many, or one is where it may not
 
 import asyncio
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final, LiteralString
 from uuid import UUID
 
@@ -16,12 +16,12 @@ import structlog
 from edgecache.brain import node_jobs, node_rows
 from edgecache.brain.coherence import Coherence
 from edgecache.brain.copies import Bytes, Plan, plan
-from edgecache.brain.database import Database
-from edgecache.brain.errors import DatabaseAway
+from edgecache.brain.database import Database, Row
 from edgecache.brain.health import Health
 from edgecache.brain.node_rows import NodeRow
 from edgecache.brain.nodes import Nodes
 from edgecache.brain.replication import Replication
+from edgecache.brain.rounds import Rounds
 from edgecache.protocol.jobs import JobKind
 
 log = structlog.get_logger(__name__)
@@ -36,7 +36,7 @@ CLEAR_STEP: Final = 5000
 BUCKETS_LOOKED_AT: Final = 50
 
 # All bytes by their hash, with whoever has them, gets them and names them.
-PAGE: Final[LiteralString] = """
+BYTES: Final[LiteralString] = """
     SELECT blob.sha256, blob.size, coalesce(blob.hot_until > now(), false) AS is_hot,
            ARRAY(SELECT node_id FROM brain_location WHERE blob_id = blob.sha256) AS holders,
            ARRAY(SELECT node_id FROM brain_nodejob
@@ -49,9 +49,9 @@ PAGE: Final[LiteralString] = """
                coalesce(bool_or(b.is_public), false) AS is_public
         FROM (SELECT bucket_id FROM brain_cachedobject WHERE blob_id = blob.sha256 LIMIT %s) c
         JOIN brain_bucket b ON b.id = c.bucket_id) named
-    WHERE blob.sha256 > %s
-    ORDER BY blob.sha256 LIMIT %s
 """
+PAGE: Final[LiteralString] = BYTES + " WHERE blob.sha256 > %s ORDER BY blob.sha256 LIMIT %s"
+ONE: Final[LiteralString] = BYTES + " WHERE blob.sha256 = %s"
 DROP: Final[LiteralString] = """
     DELETE FROM brain_location l USING unnest(%s::uuid[], %s::bytea[]) AS gone (node_id, blob_id)
     WHERE l.node_id = gone.node_id AND l.blob_id = gone.blob_id
@@ -86,17 +86,25 @@ class Healing:
         self._nodes = nodes
         self._replication = replication
         self._id = brain_id
-        self._task: asyncio.Task[None] | None = None
+        self._walked_at = 0.0
+        # The nodes as they were when all was well.
+        self._seen: object = None
+        self._rounds = Rounds("healing", self._round, lambda: asyncio.sleep(nodes.interval_s / 2))
 
     async def start(self) -> None:
         """Begin to look."""
-        self._task = asyncio.create_task(self._keep_looking())
+        self._rounds.start()
 
     async def stop(self) -> None:
         """End it."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._rounds.stop()
+
+    async def look_at(self, sha256: bytes) -> int:
+        """Look at one blob now; give the number of copies that were ordered or dropped.
+
+        Raises DatabaseAway.
+        """
+        return await self._heal(await self._database.all(ONE, [BUCKETS_LOOKED_AT, sha256]))
 
     async def walk(self) -> int:
         """Look at all bytes once; give the number of copies that were ordered or dropped.
@@ -106,38 +114,35 @@ class Healing:
         cursor, changes = b"", 0
         while True:
             rows = await self._database.all(PAGE, [BUCKETS_LOOKED_AT, cursor, STEP])
-            standing = self._standing()
-            wanted = plan(
-                (Bytes(*row) for row in rows),
-                standing,
-                self._online(standing),
-                self._replication.copies,
-            )
-            changes += await self._carry_out(wanted)
+            changes += await self._heal(rows)
             if len(rows) < STEP:
                 return changes
             cursor = rows[-1].sha256
             await asyncio.sleep(PAUSE_S)
 
-    async def _keep_looking(self) -> None:
-        seen: object = None
-        walked_at = 0.0
-        while True:
-            await asyncio.sleep(self._nodes.interval_s / 2)
-            if not all(self._id < peer for peer in self._coherence.peers):
-                seen = None
-                continue
-            standing = self._standing()
-            usable = frozenset((row.id, row.status, row.removed_at) for row in standing.values())
-            try:
-                await self._database.run(CLEAR, [CLEAR_STEP])
-                if usable != seen or time.monotonic() - walked_at > REPEAT_S:
-                    changes = await self.walk()
-                    walked_at = time.monotonic()
-                    is_done = await self._end_drains(standing, is_quiet=not changes)
-                    seen = usable if is_done else None
-            except DatabaseAway:
-                seen = None
+    async def _heal(self, rows: Sequence[Row]) -> int:
+        standing = self._standing()
+        blobs = (Bytes(*row) for row in rows)
+        online = self._online(standing)
+        return await self._carry_out(plan(blobs, standing, online, self._replication.copies))
+
+    async def _round(self) -> None:
+        if not all(self._id < peer for peer in self._coherence.peers):
+            self._seen = None
+            return
+        await self._database.run(CLEAR, [CLEAR_STEP])
+        standing = self._standing()
+        usable = (
+            frozenset((row.id, row.status, row.removed_at) for row in standing.values()),
+            self._online(standing),
+        )
+        if usable == self._seen and time.monotonic() - self._walked_at < REPEAT_S:
+            return
+        self._seen = None
+        changes = await self.walk()
+        self._walked_at = time.monotonic()
+        if await self._end_drains(standing, is_quiet=not changes):
+            self._seen = usable
 
     def _standing(self) -> dict[UUID, NodeRow]:
         patience_s = PATIENCE * self._nodes.interval_s

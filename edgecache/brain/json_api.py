@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Protocol
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl
 
 import orjson
 import structlog
@@ -145,7 +145,8 @@ class JsonApi:
             if match is None:
                 continue
             if route.method == method:
-                return route, {name: unquote(text) for name, text in match.groupdict().items()}
+                # Granian has decoded the path.
+                return route, match.groupdict()
             is_known = True
         raise MethodNotAllowed if is_known else Missing
 

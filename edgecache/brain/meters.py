@@ -19,6 +19,7 @@ from edgecache.brain.database import Connection, Database
 from edgecache.brain.delivery import Tenant
 from edgecache.brain.errors import DatabaseAway
 from edgecache.brain.latencies import Latencies
+from edgecache.brain.rounds import Rounds
 from platform_site.lib.ids import uuid7
 
 log = structlog.get_logger(__name__)
@@ -119,7 +120,7 @@ class Meters:
         self._unwritten: Batch | None = None
         # Held while a batch is on its way: what is written and what is not add up only without it.
         self.writing = asyncio.Lock()
-        self._task: asyncio.Task[None] | None = None
+        self._rounds = Rounds("meters", self.flush, self._until_the_minute_ends)
         # Since this process began: for Prometheus, which wants counters that only rise.
         self.total = Measure()
 
@@ -160,13 +161,11 @@ class Meters:
 
     async def start(self) -> None:
         """Begin to write down each minute."""
-        self._task = asyncio.create_task(self._keep_writing())
+        self._rounds.start()
 
     async def stop(self) -> None:
         """Write the rest."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._rounds.stop()
         for _ in range(LAST_TRIES):
             try:
                 await self.flush()
@@ -187,13 +186,8 @@ class Meters:
                 await self._write(self._unwritten)
                 self._unwritten = None
 
-    async def _keep_writing(self) -> None:
-        while True:
-            await asyncio.sleep(MINUTE_S - self._clock() % MINUTE_S)
-            try:
-                await self.flush()
-            except DatabaseAway:
-                log.warning("brain_usage_unwritten")
+    async def _until_the_minute_ends(self) -> None:
+        await asyncio.sleep(MINUTE_S - self._clock() % MINUTE_S)
 
     async def _write(self, batch: Batch) -> None:
         async with self._database.transaction() as connection:

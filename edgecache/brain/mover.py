@@ -1,4 +1,4 @@
-"""The built-in mover: carries a Delivery out, byte for byte right or not at all.
+"""The mover: carries a Delivery out, byte for byte right or not at all.
 
 A worker that fails, stalls, dies in the middle or lies is followed by the next one, then by the
 brain's own copy or the origin, at the byte where it broke; the client sees one answer. What
@@ -20,6 +20,7 @@ from edgecache.brain.checks import Check, Chunked, Passing, Whole, WrongBytes
 from edgecache.brain.delivery import Delivery, Source, Span
 from edgecache.brain.directory import Directory
 from edgecache.brain.errors import DatabaseAway, OriginFailed
+from edgecache.brain.gateway import Gateway, headers_for
 from edgecache.brain.http.exchange import Exchange, Stream
 from edgecache.brain.meters import Meters
 from edgecache.brain.node_client import NodeFailed
@@ -52,12 +53,20 @@ class Mover:
     """Moves bytes from workers to clients within this process."""
 
     def __init__(
-        self, directory: Directory, nodes: Nodes, tickets: TicketSigner, meters: Meters
+        self,
+        directory: Directory,
+        nodes: Nodes,
+        tickets: TicketSigner,
+        meters: Meters,
+        gateway: Gateway,
     ) -> None:
         self._directory = directory
         self._nodes = nodes
         self._tickets = tickets
         self._meters = meters
+        self.gateway = gateway
+        # Told of each delivery of a body, whoever moves it.
+        self.on_read: Callable[[Delivery], None] = lambda _delivery: None
         self._pool = WorkerPool()
         self._background: set[asyncio.Task[None]] = set()
 
@@ -81,7 +90,11 @@ class Mover:
         if not delivery.sends_body or delivery.span.length == 0:
             exchange.response_empty(delivery.status, _with_length(delivery))
             return
-        outcome = _Outcome(time.perf_counter())
+        self.on_read(delivery)
+        if self.gateway.may_move(delivery, exchange.scope) and not self._has_stranger(delivery):
+            self._hand_over(delivery, exchange)
+            return
+        outcome = _Outcome(exchange.began)
         try:
             if delivery.span.length <= SMALL_BYTES:
                 await self._small(delivery, exchange, own, outcome)
@@ -107,7 +120,7 @@ class Mover:
         is_whole = span.start == 0 and span.length == size and bool(delivery.sha256)
         is_checked = (
             delivery.is_verified
-            or any(self._is_stranger(source) for source in delivery.sources)
+            or self._has_stranger(delivery)
             or (bool(delivery.sources) and random.random() < RANGE_SHARE)  # noqa: S311 - a sample
         )
         if is_whole and (size <= CHUNK_BYTES or not delivery.is_verified):
@@ -229,9 +242,23 @@ class Mover:
         leave = Leave(delivery.tenant, delivery.bucket_id, delivery.sha256, delivery.size)
         return self._tickets.for_own_read(source.node_id, leave, now=time.time())
 
-    def _is_stranger(self, source: Source) -> bool:
-        row = self._nodes.get(source.node_id)
-        return row is None or row.organization_id is not None
+    def _has_stranger(self, delivery: Delivery) -> bool:
+        rows = [self._nodes.get(source.node_id) for source in delivery.sources]
+        return any(row is None or row.organization_id is not None for row in rows)
+
+    def _hand_over(self, delivery: Delivery, exchange: Exchange) -> None:
+        """Have nginx fetch the bytes; how far it gets is not heard of, so all of them count."""
+        source = delivery.sources[0]
+        headers = headers_for(delivery, source, self.ticket(delivery, source))
+        exchange.response_empty(delivery.status, headers)
+        self._meters.record(
+            delivery.tenant,
+            delivery.bucket_id,
+            source.node_id,
+            is_hit=delivery.is_hit,
+            bytes_served=delivery.span.length,
+            seconds=time.perf_counter() - exchange.began,
+        )
 
     def blame(self, delivery: Delivery, source: Source, failure: NodeFailed) -> None:
         """Note what a worker did not do; one that says it has not got the bytes is believed."""

@@ -41,7 +41,7 @@ TAKE: Final[LiteralString] = """
 POSTPONE: Final[LiteralString] = """
     UPDATE brain_nodejob SET attempts = attempts + 1,
         not_before = clock_timestamp() + make_interval(secs => %s * (2 ^ attempts))
-    WHERE id = %s AND attempts < %s
+    WHERE id = %s AND node_id = %s AND attempts < %s
 """
 
 
@@ -117,7 +117,7 @@ async def finish(change: Change, node_id: UUID, job_id: int) -> None:
 
 async def postpone(database: Database, node_id: UUID, job_id: int) -> None:
     """Let a job that failed wait, longer each time; after six failures it is given up."""
-    if not await database.run(POSTPONE, [FIRST_WAIT_S, job_id, ATTEMPTS]):
+    if not await database.run(POSTPONE, [FIRST_WAIT_S, job_id, node_id, ATTEMPTS]):
         await database.run(
             "DELETE FROM brain_nodejob WHERE id = %s AND node_id = %s", [job_id, node_id]
         )

@@ -1,6 +1,7 @@
 """The nodes as this brain sees them: rows re-read every two seconds, its own experience on top."""
 
 import asyncio
+import contextlib
 import math
 import time
 from collections.abc import Iterable
@@ -21,6 +22,7 @@ from edgecache.brain.node_client import Address
 from edgecache.brain.node_rows import NodeRow
 from edgecache.brain.placement import Candidate
 from edgecache.brain.regions import Atlas
+from edgecache.brain.rounds import Rounds
 
 log = structlog.get_logger(__name__)
 
@@ -52,7 +54,9 @@ class Nodes:
         self._conduct: dict[UUID, Conduct] = {}
         self._read_at = 0.0
         self._news = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        # What was known stays in use while the database is away: ages grow, so that silent nodes
+        # drop out by and by.
+        self._rounds = Rounds("nodes", self.refresh, self._until_news)
         self._background: set[asyncio.Task[None]] = set()
         # Found out by this brain, and not yet written down.
         self._liars: set[UUID] = set()
@@ -64,14 +68,14 @@ class Nodes:
             await self.refresh()
         except DatabaseAway:
             log.warning("brain_nodes_unread")
-        self._task = asyncio.create_task(self._keep_reading())
+        self._rounds.start()
 
     async def stop(self) -> None:
         """End the loop, and what was begun."""
-        tasks = [task for task in (self._task, *self._background) if task is not None]
-        for task in tasks:
+        await self._rounds.stop()
+        for task in self._background:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*self._background, return_exceptions=True)
 
     async def refresh(self) -> None:
         """Read the rows. Raises DatabaseAway."""
@@ -188,19 +192,11 @@ class Nodes:
                 self._liars.discard(node_id)
                 return
 
-    async def _keep_reading(self) -> None:
-        while True:
-            try:
-                async with asyncio.timeout(REFRESH_S):
-                    await self._news.wait()
-            except TimeoutError:
-                pass
-            self._news.clear()
-            try:
-                await self.refresh()
-            except DatabaseAway:
-                # What was known stays in use: ages grow, so that silent nodes drop out by and by.
-                continue
+    async def _until_news(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(REFRESH_S):
+                await self._news.wait()
+        self._news.clear()
 
     def _later_s(self) -> float:
         return time.monotonic() - self._read_at

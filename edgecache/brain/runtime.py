@@ -16,7 +16,9 @@ from edgecache.brain.copies import Copies
 from edgecache.brain.database import Database
 from edgecache.brain.directory import Directory
 from edgecache.brain.fills import Fills
+from edgecache.brain.gateway import Gateway
 from edgecache.brain.healing import Healing
+from edgecache.brain.heat import Heat
 from edgecache.brain.http.server import Server
 from edgecache.brain.internal.app import internal_api
 from edgecache.brain.listeners import Listeners, Served, granian
@@ -27,6 +29,7 @@ from edgecache.brain.nodes import Nodes
 from edgecache.brain.origins.catalog import Catalog
 from edgecache.brain.origins.origins import Origins
 from edgecache.brain.proofs import Proofs
+from edgecache.brain.pull.app import PullApi
 from edgecache.brain.purges import Purges
 from edgecache.brain.regions import Atlas
 from edgecache.brain.replication import Replication
@@ -69,9 +72,11 @@ class Brain:
     mover: Mover
     replication: Replication
     healing: Healing
+    heat: Heat
     proofs: Proofs
     upkeep: Upkeep
     _listeners: Listeners | None = field(default=None, repr=False)
+    _pull: PullApi | None = field(default=None, repr=False)
 
     async def start(self) -> None:
         """Bring the parts up in the order of their needs, the ports last.
@@ -86,6 +91,7 @@ class Brain:
         await self.meters.start()
         await self.mover.start()
         self.fills.on_kept = self.replication.kept
+        self.mover.on_read = self.heat.read
         await self.replication.start()
         await self.healing.start()
         await self.collector.start()
@@ -104,9 +110,12 @@ class Brain:
         """Accept nothing more, finish what runs, write down what was counted, end the lease."""
         if self._listeners is not None:
             await self._listeners.stop(patience_s=STOP_PATIENCE_S)
+        if self._pull is not None:
+            await self._pull.stop()
         await self.upkeep.stop()
         await self.collector.stop()
         await self.proofs.stop()
+        await self.heat.stop()
         await self.healing.stop()
         await self.replication.stop()
         await self.fills.stop()
@@ -151,7 +160,9 @@ class Brain:
 
     def _served(self) -> list[Served]:
         settings = self.settings
-        objects = Server(ObjectApi(self), address=settings.s3.address, port=settings.s3.port)
+        self._pull = PullApi(self)
+        api = ObjectApi(self, pull=self._pull)
+        objects = Server(api, address=settings.s3.address, port=settings.s3.port)
         tls = (settings.tls_cert, settings.tls_key)
         return [
             granian(internal_api(self), settings.internal),
@@ -191,6 +202,7 @@ def assemble(settings: BrainSettings) -> Brain:
     statistics = Statistics(database, nodes, meters)
     copies = Copies(settings.replicas, max(settings.hot_replicas, settings.replicas))
     replication = Replication(core.directory, core.staging, nodes, tickets, copies=copies)
+    healing = Healing(database, coherence, nodes, replication, brain_id=core.id)
     return Brain(
         **{name: getattr(core, name) for name in core.__slots__},
         settings=settings,
@@ -202,11 +214,18 @@ def assemble(settings: BrainSettings) -> Brain:
         tickets=tickets,
         meters=meters,
         statistics=statistics,
-        mover=Mover(core.directory, nodes, tickets, meters),
+        mover=Mover(
+            core.directory,
+            nodes,
+            tickets,
+            meters,
+            Gateway((settings.secret, *settings.previous_secrets)),
+        ),
         replication=replication,
-        healing=Healing(database, coherence, nodes, replication, brain_id=core.id),
+        healing=healing,
+        heat=Heat(database, healing),
         proofs=Proofs(coherence, nodes),
-        upkeep=Upkeep(database, coherence, statistics),
+        upkeep=Upkeep(database, statistics),
     )
 
 

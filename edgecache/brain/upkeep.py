@@ -3,18 +3,12 @@
 import asyncio
 from typing import Final, LiteralString
 
-import structlog
-
-from edgecache.brain.coherence import Coherence
 from edgecache.brain.database import Database
-from edgecache.brain.errors import DatabaseAway
 from edgecache.brain.receipts import KEPT_DAYS
+from edgecache.brain.rounds import Rounds
 from edgecache.brain.statistics import Statistics
 
-log = structlog.get_logger(__name__)
-
 EVERY_S: Final = 3600.0
-FIRST_AFTER_S: Final = 60.0
 
 OLD_RECEIPTS: Final[LiteralString] = (
     "DELETE FROM brain_receipt WHERE created_at < now() - make_interval(days => %s)"
@@ -34,22 +28,19 @@ DEAD_BRAINS: Final[LiteralString] = (
 class Upkeep:
     """The hourly round."""
 
-    def __init__(self, database: Database, coherence: Coherence, statistics: Statistics) -> None:
+    def __init__(self, database: Database, statistics: Statistics) -> None:
         """Do nothing yet."""
         self._database = database
-        self._coherence = coherence
         self._statistics = statistics
-        self._task: asyncio.Task[None] | None = None
+        self._rounds = Rounds("upkeep", self.round, lambda: asyncio.sleep(EVERY_S))
 
     async def start(self) -> None:
         """Begin."""
-        self._task = asyncio.create_task(self._keep_going())
+        self._rounds.start()
 
     async def stop(self) -> None:
         """End."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._rounds.stop()
 
     async def round(self) -> None:
         """Do all of it once. Raises DatabaseAway."""
@@ -57,12 +48,3 @@ class Upkeep:
         await self._database.run(OLD_RECEIPTS, [KEPT_DAYS])
         await self._database.run(OLD_NODES)
         await self._database.run(DEAD_BRAINS)
-
-    async def _keep_going(self) -> None:
-        await asyncio.sleep(FIRST_AFTER_S)
-        while True:
-            try:
-                await self.round()
-            except DatabaseAway:
-                log.warning("brain_upkeep_put_off")
-            await asyncio.sleep(EVERY_S)

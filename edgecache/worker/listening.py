@@ -14,11 +14,9 @@ from granian.server.embed import Server
 
 from edgecache.worker.options import Options
 
-# A client gets so long to send a request's head, also when it keeps an idle connection.
-HEAD_TIMEOUT_MS: Final = 15_000
 HEAD_LIMIT_BYTES: Final = 16_384
-# A client that acknowledges nothing for so long is cut by the kernel.
-STALLED_MS: Final = 60_000
+# Someone who plays a film may take nothing for a while.
+TAKING_FACTOR: Final = 4
 BACKLOG: Final = 1024
 READY_TIMEOUT_S: Final = 10.0
 POLL_S: Final = 0.01
@@ -36,6 +34,7 @@ class Listening:
     def __init__(self, options: Options, app: Any) -> None:
         """Listen on nothing yet."""
         self._address = (options.host, options.port)
+        self._timeout_ms = int(options.client_timeout_s * 1000)
         self._server = Server(
             app,
             address=options.host,
@@ -45,7 +44,7 @@ class Listening:
             backlog=BACKLOG,
             backpressure=options.max_connections,
             http1_settings=HTTP1Settings(
-                header_read_timeout=HEAD_TIMEOUT_MS, max_buffer_size=HEAD_LIMIT_BYTES
+                header_read_timeout=self._timeout_ms, max_buffer_size=HEAD_LIMIT_BYTES
             ),
             log_dictconfig=LOGGING,
             log_level=LogLevels.error,
@@ -60,7 +59,7 @@ class Listening:
         _check_is_free(self._address)
         self._task = asyncio.create_task(self._server.serve())
         async with asyncio.timeout(READY_TIMEOUT_S):
-            while not _harden(self._address[1]):
+            while not _harden(self._address[1], TAKING_FACTOR * self._timeout_ms):
                 if self._task.done():
                     await self._task
                 await asyncio.sleep(POLL_S)
@@ -92,10 +91,10 @@ def _check_is_free(address: tuple[str, int]) -> None:
             ) from error
 
 
-def _harden(port: int) -> bool:
-    """Limit stalled clients of the listening socket, whose options its connections inherit.
+def _harden(port: int, stalled_ms: int) -> bool:
+    """Have the kernel cut clients that acknowledge nothing for so long.
 
-    Gives whether it listens already.
+    Connections inherit it from the socket that listens. Gives whether it listens already.
     """
     is_found = False
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - numbers, not paths
@@ -103,7 +102,7 @@ def _harden(port: int) -> bool:
             sock = socket.socket(fileno=os.dup(int(name)))
             with sock:
                 if _is_listening(sock, port):
-                    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, STALLED_MS)
+                    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, stalled_ms)
                     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
                     is_found = True
     return is_found

@@ -19,6 +19,9 @@ SIZE: Final = re.compile(
 REGION: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}", re.ASCII)
 SECRET: Final = re.compile(r"[A-Za-z0-9_-]{16,128}", re.ASCII)
 OTHERS_MAY: Final = 0o007
+SHORTEST_TIMEOUT_S: Final = 0.5
+LOG_FORMATS: Final = ("console", "json")
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
 DESCRIPTION: Final = """\
 Store and serve objects for Zonal's edge cache.
@@ -35,7 +38,7 @@ example:
       --tls-cert cert.pem --tls-key key.pem
 
 SIGTERM or Ctrl-C drains: the brain is told, what runs is finished, then the worker ends. A second
-signal ends it at once. GET /healthz says how it is, GET /metrics (loopback, or with the node's
+Ctrl-C ends it at once. GET /healthz says how it is, GET /metrics (loopback, or with the node's
 credential) counts what it did.
 """
 
@@ -57,6 +60,7 @@ class Options:
     tls_key: Path | None
     brain_ca: Path | None
     max_connections: int
+    client_timeout_s: float
     scrub_per_hour: int
     scrub_rate_bytes: int
     drain_s: float
@@ -71,6 +75,11 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
     given = parser.parse_args(arguments)
     if (given.tls_cert is None) != (given.tls_key is None):
         parser.error("--tls-cert and --tls-key go together")
+    # A default is not checked by argparse, and these come from the environment.
+    if given.log_format not in LOG_FORMATS:
+        parser.error(f"ZLOG_FORMAT must be one of {', '.join(LOG_FORMATS)}")
+    if given.log_level not in LOG_LEVELS:
+        parser.error(f"ZLOG_LEVEL must be one of {', '.join(LOG_LEVELS)}")
     host, port = given.listen
     return Options(
         brain=given.brain,
@@ -86,6 +95,7 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
         tls_key=given.tls_key,
         brain_ca=given.brain_ca,
         max_connections=given.max_connections,
+        client_timeout_s=given.client_timeout,
         scrub_per_hour=given.scrub_per_hour,
         scrub_rate_bytes=given.scrub_rate,
         drain_s=given.drain,
@@ -109,13 +119,13 @@ def _parser() -> argparse.ArgumentParser:
     logs = parser.add_argument_group("logs (standard error)")
     logs.add_argument(
         "--log-format",
-        choices=["console", "json"],
+        choices=LOG_FORMATS,
         default=os.environ.get("ZLOG_FORMAT", "console"),
         help="lines for people or for machines (default: ZLOG_FORMAT, else console)",
     )
     logs.add_argument(
         "--log-level",
-        choices=["debug", "info", "warning", "error"],
+        choices=LOG_LEVELS,
         type=str.lower,
         default=os.environ.get("ZLOG_LEVEL", "info"),
         help="default: ZLOG_LEVEL, else info",
@@ -172,6 +182,14 @@ def _add_network(group: "argparse._ArgumentGroup") -> None:
         default=1024,
         metavar="N",
         help="further clients wait (default: 1024)",
+    )
+    add(
+        "--client-timeout",
+        type=_timeout,
+        default=15.0,
+        metavar="SECONDS",
+        help="cut clients that send nothing of a request for so long, or take nothing of an answer "
+        "for four times as long (default: 15)",
     )
 
 
@@ -299,6 +317,13 @@ def _count(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or len(text) > 9:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(text)
+
+
+def _timeout(text: str) -> float:
+    seconds = _seconds(text)
+    if seconds < SHORTEST_TIMEOUT_S:
+        raise argparse.ArgumentTypeError(f"must be at least {SHORTEST_TIMEOUT_S} seconds")
+    return seconds
 
 
 def _seconds(text: str) -> float:

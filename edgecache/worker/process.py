@@ -42,7 +42,6 @@ log = logging.getLogger(__name__)
 FAREWELL_S: Final = 3.0
 STOPPED: Final = 0
 FAILED: Final = 1
-SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 def run(options: Options) -> int:
@@ -157,17 +156,23 @@ async def _say_farewell(node: Node) -> bool:
 
 
 def _stop_signal() -> asyncio.Event:
-    """Give an event that SIGTERM and SIGINT set; a second one ends the process at once."""
-    stop = asyncio.Event()
+    """Give an event that SIGTERM and SIGINT set; a second Ctrl-C ends the process at once.
 
-    def on_signal() -> None:
-        if stop.is_set():
+    A SIGTERM after a Ctrl-C does not: it is a supervisor's, who heard the same Ctrl-C.
+    """
+    stop = asyncio.Event()
+    interrupts = 0
+
+    def on_interrupt() -> None:
+        nonlocal interrupts
+        interrupts += 1
+        if interrupts > 1:
             os._exit(FAILED)
         stop.set()
 
     loop = asyncio.get_running_loop()
-    for number in SIGNALS:
-        loop.add_signal_handler(number, on_signal)
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    loop.add_signal_handler(signal.SIGINT, on_interrupt)
     return stop
 
 

@@ -30,7 +30,8 @@ _UPSERT: Final = (
 )
 _DUE: Final = (
     "SELECT json_group_array(json_array(ticket_id, ticket, served, started_at)) FROM"
-    " (SELECT * FROM receipts WHERE expires_at < ? ORDER BY expires_at LIMIT ?)"
+    " (SELECT * FROM receipts WHERE expires_at < ?"
+    " AND ticket_id NOT IN (SELECT value FROM json_each(?)) ORDER BY expires_at LIMIT ?)"
 )
 _FORGET: Final = "DELETE FROM receipts WHERE ticket_id IN (SELECT value FROM json_each(?))"
 
@@ -113,9 +114,9 @@ class Receipts:
         for use in uses:
             use.is_written = False
 
-    def is_open(self, ticket_id: UUID) -> bool:
-        """Whether a ticket's count may still change."""
-        return ticket_id in self._uses
+    def open(self) -> list[UUID]:
+        """Give the tickets whose count may still change."""
+        return list(self._uses)
 
     def _load(self, ticket: Ticket, text: str, now: int) -> Use:
         reserved, served, started_at = self._reader.receipt(ticket.id.hex) or (0, 0, now)
@@ -128,9 +129,15 @@ def write(db: sqlite3.Connection, rows: list[Row]) -> None:
         db.execute(_UPSERT, (json.dumps(rows[first : first + WRITTEN_AT_ONCE]),))
 
 
-def due(db: sqlite3.Connection, *, now: float, limit: int) -> list[tuple[UUID, ReceiptLine]]:
-    """Give the receipts of tickets that have expired, oldest first. now: the brain's."""
-    (found,) = db.execute(_DUE, (int(now) - LEEWAY_S, limit)).fetchone()
+def due(
+    db: sqlite3.Connection, *, now: float, limit: int, without: Iterable[UUID] = ()
+) -> list[tuple[UUID, ReceiptLine]]:
+    """Give the receipts of tickets that have expired, oldest first.
+
+    now: the brain's. without: tickets whose count may still change.
+    """
+    skipped = json.dumps([ticket_id.hex for ticket_id in without])
+    (found,) = db.execute(_DUE, (int(now) - LEEWAY_S, skipped, limit)).fetchone()
     return [
         (UUID(ticket_id), ReceiptLine(ticket, served, started_at))
         for ticket_id, ticket, served, started_at in json.loads(found)

@@ -83,12 +83,7 @@ async def send_changes(node: Node) -> bool:
 
 async def send_receipts(node: Node) -> bool:
     """Send the oldest receipts that are final; give whether more may wait."""
-    now = node.clock.now()
-    lines = [
-        (ticket_id, line)
-        for ticket_id, line in await node.on_disk(_due, node, now)
-        if not node.receipts.is_open(ticket_id)
-    ]
+    lines = await node.on_disk(_due, node, node.clock.now(), node.receipts.open())
     if not lines:
         return False
     batch = ReceiptBatch(tuple(line for _, line in lines))
@@ -144,9 +139,9 @@ def _forget_changes(node: Node, up_to: int) -> None:
         inventory.forget_changes(db, up_to=up_to)
 
 
-def _due(node: Node, now: float) -> list[tuple[UUID, ReceiptLine]]:
+def _due(node: Node, now: float, without: list[UUID]) -> list[tuple[UUID, ReceiptLine]]:
     with node.store.using() as db:
-        return receipts.due(db, now=now, limit=RECEIPT_BATCH)
+        return receipts.due(db, now=now, limit=RECEIPT_BATCH, without=without)
 
 
 def _forget_receipts(node: Node, ticket_ids: list[UUID]) -> None:

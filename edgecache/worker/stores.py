@@ -20,7 +20,6 @@ log = logging.getLogger(__name__)
 
 # Pieces are gathered up to this before a thread hashes and writes them.
 GATHER_BYTES: Final = 1 << 20
-STALLED_S: Final = 30.0
 # A sender may take this long, and besides a second for so many bytes.
 PATIENCE_S: Final = 60.0
 SLOWEST_BYTES_A_S: Final = 64 << 10
@@ -54,7 +53,10 @@ async def delete(node: Node, scope: Any, protocol: Any, sha256: bytes) -> None:
     """Let an object go once its lease is over; absent ones are gone already. Raises Refused."""
     node.check_can_read()
     admit(node, ticket_text(scope), sha256=sha256, kind=Kind.DELETE)
-    await node.on_disk(node.store.doom, sha256)
+    try:
+        await node.on_disk(node.store.doom, sha256)
+    except (OSError, sqlite3.Error) as error:
+        raise _refused_by_disk(node, error) from error
     protocol.response_empty(HTTPStatus.NO_CONTENT, [])
 
 
@@ -84,7 +86,7 @@ async def _receive(node: Node, protocol: Any, incoming: Incoming, size: int) -> 
     received, gathered = 0, bytearray()
     try:
         async with asyncio.timeout(PATIENCE_S + size / SLOWEST_BYTES_A_S):
-            async for piece in _pieces(protocol):
+            async for piece in _pieces(protocol, node.options.client_timeout_s):
                 received += len(piece)
                 gathered += piece
                 if len(gathered) >= GATHER_BYTES:
@@ -102,14 +104,14 @@ async def _receive(node: Node, protocol: Any, incoming: Incoming, size: int) -> 
         )
 
 
-async def _pieces(protocol: Any) -> AsyncIterator[bytes]:
+async def _pieces(protocol: Any, timeout_s: float) -> AsyncIterator[bytes]:
     """Give the pieces of a body; raises TimeoutError when the next one does not come.
 
     Granian gives an empty piece at the end, and in the place of an error.
     """
     pieces = aiter(protocol)
     while True:
-        async with asyncio.timeout(STALLED_S):
+        async with asyncio.timeout(timeout_s):
             piece = await anext(pieces)
         if not piece:
             return

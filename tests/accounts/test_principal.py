@@ -18,6 +18,7 @@ def test_whoami_gives_the_published_fields(bob: User) -> None:
     assert who == {
         "user_id": str(bob.pk),
         "email": "bob@example.com",
+        "email_verified": False,
         "org_id": bob.organization_id,
         "organization": "Alice's",
         "environment": {"id": "live", "name": "live"},

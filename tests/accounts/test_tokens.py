@@ -177,6 +177,47 @@ def test_a_changed_key_signs_nobody_out(alice: User, settings: Settings) -> None
     assert new.get("/v1/whoami").status == 200
 
 
+def test_a_token_that_was_verified_holds_no_longer_than_its_key_or_its_name(
+    alice: User, settings: Settings
+) -> None:
+    caller = signed_in(alice)
+    assert caller.get("/v1/whoami").status == 200
+    keys = settings.JWT_SECRETS
+    settings.JWT_SECRETS = ("n" * 48,)
+    assert refused(caller.access_token) == "token_invalid"
+    settings.JWT_SECRETS = keys
+    settings.SERVICE_NAME = "another"
+    assert refused(caller.access_token) == "token_invalid"
+
+
+def test_a_token_that_was_verified_still_expires(alice: User) -> None:
+    caller = signed_in(alice)
+    assert caller.get("/v1/whoami").status == 200
+    with time_machine.travel(timezone.now() + timedelta(seconds=901)):
+        assert refused(caller.access_token) == "token_expired"
+
+
+def test_nothing_of_a_verified_token_can_be_changed(alice: User) -> None:
+    token = signed_in(alice).access_token
+    assert Caller(token).get("/v1/whoami").status == 200
+    head, claims, signature = token.split(".")
+    for changed in (
+        f"{head}.{claims}.",
+        f"{head}.{claims}.{signature[:-4]}AAAA",
+        f"{head}.{claims[:-4]}AAAA.{signature}",
+        f"{head}.{claims}.{signature}.{signature}",
+    ):
+        assert refused(changed) == "token_invalid", changed
+
+
+def test_what_is_refused_is_not_remembered(alice: User) -> None:
+    tokens._read_access.cache_clear()
+    forged = forge(signed_in(alice).access_token, key="x" * 48)
+    for _ in range(3):
+        assert refused(forged) == "token_invalid"
+    assert tokens._read_access.cache_info().currsize == 0
+
+
 def test_a_stale_header_does_not_break_a_login_or_a_refresh(alice: User) -> None:
     caller = signed_in(alice)
     stale = Caller("garbage", caller.refresh_token)

@@ -1,6 +1,7 @@
 """One request and its answer: RSGI's protocol object, with back-pressure in both directions."""
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import BinaryIO, Final, Protocol
@@ -60,6 +61,7 @@ class Exchange:
 
     Iterating gives the body's pieces as they come. Exactly one ``response_…`` answers; a body that
     ends before its Content-Length closes the connection, so that nobody takes it for whole.
+    began: ``time.perf_counter`` when the head had come.
     """
 
     __slots__ = (
@@ -69,6 +71,7 @@ class Exchange:
         "_is_late",
         "_waiter",
         "_wire",
+        "began",
         "body_bytes",
         "has_failed",
         "is_answered",
@@ -84,6 +87,7 @@ class Exchange:
 
     def __init__(self, scope: Scope, wire: Wire, *, keeps_alive: bool) -> None:
         self.scope = scope
+        self.began = time.perf_counter()
         self.keeps_alive = keeps_alive
         self.is_gone = False
         self.is_answered = False

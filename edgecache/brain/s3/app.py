@@ -67,7 +67,10 @@ class ObjectApi:
 
     async def _answer(self, scope: Scope, exchange: Exchange, line: "_Line") -> None:
         brain = self._brain
-        request = requests.parse(scope, brain.settings.s3_domains, line.request_id)
+        line.client = brain.mover.gateway.client_of(scope)
+        request = requests.parse(
+            scope, brain.settings.s3_domains, line.request_id, client=line.client
+        )
         line.bucket, line.key = request.bucket, request.key
         identity = await authenticate(request, self._keys)
         if identity is not None:
@@ -92,6 +95,7 @@ class _Line:
     __slots__ = (
         "access_key",
         "bucket",
+        "client",
         "error",
         "is_hit",
         "key",
@@ -102,6 +106,7 @@ class _Line:
     def __init__(self, request_id: str) -> None:
         self.request_id = request_id
         self.operation = self.bucket = self.key = self.access_key = self.error = ""
+        self.client = ""
         self.is_hit: bool | None = None
 
     def write(self, scope: Scope, exchange: Exchange, seconds: float) -> None:
@@ -119,7 +124,7 @@ class _Line:
             sent_bytes=exchange.sent_bytes,
             received_bytes=exchange.body_bytes,
             ms=round(seconds * 1000, 2),
-            client=scope.client_address,
+            client=self.client or scope.client_address,
         )
 
 

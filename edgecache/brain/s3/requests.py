@@ -67,10 +67,10 @@ class S3Request:
         return min(int(text), maximum)
 
 
-def parse(scope: Scope, domains: Sequence[str], request_id: str) -> S3Request:
+def parse(scope: Scope, domains: Sequence[str], request_id: str, *, client: str = "") -> S3Request:
     """Read a request in path style, or in virtual-host style under one of the domains.
 
-    Raises S3Error: InvalidURI, KeyTooLongError, InvalidArgument.
+    client: its address, where that is not the peer's. Raises S3Error: InvalidURI, KeyTooLongError, InvalidArgument.
     """
     host = scope.authority
     parameters = _parameters(scope.query_string)
@@ -93,7 +93,7 @@ def parse(scope: Scope, domains: Sequence[str], request_id: str) -> S3Request:
         key=key,
         parameters=parameters,
         headers=scope.headers,
-        client=scope.client_address,
+        client=client or scope.client_address,
         request_id=request_id,
         by_name=by_name,
     )

@@ -8,6 +8,7 @@ from psycopg.errors import UniqueViolation
 
 from edgecache.brain import node_jobs, node_rows
 from edgecache.brain.endpoints import normalize
+from edgecache.brain.health import Health
 from edgecache.brain.json_api import Answer, Call, Route
 from edgecache.brain.node_rows import NodeRow
 from edgecache.brain.refusals import NodeRemoved
@@ -34,7 +35,8 @@ def routes(brain: "Brain") -> list[Route]:
         row = await node_rows.read_one(brain.database, node.id)
         if row is None:
             raise NodeRemoved
-        if Problem.DRAINING in beat.problems:
+        if Problem.DRAINING in beat.problems or brain.nodes.health(node) != Health.ONLINE:
+            # It comes, or goes: nobody has to wait for the next look.
             await brain.nodes.refresh()
         brain.proofs.ask_for(row)
         return Answer((await _answer(brain, row, beat)).as_json())

@@ -31,10 +31,13 @@ def routes(brain: "Brain") -> list[Route]:
         limit = call.query.get("limit", "")
         count = int(limit) if limit.isdecimal() and len(limit) < 6 else JOB_BATCH
         tasks = await node_jobs.take(brain.database, node.id, limit=min(max(count, 1), JOB_BATCH))
-        given = {task.id: _job(brain, node, task) for task in tasks}
-        await node_jobs.drop(brain.database, [key for key, job in given.items() if job is None])
-        jobs = tuple(job for job in given.values() if job is not None)
-        return Answer(Jobs(jobs).as_json())
+        pointless = [task.id for task in tasks if _is_pointless(node, task)]
+        await node_jobs.drop(brain.database, pointless)
+        jobs = [_job(brain, node, task) for task in tasks if task.id not in pointless]
+        for job in jobs:
+            if not _can_be_done(job):
+                await node_jobs.postpone(brain.database, node.id, job.id)
+        return Answer(Jobs(tuple(job for job in jobs if _can_be_done(job))).as_json())
 
     async def done(call: Call) -> Answer:
         message = read(call, JobDone.read)
@@ -54,14 +57,24 @@ def routes(brain: "Brain") -> list[Route]:
     ]
 
 
-def _job(brain: "Brain", node: NodeRow, task: Task) -> Job | None:
-    """Give the job as the node is told it; None when there is no point in it any more."""
+def _is_pointless(node: NodeRow, task: Task) -> bool:
+    """Say whether nobody wants a job done any more."""
     if task.kind == JobKind.DELETE:
         # Noted as a holder again since, of bytes that an object names: they are wanted after all.
-        is_wanted = node.id in task.holders and task.bucket_id is not None
-        return None if is_wanted else Job(task.id, JobKind.DELETE, task.sha256, task.size)
-    sources = _sources(brain, node, task) if task.bucket_id is not None else ()
-    return Job(task.id, JobKind.REPLICATE, task.sha256, task.size, sources) if sources else None
+        return node.id in task.holders and task.bucket_id is not None
+    return task.bucket_id is None
+
+
+def _can_be_done(job: Job) -> bool:
+    """Say whether somebody who has the bytes can be asked right now."""
+    return job.kind is JobKind.DELETE or bool(job.sources)
+
+
+def _job(brain: "Brain", node: NodeRow, task: Task) -> Job:
+    if task.kind == JobKind.DELETE:
+        return Job(task.id, JobKind.DELETE, task.sha256, task.size)
+    sources = _sources(brain, node, task)
+    return Job(task.id, JobKind.REPLICATE, task.sha256, task.size, sources)
 
 
 def _sources(brain: "Brain", node: NodeRow, task: Task) -> tuple[JobSource, ...]:

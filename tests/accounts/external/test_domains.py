@@ -16,6 +16,7 @@ from tests.accounts.external.journeys import Journey
 from tests.accounts.external.nameserver import NameServer
 from tests.accounts.external.providers.google import GoogleServer
 from tests.cast import Answer, Caller, member, signed_in
+from tests.parallel import at_once
 
 DOMAINS = "/v1/domains"
 
@@ -289,3 +290,17 @@ def test_name_servers_that_fail_lose_nothing(names: NameServer, alice: User) -> 
     proven(names, alice)
     names.rcode = dns.rcode.SERVFAIL
     assert look_again(days=60).verified_at is not None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_organizations_that_prove_a_domain_at_once_one_has_it(
+    names: NameServer, alice: User, charlie: User
+) -> None:
+    callers = [signed_in(user) for user in (alice, charlie)]
+    claims = [claim(caller).body for caller in callers]
+    record = claims[0]["record"]["name"]
+    names.records[record] = [each["record"]["value"] for each in claims]
+    deeds = zip(callers, claims, strict=True)
+    answers = at_once(*(lambda deed=deed: verify(deed[0], deed[1]["id"]) for deed in deeds))
+    assert sorted(answer.status for answer in answers) == [200, 409]
+    assert Domain.unscoped.exclude(verified_at=None).count() == 1

@@ -12,8 +12,9 @@ from environments.models import Organization
 from tests.accounts.external.conftest import BASE
 from tests.accounts.external.journeys import Browser, Journey
 from tests.accounts.external.providers.google import GooglePerson, GoogleServer
-from tests.cast import PASSWORD, Caller, member, signed_in
+from tests.cast import PASSWORD, Caller, member, organization, signed_in
 from tests.inbox import notices_to
+from tests.parallel import at_once
 from tests.twofactor.holder import with_totp
 from tests.twofactor.webauthn.authenticator import Authenticator
 from tests.twofactor.webauthn.holder import with_passkey
@@ -232,3 +233,26 @@ def test_nobody_unlinks_somebody_elses(
         assert (answer.status, answer.code) == (404, "not_found")
     assert Identity.unscoped.get().user_id == bob.pk
     assert signed_in(alice).get(IDENTITIES).body["results"] == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_ways_in_unlinked_at_once_one_stays(google: GoogleServer) -> None:
+    caller = Caller().holding(Journey("google").sign_in())
+    google.person = GooglePerson(sub="2")
+    Journey("google").link(caller)
+    paths = [f"{IDENTITIES}/{row['id']}" for row in caller.get(IDENTITIES).body["results"]]
+    answers = at_once(*(lambda path=path: caller.call("DELETE", path) for path in paths))
+    assert sorted(answer.status for answer in answers) == [204, 409]
+    assert Identity.unscoped.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_account_linked_by_two_users_at_once_is_one_users(google: GoogleServer) -> None:
+    home = organization()
+    callers = [signed_in(member(home, f"user{number}@example.com")) for number in range(2)]
+    journeys = [Journey("google") for _ in callers]
+    codes = [journey.link_code(by) for journey, by in zip(journeys, callers, strict=True)]
+    deeds = zip(journeys, codes, callers, strict=True)
+    answers = at_once(*(lambda deed=deed: deed[0].exchange(deed[1], deed[2]) for deed in deeds))
+    assert sorted(answer.status for answer in answers) == [200, 409]
+    assert Identity.unscoped.count() == 1

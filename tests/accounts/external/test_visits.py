@@ -14,7 +14,7 @@ from accounts.models import AuditEvent, Identity, ProviderGrant, ProviderVisit, 
 from tests.accounts.external.conftest import BASE, configure
 from tests.accounts.external.journeys import APP, Browser, Journey
 from tests.accounts.external.providers.google import GoogleServer
-from tests.accounts.external.providers.server import Fault, Said
+from tests.accounts.external.providers.server import CLIENT_SECRET, Fault, Said
 from tests.cast import Caller
 
 
@@ -304,3 +304,30 @@ def test_the_providers_own_words_are_not_handed_on(google: GoogleServer) -> None
     values = journey.returned(journey.visit())
     assert values["error"] == "provider_error"
     assert "secret" not in str(values)
+
+
+def test_no_secret_of_a_sign_in_is_logged(
+    google: GoogleServer, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level("DEBUG")
+    journey = Journey("google")
+    code = journey.code()
+    answer = journey.exchange(code)
+    google.faults["/token"] = Fault(Said(400, {"error": "invalid_client"}))
+    assert Journey("google").error() == "provider_error"
+    out, err = capfd.readouterr()
+    logged = caplog.text + out + err
+    assert "external_sign_in_failed" in logged
+    exchanged = google.calls("/token")[0].form
+    for secret in (
+        code,
+        journey.verifier,
+        CLIENT_SECRET,
+        exchanged["code"],
+        exchanged["code_verifier"],
+        *google.tokens,
+        *journey.browser.cookies.values(),
+        answer.body["access_token"],
+        google.person.sub,
+    ):
+        assert secret not in logged

@@ -2,6 +2,9 @@
 
 import http.client
 import json
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +16,7 @@ import psycopg
 
 from edgecache.protocol.credentials import authorization
 from edgecache.protocol.names import worker_path
-from tests.edgecache.s3.cluster import Cluster
+from tests.edgecache.s3.cluster import Cluster, free_port
 
 WAIT_S = 30.0
 CUT = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s"
@@ -142,6 +145,65 @@ def register(
     )
     assert said.status == 201, said
     return FakeWorker(cluster, said.body)
+
+
+@dataclass
+class RunningWorker:
+    """A real worker."""
+
+    id: UUID
+    port: int
+    process: "subprocess.Popen[bytes]"
+    command: list[str]
+
+    def send(self, signum: signal.Signals) -> None:
+        """Signal it."""
+        self.process.send_signal(signum)
+
+    def kill(self) -> None:
+        """End it as a power cut would."""
+        self.process.kill()
+        self.process.wait(10)
+
+
+def run_worker(
+    cluster: Cluster,
+    name: str,
+    *,
+    region: str = "eu-central",
+    organization_id: int | None = None,
+    is_trusted: bool = True,
+) -> RunningWorker:
+    """Register a worker and start it; it ends with the cluster."""
+    port = free_port()
+    node = register(
+        cluster, port=port, organization_id=organization_id, is_trusted=is_trusted, region=region
+    )
+    secret = cluster.folder / f"{name}.secret"
+    secret.touch(mode=0o600)
+    secret.write_text(node.secret)
+    command = ["-m", "edgecache.worker", "--brain", node.url, "--node-id", str(node.id)]
+    command += ["--secret-file", str(secret), "--dir", str(cluster.folder / name)]
+    command += ["--capacity", "1GiB", "--region", region, "--listen", f"127.0.0.1:{port}"]
+    return start_again(cluster, RunningWorker(node.id, port, cluster.brain, command))
+
+
+def start_again(cluster: Cluster, worker: RunningWorker) -> RunningWorker:
+    """Start a worker with the folder it had."""
+    with (cluster.folder / "workers.log").open("ab") as output:
+        worker.process = subprocess.Popen(
+            [sys.executable, *worker.command],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+    cluster.processes.append(worker.process)
+    return worker
+
+
+def health_of(cluster: Cluster, worker: RunningWorker) -> str:
+    """Give a node's health, as the brain reckons it."""
+    return str(Internal(cluster)("GET", f"/v1/nodes/{worker.id}").body["health"])
 
 
 class Rows:

@@ -74,7 +74,9 @@ def test_purgecache_acts_in_one_environment(brain: ScriptedBrain, alice: User) -
 
 
 def test_warmcache_goes_in_batches(brain: ScriptedBrain, alice: User) -> None:
-    brain.say("POST /v1/warm", 200, {"warmed": 19, "failed": 1})
+    brain.say(
+        "POST /v1/warm", 200, {"warmed": 19, "failed": [{"key": "media/1", "code": "no_such_key"}]}
+    )
     keys = [f"media/{number}" for number in range(40)]
     printed = said("warmcache", f"--organization={alice.organization_id}", *keys)
     assert printed == "38 fetched, 2 could not be.\n"
@@ -84,14 +86,14 @@ def test_a_deleted_environment_is_shut_off_and_later_dropped(
     brain: ScriptedBrain, alice: User
 ) -> None:
     place = lifecycle.create(alice.organization_id, "staging")
-    brain.say("GET /v1/access-keys", 200, {"results": [{"id": "ZK1"}]})
-    brain.say("DELETE /v1/access-keys/ZK1", 204, None)
-    brain.say("GET /v1/buckets", 200, {"results": [{"name": "media"}]})
-    brain.say("PATCH /v1/buckets/media", 200, {})
+    brain.say("GET /v1/access-keys", 200, {"access_keys": [{"access_key_id": "ZK12"}]})
+    brain.say("DELETE /v1/access-keys/ZK12", 204, None)
+    brain.say("GET /v1/buckets", 200, {"buckets": [{"id": 5, "name": "media", "origin_id": None}]})
+    brain.say("PATCH /v1/buckets/5", 200, {})
     from edgecache.tasks import close_environment
 
     close_environment(environment_pk=place.pk)
-    assert brain.last("DELETE").path == "/v1/access-keys/ZK1"
+    assert brain.last("DELETE").path == "/v1/access-keys/ZK12"
     assert brain.last("PATCH").body == {"is_public": False}
     assert brain.last("PATCH").query["environment_pk"] == str(place.pk)
 

@@ -239,7 +239,7 @@ CALLS: list[tuple[str, str, Any, int]] = [
     ("DELETE", "/v1/cache/buckets/media", None, 204),
     ("GET", "/v1/cache/access-keys", None, 200),
     ("POST", "/v1/cache/access-keys", {"label": "app"}, 201),
-    ("DELETE", "/v1/cache/access-keys/ZK123", None, 204),
+    ("DELETE", "/v1/cache/access-keys/ZK1234", None, 204),
     ("GET", "/v1/cache/origins", None, 200),
     ("POST", "/v1/cache/origins", {"name": "files", "kind": "http"}, 201),
     ("DELETE", "/v1/cache/origins/files", None, 204),

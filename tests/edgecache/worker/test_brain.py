@@ -148,10 +148,14 @@ def test_a_stopping_worker_tells_the_brain_and_finishes_what_runs(
     assert "stopped" in worker.log
 
 
-def test_a_second_signal_ends_it_at_once(brain: FakeBrain, workers: Callable[..., Worker]) -> None:
+def test_a_second_interrupt_ends_it_at_once_and_a_supervisors_signal_does_not(
+    brain: FakeBrain, workers: Callable[..., Worker]
+) -> None:
     worker = workers("--linger", "600").start()
     worker.send(signal.SIGINT)
     brain.wait_for(lambda: brain.beats[-1].problems == ("draining",))
+    worker.send(signal.SIGTERM)
+    assert worker.health() == 503
     worker.send(signal.SIGINT)
     assert worker.wait() == 1
 

@@ -80,6 +80,7 @@ def test_sizes_are_read_as_people_write_them(text: str, expected: int) -> None:
         ("--scrub-per-hour", "x", "whole number"),
         ("--max-connections", "0", "more than 0"),
         ("--drain", "nan", "number of seconds"),
+        ("--client-timeout", "0", "at least 0.5"),
         ("--log-level", "loud", "--log-level"),
     ],
 )
@@ -123,6 +124,19 @@ def test_a_file_without_a_secret_is_refused_and_not_quoted(
     with pytest.raises(SystemExit):
         parse(line(given))
     assert "blanks" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("setting", ["ZLOG_FORMAT", "ZLOG_LEVEL"])
+def test_a_wrong_setting_of_the_environment_is_named(
+    given: dict[str, str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    setting: str,
+) -> None:
+    monkeypatch.setenv(setting, "loud")
+    with pytest.raises(SystemExit):
+        parse(line(given))
+    assert setting in capsys.readouterr().err
 
 
 def test_a_certificate_needs_its_key(

@@ -84,6 +84,13 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
+@pytest.fixture
+def quick() -> Iterator[Path]:
+    """Give a folder in memory, for stores that take many objects: each is synced."""
+    with tempfile.TemporaryDirectory(dir=IN_MEMORY if IN_MEMORY.is_dir() else None) as folder:
+        yield Path(folder)
+
+
 class AnyOrder(RuleBasedStateMachine):
     """Whatever order things happen in, disk, rows, totals and what is told agree."""
 
@@ -273,8 +280,8 @@ def test_what_nobody_wants_makes_room_first(store: Store) -> None:
     assert store.held().evictions == 0
 
 
-def test_once_read_leaves_twice_read_stays(tmp_path: Path) -> None:
-    store = open_store(tmp_path, 100 * BLOCK)
+def test_once_read_leaves_twice_read_stays(quick: Path) -> None:
+    store = open_store(quick, 100 * BLOCK)
     once, twice = os.urandom(BLOCK), os.urandom(BLOCK)
     for content, reads in ((once, 1), (twice, 2)):
         put(store, content)
@@ -287,8 +294,8 @@ def test_once_read_leaves_twice_read_stays(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_scan_does_not_push_out_what_is_warm(tmp_path: Path) -> None:
-    store = open_store(tmp_path, 100 * BLOCK)
+def test_a_scan_does_not_push_out_what_is_warm(quick: Path) -> None:
+    store = open_store(quick, 100 * BLOCK)
     warm = [os.urandom(BLOCK) for _ in range(50)]
     for content in warm:
         put(store, content)
@@ -301,8 +308,8 @@ def test_a_scan_does_not_push_out_what_is_warm(tmp_path: Path) -> None:
     store.close()
 
 
-def test_what_comes_again_soon_after_it_left_goes_to_the_main_queue(tmp_path: Path) -> None:
-    store = open_store(tmp_path, 100 * BLOCK)
+def test_what_comes_again_soon_after_it_left_goes_to_the_main_queue(quick: Path) -> None:
+    store = open_store(quick, 100 * BLOCK)
     again = os.urandom(BLOCK)
     put(store, again)
     for _ in range(110):
@@ -315,8 +322,8 @@ def test_what_comes_again_soon_after_it_left_goes_to_the_main_queue(tmp_path: Pa
     store.close()
 
 
-def test_ghosts_are_bounded(tmp_path: Path) -> None:
-    store = open_store(tmp_path, 4 * BLOCK)
+def test_ghosts_are_bounded(quick: Path) -> None:
+    store = open_store(quick, 4 * BLOCK)
     for number in range(1500):
         put(store, b"%d" % number)
     with store.using() as db:

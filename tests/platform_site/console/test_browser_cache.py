@@ -26,9 +26,10 @@ pytestmark = [
 ]
 PURGED = {"objects_purged": 3, "bytes_freed": 4_200_000, "nodes_affected": 2}
 BUCKET = {
+    "id": 5,
     "name": "media",
     "public_name": "k3v9",
-    "origin": None,
+    "origin_id": None,
     "origin_prefix": "",
     "is_public": False,
     "allows_redirect": False,
@@ -36,7 +37,7 @@ BUCKET = {
     "created_at": "2026-11-21T10:00:00+00:00",
 }
 KEY = {
-    "id": "ZK7EXAMPLE",
+    "access_key_id": "ZK7EXAMPLE",
     "label": "site",
     "access": "write",
     "created_at": "2026-11-21T10:00:00+00:00",
@@ -52,8 +53,8 @@ def brain(settings: Settings) -> Iterator[ScriptedBrain]:
     client._sessions.clear()
     client.breaker.succeeded()
     scripted.say("GET /v1/nodes", 200, {"nodes": [node(MINE, None), node(THEIRS, None) | ASHBURN]})
-    scripted.say("GET /v1/buckets", 200, {"results": [BUCKET]})
-    scripted.say("GET /v1/access-keys", 200, {"results": [KEY]})
+    scripted.say("GET /v1/buckets", 200, {"buckets": [BUCKET]})
+    scripted.say("GET /v1/access-keys", 200, {"access_keys": [KEY]})
     yield scripted
     client.breaker.succeeded()
     client._sessions.clear()
@@ -127,7 +128,7 @@ def test_a_purge_says_first_what_it_will_hit(visitor: Visitor, brain: ScriptedBr
 
 
 def test_a_new_keys_secret_is_shown_once(visitor: Visitor, brain: ScriptedBrain) -> None:
-    brain.say("POST /v1/access-keys", 201, KEY | {"secret": "told-this-once"})
+    brain.say("POST /v1/access-keys", 201, KEY | {"secret_access_key": "told-this-once"})
     sign_up(visitor)
     visitor.go("/console/cache")
     visitor.page.get_by_text("New access key").click()
@@ -138,13 +139,13 @@ def test_a_new_keys_secret_is_shown_once(visitor: Visitor, brain: ScriptedBrain)
 
 
 def test_a_bucket_is_made_public_after_a_question(visitor: Visitor, brain: ScriptedBrain) -> None:
-    brain.say("PATCH /v1/buckets/media", 200, BUCKET | {"is_public": True})
+    brain.say("PATCH /v1/buckets/5", 200, BUCKET | {"is_public": True})
     sign_up(visitor)
     visitor.go("/console/cache")
     visitor.sees("private, built-in origin")
     visitor.press("Make public")
     visitor.sees("Anyone who knows its address can read every object in it.")
-    brain.say("GET /v1/buckets", 200, {"results": [BUCKET | {"is_public": True}]})
+    brain.say("GET /v1/buckets", 200, {"buckets": [BUCKET | {"is_public": True}]})
     visitor.agrees("Make public")
     visitor.sees("public at /p/k3v9/")
     assert brain.last("PATCH").body == {"is_public": True}

@@ -22,8 +22,8 @@ export function bindKeys(isAdmin) {
   onSubmit(form, async ({ label, access }) => {
     const key = await post(PATH, { label, access });
     form.reset();
-    secret = key.secret;
-    fill(byId("key-made"), { id: key.id, secret: key.secret, endpoint: key.endpoint });
+    secret = key.secret_access_key;
+    fill(byId("key-made"), { id: key.access_key_id, secret, endpoint: key.endpoint });
     show(byId("key-made"));
     byId("key-made-title").focus();
     await showKeys();
@@ -48,12 +48,12 @@ function row(key) {
   const made = stamp("key-row");
   const used = key.last_used_at ? `last used ${dated(key.last_used_at)}` : "never used";
   const can = key.access === "read" ? "reads" : "reads and writes";
-  fill(made, { id: key.id, about: [key.label, can, used].filter(Boolean).join(", ") });
+  fill(made, { id: key.access_key_id, about: [key.label, can, used].filter(Boolean).join(", ") });
   show(within(made, ".deeds"), mayChange);
   onPress(within(made, "button"), byId("keys"), async () => {
-    await confirm(`Revoke ${key.id}?`, "Clients that use it are refused at once.", "Revoke");
-    await call("DELETE", `${PATH}/${key.id}`);
-    announce(`${key.id} is revoked.`);
+    await confirm(`Revoke ${key.access_key_id}?`, "Clients that use it are refused at once.", "Revoke");
+    await call("DELETE", `${PATH}/${key.access_key_id}`);
+    announce(`${key.access_key_id} is revoked.`);
     await showKeys();
   });
   return made;

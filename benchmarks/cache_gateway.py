@@ -1,0 +1,322 @@
+"""Warm GETs of 1 KiB, 64 KiB and 1 MiB through the object API, beside servers of plain files.
+
+Yardstick: nginx serving the same file from disk. Beside it nginx proxy_cache, Varnish (where they
+are installed) and a bare Granian file response. Zonal: built-in mover and nginx as mover, with a
+signature and without (public bucket), one worker; and a worker asked directly, with a ticket.
+Rounds alternate; what is printed are ratios of medians. With wrk installed it makes the load.
+"""
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+from uuid import UUID
+
+import psycopg
+from cryptography.fernet import Fernet
+from psycopg import sql
+
+from benchmarks import load
+from edgecache.brain.delivery import Tenant
+from edgecache.brain.tickets import Leave, TicketSigner
+from edgecache.protocol.names import TICKET_PARAMETER, object_path
+from edgecache.protocol.tickets import Kind
+from tests.edgecache.s3.cluster import Cluster, free_port
+from tests.edgecache.s3.raw import EMPTY, Signer, send
+
+SIZES: Final = {"1 KiB": 2**10, "64 KiB": 2**16, "1 MiB": 2**20}
+CONNECTIONS: Final = 16
+WAIT_S: Final = 20.0
+ROOT: Final = Path(__file__).resolve().parent.parent
+
+GRANIAN: Final = """
+import os
+FOLDER = os.environ["BENCH_FOLDER"]
+async def app(scope, protocol):
+    path = FOLDER + scope.path
+    headers = [("content-length", str(os.stat(path).st_size))]
+    protocol.response_file(200, headers, path)
+"""
+
+
+@dataclass
+class Contender:
+    """Something that serves the object. headers: of each request."""
+
+    name: str
+    port: int
+    target: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Round:
+    """Requests a second, and the slowest hundredth."""
+
+    per_second: float
+    p99_ms: float
+
+
+def measure(*, rounds: int, seconds: float) -> None:
+    """Run all of it and print a table a size."""
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zonal-bench-")))
+        folder.chmod(0o755)
+        files = folder / "files"
+        files.mkdir()
+        for name, size in SIZES.items():
+            (files / _file(name)).write_bytes(os.urandom(size))
+        bench = Bench(folder, stack)
+        print(f"load: {'wrk' if shutil.which('wrk') else 'benchmarks.load'}, {CONNECTIONS} clients")
+        for name in SIZES:
+            _compare(bench, name, rounds=rounds, seconds=seconds)
+
+
+class Bench:
+    """All servers, running."""
+
+    def __init__(self, folder: Path, stack: contextlib.ExitStack) -> None:
+        self.folder, self.stack = folder, stack
+        self.files = folder / "files"
+        self.cluster = stack.enter_context(_cluster(folder))
+        self.keys = self.cluster.tenant()
+        self.public_name = self._fill()
+        self.nginx_port = free_port()
+        self.cached_port = free_port()
+        self.gateway_port = free_port()
+        self._start_nginx()
+        self.granian_port = self._start_granian()
+        self.varnish_port = self._start_varnish()
+
+    def contenders(self, name: str) -> list[Contender]:
+        """Give who serves an object of this size."""
+        path, public = f"/{_file(name)}", f"/{self.public_name}/{_file(name)}"
+        private = f"/bench/{_file(name)}"
+        found = [
+            Contender("nginx, file", self.nginx_port, path),
+            Contender("nginx, proxy_cache", self.cached_port, path),
+            Contender("Granian, file", self.granian_port, path),
+        ]
+        if self.varnish_port:
+            found.append(Contender("Varnish", self.varnish_port, path))
+        for title, port in (("built in", self.cluster.port), ("nginx", self.gateway_port)):
+            found.append(Contender(f"Zonal, {title}", port, public))
+            signer = Signer(self.keys, f"http://127.0.0.1:{port}")
+            signed = signer.sign("GET", private, payload=EMPTY)
+            found.append(Contender(f"Zonal, {title}, signed", port, private, signed))
+        node = self.cluster.nodes[0]
+        target = f"{object_path(self._sha256(name))}?{TICKET_PARAMETER}={self._ticket(name)}"
+        found.append(Contender("Zonal, worker", urlsplit(node["endpoint"]).port or 0, target))
+        return found
+
+    def _sha256(self, name: str) -> bytes:
+        return hashlib.sha256((self.files / _file(name)).read_bytes()).digest()
+
+    def _ticket(self, name: str) -> str:
+        """Give a ticket that may be used more than once: as the brain's own."""
+        tenant = Tenant(self.keys.organization_id, self.keys.environment_pk)
+        leave = Leave(tenant, self.bucket_id, self._sha256(name), SIZES[name])
+        node_id = UUID(self.cluster.nodes[0]["node_id"])
+        return TicketSigner(self.cluster.secret).sign(Kind.READ, node_id, leave, now=time.time())
+
+    def _fill(self) -> str:
+        signer = Signer(self.keys, self.cluster.url)
+        scope = self.keys.scope
+        row = self.cluster.call(
+            "POST", f"/v1/buckets?{scope}", {"name": "bench", "is_public": True}
+        )
+        for name in SIZES:
+            body = (self.files / _file(name)).read_bytes()
+            assert signer.send("PUT", f"/bench/{_file(name)}", body).status == 200
+        for name in SIZES:
+            _wait(lambda name=name: self._is_held(signer, name))
+        self.bucket_id = int(row["id"])
+        public_name: str = row["public_name"]
+        return public_name
+
+    def _is_held(self, signer: Signer, name: str) -> bool:
+        asked = {"x-zonal-redirect": "1"}
+        return signer.send("GET", f"/bench/{_file(name)}", headers=asked).status == 307
+
+    def _start_nginx(self) -> None:
+        site = self.folder / "gateway.conf"
+        environment = os.environ | self.cluster_environment()
+        subprocess.run(
+            [
+                *(sys.executable, "manage.py", "gatewayconfig", "--output", str(site)),
+                *("--listen", f"127.0.0.1:{self.gateway_port}"),
+            ],
+            cwd=ROOT,
+            env=environment,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        (self.folder / "nginx.conf").write_text(self._nginx_text(site))
+        command = [_nginx(), "-p", str(self.folder), "-c", f"{self.folder}/nginx.conf"]
+        self._spawn(command)
+        _wait(lambda: send(f"http://127.0.0.1:{self.nginx_port}", "GET", "/x").status == 404)
+
+    def cluster_environment(self) -> dict[str, str]:
+        """Give the settings of the brain, for its commands."""
+        return {
+            "DATABASE_URL": self.cluster.database_url,
+            "ZSECRET_KEYS": self.cluster.secret_keys,
+            "ZCACHE_BRAIN_SECRET": self.cluster.secret,
+            "ZBRAIN_S3_PORT": str(self.cluster.port),
+        }
+
+    def _nginx_text(self, site: Path) -> str:
+        folder = self.folder
+        user = "user root;\n" if os.geteuid() == 0 else ""
+        return f"""{user}worker_processes 1; daemon off; pid {folder}/pid;
+error_log {folder}/error.log crit;
+events {{ worker_connections 1024; }}
+http {{
+    access_log off; sendfile on; tcp_nopush on; keepalive_requests 1000000000;
+    client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
+    proxy_cache_path {folder}/cache keys_zone=bench:1m;
+    open_file_cache max=100;
+    include {site};
+    server {{ listen 127.0.0.1:{self.nginx_port}; root {self.files}; }}
+    server {{
+        listen 127.0.0.1:{self.cached_port};
+        location / {{
+            proxy_cache bench; proxy_cache_valid 200 1h;
+            proxy_pass http://127.0.0.1:{self.nginx_port};
+        }}
+    }}
+}}
+"""
+
+    def _start_granian(self) -> int:
+        port = free_port()
+        (self.folder / "granian_file.py").write_text(GRANIAN)
+        command = [sys.executable, "-m", "granian", "--interface", "rsgi", "--port", str(port)]
+        command += ["--no-ws", "--log-level", "error", "granian_file:app"]
+        self._spawn(command, BENCH_FOLDER=str(self.files), PYTHONPATH=str(self.folder))
+        path = f"/{_file('1 KiB')}"
+        _wait(lambda: send(f"http://127.0.0.1:{port}", "GET", path).status == 200)
+        return port
+
+    def _start_varnish(self) -> int:
+        varnish = shutil.which("varnishd") or "/usr/sbin/varnishd"
+        if not Path(varnish).exists():
+            return 0
+        port = free_port()
+        command = [varnish, "-F", "-n", f"{self.folder}/varnish", "-a", f"127.0.0.1:{port}"]
+        command += ["-b", f"127.0.0.1:{self.nginx_port}", "-s", "malloc,64m"]
+        self._spawn(command)
+        path = f"/{_file('1 KiB')}"
+        _wait(lambda: send(f"http://127.0.0.1:{port}", "GET", path).status == 200)
+        return port
+
+    def _spawn(self, command: list[str], **variables: str) -> None:
+        process = subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env=os.environ | variables,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        self.stack.callback(process.wait)
+        self.stack.callback(process.terminate)
+
+
+def _compare(bench: Bench, name: str, *, rounds: int, seconds: float) -> None:
+    results: dict[str, list[Round]] = {}
+    for _ in range(rounds):
+        # Tickets and signatures are fresh in every round.
+        for contender in bench.contenders(name):
+            found = _run(contender, seconds=seconds)
+            results.setdefault(contender.name, []).append(found)
+    base = statistics.median(row.per_second for row in results["nginx, file"])
+    print(f"\n{name:28} ratio   requests/s     MB/s   p99 ms")
+    for title, rows in results.items():
+        rate = statistics.median(row.per_second for row in rows)
+        p99 = statistics.median(row.p99_ms for row in rows)
+        print(
+            f"{title:28} {rate / base:5.2f} {rate:12.0f} {rate * SIZES[name] / 1e6:8.0f} {p99:8.2f}"
+        )
+
+
+def _run(contender: Contender, *, seconds: float) -> Round:
+    if shutil.which("wrk"):
+        return _wrk(contender, seconds=seconds)
+    lines = [f"GET {contender.target} HTTP/1.1"]
+    headers = {"host": f"127.0.0.1:{contender.port}", **contender.headers}
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    request = "\r\n".join([*lines, "", ""]).encode()
+    found = load.run(contender.port, request, connections=CONNECTIONS, seconds=seconds)
+    assert found.failures == 0, contender.name
+    return Round(found.per_second, found.p99_ms)
+
+
+def _wrk(contender: Contender, *, seconds: float) -> Round:
+    command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds:.0f}s", "--latency"]
+    for name, value in contender.headers.items():
+        # It writes the Host itself, which is the one that was signed.
+        if name != "host":
+            command += ["-H", f"{name}: {value}"]
+    command.append(f"http://127.0.0.1:{contender.port}{contender.target}")
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "Non-2xx" not in said, (contender.name, said)
+    rate = re.search(r"Requests/sec:\s+([\d.]+)", said)
+    slow = re.search(r"99%\s+([\d.]+)(us|ms|s)", said)
+    assert rate, said
+    assert slow, said
+    scale = {"us": 0.001, "ms": 1.0, "s": 1000.0}[slow[2]]
+    return Round(float(rate[1]), float(slow[1]) * scale)
+
+
+@contextlib.contextmanager
+def _cluster(folder: Path) -> Iterator[Cluster]:
+    """Run a brain with one worker over a database of its own."""
+    given = os.environ["DATABASE_URL"]
+    name = sql.Identifier(f"bench_{uuid.uuid4().hex}")
+    url = urlsplit(given)._replace(path=f"/{name.as_string()[1:-1]}").geturl()
+    secret_key = Fernet.generate_key().decode()
+    environment = os.environ | {"DATABASE_URL": url, "ZSECRET_KEYS": secret_key}
+    with psycopg.connect(given, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(name))
+        try:
+            command = [sys.executable, "manage.py", "migrate", "brain", "-v0"]
+            subprocess.run(command, cwd=ROOT, check=True, env=environment)
+            cluster = Cluster(folder, url, secret_key, workers=1)
+            try:
+                yield cluster.start()
+            finally:
+                cluster.stop()
+        finally:
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+
+
+def _file(name: str) -> str:
+    return name.replace(" ", "")
+
+
+def _nginx() -> str:
+    return shutil.which("nginx") or "/usr/sbin/nginx"
+
+
+def _wait(holds: object) -> None:
+    end = time.monotonic() + WAIT_S
+    while True:
+        with contextlib.suppress(OSError):
+            if callable(holds) and holds():
+                return
+        if time.monotonic() > end:
+            raise TimeoutError("a server does not come up")
+        time.sleep(0.05)

@@ -1,0 +1,81 @@
+"""``manage.py gatewayconfig``: nginx's configuration, to move the bytes before the object API."""
+
+import os
+import tempfile
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from edgecache.brain import gateway
+from edgecache.brain.gateway_config import Wanted, Worker, configuration
+from edgecache.brain.models import Node
+
+
+class Command(BaseCommand):
+    """Print it, or write it to a file that nobody else may read."""
+
+    help = (
+        "Make the configuration of an nginx before the object API: the brain decides, nginx moves "
+        "the bytes from the workers. It names the platform's own workers as they are now: run it "
+        "again after one came or went, then `nginx -s reload`."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take where nginx listens and where the file goes."""
+        parser.add_argument(
+            "--listen",
+            action="append",
+            metavar="ADDRESS",
+            help="As nginx takes it, once or more: 80, 127.0.0.1:8090, '443 ssl'. Default: 80.",
+        )
+        parser.add_argument("--server-name", default="_", help="Host names; default: any.")
+        parser.add_argument(
+            "--brain", metavar="HOST:PORT", help="Default: this brain's object API."
+        )
+        parser.add_argument("--tls-cert", type=Path, metavar="FILE")
+        parser.add_argument("--tls-key", type=Path, metavar="FILE")
+        parser.add_argument("--output", type=Path, metavar="FILE", help="Default: standard output.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Make the text."""
+        if not settings.BRAIN.secret:
+            raise CommandError("ZCACHE_BRAIN_SECRET is missing: nginx's token is derived from it.")
+        if (options["tls_cert"] is None) != (options["tls_key"] is None):
+            raise CommandError("--tls-cert and --tls-key go together.")
+        listener = settings.BRAIN.s3
+        nodes = Node.objects.filter(
+            organization_id=None, status__in=("active", "draining"), removed_at=None
+        )
+        text = configuration(
+            Wanted(
+                token=gateway.token_of(settings.BRAIN.secret),
+                brain=options["brain"] or _host_and_port(listener.address, listener.port),
+                listen=options["listen"] or ["80"],
+                server_name=options["server_name"],
+                workers=[Worker(node.id, node.endpoint) for node in nodes.order_by("id")],
+                tls=(options["tls_cert"], options["tls_key"]) if options["tls_cert"] else None,
+            )
+        )
+        if options["output"] is None:
+            self.stdout.write(text)
+            return
+        _write(options["output"], text)
+        self.stdout.write(f"{options['output']} written; now: nginx -t && nginx -s reload")
+
+
+def _host_and_port(address: str, port: int) -> str:
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def _write(path: Path, text: str) -> None:
+    """Replace the file in one step; it holds a secret (0600)."""
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        Path(name).replace(path)
+    except OSError as exc:
+        raise CommandError(f"{path} cannot be written: {exc.strerror}.") from None

@@ -1,0 +1,259 @@
+"""HTTP caching, decided from facts alone: what may be kept, for how long, and what it is good for.
+
+A shared cache. Sources: RFC 9111 (storage, freshness, age, Vary), RFC 5861 and RFC 9111 §4.2.4
+(stale-while-revalidate, stale-if-error), RFC 9213 (CDN-Cache-Control). Times are Unix seconds.
+Whoever asks sends no credentials to the origin, so nothing kept is one person's own.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+from typing import Any, Final
+
+Pairs = Sequence[tuple[str, str]]
+
+# What a client's request may tell the origin; nothing else of it is passed on (Vary on anything
+# else names what the origin never sees, so it is the same for all).
+PASSED_ON: Final = ("accept", "accept-encoding", "accept-language")
+HOP_BY_HOP: Final = frozenset(
+    {
+        "age",
+        "connection",
+        "content-length",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "set-cookie",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+# RFC 9111 §4.2.2: a tenth of the time since the last change, but no more than a day.
+HEURISTIC_SHARE: Final = 0.1
+HEURISTIC_MOST_S: Final = 86_400
+# RFC 9111 §1.2.2: what is larger counts as this.
+MOST_S: Final = 2**31
+DIRECTIVE: Final = re.compile(
+    r"([!#$%&'*+.^_`|~0-9A-Za-z-]+)(?:=(?:\"((?:[^\"\\]|\\.)*)\"|([^,;\s]*)))?"
+)
+# RFC 8941's dictionary, as far as cache directives go: keys in lower case, integers and flags.
+TARGETED: Final = re.compile(
+    r"[a-z*][a-z0-9_.*-]*(?:=(?:-?\d{1,15}|\?[01]|\"[^\"]*\"|[A-Za-z*][\w.:/*-]*))?"
+)
+
+
+class Use(StrEnum):
+    """What a kept answer is good for now."""
+
+    FRESH = "fresh"
+    # Answer with it, and ask the origin behind the answer.
+    STALE_WHILE_REVALIDATE = "stale-while-revalidate"
+    # Ask the origin first.
+    REVALIDATE = "revalidate"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What has to be known of an answer later on, kept beside its bytes.
+
+    at: when it came. age_s: how old it was then. lifetime_s: how long it is fresh from its
+    birth. stale_while_revalidate_s, stale_if_error_s: how long beyond that it may be used so.
+    must_revalidate: never stale. etag, last_modified: as the origin wrote them. vary: header
+    names. headers: end to end, lower-case names.
+    """
+
+    at: float
+    age_s: int
+    lifetime_s: int
+    stale_while_revalidate_s: int
+    stale_if_error_s: int
+    must_revalidate: bool
+    etag: str
+    last_modified: str
+    vary: tuple[str, ...]
+    headers: tuple[tuple[str, str], ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Give it for the directory."""
+        return asdict(self)
+
+    @classmethod
+    def of_json(cls, row: Mapping[str, Any]) -> "Kept":
+        """Read what ``as_json`` gave."""
+        pairs = tuple((str(name), str(value)) for name, value in row["headers"])
+        return cls(**{**row, "vary": tuple(row["vary"]), "headers": pairs})
+
+
+def directives(values: Iterable[str]) -> dict[str, str]:
+    """Give Cache-Control's directives: names in lower case, '' for one without a value.
+
+    A directive that comes twice with different values is void in both (RFC 9111 §4.2.1: a cache is
+    encouraged to consider the response stale): an age then reads as 0.
+    """
+    found: dict[str, str] = {}
+    for match in DIRECTIVE.finditer(",".join(values)):
+        name = match[1].lower()
+        value = (match[2] if match[2] is not None else match[3]) or ""
+        found[name] = value if found.get(name, value) == value else "0"
+    return found
+
+
+def controls(headers: Pairs) -> tuple[dict[str, str], bool]:
+    """Give the directives that count for this cache, and whether they were meant for it alone.
+
+    RFC 9213 §2.2: a CDN-Cache-Control that is valid and not empty replaces Cache-Control and
+    Expires; an invalid one is as if it were not there.
+    """
+    targeted = ",".join(value for name, value in headers if name == "cdn-cache-control")
+    members = [member.strip() for member in targeted.split(",")] if targeted.strip() else []
+    if members and all(TARGETED.fullmatch(member) for member in members):
+        return directives([targeted]), True
+    return directives(value for name, value in headers if name == "cache-control"), False
+
+
+def judge(headers: Pairs, *, asked_at: float, answered_at: float) -> Kept | None:
+    """Give what to keep of a 200, or None where a shared cache may not keep it.
+
+    headers: lower-case names. A 304's headers give what the confirmed answer is from now on.
+    """
+    control, is_targeted = controls(headers)
+    fields = _fields(headers)
+    if control.keys() & {"no-store", "private"} or "*" in _names(fields.get("vary", "")):
+        return None
+    is_explicit = bool(control.keys() & {"public", "max-age", "s-maxage"}) or is_targeted
+    if "set-cookie" in fields and not is_explicit:
+        # Meant for one person, unless the origin says in so many words that it is not.
+        return None
+    must_revalidate = bool(control.keys() & {"must-revalidate", "proxy-revalidate"})
+    lifetime_s = _lifetime(control, fields, answered_at, has_expires=not is_targeted)
+    return Kept(
+        at=answered_at,
+        age_s=_age_at_arrival(fields, asked_at, answered_at),
+        lifetime_s=0 if "no-cache" in control else lifetime_s,
+        stale_while_revalidate_s=_seconds(control.get("stale-while-revalidate")) or 0,
+        stale_if_error_s=_seconds(control.get("stale-if-error")) or 0,
+        must_revalidate=must_revalidate or "no-cache" in control,
+        etag=fields.get("etag", ""),
+        last_modified=fields.get("last-modified", ""),
+        vary=tuple(sorted(set(_names(fields.get("vary", ""))) & set(PASSED_ON))),
+        headers=tuple(_end_to_end(headers)),
+    )
+
+
+def renewed(kept: Kept, confirmation: Pairs, *, asked_at: float, answered_at: float) -> Kept | None:
+    """Give a kept answer with what a 304 says anew (RFC 9111 §3.2, §4.3.4).
+
+    None where the 304 forbids to keep it any longer.
+    """
+    said = {name for name, _ in confirmation} - HOP_BY_HOP
+    merged = [pair for pair in kept.headers if pair[0] not in said]
+    merged += [pair for pair in confirmation if pair[0] in said]
+    return judge(merged, asked_at=asked_at, answered_at=answered_at)
+
+
+def age_s(kept: Kept, *, now: float) -> int:
+    """Give how old an answer is (RFC 9111 §4.2.3)."""
+    return kept.age_s + max(0, int(now - kept.at))
+
+
+def use(kept: Kept, *, now: float) -> Use:
+    """Say what an answer is good for."""
+    beyond = age_s(kept, now=now) - kept.lifetime_s
+    if beyond < 0:
+        return Use.FRESH
+    if beyond < kept.stale_while_revalidate_s and not kept.must_revalidate:
+        return Use.STALE_WHILE_REVALIDATE
+    return Use.REVALIDATE
+
+
+def serves_on_error(kept: Kept, *, now: float) -> bool:
+    """Say whether it may stand in for an origin that fails (RFC 5861 §4)."""
+    beyond = age_s(kept, now=now) - kept.lifetime_s
+    return not kept.must_revalidate and beyond < kept.stale_if_error_s
+
+
+def conditions(kept: Kept) -> list[tuple[str, str]]:
+    """Give what asks an origin whether an answer still holds (RFC 9111 §4.3.1)."""
+    asked = []
+    if kept.etag:
+        asked.append(("if-none-match", kept.etag))
+    if kept.last_modified:
+        asked.append(("if-modified-since", kept.last_modified))
+    return asked
+
+
+def passed_on(request: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Give the request's fields that the origin is told."""
+    return [(name, request[name]) for name in PASSED_ON if request.get(name)]
+
+
+def variant(query: str, vary: Iterable[str], request: Mapping[str, str]) -> str:
+    """Give the secondary key (RFC 9111 §4.1): the query, and a digest of what Vary names.
+
+    '' for a plain URL whose answer does not vary.
+    """
+    named = [f"{name}:{_normal(request.get(name, ''))}" for name in sorted(vary)]
+    digest = hashlib.sha256("\n".join(named).encode()).hexdigest()[:32] if named else ""
+    return f"{query}#{digest}" if query or digest else ""
+
+
+def _normal(value: str) -> str:
+    return ",".join(part.strip().lower() for part in value.split(","))
+
+
+def _fields(headers: Pairs) -> dict[str, str]:
+    joined: dict[str, str] = {}
+    for name, value in headers:
+        joined[name] = f"{joined[name]}, {value}" if name in joined else value
+    return joined
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip().lower() for name in text.split(",") if name.strip()]
+
+
+def _seconds(text: str | None) -> int | None:
+    """Read delta-seconds; what is no number is 0, as stale as can be (RFC 9111 §4.2.1)."""
+    if text is None:
+        return None
+    return min(int(text), MOST_S) if text.isascii() and text.isdigit() and len(text) < 20 else 0
+
+
+def _lifetime(
+    control: Mapping[str, str], fields: Mapping[str, str], answered_at: float, *, has_expires: bool
+) -> int:
+    for name in ("s-maxage", "max-age"):
+        seconds = _seconds(control.get(name))
+        if seconds is not None:
+            return seconds
+    born = _moment(fields.get("date", ""), answered_at)
+    if has_expires and "expires" in fields:
+        # An Expires that is no date is in the past (RFC 9111 §5.3).
+        return max(0, int(_moment(fields["expires"], born) - born))
+    changed = _moment(fields.get("last-modified", ""), born)
+    return min(max(0, int((born - changed) * HEURISTIC_SHARE)), HEURISTIC_MOST_S)
+
+
+def _age_at_arrival(fields: Mapping[str, str], asked_at: float, answered_at: float) -> int:
+    apparent = max(0.0, answered_at - _moment(fields.get("date", ""), answered_at))
+    said = _seconds(fields.get("age", "0").partition(",")[0].strip()) or 0
+    return min(int(max(apparent, said + max(0.0, answered_at - asked_at))), MOST_S)
+
+
+def _moment(text: str, otherwise: float) -> float:
+    try:
+        return parsedate_to_datetime(text).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return otherwise
+
+
+def _end_to_end(headers: Pairs) -> Iterable[tuple[str, str]]:
+    listed = {word for name, value in headers if name == "connection" for word in _names(value)}
+    return (
+        (name, value) for name, value in headers if name not in HOP_BY_HOP and name not in listed
+    )

@@ -1,0 +1,66 @@
+"""A certificate authority of the tests', and a server's certificate from it."""
+
+import datetime
+import ipaddress
+import ssl
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+DAY = datetime.timedelta(days=1)
+
+
+def issue(folder: Path, *names: str) -> tuple[Path, ssl.SSLContext]:
+    """Give the authority's PEM file, and what a server of these names serves with."""
+    authority_key = ec.generate_private_key(ec.SECP256R1())
+    authority = _certificate("Test authority", authority_key, "Test authority", authority_key, ())
+    key = ec.generate_private_key(ec.SECP256R1())
+    certificate = _certificate(names[0], key, "Test authority", authority_key, names)
+    trust, chain = folder / "authority.pem", folder / "server.pem"
+    trust.write_bytes(authority.public_bytes(serialization.Encoding.PEM))
+    chain.write_bytes(
+        certificate.public_bytes(serialization.Encoding.PEM)
+        + key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(chain)
+    return trust, context
+
+
+def _certificate(
+    name: str,
+    key: ec.EllipticCurvePrivateKey,
+    issuer: str,
+    issuer_key: ec.EllipticCurvePrivateKey,
+    names: tuple[str, ...],
+) -> x509.Certificate:
+    now = datetime.datetime.now(datetime.UTC)
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
+        .issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, issuer)]))
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - DAY)
+        .not_valid_after(now + DAY)
+        .add_extension(x509.BasicConstraints(ca=not names, path_length=None), critical=True)
+    )
+    if names:
+        builder = builder.add_extension(
+            x509.SubjectAlternativeName([_general(entry) for entry in names]), critical=False
+        )
+    return builder.sign(issuer_key, hashes.SHA256())
+
+
+def _general(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)

@@ -1,0 +1,265 @@
+"""Bytes that nobody names go, bytes that somebody names stay, whatever happens at once."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from edgecache.brain import evictions
+from edgecache.brain.errors import OriginMissing
+from edgecache.brain.values import BucketInfo
+from platform_site.lib.ids import uuid7
+from tests.edgecache.brain.brains import ALICE, CHARLIE, MIB, Brain, Rows, running, settled
+from tests.edgecache.brain.http_origin import HttpOrigin
+
+
+def files(brain: Brain, folder: str) -> set[str]:
+    """Name the files of a folder."""
+    return {path.name for path in (brain.staging.root / folder).rglob("*") if path.is_file()}
+
+
+async def test_bytes_go_with_the_last_object_that_names_them(brain: Brain, rows: Rows) -> None:
+    bucket = await brain.bucket()
+    await brain.put(bucket, "a", b"same")
+    await brain.put(bucket, "b", b"same")
+
+    await brain.fills.delete(bucket, ["a"])
+    await brain.collector.round()
+    assert len(files(brain, "origin")) == 1
+    assert await brain.get(bucket, "b") == b"same"
+
+    await brain.put(bucket, "b", b"other")
+    await brain.collector.round()
+    assert rows.value("SELECT count(*) FROM brain_blob") == 1
+    assert len(files(brain, "origin")) == 1
+
+
+async def test_purged_bytes_of_the_builtin_origin_leave_the_nodes_and_stay_here(
+    brain: Brain, rows: Rows
+) -> None:
+    bucket = await brain.bucket()
+    found = await brain.put(bucket, "k", b"bytes")
+    node = rows.node(uuid7())
+    await brain.directory.add_locations(found.sha256, (node,))
+    assert await brain.directory.locations(found.sha256) == (node,)
+
+    await brain.purges.purge(ALICE, everything=True)
+    await brain.collector.round()
+
+    assert await brain.directory.locations(found.sha256) == ()
+    assert rows.all("SELECT node_id, kind, sha256 FROM brain_nodejob") == [
+        (node, "delete", found.sha256)
+    ]
+    assert await brain.get(bucket, "k") == b"bytes"
+
+
+async def test_a_node_that_holds_again_is_not_told_to_delete(brain: Brain, rows: Rows) -> None:
+    bucket = await brain.bucket()
+    found = await brain.put(bucket, "k", b"bytes")
+    node = rows.node(uuid7())
+    await brain.directory.add_locations(found.sha256, (node,))
+    await brain.purges.purge(ALICE, everything=True)
+    await brain.collector.round()
+    await brain.get(bucket, "k")
+
+    await brain.directory.add_locations(found.sha256, (node,))
+
+    assert rows.value("SELECT count(*) FROM brain_nodejob") == 0
+
+
+async def test_a_copy_of_what_nobody_names_is_refused(brain: Brain, rows: Rows) -> None:
+    assert not await brain.directory.add_locations(b"x" * 32, (rows.node(uuid7()),))
+
+
+async def test_an_origins_copies_go_when_they_are_purged(
+    brain: Brain, origin: HttpOrigin, rows: Rows
+) -> None:
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    origin.objects["/k"] = b"bytes"
+    await brain.get(bucket, "k")
+    await settled(brain)
+    assert len(files(brain, "blobs")) == 1
+
+    await brain.purges.purge(ALICE, keys=["docs/k"])
+    await brain.collector.round()
+
+    assert files(brain, "blobs") == set()
+    assert rows.value("SELECT count(*) FROM brain_blob") == 0
+    assert brain.staging.copies_bytes == 0
+
+
+async def test_writers_of_the_same_bytes_and_the_collector_do_not_harm_each_other(
+    brain: Brain, other: Brain
+) -> None:
+    other.staging.root = brain.staging.root
+    bucket = await brain.bucket()
+
+    async def churn(one: Brain, key: str) -> None:
+        for _ in range(15):
+            await one.put(bucket, key, b"the same bytes")
+            assert await one.get(bucket, key) == b"the same bytes"
+            await one.fills.delete(bucket, [key])
+
+    async def collect(one: Brain) -> None:
+        for _ in range(40):
+            await one.collector.round()
+
+    await asyncio.gather(
+        *(churn(one, f"k{n}{one.id}") for one in (brain, other) for n in range(3)),
+        collect(brain),
+        collect(other),
+    )
+    await brain.put(bucket, "last", b"the same bytes")
+    await brain.collector.round()
+    assert await brain.get(bucket, "last") == b"the same bytes"
+
+
+async def test_a_fetch_of_bytes_that_are_being_collected_keeps_them(
+    brain: Brain, origin: HttpOrigin
+) -> None:
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    for n in range(30):
+        origin.objects[f"/k{n}"] = b"the same bytes"
+
+    async def read(n: int) -> None:
+        assert await brain.get(bucket, f"k{n}") == b"the same bytes"
+        await brain.purges.purge(ALICE, keys=[f"docs/k{n}"])
+
+    async def collect() -> None:
+        for _ in range(30):
+            await brain.collector.round()
+
+    await asyncio.gather(*(read(n) for n in range(30)), collect())
+    await brain.get(bucket, "k0")
+    await settled(brain)
+    await brain.collector.round()
+    found = await brain.directory.find(bucket.id, "k0")
+    assert found is not None
+    assert await brain.staging.local(found.sha256) is not None
+
+
+async def test_copies_that_nodes_hold_give_room_first(
+    rows: Rows, origin: HttpOrigin, tmp_path: Path
+) -> None:
+    async with running(rows.url, tmp_path / "small", limit_bytes=10 * MIB) as brain:
+        bucket = await brain.origin_bucket("http", {"url": origin.url})
+        node = rows.node(uuid7())
+        for n in range(5):
+            origin.objects[f"/k{n}"] = bytes([n]) * 2 * MIB
+            await brain.get(bucket, f"k{n}")
+            await settled(brain)
+        held = [await found_of(brain, bucket, f"k{n}") for n in (3, 4)]
+        for sha256 in held:
+            await brain.directory.add_locations(sha256, (node,))
+
+        await brain.collector.round()
+
+        assert brain.staging.copies_bytes <= 7 * MIB
+        assert files(brain, "blobs").isdisjoint(sha256.hex() for sha256 in held)
+        # What is gone here is not gone.
+        assert await brain.get(bucket, "k3") == bytes([3]) * 2 * MIB
+
+
+async def found_of(brain: Brain, bucket: BucketInfo, key: str) -> bytes:
+    """Give the hash of an object."""
+    found = await brain.directory.find(bucket.id, key)
+    assert found is not None
+    return found.sha256
+
+
+async def test_files_that_no_row_knows_are_swept_when_they_are_old(
+    brain: Brain, origin: HttpOrigin
+) -> None:
+    bucket = await brain.bucket()
+    kept = await brain.put(bucket, "k", b"kept")
+    old, young = "ab" * 32, "cd" * 32
+    for name in (old, young):
+        path = brain.staging.root / "origin" / name[:2] / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"x")
+    for name in (old, kept.sha256.hex()):
+        os.utime(brain.staging.root / "origin" / name[:2] / name, (0, 0))
+
+    removed = await evictions.sweep(brain.staging, brain.database)
+
+    assert removed == 1
+    assert files(brain, "origin") == {young, kept.sha256.hex()}
+    assert await brain.get(bucket, "k") == b"kept"
+
+
+async def test_parts_that_no_row_knows_are_swept_when_they_are_old(
+    brain: Brain, rows: Rows
+) -> None:
+    bucket = await brain.bucket()
+    known, unknown = [
+        await brain.staging.keep_part(await brain.staging.take(pieces(b"part"))) for _ in range(2)
+    ]
+    rows.run(
+        "INSERT INTO brain_upload (id, bucket_id, key, content_type, headers, metadata)"
+        " VALUES ('u', %s, 'k', '', '{}', '{}')",
+        [bucket.id],
+    )
+    rows.run(
+        "INSERT INTO brain_uploadpart (upload_id, number, file, size, etag, checksums)"
+        " VALUES ('u', 1, %s, 4, '', '{}')",
+        [known],
+    )
+    for name in (known, unknown):
+        os.utime(brain.staging.part_path(name), (0, 0))
+
+    await evictions.sweep(brain.staging, brain.database)
+
+    assert files(brain, "parts") == {known}
+
+
+async def pieces(*data: bytes):  # type: ignore[no-untyped-def]  # an asynchronous generator
+    """Give a body."""
+    for piece in data:
+        yield piece
+
+
+async def test_an_environment_that_is_dropped_leaves_nothing(brain: Brain, rows: Rows) -> None:
+    from edgecache.brain import tenants
+
+    mine = await brain.bucket("docs", ALICE)
+    theirs = await brain.bucket("docs", CHARLIE)
+    external = await brain.origin_bucket("http", {"url": "http://127.0.0.1:1"}, name="ext")
+    for n in range(5):
+        await brain.put(mine, f"k{n}", b"%d" % n)
+    await brain.put(theirs, "k", b"theirs")
+    part = await brain.staging.keep_part(await brain.staging.take(pieces(b"part")))
+    rows.run(
+        "INSERT INTO brain_upload (id, bucket_id, key, content_type, headers, metadata)"
+        " VALUES ('u', %s, 'k', '', '{}', '{}')",
+        [mine.id],
+    )
+    rows.run(
+        "INSERT INTO brain_uploadpart (upload_id, number, file, size, etag, checksums)"
+        " VALUES ('u', 1, %s, 4, '', '{}')",
+        [part],
+    )
+
+    for _ in range(2):
+        await tenants.drop(brain.database, brain.coherence, brain.staging, brain.purges, ALICE)
+    await brain.collector.round()
+
+    for table in ("bucket", "storedobject", "cachedobject", "blob"):
+        assert rows.value(f"SELECT count(*) FROM brain_{table}") == 1, table
+    for table in ("origin", "upload", "uploadpart"):
+        assert rows.value(f"SELECT count(*) FROM brain_{table}") == 0, table
+    assert files(brain, "parts") == set()
+    assert len(files(brain, "origin")) == 1
+    assert await brain.get(theirs, "k") == b"theirs"
+    assert await brain.directory.bucket(ALICE, "ext") is None
+    assert external.tenant == ALICE
+
+
+async def test_what_was_deleted_stays_deleted_after_the_collector(brain: Brain) -> None:
+    bucket = await brain.bucket()
+    await brain.put(bucket, "k", b"x")
+    await brain.fills.delete(bucket, ["k"])
+    await brain.collector.round()
+
+    with pytest.raises(OriginMissing):
+        await brain.fills.open(bucket, "k")

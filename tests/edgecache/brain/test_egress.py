@@ -1,0 +1,450 @@
+"""A tenant's origin cannot make the brain connect to where it should not."""
+
+import asyncio
+import base64
+import ipaddress
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from edgecache.brain.egress.guard import Guard
+from edgecache.brain.egress.proxy import Proxy
+from edgecache.brain.errors import (
+    BrainError,
+    Invalid,
+    OriginFailed,
+    OriginForbidden,
+    OriginTimeout,
+)
+from tests.edgecache.brain import certificates
+from tests.edgecache.brain.brains import ALICE, Brain, Rows, running
+from tests.edgecache.brain.http_origin import Asked, HttpOrigin
+
+FORBIDDEN = [
+    *("0.0.0.0", "0.1.2.3", "10.0.0.1", "100.64.0.1", "100.127.255.254", "127.0.0.1"),
+    *("127.9.9.9", "169.254.169.254", "172.16.0.1", "172.31.255.255", "192.0.0.1"),
+    *("192.0.0.170", "192.0.2.1", "192.88.99.1", "192.168.1.1", "198.18.0.1", "198.19.255.1"),
+    *("198.51.100.1", "203.0.113.1", "224.0.0.1", "239.1.1.1", "240.0.0.1", "255.255.255.255"),
+    *("::", "::1", "::ffff:127.0.0.1", "::ffff:8.8.8.8", "::127.0.0.1", "64:ff9b::7f00:1"),
+    *("64:ff9b::808:808", "64:ff9b:1::1", "100::1", "2001::1", "2001:2::1", "2001:10::1"),
+    *("2001:db8::1", "2002:7f00:1::", "3fff::1", "fc00::1", "fd00:ec2::254", "fe80::1"),
+    *("fec0::1", "ff02::1", "4000::1", "5f00::1"),
+]
+ALLOWED = ["8.8.8.8", "1.1.1.1", "100.63.255.255", "172.32.0.1", "2606:4700::1111", "2a00::1"]
+
+
+@pytest.mark.parametrize("text", FORBIDDEN)
+def test_an_address_that_is_not_of_the_internet_is_refused(text: str) -> None:
+    assert not Guard(allows_private=False).allows(ipaddress.ip_address(text))
+
+
+@pytest.mark.parametrize("text", ALLOWED)
+def test_an_address_of_the_internet_is_let_through(text: str) -> None:
+    assert Guard(allows_private=False).allows(ipaddress.ip_address(text))
+
+
+@pytest.mark.parametrize("text", ["169.254.169.254", "fe80::1", "::ffff:169.254.169.254"])
+def test_metadata_addresses_are_refused_even_in_development(text: str) -> None:
+    assert not Guard(allows_private=True).allows(ipaddress.ip_address(text))
+
+
+def test_networks_of_ones_own_are_refused() -> None:
+    guard = Guard(allows_private=True, refused=[ipaddress.ip_network("8.8.8.0/24")])
+
+    assert not guard.allows(ipaddress.ip_address("8.8.8.8"))
+    assert guard.allows(ipaddress.ip_address("8.8.9.8"))
+    assert guard.allows(ipaddress.ip_address("127.0.0.1"))
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("127.0.0.1", "localhost", "0x7f.1", "2130706433", "017700000001", "127.1"),
+        *("::1", "::ffff:127.0.0.1", "0:0:0:0:0:ffff:7f00:1"),
+    ],
+)
+async def test_however_loopback_is_written_it_is_refused(host: str) -> None:
+    with pytest.raises(OriginForbidden):
+        await Guard(allows_private=False).resolve(host, 443)
+
+
+@pytest.mark.parametrize("port", [22, 25, 53, 0, 1023])
+async def test_a_port_of_another_service_is_refused(port: int) -> None:
+    with pytest.raises(OriginForbidden):
+        await Guard(allows_private=False).resolve("8.8.8.8", port)
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
+    """Have names resolve to these addresses, one list after the other; give the names asked."""
+    asked: list[str] = []
+    left = list(answers)
+
+    async def getaddrinfo(host: str, port: int, **_options: object) -> list[Any]:
+        try:
+            ipaddress.ip_address(host)
+        except ValueError:
+            asked.append(host)
+            texts = left.pop(0) if len(left) > 1 else left[0]
+        else:
+            texts = [host]
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (text, port)) for text in texts]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo, raising=False)
+    return asked
+
+
+async def test_one_private_address_among_others_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    answering(monkeypatch, ["8.8.8.8", "10.0.0.1"])
+
+    with pytest.raises(OriginForbidden):
+        await Guard(allows_private=False).resolve("mixed.example", 443)
+
+
+async def test_a_name_is_looked_up_once_and_that_address_is_dialled(
+    strict: Brain, origin: HttpOrigin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The second answer would be ours: who looks twice connects to it.
+    asked = answering(monkeypatch, ["192.0.2.7"], ["127.0.0.1"])
+    dialled: list[str] = []
+
+    async def open_connection(address: str, *_rest: object, **_options: object) -> None:
+        dialled.append(address)
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr("anyio.connect_tcp", open_connection)
+    monkeypatch.setattr(Guard, "allows", lambda _self, address: str(address) == "192.0.2.7")
+    bucket = await strict.origin_bucket("http", {"url": f"http://rebinding.example:{origin.port}"})
+
+    with pytest.raises(OriginFailed):
+        await strict.fills.open(bucket, "k")
+    with pytest.raises(OriginForbidden):
+        await strict.fills.open(bucket, "k")
+
+    assert dialled == ["192.0.2.7"]
+    assert asked == ["rebinding.example"] * 2
+    assert origin.asked == []
+
+
+async def test_a_name_without_an_address_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(OriginFailed, match="resolved"):
+        await Guard(allows_private=False).resolve("nowhere.invalid", 443)
+    with pytest.raises(OriginFailed, match="resolved"):
+        await Guard(allows_private=False).resolve("a" * 300, 443)
+
+
+async def test_a_resolver_that_hangs_is_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def hang(*_args: object, **_options: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("edgecache.brain.egress.guard.RESOLVE_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", hang, raising=False)
+
+    with pytest.raises(OriginTimeout):
+        await Guard(allows_private=False).resolve("slow.example", 443)
+
+
+@pytest.fixture
+async def strict(rows: Rows, tmp_path: Path) -> AsyncIterator[Brain]:
+    """Give a brain as in production."""
+    async with running(rows.url, tmp_path / "strict", allows_private=False) as brain:
+        yield brain
+
+
+@pytest.mark.parametrize(
+    ("kind", "config"),
+    [
+        ("http", {"url": "http://127.0.0.1:{port}"}),
+        ("http", {"url": "https://localhost:{port}"}),
+        ("http", {"url": "http://[::ffff:127.0.0.1]:{port}"}),
+        ("s3", {"bucket": "store", "region": "eu", "endpoint": "https://127.0.0.1:{port}"}),
+        ("gcs", {"bucket": "store", "endpoint": "https://127.0.0.1:{port}"}),
+        ("azure", {"account": "acc", "container": "store", "endpoint": "https://localhost:{port}"}),
+    ],
+)
+async def test_no_kind_of_origin_reaches_a_private_address(
+    strict: Brain, kind: str, config: dict[str, str]
+) -> None:
+    connected: list[object] = []
+    server = await asyncio.start_server(lambda *pair: connected.append(pair), "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    told = {name: value.format(port=port) for name, value in config.items()}
+    bucket = await strict.origin_bucket(kind, told)
+
+    for call in (strict.fills.open(bucket, "k"), strict.fills.head(bucket, "k")):
+        with pytest.raises(OriginForbidden):
+            await call
+    if kind != "http":
+        for call in (strict.fills.list(bucket), strict.put(bucket, "k", b"x")):  # type: ignore[assignment]  # another answer
+            with pytest.raises(OriginForbidden):
+                await call
+    server.close()
+    assert connected == []
+
+
+async def test_a_redirect_to_a_private_address_is_not_followed(
+    rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with HttpOrigin() as inside, HttpOrigin() as outside:
+
+        async def lead_inside(asked: Asked) -> None:
+            target = f"Location: http://127.0.0.1:{inside.port}/secret"
+            await asked.answer(b"", target, status="302 Found")
+
+        inside.objects["/secret"] = b"secret"
+        outside.handler = lead_inside
+        monkeypatch.setattr(Guard, "allows", lambda _self, address: str(address) == "127.0.0.2")
+        async with running(rows.url, tmp_path / "strict", allows_private=True) as brain:
+            bucket = await brain.origin_bucket("http", {"url": outside.url})
+            with pytest.raises(OriginForbidden):
+                await brain.fills.open(bucket, "k")
+        assert inside.asked == []
+
+
+async def redirecting(origin: HttpOrigin, location: str, status: str = "302 Found") -> None:
+    """Have an origin lead elsewhere."""
+
+    async def lead(asked: Asked) -> None:
+        if asked.path == "/target":
+            await asked.answer(b"there")
+        else:
+            await asked.answer(b"", f"Location: {location}", status=status)
+
+    origin.handler = lead
+
+
+@pytest.mark.parametrize("status", ["301 M", "302 F", "303 S", "307 T", "308 P"])
+async def test_a_redirect_within_the_internet_is_followed(
+    brain: Brain, origin: HttpOrigin, status: str
+) -> None:
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    await redirecting(origin, "/target", status)
+
+    assert await brain.get(bucket, "k") == b"there"
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        *("/loop", "file:///etc/passwd", "gopher://127.0.0.1/", "", "http://[::1", "http://"),
+        *("http://user:password@127.0.0.1/", "//", "http://127.0.0.1:99999/"),
+    ],
+)
+async def test_a_redirect_to_nowhere_is_a_failure(
+    brain: Brain, origin: HttpOrigin, location: str
+) -> None:
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    await redirecting(origin, location)
+
+    with pytest.raises(OriginFailed):
+        await brain.fills.open(bucket, "k")
+    assert len(origin.asked) <= 6
+
+
+async def test_credentials_are_not_taken_along_to_another_site(
+    brain: Brain, origin: HttpOrigin
+) -> None:
+    async with HttpOrigin({"/target": b"there"}) as elsewhere:
+        bucket = await brain.origin_bucket(
+            "http", {"url": origin.url}, {"authorization": "Bearer secret"}
+        )
+        await redirecting(origin, f"{elsewhere.url}/target")
+
+        assert await brain.get(bucket, "k") == b"there"
+
+    assert origin.asked[0].headers["authorization"] == "Bearer secret"
+    assert "authorization" not in elsewhere.asked[0].headers
+    assert elsewhere.asked[0].headers["host"] == f"127.0.0.1:{elsewhere.port}"
+
+
+async def test_tls_is_not_given_up_on_the_way(
+    rows: Rows, tmp_path: Path, origin: HttpOrigin
+) -> None:
+    trust, tls = certificates.issue(tmp_path, "127.0.0.1")
+    origin.objects["/target"] = b"plain"
+    async with (
+        HttpOrigin(tls=tls) as secure,
+        running(rows.url, tmp_path / "brain", trust=trust) as brain,
+    ):
+        secure.objects["/ok"] = b"over tls"
+        bucket = await brain.origin_bucket("http", {"url": secure.url})
+        assert await brain.get(bucket, "ok") == b"over tls"
+        await redirecting(secure, f"{origin.url}/target")
+        with pytest.raises(OriginFailed):
+            await brain.fills.open(bucket, "k")
+    assert origin.asked == []
+
+
+async def test_a_certificate_for_another_name_is_refused(rows: Rows, tmp_path: Path) -> None:
+    trust, tls = certificates.issue(tmp_path, "elsewhere.example")
+    async with (
+        HttpOrigin({"/k": b"x"}, tls=tls) as secure,
+        running(rows.url, tmp_path / "brain", trust=trust) as brain,
+    ):
+        bucket = await brain.origin_bucket("http", {"url": secure.url})
+        with pytest.raises(OriginFailed):
+            await brain.fills.open(bucket, "k")
+        assert secure.asked == []
+
+
+async def test_a_request_says_that_it_comes_from_a_cache(brain: Brain, origin: HttpOrigin) -> None:
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    origin.objects["/k"] = b"x"
+    await brain.get(bucket, "k")
+
+    assert origin.asked[0].headers["cdn-loop"] == "zonal"
+    assert origin.asked[0].headers["accept-encoding"] == "identity"
+
+
+# --- the proxy that obstore goes through ------------------------------------------------------
+
+
+async def talk(proxy: Proxy, head: str, *, password: str | None = None) -> bytes:
+    """Say something to the proxy; give its whole answer."""
+    parts = urlsplit(proxy.url)
+    secret = parts.password if password is None else password
+    token = base64.b64encode(f"brain:{secret}".encode()).decode()
+    reader, writer = await asyncio.open_connection("127.0.0.1", parts.port)
+    writer.write(f"{head}\r\nProxy-Authorization: Basic {token}\r\n\r\n".encode())
+    answer = await reader.read(200)
+    writer.close()
+    return answer
+
+
+@pytest.fixture
+async def proxy() -> AsyncIterator[Proxy]:
+    """Give a proxy as in production."""
+    one = Proxy(Guard(allows_private=False))
+    await one.start()
+    yield one
+    await one.stop()
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        ("CONNECT 127.0.0.1:443 HTTP/1.1", b"403"),
+        ("CONNECT [::1]:443 HTTP/1.1", b"403"),
+        ("CONNECT localhost:8443 HTTP/1.1", b"403"),
+        ("CONNECT 169.254.169.254:80 HTTP/1.1", b"403"),
+        ("CONNECT nowhere.invalid:443 HTTP/1.1", b"502"),
+        ("CONNECT 127.0.0.1:443 HTTP/1.0", b"405"),
+        ("GET http://127.0.0.1/ HTTP/1.1", b"405"),
+        ("CONNECT user@127.0.0.1 HTTP/1.1", b"405"),
+    ],
+)
+async def test_the_proxy_refuses(proxy: Proxy, head: str, status: bytes) -> None:
+    assert (await talk(proxy, head)).startswith(b"HTTP/1.1 " + status)
+
+
+async def test_the_proxy_is_the_brains_alone(proxy: Proxy) -> None:
+    answer = await talk(proxy, "CONNECT 8.8.8.8:443 HTTP/1.1", password="guess")
+
+    assert answer.startswith(b"HTTP/1.1 407")
+
+
+async def test_the_proxy_joins_both_ends(origin: HttpOrigin) -> None:
+    origin.objects["/k"] = b"through"
+    one = Proxy(Guard(allows_private=True))
+    await one.start()
+    parts = urlsplit(one.url)
+    token = base64.b64encode(f"brain:{parts.password}".encode()).decode()
+    reader, writer = await asyncio.open_connection("127.0.0.1", parts.port)
+    writer.write(
+        f"CONNECT 127.0.0.1:{origin.port} HTTP/1.1\r\n"
+        f"proxy-authorization: Basic {token}\r\n\r\n".encode()
+    )
+    assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+    writer.write(b"GET /k HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert b"through" in await reader.read(1000)
+    writer.close()
+    await one.stop()
+
+
+# --- what may be said -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "config", "secret", "field"),
+    [
+        ("file", {"url": "file:///"}, None, "kind"),
+        ("http", {"url": "file:///etc/passwd"}, None, "config.url"),
+        ("http", {"url": "ftp://example.com"}, None, "config.url"),
+        ("http", {"url": "http://user:pw@example.com"}, None, "config.url"),
+        ("http", {"url": "http://example.com/?q"}, None, "config.url"),
+        ("http", {"url": "http://exa mple.com/"}, None, "config.url"),
+        ("http", {"url": "http://example.com:99999/"}, None, "config.url"),
+        ("http", {"url": "http:///x"}, None, "config.url"),
+        ("http", {}, None, "config.url"),
+        ("http", {"url": 5}, None, "config.url"),
+        ("http", {"url": "http://a.b", "path": "/"}, None, "config.path"),
+        ("http", {"url": "http://a.b"}, {"authorization": "x\r\nHost: y"}, "secret.authorization"),
+        (
+            "s3",
+            {"bucket": "b" * 3, "region": "eu", "endpoint": "http://a.b"},
+            None,
+            "config.endpoint",
+        ),
+        ("s3", {"bucket": "../x", "region": "eu"}, None, "config.bucket"),
+        ("s3", {"bucket": "bbb", "region": "EU west"}, None, "config.region"),
+        (
+            "s3",
+            {"bucket": "bbb", "region": "eu"},
+            {"access_key_id": "a"},
+            "secret.secret_access_key",
+        ),
+        ("s3", {"bucket": "bbb", "region": "eu", "profile": "default"}, None, "config.profile"),
+        ("gcs", {"bucket": "bbb"}, {"service_account": "/etc/gcs.json"}, "secret"),
+        ("gcs", {"bucket": "bbb"}, {"service_account": "{}"}, "secret"),
+        (
+            "gcs",
+            {"bucket": "bbb"},
+            {"service_account_path": "/etc/x"},
+            "secret.service_account_path",
+        ),
+        ("azure", {"account": "acc", "container": "ccc"}, {"account_key": "%"}, "secret"),
+        ("azure", {"account": "a.b/c", "container": "ccc"}, None, "config.account"),
+        (
+            "azure",
+            {"account": "acc", "container": "ccc"},
+            {"account_key": "YQ==", "sas_token": "x"},
+            "secret",
+        ),
+    ],
+)
+async def test_a_description_that_is_wrong_is_refused_with_its_field(
+    strict: Brain, kind: str, config: dict[str, Any], secret: dict[str, Any] | None, field: str
+) -> None:
+    with pytest.raises(Invalid) as caught:
+        await strict.catalog.create(ALICE, "o", kind, config, secret)
+
+    assert field in {error["field"] for error in caught.value.errors}
+
+
+async def test_secrets_go_in_and_never_come_out(brain: Brain, rows: Rows) -> None:
+    secret = {"access_key_id": "AKIA", "secret_access_key": "hush-hush"}
+    config = {"bucket": "bbb", "region": "eu"}
+
+    made = await brain.catalog.create(ALICE, "o", "s3", config, secret)
+
+    assert made.has_secret
+    assert "hush" not in repr(made)
+    assert await brain.catalog.list(ALICE) == [made]
+    assert "hush" not in str(rows.all("SELECT * FROM brain_origin"))
+    with pytest.raises(Invalid):
+        await brain.catalog.create(ALICE, "o", "s3", config, secret)
+
+
+async def test_an_origin_in_use_stays(brain: Brain) -> None:
+    bucket = await brain.origin_bucket("http", {"url": "http://127.0.0.1:1"})
+    assert bucket.origin_id is not None
+
+    with pytest.raises(BrainError, match="still has this origin"):
+        await brain.catalog.delete(ALICE, bucket.origin_id)
+    await brain.buckets.delete(ALICE, bucket.id)
+    await brain.catalog.delete(ALICE, bucket.origin_id)
+    with pytest.raises(BrainError, match="no such origin"):
+        await brain.catalog.delete(ALICE, bucket.origin_id)

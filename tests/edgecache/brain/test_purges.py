@@ -1,0 +1,281 @@
+"""Purges: what they hit is gone, their counts are exact, and nothing brings it back."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from edgecache.brain.purges import Count, Targets
+from edgecache.brain.values import BucketInfo, PurgeResult
+from platform_site.lib.ids import uuid7
+from tests.edgecache.brain.brains import ALICE, CHARLIE, Brain, Rows, settled
+from tests.edgecache.brain.http_origin import Asked, HttpOrigin
+
+NOTHING = PurgeResult(0, 0, 0)
+
+
+async def fill(brain: Brain, bucket: BucketInfo, *keys: str, size: int = 10) -> None:
+    """Write objects whose bytes differ."""
+    for key in keys:
+        await brain.put(bucket, key, f"{bucket.name}/{key}".encode().ljust(size, b"."))
+
+
+async def names(brain: Brain, bucket: BucketInfo) -> set[str]:
+    """Give the keys that the directory holds."""
+    rows = await brain.database.all(
+        "SELECT key FROM brain_cachedobject WHERE bucket_id = %s", [bucket.id]
+    )
+    return {row.key for row in rows}
+
+
+async def place(brain: Brain, bucket: BucketInfo, key: str, *nodes: object) -> None:
+    """Have nodes hold an object."""
+    found = await brain.directory.find(bucket.id, key)
+    assert found is not None
+    assert await brain.directory.add_locations(found.sha256, nodes)  # type: ignore[arg-type]  # ids
+
+
+async def test_keys_and_prefix_mean_their_union(brain: Brain) -> None:
+    bucket = await brain.bucket()
+    await fill(brain, bucket, "a", "b/1", "b/2", "b", "c")
+
+    preview = await brain.purges.purge(
+        ALICE, keys=["docs/a", "docs/b/1", "docs/none"], prefix="docs/b/", preview=True
+    )
+    result = await brain.purges.purge(
+        ALICE, keys=["docs/a", "docs/b/1", "docs/none"], prefix="docs/b/"
+    )
+
+    assert result == preview == PurgeResult(3, 0, 0)
+    assert await names(brain, bucket) == {"b", "c"}
+
+
+async def test_a_prefix_without_a_slash_means_buckets(brain: Brain) -> None:
+    docs, docs2, else_ = [await brain.bucket(name) for name in ("docs", "docs2", "else")]
+    for bucket in (docs, docs2, else_):
+        await fill(brain, bucket, "k")
+
+    assert await brain.purges.purge(ALICE, prefix="docs") == PurgeResult(2, 0, 0)
+    assert await names(brain, else_) == {"k"}
+    assert await brain.purges.purge(ALICE, everything=True) == PurgeResult(1, 0, 0)
+
+
+@pytest.mark.parametrize("prefix", ["docs/50%", "docs/a_", "docs/\\", "docs/'"])
+async def test_a_prefix_is_taken_as_it_is_written(brain: Brain, prefix: str) -> None:
+    bucket = await brain.bucket()
+    hit = prefix.removeprefix("docs/") + "x"
+    await fill(brain, bucket, hit, "50x", "abx", "z")
+
+    assert await brain.purges.purge(ALICE, prefix=prefix) == PurgeResult(1, 0, 0)
+    assert await names(brain, bucket) == {"50x", "abx", "z"}
+
+
+async def test_nothing_asked_for_is_nothing_purged(brain: Brain) -> None:
+    bucket = await brain.bucket()
+    await fill(brain, bucket, "k")
+
+    assert await brain.purges.purge(ALICE) == NOTHING
+    assert await brain.purges.purge(ALICE, keys=["", "/", "docs", "docs/", "no/k"]) == NOTHING
+    assert await brain.purges.purge(ALICE, prefix="docs/\0") == NOTHING
+    assert await names(brain, bucket) == {"k"}
+
+
+async def test_another_tenants_objects_are_out_of_reach(brain: Brain) -> None:
+    mine = await brain.bucket("docs", ALICE)
+    theirs = await brain.bucket("docs", CHARLIE)
+    for bucket in (mine, theirs):
+        await fill(brain, bucket, "k")
+
+    for purge in ({"everything": True}, {"prefix": "docs/"}, {"keys": ["docs/k"]}):
+        await brain.purges.purge(ALICE, **purge)  # type: ignore[arg-type]  # each a way to say it
+
+    assert await names(brain, theirs) == {"k"}
+    assert (await brain.fills.open(theirs, "k")).is_hit
+
+
+async def test_the_objects_of_the_builtin_origin_stay(brain: Brain) -> None:
+    bucket = await brain.bucket()
+    await fill(brain, bucket, "k")
+
+    await brain.purges.purge(ALICE, everything=True)
+
+    opened = await brain.fills.open(bucket, "k")
+    assert not opened.is_hit
+    assert (await brain.fills.open(bucket, "k")).is_hit
+    assert (await brain.fills.list(bucket)).objects[0].key == "k"
+
+
+async def test_freed_bytes_and_nodes_are_counted_exactly(brain: Brain, rows: Rows) -> None:
+    bucket = await brain.bucket()
+    await fill(brain, bucket, "a", size=100)
+    await fill(brain, bucket, "b", size=1000)
+    await brain.fills.copy((bucket, "a"), bucket, "a-too")
+    one, two, three = (rows.node(uuid7()) for _ in range(3))
+    await place(brain, bucket, "a", one, two)
+    await place(brain, bucket, "b", two, three)
+
+    # The bytes of "a" are still those of "a-too".
+    assert await brain.purges.purge(ALICE, keys=["docs/a"]) == PurgeResult(1, 0, 0)
+    both = {"keys": ["docs/a-too"], "prefix": "docs/b"}
+    assert await brain.purges.purge(ALICE, **both, preview=True) == PurgeResult(2, 2200, 3)  # type: ignore[arg-type]  # as above
+    assert await brain.purges.purge(ALICE, **both) == PurgeResult(2, 2200, 3)  # type: ignore[arg-type]  # as above
+    await brain.collector.round()
+    assert rows.value("SELECT count(*) FROM brain_location") == 0
+    jobs = rows.all("SELECT node_id, kind FROM brain_nodejob")
+    assert sorted(jobs) == sorted((node, "delete") for node in (one, two, two, three))
+
+
+async def test_purges_at_once_count_each_object_and_byte_once(brain: Brain, rows: Rows) -> None:
+    bucket = await brain.bucket()
+    node = rows.node(uuid7())
+    keys = [f"k{n:02}" for n in range(40)]
+    await fill(brain, bucket, keys[0], size=100)
+    for key in keys[1:]:
+        await brain.fills.copy((bucket, keys[0]), bucket, key)
+    await place(brain, bucket, keys[0], node)
+
+    purges = [brain.purges.purge(ALICE, keys=[f"docs/{key}"]) for key in keys[:20]]
+    purges += [brain.purges.purge(ALICE, prefix="docs/k") for _ in range(4)]
+    results = await asyncio.gather(*purges)
+
+    assert sum(result.objects_purged for result in results) == 40
+    assert sum(result.bytes_freed for result in results) == 100
+    assert sum(result.nodes_affected for result in results) == 1
+
+
+async def test_a_large_purge_takes_many_steps(
+    brain: Brain, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgecache.brain.purges.STEP_ROWS", 7)
+    bucket = await brain.bucket()
+    await fill(brain, bucket, *(f"k{n}" for n in range(21)), "z")
+
+    assert await brain.purges.purge(ALICE, prefix="docs/k") == PurgeResult(21, 0, 0)
+    assert await names(brain, bucket) == {"z"}
+
+
+async def test_what_a_purge_hit_is_gone_before_it_is_deleted(brain: Brain, rows: Rows) -> None:
+    bucket = await brain.bucket()
+    await fill(brain, bucket, "a/1", "a/2", "b")
+
+    await brain.purges.begin(Targets({}, [(bucket.id, "a/")]), Count())
+
+    assert rows.value("SELECT count(*) FROM brain_cachedobject") == 3
+    assert await brain.directory.find(bucket.id, "a/1") is None
+    brain.directory.index.clear()
+    assert await brain.directory.find(bucket.id, "a/2") is None
+    assert await brain.directory.find(bucket.id, "b") is not None
+    # What comes in afterwards is not hit.
+    await fill(brain, bucket, "a/1")
+    brain.directory.index.clear()
+    assert await brain.directory.find(bucket.id, "a/1") is not None
+
+
+async def test_a_purge_whose_brain_died_is_finished_by_another(
+    brain: Brain, other: Brain, rows: Rows
+) -> None:
+    bucket = await brain.bucket()
+    await fill(brain, bucket, "a/1", "a/2", "b")
+    await other.purges.begin(Targets({}, [(bucket.id, "a/")]), Count())
+    await brain.collector.round()
+    assert rows.value("SELECT count(*) FROM brain_cachedobject") == 3
+    await other.coherence.stop()
+
+    await brain.collector.round()
+
+    assert await names(brain, bucket) == {"b"}
+    assert rows.value("SELECT count(*) FROM brain_purgerecord WHERE NOT is_done") == 0
+
+
+@pytest.mark.parametrize(
+    "purge", [{"keys": ["docs/a/k"]}, {"prefix": "docs/a"}, {"everything": True}], ids=str
+)
+async def test_a_fetch_under_way_does_not_bring_back_what_was_purged(
+    brain: Brain, origin: HttpOrigin, purge: dict[str, object]
+) -> None:
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    was_asked, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(asked: Asked) -> None:
+        origin.handler = None
+        was_asked.set()
+        await go_on.wait()
+        await asked.answer(b"old")
+
+    origin.handler = slow
+    reading = asyncio.create_task(brain.get(bucket, "a/k"))
+    await was_asked.wait()
+    result = await brain.purges.purge(ALICE, **purge)  # type: ignore[arg-type]  # a way to say it
+    origin.objects["/a/k"] = b"new"
+    # Who asks after the purge does not join what began before it.
+    late = await brain.get(bucket, "a/k")
+    go_on.set()
+
+    assert (await reading, late) == (b"old", b"new")
+    await settled(brain)
+    assert await brain.get(bucket, "a/k") == b"new"
+    assert result == NOTHING
+
+
+async def test_a_purge_elsewhere_does_not_stop_a_fetch_from_being_kept(
+    brain: Brain, origin: HttpOrigin
+) -> None:
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    was_asked, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(asked: Asked) -> None:
+        was_asked.set()
+        await go_on.wait()
+        await asked.answer(b"x")
+
+    origin.handler = slow
+    reading = asyncio.create_task(brain.get(bucket, "a/k"))
+    await was_asked.wait()
+    await brain.purges.purge(ALICE, keys=["docs/a/k2"], prefix="docs/a/kk")
+    go_on.set()
+    await reading
+    await settled(brain)
+
+    assert await names(brain, bucket) == {"a/k"}
+
+
+async def test_a_storm_of_reads_writes_and_purges_ends_in_what_the_origin_has(
+    brain: Brain, other: Brain, rows: Rows, tmp_path: Path
+) -> None:
+    other.staging.root = brain.staging.root
+    bucket = await brain.bucket()
+    keys = [f"k{n}" for n in range(5)]
+    latest: dict[str, bytes] = {}
+    for key in keys:
+        latest[key] = b"0"
+        await brain.put(bucket, key, b"0")
+
+    async def write(one: Brain, key: str) -> None:
+        for n in range(1, 15):
+            data = f"{key}{n}".encode()
+            await one.put(bucket, key, data)
+            latest[key] = data
+
+    async def read(one: Brain, key: str) -> None:
+        for _ in range(40):
+            least = latest[key]
+            seen = await one.get(bucket, key)
+            assert _age(seen) >= _age(least), "an acknowledged write was not seen"
+
+    async def purge(one: Brain) -> None:
+        for _ in range(10):
+            await one.purges.purge(ALICE, prefix="docs/k")
+
+    await asyncio.gather(
+        *(write(one, key) for one, key in zip((brain, other) * 3, keys, strict=False)),
+        *(read(one, key) for one in (brain, other) for key in keys),
+        purge(brain),
+        purge(other),
+    )
+
+    for key in keys:
+        assert await brain.get(bucket, key) == await other.get(bucket, key) == latest[key]
+
+
+def _age(data: bytes) -> int:
+    return int(data.decode()[2:] or "0")

@@ -1,0 +1,128 @@
+"""A brain with two workers, as the object API's tests have it, before an origin that obeys."""
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from tests.edgecache.s3.cluster import Cluster
+from tests.edgecache.s3.conftest import brain_database, cluster
+from tests.edgecache.s3.raw import Answer, send
+
+__all__ = ["brain_database", "cluster"]
+
+
+@dataclass
+class Said:
+    """What the origin answers on a path."""
+
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b"what the origin said"
+    has_length: bool = True
+
+
+@dataclass
+class Asked:
+    """What it was asked."""
+
+    path: str
+    headers: dict[str, str]
+
+
+class Origin(ThreadingHTTPServer):
+    """An HTTP origin."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.said: dict[str, Said] = {}
+        self.asked: list[Asked] = []
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        """Give its URL."""
+        return f"http://127.0.0.1:{self.server_address[1]}/"
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers what it was told to."""
+
+    protocol_version = "HTTP/1.1"
+    server: Origin
+
+    def do_GET(self) -> None:
+        """Answer."""
+        origin = self.server
+        fields = {name.lower(): value for name, value in self.headers.items()}
+        origin.asked.append(Asked(self.path, fields))
+        said = origin.said.get(self.path, Said(404))
+        etag = said.headers.get("ETag")
+        if said.status == 200 and etag and fields.get("if-none-match") == etag:
+            said = Said(304, said.headers, b"")
+        self.send_response(said.status)
+        for name, value in said.headers.items():
+            self.send_header(name, value)
+        if said.has_length and said.status != 304:
+            self.send_header("Content-Length", str(len(said.body)))
+        elif said.status != 304:
+            self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        if said.has_length:
+            self.wfile.write(said.body)
+        else:
+            self.wfile.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(said.body), said.body))
+
+    def log_message(self, *_arguments: object) -> None:
+        """Say nothing."""
+
+
+@dataclass
+class Pulled:
+    """A public bucket before the origin."""
+
+    cluster: Cluster
+    origin: Origin
+    public_name: str
+    scope: str
+    bucket_id: int
+
+    def get(self, path: str, method: str = "GET", **headers: str) -> Answer:
+        """Ask the cache; header names with _ for -."""
+        fields = {name.replace("_", "-"): value for name, value in headers.items()}
+        return send(self.cluster.url, method, f"/p/{self.public_name}{path}", fields)
+
+    def tell(self, path: str, control: str = "", body: bytes = b"x", **headers: str) -> None:
+        """Have the origin say something from now on."""
+        fields = {name.replace("_", "-"): value for name, value in headers.items()}
+        if control:
+            fields["Cache-Control"] = control
+        self.origin.said[path] = Said(200, fields, body)
+
+    def asked(self, path: str) -> int:
+        """Say how often the origin was asked."""
+        return sum(each.path == path for each in self.origin.asked)
+
+
+@pytest.fixture
+def origin() -> Iterator[Origin]:
+    """Give an origin."""
+    running = Origin()
+    yield running
+    running.shutdown()
+    running.server_close()
+
+
+@pytest.fixture
+def pulled(cluster: Cluster, origin: Origin) -> Pulled:
+    """Give a public bucket before it, in a tenant of its own."""
+    scope = cluster.tenant().scope
+    wanted = {"name": "origin", "kind": "http", "config": {"url": origin.url}}
+    made = cluster.call("POST", f"/v1/origins?{scope}", wanted)
+    bucket = {"name": "pulled", "origin_id": made["id"], "is_public": True}
+    row = cluster.call("POST", f"/v1/buckets?{scope}", bucket)
+    return Pulled(cluster, origin, row["public_name"], scope, row["id"])

@@ -1,0 +1,198 @@
+"""What may be kept, for how long, and what it is good for: RFC 9111, 5861 and 9213 as a table."""
+
+from email.utils import formatdate
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgecache.brain.pull import rules
+from edgecache.brain.pull.rules import Kept, Use
+
+NOW = 1_795_000_000.0
+Pairs = list[tuple[str, str]]
+
+
+def date(seconds: float) -> str:
+    return formatdate(NOW + seconds, usegmt=True)
+
+
+def judged(*headers: tuple[str, str], took: float = 0.0) -> Kept:
+    kept = rules.judge(list(headers), asked_at=NOW - took, answered_at=NOW)
+    assert kept is not None
+    return kept
+
+
+def control(text: str) -> tuple[str, str]:
+    return ("cache-control", text)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [control("no-store")],
+        [control("private")],
+        [control('private="set-cookie"')],
+        [control("max-age=60, NO-STORE")],
+        [("vary", "*"), control("max-age=60")],
+        [("vary", "accept, *"), control("max-age=60")],
+        [("set-cookie", "session=1")],
+        [control("max-age=60"), ("cdn-cache-control", "no-store")],
+    ],
+)
+def test_what_a_shared_cache_may_not_keep(headers: Pairs) -> None:
+    assert rules.judge(headers, asked_at=NOW, answered_at=NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("headers", "lifetime_s"),
+    [
+        ([control("max-age=60")], 60),
+        ([control("max-age=60, s-maxage=600")], 600),
+        ([control("s-maxage=0, max-age=60")], 0),
+        ([control('max-age="60"')], 60),
+        ([control("max-age=60"), ("expires", date(7200))], 60),
+        ([("date", date(0)), ("expires", date(7200))], 7200),
+        ([("date", date(0)), ("expires", date(-5))], 0),
+        ([("expires", "0")], 0),
+        ([control("max-age=x"), ("expires", date(7200))], 0),
+        ([control("max-age=-1")], 0),
+        ([control("max-age=60, max-age=600")], 0),
+        ([control("max-age=99999999999999999999")], 0),
+        ([control("max-age=99999999999")], 2**31),
+        ([control("no-cache, max-age=60")], 0),
+        ([("date", date(0)), ("last-modified", date(-1000))], 100),
+        ([("date", date(0)), ("last-modified", date(-100 * 86400))], 86400),
+        ([], 0),
+        ([control("max-age=60"), ("cdn-cache-control", "max-age=600")], 600),
+        ([control("no-store"), ("cdn-cache-control", "max-age=600")], 600),
+        ([control("max-age=60"), ("cdn-cache-control", "MAX AGE; nonsense")], 60),
+        ([control("max-age=60"), ("cdn-cache-control", "")], 60),
+        ([("expires", date(7200)), ("cdn-cache-control", "public")], 0),
+        ([control("max-age=60"), ("set-cookie", "a=b")], 60),
+    ],
+)
+def test_how_long_an_answer_is_fresh(headers: Pairs, lifetime_s: int) -> None:
+    assert judged(*headers).lifetime_s == lifetime_s
+
+
+@pytest.mark.parametrize(
+    ("headers", "took", "age_s"),
+    [
+        ([], 0, 0),
+        ([("age", "30")], 0, 30),
+        ([("age", "30")], 5, 35),
+        ([("date", date(-40))], 0, 40),
+        ([("date", date(40))], 0, 0),
+        ([("age", "10"), ("date", date(-40))], 0, 40),
+        ([("age", "nonsense")], 0, 0),
+        ([("date", "nonsense")], 3, 3),
+    ],
+)
+def test_how_old_an_answer_is_when_it_comes(headers: Pairs, took: float, age_s: int) -> None:
+    assert judged(*headers, took=took).age_s == age_s
+
+
+@pytest.mark.parametrize(
+    ("text", "after", "use"),
+    [
+        ("max-age=60", 59, Use.FRESH),
+        ("max-age=60", 60, Use.REVALIDATE),
+        ("max-age=60, stale-while-revalidate=30", 60, Use.STALE_WHILE_REVALIDATE),
+        ("max-age=60, stale-while-revalidate=30", 89, Use.STALE_WHILE_REVALIDATE),
+        ("max-age=60, stale-while-revalidate=30", 90, Use.REVALIDATE),
+        ("max-age=60, stale-while-revalidate=30, must-revalidate", 61, Use.REVALIDATE),
+        ("no-cache, stale-while-revalidate=30", 1, Use.REVALIDATE),
+    ],
+)
+def test_what_an_answer_is_good_for(text: str, after: float, use: Use) -> None:
+    assert rules.use(judged(control(text)), now=NOW + after) is use
+
+
+@pytest.mark.parametrize(
+    ("text", "after", "serves"),
+    [
+        ("max-age=60", 61, False),
+        ("max-age=60, stale-if-error=300", 61, True),
+        ("max-age=60, stale-if-error=300", 360, False),
+        ("max-age=60, stale-if-error=300, must-revalidate", 61, False),
+        ("max-age=60, stale-if-error=300, proxy-revalidate", 61, False),
+    ],
+)
+def test_when_it_stands_in_for_an_origin_that_fails(text: str, after: float, serves: bool) -> None:
+    assert rules.serves_on_error(judged(control(text)), now=NOW + after) is serves
+
+
+def test_a_confirmation_renews_what_it_says_and_keeps_the_rest() -> None:
+    kept = judged(control("max-age=60"), ("etag", '"a"'), ("content-type", "text/css"))
+    said = [control("max-age=600"), ("date", date(100))]
+    renewed = rules.renewed(kept, said, asked_at=NOW + 100, answered_at=NOW + 100)
+    assert renewed is not None
+    assert (renewed.lifetime_s, renewed.etag) == (600, '"a"')
+    assert ("content-type", "text/css") in renewed.headers
+    assert rules.age_s(renewed, now=NOW + 100) == 0
+    assert rules.renewed(kept, [control("no-store")], asked_at=NOW, answered_at=NOW) is None
+
+
+def test_an_origin_is_asked_with_both_validators() -> None:
+    kept = judged(("etag", 'W/"a"'), ("last-modified", date(-5)))
+    assert rules.conditions(kept) == [
+        ("if-none-match", 'W/"a"'),
+        ("if-modified-since", date(-5)),
+    ]
+
+
+def test_hops_keep_their_headers_to_themselves() -> None:
+    kept = judged(
+        ("connection", "x-secret"),
+        ("x-secret", "1"),
+        ("keep-alive", "timeout=5"),
+        ("set-cookie", "a=b"),
+        control("public"),
+        ("x-kept", "2"),
+    )
+    assert dict(kept.headers) == {"cache-control": "public", "x-kept": "2"}
+
+
+def test_a_vary_counts_as_far_as_the_origin_is_told() -> None:
+    kept = judged(("vary", "Accept-Encoding, Cookie, X-Own"), control("max-age=1"))
+    assert kept.vary == ("accept-encoding",)
+    plain, zipped = {"accept-encoding": "gzip, br"}, {"accept-encoding": "GZIP,br"}
+    assert rules.variant("", kept.vary, plain) == rules.variant("", kept.vary, zipped)
+    assert rules.variant("", kept.vary, plain) != rules.variant("", kept.vary, {})
+    assert rules.variant("", (), plain) == ""
+    assert rules.variant("a=1", (), plain) != rules.variant("a=2", (), plain)
+
+
+def test_what_is_kept_beside_the_bytes_comes_back_as_it_was() -> None:
+    kept = judged(control("max-age=60"), ("vary", "accept"), ("etag", '"a"'))
+    assert Kept.of_json(kept.as_json()) == kept
+
+
+TEXT = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=60)
+NAMES = st.sampled_from(
+    ["cache-control", "cdn-cache-control", "expires", "date", "age", "vary", "last-modified", "x"]
+)
+
+
+@given(st.lists(st.tuples(NAMES, TEXT), max_size=8), st.floats(0, 1e6))
+def test_whatever_an_origin_says_the_rules_hold(headers: Pairs, later: float) -> None:
+    kept = rules.judge(headers, asked_at=NOW, answered_at=NOW)
+    if kept is None:
+        return
+    assert 0 <= kept.lifetime_s <= rules.MOST_S
+    assert rules.age_s(kept, now=NOW + later) >= kept.age_s >= 0
+    is_fresh = rules.use(kept, now=NOW + later) is Use.FRESH
+    assert is_fresh == (rules.age_s(kept, now=NOW + later) < kept.lifetime_s)
+    if kept.must_revalidate:
+        assert rules.use(kept, now=NOW + later) is not Use.STALE_WHILE_REVALIDATE
+        assert not rules.serves_on_error(kept, now=NOW + later)
+
+
+@given(st.sampled_from(["no-store", "private"]), TEXT, TEXT)
+def test_no_words_around_it_make_a_forbidden_answer_kept(
+    word: str, before: str, after: str
+) -> None:
+    # Quotes may swallow a word; commas alone may not.
+    text = f"{before.replace(chr(34), '')},{word},{after.replace(chr(34), '')}"
+    assert rules.judge([control(text)], asked_at=NOW, answered_at=NOW) is None

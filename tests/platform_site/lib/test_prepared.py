@@ -1,0 +1,130 @@
+"""The hot path's query: planned once a connection, and no worse off without that."""
+
+import uuid
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from django.db import InternalError, OperationalError, connection, transaction
+from pytest_django import DjangoAssertNumQueries
+
+from accounts.models import User
+from platform_site.lib import problems
+from platform_site.lib.prepared import PreparedQuery
+from tests.cast import signed_in
+
+PREPARED = "SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'zonal\\_%%'"
+ANYBODY = str(uuid.uuid4()).encode()
+
+
+@pytest.fixture
+def clean(transactional_db: None) -> Iterator[None]:
+    """Give a connection without statements, outside of a transaction, and leave none behind."""
+    connection.close()
+    yield
+    connection.close()
+
+
+def query() -> PreparedQuery:
+    return PreparedQuery("SELECT email::text FROM accounts_user WHERE id = $1", types=("uuid",))
+
+
+def prepared() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(PREPARED)
+        found: tuple[int] = cursor.fetchone()
+    return found[0]
+
+
+def key(user: User) -> bytes:
+    return str(user.pk).encode()
+
+
+def test_it_gives_the_value_and_none_without_a_row(clean: None, alice: User) -> None:
+    emails = query()
+    assert emails.value(key(alice)) == b"alice@example.com"
+    assert emails.value(ANYBODY) is None
+
+
+def test_a_connection_prepares_it_once(clean: None, alice: User) -> None:
+    emails = query()
+    for _ in range(3):
+        emails.value(key(alice))
+    assert prepared() == 1
+    connection.close()
+    assert emails.value(key(alice)) == b"alice@example.com"
+    assert prepared() == 1
+
+
+def test_each_time_it_counts_as_one_query(
+    clean: None, alice: User, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    emails = query()
+    for _ in range(2):
+        with django_assert_num_queries(1) as captured:
+            emails.value(key(alice))
+        assert "accounts_user" in captured[0]["sql"]
+
+
+def test_it_sees_what_its_own_transaction_has_done(clean: None, alice: User) -> None:
+    with transaction.atomic():
+        User.unscoped.filter(pk=alice.pk).update(email="moved@example.com")
+        assert query().value(key(alice)) == b"moved@example.com"
+
+
+def test_behind_a_pooler_that_loses_statements_it_still_answers(clean: None, alice: User) -> None:
+    emails = query()
+    emails.value(key(alice))
+    with connection.cursor() as cursor:
+        cursor.execute("DEALLOCATE ALL")
+    assert emails.value(key(alice)) == b"alice@example.com"
+    assert emails.value(ANYBODY) is None
+    assert prepared() == 0
+
+
+def test_behind_a_pooler_that_hands_out_others_statements_it_still_answers(
+    clean: None, alice: User
+) -> None:
+    query().value(key(alice))
+    # Another process of the platform, by way of the same connection of the server.
+    other = query()
+    assert other.value(key(alice)) == b"alice@example.com"
+    assert other.value(ANYBODY) is None
+
+
+def test_a_lost_connection_is_the_error_that_a_cursor_raises(clean: None, alice: User) -> None:
+    emails = query()
+    emails.value(key(alice))
+    _end_backend()
+    with pytest.raises(OperationalError) as caught:
+        emails.value(key(alice))
+    assert problems.is_database_away(caught.value)
+
+
+def test_a_request_outlives_a_restart_of_the_database(clean: None, alice: User) -> None:
+    caller = signed_in(alice)
+    assert caller.get("/v1/whoami").status == 200
+    _end_backend()
+    assert caller.get("/v1/whoami").status == 200
+
+
+def test_a_broken_transaction_refuses_it_like_any_query(clean: None, alice: User) -> None:
+    with transaction.atomic():
+        with connection.cursor() as cursor, pytest.raises(Exception, match="nonesuch"):
+            cursor.execute("SELECT nonesuch")
+        with pytest.raises(InternalError, match="aborted"):
+            query().value(key(alice))
+        transaction.set_rollback(True)
+
+
+def _end_backend() -> None:
+    """As a restart of the server does, seen from this connection."""
+    connection.ensure_connection()
+    with psycopg.connect(connection.connection.info.dsn, password=_password()) as other:
+        other.execute(
+            "SELECT pg_terminate_backend(%s, 5000)", [connection.connection.info.backend_pid]
+        )
+
+
+def _password() -> str:
+    return str(connection.settings_dict["PASSWORD"])
