@@ -19,6 +19,7 @@ class Load:
     p50_ms: float
     p95_ms: float
     failures: int
+    p99_ms: float
 
 
 @dataclass
@@ -72,7 +73,8 @@ def run(port: int, payload: bytes | Sequence[bytes], *, connections: int, second
     for key in list(selector.get_map().values()):
         key.data.sock.close()
     quantiles = statistics.quantiles(times, n=100)
-    return Load(len(times) / seconds, quantiles[49] * 1000, quantiles[94] * 1000, failures)
+    slow = [quantiles[at] * 1000 for at in (49, 94, 98)]
+    return Load(len(times) / seconds, slow[0], slow[1], failures, slow[2])
 
 
 def _open(selector: selectors.DefaultSelector, port: int, payloads: Iterator[bytes]) -> None:

@@ -192,6 +192,8 @@ class Fetches:
         return Keeper(self._directory, self._staging, bucket, flight.name, row.generation)
 
     def _end(self, flight: Flight) -> None:
+        # Whatever went wrong, nobody waits for ever.
+        flight.close()
         is_joinable = self.flights.get(flight.name) is flight
         self._detach(flight.name, flight)
         if is_joinable and isinstance(flight.failure, OriginMissing):

@@ -141,6 +141,11 @@ class Flight:
             self.opened.set_exception(error)
         self._wake()
 
+    def close(self) -> None:
+        """End, with an error where nothing else has ended it."""
+        if not self._is_whole and self.failure is None:
+            self.fail(OriginFailed())
+
     async def whole(self) -> None:
         """Wait for the last byte.
 

@@ -21,13 +21,14 @@ from edgecache.brain.delivery import Delivery, Source, Span
 from edgecache.brain.directory import Directory
 from edgecache.brain.errors import DatabaseAway, OriginFailed
 from edgecache.brain.gateway import Gateway, headers_for
+from edgecache.brain.health import Conduct
 from edgecache.brain.http.exchange import Exchange, Stream
 from edgecache.brain.meters import Meters
-from edgecache.brain.node_client import NodeFailed
+from edgecache.brain.node_client import Address, NodeFailed
 from edgecache.brain.nodes import Nodes
 from edgecache.brain.tickets import Leave, TicketSigner
 from edgecache.brain.values import CHUNK_BYTES
-from edgecache.brain.worker_pool import WorkerPool
+from edgecache.brain.worker_pool import WorkerConnection, WorkerPool
 
 log = structlog.get_logger(__name__)
 
@@ -161,8 +162,15 @@ class Mover:
         self, delivery: Delivery, source: Source, check: Check, began: float
     ) -> bytes:
         """Give a small span whole. Raises NodeFailed, WrongBytes."""
-        pieces = [data async for data in self._from_worker(delivery, source, check, began)]
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        address, connection, conduct = await self._ask(delivery, source, check, began)
+        try:
+            body = check.take(await connection.piece())
+            while check.position < check.end:
+                body += check.take(await connection.piece())
+            return body
+        finally:
+            conduct.running -= 1
+            self._pool.release(address, connection)
 
     async def _long(
         self, delivery: Delivery, exchange: Exchange, own: Own, outcome: _Outcome
@@ -200,27 +208,38 @@ class Mover:
 
         Raises NodeFailed, WrongBytes.
         """
+        address, connection, conduct = await self._ask(delivery, source, check, began)
+        try:
+            while check.position < check.end:
+                data = check.take(await connection.piece())
+                if data:
+                    yield data
+        finally:
+            conduct.running -= 1
+            self._pool.release(address, connection)
+
+    async def _ask(
+        self, delivery: Delivery, source: Source, check: Check, began: float
+    ) -> tuple[Address, WorkerConnection, Conduct]:
+        """Ask a worker for what the check wants next. Raises NodeFailed."""
         address = self._nodes.address(source.node_id)
         if address is None:
             raise NodeFailed("gone")
-        wanted = Span(check.position, check.end - check.position)
         conduct = self._nodes.conduct(source.node_id)
         conduct.running += 1
         try:
-            async with self._pool.get(
+            connection = await self._pool.ask(
                 address,
                 delivery.sha256,
-                wanted,
+                Span(check.position, check.end - check.position),
                 size=delivery.size,
                 ticket=self.ticket(delivery, source),
-            ) as connection:
-                self._nodes.succeeded(source.node_id, time.perf_counter() - began)
-                while check.position < check.end:
-                    data = check.take(await connection.piece())
-                    if data:
-                        yield data
-        finally:
+            )
+        except BaseException:
             conduct.running -= 1
+            raise
+        self._nodes.succeeded(source.node_id, time.perf_counter() - began)
+        return address, connection, conduct
 
     def _right(self, check: Check, piece: bytes) -> bytes:
         try:

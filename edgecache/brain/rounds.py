@@ -1,4 +1,4 @@
-"""Work that is done again and again in the background, and goes on whatever happens to one round."""
+"""Work that is done again and again in the background, whatever happened to the round before."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

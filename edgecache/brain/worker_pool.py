@@ -6,8 +6,7 @@ Bytes of strangers' machines: an answer that is not exactly what was asked for i
 import asyncio
 import ssl
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -178,13 +177,13 @@ class WorkerPool:
         self._all.clear()
         self._idle.clear()
 
-    @asynccontextmanager
-    async def get(
+    async def ask(
         self, address: Address, sha256: bytes, wanted: Span, *, size: int, ticket: str
-    ) -> AsyncIterator[WorkerConnection]:
+    ) -> WorkerConnection:
         """Ask a worker for bytes of a blob; the head has come when this gives the connection.
 
-        size: of the whole blob. Raises NodeFailed.
+        size: of the whole blob. The connection is to be given back (``release``).
+        Raises NodeFailed.
         """
         is_whole = wanted.start == 0 and wanted.length == size
         request = _request(address, sha256, wanted, ticket, is_whole=is_whole)
@@ -196,9 +195,23 @@ class WorkerPool:
                 self._drop(connection)
                 connection = await self._connect(address)
                 await connection.ask(request, wanted, is_whole=is_whole, size=size)
-            yield connection
-        finally:
-            self._return(address, connection)
+        except BaseException:
+            self._drop(connection)
+            raise
+        return connection
+
+    def release(self, address: Address, connection: WorkerConnection) -> None:
+        """Take a connection back: for the next one if its answer was read to the end."""
+        if connection.is_spent:
+            idle = self._idle.get(address)
+            if idle is None:
+                idle = self._idle[address] = []
+            if len(idle) < IDLE_LIMIT:
+                connection.deadline = NEVER
+                connection.idle_since = asyncio.get_running_loop().time()
+                idle.append(connection)
+                return
+        self._drop(connection)
 
     async def _connection(self, address: Address) -> WorkerConnection:
         idle = self._idle.get(address)
@@ -240,15 +253,6 @@ class WorkerPool:
             self._contexts[scheme] = ssl.create_default_context()
         return self._contexts[scheme]
 
-    def _return(self, address: Address, connection: WorkerConnection) -> None:
-        idle = self._idle.setdefault(address, [])
-        if connection.is_spent and len(idle) < IDLE_LIMIT:
-            connection.deadline = NEVER
-            connection.idle_since = asyncio.get_running_loop().time()
-            idle.append(connection)
-        else:
-            self._drop(connection)
-
     def _drop(self, connection: WorkerConnection) -> None:
         connection.give_up("dropped")
         self._all.discard(connection)
@@ -275,11 +279,16 @@ def _request(
 ) -> bytes:
     last = wanted.start + wanted.length - 1
     part = "" if is_whole else f"range: bytes={wanted.start}-{last}\r\n"
-    host = urlsplit(address.endpoint).netloc
+    host = _host_of(address.endpoint)
     return (
         f"GET {object_path(sha256)} HTTP/1.1\r\nhost: {host}\r\n"
         f"{TICKET_HEADER}: {ticket}\r\n{part}\r\n"
     ).encode("ascii")
+
+
+@lru_cache(maxsize=4096)
+def _host_of(endpoint: str) -> str:
+    return urlsplit(endpoint).netloc
 
 
 def _length(head: bytes, wanted: Span, *, is_whole: bool, size: int) -> int:

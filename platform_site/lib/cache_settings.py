@@ -113,14 +113,28 @@ def client(env: Env) -> ClientSettings:
 
     Raises SettingError.
     """
+    internal = _listener(env, "ZBRAIN", 8081, "internal API")
+    s3 = _listener(env, "ZBRAIN_S3", 9000, "object API")
     return ClientSettings(
         is_enabled=env.flag(
             "ZCACHE_ENABLED",
             default=True,
             help_text="Master switch: off, every cache call succeeds and does nothing.",
         ),
-        brain_url=_url(env, "ZCACHE_BRAIN_URL", "http://127.0.0.1:8081", "internal API"),
-        s3_url=_url(env, "ZCACHE_BRAIN_S3_URL", "http://127.0.0.1:9000", "object API"),
+        brain_url=_url(
+            env,
+            "ZCACHE_BRAIN_URL",
+            f"http://127.0.0.1:{internal.port}",
+            "internal API",
+            shown="http://127.0.0.1:ZBRAIN_PORT",
+        ),
+        s3_url=_url(
+            env,
+            "ZCACHE_BRAIN_S3_URL",
+            f"http://127.0.0.1:{s3.port}",
+            "object API",
+            shown="http://127.0.0.1:ZBRAIN_S3_PORT",
+        ),
         secret=env.secret(
             "ZCACHE_BRAIN_SECRET",
             help_text="Shared secret of the platform and the brain; the brain needs it to start.",
@@ -242,7 +256,7 @@ def _address(env: Env, name: str, help_text: str) -> str:
         raise SettingError(name, f"must be an IP address, not {text!r}.") from None
 
 
-def _url(env: Env, name: str, default: str, what: str, *, shown: str = "") -> str:
+def _url(env: Env, name: str, default: str, what: str, *, shown: str) -> str:
     value = env.text(name, default, help_text=f"URL of the brain's {what}.", shown=shown)
     if not re.fullmatch(r"https?://[^\s/?#@]+", value.rstrip("/")):
         raise SettingError(name, f"must be like {default}, not {value!r}.")

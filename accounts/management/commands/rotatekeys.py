@@ -72,7 +72,7 @@ def _day(text: str) -> Any:
 def _present() -> dict[str, str]:
     """Give the keys in use, with the dates of the former ones."""
     rings = (settings.JWT_SECRETS, settings.JWT_REFRESH_SECRETS)
-    present = {}
+    present: dict[str, str] = {}
     for name, ring in zip(rotation.ROTATED, rings, strict=True):
         dated = [
             f"{key}@{settings.JWT_RETIREMENTS[key].isoformat()}"

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from email.utils import formatdate
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Final
 
@@ -24,9 +25,10 @@ class _Clock:
     text = ""
 
 
-def http_date(seconds: float) -> str:
-    """Give a time as RFC 9110 §5.6.7 writes it; Unix seconds."""
-    return formatdate(seconds, usegmt=True)
+@lru_cache(maxsize=8192)
+def http_date(second: int) -> str:
+    """Give a time as RFC 9110 §5.6.7 writes it; whole Unix seconds."""
+    return formatdate(second, usegmt=True)
 
 
 def response_head(

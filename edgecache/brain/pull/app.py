@@ -119,7 +119,7 @@ class PullApi:
             size=found.size,
             span=chosen.span,
             status=chosen.status,
-            headers=chosen.headers,
+            headers=list(chosen.headers),
             sources=await self._sources(scope, wanted.bucket, found, is_hit=opened.is_hit),
             is_verified=wanted.bucket.verifies_reads,
             is_hit=opened.is_hit,
@@ -169,7 +169,7 @@ def _status_of(exc: Exception) -> HTTPStatus:
 
 
 def _refuse(exchange: Exchange, status: HTTPStatus, headers: HeaderPairs | None = None) -> None:
-    pairs: HeaderPairs = [
+    pairs = [
         ("content-type", "text/plain; charset=utf-8"),
         ("cache-control", "no-store"),
         ("cache-status", statuses.NAME),

@@ -2,9 +2,10 @@
 
 import time
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
+from django.conf import settings
 
 from edgecache.brain.errors import BrainError
 from edgecache.brain.http.exchange import ClientGone, Exchange
@@ -16,6 +17,7 @@ from edgecache.brain.s3.authentication import authenticate
 from edgecache.brain.s3.calls import Answer, Call
 from edgecache.brain.s3.conditions import Unchanged
 from edgecache.brain.s3.errors import S3Error, of_the_brain
+from edgecache.brain.s3.request_log import RequestLog
 from edgecache.brain.s3.routes import operation_of
 from platform_site.lib.ids import uuid7
 
@@ -39,13 +41,13 @@ class ObjectApi:
         self._brain = brain
         self._keys = AccessKeys(brain.database, brain.coherence)
         self._pull = pull
+        self._log = RequestLog(settings.LOG_FORMAT, settings.LOG_LEVEL)
 
     async def __call__(self, scope: Scope, exchange: Exchange) -> None:
         """Answer one request; whatever goes wrong, the caller hears S3's XML."""
         if self._pull is not None and scope.raw_path.startswith(PULL_PREFIX):
             await self._pull(scope, exchange)
             return
-        began = time.perf_counter()
         request_id = uuid7().hex.upper()
         line = _Line(request_id)
         try:
@@ -63,7 +65,8 @@ class ObjectApi:
             else:
                 _refuse(exchange, error, scope, request_id)
         finally:
-            line.write(scope, exchange, time.perf_counter() - began)
+            if self._log.is_on:
+                self._log.write(line.fields(scope, exchange))
 
     async def _answer(self, scope: Scope, exchange: Exchange, line: "_Line") -> None:
         brain = self._brain
@@ -109,23 +112,23 @@ class _Line:
         self.client = ""
         self.is_hit: bool | None = None
 
-    def write(self, scope: Scope, exchange: Exchange, seconds: float) -> None:
-        log.info(
-            "object_request",
-            request_id=self.request_id,
-            operation=self.operation or None,
-            method=scope.method,
-            bucket=self.bucket or None,
-            key=self.key[:200] or None,
-            access_key_id=self.access_key or None,
-            status=exchange.status,
-            error=self.error or None,
-            is_hit=self.is_hit,
-            sent_bytes=exchange.sent_bytes,
-            received_bytes=exchange.body_bytes,
-            ms=round(seconds * 1000, 2),
-            client=self.client or scope.client_address,
-        )
+    def fields(self, scope: Scope, exchange: Exchange) -> dict[str, Any]:
+        """Give what is logged."""
+        return {
+            "request_id": self.request_id,
+            "operation": self.operation or None,
+            "method": scope.method,
+            "bucket": self.bucket or None,
+            "key": self.key[:200] or None,
+            "access_key_id": self.access_key or None,
+            "status": exchange.status,
+            "error": self.error or None,
+            "is_hit": self.is_hit,
+            "sent_bytes": exchange.sent_bytes,
+            "received_bytes": exchange.body_bytes,
+            "ms": round((time.perf_counter() - exchange.began) * 1000, 2),
+            "client": self.client or scope.client_address,
+        }
 
 
 def _as_s3(exc: Exception) -> S3Error:

@@ -120,7 +120,7 @@ def of_answer(
     described = {"content-type": found.content_type, **found.headers, **overrides}
     lines = [
         ("etag", f'"{found.etag}"'),
-        ("last-modified", http_date(found.last_modified.timestamp())),
+        ("last-modified", http_date(int(found.last_modified.timestamp()))),
         ("accept-ranges", "bytes"),
     ]
     lines += [(name, value) for name, value in described.items() if value]

@@ -20,10 +20,9 @@ _BROKEN_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 @dataclass(frozen=True, slots=True)
 class S3Request:
-    """What was asked. key: empty where the bucket itself is meant. is_host_style: the bucket stands
-    in the host name.
+    """What was asked. key: empty where the bucket itself is meant.
 
-    parameters: the query in its order, decoded. raw_path: what a signature covers.
+    is_host_style: the bucket stands in the host name. parameters: the query in its order, decoded. raw_path: what a signature covers.
     """
 
     method: str
@@ -70,7 +69,8 @@ class S3Request:
 def parse(scope: Scope, domains: Sequence[str], request_id: str, *, client: str = "") -> S3Request:
     """Read a request in path style, or in virtual-host style under one of the domains.
 
-    client: its address, where that is not the peer's. Raises S3Error: InvalidURI, KeyTooLongError, InvalidArgument.
+    client: its address, where that is not the peer's.
+    Raises S3Error: InvalidURI, KeyTooLongError, InvalidArgument.
     """
     host = scope.authority
     parameters = _parameters(scope.query_string)

@@ -192,6 +192,10 @@ class Rows:
         """Give one value."""
         return self.all(sql, params)[0][0]
 
+    def count(self, table: str) -> int:
+        """Count the rows of one of the brain's tables."""
+        return int(self.value("SELECT count(*) FROM brain_" + table))
+
     def node(self, node_id: UUID, *, organization_id: int | None = None) -> UUID:
         """Register a worker."""
         self.run(

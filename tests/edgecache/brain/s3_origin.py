@@ -130,7 +130,8 @@ class S3Origin(HttpOrigin):
         rows = "".join(_row(name, stored) for name, stored in items.items())
         await asked.answer(
             f"<ListBucketResult><EncodingType>url</EncodingType>"
-            f"<IsTruncated>{str(limit >= 0).lower()}</IsTruncated>{rows}</ListBucketResult>".encode()
+            f"<IsTruncated>{str(limit >= 0).lower()}</IsTruncated>{rows}"
+            "</ListBucketResult>".encode()
         )
 
     def _refusal(self, asked: Asked, path: str, query: str) -> str:

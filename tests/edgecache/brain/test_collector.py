@@ -245,9 +245,9 @@ async def test_an_environment_that_is_dropped_leaves_nothing(brain: Brain, rows:
     await brain.collector.round()
 
     for table in ("bucket", "storedobject", "cachedobject", "blob"):
-        assert rows.value(f"SELECT count(*) FROM brain_{table}") == 1, table
+        assert rows.count(table) == 1, table
     for table in ("origin", "upload", "uploadpart"):
-        assert rows.value(f"SELECT count(*) FROM brain_{table}") == 0, table
+        assert rows.count(table) == 0, table
     assert files(brain, "parts") == set()
     assert len(files(brain, "origin")) == 1
     assert await brain.get(theirs, "k") == b"theirs"

@@ -1,6 +1,7 @@
 """The server of strangers' requests: what it takes, what it refuses, and how it bounds them."""
 
 import asyncio
+import contextlib
 import os
 import resource
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -256,10 +257,11 @@ def test_a_body_that_ends_early_cuts_the_connection() -> None:
     async def main() -> None:
         async with serving(short) as port, connected(port) as (reader, writer):
             writer.write(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
-            with pytest.raises(ConnectionError):
-                await reader.read()
-                await reader.read()
-                raise ConnectionError
+            got = b""
+            with contextlib.suppress(ConnectionError):
+                while piece := await reader.read(100):
+                    got += piece
+            assert got.endswith(b"abc") or got == b""
 
     run(main())
 

@@ -1,7 +1,7 @@
 """A brain with two workers, as the object API's tests have it, before an origin that obeys."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -95,6 +95,10 @@ class Pulled:
         """Ask the cache; header names with _ for -."""
         fields = {name.replace("_", "-"): value for name, value in headers.items()}
         return send(self.cluster.url, method, f"/p/{self.public_name}{path}", fields)
+
+    def says(self, word: str, path: str, **headers: str) -> Callable[[], bool]:
+        """Give what asks and looks for a word in Cache-Status."""
+        return lambda: word in self.get(path, **headers).headers["cache-status"]
 
     def tell(self, path: str, control: str = "", body: bytes = b"x", **headers: str) -> None:
         """Have the origin say something from now on."""

@@ -61,7 +61,7 @@ def test_a_stale_answer_stands_in_for_an_origin_that_fails(pulled: Pulled) -> No
     pulled.tell("/b", "max-age=0, must-revalidate, stale-if-error=600", b"body", ETag='"v1"')
     for path in ("/a", "/b"):
         pulled.get(path)
-        until(lambda path=path: "304" in pulled.get(path).headers["cache-status"])
+        until(pulled.says("304", path))
         pulled.origin.said[path] = Said(500, {}, b"secret inside")
     stood = pulled.get("/a")
     assert (stood.status, stood.body) == (200, b"body")
@@ -86,11 +86,7 @@ def test_each_kind_that_vary_names_is_kept_by_itself(pulled: Pulled) -> None:
     pulled.tell("/a", "max-age=600", b"english", Vary="Accept-Language")
     assert pulled.get("/a", accept_language="en").body == b"english"
     for language, body in (("de", b"german"), ("en", b"english")):
-        until(
-            lambda language=language: (
-                "hit" in pulled.get("/a", accept_language=language).headers["cache-status"]
-            )
-        )
+        until(pulled.says("hit", "/a", accept_language=language))
         number = pulled.asked("/a")
         assert pulled.get("/a", accept_language=language).body == body
         assert pulled.asked("/a") == number
@@ -122,7 +118,7 @@ def test_a_purge_of_the_key_takes_every_kind_of_it(pulled: Pulled) -> None:
     for query in ("?v=1", "?v=2"):
         pulled.tell(f"/a{query}", "max-age=600", b"old")
         pulled.get(f"/a{query}")
-        until(lambda query=query: "hit" in pulled.get(f"/a{query}").headers["cache-status"])
+        until(pulled.says("hit", f"/a{query}"))
         pulled.tell(f"/a{query}", "max-age=600", b"new")
     organization, environment = (pair.partition("=")[2] for pair in pulled.scope.split("&"))
     tenant = {"organization_id": int(organization), "environment_pk": int(environment)}

@@ -34,6 +34,11 @@ class Answer:
         return found[1].decode() if found else ""
 
 
+def md5(body: bytes) -> bytes:
+    """Give the digest that ETags are made of."""
+    return hashlib.md5(body, usedforsecurity=False).digest()
+
+
 def send(
     url: str,
     method: str,
@@ -122,7 +127,12 @@ class Signer:
         )
         return signed
 
-    def send(
+    def md5(body: bytes) -> bytes:
+    """Give the digest that ETags are made of."""
+    return hashlib.md5(body, usedforsecurity=False).digest()
+
+
+def send(
         self,
         method: str,
         target: str,

@@ -11,7 +11,7 @@ from awscrt import checksums as crt
 from botocore.exceptions import ClientError
 
 from tests.edgecache.s3.cluster import Cluster, Keys
-from tests.edgecache.s3.raw import Signer
+from tests.edgecache.s3.raw import Signer, md5
 
 BODY = b"some bytes" * 1000
 
@@ -25,7 +25,7 @@ DIGESTS: dict[str, Callable[[bytes], str]] = {
     "crc32": lambda body: text(zlib.crc32(body).to_bytes(4, "big")),
     "crc32c": lambda body: text(crt.crc32c(body).to_bytes(4, "big")),
     "crc64nvme": lambda body: text(crt.crc64nvme(body).to_bytes(8, "big")),
-    "sha1": lambda body: text(hashlib.sha1(body).digest()),
+    "sha1": lambda body: text(hashlib.sha1(body, usedforsecurity=False).digest()),
     "sha256": lambda body: text(hashlib.sha256(body).digest()),
 }
 
@@ -59,9 +59,9 @@ def test_a_wrong_checksum_is_a_bad_digest(signer: Signer, name: str) -> None:
 
 
 def test_content_md5_is_verified(signer: Signer) -> None:
-    right = text(hashlib.md5(BODY).digest())
+    right = text(md5(BODY))
     assert signer.send("PUT", "/docs/k", BODY, {"content-md5": right}).status == 200
-    wrong = text(hashlib.md5(b"").digest())
+    wrong = text(md5(b""))
     for value, code in ((wrong, "BadDigest"), ("abc", "InvalidDigest"), ("", "InvalidDigest")):
         answer = signer.send("PUT", "/docs/l", BODY, {"content-md5": value})
         assert (answer.status, answer.code) == (400, code)

@@ -1,5 +1,6 @@
-"""Workers that lie, stall, die in the middle: the client gets right bytes or an error, and the
-node is marked.
+"""Workers that lie, stall, die in the middle.
+
+The client gets right bytes or an error, and the node is marked.
 """
 
 import contextlib

@@ -36,7 +36,7 @@ async def run(call: Call) -> Answer:
         ("StorageClass", STORAGE_CLASS) if "StorageClass" in asked else None,
         ("ObjectSize", found.size) if "ObjectSize" in asked else None,
     ]
-    headers = [("last-modified", http_date(found.last_modified.timestamp()))]
+    headers = [("last-modified", http_date(int(found.last_modified.timestamp())))]
     return Answer(headers=headers, body=document("GetObjectAttributesResponse", nodes))
 
 

@@ -1,0 +1,71 @@
+"""A line for every request, as the other logs write theirs but at a tenth of the cost.
+
+At some thousand requests a second the logging machinery would be a quarter of all work. Lines are
+collected and written together, a moment later; what they hold is chosen so that nothing of it is
+a secret, and a key that looks like one is blanked as everywhere.
+"""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import orjson
+
+from platform_site.lib.logs import REDACTED, SECRET_SHAPE
+
+FLUSH_S: Final = 0.05
+LINES_AT_ONCE: Final = 1000
+EVENT: Final = "object_request"
+LOGGED_AT: Final = frozenset(("debug", "info"))
+
+
+class RequestLog:
+    """Writes lines to standard error. log_format: ``json`` or ``console``; log_level: the least."""
+
+    def __init__(self, log_format: str, log_level: str) -> None:
+        self.is_on = log_level.lower() in LOGGED_AT
+        self._format = _as_json if log_format == "json" else _as_text
+        self._lines: list[dict[str, Any]] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    def write(self, fields: dict[str, Any]) -> None:
+        """Note a line; fields that are None are left out."""
+        if not self.is_on:
+            return
+        self._lines.append(fields)
+        if len(self._lines) >= LINES_AT_ONCE:
+            self.flush()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(FLUSH_S, self.flush)
+
+    def flush(self) -> None:
+        """Write what was noted."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        lines, self._lines = self._lines, []
+        if lines:
+            now = datetime.now(UTC).isoformat()
+            sys.stderr.write("".join(_written(line, now, self._format) for line in lines))
+            sys.stderr.flush()
+
+
+def _written(
+    line: dict[str, Any], now: str, formatted: Callable[[dict[str, Any], str], str]
+) -> str:
+    fields = {name: value for name, value in line.items() if value is not None}
+    if "key" in fields:
+        fields["key"] = SECRET_SHAPE.sub(REDACTED, fields["key"])
+    return formatted(fields, now)
+
+
+def _as_json(fields: dict[str, Any], now: str) -> str:
+    line = {"event": EVENT, "level": "info", "timestamp": now, "logger": __name__, **fields}
+    return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE).decode()
+
+
+def _as_text(fields: dict[str, Any], now: str) -> str:
+    said = " ".join(f"{name}={value!r}" for name, value in fields.items())
+    return f"{now} [info     ] {EVENT} [{__name__}] {said}\n"

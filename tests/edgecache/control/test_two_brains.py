@@ -1,0 +1,144 @@
+"""What one brain decides the other one knows; what one cannot do the other one does."""
+
+import secrets
+import signal
+from collections.abc import Callable
+
+import boto3
+
+from tests.edgecache.control.support import (
+    FakeWorker,
+    Internal,
+    Rows,
+    health_of,
+    register,
+    run_worker,
+    wait_until,
+)
+from tests.edgecache.s3.cluster import Cluster, free_port
+
+Start = Callable[..., Cluster]
+
+
+def voice_on(brain: Cluster, node: FakeWorker) -> FakeWorker:
+    """Let a node speak to another brain."""
+    made = FakeWorker(brain, {"node_id": str(node.id), "node_secret": node.secret})
+    made.incarnation, made.sequence = node.incarnation, node.sequence
+    return made
+
+
+def test_a_node_of_one_brain_is_a_node_of_the_other(start: Start) -> None:
+    first, second = start(), start()
+    node = register(first)
+    assert voice_on(second, node).beat().status == 200
+    wait_until(lambda: Internal(first)("GET", "/v1/status").body["online_nodes"] == 1)
+    wait_until(lambda: Internal(second)("GET", "/v1/status").body["online_nodes"] == 1)
+
+
+def test_a_decision_of_one_brain_holds_on_the_other_when_it_returns(start: Start) -> None:
+    first, second = start(), start()
+    node = register(first)
+    other = voice_on(second, node)
+    other.beat()
+
+    Internal(first)("POST", f"/v1/nodes/{node.id}/quarantine")
+    assert other.beat().body["status"] == "quarantined"
+    Internal(first)("DELETE", f"/v1/nodes/{node.id}")
+    assert other.beat().status == 410
+
+
+def test_both_sign_with_the_same_key(start: Start) -> None:
+    first, second = start(), start()
+    node = register(first)
+    assert node.beat().body["keys"] == voice_on(second, node).beat().body["keys"]
+
+
+def test_an_inventory_may_come_in_parts_to_both(start: Start, database_url: str) -> None:
+    first, second = start(), start()
+    node = register(first)
+    node.beat()
+    node.hold(page=0, last=False)
+    other = voice_on(second, node)
+    other.hold(page=1)
+    assert other.beat().body["wants_inventory"] is False
+    assert Rows(database_url).value("SELECT inventory_of FROM brain_node") == "first"
+
+
+def test_an_access_key_that_one_brain_deletes_is_refused_by_the_other(start: Start) -> None:
+    first, second = start(), start()
+    keys = first.tenant()
+    assert second.call("GET", f"/v1/access-keys?{keys.scope}")["access_keys"]
+    Internal(first)("DELETE", f"/v1/access-keys/{keys.access_key}?{keys.scope}")
+    assert second.call("GET", f"/v1/access-keys?{keys.scope}")["access_keys"] == []
+
+
+def test_the_second_brain_heals_once_the_first_is_dead(start: Start, database_url: str) -> None:
+    first, second = start(), start()
+    worker = run_worker(second, "worker0")
+    run_worker(second, "worker1", region="us-east")
+    wait_until(lambda: health_of(second, worker) == "online")
+    first.brain.send_signal(signal.SIGKILL)
+    first.brain.wait(10)
+
+    # It has a job left to order: this node is to go.
+    Internal(second)("DELETE", f"/v1/nodes/{worker.id}")
+
+    wait_until(
+        lambda: (
+            Rows(database_url).value("SELECT status FROM brain_node WHERE id = %s", worker.id)
+            == "removed"
+        )
+    )
+
+
+def test_metrics_are_those_of_both_once_they_are_written(start: Start, database_url: str) -> None:
+    first, second = start(), start()
+    for _ in range(2):
+        Rows(database_url).run(
+            "INSERT INTO brain_measurement (brain_id, minute, hits, misses, bytes_served,"
+            " latencies) VALUES (gen_random_uuid(), date_trunc('minute', now()), 3, 1, 10,"
+            ' \'{"counts": {"300": 4}, "total_us": 40000}\')'
+        )
+    for brain in (first, second):
+        said = Internal(brain)("GET", "/v1/metrics").body
+        assert (said["total_hits"], said["total_misses"], said["bytes_served"]) == (6, 2, 20)
+        assert said["hit_ratio"] == 0.75
+        assert said["avg_latency_ms"] == 10.0
+        assert said["p99_latency_ms"] == said["p95_latency_ms"] > 0
+
+
+def test_a_stopping_brain_writes_down_what_it_counted(start: Start, database_url: str) -> None:
+    brain = start()
+    keys = brain.tenant()
+    brain.call("POST", f"/v1/buckets?{keys.scope}", {"name": "docs"})
+    client = boto3.client(
+        "s3",
+        endpoint_url=brain.url,
+        aws_access_key_id=keys.access_key,
+        aws_secret_access_key=keys.secret_key,
+        region_name="us-east-1",
+    )
+    data = secrets.token_bytes(1000)
+    client.put_object(Bucket="docs", Key="key", Body=data)
+    client.get_object(Bucket="docs", Key="key")["Body"].read()
+    client.close()
+
+    brain.brain.send_signal(signal.SIGTERM)
+    assert brain.brain.wait(20) == 0
+
+    (line,) = Rows(database_url).all(
+        "SELECT organization_id, environment_pk, bytes_served FROM brain_usageline"
+    )
+    assert line == (keys.organization_id, keys.environment_pk, 1000)
+
+
+def test_workers_go_over_to_another_brain_on_the_same_port(start: Start) -> None:
+    port = free_port()
+    first = start(worker_port=port)
+    worker = run_worker(first, "worker0")
+    wait_until(lambda: health_of(first, worker) == "online")
+    first.brain.send_signal(signal.SIGKILL)
+    first.brain.wait(10)
+
+    second = start(worker_port=port)
+    wait_until(lambda: health_of(second, worker) == "online")

@@ -1,0 +1,123 @@
+"""The cache's settings: defaults, wrong values with their sentence, secrets that stay out of sight."""
+
+import ipaddress
+from pathlib import Path
+
+import pytest
+
+from platform_site.env import Env, SettingError
+from platform_site.lib import cache_settings
+from platform_site.lib.cache_settings import BrainSettings
+
+SECRET = "a secret of more than thirty-two characters"
+
+
+def brain(**given: str) -> BrainSettings:
+    """Read the brain's settings."""
+    return cache_settings.brain(
+        Env(given),
+        data_dir=Path("/data"),
+        secret=SECRET,
+        database_url="postgresql://user:word@host/zonal",
+        is_production=False,
+    )
+
+
+def test_defaults_are_the_published_ones() -> None:
+    client = cache_settings.client(Env({}))
+    assert client.is_enabled
+    assert client.brain_url == "http://127.0.0.1:8081"
+    assert client.s3_url == "http://127.0.0.1:9000"
+    assert (client.timeout_s, client.metrics_interval_s, client.secret) == (10, 30, "")
+    made = brain()
+    assert (made.internal.port, made.s3.port, made.workers.port) == (8081, 9000, 8083)
+    assert {made.internal.address, made.s3.address, made.workers.address} == {"127.0.0.1"}
+    assert (made.replicas, made.hot_replicas, made.heartbeat_s) == (2, 3, 10)
+    assert made.database_url == "postgresql://user:word@host/zonal"
+    assert made.data_dir == Path("/data/brain")
+    assert made.workers_url == "http://127.0.0.1:8083"
+
+
+def test_urls_follow_the_ports() -> None:
+    client = cache_settings.client(Env({"ZBRAIN_PORT": "18081", "ZBRAIN_S3_PORT": "19000"}))
+    assert client.brain_url == "http://127.0.0.1:18081"
+    assert client.s3_url == "http://127.0.0.1:19000"
+    assert brain(ZBRAIN_WORKER_PORT="18083").workers_url == "http://127.0.0.1:18083"
+
+
+@pytest.mark.parametrize("name", ["ZCACHE_BRAIN_SECRET", "BRAIN_SECRET"])
+def test_the_secret_has_two_names(name: str) -> None:
+    assert cache_settings.client(Env({name: SECRET})).secret == SECRET
+
+
+def test_a_short_secret_is_refused() -> None:
+    with pytest.raises(SettingError, match="at least 32 characters"):
+        cache_settings.client(Env({"BRAIN_SECRET": "short"}))
+
+
+def test_a_database_of_its_own_is_used() -> None:
+    url = "postgresql://brain@host/brain"
+    assert brain(ZBRAIN_DATABASE_URL=url).database_url == url
+
+
+def test_no_secret_shows_in_what_is_printed() -> None:
+    shown = repr(brain()) + repr(cache_settings.client(Env({"BRAIN_SECRET": SECRET})))
+    assert SECRET not in shown
+    assert "word" not in shown
+
+
+def test_features_are_those_that_there_are() -> None:
+    assert cache_settings.features(Env({})) == ("cache",)
+    assert cache_settings.features(Env({"ZFEATURES": "none"})) == ()
+    with pytest.raises(SettingError, match="ZFEATURES may hold cache"):
+        cache_settings.features(Env({"ZFEATURES": "cache,teleport"}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ZBRAIN_PORT", "0"),
+        ("ZBRAIN_S3_PORT", "99999"),
+        ("ZBRAIN_WORKER_PORT", "eighty"),
+        ("ZBRAIN_BIND", "localhost"),
+        ("ZBRAIN_WORKER_URL", "brain:8083"),
+        ("ZBRAIN_WORKER_URL", "http://user@brain:8083"),
+        ("ZBRAIN_DATABASE_URL", "mysql://host/brain"),
+        ("ZBRAIN_TLS_CERT", "/nowhere.pem"),
+        ("ZCACHE_GEOIP", "/nowhere.mmdb"),
+        ("ZCACHE_REGION", "EU Central"),
+        ("ZCACHE_REGIONS", "eu-home"),
+        ("ZCACHE_REGIONS", "eu-home=48.1"),
+        ("ZCACHE_NETWORKS", "203.0.113.0/24"),
+        ("ZCACHE_NETWORKS", "203.0.113.7/24=us-east"),
+        ("ZCACHE_NETWORKS", "nowhere=us-east"),
+        ("ZCACHE_TRUSTED_EDGES", "everybody"),
+        ("ZCACHE_REPLICAS", "0"),
+        ("ZCACHE_HEARTBEAT", "0"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_the_variable(name: str, value: str) -> None:
+    with pytest.raises(SettingError, match=name):
+        brain(**{name: value})
+
+
+def test_a_certificate_needs_its_key(tmp_path: Path) -> None:
+    file = tmp_path / "cert.pem"
+    file.touch()
+    with pytest.raises(SettingError, match="ZBRAIN_TLS_KEY is missing"):
+        brain(ZBRAIN_TLS_CERT=str(file))
+    both = brain(ZBRAIN_TLS_CERT=str(file), ZBRAIN_TLS_KEY=str(file))
+    assert both.workers_url == "https://127.0.0.1:8083"
+
+
+def test_the_map_of_networks_has_its_narrowest_first() -> None:
+    networks = brain(
+        ZCACHE_NETWORKS="10.0.0.0/8=eu-west, 10.1.0.0/16=eu-north, 2001:db8::/32=ap-south"
+    ).geography.networks
+    assert networks[-1] == (ipaddress.ip_network("10.0.0.0/8"), "eu-west")
+    assert [network.prefixlen for network, _ in networks] == [32, 16, 8]
+
+
+def test_regions_beyond_the_table_have_coordinates() -> None:
+    geography = brain(ZCACHE_REGIONS="eu-home=48.1:11.6,moon=-0.67:23.47").geography
+    assert geography.coordinates == {"eu-home": (48.1, 11.6), "moon": (-0.67, 23.47)}
