@@ -127,12 +127,7 @@ class Signer:
         )
         return signed
 
-    def md5(body: bytes) -> bytes:
-    """Give the digest that ETags are made of."""
-    return hashlib.md5(body, usedforsecurity=False).digest()
-
-
-def send(
+    def send(
         self,
         method: str,
         target: str,
