@@ -5,25 +5,37 @@ import os
 
 from benchmarks.prepare import prepare
 
+USUAL = ("request_cost", "sql_rows", "first_sql", "neighbours")
+
 
 def main() -> None:
-    """Run the benchmarks that are named, or all but the slow choice of a web server."""
+    """Run the benchmarks that are named, or the usual ones: not the choice of a web server."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    names = ("request_cost", "web_server", "cache_worker")
-    parser.add_argument("names", nargs="*", choices=[*names, []], help="Default: request_cost.")
+    names = (*USUAL, "web_server", "cache_worker")
+    parser.add_argument("names", nargs="*", choices=[*names, []], help=f"Default: {USUAL}.")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=2.0, help="Length of a round.")
     options = parser.parse_args()
     os.environ["ZALLOWED_HOSTS"] = "localhost,127.0.0.1"
     identity = prepare()
-    from benchmarks import cache_worker, request_cost, web_server  # noqa: PLC0415 - after django.setup()
+    from benchmarks import (  # noqa: PLC0415 - after django.setup()
+        cache_worker,
+        first_sql,
+        neighbours,
+        request_cost,
+        sql_rows,
+        web_server,
+    )
 
     modules = {
         "request_cost": request_cost,
+        "sql_rows": sql_rows,
+        "first_sql": first_sql,
+        "neighbours": neighbours,
         "web_server": web_server,
         "cache_worker": cache_worker,
     }
-    for name in options.names or ["request_cost"]:
+    for name in options.names or USUAL:
         print(f"{name}: {options.rounds} rounds of {options.seconds} s, medians")
         modules[name].measure(identity, rounds=options.rounds, seconds=options.seconds)
 

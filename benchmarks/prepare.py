@@ -1,4 +1,4 @@
-"""An organization to measure with, in the throw-away control database."""
+"""Organizations to measure with, in the throw-away control database."""
 
 import os
 
@@ -11,11 +11,20 @@ def prepare() -> dict[str, str]:
     django.setup()
     from django.core.management import call_command  # noqa: PLC0415 - needs django.setup()
 
+    call_command("migrate", verbosity=0, interactive=False)
+    return _sign_in("Bench")
+
+
+def tokens(count: int) -> list[str]:
+    """Give the access tokens of that many new organizations."""
+    return [_sign_in(f"Bench {number}")["token"] for number in range(count)]
+
+
+def _sign_in(name: str) -> dict[str, str]:
     from accounts.tokens import pair_for  # noqa: PLC0415 - needs django.setup()
     from tests import cast  # noqa: PLC0415 - needs django.setup()
 
-    call_command("migrate", verbosity=0, interactive=False)
-    user = cast.member(cast.organization("Bench"), "bench@example.com")
-    session = cast.session_of(user)
+    home = cast.organization(name)
+    session = cast.session_of(cast.member(home, f"bench{home.pk}@example.com"))
     pair = pair_for(session, session.environment)
     return {"token": pair.access_token, "session": str(session.pk)}

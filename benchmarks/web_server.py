@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 
 from benchmarks.load import request, run
-from benchmarks.servers import Shape, serve
+from benchmarks.servers import PLATFORM, Shape, serve
 
 # Together they stay below the throw-away cluster's max_connections.
 CANDIDATES = (
@@ -27,7 +27,7 @@ def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None
     payload = request("GET", "/v1/whoami", token=identity["token"])
     with ExitStack() as stack:
         ports = [
-            stack.enter_context(serve("platform_site.wsgi", shape, probe="/readyz"))
+            stack.enter_context(serve(PLATFORM, shape, probe="/readyz")).port
             for shape in CANDIDATES
         ]
         for port in ports:

@@ -26,18 +26,21 @@ POOL: Final = 16
 SUCCESS: Final = range(200, 300)
 # A connection that the brain closed while it was idle shows at its next use.
 RETRIES: Final = Retry(total=1, backoff_factor=0, allowed_methods=["GET", "DELETE"])
-# What the brain refuses with, in the platform's words.
+# What the brain refuses with: its codes are the platform's, but for one that says less.
 REFUSALS: Final[Mapping[str, type[PlatformError]]] = {
-    "node_not_found": errors.NodeNotFound,
-    "endpoint_taken": errors.NodeEndpointTaken,
-    "no_such_bucket": errors.BucketNotFound,
-    "bucket_exists": errors.BucketTaken,
-    "bucket_not_empty": errors.BucketNotEmpty,
-    "access_key_not_found": errors.AccessKeyNotFound,
-    "no_such_origin": errors.OriginNotFound,
-    "in_use": errors.OriginInUse,
-    "not_possible": errors.CacheLimitReached,
-}
+    refusal.code: refusal
+    for refusal in (
+        errors.NodeNotFound,
+        errors.NodeEndpointTaken,
+        errors.BucketNotFound,
+        errors.BucketTaken,
+        errors.BucketNotEmpty,
+        errors.AccessKeyNotFound,
+        errors.OriginNotFound,
+        errors.OriginTaken,
+        errors.OriginInUse,
+    )
+} | {"not_possible": errors.CacheLimitReached}
 
 breaker: Final = Breaker()
 # One session a process: a connection must not be shared over a fork.
@@ -132,5 +135,5 @@ def _refusal(status: int, said: Mapping[str, Any]) -> PlatformError:
     if status == requests.codes.not_found:
         return NotFound()
     # Refused for its secret, its database gone, a fault of its own: none of it is the caller's.
-    log.warning("cache_brain_refused", status=status, code=code)
+    log.warning("cache_brain_refused", status=status, refusal=code)
     return errors.CacheUnavailable()

@@ -59,6 +59,13 @@ class OriginNotFound(NotFound):
     title = "There is no such origin."
 
 
+class OriginTaken(Conflict):
+    """The environment has an origin of this name already."""
+
+    code = "origin_taken"
+    title = "Another origin has this name."
+
+
 class OriginInUse(Conflict):
     """Buckets still take their objects from it."""
 

@@ -27,12 +27,13 @@ PURPOSE: Final = b"zonal edge cache: gateway, 1"
 CHECKED_SHARE: Final = 1 / 64
 
 # nginx keeps these of the brain's answer by itself when it follows X-Accel-Redirect.
-KEPT: Final = frozenset(("accept-ranges", "cache-control", "content-disposition", "expires"))
+KEPT: Final = frozenset(
+    ("accept-ranges", "cache-control", "content-disposition", "content-type", "expires")
+)
 # And these because its configuration says so.
 CARRIED: Final = (
     "content-encoding",
     "content-language",
-    "content-type",
     "etag",
     "last-modified",
     "x-amz-checksum-crc32",

@@ -3,13 +3,13 @@
 import asyncio
 import logging
 import sqlite3
-from collections.abc import AsyncIterator
 from http import HTTPStatus
 from typing import Any, Final
 
 from edgecache.protocol.heartbeats import Problem
 from edgecache.protocol.tickets import Kind, Refusal, TicketRefused
 from edgecache.worker import problems
+from edgecache.worker.bodies import Body
 from edgecache.worker.incoming import Incoming, WrongBytes
 from edgecache.worker.node import Node
 from edgecache.worker.reads import admit, ticket_text
@@ -33,8 +33,9 @@ async def store(node: Node, scope: Any, protocol: Any, sha256: bytes) -> None:
     size = _content_length(scope)
     if size > ticket.length:
         raise ticket_refused(TicketRefused(Refusal.OUT_OF_RANGE))
+    body = Body(protocol, timeout_s=node.options.client_timeout_s)
     try:
-        status = await _store(node, protocol, sha256, size)
+        status = await _store(node, body, sha256, size)
     except StoreFull:
         raise no_space() from None
     except WrongBytes:
@@ -46,6 +47,8 @@ async def store(node: Node, scope: Any, protocol: Any, sha256: bytes) -> None:
         ) from None
     except (OSError, sqlite3.Error) as error:
         raise _refused_by_disk(node, error) from error
+    finally:
+        await body.skip_rest()
     protocol.response_empty(status, [("content-length", "0"), ("etag", f'"{sha256.hex()}"')])
 
 
@@ -60,7 +63,7 @@ async def delete(node: Node, scope: Any, protocol: Any, sha256: bytes) -> None:
     protocol.response_empty(HTTPStatus.NO_CONTENT, [])
 
 
-async def _store(node: Node, protocol: Any, sha256: bytes, size: int) -> HTTPStatus:
+async def _store(node: Node, body: Body, sha256: bytes, size: int) -> HTTPStatus:
     if await node.on_disk(node.store.has, sha256):
         return HTTPStatus.OK
     if node.fills.locked():
@@ -68,7 +71,7 @@ async def _store(node: Node, protocol: Any, sha256: bytes, size: int) -> HTTPSta
     async with node.fills:
         incoming = await node.on_disk(Incoming, node.store, sha256, size)
         try:
-            await _receive(node, protocol, incoming, size)
+            await _receive(node, body, incoming, size)
             is_new = await node.on_disk(incoming.finish)
         finally:
             # Threads finish what they began: a cancelled request must not close their file first.
@@ -81,13 +84,12 @@ async def _store(node: Node, protocol: Any, sha256: bytes, size: int) -> HTTPSta
     return HTTPStatus.CREATED
 
 
-async def _receive(node: Node, protocol: Any, incoming: Incoming, size: int) -> None:
+async def _receive(node: Node, body: Body, incoming: Incoming, size: int) -> None:
     """Write the body as it comes. Raises Refused for a sender that stalls or breaks off."""
-    received, gathered = 0, bytearray()
+    gathered = bytearray()
     try:
         async with asyncio.timeout(PATIENCE_S + size / SLOWEST_BYTES_A_S):
-            async for piece in _pieces(protocol, node.options.client_timeout_s):
-                received += len(piece)
+            while piece := await body.next():
                 gathered += piece
                 if len(gathered) >= GATHER_BYTES:
                     await node.on_disk(incoming.write, gathered)
@@ -98,24 +100,10 @@ async def _receive(node: Node, protocol: Any, incoming: Incoming, size: int) -> 
         raise Refused(
             HTTPStatus.REQUEST_TIMEOUT, "too_slow", "The bytes come too slowly."
         ) from None
-    if received != size:
+    if body.received != size:
         raise Refused(
             HTTPStatus.BAD_REQUEST, "incomplete", "The body ended before its Content-Length."
         )
-
-
-async def _pieces(protocol: Any, timeout_s: float) -> AsyncIterator[bytes]:
-    """Give the pieces of a body; raises TimeoutError when the next one does not come.
-
-    Granian gives an empty piece at the end, and in the place of an error.
-    """
-    pieces = aiter(protocol)
-    while True:
-        async with asyncio.timeout(timeout_s):
-            piece = await anext(pieces)
-        if not piece:
-            return
-        yield piece
 
 
 def _content_length(scope: Any) -> int:

@@ -5,6 +5,7 @@ A route with an id of a new kind fails here until it is told how to make one.
 
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.apps import apps
@@ -14,12 +15,26 @@ from django.utils import timezone
 from accounts.invitations import invitations
 from accounts.invitations.invitations import Host, Offer
 from accounts.models import Domain, Identity, User
+from edgecache import holdings, nodes
 from environments import lifecycle
+from platform_site.lib.principals import Scope
 from tests.cast import session_of, signed_in
 from tests.rules.routes import Route, api_routes
 from tests.twofactor.webauthn.authenticator import Authenticator
 from tests.twofactor.webauthn.holder import with_passkey
 from twofactor import devices
+
+
+def a_node() -> dict[str, Any]:
+    """Describe a worker that nobody else has registered."""
+    endpoint = f"http://{uuid4().hex}.example.com"
+    return {"endpoint": endpoint, "region": "eu-central", "capacity_bytes": 2**30}
+
+
+def home_of(user: User) -> Scope:
+    """Give the user's ``live``."""
+    return Scope(user.organization_id, lifecycle.find(user.organization_id, "live").pk)
+
 
 # How to make, in Charlie's organization, a thing with the id that a path asks for.
 MAKERS: dict[str, Callable[[User], str]] = {
@@ -53,10 +68,31 @@ MAKERS: dict[str, Callable[[User], str]] = {
             created_at=timezone.now(),
         ).pk
     ),
+    "node_id": lambda user: str(nodes.register(user.organization_id, a_node())["node_id"]),
+    "bucket_name": lambda user: str(
+        holdings.create_bucket(home_of(user), {"name": f"charlies-{user.pk}"})["name"]
+    ),
+    "access_key_id": lambda user: str(
+        holdings.create_access_key(home_of(user), {"label": "x"})["access_key_id"]
+    ),
+    "origin_name": lambda user: str(
+        holdings.create_origin(
+            home_of(user),
+            {
+                "name": f"charlies-{user.pk}",
+                "kind": "http",
+                "config": {"url": "https://origin.example.com/"},
+            },
+        )["name"]
+    ),
     "credential_id": lambda user: (
         with_passkey(user, Authenticator(origin="http://localhost:8000")).key.credential_id
     ),
 }
+
+# Who is there is known to everyone signed in, with its public fields (tests/edgecache/platform).
+PUBLIC = {("GET", "v1/cache/nodes/<str:node_id>")}
+PUBLIC_IDS = {"node_id"}
 
 # Words of the interface and not ids of anybody's; and capabilities, where knowing the id is the
 # permission, so that tests of their own show what a stranger gets (410, alike for all).
@@ -66,6 +102,7 @@ NO_IDS = {"method", "challenge_id", "provider"}
 BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("PATCH", "v1/environments/<str:environment_id>"): {"name": "stolen"},
     ("POST", "v1/members/<str:user_id>/factors/reset"): {"reason": "stolen"},
+    ("PATCH", "v1/cache/buckets/<str:bucket_name>"): {"is_public": True},
     ("PATCH", "v1/members/<str:user_id>"): {"roles": ["reader"], "disabled": True},
 }
 
@@ -74,6 +111,7 @@ WITH_IDS = [
     for route in api_routes()
     if set(route.placeholders) - NO_IDS
     for method in route.methods
+    if (method, route.path) not in PUBLIC
 ]
 # Written by any request: who asked and how often.
 CIRCUMSTANCES = {"accounts.Throttle", "accounts.AuditEvent", "accounts.Session"}
@@ -87,7 +125,14 @@ def belongings(user: User) -> str:
         if "organization" in names and model._meta.label not in CIRCUMSTANCES:
             manager = model._base_manager
             rows += manager.filter(organization_id=user.organization_id).order_by("pk")
-    return str(serializers.serialize("json", rows))
+    place = home_of(user)
+    cached = [
+        holdings.buckets(place),
+        [key["access_key_id"] for key in holdings.access_keys(place)],
+        holdings.origins(place),
+        [node["node_id"] for node in nodes.everyones(user.organization_id) if node["is_own"]],
+    ]
+    return f"{serializers.serialize('json', rows)}{cached}"
 
 
 @pytest.mark.parametrize(
@@ -121,7 +166,7 @@ LISTS = [route for route in api_routes() if not route.placeholders and "GET" in 
 def test_no_list_shows_another_organizations_things(
     alice: User, charlie: User, route: Route
 ) -> None:
-    made = [make(charlie) for make in MAKERS.values()]
+    made = [make(charlie) for name, make in MAKERS.items() if name not in PUBLIC_IDS]
     made += ["charlie@example.org", "Charlie's", str(charlie.pk), str(session_of(charlie).pk)]
     answer = signed_in(alice).get(route.filled({}))
     # Some have nothing to give (no factor to ask for); none has anything of Charlie's.

@@ -159,9 +159,10 @@ class ObstoreDriver:
             rows += (_listed(meta) for meta in found["objects"])
             return paged(map(self._homed, rows), prefix, border, delimiter, limit)
         async for row in self._walk(folder, self.prefix + start_after):
-            rows.append(self._homed(row))
-            is_enough = not delimiter and rows[-1].key > border and len(rows) > limit
-            if is_enough and rows[-1].key.startswith(prefix) and rows[0].key.startswith(prefix):
+            homed = self._homed(row)
+            if homed.key > border and homed.key.startswith(prefix):
+                rows.append(homed)
+            if not delimiter and len(rows) > limit:
                 break
         return paged(rows, prefix, border, delimiter, limit)
 

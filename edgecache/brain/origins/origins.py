@@ -16,6 +16,7 @@ from cryptography.fernet import InvalidToken
 from edgecache.brain.coherence import Coherence
 from edgecache.brain.database import Database, Row
 from edgecache.brain.egress.guard import Guard, Network
+from edgecache.brain.egress.identity import forget_ambient_identity
 from edgecache.brain.egress.pool import open_pool
 from edgecache.brain.egress.proxy import Proxy
 from edgecache.brain.errors import OriginFailed
@@ -83,7 +84,8 @@ class Origins:
         coherence.on_loss(self._on_loss)
 
     async def start(self) -> None:
-        """Open the proxy that obstore goes through."""
+        """Forget the machine's identity, and open the proxy that obstore goes through."""
+        forget_ambient_identity()
         await self._proxy.start()
 
     async def stop(self) -> None:

@@ -22,7 +22,8 @@ _BROKEN_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 class S3Request:
     """What was asked. key: empty where the bucket itself is meant.
 
-    is_host_style: the bucket stands in the host name. parameters: the query in its order, decoded. raw_path: what a signature covers.
+    is_host_style: the bucket stands in the host name. parameters: the query in its order, decoded.
+    raw_path: what a signature covers.
     """
 
     method: str

@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from typing import Any
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl, quote_plus, unquote
 from xml.etree import ElementTree as ET
 from xml.sax.saxutils import escape
 
@@ -51,7 +51,7 @@ class S3Origin(HttpOrigin):
 
     async def _answer(self, asked: Asked) -> None:
         path, _, query = asked.target.partition("?")
-        _, bucket, key = path.split("/", 2)
+        bucket, _, key = path[1:].partition("/")
         parameters = dict(parse_qsl(query, keep_blank_values=True))
         refusal = self._refusal(asked, path, query)
         if refusal or bucket != "store":
@@ -115,7 +115,7 @@ class S3Origin(HttpOrigin):
 
     async def _list(self, asked: Asked, given: dict[str, str]) -> None:
         prefix, after = given.get("prefix", ""), given.get("start-after", "")
-        delimiter, limit = given.get("delimiter", ""), int(given["max-keys"])
+        delimiter, limit = given.get("delimiter", ""), int(given.get("max-keys", "1000"))
         items: dict[str, Stored | None] = {}
         for key in sorted(self.store):
             if not key.startswith(prefix) or key <= after:
@@ -127,9 +127,12 @@ class S3Origin(HttpOrigin):
             items.setdefault(name, self.store[key] if cut < 0 else None)
         else:
             limit = -1
-        rows = "".join(_row(name, stored) for name, stored in items.items())
+        is_encoded = given.get("encoding-type") == "url"
+        rows = "".join(
+            _row(_encoded(name) if is_encoded else name, stored) for name, stored in items.items()
+        )
         await asked.answer(
-            f"<ListBucketResult><EncodingType>url</EncodingType>"
+            f"<ListBucketResult>{'<EncodingType>url</EncodingType>' if is_encoded else ''}"
             f"<IsTruncated>{str(limit >= 0).lower()}</IsTruncated>{rows}"
             "</ListBucketResult>".encode()
         )
@@ -156,7 +159,7 @@ class S3Origin(HttpOrigin):
 
 
 def _row(name: str, stored: Stored | None) -> str:
-    text = escape("".join(_encoded(character) for character in name))
+    text = escape(name)
     if stored is None:
         return f"<CommonPrefixes><Prefix>{text}</Prefix></CommonPrefixes>"
     return (
@@ -166,10 +169,6 @@ def _row(name: str, stored: Stored | None) -> str:
     )
 
 
-def _encoded(character: str) -> str:
+def _encoded(name: str) -> str:
     """Encode as AWS does: blanks as plus signs."""
-    if character == " ":
-        return "+"
-    if character.isascii() and (character.isalnum() or character in SAFE + "/"):
-        return character
-    return "".join(f"%{byte:02X}" for byte in character.encode())
+    return quote_plus(name, safe=SAFE + "/")

@@ -25,7 +25,8 @@ from tests.edgecache.brain.brains import ALICE, Brain, Rows, running
 from tests.edgecache.brain.http_origin import Asked, HttpOrigin
 
 FORBIDDEN = [
-    *("0.0.0.0", "0.1.2.3", "10.0.0.1", "100.64.0.1", "100.127.255.254", "127.0.0.1"),
+    "0.0.0.0",  # noqa: S104 - it is refused
+    *("0.1.2.3", "10.0.0.1", "100.64.0.1", "100.127.255.254", "127.0.0.1"),
     *("127.9.9.9", "169.254.169.254", "172.16.0.1", "172.31.255.255", "192.0.0.1"),
     *("192.0.0.170", "192.0.2.1", "192.88.99.1", "192.168.1.1", "198.18.0.1", "198.19.255.1"),
     *("198.51.100.1", "203.0.113.1", "224.0.0.1", "239.1.1.1", "240.0.0.1", "255.255.255.255"),
@@ -187,19 +188,21 @@ async def test_no_kind_of_origin_reaches_a_private_address(
 async def test_a_redirect_to_a_private_address_is_not_followed(
     rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with HttpOrigin() as inside, HttpOrigin() as outside:
+    async with HttpOrigin() as inside, HttpOrigin(host="127.0.0.2") as outside:
 
         async def lead_inside(asked: Asked) -> None:
-            target = f"Location: http://127.0.0.1:{inside.port}/secret"
+            target = f"Location: {inside.url}/secret"
             await asked.answer(b"", target, status="302 Found")
 
         inside.objects["/secret"] = b"secret"
         outside.handler = lead_inside
+        # Of all addresses, as if it were one of the internet.
         monkeypatch.setattr(Guard, "allows", lambda _self, address: str(address) == "127.0.0.2")
-        async with running(rows.url, tmp_path / "strict", allows_private=True) as brain:
+        async with running(rows.url, tmp_path / "strict") as brain:
             bucket = await brain.origin_bucket("http", {"url": outside.url})
             with pytest.raises(OriginForbidden):
                 await brain.fills.open(bucket, "k")
+        assert len(outside.asked) == 1
         assert inside.asked == []
 
 

@@ -3,9 +3,10 @@
 import base64
 import hashlib
 import hmac
+import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 from xml.sax.saxutils import escape
 
 import jwt
@@ -105,16 +106,34 @@ class Azure(S3Origin):
         self.store[key] = Stored(asked.body, kept)
         await asked.answer(b"", f'ETag: "{self.store[key].etag}"', status="201 Created")
 
-    async def _delete(self, asked: Asked, key: str) -> None:
-        found = self.store.pop(key, None)
-        await asked.answer(b"", status="202 Accepted" if found else "404 Not Found")
+    async def _answer(self, asked: Asked) -> None:
+        if "comp=batch" in asked.target:
+            await self._batch(asked)
+        else:
+            await super()._answer(asked)
+
+    async def _batch(self, asked: Asked) -> None:
+        parts = []
+        for number, path in enumerate(re.findall(rb"DELETE /store/(\S+) HTTP", asked.body)):
+            found = self.store.pop(unquote(path.decode()), None)
+            status = "202 Accepted" if found else "404 Not Found"
+            parts.append(
+                f"--batch\r\nContent-Type: application/http\r\nContent-ID: {number}\r\n\r\n"
+                f"HTTP/1.1 {status}\r\nx-ms-request-id: 1\r\n\r\n"
+            )
+        body = "".join(parts) + "--batch--\r\n"
+        await asked.answer(
+            body.encode(), "Content-Type: multipart/mixed; boundary=batch", status="202 Accepted"
+        )
 
     async def _list(self, asked: Asked, given: dict[str, str]) -> None:
         prefix, delimiter = given.get("prefix", ""), given.get("delimiter", "")
         rows, groups = [], []
         for key, stored in sorted(self.store.items()):
+            if not key.startswith(prefix) or key < given.get("startFrom", ""):
+                continue
             cut = key.find(delimiter, len(prefix)) if delimiter else -1
-            if key.startswith(prefix) and cut < 0:
+            if cut < 0:
                 rows.append(
                     f"<Blob><Name>{escape(key)}</Name><Properties>"
                     f"<Last-Modified>Fri, 02 Jan 2026 03:04:05 GMT</Last-Modified>"
@@ -122,7 +141,7 @@ class Azure(S3Origin):
                     f"<Content-Type>a/b</Content-Type><Etag>{stored.etag}</Etag>"
                     f"</Properties></Blob>"
                 )
-            elif key.startswith(prefix) and key[: cut + 1] not in groups:
+            elif key[: cut + 1] not in groups:
                 groups.append(key[: cut + 1])
         found = "".join(f"<BlobPrefix><Name>{escape(name)}</Name></BlobPrefix>" for name in groups)
         body = f"<EnumerationResults><Blobs>{''.join(rows)}{found}</Blobs></EnumerationResults>"

@@ -367,21 +367,24 @@ def test_a_client_that_does_not_take_its_answer_is_cut(monkeypatch: pytest.Monke
 
 def test_too_many_connections_cost_the_idle_ones_their_place() -> None:
     async def main() -> None:
-        async with serving(echo, connection_limit=2) as port:
-            async with connected(port) as (idle, writer), connected(port) as (busy, second):
-                writer.write(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
-                await idle.readuntil(b"b''")
-                second.write(b"PUT / HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\n")
-                await asyncio.sleep(0.01)
-                async with connected(port) as (third, last):
-                    last.write(b"PUT / HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\n")
-                    assert await asyncio.wait_for(idle.read(), 10) == b""
-                    # Both places are at work now: the next one has to go.
-                    assert (await ask(port, b"")).startswith(b"HTTP/1.1 503")
-                    last.write(b"abc")
-                    second.write(b"abc")
-                    assert await third.readuntil(b"b'abc'")
-                    assert await busy.readuntil(b"b'abc'")
+        async with (
+            serving(echo, connection_limit=2) as port,
+            connected(port) as (idle, writer),
+            connected(port) as (busy, second),
+        ):
+            writer.write(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+            await idle.readuntil(b"b''")
+            second.write(b"PUT / HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\n")
+            await asyncio.sleep(0.01)
+            async with connected(port) as (third, last):
+                last.write(b"PUT / HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\n")
+                assert await asyncio.wait_for(idle.read(), 10) == b""
+                # Both places are at work now: the next one has to go.
+                assert (await ask(port, b"")).startswith(b"HTTP/1.1 503")
+                last.write(b"abc")
+                second.write(b"abc")
+                assert await third.readuntil(b"b'abc'")
+                assert await busy.readuntil(b"b'abc'")
 
     run(main())
 

@@ -20,7 +20,7 @@ def test_a_refusal_keeps_its_meaning(brain: ScriptedBrain) -> None:
     brain.say("GET /v1/nodes/1", 404, {"code": "node_not_found"})
     with pytest.raises(NodeNotFound):
         client.call("GET", "/v1/nodes/1")
-    brain.say("POST /v1/buckets", 409, {"code": "bucket_exists"})
+    brain.say("POST /v1/buckets", 409, {"code": "bucket_taken"})
     with pytest.raises(BucketTaken):
         client.call("POST", "/v1/buckets", body={})
     with pytest.raises(NotFound):

@@ -260,3 +260,11 @@ def test_switched_off_it_still_takes_a_token(
     switched_off: None, anyone: Caller, db: None, method: str, path: str, body: Any, status: int
 ) -> None:
     assert anyone.call(method, path, body).status == 401
+
+
+def test_what_the_brain_has_no_room_for_is_a_conflict(brain: ScriptedBrain, alice: User) -> None:
+    detail = "An environment has at most 1000 access keys."
+    brain.say("POST /v1/access-keys", 409, {"code": "not_possible", "detail": detail})
+    answer = signed_in(alice).post("/v1/cache/access-keys", {"label": "one more"})
+    assert (answer.status, answer.code) == (409, "cache_limit_reached")
+    assert answer.body["detail"] == detail

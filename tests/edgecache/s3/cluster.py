@@ -9,6 +9,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,14 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def until(holds: Callable[[], bool], *, seconds: float = 20.0) -> None:
+    """Wait until something holds."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it never came to hold"
+        time.sleep(0.02)
 
 
 @dataclass(frozen=True)
@@ -63,8 +72,8 @@ class Cluster:
 
     @property
     def log(self) -> str:
-        """Give what the brain logged up to now."""
-        return (self.folder / "brain.log").read_text()
+        """Give what the brain logged up to now: JSON, a line an event, without blanks in it."""
+        return (self.folder / "brain.log").read_text().replace('": ', '":')
 
     @property
     def brain(self) -> "subprocess.Popen[bytes]":
@@ -98,7 +107,7 @@ class Cluster:
     ) -> dict[str, Any]:
         """Register a worker and start it; give its node. through: the port the brain is told."""
         port = port or free_port()
-        node = self.call(
+        node: dict[str, Any] = self.call(
             "POST",
             "/v1/nodes",
             {

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -40,7 +41,7 @@ def connect(keys: Keys, url: str, **options: Any) -> Any:
     )
 
 
-@pytest.fixture(scope="session")
+@contextmanager
 def brain_database() -> Iterator[tuple[str, str]]:
     """Give the URL of a database with the brain's tables alone, and the key of its secrets."""
     name = f"brain_{uuid.uuid4().hex}"
@@ -64,16 +65,14 @@ def brain_database() -> Iterator[tuple[str, str]]:
 
 
 @pytest.fixture(scope="session")
-def cluster(
-    brain_database: tuple[str, str], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Cluster]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Give the brain that all tests share."""
-    url, secret_key = brain_database
-    running = Cluster(tmp_path_factory.mktemp("cluster"), url, secret_key)
-    try:
-        yield running.start()
-    finally:
-        running.stop()
+    with brain_database() as (url, secret_key):
+        running = Cluster(tmp_path_factory.mktemp("cluster"), url, secret_key)
+        try:
+            yield running.start()
+        finally:
+            running.stop()
 
 
 @pytest.fixture

@@ -225,6 +225,7 @@ def test_the_minio_library(cluster: Cluster, keys: Keys, bucket: str) -> None:
     with client.get_object(bucket, KEY, offset=1, length=3) as answer:
         assert answer.read() == b"ell"
     stat = client.stat_object(bucket, KEY)
+    assert stat.metadata is not None
     assert (stat.size, stat.metadata["x-amz-meta-colour"]) == (len(SMALL), "blue")
     client.copy_object(bucket, "copy", CopySource(bucket, "big"))
     names = [item.object_name for item in client.list_objects(bucket, recursive=True)]

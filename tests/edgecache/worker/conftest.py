@@ -37,5 +37,15 @@ def workers(brain: FakeBrain, tmp_path: Path) -> Iterator[Callable[..., Worker]]
 
 @pytest.fixture
 def worker(workers: Callable[..., Worker]) -> Worker:
-    """Give a worker that serves."""
+    """Give a worker that serves, and that a test may do anything to."""
     return workers().start()
+
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
+    """Give a worker for the tests of a module that only ask it something."""
+    brain = FakeBrain()
+    worker = Worker(brain, tmp_path_factory.mktemp("lasting"))
+    yield worker.start()
+    worker.stop()
+    brain.close()

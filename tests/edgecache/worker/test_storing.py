@@ -84,6 +84,13 @@ def test_a_sender_that_breaks_off_leaves_nothing(worker: Worker) -> None:
     assert worker.put(CONTENT).status == 201
 
 
+def test_who_sends_in_vain_still_hears_the_answer(worker: Worker) -> None:
+    content = os.urandom(10_000_000)
+    assert worker.put(content).status == 201
+    for _ in range(10):
+        assert worker.put(content).status == 200
+
+
 def test_many_at_once_with_one_name_are_one_object(worker: Worker) -> None:
     with ThreadPoolExecutor(12) as pool:
         statuses = sorted(pool.map(lambda _: worker.put(CONTENT).status, range(12)))
@@ -139,10 +146,10 @@ def test_a_put_takes_a_deletion_back(worker: Worker) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 4095, 4096, 4097, (1 << 20) - 1, 1 << 20, (1 << 20) + 1])
-def test_every_size_comes_back(worker: Worker, size: int) -> None:
+def test_every_size_comes_back(lasting: Worker, size: int) -> None:
     content = os.urandom(size)
-    assert worker.put(content).status == 201
-    assert worker.get(content).body == content
+    assert lasting.put(content).status == 201
+    assert lasting.get(content).body == content
 
 
 def test_reads_go_on_while_objects_come(worker: Worker) -> None:

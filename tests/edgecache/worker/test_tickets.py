@@ -16,11 +16,11 @@ from tests.edgecache.worker.running import Worker, name
 CONTENT = b"what is held" * 1000
 
 
-@pytest.fixture
-def holder(worker: Worker) -> Worker:
-    """Give a worker that holds CONTENT."""
-    assert worker.put(CONTENT).status == 201
-    return worker
+@pytest.fixture(scope="module")
+def holder(lasting: Worker) -> Worker:
+    """Give a worker that holds CONTENT, and whose brain stays as it is."""
+    assert lasting.put(CONTENT).status == 201
+    return lasting
 
 
 def code_of(answer: Any) -> str:
@@ -117,13 +117,14 @@ def test_reading_needs_no_more_than_a_replication_ticket_and_storing_does(holder
     assert holder.request("DELETE", path, headers={TICKET_HEADER: ticket}).status == 403
 
 
-def test_a_key_that_the_brain_dropped_signs_no_longer(holder: Worker) -> None:
-    old = holder.brain.signer.ticket(CONTENT)
-    assert holder.show(old, CONTENT).status == 200
-    holder.brain.signer = Signer()
-    holder.brain.wait_for_beat()
-    holder.wait_until(lambda: holder.show(old, CONTENT).status == 403)
-    assert holder.get(CONTENT).status == 200
+def test_a_key_that_the_brain_dropped_signs_no_longer(worker: Worker) -> None:
+    worker.put(CONTENT)
+    old = worker.brain.signer.ticket(CONTENT)
+    assert worker.show(old, CONTENT).status == 200
+    worker.brain.signer = Signer()
+    worker.brain.wait_for_beat()
+    worker.wait_until(lambda: worker.show(old, CONTENT).status == 403)
+    assert worker.get(CONTENT).status == 200
 
 
 @pytest.mark.parametrize("skew_s", [-300, 300, 86_400])
@@ -141,11 +142,12 @@ def test_clocks_that_differ_make_no_difference(
     assert code_of(worker.get(CONTENT, **early)) == "403 ticket_not_yet_valid"
 
 
-def test_a_brain_whose_clock_is_set_is_followed(holder: Worker) -> None:
-    holder.brain.signer.skew_s = -600
-    holder.wait_until(lambda: holder.get(CONTENT).status == 200)
-    holder.brain.signer.skew_s = 600
-    holder.wait_until(lambda: holder.get(CONTENT).status == 200)
+def test_a_brain_whose_clock_is_set_is_followed(worker: Worker) -> None:
+    worker.put(CONTENT)
+    worker.brain.signer.skew_s = -600
+    worker.wait_until(lambda: worker.get(CONTENT).status == 200)
+    worker.brain.signer.skew_s = 600
+    worker.wait_until(lambda: worker.get(CONTENT).status == 200)
 
 
 def test_without_a_brain_nothing_is_served_and_it_says_so(

@@ -13,6 +13,7 @@ from tests.platform_site.console.journeys import (
     EMAIL,
     PASSWORD,
     begin_app,
+    begin_sign_up,
     code,
     give_password,
     next_code,
@@ -29,6 +30,16 @@ pytestmark = [
     pytest.mark.xdist_group("browser"),
 ]
 Picture = Callable[[Page, str], None]
+
+
+def test_signing_up_tells_the_number_that_recovery_asks_for(
+    visitor: Visitor, picture: Picture
+) -> None:
+    begin_sign_up(visitor)
+    expect(visitor.page.locator("#done")).to_contain_text(
+        f"Its number is {Organization.objects.get().pk}."
+    )
+    picture(visitor.page, "sign-up-done")
 
 
 def test_from_signing_up_to_a_trusted_device(visitor: Visitor, picture: Picture) -> None:

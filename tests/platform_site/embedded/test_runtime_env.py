@@ -54,3 +54,9 @@ def test_what_the_environment_gives_is_not_written(name: str) -> None:
 
 def test_an_empty_variable_counts_as_unset() -> None:
     assert "ZJWT_SECRET" in complete_secrets({}, {"ZJWT_SECRET": " "})
+
+
+def test_the_brains_secret_may_have_its_other_name() -> None:
+    assert "ZCACHE_BRAIN_SECRET" in complete_secrets({}, {})
+    for name in ("BRAIN_SECRET", "BRAIN_SECRET_FILE", "ZCACHE_BRAIN_SECRET"):
+        assert "ZCACHE_BRAIN_SECRET" not in complete_secrets({}, {name: "given"})

@@ -1,4 +1,4 @@
-"""The cache's settings: defaults, wrong values with their sentence, secrets that stay out of sight."""
+"""The cache's settings: defaults, wrong values with a sentence, secrets out of sight."""
 
 import ipaddress
 from pathlib import Path
@@ -83,7 +83,6 @@ def test_features_are_those_that_there_are() -> None:
         ("ZBRAIN_WORKER_URL", "brain:8083"),
         ("ZBRAIN_WORKER_URL", "http://user@brain:8083"),
         ("ZBRAIN_DATABASE_URL", "mysql://host/brain"),
-        ("ZBRAIN_TLS_CERT", "/nowhere.pem"),
         ("ZCACHE_GEOIP", "/nowhere.mmdb"),
         ("ZCACHE_REGION", "EU Central"),
         ("ZCACHE_REGIONS", "eu-home"),
@@ -106,6 +105,8 @@ def test_a_certificate_needs_its_key(tmp_path: Path) -> None:
     file.touch()
     with pytest.raises(SettingError, match="ZBRAIN_TLS_KEY is missing"):
         brain(ZBRAIN_TLS_CERT=str(file))
+    with pytest.raises(SettingError, match="ZBRAIN_TLS_CERT names no file"):
+        brain(ZBRAIN_TLS_CERT="/nowhere.pem", ZBRAIN_TLS_KEY=str(file))
     both = brain(ZBRAIN_TLS_CERT=str(file), ZBRAIN_TLS_KEY=str(file))
     assert both.workers_url == "https://127.0.0.1:8083"
 

@@ -1,0 +1,68 @@
+"""Two servers that take turns: ratios by round, since the machine's speed drifts in between."""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from benchmarks.load import Load, run
+from benchmarks.servers import Served
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A server, and the requests that are sent to it in turn."""
+
+    served: Served
+    payloads: Sequence[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Ratios:
+    """What one server does of what the other does, as medians over the rounds.
+
+    rate: answers a second, with the least and the greatest ratio of a round. p50: of the time of an
+    answer. processor: of the server's processor time for an answer.
+    """
+
+    rate: float
+    low: float
+    high: float
+    p50: float
+    processor: float
+
+    def __str__(self) -> str:
+        """Give a line."""
+        return (
+            f"throughput {self.rate:.2f} ({self.low:.2f} to {self.high:.2f}), "
+            f"p50 {self.p50:.2f} times, processor time {self.processor:.2f} times the yardstick's"
+        )
+
+
+def compare(
+    ours: Target, theirs: Target, *, connections: int, rounds: int, seconds: float
+) -> Ratios:
+    """Let both serve in turn for some rounds."""
+    for target in (ours, theirs):
+        run(target.served.port, target.payloads, connections=connections, seconds=1)
+    rows = [
+        (_round(ours, connections, seconds), _round(theirs, connections, seconds))
+        for _ in range(rounds)
+    ]
+    rates = [mine.per_second / yardstick.per_second for (mine, _), (yardstick, _) in rows]
+    return Ratios(
+        rate=statistics.median(rates),
+        low=min(rates),
+        high=max(rates),
+        p50=statistics.median(mine.p50_ms / yard.p50_ms for (mine, _), (yard, _) in rows),
+        processor=statistics.median(mine / yard for (_, mine), (_, yard) in rows),
+    )
+
+
+def _round(target: Target, connections: int, seconds: float) -> tuple[Load, float]:
+    """Give what a round gave, and the server's processor time for each answer."""
+    before = target.served.processor_s()
+    load = run(target.served.port, target.payloads, connections=connections, seconds=seconds)
+    if load.failures:
+        raise RuntimeError(f"{load.failures} requests failed")
+    spent = target.served.processor_s() - before
+    return load, spent / (load.per_second * seconds)

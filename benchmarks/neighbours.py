@@ -1,0 +1,59 @@
+"""One tenant at full load beside another: how much longer does the other one wait?"""
+
+import json
+import statistics
+import time
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+
+from benchmarks.load import Load, request, run
+from benchmarks.prepare import tokens
+from benchmarks.servers import PLATFORM, Shape, serve
+
+SHORT = json.dumps({"query": "SELECT 1"}).encode()
+# Some hundredths of a second of one processor each.
+HEAVY = json.dumps({"query": "SELECT sum(i) FROM generate_series(1, 300000) AS i"}).encode()
+WRITES = json.dumps({"query": "CREATE TEMP TABLE t AS SELECT generate_series(1, 20000)"}).encode()
+# More than the gateway runs of one environment in all processes, so that some are turned away.
+CONNECTIONS = 16
+OWN_CONNECTIONS = 2
+
+
+def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None:
+    """Print the quiet tenant's p95 beside the loud one, relative to when it is alone."""
+    loads = {"short statements": SHORT, "heavy statements": HEAVY, "temporary tables": WRITES}
+    with (
+        serve(PLATFORM, Shape(), probe="/readyz") as zonal,
+        ProcessPoolExecutor(1) as elsewhere,
+    ):
+        quiet = request("POST", "/v1/sql", SHORT, identity["token"])
+        (loud,) = tokens(1)
+        for token in (identity["token"], loud):
+            payload = request("POST", "/v1/sql", SHORT, token)
+            run(zonal.port, payload, connections=1, seconds=4)
+        for name, body in loads.items():
+            payload = request("POST", "/v1/sql", body, loud)
+            rows = []
+            for _ in range(rounds):
+                alone = run(zonal.port, quiet, connections=OWN_CONNECTIONS, seconds=seconds)
+                other = elsewhere.submit(_load, zonal.port, payload, seconds + 1)
+                time.sleep(0.5)
+                beside = run(zonal.port, quiet, connections=OWN_CONNECTIONS, seconds=seconds)
+                rows.append((alone, beside, other.result()))
+            _tell(name, rows)
+
+
+def _load(port: int, payload: bytes, seconds: float) -> Load:
+    return run(port, payload, connections=CONNECTIONS, seconds=seconds)
+
+
+def _tell(name: str, rows: list[tuple[Load, Load, Load]]) -> None:
+    failed = sum(alone.failures + beside.failures for alone, beside, _ in rows)
+    if failed:
+        raise RuntimeError(f"{failed} requests of the quiet tenant failed")
+    tail = statistics.median(beside.p95_ms / alone.p95_ms for alone, beside, _ in rows)
+    middle = statistics.median(beside.p50_ms / alone.p50_ms for alone, beside, _ in rows)
+    refused = statistics.median(
+        other.failures / max(1, other.per_second * 1) for _, _, other in rows
+    )
+    print(f"beside {name}: p95 {tail:.2f}, p50 {middle:.2f} times alone; {refused:.0f}", flush=True)

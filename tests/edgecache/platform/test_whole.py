@@ -1,0 +1,179 @@
+"""The platform's endpoints over a real brain with real workers, and an S3 client beside them."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
+from pytest_django import Settings
+
+from accounts.models import User
+from edgecache import client
+from edgecache.tasks import close_environment
+from environments import lifecycle
+from tests.cast import Caller, signed_in
+from tests.edgecache.s3.cluster import Cluster
+from tests.edgecache.s3.conftest import brain_database, cluster
+
+__all__ = ["brain_database", "cluster"]
+
+
+@pytest.fixture(autouse=True)
+def cache(cluster: Cluster, settings: Settings) -> Iterator[None]:
+    """Have the platform speak to the brain."""
+    url = f"http://127.0.0.1:{cluster.internal_port}"
+    settings.CACHE = replace(
+        settings.CACHE, brain_url=url, s3_url=cluster.url, secret=cluster.secret, is_enabled=True
+    )
+    client._sessions.clear()
+    yield
+    client._sessions.clear()
+
+
+def s3(caller: Caller, access: str = "write") -> Any:
+    """Give an S3 client with a new key of the caller's environment."""
+    made = caller.post("/v1/cache/access-keys", {"label": "test", "access": access})
+    assert made.status == 201, made.body
+    return boto3.client(
+        "s3",
+        endpoint_url=made.body["endpoint"],
+        aws_access_key_id=made.body["access_key_id"],
+        aws_secret_access_key=made.body["secret_access_key"],
+        region_name="us-east-1",
+        config=Config(signature_version="s3v4", retries={"total_max_attempts": 1}),
+    )
+
+
+def refused(deed: Any) -> str:
+    """Give the code that S3 refuses with."""
+    with pytest.raises(ClientError) as caught:
+        deed()
+    return str(caught.value.response["Error"]["Code"])
+
+
+def test_a_bucket_a_key_an_object_and_a_purge(alice: User) -> None:
+    caller = signed_in(alice)
+    assert caller.post("/v1/cache/buckets", {"name": "media"}).status == 201
+    store = s3(caller)
+    for number in range(3):
+        store.put_object(Bucket="media", Key=f"a/{number}", Body=b"x" * 1000)
+    preview = caller.post("/v1/cache/purge", {"prefix": "media/a/", "preview": True}).body
+    done = caller.post("/v1/cache/purge", {"prefix": "media/a/", "keys": ["media/a/1"]}).body
+    assert preview["objects_purged"] == done["objects_purged"] == 3
+    assert caller.post("/v1/cache/purge", {"all": True}).body["objects_purged"] == 0
+    # The origin keeps what the cache forgot.
+    assert store.get_object(Bucket="media", Key="a/1")["Body"].read() == b"x" * 1000
+    store.close()
+
+
+def test_another_environment_of_the_same_organization_is_another_world(alice: User) -> None:
+    live, sandbox = signed_in(alice), signed_in(alice, "sandbox")
+    live.post("/v1/cache/buckets", {"name": "media"})
+    of_live, of_sandbox = s3(live), s3(sandbox)
+    of_live.put_object(Bucket="media", Key="a", Body=b"live")
+    assert sandbox.get("/v1/cache/buckets").body["results"] == []
+    assert sandbox.get("/v1/cache/buckets/media").code == "bucket_not_found"
+    assert refused(lambda: of_sandbox.get_object(Bucket="media", Key="a")) == "NoSuchBucket"
+    assert sandbox.post("/v1/cache/purge", {"keys": ["media/a"]}).body["objects_purged"] == 0
+    # The same name is free there.
+    assert sandbox.post("/v1/cache/buckets", {"name": "media"}).status == 201
+    of_live.close()
+    of_sandbox.close()
+
+
+def test_what_is_taken_used_or_full_is_a_conflict(alice: User) -> None:
+    caller = signed_in(alice)
+    origin = {"name": "files", "kind": "http", "config": {"url": "https://origin.example.com/"}}
+    assert caller.post("/v1/cache/origins", origin).status == 201
+    made = caller.post("/v1/cache/buckets", {"name": "media", "origin": "files"})
+    assert (made.status, made.body["origin"]) == (201, "files")
+    assert caller.post("/v1/cache/buckets", {"name": "media"}).code == "bucket_taken"
+    assert caller.post("/v1/cache/origins", origin).code == "origin_taken"
+    assert caller.call("DELETE", "/v1/cache/origins/files").code == "origin_in_use"
+    caller.post("/v1/cache/buckets", {"name": "full"})
+    store = s3(caller)
+    store.put_object(Bucket="full", Key="a", Body=b"x")
+    store.close()
+    assert caller.call("DELETE", "/v1/cache/buckets/full").code == "bucket_not_empty"
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"name": "x"}, "name"),
+        ({"name": "Upper"}, "name"),
+        ({"name": "media", "is_public": "perhaps"}, "is_public"),
+    ],
+)
+def test_a_bucket_that_cannot_be_names_its_field(
+    alice: User, body: dict[str, Any], field: str
+) -> None:
+    answer = signed_in(alice).post("/v1/cache/buckets", body)
+    assert (answer.status, answer.body["errors"][0]["field"]) == (400, field)
+
+
+def test_an_origin_that_cannot_be_names_its_field_and_never_its_secret(alice: User) -> None:
+    caller = signed_in(alice)
+    wanted = {
+        "name": "files",
+        "kind": "s3",
+        "config": {"region": "eu-central-1"},
+        "secret": {"access_key_id": "AKIDEXAMPLE", "secret_access_key": "never-to-be-seen"},
+    }
+    answer = caller.post("/v1/cache/origins", wanted)
+    assert (answer.status, answer.body["errors"][0]["field"]) == (400, "config.bucket")
+    config = {"bucket": "my-bucket", "region": "eu-central-1"}
+    made = caller.post("/v1/cache/origins", wanted | {"config": config})
+    assert (made.status, made.body["has_secret"]) == (201, True)
+    shown = caller.get("/v1/cache/origins").raw.content + made.raw.content
+    assert b"never-to-be-seen" not in shown
+
+
+def test_an_unknown_origin_is_not_found(alice: User) -> None:
+    answer = signed_in(alice).post("/v1/cache/buckets", {"name": "media", "origin": "none"})
+    assert (answer.status, answer.code) == (404, "origin_not_found")
+
+
+def test_a_revoked_key_opens_nothing(alice: User) -> None:
+    caller = signed_in(alice)
+    store = s3(caller)
+    store.list_buckets()
+    (key,) = caller.get("/v1/cache/access-keys").body["results"]
+    assert "secret_access_key" not in key
+    path = f"/v1/cache/access-keys/{key['access_key_id']}"
+    assert caller.call("DELETE", path).status == 204
+    assert refused(store.list_buckets) == "InvalidAccessKeyId"
+    assert caller.call("DELETE", path).code == "access_key_not_found"
+    store.close()
+
+
+def test_a_node_is_registered_seen_and_removed(alice: User, bob: User) -> None:
+    caller = signed_in(alice)
+    before = caller.get("/v1/cache/status").body["total_nodes"]
+    wanted = {"endpoint": "http://c1.example.com", "region": "us-east", "capacity_bytes": 2**30}
+    made = caller.post("/v1/cache/nodes/register", wanted)
+    assert (made.status, made.body["status"]) == (201, "pending")
+    assert caller.post("/v1/cache/nodes/register", wanted).code == "endpoint_taken"
+    assert caller.get("/v1/cache/status").body["total_nodes"] == before + 1
+    path = f"/v1/cache/nodes/{made.body['node_id']}"
+    assert made.body["node_secret"] not in str(caller.get(path).body)
+    assert caller.get(f"{path}/metrics").body["total_hits"] == 0
+    assert signed_in(bob).call("DELETE", path).status == 403
+    assert caller.call("DELETE", path).status == 204
+    assert caller.get("/v1/cache/status").body["total_nodes"] == before
+    assert caller.get(path).code == "node_not_found"
+
+
+def test_a_deleted_environment_is_shut_off(alice: User) -> None:
+    place = lifecycle.create(alice.organization_id, "staging")
+    caller = signed_in(alice, "staging")
+    caller.post("/v1/cache/buckets", {"name": "media", "is_public": True})
+    store = s3(caller)
+    store.put_object(Bucket="media", Key="a", Body=b"x")
+    close_environment(environment_pk=place.pk)
+    assert refused(lambda: store.get_object(Bucket="media", Key="a")) == "InvalidAccessKeyId"
+    assert caller.get("/v1/cache/buckets/media").body["is_public"] is False
+    store.close()

@@ -1,0 +1,51 @@
+"""The closing words of `up`: lines that can be pasted."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from platform_site.embedded.banner import Address, CacheAddress, object_lines, show_banner
+
+CACHE = CacheAddress(
+    s3_url="http://127.0.0.1:9000",
+    internal_port=8081,
+    workers_port=8083,
+    bucket="development",
+    key_id="ZKEXAMPLE",
+    secret="a/secret+with=signs",
+)
+
+
+def said(capsys: pytest.CaptureFixture[str], cache: CacheAddress | None) -> str:
+    """Show the banner and give what it says."""
+    address = Address(base_url="http://127.0.0.1:8000", token="", cache=cache)
+    show_banner(address, (("API", "/v1/"),), folders=[Path("/data")])
+    return capsys.readouterr().out
+
+
+def test_the_brains_ports_and_a_line_for_objects_are_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = said(capsys, CACHE)
+    for word in ("http://127.0.0.1:9000", "8081", "8083", "s3://development/README.md"):
+        assert word in text
+
+
+def test_both_lines_survive_a_shell() -> None:
+    aws, curl = (shlex.split(line) for line in object_lines(CACHE))
+    assert "AWS_SECRET_ACCESS_KEY=a/secret+with=signs" in aws
+    assert aws[-1] == "s3://development/README.md"
+    assert "ZKEXAMPLE:a/secret+with=signs" in curl
+    assert curl[-1] == "http://127.0.0.1:9000/development/README.md"
+
+
+def test_without_a_key_no_line_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    bare = CacheAddress(
+        s3_url=CACHE.s3_url, internal_port=1, workers_port=2, bucket="", key_id="", secret=""
+    )
+    assert "aws" not in said(capsys, bare)
+
+
+def test_without_the_cache_nothing_is_said_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "brain" not in said(capsys, None)

@@ -1,0 +1,89 @@
+"""The cache's workers of this machine: made once, kept, moved when their port is taken."""
+
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+
+from platform_site.embedded import local_nodes
+from platform_site.embedded.cache_recipe import REGIONS, cache_recipe
+from platform_site.embedded.errors import StartError
+
+REGION = ("eu-central", "us-east")
+
+
+def test_nodes_are_the_same_at_the_next_start(tmp_path: Path) -> None:
+    first = local_nodes.prepare(tmp_path, REGION)
+    assert local_nodes.prepare(tmp_path, REGION) == first
+    assert local_nodes.load_all(tmp_path) == first
+    assert [node.region for node in first] == ["eu-central", "us-east"]
+    assert len({node.port for node in first}) == len({node.node_id for node in first}) == 2
+    assert first[0].secret != first[1].secret
+
+
+def test_only_the_owner_reads_a_nodes_secret(tmp_path: Path) -> None:
+    node = local_nodes.prepare(tmp_path, REGION)[0]
+    assert stat.S_IMODE(node.secret_file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(node.folder.stat().st_mode) == 0o700
+    assert node.secret not in (node.folder / "node.json").read_text()
+    assert node.secret not in repr(node)
+
+
+def test_a_node_whose_port_is_taken_gets_another_and_stays_itself(tmp_path: Path) -> None:
+    before = local_nodes.prepare(tmp_path, REGION)[0]
+    with socket.socket() as stranger:
+        stranger.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        stranger.bind(("127.0.0.1", before.port))
+        stranger.listen()
+        after = local_nodes.prepare(tmp_path, REGION)[0]
+
+    assert after.port != before.port
+    assert (after.node_id, after.secret) == (before.node_id, before.secret)
+    assert local_nodes.load(after.folder) == after
+
+
+@pytest.mark.parametrize("text", ["", "{}", "not json", '{"node_id": "x"}'])
+def test_a_folder_that_cannot_be_read_is_made_anew(tmp_path: Path, text: str) -> None:
+    before = local_nodes.prepare(tmp_path, REGION)[0]
+    (before.folder / "node.json").write_text(text)
+    after = local_nodes.prepare(tmp_path, REGION)[0]
+    assert after.node_id != before.node_id
+    assert local_nodes.load(after.folder) == after
+
+
+def test_ids_are_time_ordered_uuids() -> None:
+    ids = [local_nodes.new_node_id() for _ in range(100)]
+    assert len(set(ids)) == 100
+    assert all(made.version == 7 and made.variant == "specified in RFC 4122" for made in ids)
+    assert [made.int >> 80 for made in ids] == sorted(made.int >> 80 for made in ids)
+
+
+def test_the_recipe_runs_a_brain_and_a_worker_in_each_of_two_regions(tmp_path: Path) -> None:
+    recipe = cache_recipe({"ZBRAIN_PORT": "18081", "ZBRAIN_S3_PORT": "19000"})
+    assert recipe is not None
+    brain, *workers = recipe.servers(tmp_path)
+
+    assert (brain.port, brain.port_setting, brain.ready_path) == (18081, "ZBRAIN_PORT", "/health")
+    assert [worker.name for worker in workers] == list(REGIONS)
+    assert len(set(REGIONS)) == 2
+    assert all(worker.needs == ("brain",) for worker in workers)
+    assert recipe.ports() == [
+        (18081, "ZBRAIN_PORT"),
+        (19000, "ZBRAIN_S3_PORT"),
+        (8083, "ZBRAIN_WORKER_PORT"),
+    ]
+    assert recipe.settings["ZCACHE_BRAIN_URL"] == "http://127.0.0.1:18081"
+    # A secret on a command line is everybody's.
+    secrets = [node.secret for node in local_nodes.load_all(tmp_path)]
+    assert not [word for worker in workers for word in worker.command if word in secrets]
+
+
+def test_without_the_feature_nothing_of_it_runs() -> None:
+    assert cache_recipe({"ZFEATURES": "none"}) is None
+    assert cache_recipe({"ZFEATURES": " cache "}) is not None
+
+
+def test_a_port_that_is_none_is_refused_with_its_setting() -> None:
+    with pytest.raises(StartError, match="ZBRAIN_S3_PORT must be from 1 to 65535"):
+        cache_recipe({"ZBRAIN_S3_PORT": "70000"})

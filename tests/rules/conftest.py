@@ -1,0 +1,25 @@
+"""A real brain behind the cache's routes, one for all rules of a process."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from pytest_django import Settings
+
+from edgecache import client
+from tests.edgecache.s3.cluster import Cluster
+from tests.edgecache.s3.conftest import brain_database, cluster
+
+__all__ = ["brain_database", "cluster"]
+
+
+@pytest.fixture(autouse=True)
+def cache(cluster: Cluster, settings: Settings) -> Iterator[None]:
+    """Have the platform speak to it."""
+    url = f"http://127.0.0.1:{cluster.internal_port}"
+    settings.CACHE = replace(settings.CACHE, brain_url=url, secret=cluster.secret, is_enabled=True)
+    client._sessions.clear()
+    client.breaker.succeeded()
+    yield
+    client._sessions.clear()
+    client.breaker.succeeded()
