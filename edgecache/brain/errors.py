@@ -94,6 +94,14 @@ class BucketExists(BrainError):
     sentence = "A bucket of this name exists."
 
 
+class OriginExists(BrainError):
+    """The environment has an origin of this name."""
+
+    code = "origin_exists"
+    status = 409
+    sentence = "An origin of this name exists."
+
+
 class BucketNotEmpty(BrainError):
     """It holds objects or unfinished uploads."""
 

@@ -28,6 +28,9 @@ from edgecache.brain.values import BucketInfo, Found, StagedFile, fields_of
 
 # Brains wait so long for one another's fetch; then they fetch for themselves.
 TURN_LIMIT_S: Final = 30.0
+# So long for a copy of what came in elsewhere; then it is fetched once more.
+REPLICA_LIMIT_S: Final = 3.0
+LOOK_S: Final = 0.05
 # Records of purges are kept for longer than this (``collector``).
 FETCH_LIMIT_S: Final = 6 * 3600
 
@@ -169,7 +172,8 @@ class Fetches:
         """Have the turn until the stack unwinds, or give what the brain that had it brought."""
         if not self._coherence.peers:
             return None
-        known = flight.ask.stale.generation if flight.ask.stale is not None else 0
+        ask = flight.ask
+        known = max(ask.above, ask.stale.generation if ask.stale is not None else 0)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(TURN_LIMIT_S):
                 while True:
@@ -180,10 +184,19 @@ class Fetches:
                         await self._leases.wait(flight.name)
                     found = await self._directory.find(*flight.name)
                     if found is not None and found.generation > known:
+                        await self._wait_for_bytes(found)
                         return found
                     if lease is not None:
                         return None
         return None
+
+    async def _wait_for_bytes(self, found: Found) -> None:
+        """Wait until a node holds what another brain has just brought; its own files are far."""
+        for _ in range(round(REPLICA_LIMIT_S / LOOK_S)):
+            is_here = await self._staging.local(found.sha256) is not None
+            if is_here or await self._directory.locations(found.sha256):
+                return
+            await asyncio.sleep(LOOK_S)
 
     async def _keeper(self, bucket: BucketInfo, flight: Flight) -> Keeper:
         row = await self._database.one("SELECT nextval('brain_generation') AS generation")

@@ -302,7 +302,8 @@ class Fills:
         manifest = await self._directory.manifest(found.sha256)
         if manifest is None:
             raise OriginChanged
-        opened = await self.fetch(bucket, found.key, variant=found.variant)
+        ask = Ask(above=found.generation)
+        opened = await self.fetch(bucket, found.key, variant=found.variant, ask=ask)
         if opened.found.size not in {-1, found.size} or opened.found.etag != found.etag:
             raise OriginChanged
         return verified(opened.body, manifest, span)

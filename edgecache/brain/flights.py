@@ -46,11 +46,13 @@ class Verdict:
 class Ask:
     """How to ask the origin. S3 buckets use the defaults; pull mode says more.
 
-    stale: the version that a 304 confirms. judge: decides, once the origin's header has come.
+    stale: the version that a 304 confirms. above: a generation; a version above it that another
+    brain has brought meanwhile spares the fetch. judge: decides, once the origin's header has come.
     """
 
     question: Question = PLAIN
     stale: Found | None = None
+    above: int = 0
     judge: Callable[[Answer], Verdict] = lambda _answer: Verdict()
 
 

@@ -26,6 +26,7 @@ from edgecache.protocol.jobs import JobKind
 
 log = structlog.get_logger(__name__)
 
+TOPIC: Final = "heal"
 STEP: Final = 1000
 PAUSE_S: Final = 0.05
 REPEAT_S: Final = 600.0
@@ -99,6 +100,11 @@ class Healing:
         """End it."""
         await self._rounds.stop()
 
+    async def again(self) -> None:
+        """Have all bytes looked at soon: where they may be has changed. Raises DatabaseAway."""
+        async with self._coherence.change(waits=False) as change:
+            change.announce(TOPIC)
+
     async def look_at(self, sha256: bytes) -> int:
         """Look at one blob now; give the number of copies that were ordered or dropped.
 
@@ -138,11 +144,14 @@ class Healing:
         )
         if usable == self._seen and time.monotonic() - self._walked_at < REPEAT_S:
             return
-        self._seen = None
+        self._seen = usable
         changes = await self.walk()
         self._walked_at = time.monotonic()
-        if await self._end_drains(standing, is_quiet=not changes):
-            self._seen = usable
+        if not await self._end_drains(standing, is_quiet=not changes):
+            self._seen = None
+
+    def _look_again(self) -> None:
+        self._seen = None
 
     def _standing(self) -> dict[UUID, NodeRow]:
         patience_s = PATIENCE * self._nodes.interval_s

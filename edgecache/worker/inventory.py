@@ -16,6 +16,7 @@ FILE: Final = "inventory.sqlite3"
 VERSION: Final = 1
 BUSY_TIMEOUT_S: Final = 5.0
 REMEMBERED_SIZES: Final = 4096
+READER_CACHE_KIB: Final = 512
 # What a read adds at most: S3-FIFO counts to three.
 MOST_READS: Final = 3
 
@@ -141,6 +142,7 @@ class Reader:
         """Open a second connection."""
         self._db = _open(folder)
         self._db.execute("PRAGMA query_only = ON")
+        self._db.execute(f"PRAGMA cache_size = -{READER_CACHE_KIB}")
         self._sizes: dict[bytes, int] = {}
 
     def size(self, sha256: bytes) -> int | None:

@@ -49,6 +49,7 @@ def metrics(node: Node, scope: Any, protocol: Any) -> None:
             "Answers to clients that are on their way.",
             node.acknowledged.transfers,
         ),
+        "tickets_in_use": ("Clients' tickets whose use is not written.", len(node.receipts)),
         "problems": ("Problems there are now.", len(node.problems.now())),
     }
     text = node.counters.text(gauges)

@@ -71,6 +71,10 @@ class Receipts:
         self._reader = reader
         self._uses: dict[UUID, Use] = {}
 
+    def __len__(self) -> int:
+        """Give the number of tickets whose use is not written, or goes on."""
+        return len(self._uses)
+
     @property
     def is_full(self) -> bool:
         """Whether no more tickets can be counted before the next write."""

@@ -51,7 +51,11 @@ def routes(brain: "Brain") -> list[Route]:
         body = Body(call.body)
         switches = _switches(body)
         body.finish()
-        return Answer(shape(await brain.buckets.change(tenant, bucket_id, switches)))
+        row = await brain.buckets.change(tenant, bucket_id, switches)
+        if switches.is_public is not None:
+            # What became private leaves strangers' nodes; nobody reads it there from now on.
+            await brain.healing.again()
+        return Answer(shape(row))
 
     async def delete(call: Call) -> Answer:
         await brain.buckets.delete(tenant_of(call.query), number(call))

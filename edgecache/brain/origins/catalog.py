@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 from edgecache.brain.coherence import Coherence
 from edgecache.brain.database import Database
 from edgecache.brain.delivery import Tenant
-from edgecache.brain.errors import InUse, Invalid, NoSuchOrigin
+from edgecache.brain.errors import InUse, NoSuchOrigin, OriginExists
 from edgecache.brain.origins.config import parse
 from platform_site.lib.crypto import encrypt
 
@@ -60,7 +60,7 @@ class Catalog:
     ) -> OriginInfo:
         """Make an origin; what it may say: ``origins.config``. The name's form is the caller's.
 
-        Raises Invalid with the fields (a name that is taken among them), DatabaseAway.
+        Raises Invalid with the fields, OriginExists, DatabaseAway.
         """
         parsed = parse(kind, config, secret, allows_private=self._allows_private)
         kept = encrypt(orjson.dumps(dict(parsed.secret)).decode()) if parsed.secret else ""
@@ -76,8 +76,7 @@ class Catalog:
                 ],
             )
         except postgres.UniqueViolation:
-            taken = {"field": "name", "code": "taken", "message": "is another origin's."}
-            raise Invalid([taken]) from None
+            raise OriginExists from None
         return OriginInfo(*(row or ()))
 
     async def delete(self, tenant: Tenant, origin_id: int) -> None:

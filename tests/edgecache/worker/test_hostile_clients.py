@@ -186,14 +186,16 @@ def test_thousands_of_small_requests_leak_nothing(worker: Worker) -> None:
 
     def settle() -> None:
         worker.wait_until(lambda: worker.metric("direct_answers") == 0)
+        worker.wait_until(lambda: worker.metric("tickets_in_use") == 0)
 
     # The first ones fill what is bounded: the tickets that are remembered, the database's pages.
-    run(5000)
+    run(6000)
     settle()
     before, files = memory(worker, "Private_Dirty"), open_files(worker)
     run(10_000)
     settle()
-    assert memory(worker, "Private_Dirty") - before < 5 * MIB
+    # A ticket that was kept, or its text, would be more.
+    assert memory(worker, "Private_Dirty") - before < 8 * MIB
     assert open_files(worker) - files <= 4
 
 

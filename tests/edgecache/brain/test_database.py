@@ -1,0 +1,185 @@
+"""A lost database is a quick, named error, and what comes back is used again."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from edgecache.brain.database import Database
+from edgecache.brain.errors import DatabaseAway
+from tests.edgecache.brain.brains import Rows, assemble
+
+
+async def test_rows_are_read_by_their_names(rows: Rows) -> None:
+    database = Database(rows.url)
+    await database.open()
+    row = await database.one(
+        "SELECT 1 AS one, %s::jsonb AS json, %s::bytea AS raw", ['{"a": [1]}', b"\0"]
+    )
+
+    assert row is not None
+    assert (row.one, row.json, row.raw) == (1, {"a": [1]}, b"\0")
+    assert await database.one("SELECT 1 WHERE false") is None
+    assert await database.run("UPDATE brain_bucket SET name = name") == 0
+    await database.close()
+
+
+async def test_a_database_that_is_not_there_is_away_within_seconds() -> None:
+    database = Database("postgresql://nobody@127.0.0.1:1/none")
+    await database.open()
+    begun = time.monotonic()
+
+    with pytest.raises(DatabaseAway):
+        await database.one("SELECT 1")
+
+    assert time.monotonic() - begun < 5
+    await database.close()
+
+
+async def test_connections_that_died_are_replaced(rows: Rows) -> None:
+    database = Database(rows.url, max_connections=4)
+    await database.open()
+    await asyncio.gather(*(database.one("SELECT pg_sleep(0.05)") for _ in range(4)))
+    assert rows.cut("zonal-brain") == 4
+
+    # A read is asked again on a living connection.
+    assert await database.all("SELECT 1") == [(1,)]
+    assert await asyncio.gather(*(database.one("SELECT 1") for _ in range(8))) == [(1,)] * 8
+    await database.close()
+
+
+async def test_a_write_on_a_dead_connection_is_unsure_and_then_works(rows: Rows) -> None:
+    database = Database(rows.url, max_connections=1)
+    await database.open()
+    await database.one("SELECT 1")
+    rows.cut("zonal-brain")
+
+    with pytest.raises(DatabaseAway):
+        await database.run("UPDATE brain_bucket SET name = name")
+    assert await database.run("UPDATE brain_bucket SET name = name") == 0
+    await database.close()
+
+
+async def test_a_statement_that_hangs_is_away(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("edgecache.brain.database.STATEMENT_TIMEOUT_S", 0.2)
+    database = Database(rows.url)
+    await database.open()
+
+    with pytest.raises(DatabaseAway):
+        await database.one("SELECT pg_sleep(60)")
+    assert await database.one("SELECT 1") is not None
+    await database.close()
+
+
+async def test_an_error_in_a_block_rolls_back(rows: Rows) -> None:
+    database = Database(rows.url)
+    await database.open()
+
+    async def failing() -> None:
+        async with database.transaction() as connection:
+            await connection.run(
+                "INSERT INTO brain_braininstance (id, lease_until) VALUES (gen_random_uuid(), now())"
+            )
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await failing()
+    assert rows.count("braininstance") == 0
+    await database.close()
+
+
+@pytest.fixture
+async def line(rows: Rows) -> AsyncIterator["Line"]:
+    """Give a line to the database that can be held and cut."""
+    async with Line(rows.url) as one:
+        yield one
+
+
+class Line:
+    """A relay in front of PostgreSQL."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        options = dict(pair.split("=") for pair in parts.query.split("&"))
+        from urllib.parse import unquote
+
+        self._socket = f"{unquote(options['host'])}/.s.PGSQL.{options['port']}"
+        self._parts = parts
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._flows = asyncio.Event()
+        self._flows.set()
+
+    async def __aenter__(self) -> "Line":
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        port = self._server.sockets[0].getsockname()[1]
+        user, _, _ = self._parts.netloc.rpartition("@")
+        self.url = self._parts._replace(netloc=f"{user}@127.0.0.1:{port}", query="").geturl()
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        self._server.close()
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def hold(self) -> None:
+        """Let nothing through, in silence."""
+        self._flows.clear()
+
+    def release(self) -> None:
+        """Let everything through."""
+        self._flows.set()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            far = await asyncio.open_unix_connection(self._socket)
+            await asyncio.gather(self._pump(reader, far[1]), self._pump(far[0], writer))
+        except (OSError, asyncio.CancelledError):
+            return
+        finally:
+            writer.close()
+            self._tasks.discard(task)
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            await self._flows.wait()
+            writer.write(data)
+            await writer.drain()
+        writer.close()
+
+
+async def test_a_silent_database_fences_the_brain(line: Line, tmp_path: Path) -> None:
+    brain = assemble(line.url, tmp_path / "brain")
+    await brain.database.open()
+    await brain.staging.start()
+    await brain.origins.start()
+    await brain.coherence.start()
+    bucket = await brain.bucket()
+    await brain.put(bucket, "k", b"x")
+    assert (await brain.fills.open(bucket, "k")).is_hit
+
+    line.hold()
+    begun = time.monotonic()
+    while brain.coherence.is_current:
+        # What it remembers it may say until its lease is over.
+        assert (await brain.fills.open(bucket, "k")).is_hit
+        await asyncio.sleep(0.05)
+    fenced_after = time.monotonic() - begun
+    with pytest.raises(DatabaseAway):
+        await brain.fills.open(bucket, "k")
+
+    line.release()
+    assert await brain.coherence.wait_until_current(20)
+    assert await brain.get(bucket, "k") == b"x"
+    assert 1 < fenced_after <= 4.5
+    await brain.fills.stop()
+    await brain.coherence.stop()
+    await brain.origins.stop()
+    await brain.staging.stop()
+    await brain.database.close()

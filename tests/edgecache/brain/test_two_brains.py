@@ -1,0 +1,173 @@
+"""Two brains fetch a key once between them, and do without each other when they must."""
+
+import asyncio
+import time
+
+import pytest
+
+from edgecache.brain import fetches
+from platform_site.lib.ids import uuid7
+from tests.edgecache.brain.brains import Brain, Rows, read, settled, until
+from tests.edgecache.brain.http_origin import Asked, HttpOrigin
+
+
+class Held:
+    """An origin's handler that waits for a word."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.came = asyncio.Event()
+        self.go_on = asyncio.Event()
+
+    async def __call__(self, asked: Asked) -> None:
+        """Answer in time."""
+        self.came.set()
+        await self.go_on.wait()
+        await asked.answer(self.data, 'ETag: "v"')
+
+
+async def test_a_cold_key_is_fetched_once_by_both(
+    brain: Brain, other: Brain, origin: HttpOrigin
+) -> None:
+    # One disk, as of two processes on one machine.
+    other.staging.root = brain.staging.root
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    origin.handler = held = Held(b"x" * 300_000)
+    asking = [
+        asyncio.create_task(one.get(bucket, "k")) for _ in range(50) for one in (brain, other)
+    ]
+    await held.came.wait()
+    await until(lambda: len(brain.fills.fetches.flights) + len(other.fills.fetches.flights) == 2)
+    held.go_on.set()
+
+    assert set(await asyncio.gather(*asking)) == {held.data}
+    assert origin.count("/k") == 1
+    assert len(brain.kept) + len(other.kept) == 1
+
+
+async def test_who_waited_takes_the_bytes_from_a_node(
+    brain: Brain, other: Brain, origin: HttpOrigin, rows: Rows
+) -> None:
+    node = rows.node(uuid7())
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    origin.handler = held = Held(b"bytes")
+    winner = asyncio.create_task(brain.fills.open(bucket, "k"))
+    await held.came.wait()
+    loser = asyncio.create_task(other.fills.open(bucket, "k"))
+    await until(lambda: other.fills.fetches.flights)
+    held.go_on.set()
+    await (await winner).whole()
+    await until(lambda: brain.kept)
+    assert not loser.done()
+    await brain.directory.add_locations(brain.kept[0].sha256, (node,))
+    opened = await loser
+
+    assert opened.found.sha256 == brain.kept[0].sha256
+    assert await other.directory.locations(opened.found.sha256) == (node,)
+    assert origin.count("/k") == 1
+
+
+async def test_without_nodes_each_brain_fetches_for_its_own_disk(
+    brain: Brain, other: Brain, origin: HttpOrigin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetches, "REPLICA_LIMIT_S", 0.0)
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    origin.objects["/k"] = b"bytes"
+    assert await brain.get(bucket, "k") == b"bytes"
+    await settled(brain)
+
+    opened = await other.fills.open(bucket, "k")
+
+    assert opened.is_hit
+    assert await read(opened) == b"bytes"
+    assert origin.count("/k") == 2
+
+
+async def test_a_fetch_that_failed_is_tried_by_the_other(
+    brain: Brain, other: Brain, origin: HttpOrigin
+) -> None:
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    came, go_on = asyncio.Event(), asyncio.Event()
+
+    async def fails_once(asked: Asked) -> None:
+        if not came.is_set():
+            came.set()
+            await go_on.wait()
+            await asked.answer(b"", status="404 Not Found")
+        else:
+            await asked.answer(b"there")
+
+    origin.handler = fails_once
+    first = asyncio.create_task(brain.fills.open(bucket, "k"))
+    await came.wait()
+    second = asyncio.create_task(other.get(bucket, "k"))
+    await until(lambda: other.fills.fetches.flights)
+    go_on.set()
+
+    assert (await asyncio.gather(first, return_exceptions=True))[0].__class__.__name__ == (
+        "OriginMissing"
+    )
+    assert await second == b"there"
+
+
+async def test_the_turn_of_a_dead_brain_runs_out(
+    brain: Brain, other: Brain, origin: HttpOrigin, rows: Rows
+) -> None:
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    origin.objects["/k"] = b"x"
+    rows.run(
+        "INSERT INTO brain_filllease (bucket_id, key, brain_id, expires_at)"
+        " VALUES (%s, 'k', %s, clock_timestamp() + interval '1 second')",
+        [bucket.id, uuid7()],
+    )
+
+    begun = time.monotonic()
+    assert await brain.get(bucket, "k") == b"x"
+
+    assert time.monotonic() - begun > 0.9
+    await settled(brain)
+    assert rows.count("filllease") == 0
+
+
+async def test_nobody_waits_for_a_turn_for_ever(
+    brain: Brain,
+    other: Brain,
+    origin: HttpOrigin,
+    rows: Rows,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fetches, "TURN_LIMIT_S", 0.2)
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    origin.objects["/k"] = b"x"
+    rows.run(
+        "INSERT INTO brain_filllease (bucket_id, key, brain_id, expires_at)"
+        " VALUES (%s, 'k', %s, clock_timestamp() + interval '1 hour')",
+        [bucket.id, uuid7()],
+    )
+
+    assert await brain.get(bucket, "k") == b"x"
+
+
+async def test_a_long_fetch_keeps_its_turn(
+    brain: Brain,
+    other: Brain,
+    origin: HttpOrigin,
+    rows: Rows,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("edgecache.brain.leases.RENEW_S", 0.05)
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    origin.handler = held = Held(b"x")
+    asking = asyncio.create_task(brain.get(bucket, "k"))
+    await held.came.wait()
+    rows.run("UPDATE brain_filllease SET expires_at = clock_timestamp() + interval '1 second'")
+
+    await until(
+        lambda: rows.value(
+            "SELECT expires_at > clock_timestamp() + interval '5 seconds' FROM brain_filllease"
+        )
+    )
+    held.go_on.set()
+    assert await asking == b"x"
+    await settled(brain)
+    assert rows.count("filllease") == 0

@@ -1,0 +1,111 @@
+"""What a worker remembers of tickets: bounded, and worth nothing for anything else."""
+
+import time
+from uuid import UUID, uuid4
+
+import pytest
+
+from edgecache.protocol.tickets import Kind, Refusal, TicketRefused
+from edgecache.worker import tickets
+from edgecache.worker.clock import BrainClock
+from edgecache.worker.tickets import Verifier
+from tests.edgecache.worker.brain import CLIENT, NODE, Signer
+
+HASH = b"\x01" * 32
+
+
+class Time:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def signer() -> Signer:
+    """Give a brain's key."""
+    return Signer()
+
+
+@pytest.fixture
+def uptime() -> Time:
+    """Give the machine's clock."""
+    return Time()
+
+
+@pytest.fixture
+def verifier(signer: Signer, uptime: Time) -> Verifier:
+    """Give a verifier that trusts it."""
+    clock = BrainClock(uptime)
+    clock.learn(time.time(), sent=uptime.now, received=uptime.now)
+    made = Verifier(NODE, clock)
+    made.trust([signer.public_key])
+    return made
+
+
+def ticket(signer: Signer, **fields: object) -> str:
+    """Give a ticket to read HASH."""
+    return signer.ticket(**{"sha256": HASH, "length": 10, **fields})
+
+
+def code(verifier: Verifier, text: str, sha256: bytes = HASH, kind: Kind = Kind.READ) -> str:
+    """Give the code of a refusal."""
+    with pytest.raises(TicketRefused) as caught:
+        verifier.admit(text, sha256=sha256, kind=kind)
+    return caught.value.code
+
+
+def test_what_is_remembered_is_bounded_and_clients_tickets_are_not(
+    verifier: Verifier, signer: Signer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tickets, "REMEMBERED", 5)
+    for _ in range(20):
+        verifier.admit(ticket(signer, id=uuid4()), sha256=HASH, kind=Kind.READ)
+    assert len(verifier._verified) == 5
+    kept = set(verifier._verified)
+    direct = ticket(signer, client_prefix=CLIENT)
+    assert verifier.admit(direct, sha256=HASH, kind=Kind.READ).is_direct
+    assert set(verifier._verified) == kept
+
+
+def test_a_remembered_ticket_is_checked_again_each_time(
+    verifier: Verifier, signer: Signer, uptime: Time
+) -> None:
+    text = ticket(signer)
+    verifier.admit(text, sha256=HASH, kind=Kind.READ)
+    assert code(verifier, text, sha256=b"\x02" * 32) == Refusal.WRONG_OBJECT
+    assert code(verifier, text, kind=Kind.STORE) == Refusal.WRONG_KIND
+    uptime.now += 31
+    assert code(verifier, text) == Refusal.EXPIRED
+
+
+def test_cheap_checks_come_before_the_signature(
+    verifier: Verifier, signer: Signer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verifier, "_keys", {})
+    assert code(verifier, ticket(signer, node_id=UUID(int=1))) == Refusal.WRONG_NODE
+    assert code(verifier, ticket(signer)) == Refusal.UNKNOWN_KEY
+
+
+def test_new_keys_end_what_was_remembered(verifier: Verifier, signer: Signer) -> None:
+    text = ticket(signer)
+    verifier.admit(text, sha256=HASH, kind=Kind.READ)
+    verifier.trust([Signer().public_key])
+    assert code(verifier, text) == Refusal.UNKNOWN_KEY
+    verifier.trust([Signer().public_key, signer.public_key])
+    verifier.admit(text, sha256=HASH, kind=Kind.READ)
+
+
+def test_nothing_is_ready_without_keys_or_a_clock(signer: Signer) -> None:
+    clock = BrainClock()
+    verifier = Verifier(NODE, clock)
+    assert not verifier.is_ready
+    verifier.trust([signer.public_key])
+    assert not verifier.is_ready
+    clock.learn(time.time(), sent=clock.tick(), received=clock.tick())
+    assert verifier.is_ready
+    verifier.trust([])
+    assert not verifier.is_ready
