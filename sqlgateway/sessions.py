@@ -16,11 +16,15 @@ from psycopg.pq.abc import PGresult
 from sqlgateway.conf import limit
 from sqlgateway.kinds import Kind
 from sqlgateway.placements import Login
+from sqlgateway.protocol import longest_row
 from sqlgateway.wire import Wire, WireBroken, WireFull
 
 APPLICATION_NAME: Final = "zonal"
-# Rows that libpq hands over at once. It holds them all, so wide rows must not be many.
+# Rows that libpq hands over at once. It holds them all, so wide rows must not be many; each time
+# costs two calls that let other threads in, so narrow ones should not be few.
 CHUNK_ROWS: Final = 64
+NARROW_CHUNK_ROWS: Final = 256
+NARROW_BYTES: Final = 512
 # libpq's buffer never shrinks: a connection that once held this much is not kept.
 KEEP_LIMIT_BYTES: Final = 2**20
 # What a socket takes at once, whatever its size.
@@ -155,7 +159,7 @@ class Session:
                 self.give_up_at, is_due=self._is_resetting
             )
             if self._is_chunked and not self._is_at_hand:
-                self.pgconn.set_chunked_rows_mode(CHUNK_ROWS)
+                self.pgconn.set_chunked_rows_mode(_chunk_rows(self._wire.beginning))
         except (WireBroken, psycopg.Error) as exc:
             raise ConnectionLost from exc
 
@@ -170,6 +174,8 @@ class Session:
 
     def _drop_notifications(self) -> None:
         """Take from libpq what it collects; there are none in a short answer."""
+        if not self._wire.has_notified:
+            return
         while self.pgconn.notifies() is not None:
             self._wire.counted = 0
 
@@ -271,8 +277,8 @@ class Session:
                 self.run(b"ROLLBACK")
             if self.status != pq.TransactionStatus.IDLE:
                 return False
-            if self._wire.is_piped:
-                self._drop_notifications()
+            self._drop_notifications()
+            self._wire.has_notified = False
             if not self._wire.unpipe():
                 return False
             self._send(lambda: self.pgconn.send_query(RESET), len(RESET), is_chunked=False)
@@ -305,6 +311,13 @@ class Session:
         """Close the connection; twice does no harm."""
         self.connection.close()
         self._wire.close()
+
+
+def _chunk_rows(beginning: bytes) -> int:
+    """Give how many rows at once, by an answer's first ones; what follows may be wider still."""
+    longest = longest_row(beginning)
+    is_narrow = longest is not None and longest <= NARROW_BYTES
+    return NARROW_CHUNK_ROWS if is_narrow else CHUNK_ROWS
 
 
 def open_session(login: Login) -> Session:

@@ -13,15 +13,12 @@ import time
 from contextlib import suppress
 from typing import Final
 
+from sqlgateway.protocol import MAY_NOTIFY, is_whole_answer
+
 PIECE_BYTES: Final = 64 * 1024
 TAIL_BYTES: Final = 8 * 1024
 # Answers below this are looked at before libpq reads them.
 SHORT_BYTES: Final = 4 * 1024
-# The message that ends an answer, up to the letter that tells the transaction's status.
-READY: Final = b"Z\x00\x00\x00\x05"
-# Rows and their description, ends of statements, errors, notices, settings, and the extended
-# protocol's acknowledgements.
-PLAIN: Final = frozenset(b"TDCIENSZ123tns")
 # A server that takes nothing for so long is gone.
 SEND_S: Final = 10.0
 
@@ -40,6 +37,9 @@ class Wire:
     Most answers are there at once, whole and short: libpq may read such a one by itself, as a look
     at it (``MSG_PEEK``) tells. For any other, libpq's end becomes one of the pair (piped) until the
     answer is over; TLS, which cannot be looked into, is piped always.
+
+    counted: bytes since whoever counts them set it to 0. beginning: of the answer, as far as it was
+    looked at; has_notified: whether there may be notifications among what was piped.
     """
 
     def __init__(self, fd: int, *, limit_bytes: int, is_encrypted: bool) -> None:
@@ -51,8 +51,10 @@ class Wire:
         self._far: socket.socket | None = None
         self._limit_bytes = limit_bytes
         self._is_encrypted = is_encrypted
-        self._last_piece = b""
+        self._last_piece = self._seam = b""
         self.counted = 0
+        self.beginning = b""
+        self.has_notified = False
         if is_encrypted:
             self.pipe()
 
@@ -132,6 +134,7 @@ class Wire:
             said = self._look()
         if not said:
             raise WireBroken("the end")
+        self.beginning = said
         if len(said) < SHORT_BYTES and is_whole_answer(said):
             self.counted += len(said)
             return True
@@ -191,6 +194,9 @@ class Wire:
         except OSError as exc:
             raise WireBroken from exc
         self.counted += len(piece)
+        if MAY_NOTIFY in piece or MAY_NOTIFY in self._seam + piece[:2]:
+            self.has_notified = True
+        self._seam = piece[-2:]
         if self.counted > self._limit_bytes:
             self._last_piece = piece
             raise WireFull
@@ -203,21 +209,3 @@ class Wire:
         self._server.close()
         if self._far is not None:
             self._far.close()
-
-
-def is_whole_answer(said: bytes) -> bool:
-    """Say whether these bytes are the server's messages up to the one that ends an answer.
-
-    A message is a letter and a length, which counts itself (PostgreSQL, "Message Formats"). They
-    are walked through one by one, as a tenant can make any bytes appear inside of one. False also
-    for what takes more than reading: COPY, and notifications, which libpq collects.
-    """
-    if said[-6:-1] != READY:
-        return False
-    at, end = 0, len(said)
-    while at + 5 <= end and said[at] in PLAIN:
-        last = said[at]
-        at += 1 + int.from_bytes(said[at + 1 : at + 5], "big")
-        if at == end:
-            return last == READY[0]
-    return False

@@ -144,11 +144,16 @@ class Healing:
         )
         if usable == self._seen and time.monotonic() - self._walked_at < REPEAT_S:
             return
+        # Noted before: what changes during the walk is looked at with the next one.
         self._seen = usable
-        changes = await self.walk()
-        self._walked_at = time.monotonic()
-        if not await self._end_drains(standing, is_quiet=not changes):
-            self._seen = None
+        is_done = False
+        try:
+            changes = await self.walk()
+            self._walked_at = time.monotonic()
+            is_done = await self._end_drains(standing, is_quiet=not changes)
+        finally:
+            if not is_done:
+                self._seen = None
 
     def _look_again(self) -> None:
         self._seen = None

@@ -45,7 +45,7 @@ SETTINGS: Final = (
         "SQL_BUFFER_BYTES",
         "ZSQL_BUFFER_BYTES",
         32 * MIB,
-        "Bytes of undivided result (64 rows, one notice) that one request may hold.",
+        "Bytes of undivided result (some rows, one notice) that one request may hold.",
         MIB,
         1024 * MIB,
     ),

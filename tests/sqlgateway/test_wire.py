@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from sqlgateway import connections
+from sqlgateway.protocol import is_whole_answer, longest_row
 from sqlgateway.provisioning import database_for
 from sqlgateway.sessions import Session
 from sqlgateway.watchdog import WATCHDOG
-from sqlgateway.wire import SHORT_BYTES, is_whole_answer
+from sqlgateway.wire import SHORT_BYTES
 from tests.sqlgateway.support import Caller
 
 FORGED_END = "Z\0\0\0\5I"
@@ -59,6 +60,15 @@ def test_an_answer_is_whole_with_its_last_message(said: bytes) -> None:
 )
 def test_what_only_looks_like_a_whole_answer_is_none(said: bytes) -> None:
     assert not is_whole_answer(said)
+
+
+def test_the_longest_of_the_first_rows_is_told() -> None:
+    described = message("T", b"\0\0")
+    wide = message("D", b"x" * 300)
+    assert longest_row(described + ROW + wide + ROW) == 305
+    assert longest_row(described + ROW + wide[:-1]) == len(ROW)
+    for nothing in (b"", described, wide[:-1], DONE + READY):
+        assert longest_row(nothing) is None
 
 
 def _kept(someone: Caller) -> Session:

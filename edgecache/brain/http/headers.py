@@ -35,6 +35,8 @@ class Headers:
 
     def get_all(self, name: str) -> list[str]:
         """Give every field of this name."""
+        if len(self._first) == len(self._pairs):
+            return [self._first[name]] if name in self._first else []
         return [value for given, value in self._pairs if given == name]
 
     def items(self) -> list[tuple[str, str]]:

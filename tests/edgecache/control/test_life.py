@@ -1,18 +1,30 @@
 """A brain starts, refuses to start, stops; another one does not notice."""
 
+import contextlib
+import http.client
+import ipaddress
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 from django.conf import settings
 
-from tests.edgecache.control.support import Internal, Rows, ask, wait_until
+from edgecache.protocol.credentials import authorization
+from edgecache.protocol.names import worker_path
+from tests.edgecache.control.support import Internal, Rows, ask, register, wait_until
 from tests.edgecache.s3.cluster import Cluster, free_port
 
 SECRET = "a secret of more than thirty-two characters"
@@ -133,6 +145,56 @@ def test_a_brain_without_its_database_says_so(
     finally:
         rows.run(f'ALTER DATABASE "{name}_away" RENAME TO "{name}"')
     wait_until(lambda: ask(f"http://127.0.0.1:{brain.internal_port}/health").status == 200)
+
+
+def test_workers_speak_over_tls_where_a_certificate_is_given(
+    start: Callable[..., Cluster], tmp_path: Path
+) -> None:
+    certificate, key = certificate_for("127.0.0.1", tmp_path)
+    brain = start(variables={"ZBRAIN_TLS_CERT": str(certificate), "ZBRAIN_TLS_KEY": str(key)})
+    node = register(brain)
+    trusting = ssl.create_default_context(cafile=str(certificate))
+
+    def beat(context: ssl.SSLContext | None) -> int:
+        port, path = brain.worker_port, worker_path(node.id, "heartbeat")
+        connection = (
+            http.client.HTTPSConnection("127.0.0.1", port, timeout=10, context=context)
+            if context
+            else http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        )
+        with contextlib.closing(connection):
+            headers = {"Authorization": authorization(node.id, node.secret)}
+            connection.request("POST", path, b"{}", headers)
+            return connection.getresponse().status
+
+    assert beat(trusting) == 400
+    with pytest.raises((ConnectionError, http.client.HTTPException)):
+        beat(None)
+
+
+def certificate_for(address: str, folder: Path) -> tuple[Path, Path]:
+    """Make a certificate for an address, and its key, signed by itself."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, address)])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(hours=1))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))]),
+            critical=False,
+        )
+        .sign(key, SHA256())
+    )
+    files = (folder / "cert.pem", folder / "key.pem")
+    files[0].write_bytes(made.public_bytes(Encoding.PEM))
+    files[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return files
 
 
 def test_a_killed_brain_does_not_stop_the_other(start: Callable[..., Cluster]) -> None:

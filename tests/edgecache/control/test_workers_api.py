@@ -252,6 +252,31 @@ def test_a_stranger_is_told_to_drop_private_bytes(brain: Cluster, rows: Rows, pu
     assert stranger.id in rows.holders(public)
 
 
+def test_what_becomes_private_leaves_a_strangers_node(brain: Cluster, rows: Rows, put: Put) -> None:
+    blob = put(b"public no more", is_public=True)
+    stranger = register(brain, organization_id=3)
+    stranger.beat()
+    stranger.hold((blob, 14))
+    assert stranger.id in rows.holders(blob)
+    number, organization_id, environment_pk = rows.all(
+        "SELECT b.id, b.organization_id, b.environment_pk FROM brain_bucket b"
+        " JOIN brain_cachedobject c ON c.bucket_id = b.id WHERE c.blob_id = %s",
+        blob,
+    )[0]
+
+    scope = f"organization_id={organization_id}&environment_pk={environment_pk}"
+    said = Internal(brain)("PATCH", f"/v1/buckets/{number}?{scope}", {"is_public": False})
+    assert said.status == 200
+
+    def is_gone() -> bool:
+        stranger.beat()
+        return stranger.id not in rows.holders(blob)
+
+    wait_until(is_gone)
+    (job,) = stranger.say("jobs", method="GET").body["jobs"]
+    assert (job["kind"], job["sha256"]) == ("delete", blob.hex())
+
+
 def test_a_pending_nodes_inventory_does_not_count(brain: Cluster, rows: Rows, put: Put) -> None:
     public = put(b"public too", is_public=True)
     stranger = register(brain, organization_id=3, is_trusted=False)

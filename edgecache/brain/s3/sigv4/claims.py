@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import Final
 
 from edgecache.brain.s3.errors import S3Error
@@ -19,6 +20,7 @@ _AUTHORIZATION: Final = re.compile(
     r"AWS4-HMAC-SHA256[ ]+Credential=([^,\s]+)[,\s]+SignedHeaders=([^,\s]+)[,\s]+"
     r"Signature=([0-9A-Fa-f]+)[,\s]*"
 )
+_AMZ_DATE: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z", re.ASCII)
 _SIGNED_HEADERS: Final = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+(;[a-z0-9!#$%&'*+.^_`|~-]+)*")
 _PARAMETERS: Final = (
     "X-Amz-Credential",
@@ -251,7 +253,11 @@ def _date_of_headers(request: S3Request) -> tuple[str, datetime]:
     return amz_date, signed_at
 
 
+@lru_cache(maxsize=1024)
 def _parsed(text: str) -> datetime | None:
+    # Requests of the same second carry the same text, and strptime is slow.
+    if not _AMZ_DATE.fullmatch(text):
+        return None
     try:
         return datetime.strptime(text, AMZ_DATE).replace(tzinfo=UTC)
     except ValueError:
