@@ -188,7 +188,6 @@ http {{
     client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
     fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
     proxy_cache_path {folder}/cache keys_zone=bench:1m;
-    open_file_cache max=100;
     include {site};
     server {{ listen 127.0.0.1:{self.nginx_port}; root {self.files}; }}
     server {{

@@ -13,8 +13,6 @@ READY: Final = b"Z\x00\x00\x00\x05"
 # protocol's acknowledgements.
 PLAIN: Final = frozenset(b"TDCIENSZ123tns")
 ROW: Final = ord("D")
-# How a notification begins, and much else as well.
-MAY_NOTIFY: Final = b"A\x00\x00"
 
 
 def is_whole_answer(said: bytes) -> bool:

@@ -174,8 +174,6 @@ class Session:
 
     def _drop_notifications(self) -> None:
         """Take from libpq what it collects; there are none in a short answer."""
-        if not self._wire.has_notified:
-            return
         while self.pgconn.notifies() is not None:
             self._wire.counted = 0
 
@@ -277,8 +275,8 @@ class Session:
                 self.run(b"ROLLBACK")
             if self.status != pq.TransactionStatus.IDLE:
                 return False
-            self._drop_notifications()
-            self._wire.has_notified = False
+            if self._wire.is_piped:
+                self._drop_notifications()
             if not self._wire.unpipe():
                 return False
             self._send(lambda: self.pgconn.send_query(RESET), len(RESET), is_chunked=False)

@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 from typing import Final
 
-from sqlgateway.protocol import MAY_NOTIFY, is_whole_answer
+from sqlgateway.protocol import is_whole_answer
 
 PIECE_BYTES: Final = 64 * 1024
 TAIL_BYTES: Final = 8 * 1024
@@ -39,7 +39,7 @@ class Wire:
     answer is over; TLS, which cannot be looked into, is piped always.
 
     counted: bytes since whoever counts them set it to 0. beginning: of the answer, as far as it was
-    looked at; has_notified: whether there may be notifications among what was piped.
+    looked at.
     """
 
     def __init__(self, fd: int, *, limit_bytes: int, is_encrypted: bool) -> None:
@@ -51,10 +51,9 @@ class Wire:
         self._far: socket.socket | None = None
         self._limit_bytes = limit_bytes
         self._is_encrypted = is_encrypted
-        self._last_piece = self._seam = b""
+        self._last_piece = b""
         self.counted = 0
         self.beginning = b""
-        self.has_notified = False
         if is_encrypted:
             self.pipe()
 
@@ -194,9 +193,6 @@ class Wire:
         except OSError as exc:
             raise WireBroken from exc
         self.counted += len(piece)
-        if MAY_NOTIFY in piece or MAY_NOTIFY in self._seam + piece[:2]:
-            self.has_notified = True
-        self._seam = piece[-2:]
         if self.counted > self._limit_bytes:
             self._last_piece = piece
             raise WireFull

@@ -4,9 +4,10 @@ Rows are named tuples: ``row.size`` or unpacked. ``bytea`` is bytes, ``jsonb`` i
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+import select
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final, LiteralString
+from typing import Any, Final, LiteralString, TypeVar
 
 import orjson
 import psycopg
@@ -21,8 +22,10 @@ Row = Any
 Params = Sequence[Any] | Mapping[str, Any]
 RawConnection = psycopg.AsyncConnection[Row]
 
+T = TypeVar("T")
+
 CONNECT_TIMEOUT_S: Final = 2
-STATEMENT_TIMEOUT_S: Final = 5.0
+STATEMENT_TIMEOUT_S: Final = 4.0
 TRANSACTION_TIMEOUT_S: Final = 10.0
 AWAY: Final = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, PoolClosed)
 
@@ -53,6 +56,7 @@ class Database:
 
     def __init__(self, url: str, *, max_connections: int = 10) -> None:
         self.url = url
+        self._late: set[asyncio.Task[Any]] = set()
         self._pool: AsyncConnectionPool[RawConnection] = AsyncConnectionPool(
             url,
             kwargs={
@@ -79,6 +83,7 @@ class Database:
 
     async def close(self) -> None:
         """Close every connection."""
+        await asyncio.gather(*self._late, return_exceptions=True)
         await self._pool.close()
 
     async def one(self, sql: LiteralString, params: Params = ()) -> Row | None:
@@ -86,24 +91,21 @@ class Database:
 
         Raises DatabaseAway.
         """
-        async with self._connection(STATEMENT_TIMEOUT_S) as connection:
-            return await connection.one(sql, params)
+        return await self._in_time(self._one(sql, params))
 
     async def all(self, sql: LiteralString, params: Params = ()) -> list[Row]:
         """Give every row.
 
         Raises DatabaseAway.
         """
-        async with self._connection(STATEMENT_TIMEOUT_S) as connection:
-            return await connection.all(sql, params)
+        return await self._in_time(self._all(sql, params))
 
     async def run(self, sql: LiteralString, params: Params = ()) -> int:
         """Give the number of rows touched.
 
         Raises DatabaseAway: then it is not known whether they were.
         """
-        async with self._connection(STATEMENT_TIMEOUT_S) as connection:
-            return await connection.run(sql, params)
+        return await self._in_time(self._run(sql, params))
 
     @asynccontextmanager
     async def transaction(
@@ -116,14 +118,59 @@ class Database:
         async with self._connection(timeout_s) as connection, connection.raw.transaction():
             yield connection
 
-    async def check(self) -> None:
-        """Throw away the pool's dead connections, so that the next verb gets a living one."""
-        await self._pool.check()
+    async def _one(self, sql: LiteralString, params: Params) -> Row | None:
+        async with self._connection() as connection:
+            return await connection.one(sql, params)
+
+    async def _all(self, sql: LiteralString, params: Params) -> list[Row]:
+        async with self._connection() as connection:
+            return await connection.all(sql, params)
+
+    async def _run(self, sql: LiteralString, params: Params) -> int:
+        async with self._connection() as connection:
+            return await connection.run(sql, params)
+
+    async def _in_time(self, asking: Coroutine[Any, Any, T]) -> T:
+        """Wait for a statement no longer than it may take; its own end is not waited for.
+
+        psycopg asks a silent server to cancel, and waits for its answer, for seconds more.
+        """
+        task = asyncio.create_task(asking)
+        try:
+            await asyncio.wait({task}, timeout=STATEMENT_TIMEOUT_S)
+        finally:
+            if not task.done():
+                self._late.add(task)
+                task.add_done_callback(self._ended_late)
+                task.cancel()
+        if task.cancelled() or not task.done():
+            raise DatabaseAway
+        return task.result()
+
+    def _ended_late(self, task: asyncio.Task[Any]) -> None:
+        self._late.discard(task)
+        if not task.cancelled():
+            # Looked at: whoever asked has long been told.
+            task.exception()
 
     @asynccontextmanager
-    async def _connection(self, timeout_s: float) -> AsyncIterator[Connection]:
+    async def _checked_out(self) -> AsyncIterator[RawConnection]:
+        connection = await self._pool.getconn()
         try:
-            async with asyncio.timeout(timeout_s), self._pool.connection() as raw:
+            while _is_dead(connection):
+                # The pool makes a new one for it.
+                await connection.close()
+                await self._pool.putconn(connection)
+                connection = await self._pool.getconn()
+            async with connection:
+                yield connection
+        finally:
+            await self._pool.putconn(connection)
+
+    @asynccontextmanager
+    async def _connection(self, timeout_s: float | None = None) -> AsyncIterator[Connection]:
+        try:
+            async with asyncio.timeout(timeout_s), self._checked_out() as raw:
                 yield Connection(raw)
         except (*AWAY, TimeoutError) as exc:
             raise DatabaseAway from exc
@@ -132,3 +179,13 @@ class Database:
 async def _configure(connection: RawConnection) -> None:
     set_json_loads(orjson.loads, connection)
     set_json_dumps(orjson.dumps, connection)
+
+
+def _is_dead(connection: RawConnection) -> bool:
+    """Tell whether a kept connection has died: an idle one has nothing to say but that.
+
+    Without a question to the server, which every use would have to wait for.
+    """
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return bool(poll.poll(0))

@@ -142,6 +142,7 @@ class Healing:
             frozenset((row.id, row.status, row.removed_at) for row in standing.values()),
             self._online(standing),
         )
+        log.info("DBG", same=usable==self._seen)
         if usable == self._seen and time.monotonic() - self._walked_at < REPEAT_S:
             return
         # Noted before: what changes during the walk is looked at with the next one.
@@ -156,6 +157,7 @@ class Healing:
                 self._seen = None
 
     def _look_again(self) -> None:
+        log.info("DBGAGAIN")
         self._seen = None
 
     def _standing(self) -> dict[UUID, NodeRow]:

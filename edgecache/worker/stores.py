@@ -31,10 +31,10 @@ async def store(node: Node, scope: Any, protocol: Any, sha256: bytes) -> None:
     node.check_can_store()
     ticket = admit(node, ticket_text(scope), sha256=sha256, kind=Kind.STORE)
     size = _content_length(scope)
-    if size > ticket.length:
-        raise ticket_refused(TicketRefused(Refusal.OUT_OF_RANGE))
     body = Body(protocol, timeout_s=node.options.client_timeout_s)
     try:
+        if size > ticket.length:
+            raise ticket_refused(TicketRefused(Refusal.OUT_OF_RANGE))
         status = await _store(node, body, sha256, size)
     except StoreFull:
         raise no_space() from None
@@ -48,7 +48,9 @@ async def store(node: Node, scope: Any, protocol: Any, sha256: bytes) -> None:
     except (OSError, sqlite3.Error) as error:
         raise _refused_by_disk(node, error) from error
     finally:
-        await body.skip_rest()
+        # Who asks before sending (Expect: 100-continue) is spared to send in vain.
+        if "expect" not in scope.headers:
+            await body.skip_rest()
     protocol.response_empty(status, [("content-length", "0"), ("etag", f'"{sha256.hex()}"')])
 
 

@@ -1,21 +1,30 @@
 """A lost database is a quick, named error, and what comes back is used again."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
 from edgecache.brain.database import Database
 from edgecache.brain.errors import DatabaseAway
+from platform_site.lib.ids import uuid7
 from tests.edgecache.brain.brains import Rows, assemble
 
 
-async def test_rows_are_read_by_their_names(rows: Rows) -> None:
-    database = Database(rows.url)
-    await database.open()
+@pytest.fixture
+async def database(rows: Rows) -> AsyncIterator[Database]:
+    """Give a database."""
+    one = Database(rows.url, max_connections=4)
+    await one.open()
+    yield one
+    await one.close()
+
+
+async def test_rows_are_read_by_their_names(database: Database) -> None:
     row = await database.one(
         "SELECT 1 AS one, %s::jsonb AS json, %s::bytea AS raw", ['{"a": [1]}', b"\0"]
     )
@@ -24,7 +33,6 @@ async def test_rows_are_read_by_their_names(rows: Rows) -> None:
     assert (row.one, row.json, row.raw) == (1, {"a": [1]}, b"\0")
     assert await database.one("SELECT 1 WHERE false") is None
     assert await database.run("UPDATE brain_bucket SET name = name") == 0
-    await database.close()
 
 
 async def test_a_database_that_is_not_there_is_away_within_seconds() -> None:
@@ -39,56 +47,50 @@ async def test_a_database_that_is_not_there_is_away_within_seconds() -> None:
     await database.close()
 
 
-async def test_connections_that_died_are_replaced(rows: Rows) -> None:
-    database = Database(rows.url, max_connections=4)
-    await database.open()
+async def test_connections_that_died_are_replaced(database: Database, rows: Rows) -> None:
     await asyncio.gather(*(database.one("SELECT pg_sleep(0.05)") for _ in range(4)))
     assert rows.cut("zonal-brain") == 4
 
-    # A read is asked again on a living connection.
     assert await database.all("SELECT 1") == [(1,)]
     assert await asyncio.gather(*(database.one("SELECT 1") for _ in range(8))) == [(1,)] * 8
-    await database.close()
 
 
-async def test_a_write_on_a_dead_connection_is_unsure_and_then_works(rows: Rows) -> None:
-    database = Database(rows.url, max_connections=1)
-    await database.open()
-    await database.one("SELECT 1")
-    rows.cut("zonal-brain")
+async def test_a_connection_that_dies_in_a_transaction_undoes_it(
+    database: Database, rows: Rows
+) -> None:
+    async def cut_off() -> None:
+        async with database.transaction() as connection:
+            await connection.run(
+                "INSERT INTO brain_braininstance (id, lease_until) VALUES (%s, now())", [uuid7()]
+            )
+            rows.cut("zonal-brain")
 
     with pytest.raises(DatabaseAway):
-        await database.run("UPDATE brain_bucket SET name = name")
+        await cut_off()
+    assert rows.count("braininstance") == 0
     assert await database.run("UPDATE brain_bucket SET name = name") == 0
-    await database.close()
 
 
-async def test_a_statement_that_hangs_is_away(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_statement_that_hangs_is_away(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("edgecache.brain.database.STATEMENT_TIMEOUT_S", 0.2)
-    database = Database(rows.url)
-    await database.open()
-
     with pytest.raises(DatabaseAway):
         await database.one("SELECT pg_sleep(60)")
     assert await database.one("SELECT 1") is not None
-    await database.close()
 
 
-async def test_an_error_in_a_block_rolls_back(rows: Rows) -> None:
-    database = Database(rows.url)
-    await database.open()
-
+async def test_an_error_in_a_block_rolls_back(database: Database, rows: Rows) -> None:
     async def failing() -> None:
         async with database.transaction() as connection:
             await connection.run(
-                "INSERT INTO brain_braininstance (id, lease_until) VALUES (gen_random_uuid(), now())"
+                "INSERT INTO brain_braininstance (id, lease_until) VALUES (%s, now())", [uuid7()]
             )
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         await failing()
     assert rows.count("braininstance") == 0
-    await database.close()
 
 
 @pytest.fixture
@@ -104,8 +106,6 @@ class Line:
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         options = dict(pair.split("=") for pair in parts.query.split("&"))
-        from urllib.parse import unquote
-
         self._socket = f"{unquote(options['host'])}/.s.PGSQL.{options['port']}"
         self._parts = parts
         self._tasks: set[asyncio.Task[None]] = set()
@@ -138,12 +138,19 @@ class Line:
         assert task is not None
         self._tasks.add(task)
         try:
-            far = await asyncio.open_unix_connection(self._socket)
-            await asyncio.gather(self._pump(reader, far[1]), self._pump(far[0], writer))
+            far_reader, far_writer = await asyncio.open_unix_connection(self._socket)
+        except OSError:
+            writer.close()
+            return
+        try:
+            await asyncio.gather(self._pump(reader, far_writer), self._pump(far_reader, writer))
         except (OSError, asyncio.CancelledError):
             return
         finally:
-            writer.close()
+            for end in (writer, far_writer):
+                end.close()
+                with contextlib.suppress(OSError):
+                    await end.wait_closed()
             self._tasks.discard(task)
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -171,13 +178,16 @@ async def test_a_silent_database_fences_the_brain(line: Line, tmp_path: Path) ->
         assert (await brain.fills.open(bucket, "k")).is_hit
         await asyncio.sleep(0.05)
     fenced_after = time.monotonic() - begun
+    begun = time.monotonic()
     with pytest.raises(DatabaseAway):
         await brain.fills.open(bucket, "k")
+    refused_after = time.monotonic() - begun
 
     line.release()
     assert await brain.coherence.wait_until_current(20)
     assert await brain.get(bucket, "k") == b"x"
     assert 1 < fenced_after <= 4.5
+    assert refused_after < 5
     await brain.fills.stop()
     await brain.coherence.stop()
     await brain.origins.stop()

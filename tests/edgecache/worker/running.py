@@ -18,6 +18,7 @@ from edgecache.protocol.tickets import Kind
 from tests.edgecache.worker.brain import CLIENT, NODE, SECRET, FakeBrain
 
 START_S = 20.0
+STOP_S = 10.0
 POLL_S = 0.02
 
 
@@ -101,7 +102,12 @@ class Worker:
 
     def stop(self) -> None:
         """End it, whatever it does."""
-        if self.process is not None and self.process.poll() is None:
+        if self.process is None or self.process.poll() is not None:
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
 

@@ -91,6 +91,16 @@ def test_who_sends_in_vain_still_hears_the_answer(worker: Worker) -> None:
         assert worker.put(content).status == 200
 
 
+def test_who_asks_before_sending_is_told_at_once(worker: Worker) -> None:
+    head = put_head(worker, CONTENT) + "Expect: 100-continue\n"
+    with send(worker, head) as client:
+        assert client.recv(100).startswith(b"HTTP/1.1 100 ")
+        client.sendall(CONTENT)
+        assert client.recv(100).startswith(b"HTTP/1.1 201 ")
+    with send(worker, head) as client:
+        assert client.recv(100).startswith(b"HTTP/1.1 200 ")
+
+
 def test_many_at_once_with_one_name_are_one_object(worker: Worker) -> None:
     with ThreadPoolExecutor(12) as pool:
         statuses = sorted(pool.map(lambda _: worker.put(CONTENT).status, range(12)))
