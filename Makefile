@@ -39,13 +39,14 @@ format: $(VENV)/.dev  ## rewrite the files as the formatters want them
 	$(BIN)/ruff check --fix .
 	$(BIN)/djlint --reformat --quiet templates
 
+# First all of it, so that one version of each serves the platform and its tests.
 lock: $(VENV)/.dev  ## compile requirements/*.txt from pyproject.toml
 	$(BIN)/uv pip compile -q --universal --generate-hashes --python-version 3.11 \
 	  --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
-	  pyproject.toml -o requirements/base.txt
+	  --extra dev pyproject.toml -o requirements/dev.txt
 	$(BIN)/uv pip compile -q --universal --generate-hashes --python-version 3.11 \
 	  --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
-	  --extra dev pyproject.toml -o requirements/dev.txt
+	  -c requirements/dev.txt pyproject.toml -o requirements/base.txt
 	$(BIN)/python -c "import tomllib; project = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
 	  print('\n'.join(project['optional-dependencies']['worker']))" | \
 	  $(BIN)/uv pip compile -q --universal --generate-hashes --python-version 3.11 \
