@@ -11,7 +11,7 @@ USUAL = ("request_cost", "sql_rows", "first_sql", "neighbours")
 def main() -> None:
     """Run the benchmarks that are named, or the usual ones: not the choice of a web server."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    names = (*USUAL, "web_server", "cache_worker")
+    names = (*USUAL, "web_server", "cache_worker", "cache_gateway")
     parser.add_argument("names", nargs="*", choices=[*names, []], help=f"Default: {USUAL}.")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=2.0, help="Length of a round.")
@@ -19,6 +19,7 @@ def main() -> None:
     os.environ["ZALLOWED_HOSTS"] = "localhost,127.0.0.1"
     identity = prepare()
     from benchmarks import (  # noqa: PLC0415 - after django.setup()
+        cache_gateway,
         cache_worker,
         first_sql,
         neighbours,
@@ -34,6 +35,7 @@ def main() -> None:
         "neighbours": neighbours,
         "web_server": web_server,
         "cache_worker": cache_worker,
+        "cache_gateway": cache_gateway,
     }
     for name in options.names or USUAL:
         print(f"{name}: {options.rounds} rounds of {options.seconds} s, medians")

@@ -69,7 +69,7 @@ class Round:
     p99_ms: float
 
 
-def measure(*, rounds: int, seconds: float) -> None:
+def measure(_identity: dict[str, str], *, rounds: int, seconds: float) -> None:
     """Run all of it and print a table a size."""
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zonal-bench-")))

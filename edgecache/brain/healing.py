@@ -90,6 +90,7 @@ class Healing:
         self._walked_at = 0.0
         # The nodes as they were when all was well.
         self._seen: object = None
+        coherence.subscribe(TOPIC, self._look_again)
         self._rounds = Rounds("healing", self._round, lambda: asyncio.sleep(nodes.interval_s / 2))
 
     async def start(self) -> None:
@@ -142,7 +143,6 @@ class Healing:
             frozenset((row.id, row.status, row.removed_at) for row in standing.values()),
             self._online(standing),
         )
-        log.info("DBG", same=usable==self._seen)
         if usable == self._seen and time.monotonic() - self._walked_at < REPEAT_S:
             return
         # Noted before: what changes during the walk is looked at with the next one.
@@ -157,7 +157,6 @@ class Healing:
                 self._seen = None
 
     def _look_again(self) -> None:
-        log.info("DBGAGAIN")
         self._seen = None
 
     def _standing(self) -> dict[UUID, NodeRow]:

@@ -14,11 +14,14 @@ RENEW_S: Final = 3.0
 # A lost announcement must not keep anyone longer than this.
 LOOK_S: Final = 1.0
 
+# A turn is over with its time, or with the brain that has it.
 TAKE: Final = (
-    "INSERT INTO brain_filllease (bucket_id, key, variant, brain_id, expires_at)"
+    "INSERT INTO brain_filllease AS held (bucket_id, key, variant, brain_id, expires_at)"
     " VALUES (%s, %s, %s, %s, clock_timestamp() + make_interval(secs => %s))"
     " ON CONFLICT (bucket_id, key, variant) DO UPDATE SET brain_id = EXCLUDED.brain_id,"
-    " expires_at = EXCLUDED.expires_at WHERE brain_filllease.expires_at < clock_timestamp()"
+    " expires_at = EXCLUDED.expires_at WHERE held.expires_at < clock_timestamp() OR NOT EXISTS"
+    " (SELECT FROM brain_braininstance i WHERE i.id = held.brain_id"
+    " AND i.lease_until > clock_timestamp())"
     " RETURNING id"
 )
 RENEW: Final = (

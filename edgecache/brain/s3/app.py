@@ -1,5 +1,6 @@
 """The object API: an application for port 9000 that speaks S3."""
 
+import os
 import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
@@ -19,7 +20,6 @@ from edgecache.brain.s3.conditions import Unchanged
 from edgecache.brain.s3.errors import S3Error, of_the_brain
 from edgecache.brain.s3.request_log import RequestLog
 from edgecache.brain.s3.routes import operation_of
-from platform_site.lib.ids import uuid7
 
 if TYPE_CHECKING:
     # The brain is made of the object API, too.
@@ -29,6 +29,7 @@ log = structlog.get_logger(__name__)
 
 PULL_PREFIX: Final = "/p/"
 SLOW_DOWN_S: Final = "1"
+REQUEST_ID_BYTES: Final = 8
 
 App = Callable[[Scope, Exchange], Awaitable[None]]
 
@@ -48,7 +49,7 @@ class ObjectApi:
         if self._pull is not None and scope.raw_path.startswith(PULL_PREFIX):
             await self._pull(scope, exchange)
             return
-        request_id = uuid7().hex.upper()
+        request_id = os.urandom(REQUEST_ID_BYTES).hex().upper()
         line = _Line(request_id)
         try:
             await self._answer(scope, exchange, line)

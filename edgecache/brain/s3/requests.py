@@ -125,8 +125,8 @@ def is_bucket_name(name: str) -> bool:
 
 
 def _bucket_of_host(host: str, domains: Sequence[str]) -> str:
-    name = host.rpartition(":")[0] if re.search(r":\d+$", host) else host
-    name = name.lower().rstrip(".")
+    name, separator, port = host.rpartition(":")
+    name = (name if separator and port.isdigit() else host).lower().rstrip(".")
     for domain in domains:
         if name.endswith("." + domain):
             return name[: -len(domain) - 1]

@@ -2,10 +2,12 @@
 
 import asyncio
 import time
+from uuid import UUID
 
 import pytest
 
 from edgecache.brain import fetches
+from edgecache.brain.values import BucketInfo
 from platform_site.lib.ids import uuid7
 from tests.edgecache.brain.brains import Brain, Rows, read, settled, until
 from tests.edgecache.brain.http_origin import Asked, HttpOrigin
@@ -110,21 +112,38 @@ async def test_a_fetch_that_failed_is_tried_by_the_other(
     assert await second == b"there"
 
 
-async def test_the_turn_of_a_dead_brain_runs_out(
+def held_by(rows: Rows, bucket: BucketInfo, brain_id: UUID, *, seconds: int) -> None:
+    """Have a brain hold the turn of a key."""
+    rows.run(
+        "INSERT INTO brain_filllease (bucket_id, key, brain_id, expires_at)"
+        " VALUES (%s, 'k', %s, clock_timestamp() + make_interval(secs => %s))",
+        [bucket.id, brain_id, seconds],
+    )
+
+
+async def test_a_turn_that_was_not_kept_runs_out(
     brain: Brain, other: Brain, origin: HttpOrigin, rows: Rows
 ) -> None:
     bucket = await brain.origin_bucket("http", {"url": origin.url})
     origin.objects["/k"] = b"x"
-    rows.run(
-        "INSERT INTO brain_filllease (bucket_id, key, brain_id, expires_at)"
-        " VALUES (%s, 'k', %s, clock_timestamp() + interval '1 second')",
-        [bucket.id, uuid7()],
-    )
+    held_by(rows, bucket, other.id, seconds=1)
 
     begun = time.monotonic()
     assert await brain.get(bucket, "k") == b"x"
 
     assert time.monotonic() - begun > 0.9
+    await settled(brain)
+    assert rows.count("filllease") == 0
+
+
+async def test_the_turn_of_a_dead_brain_is_over(
+    brain: Brain, other: Brain, origin: HttpOrigin, rows: Rows
+) -> None:
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    origin.objects["/k"] = b"x"
+    held_by(rows, bucket, uuid7(), seconds=3600)
+
+    assert await asyncio.wait_for(brain.get(bucket, "k"), 5) == b"x"
     await settled(brain)
     assert rows.count("filllease") == 0
 
@@ -139,11 +158,7 @@ async def test_nobody_waits_for_a_turn_for_ever(
     monkeypatch.setattr(fetches, "TURN_LIMIT_S", 0.2)
     bucket = await brain.origin_bucket("http", {"url": origin.url})
     origin.objects["/k"] = b"x"
-    rows.run(
-        "INSERT INTO brain_filllease (bucket_id, key, brain_id, expires_at)"
-        " VALUES (%s, 'k', %s, clock_timestamp() + interval '1 hour')",
-        [bucket.id, uuid7()],
-    )
+    held_by(rows, bucket, other.id, seconds=3600)
 
     assert await brain.get(bucket, "k") == b"x"
 

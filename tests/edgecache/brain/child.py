@@ -1,0 +1,88 @@
+"""A brain in a process of its own, told what to do line by line, that can be killed.
+
+``python -m tests.edgecache.brain.child URL ROOT`` reads one JSON object a line and answers with
+one: ``{"do": "get" | "put" | "delete" | "purge" | "halt" | "round", …}``. ``halt`` names a function
+(``module:function``): before it runs next, the process says ``{"halted": …}`` and waits for ever.
+"""
+
+import asyncio
+import importlib
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "platform_site.settings")
+django.setup()
+
+from edgecache.brain.errors import BrainError  # noqa: E402 - Django first
+from tests.edgecache.brain.brains import ALICE, Brain, running  # noqa: E402 - Django first
+
+
+async def main(url: str, root: str) -> None:
+    """Obey until the input ends."""
+    reader = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    async with running(url, Path(root)) as brain:
+        say({"ready": str(brain.id)})
+        tasks = set()
+        while line := await reader.readline():
+            task = asyncio.create_task(obey(brain, json.loads(line)))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+
+
+async def obey(brain: Brain, order: dict[str, Any]) -> None:
+    """Carry one order out."""
+    try:
+        say({"done": await deed(brain, order)})
+    except BrainError as exc:
+        say({"error": exc.code})
+
+
+async def deed(brain: Brain, order: dict[str, Any]) -> Any:
+    """Do what is said."""
+    if order["do"] == "halt":
+        halt(order["at"])
+        return None
+    if order["do"] == "round":
+        return await brain.collector.round()
+    if order["do"] == "purge":
+        result = await brain.purges.purge(ALICE, prefix=order["prefix"])
+        return result.objects_purged
+    bucket = await brain.directory.bucket_by_id(order["bucket"])
+    if order["do"] == "put":
+        found = await brain.put(bucket, order["key"], order["data"].encode())
+        return found.etag
+    if order["do"] == "delete":
+        return await brain.fills.delete(bucket, [order["key"]])
+    return (await brain.get(bucket, order["key"])).decode()
+
+
+def halt(at: str) -> None:
+    """Have a function say that it was reached, and never run."""
+    module, _, path = at.partition(":")
+    holder: Any = importlib.import_module(module)
+    *names, last = path.split(".")
+    for name in names:
+        holder = getattr(holder, name)
+
+    async def halted(*_args: object, **_options: object) -> None:
+        say({"halted": at})
+        await asyncio.Event().wait()
+
+    setattr(holder, last, halted)
+
+
+def say(what: dict[str, Any]) -> None:
+    """Answer."""
+    sys.stdout.write(json.dumps(what) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

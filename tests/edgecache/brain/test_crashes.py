@@ -1,0 +1,159 @@
+"""Brains that are killed at the worst moment: no stale byte, no lost purge, no lost write."""
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from edgecache.brain import evictions
+from edgecache.brain.errors import OriginMissing
+from tests.edgecache.brain.brains import Brain, Rows, running, settled, until
+from tests.edgecache.brain.children import child
+from tests.edgecache.brain.http_origin import HttpOrigin
+from tests.edgecache.brain.s3_origin import S3Origin, Stored
+
+
+async def test_killed_after_the_fetch_and_before_the_commit(
+    brain: Brain, origin: HttpOrigin, rows: Rows
+) -> None:
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    origin.objects["/k"] = b"bytes"
+    async with child(rows.url, brain.staging.root) as doomed:
+        await doomed.halt("edgecache.brain.commits:hold_blob", "get", bucket=bucket.id, key="k")
+        await doomed.kill()
+
+    assert await brain.directory.find(bucket.id, "k") is None
+    assert await asyncio.wait_for(brain.get(bucket, "k"), 15) == b"bytes"
+    await settled(brain)
+    assert (await brain.fills.open(bucket, "k")).is_hit
+    # What it left behind goes when the next brain starts.
+    assert len(list((brain.staging.root / "temp").iterdir())) == 2
+    async with running(rows.url, brain.staging.root):
+        assert len(list((brain.staging.root / "temp").iterdir())) == 2
+
+
+async def test_killed_after_the_commit_and_before_the_copies(
+    brain: Brain, origin: HttpOrigin, rows: Rows, tmp_path: Path
+) -> None:
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    origin.objects["/k"] = b"bytes"
+    async with child(rows.url, tmp_path / "doomed") as doomed:
+        assert await doomed.do("get", bucket=bucket.id, key="k") == "bytes"
+        await until(lambda: rows.count("cachedobject"))
+        await doomed.kill()
+
+    # The directory knows it, nobody has it: it comes from the origin again.
+    assert (await brain.fills.open(bucket, "k")).is_hit
+    assert await asyncio.wait_for(brain.get(bucket, "k"), 15) == b"bytes"
+    await settled(brain)
+    assert origin.count("/k") == 2
+
+
+@pytest.mark.parametrize("at", ["hold_blob", "write_cached"])
+async def test_killed_while_it_writes_to_the_builtin_origin(
+    brain: Brain, rows: Rows, at: str
+) -> None:
+    bucket = await brain.bucket()
+    await brain.put(bucket, "k", b"old")
+    async with child(rows.url, brain.staging.root) as doomed:
+        await doomed.halt(
+            f"edgecache.brain.commits:{at}", "put", bucket=bucket.id, key="k", data="new"
+        )
+        await doomed.kill()
+
+    await until(lambda: not brain.coherence.peers)
+    assert await brain.get(bucket, "k") == b"old"
+    assert rows.count("blob") == 1
+    await brain.put(bucket, "k", b"new")
+    assert await brain.get(bucket, "k") == b"new"
+    assert await evictions.sweep(brain.staging, brain.database) == 0
+
+
+async def test_killed_between_the_origins_word_and_the_commit(brain: Brain, rows: Rows) -> None:
+    async with S3Origin() as origin:
+        bucket = await brain.origin_bucket("s3", origin.config, origin.secret)
+        await brain.put(bucket, "k", b"old")
+        async with child(rows.url, brain.staging.root) as doomed:
+            await doomed.halt(
+                "edgecache.brain.writes:Writes._commit",
+                "put",
+                bucket=bucket.id,
+                key="k",
+                data="new",
+            )
+            await doomed.kill()
+
+        assert origin.store["k"].data == b"new"
+        await until(lambda: not brain.coherence.peers)
+        rows.run("DELETE FROM brain_braininstance WHERE id <> %s", [brain.id])
+        await brain.collector.round()
+        assert await brain.get(bucket, "k") == b"new"
+        assert rows.count("pendingwrite") == 0
+
+
+async def test_killed_between_the_two_steps_of_a_purge(brain: Brain, rows: Rows) -> None:
+    bucket = await brain.bucket()
+    for n in range(5):
+        await brain.put(bucket, f"a/{n}", b"x%d" % n)
+    await brain.put(bucket, "b", b"x")
+    async with child(rows.url, brain.staging.root) as doomed:
+        await doomed.halt("edgecache.brain.purges:Purges.finish", "purge", prefix="docs/a/")
+        assert rows.count("cachedobject") == 6
+        assert await brain.directory.find(bucket.id, "a/1") is None
+        await doomed.kill()
+
+    await until(lambda: not brain.coherence.peers)
+    rows.run("DELETE FROM brain_braininstance WHERE id <> %s", [brain.id])
+    await brain.collector.round()
+    assert rows.count("cachedobject") == 1
+    assert not (await brain.fills.open(bucket, "a/1")).is_hit
+
+
+async def test_a_brain_that_was_stopped_says_nothing_old_when_it_goes_on(
+    brain: Brain, rows: Rows
+) -> None:
+    bucket = await brain.bucket()
+    await brain.put(bucket, "k", b"old")
+    async with child(rows.url, brain.staging.root) as paused:
+        assert await paused.do("get", bucket=bucket.id, key="k") == "old"
+        paused.pause()
+        begun = time.monotonic()
+        await brain.put(bucket, "k", b"new")
+        waited = time.monotonic() - begun
+        paused.resume()
+
+        assert await paused.do("get", bucket=bucket.id, key="k") == "new"
+    assert 2 < waited < 10
+
+
+async def test_two_processes_see_each_others_writes_at_once(brain: Brain, rows: Rows) -> None:
+    bucket = await brain.bucket()
+    async with child(rows.url, brain.staging.root) as other:
+        for n in range(20):
+            await brain.put(bucket, "k", b"%d" % n)
+            assert await other.do("get", bucket=bucket.id, key="k") == str(n)
+            await other.do("put", bucket=bucket.id, key="k", data=f"other {n}")
+            assert await brain.get(bucket, "k") == b"other %d" % n
+        await other.do("delete", bucket=bucket.id, key="k")
+        with pytest.raises(OriginMissing):
+            await brain.fills.open(bucket, "k")
+        await brain.put(bucket, "k", b"x")
+        assert await other.do("purge", prefix="docs/") == 1
+        assert not (await brain.fills.open(bucket, "k")).is_hit
+
+
+async def test_a_killed_reader_harms_nobody(brain: Brain, rows: Rows) -> None:
+    async with S3Origin() as origin:
+        bucket = await brain.origin_bucket("s3", origin.config, origin.secret)
+        origin.store["k"] = Stored(b"x" * 1_000_000)
+        for at in (
+            "edgecache.brain.fetches:Keeper.commit",
+            "edgecache.brain.leases:Leases.give_back",
+        ):
+            async with child(rows.url, brain.staging.root) as doomed:
+                await doomed.halt(at, "get", bucket=bucket.id, key="k")
+                await doomed.kill()
+            assert len(await asyncio.wait_for(brain.get(bucket, "k"), 20)) == 1_000_000
+            await brain.fills.delete(bucket, ["k"])
+            origin.store["k"] = Stored(b"x" * 1_000_000)
