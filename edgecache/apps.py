@@ -8,3 +8,7 @@ class EdgeCacheConfig(AppConfig):
 
     name = "edgecache"
     verbose_name = "Edge cache"
+
+    def ready(self) -> None:
+        """Register the checks."""
+        from edgecache import checks  # noqa: F401, PLC0415 - Django wants models loaded first

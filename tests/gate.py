@@ -23,7 +23,10 @@ def manage(*arguments: str, **variables: str) -> int:
 
 def production() -> dict[str, str]:
     """Give the settings of a production installation."""
-    names = ("SECRET_KEY", "ZJWT_SECRET", "ZJWT_REFRESH_SECRET", "ZMFA_SECRET")
+    names = (
+        *("SECRET_KEY", "ZJWT_SECRET", "ZJWT_REFRESH_SECRET", "ZMFA_SECRET"),
+        "ZCACHE_BRAIN_SECRET",
+    )
     return {name: f"{name}-{'x' * 60}" for name in names} | {
         "PRODUCTION": "true",
         "ZSECRET_KEYS": Fernet.generate_key().decode(),

@@ -1,12 +1,14 @@
 """What stands between the command line and a running brain: refusals in one sentence."""
 
 import ipaddress
+import os
 import sys
 
 from django.conf import settings
 
 from edgecache.brain.runtime import assemble
 from platform_site.embedded.errors import StartError
+from platform_site.embedded.runtime_env import is_given
 from platform_site.lib.cache_settings import BrainSettings
 
 
@@ -16,6 +18,11 @@ def refusal(chosen: BrainSettings) -> str:
         return (
             "The brain needs ZCACHE_BRAIN_SECRET (or BRAIN_SECRET): at least 32 characters that "
             "the platform knows too."
+        )
+    if chosen.is_production and not is_given("ZSECRET_KEYS", os.environ):
+        return (
+            "The brain needs ZSECRET_KEYS, the platform's own: without them it cannot read the "
+            "access keys of its tenants."
         )
     if not chosen.database_url:
         return "The brain needs a database: set DATABASE_URL or ZBRAIN_DATABASE_URL."

@@ -23,7 +23,7 @@ IDLE_S: Final = 20.0
 RUNNING_LIMIT: Final = 1024
 HEAD_LIMIT_BYTES: Final = 16_384
 # Read ahead of the client by no more than this.
-AHEAD_BYTES: Final = 2**19
+AHEAD_BYTES: Final = 2**18
 NEVER: Final = float("inf")
 HEAD_END: Final = b"\r\n\r\n"
 

@@ -19,7 +19,7 @@ App = Callable[[Scope, Exchange], Awaitable[None]]
 
 HEAD_LIMIT_BYTES: Final = 65_536
 HEADER_LIMIT: Final = 200
-WRITE_HIGH_BYTES: Final = 2**19
+WRITE_HIGH_BYTES: Final = 2**18
 # A head must come whole within this; an idle connection is kept for that.
 HEAD_TIMEOUT_S: Final = 15.0
 IDLE_TIMEOUT_S: Final = 75.0
@@ -88,7 +88,10 @@ class Connection(asyncio.Protocol):
         self._client = f"{host}:{address[1]}"
         self.deadline = self._loop.time() + HEAD_TIMEOUT_S
         if not self._server.opened(self):
-            self._refuse(503)
+            # Nothing was read, and nothing will be: this one is not to cost anything.
+            self._is_closing = True
+            self.write(response_head(503, [], 0, keeps_alive=False))
+            self._transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the work that was for this client."""

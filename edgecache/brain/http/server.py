@@ -7,6 +7,7 @@ the object API has this server, of the same shape: ``async def app(scope, protoc
 
 import asyncio
 import contextlib
+import resource
 import socket
 from typing import Final
 
@@ -16,7 +17,11 @@ from edgecache.brain.http.connection import App, Connection
 
 log = structlog.get_logger(__name__)
 
-CONNECTION_LIMIT: Final = 8192
+# Each may hold half a MiB of an answer that its client is slow to take.
+CONNECTION_LIMIT: Final = 4096
+FILES_WANTED: Final = 65_536
+# Of the files a process may have open: for the database, the disk and everything else.
+FILES_RESERVED: Final = 256
 BACKLOG: Final = 2048
 SWEEP_S: Final = 1.0
 STOP_PATIENCE_S: Final = 10.0
@@ -28,6 +33,7 @@ class Server:
     def __init__(
         self, app: App, *, address: str, port: int, connection_limit: int = CONNECTION_LIMIT
     ) -> None:
+        """connection_limit: the most clients at once; fewer where the system allows less."""
         self.app = app
         self.port = port
         self._address = address
@@ -39,6 +45,8 @@ class Server:
     async def serve(self) -> None:
         """Listen, and answer until ``stop``; then let what runs finish, for a while."""
         loop = asyncio.get_running_loop()
+        # A client, and a worker or a file for it.
+        self._limit = min(self._limit, (_files_allowed() - FILES_RESERVED) // 2)
         listener = await loop.create_server(
             lambda: Connection(self, loop),
             self._address,
@@ -98,3 +106,14 @@ class Server:
                     await self._emptied.wait()
         for connection in list(self._connections):
             connection.cut()
+
+
+def _files_allowed() -> int:
+    """Give the files that this process may have open, after asking for as many as it may ask."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES_WANTED if hard == resource.RLIM_INFINITY else min(FILES_WANTED, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+    return FILES_WANTED if soft == resource.RLIM_INFINITY else soft

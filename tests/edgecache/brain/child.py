@@ -60,7 +60,7 @@ async def deed(brain: Brain, order: dict[str, Any]) -> Any:
         return found.etag
     if order["do"] == "delete":
         return await brain.fills.delete(bucket, [order["key"]])
-    return (await brain.get(bucket, order["key"])).decode()
+    return (await brain.get(bucket, order["key"]))[:100].decode()
 
 
 def halt(at: str) -> None:

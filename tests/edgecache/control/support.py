@@ -19,6 +19,7 @@ from edgecache.protocol.names import worker_path
 from tests.edgecache.s3.cluster import Cluster, free_port
 
 WAIT_S = 30.0
+# Ends every connection to a database.
 CUT = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s"
 
 
@@ -217,11 +218,9 @@ class Rows:
         with psycopg.connect(self.url, autocommit=True) as connection:
             return connection.execute(statement.encode(), values).fetchall()
 
-    def run(self, statement: str, *values: Any, cuts: str = "") -> None:
-        """Change something. cuts: a database whose connections end just before."""
+    def run(self, statement: str, *values: Any) -> None:
+        """Change something."""
         with psycopg.connect(self.url, autocommit=True) as connection:
-            if cuts:
-                connection.execute(CUT, [cuts])
             connection.execute(statement.encode(), values)
 
     def value(self, statement: str, *values: Any) -> Any:

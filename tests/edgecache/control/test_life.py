@@ -24,7 +24,7 @@ from django.conf import settings
 
 from edgecache.protocol.credentials import authorization
 from edgecache.protocol.names import worker_path
-from tests.edgecache.control.support import Internal, Rows, ask, register, wait_until
+from tests.edgecache.control.support import CUT, Internal, Rows, ask, register, wait_until
 from tests.edgecache.s3.cluster import Cluster, free_port
 
 SECRET = "a secret of more than thirty-two characters"
@@ -70,6 +70,12 @@ def test_it_does_not_start_with_a_short_secret(tmp_path: Path) -> None:
     ended = run(tmp_path, ZCACHE_BRAIN_SECRET="short")
     assert ended.returncode == 1
     assert ended.stderr.strip() == "zonal: ZCACHE_BRAIN_SECRET must have at least 32 characters."
+
+
+def test_in_production_it_does_not_start_with_keys_that_it_made_up(tmp_path: Path) -> None:
+    ended = run(tmp_path, PRODUCTION="true", ZSECRET_KEYS="")
+    assert ended.returncode == 1
+    assert "ZSECRET_KEYS" in ended.stderr
 
 
 def test_in_production_it_does_not_take_workers_credentials_in_clear(tmp_path: Path) -> None:
@@ -138,12 +144,13 @@ def test_a_brain_without_its_database_says_so(
     brain = start()
     rows = Rows(settings.DATABASE_URL)
     name = urlsplit(database_url).path.removeprefix("/")
-    rows.run(f'ALTER DATABASE "{name}" RENAME TO "{name}_away"', cuts=name)
+    rows.run(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
     try:
+        rows.run(CUT, name)
         said = ask(f"http://127.0.0.1:{brain.internal_port}/health")
         assert (said.status, said.code) == (503, "database_away")
     finally:
-        rows.run(f'ALTER DATABASE "{name}_away" RENAME TO "{name}"')
+        rows.run(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
     wait_until(lambda: ask(f"http://127.0.0.1:{brain.internal_port}/health").status == 200)
 
 

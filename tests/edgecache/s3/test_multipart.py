@@ -14,7 +14,7 @@ from awscrt import checksums as crt
 from botocore.exceptions import ClientError
 
 from tests.edgecache.s3.cluster import Cluster, Keys
-from tests.edgecache.s3.raw import Signer, md5
+from tests.edgecache.s3.raw import Signer, md5, send
 
 PART = 5 * 2**20
 BODIES = (b"a" * PART, b"b" * PART, b"c" * 1000)
@@ -199,7 +199,8 @@ def test_bad_requests_of_an_upload(signer: Signer, s3: Any, bucket: str) -> None
     other = signer.send("PUT", target.replace("big", "other"), b"x")
     assert other.code == "NoSuchUpload"
     headers = signer.sign("PUT", target, {"content-length": str(5 * 2**30 + 1)})
-    assert headers["content-length"]
+    oversized = send(signer.url, "PUT", target, headers)
+    assert (oversized.status, oversized.code) == (400, "EntityTooLarge")
     for body, code in ((b"<a/>", "MalformedXML"), (b"<CompleteMultipartUpload>", "MalformedXML")):
         answer = signer.send("POST", f"/docs/big?uploadId={upload.id}", body)
         assert (answer.status, answer.code) == (400, code)

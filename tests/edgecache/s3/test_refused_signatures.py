@@ -145,6 +145,14 @@ def test_a_presigned_request_works_until_it_expires(signer: Signer) -> None:
     assert expired.text("Message") == "Request has expired"
 
 
+def test_a_presigned_put_stores_what_is_sent(signer: Signer) -> None:
+    target = signer.presign("PUT", "/docs/up")
+    assert send(signer.url, "PUT", target, body=b"from a browser").status == 200
+    assert signer.send("GET", "/docs/up").body == b"from a browser"
+    # It is leave to put, not to get.
+    assert send(signer.url, "GET", target).code == "SignatureDoesNotMatch"
+
+
 def test_a_presigned_request_of_the_future_is_refused(signer: Signer) -> None:
     later = datetime.now(UTC) + timedelta(minutes=16)
     answer = send(signer.url, "GET", signer.presign("GET", "/docs/a", now=later))

@@ -70,10 +70,14 @@ class Ward:
     def heal(self) -> None:
         """Make all well, and believe them again."""
         self.infect(sick.healthy, sick.healthy)
+        until(self._are_believed)
+
+    def _are_believed(self) -> bool:
+        # A node that was found out a moment ago may be barred only now.
         for node in self.nodes():
             if node["status"] == "quarantined":
                 self.cluster.call("POST", f"/v1/nodes/{node['node_id']}/approve", {})
-        until(lambda: self.statuses() == ["active", "active"])
+        return self.statuses() == ["active", "active"]
 
     def configure(self, **switches: bool) -> None:
         """Change the bucket."""

@@ -84,6 +84,8 @@ class FakeBrain:
         self.receipts: list[ReceiptLine] = []
         self.done: dict[int, JobDone] = {}
         self.requests = 0
+        self.drops_connections = False
+        self.garbage: bytes | None = None
         self.changed = threading.Condition()
         self.may_answer = threading.Event()
         self.may_answer.set()
@@ -207,7 +209,9 @@ def _handler(brain: FakeBrain) -> type[BaseHTTPRequestHandler]:
                 status, said = 401, {"code": "not_authenticated"}
             else:
                 status, said = brain.answer(self.command, self.path, body)
-            raw = json.dumps(said).encode()
+            raw = json.dumps(said).encode() if brain.garbage is None else brain.garbage
+            # Unannounced: a kept-alive connection just turns out to be gone.
+            self.close_connection = brain.drops_connections
             self.send_response(status)
             self.send_header("Content-Length", str(len(raw)))
             self.end_headers()

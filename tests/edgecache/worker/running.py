@@ -36,6 +36,11 @@ def name(content: bytes) -> bytes:
     return hashlib.sha256(content).digest()
 
 
+def unmeasured() -> dict[str, str]:
+    """Give this process's environment, but for what has children measure their coverage."""
+    return {key: value for key, value in os.environ.items() if not key.startswith("COVERAGE")}
+
+
 def free_port() -> int:
     """Give a port that nobody listens on now."""
     with socket.socket() as probe:
@@ -52,6 +57,7 @@ class Worker:
     options: list[str] = field(default_factory=list)
     capacity: str = "64MiB"
     secret: str = SECRET
+    environment: dict[str, str] | None = None
     wrapper: list[str] = field(default_factory=list)
     port: int = field(default_factory=free_port)
     process: "subprocess.Popen[bytes] | None" = None
@@ -80,7 +86,7 @@ class Worker:
             *("--listen", f"127.0.0.1:{self.port}", *self.options),
         ]
         with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(command, stderr=log, stdout=log)
+            self.process = subprocess.Popen(command, stderr=log, stdout=log, env=self.environment)
         if until_served:
             self.wait_until(lambda: self.health() == 200)
         return self

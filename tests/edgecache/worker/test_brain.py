@@ -73,6 +73,45 @@ def test_a_brain_that_is_gone_and_back_hears_what_happened(
     brain.wait_for(lambda: name(CONTENT) in brain.held())
 
 
+def test_a_kept_connection_that_turns_out_closed_is_opened_again(
+    brain: FakeBrain, worker: Worker
+) -> None:
+    brain.drops_connections = True
+    worker.put(CONTENT)
+    for _ in range(5):
+        brain.wait_for_beat()
+    brain.wait_for(lambda: name(CONTENT) in brain.held())
+    assert worker.metric("heartbeats_failed_total") == 0
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [b"", b"<html>", b"[]", b"{}", b'{"now": "noon"}', b'"' + b"x" * (2 << 20) + b'"'],
+    ids=["empty", "html", "list", "nothing", "wrong", "endless"],
+)
+def test_a_brain_that_talks_nonsense_counts_as_away(
+    brain: FakeBrain, worker: Worker, garbage: bytes
+) -> None:
+    worker.put(CONTENT)
+    brain.garbage = garbage
+    worker.wait_until(lambda: worker.metric("heartbeats_failed_total") >= 2)
+    assert worker.get(CONTENT).body == CONTENT
+    assert worker.metric("brain_up") == 0
+    brain.garbage = None
+    worker.wait_until(lambda: worker.metric("brain_up") == 1)
+
+
+def test_a_brain_that_is_not_there_at_all_is_said(
+    brain: FakeBrain, workers: Callable[..., Worker]
+) -> None:
+    worker = workers()
+    brain.close()
+    worker.start(until_served=False)
+    worker.wait_until(lambda: "brain_away" in worker.log)
+    assert "refused" in worker.log
+    assert worker.health() == 503
+
+
 def test_waits_grow_and_differ(brain: FakeBrain, worker: Worker) -> None:
     brain.http_status = 503
     seen = brain.requests

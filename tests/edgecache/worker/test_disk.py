@@ -1,9 +1,10 @@
 """The disk: full, over budget, rotting. The worker says so and goes on with what it can."""
 
 import os
+import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -140,3 +141,26 @@ def test_scrubbing_keeps_to_its_rate(workers: Callable[..., Worker]) -> None:
     seconds = worker.metric("scrubbed_files_total") * 0.5
     assert worker.log.count("scrub") == 0
     assert seconds >= 1.5
+
+
+def test_an_inventory_that_fails_is_said_and_reads_for_the_brain_go_on(worker: Worker) -> None:
+    content = os.urandom(10_000)
+    worker.put(content)
+    used = worker.direct_ticket(content)
+    with closing(sqlite3.connect(worker.store / "inventory.sqlite3")) as db:
+        db.execute(
+            "CREATE TRIGGER broken BEFORE INSERT ON receipts BEGIN SELECT RAISE(FAIL, ''); END"
+        )
+        db.commit()
+        assert worker.show(used, content).body == content
+        worker.wait_until(lambda: b"disk_failing" in worker.request("GET", "/healthz").body)
+        db.execute("DROP TRIGGER broken")
+        db.execute("ALTER TABLE receipts RENAME TO away")
+        answer = worker.show(worker.direct_ticket(content), content)
+        assert (answer.status, b"internal_error" in answer.body) == (500, True)
+        assert worker.metric("faults_total") == 1
+        assert worker.get(content).body == content
+        db.execute("ALTER TABLE away RENAME TO receipts")
+    assert worker.show(worker.direct_ticket(content), content).body == content
+    worker.brain.signer.skew_s += 60
+    worker.brain.wait_for(lambda: used in {line.ticket for line in worker.brain.receipts})

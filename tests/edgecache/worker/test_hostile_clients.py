@@ -10,7 +10,7 @@ import pytest
 
 from edgecache.protocol.names import TICKET_HEADER, object_path
 from edgecache.protocol.tickets import Kind
-from tests.edgecache.worker.running import Worker, name
+from tests.edgecache.worker.running import Worker, name, unmeasured
 
 CONTENT = os.urandom(200_000)
 MIB = 1 << 20
@@ -43,8 +43,8 @@ def head(worker: Worker, method: str, *, content: bytes = CONTENT, length: int =
     return f"{lines}{TICKET_HEADER}: {ticket}\r\nContent-Length: {length}\r\n\r\n".encode()
 
 
-def test_an_idle_worker_is_small(worker: Worker) -> None:
-    assert memory(worker) <= 40 * MIB
+def test_an_idle_worker_is_small(workers: Callable[..., Worker]) -> None:
+    assert memory(workers(environment=unmeasured()).start()) <= 40 * MIB
 
 
 @pytest.fixture
@@ -166,7 +166,8 @@ def test_a_client_that_reads_nothing_costs_little(workers: Callable[..., Worker]
         client.close()
 
 
-def test_thousands_of_small_requests_leak_nothing(worker: Worker) -> None:
+def test_thousands_of_small_requests_leak_nothing(workers: Callable[..., Worker]) -> None:
+    worker = workers(environment=unmeasured()).start()
     small = b"small"
     worker.put(small)
 

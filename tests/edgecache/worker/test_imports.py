@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.edgecache.worker.running import unmeasured
+
 ROOT = Path(__file__).parents[3]
 LOOK = """
 import importlib, json, pkgutil, sys
@@ -27,6 +29,7 @@ def loaded(package: str) -> set[str]:
         text=True,
         check=True,
         cwd=ROOT,
+        env=unmeasured(),
     ).stdout
     names = {name for name in json.loads(said) if not name.startswith("_")}
     return names - sys.stdlib_module_names

@@ -1,0 +1,114 @@
+"""PostgreSQL goes away and comes back, in the midst of everything."""
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from edgecache.brain.errors import DatabaseAway
+from platform_site.embedded.binaries import find_binaries
+from platform_site.embedded.cluster import CONTROL, Cluster
+from platform_site.embedded.folders import make_folders, make_runtime_dir
+from platform_site.embedded.identity import processes_in
+from tests.edgecache.brain.brains import ALICE, Brain, running, until
+from tests.edgecache.brain.conftest import ROOT
+from tests.platform_site.embedded.support import start
+
+WRITERS = 6
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """Give a PostgreSQL of the test's own, which keeps what it acknowledged."""
+    folders = make_folders(tmp_path / "var")
+    binaries = find_binaries({}, make_runtime_dir(tmp_path / "runtime"), production=False)
+    own = Cluster(CONTROL, folders, binaries)
+    try:
+        start(own)
+        subprocess.run(
+            [sys.executable, "manage.py", "migrate", "brain", "-v0"],
+            cwd=ROOT,
+            check=True,
+            env=os.environ | {"DATABASE_URL": own.url},
+        )
+        yield own
+    finally:
+        own.stop()
+        own.release()
+        shutil.rmtree(folders.clusters_dir, ignore_errors=True)
+
+
+def restart(cluster: Cluster, *, is_killed: bool) -> None:
+    """End the server and start it again."""
+    if is_killed:
+        for pid in processes_in(cluster.data, program="postgres"):
+            os.kill(pid, signal.SIGKILL)
+    cluster.stop()
+    start(cluster)
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+async def test_every_acknowledged_write_is_there_after_a_restart(
+    cluster: Cluster, tmp_path: Path, is_killed: bool
+) -> None:
+    async with running(cluster.url, tmp_path / "brain") as brain:
+        bucket = await brain.bucket()
+        acknowledged = dict.fromkeys(range(WRITERS), 0)
+        attempted = dict.fromkeys(range(WRITERS), 0)
+        is_over = asyncio.Event()
+
+        async def write(number: int) -> None:
+            while not is_over.is_set():
+                attempted[number] += 1
+                try:
+                    await brain.put(bucket, f"k{number}", b"%d" % attempted[number])
+                except DatabaseAway:
+                    await asyncio.sleep(0.05)
+                else:
+                    acknowledged[number] = attempted[number]
+
+        writing = [asyncio.create_task(write(number)) for number in range(WRITERS)]
+        await until(lambda: min(acknowledged.values()) >= 5)
+        await asyncio.to_thread(restart, cluster, is_killed=is_killed)
+        goal = max(acknowledged.values()) + 5
+        await until(lambda: min(acknowledged.values()) >= goal)
+        is_over.set()
+        await asyncio.gather(*writing)
+
+        assert await brain.coherence.wait_until_current(10)
+        await every_key_is_right(brain, acknowledged, attempted)
+        brain.directory.index.clear()
+        await every_key_is_right(brain, acknowledged, attempted)
+
+
+async def every_key_is_right(
+    brain: Brain, acknowledged: dict[int, int], attempted: dict[int, int]
+) -> None:
+    """Look at all keys: the last acknowledged write, or one that was tried after it."""
+    bucket = (await brain.buckets.list(ALICE))[0]
+    for number, least in acknowledged.items():
+        assert least <= int(await brain.get(bucket, f"k{number}")) <= attempted[number]
+
+
+async def test_what_is_remembered_is_forgotten_with_the_listener(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    async with running(cluster.url, tmp_path / "brain") as brain:
+        bucket = await brain.bucket()
+        await brain.put(bucket, "k", b"x")
+        await brain.get(bucket, "k")
+        await asyncio.to_thread(cluster.stop)
+        await until(lambda: not brain.coherence.is_current)
+
+        assert len(brain.directory.index) == 0
+        with pytest.raises(DatabaseAway):
+            await brain.fills.open(bucket, "k")
+        await asyncio.to_thread(start, cluster)
+        assert await brain.coherence.wait_until_current(15)
+        assert await brain.get(bucket, "k") == b"x"

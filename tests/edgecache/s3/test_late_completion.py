@@ -1,0 +1,84 @@
+"""A completion that takes long: the client hears that somebody is there, then how it ended."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from edgecache.brain.errors import StorageFull
+from edgecache.brain.http.exchange import Exchange
+from edgecache.brain.http.scope import Scope
+from edgecache.brain.s3.errors import S3Error
+from edgecache.brain.s3.operations import complete_multipart_upload
+from edgecache.brain.values import Found
+from tests.edgecache.http.test_server import ask, head, run, serving
+
+FOUND = Found(
+    1,
+    "k",
+    "",
+    1,
+    bytes(32),
+    1,
+    "e-1",
+    "",
+    {},
+    {},
+    {},
+    (1,),
+    datetime.now(UTC),
+    {},
+    datetime.now(UTC),
+)
+
+
+def answered(ending: Callable[[], Found], monkeypatch: pytest.MonkeyPatch) -> bytes:
+    """Give the whole answer of a completion that ends so."""
+    monkeypatch.setattr(complete_multipart_upload, "PATIENCE_S", 0.01)
+
+    async def main() -> bytes:
+        go_on = asyncio.Event()
+
+        async def work() -> Found:
+            await go_on.wait()
+            return ending()
+
+        async def app(_scope: Scope, exchange: Exchange) -> None:
+            request = SimpleNamespace(request_id="R", bucket="b", key="k", host="h")
+            call: Any = SimpleNamespace(request=request, exchange=exchange)
+            asyncio.get_running_loop().call_later(0.1, go_on.set)
+            await complete_multipart_upload._answer_late(call, asyncio.create_task(work()))
+
+        async with serving(app) as port:
+            return await ask(port, head("POST /b/k HTTP/1.1"))
+
+    answer: bytes = run(main())
+    return answer
+
+
+def test_it_begins_before_it_knows_and_ends_with_the_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answer = answered(lambda: FOUND, monkeypatch)
+    assert answer.startswith(b"HTTP/1.1 200 OK")
+    assert answer.count(b"<?xml") == 1
+    assert b"1\r\n \r\n1\r\n \r\n" in answer
+    assert b"<CompleteMultipartUploadResult" in answer
+    assert answer.endswith(b"0\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(S3Error("InvalidPart"), b"InvalidPart"), (StorageFull(), b"ServiceUnavailable")],
+)
+def test_an_error_stands_in_the_answer(
+    error: Exception, code: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> Found:
+        raise error
+
+    answer = answered(fail, monkeypatch)
+    assert b"<Error><Code>" + code + b"</Code>" in answer
