@@ -47,8 +47,8 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 def restart(cluster: Cluster, *, is_killed: bool) -> None:
     """End the server and start it again."""
     if is_killed:
-        for pid in processes_in(cluster.data, program="postgres"):
-            os.kill(pid, signal.SIGKILL)
+        for server in processes_in(cluster.data, program="postgres"):
+            os.kill(server.pid, signal.SIGKILL)
     cluster.stop()
     start(cluster)
 
