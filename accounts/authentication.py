@@ -68,7 +68,7 @@ def bearer_token(request: PlatformRequest) -> str | None:
 
     Raises NotAuthenticated for another scheme, TokenInvalid for a header that is malformed.
     """
-    header = request.META.get("HTTP_AUTHORIZATION")
+    header: str | None = request.META.get("HTTP_AUTHORIZATION")
     if header is None:
         return None
     scheme, _, token = header.partition(" ")

@@ -1,4 +1,4 @@
-"""Django's middleware for pages, left out where there are none: under ``/v1/`` nothing of it counts.
+"""Django's middleware for pages, left out where there are none: it counts nothing under ``/v1/``.
 
 A caller of the API is who its bearer token says (or the console's own cookies, which are no
 Django session): a session cookie of the admin must open nothing there, and is not even read.

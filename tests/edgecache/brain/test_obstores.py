@@ -4,6 +4,7 @@ import base64
 import hashlib
 import hmac
 import re
+import ssl
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote
@@ -210,10 +211,8 @@ def azure(brain: Brain, tmp_path: Path) -> tuple[Azure, dict[str, str], dict[str
     return server, {"account": "acc", "container": "store"}, {"account_key": ACCOUNT_KEY}
 
 
-def serving(brain: Brain, tmp_path: Path) -> object:
+def serving(brain: Brain, tmp_path: Path) -> ssl.SSLContext:
     """Give the server's side of the authority that the brain was told of."""
-    import ssl
-
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "server.pem")
     return context

@@ -87,7 +87,7 @@ async def test_another_tenants_objects_are_out_of_reach(brain: Brain) -> None:
         await fill(brain, bucket, "k")
 
     for purge in ({"everything": True}, {"prefix": "docs/"}, {"keys": ["docs/k"]}):
-        await brain.purges.purge(ALICE, **purge)  # type: ignore[arg-type]  # each a way to say it
+        await brain.purges.purge(ALICE, **purge)
 
     assert await names(brain, theirs) == {"k"}
     assert (await brain.fills.open(theirs, "k")).is_hit

@@ -48,7 +48,7 @@ def restart(cluster: Cluster, *, is_killed: bool) -> None:
     """End the server and start it again."""
     if is_killed:
         for server in processes_in(cluster.data, program="postgres"):
-            os.kill(server.pid, signal.SIGKILL)
+            server.send(signal.SIGKILL)
     cluster.stop()
     start(cluster)
 

@@ -168,7 +168,7 @@ def test_nginx_itself_fetches_from_the_worker(through: Any, nginx: Nginx, keys: 
         "x-zonal-client": "203.0.113.9",
     }
     until(lambda: "x-accel-redirect" in signer.send("GET", "/docs/small", headers=token).headers)
-    locations = set()
+    locations: set[str] = set()
     while not locations:
         answer = signer.send("GET", "/docs/small", headers=token)
         # A sample is moved by the brain itself.

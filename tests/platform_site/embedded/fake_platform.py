@@ -12,7 +12,8 @@ import psycopg
 from platform_site.embedded import up
 from platform_site.embedded.errors import StartError
 from platform_site.embedded.process import Patience
-from platform_site.embedded.recipe import Recipe, Server
+from platform_site.embedded.recipe import Recipe
+from platform_site.embedded.server import Server
 
 
 def remember_pid(name: str) -> None:

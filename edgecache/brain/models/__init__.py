@@ -1,0 +1,40 @@
+"""The brain's schema. Its code reads and writes these tables with SQL (``brain.database``).
+
+Ids of organizations and environments are plain numbers: the brain may have a database of its own.
+Nothing outside ``edgecache.brain`` reads these tables.
+"""
+
+from edgecache.brain.models.nodes import BrainInstance, Location, Node, NodeJob
+from edgecache.brain.models.objects import (
+    Blob,
+    CachedObject,
+    FillLease,
+    PendingWrite,
+    PurgeRecord,
+    StoredObject,
+    Upload,
+    UploadPart,
+)
+from edgecache.brain.models.places import AccessKey, Bucket, Origin
+from edgecache.brain.models.usage import Measurement, Receipt, UsageLine
+
+__all__ = [
+    "AccessKey",
+    "Blob",
+    "BrainInstance",
+    "Bucket",
+    "CachedObject",
+    "FillLease",
+    "Location",
+    "Measurement",
+    "Node",
+    "NodeJob",
+    "Origin",
+    "PendingWrite",
+    "PurgeRecord",
+    "Receipt",
+    "StoredObject",
+    "Upload",
+    "UploadPart",
+    "UsageLine",
+]

@@ -1,0 +1,111 @@
+"""Workers, what they hold and have to do, and the brains that run."""
+
+from django.db import models
+from django.db.models.functions import Now
+
+from edgecache.brain.models.objects import Blob
+
+
+class Node(models.Model):
+    """A worker. organization_id: who runs it; None is the platform.
+
+    secret_hash: SHA-256 of its credential. incarnation: of its last start, so that an old process's
+    heartbeat is known. status is what was decided; health (online, suspect, offline) is reckoned
+    from last_seen_at. proved_at: when its endpoint last answered a nonce with its secret's proof.
+    removed_at: when its removal was asked for; it drains until its status says so, too.
+    inventory_of: the incarnation whose full inventory has come whole, begun at inventory_at.
+    """
+
+    class Status(models.TextChoices):
+        """What was decided about it."""
+
+        PENDING = "pending"
+        ACTIVE = "active"
+        DRAINING = "draining"
+        QUARANTINED = "quarantined"
+        REMOVED = "removed"
+
+    id = models.UUIDField(primary_key=True)
+    organization_id = models.BigIntegerField(null=True)
+    endpoint = models.CharField(max_length=255)
+    region = models.CharField(max_length=63)
+    capacity_bytes = models.BigIntegerField()
+    status = models.CharField(max_length=12, choices=Status.choices)
+    status_reason = models.CharField(max_length=255, blank=True, db_default="")
+    secret_hash = models.BinaryField(max_length=32)
+    incarnation = models.CharField(max_length=36, blank=True, db_default="")
+    sequence = models.BigIntegerField(db_default=0)
+    used_bytes = models.BigIntegerField(db_default=0)
+    object_count = models.BigIntegerField(db_default=0)
+    evictions = models.BigIntegerField(db_default=0)
+    load = models.FloatField(db_default=0.0)
+    last_seen_at = models.DateTimeField(null=True)
+    inventory_of = models.CharField(max_length=36, blank=True, db_default="")
+    inventory_at = models.DateTimeField(null=True)
+    proved_at = models.DateTimeField(null=True)
+    removed_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["endpoint"],
+                condition=models.Q(removed_at=None),
+                name="node_endpoint_once",
+            )
+        ]
+
+    def __str__(self) -> str:
+        """Name it."""
+        return self.endpoint
+
+
+class Location(models.Model):
+    """A node holds a blob."""
+
+    blob = models.ForeignKey(Blob, on_delete=models.CASCADE)
+    node = models.ForeignKey(Node, on_delete=models.CASCADE)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["blob", "node"], name="location_once")]
+
+    def __str__(self) -> str:
+        """Name it."""
+        return f"{self.blob_id!r} on {self.node_id}"
+
+
+class NodeJob(models.Model):
+    """Work for a node, which asks for it: delete a blob, or fetch one from another node.
+
+    attempts: how often it failed; after each it waits longer.
+    """
+
+    node = models.ForeignKey(Node, on_delete=models.CASCADE)
+    kind = models.CharField(max_length=12)
+    sha256 = models.BinaryField(max_length=32)
+    attempts = models.IntegerField(db_default=0)
+    not_before = models.DateTimeField(db_default=Now())
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        indexes = [models.Index(fields=["sha256"], name="node_job_of_blob")]
+        constraints = [
+            models.UniqueConstraint(fields=["node", "kind", "sha256"], name="node_job_once")
+        ]
+
+    def __str__(self) -> str:
+        """Name it."""
+        return self.kind
+
+
+class BrainInstance(models.Model):
+    """A running brain. One whose lease is over no longer answers from memory."""
+
+    id = models.UUIDField(primary_key=True)
+    started_at = models.DateTimeField(db_default=Now())
+    lease_until = models.DateTimeField()
+
+    def __str__(self) -> str:
+        """Name it."""
+        return str(self.id)

@@ -1,0 +1,212 @@
+"""Objects: stored ones, cached ones, and what is under way with them."""
+
+from django.db import models
+from django.db.models.functions import Now
+
+from edgecache.brain.models.places import Bucket
+
+
+class Blob(models.Model):
+    """Bytes that the cache or the built-in origin knows by their hash.
+
+    chunks: SHA-256 of every MiB, 32 bytes each. crc32: unsigned. released_at: when the last object
+    that is known to have named it went; the collector then looks whether another one does.
+    hot_until: it has more copies than others until then.
+    """
+
+    sha256 = models.BinaryField(primary_key=True, max_length=32)
+    size = models.BigIntegerField()
+    md5 = models.BinaryField(max_length=16)
+    crc32 = models.BigIntegerField()
+    chunks = models.BinaryField()
+    released_at = models.DateTimeField(null=True)
+    hot_until = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["released_at"],
+                condition=models.Q(released_at__isnull=False),
+                name="blob_released",
+            )
+        ]
+
+    def __str__(self) -> str:
+        """Name it."""
+        return bytes(self.sha256).hex()
+
+
+class ObjectFields(models.Model):
+    """What a stored and a cached object have in common.
+
+    etag: without quotes. headers: Cache-Control and the like, lower-case names. metadata: the
+    caller's own (``x-amz-meta-``). checksums: ``{"sha256": base64, …, "type": "FULL_OBJECT"}``.
+    parts: sizes of the parts of a multipart upload.
+    """
+
+    bucket = models.ForeignKey(Bucket, on_delete=models.CASCADE)
+    key = models.TextField(db_collation="C")
+    blob = models.ForeignKey(Blob, on_delete=models.PROTECT)
+    etag = models.CharField(max_length=200)
+    content_type = models.CharField(max_length=255)
+    headers = models.JSONField(default=dict)
+    metadata = models.JSONField(default=dict)
+    checksums = models.JSONField(default=dict)
+    parts = models.JSONField(default=list)
+    last_modified = models.DateTimeField()
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        """Name it."""
+        return self.key
+
+
+class StoredObject(ObjectFields):
+    """An object of the built-in origin: the truth, which a purge leaves alone."""
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["bucket", "key"], name="stored_object_once")]
+
+
+class CachedObject(ObjectFields):
+    """The directory: what the cache may answer with, until it is purged or goes stale.
+
+    generation: from one sequence for all; a new one for each version of a key.
+    http: the origin's answer as RFC 9111 needs it (pull buckets), else empty.
+    variant: the secondary key that Vary asks for, else empty.
+    """
+
+    variant = models.TextField(db_collation="C", blank=True, db_default="")
+    generation = models.BigIntegerField()
+    http = models.JSONField(default=dict)
+    cached_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["bucket", "key", "variant"], name="cached_object_once")
+        ]
+
+
+class PurgeRecord(models.Model):
+    """What a purge or a deletion hit, for the fills that were under way; kept for a day.
+
+    generation: rows of the directory below it are dead. is_prefix: ``pattern`` is a prefix, else
+    one key. is_done: such rows are gone; until then whoever reads the directory has to look here.
+    brain_id: who takes them out; when it has died, another one does.
+    """
+
+    bucket = models.ForeignKey(Bucket, on_delete=models.CASCADE)
+    generation = models.BigIntegerField()
+    pattern = models.TextField(db_collation="C")
+    is_prefix = models.BooleanField()
+    is_done = models.BooleanField(db_default=True)
+    brain_id = models.UUIDField(null=True)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["bucket", "pattern", "generation"],
+                condition=models.Q(is_prefix=False),
+                name="purge_record_key",
+            ),
+            models.Index(
+                fields=["bucket", "generation"],
+                condition=models.Q(is_prefix=True),
+                name="purge_record_prefix",
+            ),
+            models.Index(
+                fields=["bucket"], condition=models.Q(is_done=False), name="purge_record_undone"
+            ),
+            models.Index(fields=["created_at"]),
+        ]
+
+    def __str__(self) -> str:
+        """Name it."""
+        return self.pattern
+
+
+class PendingWrite(models.Model):
+    """A write to an external origin that is under way: until it is over nobody caches the key.
+
+    A brain that died in between leaves it behind; another one then forgets the key. write_id: of
+    the call, which may write many keys.
+    """
+
+    write_id = models.UUIDField(db_index=True)
+    bucket = models.ForeignKey(Bucket, on_delete=models.CASCADE)
+    key = models.TextField(db_collation="C")
+    brain_id = models.UUIDField()
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["bucket", "key"]),
+            models.Index(fields=["brain_id"]),
+        ]
+
+    def __str__(self) -> str:
+        """Name it."""
+        return self.key
+
+
+class FillLease(models.Model):
+    """The brain that fetches a key now, so that the others wait for it."""
+
+    bucket = models.ForeignKey(Bucket, on_delete=models.CASCADE)
+    key = models.TextField(db_collation="C")
+    variant = models.TextField(db_collation="C", blank=True, db_default="")
+    brain_id = models.UUIDField()
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["bucket", "key", "variant"], name="fill_once")
+        ]
+
+    def __str__(self) -> str:
+        """Name it."""
+        return self.key
+
+
+class Upload(models.Model):
+    """A multipart upload that is not complete."""
+
+    id = models.CharField(primary_key=True, max_length=64)
+    bucket = models.ForeignKey(Bucket, on_delete=models.CASCADE)
+    key = models.TextField(db_collation="C")
+    content_type = models.CharField(max_length=255)
+    headers = models.JSONField(default=dict)
+    metadata = models.JSONField(default=dict)
+    checksum_algorithm = models.CharField(max_length=12, blank=True, db_default="")
+    checksum_type = models.CharField(max_length=12, blank=True, db_default="")
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        indexes = [models.Index(fields=["bucket", "key"])]
+
+    def __str__(self) -> str:
+        """Name it."""
+        return self.id
+
+
+class UploadPart(models.Model):
+    """A part: its bytes are a file of the brain's, named ``file``."""
+
+    upload = models.ForeignKey(Upload, on_delete=models.CASCADE)
+    number = models.IntegerField()
+    file = models.CharField(max_length=64)
+    size = models.BigIntegerField()
+    etag = models.CharField(max_length=64)
+    checksums = models.JSONField(default=dict)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["upload", "number"], name="part_once")]
+
+    def __str__(self) -> str:
+        """Name it."""
+        return str(self.number)

@@ -1,0 +1,94 @@
+"""Whose objects there are: origins, buckets, and the keys that open them."""
+
+from django.db import models
+from django.db.models.functions import Now
+
+
+class Origin(models.Model):
+    """Where a bucket's objects come from, when not from the built-in origin.
+
+    config: what the kind needs (endpoint, bucket, region, account), without secrets.
+    secret: credentials as encrypted JSON; empty means anonymous, never the machine's own identity.
+    """
+
+    class Kind(models.TextChoices):
+        """Which driver speaks to it."""
+
+        S3 = "s3"
+        GCS = "gcs"
+        AZURE = "azure"
+        HTTP = "http"
+
+    organization_id = models.BigIntegerField()
+    environment_pk = models.BigIntegerField()
+    name = models.CharField(max_length=63)
+    kind = models.CharField(max_length=8, choices=Kind.choices)
+    config = models.JSONField(default=dict)
+    secret = models.TextField(blank=True, db_default="")
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["organization_id", "environment_pk", "name"], name="origin_name_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        """Name it."""
+        return self.name
+
+
+class Bucket(models.Model):
+    """A name for objects, unique within its environment.
+
+    public_name: opaque and unique over all; what ``/p/{public_name}/{key}`` says.
+    origin: None means the built-in one. is_public: anyone may read, and strangers' nodes may hold.
+    sequence: rises with every purge. A fill that began before one has to look (``PurgeRecord``).
+    """
+
+    organization_id = models.BigIntegerField()
+    environment_pk = models.BigIntegerField()
+    name = models.CharField(max_length=63)
+    public_name = models.CharField(max_length=32, unique=True)
+    origin = models.ForeignKey(Origin, null=True, on_delete=models.PROTECT)
+    origin_prefix = models.CharField(max_length=1024, blank=True, db_default="")
+    is_public = models.BooleanField(db_default=False)
+    allows_redirect = models.BooleanField(db_default=False)
+    verifies_reads = models.BooleanField(db_default=False)
+    sequence = models.BigIntegerField(db_default=0)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["organization_id", "environment_pk", "name"], name="bucket_name_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        """Name it."""
+        return self.name
+
+
+class AccessKey(models.Model):
+    """A pair for SigV4, of one environment. secret: encrypted, since signatures need it in clear.
+
+    access: ``read`` or ``write`` (which reads, too).
+    """
+
+    id = models.CharField(primary_key=True, max_length=32)
+    organization_id = models.BigIntegerField()
+    environment_pk = models.BigIntegerField()
+    secret = models.TextField()
+    label = models.CharField(max_length=100, blank=True, db_default="")
+    access = models.CharField(max_length=5, db_default="write")
+    created_at = models.DateTimeField(db_default=Now())
+    last_used_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["organization_id", "environment_pk"])]
+
+    def __str__(self) -> str:
+        """Name it."""
+        return self.id
