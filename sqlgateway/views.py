@@ -2,7 +2,7 @@
 
 from typing import Any, Final, cast
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -41,7 +41,7 @@ class SqlView(ApiView):
         """
         return self._answer(self.platform_request, self.principal, request.data)
 
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Take the usual request by itself: DRF wraps it for longer than PostgreSQL takes.
 
         Whatever is not usual, each refusal of a caller included, goes DRF's way.

@@ -344,7 +344,7 @@ async def test_what_goes_wrong_has_a_name_and_leaves_nothing(
 
 
 async def test_without_credentials_none_are_sent(brain: Brain, tmp_path: Path) -> None:
-    async with Google(tls=serving(brain, tmp_path)) as server:  # type: ignore[arg-type]  # a context
+    async with Google(tls=serving(brain, tmp_path)) as server:
         server.store["k"] = Stored(b"public")
         bucket = await brain.origin_bucket("gcs", {"bucket": "store", "endpoint": server.url})
 
