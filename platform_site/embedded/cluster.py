@@ -52,7 +52,7 @@ class ClusterSpec:
 
 
 CONTROL: Final = ClusterSpec(
-    name="control", superuser="zonal_superuser", owner="zonal", max_connections=60, naptime_s=60
+    name="control", superuser="zonal_superuser", owner="zonal", max_connections=200, naptime_s=60
 )
 # Its databases are many and mostly idle: a short naptime would start a worker several times a
 # second only to find nothing to do.

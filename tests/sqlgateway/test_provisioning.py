@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from django.db import connection, transaction
 from django.db.models import ProtectedError
 from django.utils import timezone
 from procrastinate.contrib.django.models import ProcrastinateJob
+from pytest_django import Settings
 
 from environments import lifecycle
 from environments.models import Environment
@@ -128,7 +130,9 @@ def test_a_dropped_environment_leaves_nothing_and_may_be_dropped_twice(alice: Ca
     assert Database.unscoped.count() == 0
 
 
-def test_an_environments_whole_life(alice: Caller) -> None:
+def test_an_environments_whole_life(alice: Caller, settings: Settings) -> None:
+    # No brain runs here: what it does then is told in tests/edgecache/platform.
+    settings.CACHE = replace(settings.CACHE, is_enabled=False)
     staging = lifecycle.create(alice.scope.organization_id, "staging")
     someone = Caller(Scope(alice.scope.organization_id, staging.pk))
     assert someone.value("SELECT 1") == 1

@@ -50,6 +50,10 @@ async def test_a_database_that_is_not_there_is_away_within_seconds() -> None:
 async def test_connections_that_died_are_replaced(database: Database, rows: Rows) -> None:
     await asyncio.gather(*(database.one("SELECT pg_sleep(0.05)") for _ in range(4)))
     assert rows.cut("zonal-brain") == 4
+    # They are told to end, and end a moment later.
+    while rows.all("SELECT 1 FROM pg_stat_activity WHERE application_name = 'zonal-brain'"):
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.1)
 
     assert await database.all("SELECT 1") == [(1,)]
     assert await asyncio.gather(*(database.one("SELECT 1") for _ in range(8))) == [(1,)] * 8

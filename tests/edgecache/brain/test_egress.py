@@ -16,6 +16,7 @@ from edgecache.brain.egress.proxy import Proxy
 from edgecache.brain.errors import (
     BrainError,
     Invalid,
+    OriginExists,
     OriginFailed,
     OriginForbidden,
     OriginTimeout,
@@ -436,7 +437,7 @@ async def test_secrets_go_in_and_never_come_out(brain: Brain, rows: Rows) -> Non
     assert "hush" not in repr(made)
     assert await brain.catalog.list(ALICE) == [made]
     assert "hush" not in str(rows.all("SELECT * FROM brain_origin"))
-    with pytest.raises(Invalid):
+    with pytest.raises(OriginExists):
         await brain.catalog.create(ALICE, "o", "s3", config, secret)
 
 
