@@ -16,6 +16,7 @@ from django.views.decorators.http import require_GET, require_POST
 from accounts.admin import ReadOnlyAdmin
 from edgecache import overview
 from edgecache.models import CacheSample
+from edgecache.overview import Page
 from platform_site.lib.errors import PlatformError
 
 
@@ -48,20 +49,15 @@ class CacheSampleAdmin(ReadOnlyAdmin):
 
     def nodes(self, request: HttpRequest) -> HttpResponse:
         """Show every node, with what may be decided about it."""
-        return self._page(request, "Nodes", "admin/edgecache/nodes.html", overview.all_nodes)
+        return self._page(request, "Nodes", "nodes.html", lambda _after: Page(overview.all_nodes()))
 
     def buckets(self, request: HttpRequest) -> HttpResponse:
         """Show every bucket."""
-        return self._page(request, "Buckets", "admin/edgecache/buckets.html", overview.all_buckets)
+        return self._page(request, "Buckets", "buckets.html", overview.all_buckets)
 
     def keys(self, request: HttpRequest) -> HttpResponse:
         """Show every access key, without secrets."""
-        return self._page(
-            request,
-            "Access keys",
-            "admin/edgecache/keys.html",
-            overview.all_keys,
-        )
+        return self._page(request, "Access keys", "keys.html", overview.all_keys)
 
     def decide(self, request: HttpRequest, node_id: Any, decision: str) -> HttpResponse:
         """Carry out one decision about a node; the audit trail keeps who took it and why."""
@@ -76,17 +72,13 @@ class CacheSampleAdmin(ReadOnlyAdmin):
         return HttpResponseRedirect(reverse("admin:edgecache_nodes"))
 
     def _page(
-        self,
-        request: HttpRequest,
-        title: str,
-        template: str,
-        read: Callable[[], list[dict[str, Any]]],
+        self, request: HttpRequest, title: str, template: str, read: Callable[[str], Page]
     ) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        context = {**self.admin_site.each_context(request), "title": title, "rows": []}
+        context = {**self.admin_site.each_context(request), "title": title, "page": Page([])}
         try:
-            context["rows"] = read()
+            context["page"] = read(request.GET.get("after", ""))
         except PlatformError as exc:
             messages.error(request, exc.detail or exc.title)
-        return TemplateResponse(request, template, context)
+        return TemplateResponse(request, f"admin/edgecache/{template}", context)

@@ -1,5 +1,6 @@
 """The whole cache for the platform's staff: every tenant's, through the brain's API."""
 
+from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from django.http import HttpRequest
@@ -24,14 +25,28 @@ def all_nodes() -> list[dict[str, Any]]:
     return [row | {"decisions": DECISIONS.get(row["status"], ())} for row in rows]
 
 
-def all_buckets() -> list[dict[str, Any]]:
-    """Give every tenant's buckets."""
-    return _all_of("buckets")
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some rows. following: where the next page begins, None at the end."""
+
+    rows: list[dict[str, Any]]
+    following: str | None = None
 
 
-def all_keys() -> list[dict[str, Any]]:
-    """Give every tenant's access keys, without their secrets."""
-    return _all_of("access-keys")
+def all_buckets(after: str = "") -> Page:
+    """Give a page of every tenant's buckets.
+
+    Raises InvalidRequest, CacheUnavailable.
+    """
+    return _everyones("buckets", after)
+
+
+def all_keys(after: str = "") -> Page:
+    """Give a page of every tenant's access keys, without their secrets.
+
+    Raises InvalidRequest, CacheUnavailable.
+    """
+    return _everyones("access-keys", after)
 
 
 def decide(request: HttpRequest, node_id: str, decision: str, *, reason: str) -> None:
@@ -53,7 +68,12 @@ def decide(request: HttpRequest, node_id: str, decision: str, *, reason: str) ->
     )
 
 
-def _all_of(kind: str) -> list[dict[str, Any]]:
-    answer = client.call("GET", f"/v1/{kind}", disabled={"results": []})
-    rows: list[dict[str, Any]] = answer["results"]
-    return rows
+def _everyones(kind: str, after: str) -> Page:
+    name = kind.replace("-", "_")
+    answer = client.call(
+        "GET",
+        f"/v1/everyone/{kind}",
+        query={"after": after} if after else None,
+        disabled={name: [], "next": None},
+    )
+    return Page(answer[name], answer["next"])

@@ -1,10 +1,8 @@
 """Staff, and only staff, enter the admin; it shows no secret."""
 
-import io
-
 import pytest
 import time_machine
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 from django.test import Client
 from django.utils import timezone
 
@@ -12,29 +10,16 @@ from accounts.models import AuditEvent, Session, User
 from environments.models import Organization
 from tests import inbox
 from tests.cast import PASSWORD, session_of
+from tests.staff import create_staff, enter, staff_client
 from tests.twofactor.holder import with_totp
 from twofactor.models import Factor
 
 pytestmark = pytest.mark.django_db
 
 
-def create_staff(monkeypatch: pytest.MonkeyPatch, email: str, password: str = PASSWORD) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(password + "\n"))
-    call_command("createstaff", email, stdout=io.StringIO())
-
-
 @pytest.fixture
 def inside(monkeypatch: pytest.MonkeyPatch) -> Client:
-    create_staff(monkeypatch, "root@example.com")
-    holder = with_totp(User.unscoped.get(email="root@example.com"))
-    client = Client()
-    assert enter(client, holder.code()) == 302
-    return client
-
-
-def enter(client: Client, code: str, password: str = PASSWORD) -> int:
-    form = {"username": "root@example.com", "password": password, "code": code}
-    return client.post("/admin/login/?next=/admin/", form).status_code
+    return staff_client(monkeypatch)
 
 
 def test_staff_sees_every_list(inside: Client, alice: User) -> None:

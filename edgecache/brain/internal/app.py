@@ -8,6 +8,7 @@ from edgecache.brain.internal import (
     access_keys,
     buckets,
     environments,
+    everyone,
     health,
     metrics,
     nodes,
@@ -43,7 +44,10 @@ def internal_api(brain: "Brain") -> JsonApi:
         if scheme.lower() != "bearer" or not any(matches):
             raise NotAuthenticated
 
-    modules = (health, nodes, metrics, purges, buckets, access_keys, origins, environments)
+    modules = (
+        *(health, nodes, metrics, purges, buckets, access_keys, origins, environments),
+        everyone,
+    )
     routes = [route for module in modules for route in module.routes(brain)]
     return JsonApi(routes, authenticate, codes=CODES)
 

@@ -1,4 +1,4 @@
-"""The platform with a scripted brain behind it."""
+"""The platform with a scripted brain behind it, or with a real one."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,6 +8,10 @@ from pytest_django import Settings
 
 from edgecache import client
 from tests.edgecache.platform.brain import SECRET, ScriptedBrain
+from tests.edgecache.s3.cluster import Cluster
+from tests.edgecache.s3.conftest import brain_database, cluster
+
+__all__ = ["brain_database", "cluster"]
 
 
 @pytest.fixture(autouse=True)
@@ -37,3 +41,15 @@ def brain(settings: Settings) -> Iterator[ScriptedBrain]:
 def switched_off(settings: Settings) -> None:
     """Turn the master switch off; the brain's address is one where nobody answers."""
     settings.CACHE = replace(settings.CACHE, brain_url="http://127.0.0.1:9", is_enabled=False)
+
+
+@pytest.fixture
+def over_a_brain(cluster: Cluster, settings: Settings) -> Iterator[None]:
+    """Have the platform speak to a real brain with two workers."""
+    url = f"http://127.0.0.1:{cluster.internal_port}"
+    settings.CACHE = replace(
+        settings.CACHE, brain_url=url, s3_url=cluster.url, secret=cluster.secret, is_enabled=True
+    )
+    client._sessions.clear()
+    yield
+    client._sessions.clear()

@@ -1,36 +1,18 @@
 """The platform's endpoints over a real brain with real workers, and an S3 client beside them."""
 
-from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import boto3
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
-from pytest_django import Settings
 
 from accounts.models import User
-from edgecache import client
 from edgecache.tasks import close_environment
 from environments import lifecycle
 from tests.cast import Caller, signed_in
-from tests.edgecache.s3.cluster import Cluster
-from tests.edgecache.s3.conftest import brain_database, cluster
 
-__all__ = ["brain_database", "cluster"]
-
-
-@pytest.fixture(autouse=True)
-def cache(cluster: Cluster, settings: Settings) -> Iterator[None]:
-    """Have the platform speak to the brain."""
-    url = f"http://127.0.0.1:{cluster.internal_port}"
-    settings.CACHE = replace(
-        settings.CACHE, brain_url=url, s3_url=cluster.url, secret=cluster.secret, is_enabled=True
-    )
-    client._sessions.clear()
-    yield
-    client._sessions.clear()
+pytestmark = pytest.mark.usefixtures("over_a_brain")
 
 
 def s3(caller: Caller, access: str = "write") -> Any:

@@ -1,0 +1,34 @@
+"""The platform's own staff, inside the admin."""
+
+import io
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+
+from accounts.models import User
+from tests.cast import PASSWORD
+from tests.twofactor.holder import with_totp
+
+EMAIL = "root@example.com"
+
+
+def create_staff(monkeypatch: pytest.MonkeyPatch, email: str, password: str = PASSWORD) -> None:
+    """Create one as the operator of the platform does."""
+    monkeypatch.setattr("sys.stdin", io.StringIO(password + "\n"))
+    call_command("createstaff", email, stdout=io.StringIO())
+
+
+def enter(client: Client, code: str, password: str = PASSWORD) -> int:
+    """Try to sign in to the admin; give the status."""
+    form = {"username": EMAIL, "password": password, "code": code}
+    return client.post("/admin/login/?next=/admin/", form).status_code
+
+
+def staff_client(monkeypatch: pytest.MonkeyPatch) -> Client:
+    """Give a browser of somebody who is inside."""
+    create_staff(monkeypatch, EMAIL)
+    holder = with_totp(User.unscoped.get(email=EMAIL))
+    client = Client()
+    assert enter(client, holder.code()) == 302
+    return client
