@@ -184,7 +184,7 @@ class Bench:
 error_log {folder}/error.log crit;
 events {{ worker_connections 1024; }}
 http {{
-    access_log off; sendfile on; tcp_nopush on; keepalive_requests 1000000000;
+    access_log off; sendfile on; keepalive_requests 1000000000;
     client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
     fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
     proxy_cache_path {folder}/cache keys_zone=bench:1m;
@@ -230,8 +230,16 @@ http {{
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        self.stack.callback(process.wait)
-        self.stack.callback(process.terminate)
+        self.stack.callback(_end, process)
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    process.terminate()
+    try:
+        process.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _compare(bench: Bench, name: str, *, rounds: int, seconds: float) -> None:

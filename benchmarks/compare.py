@@ -45,7 +45,7 @@ def compare(
     for target in (ours, theirs):
         run(target.served.port, target.payloads, connections=connections, seconds=1)
     rows = [
-        (_round(ours, connections, seconds), _round(theirs, connections, seconds))
+        (measured(ours, connections, seconds), measured(theirs, connections, seconds))
         for _ in range(rounds)
     ]
     rates = [mine.per_second / yardstick.per_second for (mine, _), (yardstick, _) in rows]
@@ -58,7 +58,7 @@ def compare(
     )
 
 
-def _round(target: Target, connections: int, seconds: float) -> tuple[Load, float]:
+def measured(target: Target, connections: int, seconds: float) -> tuple[Load, float]:
     """Give what a round gave, and the server's processor time for each answer."""
     before = target.served.processor_s()
     load = run(target.served.port, target.payloads, connections=connections, seconds=seconds)

@@ -151,7 +151,7 @@ async def _write(
             now,
         ],
     )
-    found = await commits.write_cached(change, version)
+    found = await commits.write_cached(change, version, is_written=True)
     if current is not None and current.blob_id != manifest.sha256:
         await commits.release(change, [current.blob_id])
     return found

@@ -44,6 +44,7 @@ RENEW: Final = (
     " VALUES (%s, clock_timestamp() + make_interval(secs => %s))"
     " ON CONFLICT (id) DO UPDATE SET lease_until = EXCLUDED.lease_until"
 )
+NOTIFY: Final = "SELECT pg_notify(%s, said) FROM unnest(%s::text[]) said"
 LIVING: Final = (
     "SELECT id FROM brain_braininstance WHERE lease_until > clock_timestamp() AND id <> %s"
 )
@@ -63,6 +64,28 @@ class Change(Connection):
         self.announcements.append((topic, *values))
 
 
+class Pending:
+    """A change that waits to be seen.
+
+    peers: who has to see it, None before it is committed. is_blind: it was committed while this
+    brain had no lease, and so may not know who lives; only a greeting tells. is_greeted: one did.
+    """
+
+    __slots__ = ("acked", "is_blind", "is_greeted", "peers")
+
+    def __init__(self) -> None:
+        self.acked: set[UUID] = set()
+        self.peers: frozenset[UUID] | None = None
+        self.is_blind = False
+        self.is_greeted = False
+
+    def is_seen(self, living: set[UUID]) -> bool:
+        """Tell whether every brain that may answer from memory has seen it."""
+        if self.is_blind:
+            return self.is_greeted
+        return not (self.peers or frozenset()) & living - self.acked
+
+
 class Coherence:
     """This brain's part in it."""
 
@@ -78,7 +101,9 @@ class Coherence:
         self._is_greeted = False
         self._number = 0
         self._peers: set[UUID] = set()
-        self._acked: dict[UUID, int] = {}
+        self._pending: dict[int, Pending] = {}
+        # Of a greeting: what was committed before it. Who acknowledges it has seen all of that.
+        self._earlier: dict[int, list[Pending]] = {}
         self._news = asyncio.Condition()
 
     @property
@@ -139,18 +164,24 @@ class Coherence:
         """
         self._number += 1
         number = self._number
-        async with self._database.transaction(timeout_s=timeout_s) as connection:
-            change = Change(connection)
-            yield change
-            payloads = self._payloads(change.announcements, number, wants_ack=waits)
-            if payloads:
-                await change.run(
-                    "SELECT pg_notify(%s, said) FROM unnest(%s::text[]) said", [CHANNEL, payloads]
-                )
-        for topic, *values in change.announcements:
-            self._tell(topic, values)
-        if waits and payloads:
-            await self._wait_for_acks(number)
+        pending = self._pending[number] = Pending()
+        try:
+            async with self._database.transaction(timeout_s=timeout_s) as connection:
+                change = Change(connection)
+                yield change
+                payloads = self._payloads(change.announcements, number, wants_ack=waits)
+                if payloads:
+                    await change.run(NOTIFY, [CHANNEL, payloads])
+            # Who comes later reads what is committed by now; and while the lease runs nobody has
+            # come without this brain's knowing.
+            pending.peers = frozenset(self._peers)
+            pending.is_blind = _clock() >= self._lease_until
+            for topic, *values in change.announcements:
+                self._tell(topic, values)
+            if waits and payloads:
+                await self._wait_until_seen(pending)
+        finally:
+            del self._pending[number]
 
     def _payloads(
         self, announcements: list[Announcement], number: int, *, wants_ack: bool
@@ -172,15 +203,12 @@ class Coherence:
         body = b",".join(batch).decode()
         return f'["{self._hex}",{number},{int(wants_ack)},[{body}]]'
 
-    async def _wait_for_acks(self, number: int) -> None:
-        def is_seen() -> bool:
-            return all(self._acked.get(peer, 0) >= number for peer in self._peers)
-
-        if is_seen():
+    async def _wait_until_seen(self, pending: Pending) -> None:
+        if pending.is_seen(self._peers):
             return
         try:
             async with asyncio.timeout(ACK_LIMIT_S), self._news:
-                await self._news.wait_for(is_seen)
+                await self._news.wait_for(lambda: pending.is_seen(self._peers))
         except TimeoutError:
             raise DatabaseAway("Another brain did not confirm the change in time.") from None
 
@@ -208,6 +236,8 @@ class Coherence:
         async with connection:
             for channel in (CHANNEL, _ack_channel(self._hex)):
                 await connection.execute(f'LISTEN "{channel}"')
+            # What began while nobody listened may have missed something.
+            self._forget()
             await self._renew(connection)
             self._greeting = asyncio.create_task(self._greet())
             due = _clock() + RENEW_S
@@ -231,7 +261,7 @@ class Coherence:
 
     async def _take_in(self, connection: psycopg.AsyncConnection[Any], timeout_s: float) -> None:
         """Act on what has arrived, waiting for it at most so long, and acknowledge it."""
-        acks: dict[str, int] = {}
+        acks: dict[str, list[int]] = {}
         arrived = connection.notifies(timeout=max(timeout_s, 0), stop_after=1)
         async with aclosing(arrived):
             async for notification in arrived:
@@ -239,13 +269,12 @@ class Coherence:
                     self._take(notification.payload, acks)
                 else:
                     self._take_ack(notification.payload)
-        for sender, number in acks.items():
-            await connection.execute(
-                "SELECT pg_notify(%s, %s)", [_ack_channel(sender), f"{self._hex} {number}"]
-            )
+        for sender, numbers in acks.items():
+            said = " ".join(map(str, (self._hex, *numbers)))
+            await connection.execute("SELECT pg_notify(%s, %s)", [_ack_channel(sender), said])
         await self._wake()
 
-    def _take(self, payload: str, acks: dict[str, int]) -> None:
+    def _take(self, payload: str, acks: dict[str, list[int]]) -> None:
         sender, number, wants_ack, announcements = orjson.loads(payload)
         for topic, *values in announcements:
             if topic == HELLO and sender != self._hex:
@@ -253,11 +282,16 @@ class Coherence:
             # One's own come back, too: the task that made the change may have died in between.
             self._tell(topic, values)
         if wants_ack and sender != self._hex:
-            acks[sender] = number
+            acks.setdefault(sender, []).append(number)
 
     def _take_ack(self, payload: str) -> None:
-        peer, _, number = payload.partition(" ")
-        self._acked[UUID(peer)] = max(int(number), self._acked.get(UUID(peer), 0))
+        peer, *numbers = payload.split(" ")
+        for number in map(int, numbers):
+            seen = [*self._earlier.get(number, ())]
+            if number in self._pending:
+                seen.append(self._pending[number])
+            for pending in seen:
+                pending.acked.add(UUID(peer))
 
     def _tell(self, topic: str, values: list[Any]) -> None:
         for listener in self._subscribers.get(topic, ()):
@@ -265,6 +299,10 @@ class Coherence:
 
     async def _greet(self) -> None:
         while not self._is_greeted:
+            # An acknowledgement may have been lost with the listener: this one makes up for it.
+            earlier = [row for row in self._pending.values() if row.peers is not None]
+            number = self._number + 1
+            self._earlier = {number: earlier}
             try:
                 async with self.change() as change:
                     change.announce(HELLO)
@@ -272,6 +310,8 @@ class Coherence:
                 await asyncio.sleep(RETRY_S)
             else:
                 self._is_greeted = True
+                for pending in earlier:
+                    pending.is_greeted = True
         await self._wake()
 
     def _lose(self) -> None:
@@ -279,6 +319,9 @@ class Coherence:
         self._is_greeted = False
         if self._greeting is not None:
             self._greeting.cancel()
+        self._forget()
+
+    def _forget(self) -> None:
         for forget in self._on_loss:
             forget()
 

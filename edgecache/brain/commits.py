@@ -14,8 +14,9 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from edgecache.brain.coherence import Change
-from edgecache.brain.database import Connection
+from edgecache.brain.database import Connection, Database
 from edgecache.brain.errors import DatabaseAway, NoSuchBucket, OriginChanged
+from edgecache.brain.index import Name
 from edgecache.brain.values import Fields, Found, Manifest
 
 # More keys than this, and the whole bucket is locked instead: locks are a shared, scarce table.
@@ -27,16 +28,29 @@ LOCK_KEYS: Final = (
     " SELECT pg_advisory_xact_lock(lock) FROM (SELECT DISTINCT hashtextextended(key, id) AS lock"
     " FROM bucket, unnest(%s::text[]) key ORDER BY lock) locks"
 )
-# A purge or deletion, a newer version, or a write to the origin that is not over.
+# A purge or deletion, a newer version, or a write to the origin that is not over. Writes make the
+# version without a variant; the other variants of a key do not overtake one another.
 IS_OVERTAKEN: Final = (
     "SELECT EXISTS (SELECT FROM brain_purgerecord WHERE bucket_id = %(bucket)s AND NOT is_prefix"
     " AND pattern = %(key)s AND generation > %(began)s)"
     " OR EXISTS (SELECT FROM brain_purgerecord WHERE bucket_id = %(bucket)s AND is_prefix"
     " AND generation > %(began)s AND starts_with(%(key)s, pattern))"
     " OR EXISTS (SELECT FROM brain_cachedobject WHERE bucket_id = %(bucket)s AND key = %(key)s"
-    " AND generation > %(began)s)"
-    " OR EXISTS (SELECT FROM brain_pendingwrite WHERE bucket_id = %(bucket)s AND key = %(key)s"
-    " AND write_id IS DISTINCT FROM %(own)s) AS is_overtaken"
+    " AND variant IN ('', %(variant)s) AND generation > %(began)s)"
+    " OR EXISTS (SELECT FROM brain_pendingwrite WHERE bucket_id = %(bucket)s AND key = %(key)s)"
+    " AS is_overtaken"
+)
+OTHER_VARIANTS: Final = (
+    "DELETE FROM brain_cachedobject WHERE bucket_id = %s AND key = %s AND variant <> ''"
+    " RETURNING blob_id"
+)
+# A row of one's own is as good as locked; another's is locked. Neither: it has just been collected.
+HOLD: Final = (
+    "WITH made AS (INSERT INTO brain_blob (sha256, size, md5, crc32, chunks)"
+    " VALUES (%(sha256)s, %(size)s, %(md5)s, %(crc32)s, %(chunks)s)"
+    " ON CONFLICT DO NOTHING RETURNING sha256),"
+    " held AS (SELECT sha256 FROM brain_blob WHERE sha256 = %(sha256)s FOR KEY SHARE)"
+    " SELECT sha256 FROM made UNION ALL SELECT sha256 FROM held"
 )
 WRITE_CACHED: Final = (
     "WITH old AS (SELECT blob_id FROM brain_cachedobject"
@@ -51,7 +65,9 @@ WRITE_CACHED: Final = (
     " metadata = EXCLUDED.metadata, checksums = EXCLUDED.checksums, parts = EXCLUDED.parts,"
     " last_modified = EXCLUDED.last_modified, generation = EXCLUDED.generation,"
     " http = EXCLUDED.http, cached_at = now()"
-    " RETURNING generation, cached_at, (SELECT blob_id FROM old) AS old"
+    " RETURNING generation, cached_at, (SELECT blob_id FROM old) AS old,"
+    " EXISTS (SELECT FROM brain_cachedobject WHERE bucket_id = %(bucket)s AND key = %(key)s"
+    " AND variant <> %(variant)s) AS has_variants"
 )
 FORGET_KEYS: Final = (
     "DELETE FROM brain_cachedobject WHERE bucket_id = %s AND key = ANY(%s) RETURNING blob_id"
@@ -124,13 +140,11 @@ async def next_generation(change: Connection) -> int:
     return int(row.generation) if row is not None else 0
 
 
-async def is_overtaken(
-    change: Connection, bucket_id: int, key: str, began: int, *, own: UUID | None = None
-) -> bool:
-    """Tell whether something hit a key since a generation. own: one's own pending write."""
-    row = await change.one(
-        IS_OVERTAKEN,
-        {"bucket": bucket_id, "key": key, "began": began, "own": own},
+async def is_overtaken(connection: Connection | Database, name: Name, began: int) -> bool:
+    """Tell whether something hit a key since a generation."""
+    bucket_id, key, variant = name
+    row = await connection.one(
+        IS_OVERTAKEN, {"bucket": bucket_id, "key": key, "variant": variant, "began": began}
     )
     return row is None or bool(row.is_overtaken)
 
@@ -138,21 +152,26 @@ async def is_overtaken(
 async def hold_blob(change: Connection, manifest: Manifest) -> None:
     """Have a row for these bytes that the collector leaves alone until the transaction ends."""
     for _ in range(HOLD_ATTEMPTS):
-        await change.run(
-            "INSERT INTO brain_blob (sha256, size, md5, crc32, chunks) VALUES (%s, %s, %s, %s, %s)"
-            " ON CONFLICT DO NOTHING",
-            [manifest.sha256, manifest.size, manifest.md5, manifest.crc32, manifest.chunks],
-        )
         held = await change.one(
-            "SELECT 1 FROM brain_blob WHERE sha256 = %s FOR KEY SHARE", [manifest.sha256]
+            HOLD,
+            {
+                "sha256": manifest.sha256,
+                "size": manifest.size,
+                "md5": manifest.md5,
+                "crc32": manifest.crc32,
+                "chunks": manifest.chunks,
+            },
         )
         if held is not None:
             return
     raise DatabaseAway
 
 
-async def write_cached(change: Change, version: Version) -> Found:
-    """Put a version into the directory; ``hold_blob`` and ``lock_keys`` came before."""
+async def write_cached(change: Change, version: Version, *, is_written: bool = False) -> Found:
+    """Put a version into the directory; ``hold_blob`` and ``lock_keys`` came before.
+
+    is_written: by a PUT, which takes the place of all variants that pull mode keeps of the key.
+    """
     fields = version.fields
     row = await change.one(
         WRITE_CACHED,
@@ -173,8 +192,11 @@ async def write_cached(change: Change, version: Version) -> Found:
     )
     if row is None:
         raise DatabaseAway
-    if row.old is not None and row.old != version.manifest.sha256:
-        await release(change, [row.old])
+    gone = {row.old} - {None, version.manifest.sha256}
+    if is_written and row.has_variants:
+        others = await change.all(OTHER_VARIANTS, [version.bucket_id, version.key])
+        gone |= {other.blob_id for other in others}
+    await release(change, gone)
     change.announce("key", version.bucket_id, version.key, row.generation)
     return found_of(version, generation=row.generation, cached_at=row.cached_at)
 

@@ -62,8 +62,8 @@ class Directory:
     def __init__(self, database: Database, coherence: Coherence, *, index_bytes: int) -> None:
         self._database = database
         self.coherence = coherence
-        self.index = Index(index_bytes * 3 // 4)
-        self.holders = Holders(index_bytes // 4)
+        self.index = Index(index_bytes * 7 // 8)
+        self.holders = Holders(index_bytes // 8)
         self._buckets: dict[tuple[Tenant, str] | str | int, BucketInfo] = {}
         self._buckets_seen = 0
         self._loads: set[Load] = set()
@@ -83,10 +83,12 @@ class Directory:
         Raises DatabaseAway.
         """
         name = (bucket_id, key, variant)
-        if self.coherence.is_current:
-            found = self.index.get(name)
-            if found is not None:
-                return found
+        if not self.coherence.is_current:
+            # What others are being told may be old by now: nobody would say so.
+            return await self._load(Load(name))
+        found = self.index.get(name)
+        if found is not None:
+            return found
         load = self._joined.get(name)
         if load is None or load.task is None:
             load = self._joined[name] = Load(name)

@@ -38,12 +38,9 @@ FETCH_LIMIT_S: Final = 6 * 3600
 class Keeper:
     """How one fetch's outcome enters the directory. began: the generation that it began after."""
 
-    def __init__(
-        self, directory: Directory, staging: Staging, bucket: BucketInfo, name: Name, began: int
-    ) -> None:
+    def __init__(self, directory: Directory, staging: Staging, name: Name, began: int) -> None:
         self._directory = directory
         self._staging = staging
-        self._bucket = bucket
         self._name = name
         self._began = began
 
@@ -65,10 +62,11 @@ class Keeper:
             verdict.http,
         )
         target = self._staging.blob_path(staged.manifest.sha256)
-        with self._directory.loading((bucket_id, key, verdict.variant)) as load:
+        name = (bucket_id, key, verdict.variant)
+        with self._directory.loading(name) as load:
             async with self._directory.coherence.change(waits=False) as change:
                 await commits.lock_keys(change, bucket_id, [key])
-                if await commits.is_overtaken(change, bucket_id, key, self._began):
+                if await commits.is_overtaken(change, name, self._began):
                     return None
                 await commits.hold_blob(change, staged.manifest)
                 await self._staging.run(self._staging.place, staged, target)
@@ -82,10 +80,11 @@ class Keeper:
         Raises OriginChanged when it is not there any more, DatabaseAway.
         """
         bucket_id, key, _ = self._name
-        with self._directory.loading((bucket_id, key, stale.variant)) as load:
+        name = (bucket_id, key, stale.variant)
+        with self._directory.loading(name) as load:
             async with self._directory.coherence.change(waits=False) as change:
                 await commits.lock_keys(change, bucket_id, [key])
-                if await commits.is_overtaken(change, bucket_id, key, self._began):
+                if await commits.is_overtaken(change, name, self._began):
                     raise OriginChanged
                 kept = await commits.refresh_cached(change, stale, verdict.http)
             self._directory.remember(kept, load)
@@ -135,10 +134,23 @@ class Fetches:
         flight.task.add_done_callback(self._tasks.discard)
         return flight
 
-    def joinable(self, name: Name) -> Flight | None:
-        """Give the fetch of a name that may still be joined."""
+    async def joinable(self, name: Name) -> Flight | None:
+        """Give the fetch of a name that may still be joined: nothing hit the key since it began.
+
+        Raises DatabaseAway.
+        """
         flight = self.flights.get(name)
-        return None if flight is None or flight.failure is not None else flight
+        if flight is None or flight.failure is not None:
+            return None
+        if self._coherence.is_current or flight.began is None:
+            return flight
+        # Nobody tells this brain what happens, so it has to ask.
+        is_late = await commits.is_overtaken(self._database, name, flight.began)
+        return None if is_late or flight.failure is not None else flight
+
+    def is_missing(self, name: Name) -> bool:
+        """Tell whether the origin has just said that it has no such thing."""
+        return self._coherence.is_current and self.missing.holds(name)
 
     @property
     def is_busy(self) -> bool:
@@ -160,7 +172,7 @@ class Fetches:
                     flight.land(found)
                     return
                 driver = await self._origins.driver(bucket)
-                await flight.fetch(driver, await self._keeper(bucket, flight))
+                await flight.fetch(driver, await self._keeper(flight))
         except TimeoutError:
             flight.fail(OriginTimeout())
         except BrainError as exc:
@@ -198,11 +210,12 @@ class Fetches:
                 return
             await asyncio.sleep(LOOK_S)
 
-    async def _keeper(self, bucket: BucketInfo, flight: Flight) -> Keeper:
+    async def _keeper(self, flight: Flight) -> Keeper:
         row = await self._database.one("SELECT nextval('brain_generation') AS generation")
         if row is None:
             raise DatabaseAway
-        return Keeper(self._directory, self._staging, bucket, flight.name, row.generation)
+        flight.began = row.generation
+        return Keeper(self._directory, self._staging, flight.name, row.generation)
 
     def _end(self, flight: Flight) -> None:
         # Whatever went wrong, nobody waits for ever.

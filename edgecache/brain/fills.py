@@ -121,7 +121,7 @@ class Fills:
         DatabaseAway.
         """
         name = (bucket.id, check_key(key), variant)
-        flight = self.fetches.joinable(name)
+        flight = await self.fetches.joinable(name)
         if flight is not None:
             return await self._board(bucket, flight)
         with self._directory.loading(name) as load:
@@ -151,9 +151,9 @@ class Fills:
         name = (bucket.id, check_key(key), variant)
         if bucket.origin_id is None:
             return await self._adopt(bucket, key)
-        if ask is None and self.fetches.missing.holds(name):
+        if ask is None and self.fetches.is_missing(name):
             raise OriginMissing
-        flight = None if alone else self.fetches.joinable(name)
+        flight = None if alone else await self.fetches.joinable(name)
         if flight is None:
             flight = self.fetches.launch(bucket, name, ask or Ask(), alone=alone)
         return await self._board(bucket, flight)

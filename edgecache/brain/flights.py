@@ -82,6 +82,8 @@ class Flight:
         # As opposed to one that another brain brought.
         self.is_fetched = False
         self.failure: BrainError | None = None
+        # The generation that it began after, None before it asks the origin.
+        self.began: int | None = None
         self.task: asyncio.Task[None] | None = None
         self._staging = staging
         self._receiver: Receiver = staging.receive()

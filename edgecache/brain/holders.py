@@ -1,19 +1,22 @@
 """Which nodes hold which bytes, in memory: a bounded cache, lean as the index is."""
 
-from collections import OrderedDict
 from typing import Final
 from uuid import UUID
 
+from edgecache.brain.clock import Clock
+
 # Measured: what one entry takes (benchmarks/cache_index.py); the hash is mostly the index's own.
-ENTRY_BYTES: Final = 200
+ENTRY_BYTES: Final = 90
+SETS_SHARED: Final = 100_000
 
 
 class Holders:
     """Nodes by SHA-256; nodes are kept as small numbers, and equal sets of them once."""
 
     def __init__(self, limit_bytes: int) -> None:
-        self._limit = max(1, limit_bytes // ENTRY_BYTES)
-        self._sets: OrderedDict[bytes, tuple[int, ...]] = OrderedDict()
+        self._sets: Clock[bytes, tuple[int, ...]] = Clock(
+            limit_bytes, lambda _sha256, _nodes: ENTRY_BYTES
+        )
         self._shared: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._nodes: list[UUID] = []
         self._numbers: dict[UUID, int] = {}
@@ -29,21 +32,19 @@ class Holders:
         numbers = self._sets.get(sha256)
         if numbers is None:
             return None
-        self._sets.move_to_end(sha256)
         return tuple(self._nodes[number] for number in numbers)
 
     def put(self, sha256: bytes, nodes: tuple[UUID, ...]) -> None:
         """Remember the nodes."""
         numbers = tuple(self._number(node) for node in nodes)
-        self._sets[sha256] = self._shared.setdefault(numbers, numbers)
-        self._sets.move_to_end(sha256)
-        if len(self._sets) > self._limit:
-            self._sets.popitem(last=False)
+        if len(self._shared) > SETS_SHARED:
+            self._shared.clear()
+        self._sets.put(sha256, self._shared.setdefault(numbers, numbers))
 
     def forget(self, sha256: bytes) -> None:
         """Drop what is known of some bytes."""
         self.marks += 1
-        self._sets.pop(sha256, None)
+        self._sets.pop(sha256)
 
     def clear(self) -> None:
         """Forget everything."""

@@ -28,7 +28,7 @@ from edgecache.brain.node_client import Address, NodeFailed
 from edgecache.brain.nodes import Nodes
 from edgecache.brain.tickets import Leave, TicketSigner
 from edgecache.brain.values import CHUNK_BYTES
-from edgecache.brain.worker_pool import WorkerConnection, WorkerPool
+from edgecache.brain.worker_pool import Asked, WorkerConnection, WorkerPool
 
 log = structlog.get_logger(__name__)
 
@@ -162,11 +162,13 @@ class Mover:
         self, delivery: Delivery, source: Source, check: Check, began: float
     ) -> bytes:
         """Give a small span whole. Raises NodeFailed, WrongBytes."""
-        address, connection, conduct = await self._ask(delivery, source, check, began)
+        address, connection, conduct = await self._ask(
+            delivery, source, check, began, waits_for_all=True
+        )
         try:
-            body = check.take(await connection.piece())
-            while check.position < check.end:
-                body += check.take(await connection.piece())
+            body = check.take(connection.all_of_it())
+            if check.position != check.end:
+                raise WrongBytes(has_leaked=False)
             return body
         finally:
             conduct.running -= 1
@@ -219,7 +221,13 @@ class Mover:
             self._pool.release(address, connection)
 
     async def _ask(
-        self, delivery: Delivery, source: Source, check: Check, began: float
+        self,
+        delivery: Delivery,
+        source: Source,
+        check: Check,
+        began: float,
+        *,
+        waits_for_all: bool = False,
     ) -> tuple[Address, WorkerConnection, Conduct]:
         """Ask a worker for what the check wants next. Raises NodeFailed."""
         address = self._nodes.address(source.node_id)
@@ -231,9 +239,9 @@ class Mover:
             connection = await self._pool.ask(
                 address,
                 delivery.sha256,
-                Span(check.position, check.end - check.position),
-                size=delivery.size,
+                Asked(Span(check.position, check.end - check.position), delivery.size),
                 ticket=self.ticket(delivery, source),
+                waits_for_all=waits_for_all,
             )
         except BaseException:
             conduct.running -= 1

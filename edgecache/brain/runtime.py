@@ -190,13 +190,7 @@ def assemble(settings: BrainSettings) -> Brain:
     core = _core(settings)
     database, coherence = core.database, core.coherence
     atlas = Atlas(settings.geography.coordinates)
-    nodes = Nodes(
-        database,
-        coherence,
-        atlas,
-        interval_s=settings.heartbeat_s,
-        guards_strangers=settings.is_production,
-    )
+    nodes = _nodes(settings, core, atlas)
     tickets = TicketSigner(settings.secret, settings.previous_secrets)
     meters = Meters(database, core.id)
     statistics = Statistics(database, nodes, meters)
@@ -226,6 +220,16 @@ def assemble(settings: BrainSettings) -> Brain:
         heat=Heat(database, healing),
         proofs=Proofs(coherence, nodes),
         upkeep=Upkeep(database, statistics),
+    )
+
+
+def _nodes(settings: BrainSettings, core: _Core, atlas: Atlas) -> Nodes:
+    return Nodes(
+        core.database,
+        core.coherence,
+        atlas,
+        interval_s=settings.heartbeat_s,
+        guards_strangers=settings.is_production,
     )
 
 

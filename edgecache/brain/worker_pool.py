@@ -6,6 +6,7 @@ Bytes of strangers' machines: an answer that is not exactly what was asked for i
 import asyncio
 import ssl
 from collections import deque
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
@@ -32,6 +33,19 @@ class Stale(Exception):
     """A kept connection turned out to be closed before it was asked anything."""
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a GET was for, and so the one answer that counts. size: of the whole blob."""
+
+    wanted: Span
+    size: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Say whether all of the blob was asked for."""
+        return self.wanted.start == 0 and self.wanted.length == self.size
+
+
 class WorkerConnection(asyncio.Protocol):
     """One connection; one GET at a time. ``deadline``: the loop's time at which it is given up."""
 
@@ -42,13 +56,15 @@ class WorkerConnection(asyncio.Protocol):
         self.is_new = True
         self._loop = loop
         self._transport: asyncio.Transport
+        self._asked: Asked | None = None
         self._head = b""
-        self._left = -1
+        self._left = 0
         self._pieces: deque[bytes] = deque()
         self._held = 0
         self._is_paused = False
-        self._reason = "closed"
+        self._failure: NodeFailed | None = None
         self._waiter: asyncio.Future[None] | None = None
+        self._waits_for_all = False
 
     # --- asyncio's side -----------------------------------------------------------------------
 
@@ -58,42 +74,49 @@ class WorkerConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take what came."""
-        if self._left < 0:
-            self._head += data
-            if len(self._head) > HEAD_LIMIT_BYTES + AHEAD_BYTES:
-                self.give_up("head_too_long")
-        else:
+        if self._asked is not None:
+            self._head = data = self._head + data
+            end = data.find(HEAD_END)
+            if end < 0:
+                if len(data) > HEAD_LIMIT_BYTES:
+                    self.give_up("head_too_long")
+                return
+            try:
+                self._left = _length(data[:end], self._asked)
+            except NodeFailed as failure:
+                self._give_up(failure)
+                return
+            self._asked, self._head = None, b""
+            data = data[end + len(HEAD_END) :]
+        if data:
             self._keep(data)
-        self._wake()
+        if not self._waits_for_all or self._left == 0:
+            self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell whoever waits."""
-        self.is_open = False
-        self._wake()
+        self._give_up(self._failure or NodeFailed("closed"))
 
     # --- the reader's side --------------------------------------------------------------------
 
-    async def ask(self, request: bytes, wanted: Span, *, is_whole: bool, size: int) -> None:
-        """Send a GET and read the answer's head.
+    async def ask(self, request: bytes, asked: Asked, *, waits_for_all: bool) -> None:
+        """Send a GET and wait for the answer's head, or for all of a small one at once.
 
         Raises NodeFailed: another status (which it names), another length, silence. Raises Stale.
         """
-        self._head, self._left = b"", -1
+        self._asked = asked
+        self._waits_for_all = waits_for_all
         self.deadline = self._loop.time() + STALL_S
         self._transport.write(request)
-        while (end := self._head.find(HEAD_END)) < 0:
-            if len(self._head) > HEAD_LIMIT_BYTES:
-                raise NodeFailed("head_too_long")
-            if not self.is_open:
-                if not self.is_new and not self._head:
+        while self._lacks_something():
+            if self._failure is not None:
+                if not self.is_new and self._asked is not None and not self._head:
                     raise Stale
-                raise NodeFailed(self._reason)
+                raise self._failure
             await self._wait()
-        head, rest = self._head[:end], self._head[end + len(HEAD_END) :]
-        self._head = b""
-        self._left = _length(head, wanted, is_whole=is_whole, size=size)
-        if rest:
-            self._keep(rest)
+
+    def _lacks_something(self) -> bool:
+        return self._asked is not None or (self._waits_for_all and self._left > 0)
 
     async def piece(self) -> bytes:
         """Give the next bytes; empty at the end.
@@ -104,8 +127,8 @@ class WorkerConnection(asyncio.Protocol):
             if self._left == 0:
                 self.deadline = NEVER
                 return b""
-            if not self.is_open:
-                raise NodeFailed(self._reason)
+            if self._failure is not None:
+                raise self._failure
             self.deadline = self._loop.time() + STALL_S
             await self._wait()
         # Whoever reads may take his time: that is no stall of the worker's.
@@ -117,18 +140,28 @@ class WorkerConnection(asyncio.Protocol):
             self._transport.resume_reading()
         return data
 
+    def all_of_it(self) -> bytes:
+        """Give the body of an answer that was waited for as a whole."""
+        pieces = list(self._pieces)
+        self._pieces.clear()
+        self._held = 0
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
     @property
     def is_spent(self) -> bool:
         """Say whether the answer was read to its end, so that another may follow."""
-        return self.is_open and self._left == 0 and not self._pieces and not self._head
+        return self.is_open and self._asked is None and self._left == 0 and not self._pieces
 
     def give_up(self, reason: str) -> None:
         """Break the connection."""
+        self._give_up(NodeFailed(reason))
+
+    def _give_up(self, failure: NodeFailed) -> None:
         if self.is_open:
-            self._reason = reason
             self.is_open = False
+            self._failure = failure
             self._transport.abort()
-            self._wake()
+        self._wake()
 
     def _keep(self, data: bytes) -> None:
         if len(data) > self._left:
@@ -138,7 +171,7 @@ class WorkerConnection(asyncio.Protocol):
         self._left -= len(data)
         self._pieces.append(data)
         self._held += len(data)
-        if self._held > AHEAD_BYTES and not self._is_paused:
+        if self._held > AHEAD_BYTES and not self._is_paused and not self._waits_for_all:
             self._is_paused = True
             self._transport.pause_reading()
 
@@ -178,23 +211,28 @@ class WorkerPool:
         self._idle.clear()
 
     async def ask(
-        self, address: Address, sha256: bytes, wanted: Span, *, size: int, ticket: str
+        self,
+        address: Address,
+        sha256: bytes,
+        asked: Asked,
+        *,
+        ticket: str,
+        waits_for_all: bool = False,
     ) -> WorkerConnection:
         """Ask a worker for bytes of a blob; the head has come when this gives the connection.
 
-        size: of the whole blob. The connection is to be given back (``release``).
-        Raises NodeFailed.
+        waits_for_all: so has the body, which is small. The connection is to be given back
+        (``release``). Raises NodeFailed.
         """
-        is_whole = wanted.start == 0 and wanted.length == size
-        request = _request(address, sha256, wanted, ticket, is_whole=is_whole)
+        request = _request(address, sha256, asked, ticket)
         connection = await self._connection(address)
         try:
             try:
-                await connection.ask(request, wanted, is_whole=is_whole, size=size)
+                await connection.ask(request, asked, waits_for_all=waits_for_all)
             except Stale:
                 self._drop(connection)
                 connection = await self._connect(address)
-                await connection.ask(request, wanted, is_whole=is_whole, size=size)
+                await connection.ask(request, asked, waits_for_all=waits_for_all)
         except BaseException:
             self._drop(connection)
             raise
@@ -274,14 +312,12 @@ class WorkerPool:
                     del self._idle[address]
 
 
-def _request(
-    address: Address, sha256: bytes, wanted: Span, ticket: str, *, is_whole: bool
-) -> bytes:
+def _request(address: Address, sha256: bytes, asked: Asked, ticket: str) -> bytes:
+    wanted = asked.wanted
     last = wanted.start + wanted.length - 1
-    part = "" if is_whole else f"range: bytes={wanted.start}-{last}\r\n"
-    host = _host_of(address.endpoint)
+    part = "" if asked.is_whole else f"range: bytes={wanted.start}-{last}\r\n"
     return (
-        f"GET {object_path(sha256)} HTTP/1.1\r\nhost: {host}\r\n"
+        f"GET {object_path(sha256)} HTTP/1.1\r\nhost: {_host_of(address.endpoint)}\r\n"
         f"{TICKET_HEADER}: {ticket}\r\n{part}\r\n"
     ).encode("ascii")
 
@@ -291,8 +327,9 @@ def _host_of(endpoint: str) -> str:
     return urlsplit(endpoint).netloc
 
 
-def _length(head: bytes, wanted: Span, *, is_whole: bool, size: int) -> int:
+def _length(head: bytes, asked: Asked) -> int:
     """Read a head; give the body's length, which can be no other than what was asked for."""
+    wanted, is_whole, size = asked.wanted, asked.is_whole, asked.size
     status_line, *lines = head.split(b"\r\n")
     words = status_line.split(b" ", 2)
     if len(words) < 2 or not words[0].startswith(b"HTTP/1.1") or not words[1].isdigit():

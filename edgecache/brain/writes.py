@@ -120,14 +120,14 @@ class Writes:
         async with self._coherence.change() as change:
             await commits.lock_keys(change, bucket.id, [key])
             await _forget_note(change, write_id)
-            if await commits.is_overtaken(change, bucket.id, key, began):
+            if await commits.is_overtaken(change, (bucket.id, key, ""), began):
                 await commits.forget_keys(change, bucket.id, [key])
                 return commits.found_of(version)
             await commits.hold_blob(change, manifest)
             await self._staging.run(
                 self._staging.place, staged, self._staging.blob_path(manifest.sha256)
             )
-            return await commits.write_cached(change, version)
+            return await commits.write_cached(change, version, is_written=True)
 
     async def _end(self, write_id: UUID) -> None:
         await self._database.run("DELETE FROM brain_pendingwrite WHERE write_id = %s", [write_id])

@@ -9,8 +9,8 @@ import httptools
 import structlog
 
 from edgecache.brain.http.exchange import BODY_HIGH_BYTES, ClientGone, Exchange
-from edgecache.brain.http.headers import Headers
 from edgecache.brain.http.heads import response_head
+from edgecache.brain.http.request_head import HeadRefused, RequestHead
 from edgecache.brain.http.scope import Scope
 
 log = structlog.get_logger(__name__)
@@ -18,7 +18,6 @@ log = structlog.get_logger(__name__)
 App = Callable[[Scope, Exchange], Awaitable[None]]
 
 HEAD_LIMIT_BYTES: Final = 65_536
-HEADER_LIMIT: Final = 200
 WRITE_HIGH_BYTES: Final = 2**18
 # A head must come whole within this; an idle connection is kept for that.
 HEAD_TIMEOUT_S: Final = 15.0
@@ -59,8 +58,7 @@ class Connection(asyncio.Protocol):
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport
         self._client = ""
-        self._target: list[bytes] = []
-        self._fields: list[tuple[str, str]] = []
+        self._request_head = RequestHead()
         self._head_bytes = 0
         self._is_in_head = True
         self._is_in_message = False
@@ -121,9 +119,9 @@ class Connection(asyncio.Protocol):
         except httptools.HttpParserUpgrade:
             # Upgrades are not offered: the request is answered as it is, and nothing follows.
             self._stop_parsing()
-        except (httptools.HttpParserError, _Refused) as exc:
+        except (httptools.HttpParserError, HeadRefused) as exc:
             cause = exc.__context__ if isinstance(exc, httptools.HttpParserCallbackError) else exc
-            self._refuse(cause.status if isinstance(cause, _Refused) else 400)
+            self._refuse(cause.status if isinstance(cause, HeadRefused) else 400)
 
     def eof_received(self) -> bool:
         """Close: a half-closed client is one that went away."""
@@ -145,7 +143,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         """Forget the head before."""
-        self._target, self._fields = [], []
+        self._request_head = RequestHead()
         self._is_in_head, self._head_bytes = True, 0
         self._is_in_message, self.is_idle = True, False
         if self._running is None:
@@ -153,20 +151,21 @@ class Connection(asyncio.Protocol):
 
     def on_url(self, piece: bytes) -> None:
         """Take a piece of the request target."""
-        self._target.append(piece)
+        self._request_head.target.append(piece)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header field."""
-        if len(self._fields) >= HEADER_LIMIT:
-            raise _Refused(431)
-        self._fields.append((name.decode("latin-1").lower(), value.decode("latin-1")))
+        self._request_head.add(name, value)
 
     def on_headers_complete(self) -> None:
         """Begin an exchange."""
         self._is_in_head = False
-        scope = self._scope()
+        scope = self._request_head.scope(
+            self._parser.get_method(), self._parser.get_http_version(), self._client
+        )
+        self._wants_continue = scope.headers.get("expect").lower() == "100-continue"
         if len(self._waiting) >= PIPELINE_LIMIT:
-            raise _Refused(429)
+            raise HeadRefused(429)
         exchange = Exchange(scope, self, keeps_alive=self._parser.should_keep_alive())
         self._incoming = exchange
         if self._running is None:
@@ -271,24 +270,6 @@ class Connection(asyncio.Protocol):
             self._running.keeps_alive = False
 
     # --- inside -------------------------------------------------------------------------------
-
-    def _scope(self) -> Scope:
-        target = b"".join(self._target).decode("latin-1")
-        headers = Headers(self._fields)
-        version = self._parser.get_http_version()
-        hosts = headers.get_all("host")
-        if len(hosts) > 1 or (not hosts and version == "1.1"):
-            raise _Refused(400)
-        self._wants_continue = headers.get("expect").lower() == "100-continue"
-        path, _, query = _origin_form(target).partition("?")
-        return Scope(
-            method=self._parser.get_method().decode("latin-1"),
-            raw_path=path,
-            query_string=query.partition("#")[0],
-            http_version=version,
-            headers=headers,
-            client=self._client,
-        )
 
     def _run(self, exchange: Exchange) -> None:
         self._running = exchange
@@ -399,22 +380,3 @@ class Connection(asyncio.Protocol):
             self._transport.resume_reading()
             if self._incoming is not None:
                 self._extend_body_deadline(self._incoming)
-
-
-class _Refused(Exception):
-    """A head that is over a limit, or not one."""
-
-    def __init__(self, status: int) -> None:
-        super().__init__(status)
-        self.status = status
-
-
-def _origin_form(target: str) -> str:
-    """Give path and query of a request target in absolute form, too (RFC 9112 §3.2.2)."""
-    if target.startswith("/"):
-        return target
-    _, separator, rest = target.partition("://")
-    if not separator:
-        return "/" + target
-    slash = rest.find("/")
-    return rest[slash:] if slash >= 0 else "/"

@@ -46,6 +46,15 @@ def routes(brain: "Brain") -> list[Route]:
             raise NoSuchBucket
         return Answer(shape(row))
 
+    return [
+        Route("GET", "/v1/buckets", listing),
+        Route("POST", "/v1/buckets", create),
+        Route("GET", "/v1/buckets/{id}", one),
+        *_changes(brain),
+    ]
+
+
+def _changes(brain: "Brain") -> list[Route]:
     async def change(call: Call) -> Answer:
         tenant, bucket_id = tenant_of(call.query), number(call)
         body = Body(call.body)
@@ -62,9 +71,6 @@ def routes(brain: "Brain") -> list[Route]:
         return Answer(status=204)
 
     return [
-        Route("GET", "/v1/buckets", listing),
-        Route("POST", "/v1/buckets", create),
-        Route("GET", "/v1/buckets/{id}", one),
         Route("PATCH", "/v1/buckets/{id}", change),
         Route("DELETE", "/v1/buckets/{id}", delete),
     ]

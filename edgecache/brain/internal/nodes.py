@@ -36,6 +36,16 @@ def routes(brain: "Brain") -> list[Route]:
         await brain.nodes.refresh()
         return Answer(status=204)
 
+    return [
+        Route("GET", "/v1/nodes", listing),
+        Route("POST", "/v1/nodes", create),
+        Route("GET", "/v1/nodes/{node_id}", one),
+        Route("DELETE", "/v1/nodes/{node_id}", remove),
+        *_decisions(brain),
+    ]
+
+
+def _decisions(brain: "Brain") -> list[Route]:
     def decision(decide: Callable[[UUID, Call], Awaitable[NodeRow]]) -> Callable[..., Any]:
         async def handle(call: Call) -> Answer:
             row = await decide(node_id(call), call)
@@ -55,10 +65,6 @@ def routes(brain: "Brain") -> list[Route]:
         return registration.quarantine(brain.coherence, node, reason=reason)
 
     return [
-        Route("GET", "/v1/nodes", listing),
-        Route("POST", "/v1/nodes", create),
-        Route("GET", "/v1/nodes/{node_id}", one),
-        Route("DELETE", "/v1/nodes/{node_id}", remove),
         Route("POST", "/v1/nodes/{node_id}/approve", decision(approve)),
         Route("POST", "/v1/nodes/{node_id}/drain", decision(drain)),
         Route("POST", "/v1/nodes/{node_id}/quarantine", decision(quarantine)),

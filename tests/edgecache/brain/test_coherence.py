@@ -78,7 +78,7 @@ async def test_a_brain_alone_waits_for_nobody(brain: Brain, rows: Rows) -> None:
     await brain.put(bucket, "k", b"x")
 
     assert brain.coherence.peers == frozenset()
-    assert brain.coherence._acked == {}
+    assert brain.coherence._pending == {}
 
 
 async def test_a_newcomer_remembers_nothing_before_the_others_know_it(

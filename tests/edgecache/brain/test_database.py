@@ -51,7 +51,10 @@ async def test_connections_that_died_are_replaced(database: Database, rows: Rows
     await asyncio.gather(*(database.one("SELECT pg_sleep(0.05)") for _ in range(4)))
     assert rows.cut("zonal-brain") == 4
     # They are told to end, and end a moment later.
-    ended = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'zonal-brain'"
+    ended = (
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE application_name = 'zonal-brain' AND datname = current_database()"
+    )
     while rows.value(ended):  # noqa: ASYNC110 - PostgreSQL announces it to nobody
         await asyncio.sleep(0.01)
     await asyncio.sleep(0.1)

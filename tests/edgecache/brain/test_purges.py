@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -28,11 +29,11 @@ async def names(brain: Brain, bucket: BucketInfo) -> set[str]:
     return {row.key for row in rows}
 
 
-async def place(brain: Brain, bucket: BucketInfo, key: str, *nodes: object) -> None:
+async def place(brain: Brain, bucket: BucketInfo, key: str, *nodes: UUID) -> None:
     """Have nodes hold an object."""
     found = await brain.directory.find(bucket.id, key)
     assert found is not None
-    assert await brain.directory.add_locations(found.sha256, nodes)  # type: ignore[arg-type]  # ids
+    assert await brain.directory.add_locations(found.sha256, nodes)
 
 
 async def test_keys_and_prefix_mean_their_union(brain: Brain) -> None:

@@ -1,7 +1,9 @@
 """Databases with the brain's tables alone, made from one template; brains and workers over them."""
 
 import contextlib
+import hashlib
 import os
+import secrets
 import subprocess
 import sys
 import uuid
@@ -10,12 +12,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import boto3
 import psycopg
 import pytest
+from botocore.config import Config
 from cryptography.fernet import Fernet
 from django.conf import settings
 from psycopg import sql
 
+from tests.edgecache.control.support import Put, Rows
 from tests.edgecache.s3.cluster import Cluster
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -41,7 +46,7 @@ def template() -> Iterator[str]:
 @pytest.fixture
 def database_url(template: str) -> Iterator[str]:
     """Give an empty database of the test's own."""
-    with _database(template) as url:
+    with new_database(template) as url:
         yield url
 
 
@@ -68,7 +73,7 @@ def start(database_url: str, tmp_path: Path) -> Iterator[Callable[..., Cluster]]
 @pytest.fixture(scope="session")
 def shared(template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Give a brain for the tests that only talk to one."""
-    with _database(template) as url:
+    with new_database(template) as url:
         cluster = Cluster(
             tmp_path_factory.mktemp("shared"), url, Fernet.generate_key().decode(), workers=0
         )
@@ -89,7 +94,8 @@ def brain(shared: Cluster) -> Cluster:
 
 
 @contextlib.contextmanager
-def _database(template: str) -> Iterator[str]:
+def new_database(template: str = "template1") -> Iterator[str]:
+    """Give the URL of a fresh database, which goes with the block."""
     name = f"brain_{uuid.uuid4().hex}"
     _create(name, template=template)
     try:
@@ -114,3 +120,35 @@ def _drop(name: str) -> None:
 def _run(statement: sql.Composed) -> None:
     with psycopg.connect(settings.DATABASE_URL, autocommit=True) as connection:
         connection.execute(statement)
+
+
+@pytest.fixture
+def rows(brain: Cluster) -> Rows:
+    """Give the brain's tables."""
+    return Rows(brain.database_url)
+
+
+@pytest.fixture
+def put(brain: Cluster) -> Put:
+    """Give a way to have an object: some bytes in a new bucket of a new tenant; their hash."""
+
+    def write(data: bytes = b"", *, is_public: bool = False) -> bytes:
+        data = data or secrets.token_bytes(100)
+        keys = brain.tenant()
+        made = brain.call(
+            "POST", f"/v1/buckets?{keys.scope}", {"name": "docs", "is_public": is_public}
+        )
+        assert made["id"]
+        client = boto3.client(
+            "s3",
+            endpoint_url=brain.url,
+            aws_access_key_id=keys.access_key,
+            aws_secret_access_key=keys.secret_key,
+            region_name="us-east-1",
+            config=Config(retries={"total_max_attempts": 1}),
+        )
+        client.put_object(Bucket="docs", Key="key", Body=data)
+        client.close()
+        return hashlib.sha256(data).digest()
+
+    return write

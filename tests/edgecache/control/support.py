@@ -207,6 +207,10 @@ def health_of(cluster: Cluster, worker: RunningWorker) -> str:
     return str(Internal(cluster)("GET", f"/v1/nodes/{worker.id}").body["health"])
 
 
+# Stores some bytes in a new bucket of a new tenant; gives their hash.
+Put = Callable[..., bytes]
+
+
 class Rows:
     """The brain's tables, as a bystander sees them."""
 

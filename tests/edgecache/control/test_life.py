@@ -24,6 +24,7 @@ from django.conf import settings
 
 from edgecache.protocol.credentials import authorization
 from edgecache.protocol.names import worker_path
+from tests.edgecache.control.conftest import ROOT
 from tests.edgecache.control.support import CUT, Internal, Rows, ask, register, wait_until
 from tests.edgecache.s3.cluster import Cluster, free_port
 
@@ -31,7 +32,12 @@ SECRET = "a secret of more than thirty-two characters"
 
 
 def run(tmp_path: Path, *words: str, **changes: str) -> subprocess.CompletedProcess[str]:
-    """Run the command to its end."""
+    """Run the brain's command to its end."""
+    return run_python(tmp_path, "-m", "edgecache.brain", *words, **changes)
+
+
+def run_python(tmp_path: Path, *words: str, **changes: str) -> subprocess.CompletedProcess[str]:
+    """Run a program that becomes a brain."""
     environment = {
         "ZDATA_DIR": str(tmp_path),
         "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none",
@@ -41,7 +47,8 @@ def run(tmp_path: Path, *words: str, **changes: str) -> subprocess.CompletedProc
         "ZBRAIN_WORKER_PORT": str(free_port()),
     }
     return subprocess.run(
-        [sys.executable, "-m", "edgecache.brain", *words],
+        [sys.executable, *words],
+        cwd=ROOT,
         env=os.environ | environment | changes,
         capture_output=True,
         text=True,
@@ -105,6 +112,14 @@ def test_help_says_what_it_is(tmp_path: Path) -> None:
     assert ended.returncode == 0
     for word in ("8081", "9000", "8083", "ZCACHE_BRAIN_SECRET", "Several brains"):
         assert word in ended.stdout
+
+
+def test_the_management_command_becomes_the_brain(tmp_path: Path) -> None:
+    ended = run_python(tmp_path, "manage.py", "runbrain", ZCACHE_BRAIN_SECRET="")
+    assert ended.returncode == 1
+    assert "The brain needs ZCACHE_BRAIN_SECRET" in ended.stderr
+    told = run_python(tmp_path, "manage.py", "runbrain", "--help")
+    assert "Several brains may run over one database" in " ".join(told.stdout.split())
 
 
 def test_a_second_brain_on_the_same_port_is_refused(

@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ from platform_site.embedded.folders import make_folders
 from tests.edgecache.control.support import ask, wait_until
 from tests.edgecache.s3.cluster import free_port
 from tests.platform_site.embedded.support import PROJECT, environment
+
+PORTS = ("PORT", "ZBRAIN_PORT", "ZBRAIN_S3_PORT", "ZBRAIN_WORKER_PORT")
 
 
 @dataclass
@@ -57,8 +60,7 @@ class Run:
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Run]:
     """Start the platform and wait for its banner."""
-    names = ("PORT", "ZBRAIN_PORT", "ZBRAIN_S3_PORT", "ZBRAIN_WORKER_PORT")
-    ports = {name: str(free_port()) for name in names}
+    ports = {name: str(free_port()) for name in PORTS}
     data_dir = tmp_path / "var"
     unset = {"ZCACHE_BRAIN_SECRET", "ZMFA_SECRET", "ZJWT_REFRESH_SECRET", "ZAUTH_DEV_SECRET"}
     variables = environment(ZDATA_DIR=str(data_dir), **ports)
@@ -123,3 +125,29 @@ def test_the_banner_works_and_killed_parts_come_back(run: Run) -> None:
     assert run.process.wait(60) == 0
     assert run.children() == {}
     client.close()
+
+
+@pytest.mark.parametrize("setting", ["ZBRAIN_PORT", "ZBRAIN_S3_PORT", "ZBRAIN_WORKER_PORT"])
+def test_a_taken_port_of_the_brain_is_one_sentence_with_its_setting(
+    tmp_path: Path, setting: str
+) -> None:
+    with socket.socket() as stranger:
+        stranger.bind(("127.0.0.1", 0))
+        stranger.listen()
+        port = stranger.getsockname()[1]
+        ports = {name: str(free_port()) for name in PORTS} | {setting: str(port)}
+        ended = subprocess.run(
+            [sys.executable, "-m", "platform_site.embedded", "up"],
+            cwd=PROJECT,
+            env=environment(ZDATA_DIR=str(tmp_path / "var"), **ports),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    assert ended.returncode == 1
+    said = ended.stdout + ended.stderr
+    assert said.startswith(f"Port {port} is in use by another program.")
+    assert f"{setting}=" in said
+    assert len(said.splitlines()) == 1

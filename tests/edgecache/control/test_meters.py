@@ -137,7 +137,7 @@ def test_a_batch_whose_commit_was_not_confirmed_counts_once(
 def test_many_writers_at_once_leave_no_line_behind_a_reader(database_url: str) -> None:
     """Ids rise in the order in which lines become visible: `id >` misses none."""
 
-    async def play() -> tuple[int, int]:
+    async def play() -> int:
         database = Database(database_url, max_connections=12)
         await database.open()
         seen, cursor = 0, 0
@@ -149,21 +149,21 @@ def test_many_writers_at_once_leave_no_line_behind_a_reader(database_url: str) -
                 await meters.flush()
 
         work = asyncio.gather(*(write(meters) for meters in writers))
-        while not work.done() or seen < 80:
-            rows = await database.all(
+        is_last = False
+        while not is_last:
+            # Looked at once more after the last writer has ended.
+            is_last = work.done()
+            while rows := await database.all(
                 "SELECT id FROM brain_usageline WHERE id > %s ORDER BY id LIMIT 7", [cursor]
-            )
-            seen += len(rows)
-            cursor = rows[-1].id if rows else cursor
-            if work.done() and not rows:
-                break
+            ):
+                seen += len(rows)
+                cursor = rows[-1].id
             await asyncio.sleep(0)
         await work
         await database.close()
-        return seen, cursor
+        return seen
 
-    seen, _ = asyncio.run(play())
-    assert seen == 80
+    assert asyncio.run(play()) == 80
 
 
 def test_old_minutes_become_hours_and_keep_their_sums(database_url: str) -> None:

@@ -216,6 +216,8 @@ def test_a_verified_bucket_has_no_errors_at_all(ward: Ward, illness: Illness) ->
     assert ward.get("large") == LARGE
     assert ward.get("large", range="bytes=1000000-2500000") == LARGE[1000000:2500001]
     assert ward.get("small", range="bytes=10-20") == SMALL[10:21]
+    # On both sides of a MiB: the second of them is the altered one.
+    assert ward.get("large", range="bytes=1048570-1048580") == LARGE[1048570:1048581]
 
 
 def test_boto3_notices_nothing_of_a_death(ward: Ward) -> None:

@@ -1,0 +1,85 @@
+"""A bounded memory that forgets what was not asked for lately.
+
+The CLOCK algorithm: a hit leaves a mark, and who comes up for eviction with a mark is spared once.
+A linked list, as an exact LRU needs, would cost each entry more than a hundred bytes, and a walk
+over a million of them would hold up everything else for a second.
+"""
+
+from collections import deque
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+# Names of entries that are gone stay in the queue until they are so many.
+STALE_NAMES = 10_000
+
+
+class Clock(Generic[K, V]):
+    """Values by key. limit: of their costs. cost: of one entry; the same each time it is asked."""
+
+    __slots__ = ("_cost", "_limit", "_marked", "_queue", "_values", "used")
+
+    def __init__(self, limit: int, cost: Callable[[K, V], int]) -> None:
+        self._limit = limit
+        self._cost = cost
+        self.used = 0
+        self._values: dict[K, V] = {}
+        self._queue: deque[K] = deque()
+        self._marked: set[K] = set()
+
+    def __len__(self) -> int:
+        """Count the entries."""
+        return len(self._values)
+
+    def get(self, key: K) -> V | None:
+        """Give a value, and remember that it was asked for."""
+        value = self._values.get(key)
+        if value is not None:
+            self._marked.add(key)
+        return value
+
+    def peek(self, key: K) -> V | None:
+        """Give a value without a trace."""
+        return self._values.get(key)
+
+    def put(self, key: K, value: V) -> list[K]:
+        """Keep a value; give the keys that had to go for it."""
+        self.pop(key)
+        self._values[key] = value
+        self._queue.append(key)
+        self.used += self._cost(key, value)
+        return self._make_room()
+
+    def pop(self, key: K) -> V | None:
+        """Forget a key."""
+        value = self._values.pop(key, None)
+        if value is not None:
+            self.used -= self._cost(key, value)
+            self._marked.discard(key)
+            if len(self._queue) > 2 * len(self._values) + STALE_NAMES:
+                self._queue = deque(self._values)
+        return value
+
+    def names(self) -> list[K]:
+        """Give all keys."""
+        return list(self._values)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._values.clear()
+        self._queue.clear()
+        self._marked.clear()
+        self.used = 0
+
+    def _make_room(self) -> list[K]:
+        gone: list[K] = []
+        while self.used > self._limit and self._queue:
+            key = self._queue.popleft()
+            if key in self._marked:
+                self._marked.discard(key)
+                self._queue.append(key)
+            elif self.pop(key) is not None:
+                gone.append(key)
+        return gone

@@ -1,0 +1,66 @@
+"""The head of a request, as the parser gives it piece by piece."""
+
+from typing import Final
+
+from edgecache.brain.http.headers import Headers
+from edgecache.brain.http.scope import Scope
+
+HEADER_LIMIT: Final = 200
+
+
+class HeadRefused(Exception):
+    """A head that is over a limit, or not one. status: what its sender hears."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class RequestHead:
+    """Collects a request's target and header fields. target: its pieces."""
+
+    __slots__ = ("_fields", "target")
+
+    def __init__(self) -> None:
+        self.target: list[bytes] = []
+        self._fields: list[tuple[str, str]] = []
+
+    def add(self, name: bytes, value: bytes) -> None:
+        """Take a header field.
+
+        Raises HeadRefused: there are too many.
+        """
+        if len(self._fields) >= HEADER_LIMIT:
+            raise HeadRefused(431)
+        self._fields.append((name.decode("latin-1").lower(), value.decode("latin-1")))
+
+    def scope(self, method: bytes, version: str, client: str) -> Scope:
+        """Give what the head says.
+
+        Raises HeadRefused: no host, or more than one.
+        """
+        headers = Headers(self._fields)
+        hosts = headers.get_all("host")
+        if len(hosts) > 1 or (not hosts and version == "1.1"):
+            raise HeadRefused(400)
+        target = b"".join(self.target).decode("latin-1")
+        path, _, query = _origin_form(target).partition("?")
+        return Scope(
+            method=method.decode("latin-1"),
+            raw_path=path,
+            query_string=query.partition("#")[0],
+            http_version=version,
+            headers=headers,
+            client=client,
+        )
+
+
+def _origin_form(target: str) -> str:
+    """Give path and query of a request target in absolute form, too (RFC 9112 §3.2.2)."""
+    if target.startswith("/"):
+        return target
+    _, separator, rest = target.partition("://")
+    if not separator:
+        return "/" + target
+    slash = rest.find("/")
+    return rest[slash:] if slash >= 0 else "/"

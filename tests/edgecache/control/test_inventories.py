@@ -1,0 +1,113 @@
+"""What nodes hold: the disk is the truth for bytes, the brain for who may hold them."""
+
+from tests.edgecache.control.support import (
+    Internal,
+    Put,
+    Rows,
+    register,
+    wait_until,
+)
+from tests.edgecache.s3.cluster import Cluster
+
+
+def test_an_inventory_tells_where_bytes_are_and_hears_what_nobody_needs(
+    brain: Cluster, rows: Rows, put: Put
+) -> None:
+    known, unknown = put(b"known bytes"), bytes(32)
+    node = register(brain)
+    node.beat()
+
+    said = node.hold((known, 11), (unknown, 5))
+
+    assert said.body == {"unknown": [unknown.hex()]}
+    assert node.id in rows.holders(known)
+
+
+def test_bytes_of_another_length_are_not_the_bytes(brain: Cluster, rows: Rows, put: Put) -> None:
+    known = put(b"eleven byte")
+    node = register(brain)
+    node.beat()
+    assert node.hold((known, 12)).body == {"unknown": [known.hex()]}
+    assert node.id not in rows.holders(known)
+
+
+def test_a_full_inventory_takes_out_what_it_does_not_name(
+    brain: Cluster, rows: Rows, put: Put
+) -> None:
+    first, second, third = put(b"1"), put(b"2"), put(b"3")
+    node = register(brain)
+    node.beat()
+    node.hold((first, 1), (second, 1))
+
+    # In two pages, with a change in between.
+    node.hold((second, 1), page=0, last=False)
+    node.hold((third, 1), full=False)
+    node.hold(page=1)
+
+    held = {blob for blob in (first, second, third) if node.id in rows.holders(blob)}
+    assert held == {second, third}
+
+
+def test_an_interrupted_inventory_takes_nothing_out(brain: Cluster, rows: Rows, put: Put) -> None:
+    first = put(b"still here")
+    node = register(brain)
+    node.beat()
+    node.hold((first, 10))
+    node.hold(page=0, last=False)
+    assert node.id in rows.holders(first)
+    assert node.beat().body["wants_inventory"] is True
+
+
+def test_changes_come_and_go(brain: Cluster, rows: Rows, put: Put) -> None:
+    first = put(b"comes and goes")
+    node = register(brain)
+    node.beat()
+    node.hold((first, 14), full=False)
+    assert node.id in rows.holders(first)
+    node.hold(full=False, removed=[first.hex()])
+    assert node.id not in rows.holders(first)
+
+
+def test_a_stranger_is_told_to_drop_private_bytes(brain: Cluster, rows: Rows, put: Put) -> None:
+    private, public = put(b"private"), put(b"public", is_public=True)
+    stranger = register(brain, organization_id=3)
+    stranger.beat()
+
+    said = stranger.hold((private, 7), (public, 6))
+
+    assert said.body == {"unknown": [private.hex()]}
+    assert stranger.id not in rows.holders(private)
+    assert stranger.id in rows.holders(public)
+
+
+def test_what_becomes_private_leaves_a_strangers_node(brain: Cluster, rows: Rows, put: Put) -> None:
+    blob = put(b"public no more", is_public=True)
+    stranger = register(brain, organization_id=3)
+    stranger.beat()
+    stranger.hold((blob, 14))
+    assert stranger.id in rows.holders(blob)
+    number, organization_id, environment_pk = rows.all(
+        "SELECT b.id, b.organization_id, b.environment_pk FROM brain_bucket b"
+        " JOIN brain_cachedobject c ON c.bucket_id = b.id WHERE c.blob_id = %s",
+        blob,
+    )[0]
+
+    scope = f"organization_id={organization_id}&environment_pk={environment_pk}"
+    said = Internal(brain)("PATCH", f"/v1/buckets/{number}?{scope}", {"is_public": False})
+    assert said.status == 200
+
+    def is_gone() -> bool:
+        stranger.beat()
+        return stranger.id not in rows.holders(blob)
+
+    wait_until(is_gone)
+    (job,) = stranger.say("jobs", method="GET").body["jobs"]
+    assert (job["kind"], job["sha256"]) == ("delete", blob.hex())
+
+
+def test_a_pending_nodes_inventory_does_not_count(brain: Cluster, rows: Rows, put: Put) -> None:
+    public = put(b"public too", is_public=True)
+    stranger = register(brain, organization_id=3, is_trusted=False)
+    stranger.beat()
+    stranger.hold((public, 10))
+    assert stranger.id not in rows.holders(public)

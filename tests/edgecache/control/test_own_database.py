@@ -1,0 +1,71 @@
+"""A brain with a database of its own: its tables are there and nowhere else."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.edgecache.control.conftest import ROOT, new_database
+from tests.edgecache.control.support import Rows
+
+
+@pytest.fixture
+def manage(tmp_path: Path) -> "Manage":
+    """Give the commands of an installation with two fresh databases."""
+    return Manage(tmp_path)
+
+
+class Manage:
+    """Runs commands."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def run(self, control: str, brain: str, *words: str) -> str:
+        """Run one to its end; give what it said."""
+        variables = {
+            "DATABASE_URL": control,
+            "ZBRAIN_DATABASE_URL": brain,
+            "ZDATA_DIR": str(self.folder),
+        }
+        ended = subprocess.run(
+            [sys.executable, "manage.py", *words],
+            cwd=ROOT,
+            env=os.environ | variables,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
+
+
+TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+
+
+def test_the_brains_tables_are_in_its_own_database_alone(manage: Manage) -> None:
+    with new_database() as control, new_database() as brain:
+        manage.run(control, brain, "migrate", "-v0", "--database", "brain")
+        manage.run(control, brain, "migrate", "-v0")
+        tables = {row[0] for row in Rows(brain).all(TABLES)}
+        others = {row[0] for row in Rows(control).all(TABLES)}
+
+        assert "brain_node" in tables
+        assert {name for name in tables if not name.startswith("brain_")} == {"django_migrations"}
+        assert not {name for name in others if name.startswith("brain_")}
+        assert "accounts_user" in others
+
+        manage.run(
+            control, brain, "registerlocalnode", str(manage.folder / "node"), "--region", "eu-west"
+        )
+        assert Rows(brain).value("SELECT region FROM brain_node") == "eu-west"
+
+
+def test_setup_prepares_both_databases(manage: Manage) -> None:
+    with new_database() as control, new_database() as brain:
+        said = manage.run(control, brain, "bootstrap", "--migrate", "--json")
+        assert '"bucket": "development"' in said
+        assert Rows(brain).value("SELECT name FROM brain_bucket") == "development"
