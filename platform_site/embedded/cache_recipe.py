@@ -70,6 +70,7 @@ class CacheRecipe:
             port=node.port,
             ready_path="/healthz",
             needs=("brain",),
+            joins=True,
         )
 
 

@@ -9,6 +9,7 @@ class Server:
 
     ready_path: a path that answers 200 on `port` once it serves. port_setting: what the user
     sets to choose another port, looked at before anything starts; "" for a port found free.
+    joins: started together with the one before it, not after it: for small ones.
     """
 
     name: str
@@ -18,3 +19,4 @@ class Server:
     ready_path: str = ""
     needs: tuple[str, ...] = ()
     stop_patience_s: float = 15.0
+    joins: bool = False

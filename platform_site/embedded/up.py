@@ -114,8 +114,10 @@ async def _supervise(
     for port, setting in [*ports, *(cache.ports() if cache else [])]:
         check_port(port, setting)
     if cache is not None:
-        # The web server looks for the brain once, when it starts.
-        recipe = replace(recipe, servers=(*cache.servers(folders.data_dir), *recipe.servers))
+        # The web server looks for the brain once, when it starts; workers can come up beside it.
+        brain, *workers = cache.servers(folders.data_dir)
+        web, *others = recipe.servers
+        recipe = replace(recipe, servers=(brain, web, *workers, *others))
     start = _Start(environ, recipe, folders)
     try:
         return await supervisor.run(start.play)
@@ -160,8 +162,8 @@ class _Start:
         told = await self._bootstrap(supervisor)
         say("Starting " + ", ".join(server.name for server in self.recipe.servers) + ".")
         # One after the other: on two cores, starting all at once makes the first one wait.
-        for server in self.recipe.servers:
-            await supervisor.start([self._process(server)])
+        for step in _steps(self.recipe.servers):
+            await supervisor.start([self._process(server) for server in step])
         web = next(server for server in self.recipe.servers if server.port_setting == "PORT")
         show_banner(
             Address(
@@ -246,6 +248,17 @@ class _Start:
             probe=probe,
             stop_steps=((polite[0], server.stop_patience_s), last),
         )
+
+
+def _steps(servers: Sequence[Server]) -> list[list[Server]]:
+    """Give the servers that are started together, in order."""
+    steps: list[list[Server]] = []
+    for server in servers:
+        if server.joins and steps:
+            steps[-1].append(server)
+        else:
+            steps.append([server])
+    return steps
 
 
 def _cluster_process(cluster: Cluster) -> Process:

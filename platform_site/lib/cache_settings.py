@@ -113,28 +113,14 @@ def client(env: Env) -> ClientSettings:
 
     Raises SettingError.
     """
-    internal = _listener(env, "ZBRAIN", 8081, "internal API")
-    s3 = _listener(env, "ZBRAIN_S3", 9000, "object API")
     return ClientSettings(
         is_enabled=env.flag(
             "ZCACHE_ENABLED",
             default=True,
             help_text="Master switch: off, every cache call succeeds and does nothing.",
         ),
-        brain_url=_url(
-            env,
-            "ZCACHE_BRAIN_URL",
-            f"http://127.0.0.1:{internal.port}",
-            "internal API",
-            shown="http://127.0.0.1:ZBRAIN_PORT",
-        ),
-        s3_url=_url(
-            env,
-            "ZCACHE_BRAIN_S3_URL",
-            f"http://127.0.0.1:{s3.port}",
-            "object API",
-            shown="http://127.0.0.1:ZBRAIN_S3_PORT",
-        ),
+        brain_url=_api_url(env, "ZCACHE_BRAIN_URL", "ZBRAIN", 8081, "internal API"),
+        s3_url=_api_url(env, "ZCACHE_BRAIN_S3_URL", "ZBRAIN_S3", 9000, "object API"),
         secret=env.secret(
             "ZCACHE_BRAIN_SECRET",
             help_text="Shared secret of the platform and the brain; the brain needs it to start.",
@@ -254,6 +240,13 @@ def _address(env: Env, name: str, help_text: str) -> str:
         return str(ipaddress.ip_address(text))
     except ValueError:
         raise SettingError(name, f"must be an IP address, not {text!r}.") from None
+
+
+def _api_url(env: Env, name: str, prefix: str, port: int, what: str) -> str:
+    """Read where an API is; unset, it is on this machine, on the port that its listener has."""
+    listener = _listener(env, prefix, port, what)
+    default = f"http://127.0.0.1:{listener.port}"
+    return _url(env, name, default, what, shown=f"http://127.0.0.1:{listener.port_setting}")
 
 
 def _url(env: Env, name: str, default: str, what: str, *, shown: str) -> str:
