@@ -59,6 +59,8 @@ class Visitor:
     def settle(self) -> None:
         """Wait until the page shows what it has."""
         expect(self.page.locator("main:not([aria-busy])")).to_be_visible()
+        # What is pressed while a deed is under way does nothing.
+        expect(self.page.locator("[data-busy]")).to_have_count(0)
 
     def fill(self, label: str, text: str) -> None:
         """Type into a field, by its label."""
