@@ -26,7 +26,12 @@ from accounts.tokens import Pointer
 from environments.models import Environment
 
 SWITCHED: Final = "switched"
-# Literal, as it stands in the way of every sign-in; with the index of live sessions by user.
+# Literal, as they stand in the way of every sign-in; the second one with the index of live sessions
+# by user, and after the first one has waited for its turn, so that it sees what others have opened.
+_ENTER: Final = """
+UPDATE accounts_user SET last_environment_id = %s, last_login = %s
+WHERE id = %s AND password = %s AND is_active
+"""
 _END_SURPLUS: Final = """
 UPDATE accounts_session SET ended_at = %s, end_reason = 'too_many'
 WHERE id IN (
@@ -80,7 +85,8 @@ def open_session(
 ) -> Session:
     """Begin a session; the user's least recently refreshed one ends when there are too many.
 
-    Raises InvalidCredentials (401) for a user who has changed since it was read.
+    Raises InvalidCredentials (401) for a user who has changed since it was read; that voids the
+    caller's transaction, too.
     """
     session = Session(
         user=user,
@@ -97,16 +103,9 @@ def open_session(
         address=origin.address,
         agent=origin.agent[:300],
     )
-    with transaction.atomic():
-        # Sign-in is the last use that the next login without `environment` goes by. Sign-ins of one
-        # user take turns at this row, so that the cap holds under concurrency. A user who has a new
-        # password, was disabled or removed since it was proven does not come in.
-        proven = User.unscoped.filter(  # unscoped: the user just signed in
-            pk=user.pk, password=user.password, is_active=True
-        )
-        if not proven.update(last_environment=environment, last_login=now):
-            raise InvalidCredentials
-        _make_room(user, now)
+    # No savepoint: nobody who calls this within a transaction goes on after a refusal.
+    with transaction.atomic(savepoint=False):
+        _enter(user, environment, now)
         session.save(force_insert=True)
     return session
 
@@ -118,6 +117,20 @@ def take_turns(user_id: UUID) -> None:
     """
     rows = User.unscoped.select_for_update(no_key=True)  # unscoped: by its own key
     rows.filter(pk=user_id).values("pk").first()
+
+
+def _enter(user: User, environment: Environment, now: datetime) -> None:
+    """Wait for the user's turn, hold the user as it was proven, and make room for a session.
+
+    Sign-in is the last use that the next login without `environment` goes by. Sign-ins of one user
+    take turns at its row, so that the cap holds under concurrency. A user who has a new password,
+    was disabled or removed since it was proven does not come in.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_ENTER, [environment.pk, now, user.pk, user.password])
+        if not cursor.rowcount:
+            raise InvalidCredentials
+    _make_room(user, now)
 
 
 def _make_room(user: User, now: datetime) -> None:

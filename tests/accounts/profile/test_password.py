@@ -5,6 +5,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+from django.db import transaction
 from django.test import RequestFactory
 from django.utils import timezone
 from pytest_django import Settings
@@ -159,7 +160,7 @@ def test_a_password_that_was_proven_before_the_change_opens_nothing_after_it(ali
     place = signin.environment_for(proven, "")
     attempt = Attempt(proven, place, way=Way.PASSWORD, amr=["pwd"], now=timezone.now())
     before = Session.unscoped.count()
-    with pytest.raises(InvalidCredentials):
+    with pytest.raises(InvalidCredentials), transaction.atomic():
         signin.finish(request, attempt)  # type: ignore[arg-type]  # all that it reads is there
     assert Session.unscoped.count() == before
 
