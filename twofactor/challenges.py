@@ -94,8 +94,6 @@ def _choose(held: Holdings, wanted: str) -> Factor:
     if method not in held.factors:
         raise MethodNotEnabled
     if method not in held.askable:
-        if not wanted and held.askable:
-            return held.factors[held.askable[0]]
         raise MethodNotAllowed
     return held.factors[method]
 

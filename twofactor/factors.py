@@ -11,7 +11,7 @@ from accounts.models import User
 from platform_site.lib.principals import PlatformRequest, Principal
 from twofactor import devices, methods
 from twofactor.backup_codes import enrolment as backup_codes
-from twofactor.enrolments import user_of
+from twofactor.enrolments import refuse_forbidden, user_of
 from twofactor.errors import MethodNotAllowed, MethodNotEnabled, NoSecondFactor, RequiredByPolicy
 from twofactor.models import Factor
 
@@ -53,8 +53,9 @@ def disable(request: PlatformRequest, principal: Principal, method: str) -> None
 def prefer(request: PlatformRequest, principal: Principal, method: str) -> None:
     """Make a method the one that is offered first.
 
-    Raises MethodNotEnabled (409).
+    Raises MethodNotEnabled (409), MethodNotAllowed (403).
     """
+    refuse_forbidden(user_of(principal), method)
     with transaction.atomic():
         rows = Factor.unscoped.select_for_update().filter(  # unscoped: the principal's own
             user_id=principal.user_id

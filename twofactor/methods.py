@@ -46,7 +46,9 @@ def from_challenge_spelling(name: str) -> str:
 
 _PARTS: Final = (
     Part(Factor, "f"),
-    Part(User, "u", "id", "organization_id", "email", "is_active", "created_at"),
+    Part(
+        User, "u", "id", "organization_id", "email", "email_verified_at", "is_active", "created_at"
+    ),
     Part(Organization, "o"),
 )
 _SELECT: Final = f"""
@@ -112,10 +114,10 @@ class Holdings:
 
     @property
     def default_method(self) -> str | None:
-        """The method to offer first; None while there is no second factor."""
-        chosen = [method for method, factor in self.factors.items() if factor.is_default]
-        offered = [*chosen, *self.proper]
-        return offered[0] if offered else None
+        """The method to offer first: the chosen one if it may be asked; None without a factor."""
+        offered = [method for method in self.askable if method != "backup_codes"]
+        chosen = [method for method in offered if self.factors[method].is_default]
+        return next(iter([*chosen, *offered]), None)
 
 
 def holdings_of(user_id: UUID, *, lock: bool = False) -> Holdings:

@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
+import pyotp
 import pytest
 import time_machine
 from django.utils import timezone
@@ -144,6 +145,55 @@ def test_a_forbidden_method_cannot_be_set_up(alice: User, settings: Settings) ->
     ]:
         answer = caller.post(f"/v1/auth/2fa/{path}", body)
         assert (answer.status, answer.code) == (403, "method_not_allowed_by_policy")
+
+
+def begin(caller: Caller, method: str) -> tuple[str, dict[str, str]]:
+    """Begin to set a method up; give where it is finished, and with what."""
+    sent = {"phone_number": "+4915123456789"} if method == "sms" else {}
+    begun = caller.post(f"/v1/auth/2fa/{method}/setup", sent).body
+    if method == "totp":
+        code = pyotp.TOTP(begun["secret"]).at(timezone.now())
+        return "/v1/auth/2fa/totp/verify", {"secret_id": begun["secret_id"], "code": code}
+    code = inbox.sms_code() if method == "sms" else inbox.email_code()
+    body = {"verification_id": begun["verification_id"], "code": code}
+    return f"/v1/auth/2fa/{method}/verify", body
+
+
+@pytest.mark.parametrize("method", ["totp", "sms", "email"])
+def test_a_method_forbidden_meanwhile_cannot_be_finished(
+    alice: User, settings: Settings, method: str
+) -> None:
+    settings.SMS_BACKEND = "file"
+    caller = signed_in(alice)
+    path, body = begin(caller, method)
+    put(caller, allowed_methods=["webauthn"])
+    answer = caller.post(path, body)
+    assert (answer.status, answer.code) == (403, "method_not_allowed_by_policy")
+    assert caller.get("/v1/auth/2fa/status").body["enabled"] is False
+
+
+def test_forbidden_backup_codes_are_neither_given_nor_taken(holder: Holder) -> None:
+    put(holder.caller, allowed_methods=["totp"])
+    for answer in [
+        holder.caller.post("/v1/auth/2fa/backup-codes", None),
+        ask(pending(log_in()), "backup_code"),
+    ]:
+        assert (answer.status, answer.code) == (403, "method_not_allowed_by_policy")
+
+
+def test_a_forbidden_method_is_neither_preferred_nor_offered_first(holder: Holder) -> None:
+    path, body = begin(holder.caller, "email")
+    assert holder.caller.post(path, body).status == 200
+    assert holder.caller.get("/v1/auth/2fa/status").body["default_method"] == "totp"
+    put(holder.caller, allowed_methods=["email"])
+    answer = holder.caller.call("PUT", "/v1/auth/2fa/default", {"method": "totp"})
+    assert (answer.status, answer.code) == (403, "method_not_allowed_by_policy")
+    assert holder.caller.get("/v1/auth/2fa/status").body["default_method"] == "email"
+    begun = log_in()
+    assert begun.body["methods"] == [
+        {"method": "email", "label": "E-mail a•••@example.com", "default": True}
+    ]
+    assert ask(pending(begun)).body["method"] == "email"
 
 
 def test_a_forbidden_method_is_refused_where_another_is_held(holder: Holder) -> None:
