@@ -1,6 +1,7 @@
 """Wrong codes slow a factor down, whatever challenges they were for; a hundred wear it out."""
 
 from datetime import datetime, timedelta
+from math import ceil
 from typing import Final
 
 from django.db import connection
@@ -25,7 +26,8 @@ def refuse_slowed(factor: Factor, now: datetime) -> None:
         raise FactorWornOut
     if factor.blocked_until is not None and now < factor.blocked_until:
         wait = factor.blocked_until - now
-        raise FactorSlowed(retry_after_s=max(1, round(wait.total_seconds())))
+        # Rounded up, or who waits that long comes too early.
+        raise FactorSlowed(retry_after_s=ceil(wait.total_seconds()))
 
 
 def count(factor: Factor, now: datetime) -> None:

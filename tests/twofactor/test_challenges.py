@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import Session, User
+from tests import inbox
 from tests.cast import Caller, signed_in
 from tests.twofactor.holder import CHALLENGE, Holder, ask, log_in, pending, reply, with_totp
 from twofactor import throttle
@@ -46,11 +47,13 @@ def test_unknown_used_expired_and_missed_challenges_look_the_same(holder: Holder
 
 def test_malformed_codes_are_not_counted(holder: Holder) -> None:
     challenge = ask(pending(log_in()))
-    for code in ["", "12345", "abcdef", "١٢٣٤٥٦"]:
+    for code in ["", "12345", "1234567", "abcdef", "١٢٣٤٥٦", "+12345", "-12345", "12 345"]:
         answer = reply(challenge, code)
         assert (answer.status, answer.code) == (400, "malformed_code")
     backup = ask(pending(log_in()), "backup_code")
-    assert reply(backup, "UUUU-UUUU-UUUU-UUUU").code == "malformed_code"
+    for code in ["UUUU-UUUU-UUUU-UUUU", "ABCD-EFGH", "+BCD-EFGH-JKMN-PQRS", "١٢٣٤-EFGH-JKMN-PQRS"]:
+        answer = reply(backup, code)
+        assert (answer.status, answer.code) == (400, "malformed_code")
     assert set(Challenge.unscoped.values_list("attempts_left", flat=True)) == {5}
 
 
@@ -90,7 +93,8 @@ def test_wrong_codes_slow_the_factor_over_all_challenges(holder: Holder) -> None
         answer = ask(pending(log_in()))
         assert (answer.status, answer.code) == (429, "factor_slowed")
         assert int(answer.headers["Retry-After"]) >= 1
-    with time_machine.travel(start + timedelta(seconds=5)):
+        waiting = int(answer.headers["Retry-After"])
+    with time_machine.travel(start + timedelta(seconds=waiting)):
         assert reply(ask(pending(log_in())), holder.code()).status == 200
     assert Factor.unscoped.get(method="totp").failures == 0
 
@@ -150,6 +154,30 @@ def test_status_challenge_and_verify_cost_three_queries_beyond_the_principals(
 def test_the_answer_that_signs_in_costs_four_more_for_the_session(holder: Holder) -> None:
     challenge = ask(pending(log_in()))
     assert queries(lambda: reply(challenge, holder.code())) <= 3 + 4
+
+
+def test_a_sign_in_that_waits_asks_for_no_more(holder: Holder) -> None:
+    caller = pending(log_in())
+    assert queries(lambda: caller.get("/v1/auth/2fa/status")) <= 1 + 3
+    assert queries(lambda: ask(caller)) <= 1 + 3
+
+
+def test_a_code_that_is_sent_costs_its_caps_and_its_message_besides(alice: User) -> None:
+    caller = signed_in(alice)
+    begun = caller.post("/v1/auth/2fa/email/setup").body
+    body = {"verification_id": begun["verification_id"], "code": inbox.email_code()}
+    assert caller.post("/v1/auth/2fa/email/verify", body).status == 200
+    # Two caps, the row, the job.
+    assert queries(lambda: ask(caller)) <= 1 + 3 + 4
+    challenge, code = ask(caller), inbox.email_code()
+    assert queries(lambda: reply(challenge, code)) <= 3
+
+
+def test_a_backup_code_costs_the_notice_of_it_besides(holder: Holder) -> None:
+    caller = signed_in(holder.user)
+    challenge = ask(caller, "backup_code")
+    # The code itself, how many are left, the row, the job.
+    assert queries(lambda: reply(challenge, holder.backup_codes[0])) <= 3 + 4
 
 
 @pytest.mark.django_db(transaction=True)
