@@ -4,7 +4,7 @@ Twofactor's challenges end in a session; these end in nothing but a yes, given i
 transaction that needs it. The proofs and the throttle of each factor are twofactor's own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -20,7 +20,7 @@ from recovery.errors import NoIndependentFactor, RecoveryChallengeRequired, Reco
 from recovery.models import Purpose, Recovery, RecoveryChallenge
 from twofactor import methods, throttle
 from twofactor.capabilities import digest, seal, unseal
-from twofactor.challenges import COOL_DOWN, LIFE, Answer, proof_of
+from twofactor.challenges import COOL_DOWN, LIFE, Answer, begin, proof_of
 from twofactor.errors import ChallengeGone, MethodNotEnabled
 from twofactor.methods import Holdings
 from twofactor.models import Factor
@@ -72,7 +72,8 @@ def create(reset_token: str, wanted: str, *, now: datetime) -> dict[str, Any]:
                 return _describe(recovery, holder.held, latest, challenge_id=challenge_id)
             latest.delete()
         challenge_id = capability_id()
-        challenge = _begin(recovery, factor, challenge_id, now=now)
+        others = offered(recovery, holder.held)
+        challenge = _begin(recovery, factor, challenge_id, others=others, now=now)
         return _describe(recovery, holder.held, challenge, challenge_id=challenge_id)
 
 
@@ -95,9 +96,14 @@ def _latest(recovery: Recovery, factor: Factor) -> RecoveryChallenge | None:
 
 
 def _begin(
-    recovery: Recovery, factor: Factor, challenge_id: str, *, now: datetime
+    recovery: Recovery,
+    factor: Factor,
+    challenge_id: str,
+    *,
+    others: Iterable[str],
+    now: datetime,
 ) -> RecoveryChallenge:
-    begun = proof_of(factor.method).begin(factor, challenge_id, now=now)
+    begun = begin(factor, challenge_id, others=others, now=now)
     kept: dict[str, Any] = {"secret": begun.secret, "hint": begun.hint, "delivery": begun.delivery}
     if begun.request_options is not None:
         kept["request_options"] = begun.request_options

@@ -1,6 +1,6 @@
 """Challenges: one question for one factor, for a sign-in (login) or a session (step-up)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from importlib import import_module
@@ -20,6 +20,7 @@ from twofactor import challenge_rows, devices, methods, pending, throttle
 from twofactor.capabilities import digest, seal, unseal
 from twofactor.errors import (
     ChallengeGone,
+    ChannelUnavailable,
     CodeRejected,
     MethodNotAllowed,
     MethodNotEnabled,
@@ -116,9 +117,22 @@ def create(principal: Principal, wanted: str, *, now: datetime) -> dict[str, Any
                 return _describe(latest, factor, held, decrypt(latest.public_id))
             Challenge.unscoped.filter(pk=latest.pk).update(expires_at=now)  # unscoped: own row
         challenge_id = capability_id()
-        begun = proof_of(factor.method).begin(factor, challenge_id, now=now)
+        begun = begin(factor, challenge_id, others=held.askable, now=now)
         challenge = _save(principal, factor, challenge_id, begun, now)
     return _describe(challenge, factor, held, challenge_id)
+
+
+def begin(factor: Factor, challenge_id: str, *, others: Iterable[str], now: datetime) -> Begun:
+    """Set a question up.
+
+    others: what the user can be asked for instead. Raises ChannelUnavailable (503) naming them,
+    SendingTooOften (429).
+    """
+    try:
+        return proof_of(factor.method).begin(factor, challenge_id, now=now)
+    except ChannelUnavailable as exc:
+        names = [methods.spelled_in_challenges(name) for name in others if name != factor.method]
+        raise ChannelUnavailable(exc.detail, extra={"methods": names}) from exc
 
 
 def _latest(principal: Principal, factor: Factor) -> Challenge | None:

@@ -2,20 +2,24 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from io import StringIO
 from typing import Any
 
 import pytest
 import time_machine
+from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import Delivery, User
+from environments.models import Organization
 from platform_site.lib.crypto import decrypt
 from tests import inbox
+from tests.accounts.delivery.support import free_port, run
 from tests.cast import Answer, Caller, signed_in
 from tests.twofactor.holder import Holder, ask, log_in, pending, reply
-from twofactor.models import Factor
+from twofactor.models import Challenge, Enrolment, Factor
 
 pytestmark = pytest.mark.django_db
 NUMBER = "+49 151 23456789"
@@ -79,6 +83,33 @@ def test_a_wrong_code_is_refused_and_five_end_it(alice: User, method: str) -> No
     for _ in range(5):
         assert verify(caller, method, begun, other_than(code)).code == "invalid_code"
     assert verify(caller, method, begun, code).code == "enrolment_gone"
+
+
+NO_CODES = [
+    "",
+    "12345",
+    "1234567",
+    "\u0661\u0662\u0663\u0664\u0665\u0666",
+    "+12345",
+    "-12345",
+    "12 345",
+    "123\t456",
+]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_cannot_be_a_code_is_400_and_not_counted(alice: User, method: str) -> None:
+    caller = signed_in(alice)
+    begun = set_up(caller, method)
+    for code in NO_CODES:
+        assert verify(caller, method, begun, code).status == 400, code
+    assert Enrolment.unscoped.get().attempts_left == 5
+    assert verify(caller, method, begun, sent_code(method)).status == 200
+    challenge = ask(caller)
+    for code in NO_CODES:
+        answer = reply(challenge, code)
+        assert (answer.status, answer.code) == (400, "malformed_code"), code
+    assert Challenge.unscoped.get().attempts_left == 5
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -150,7 +181,48 @@ def test_without_a_provider_it_is_503_naming_the_others(alice: User, settings: S
     settings.SMS_BACKEND = ""
     answer = set_up(signed_in(alice), "sms")
     assert (answer.status, answer.code) == (503, "channel_unavailable")
-    assert answer.body["methods"] == ["totp", "webauthn", "email", "backup_code"]
+    assert answer.body["methods"] == ["totp", "email", "webauthn", "backup_code"]
+    assert int(answer.headers["Retry-After"]) > 0
+    Organization.objects.update(mfa_allowed_methods=["sms", "email"])
+    assert set_up(signed_in(alice), "sms").body["methods"] == ["email"]
+
+
+def test_a_provider_that_was_taken_away_is_503_naming_what_the_user_has_besides(
+    alice: User, settings: Settings
+) -> None:
+    caller = enrolled(alice, "sms")
+    codes = caller.post("/v1/auth/2fa/backup-codes", None).body["backup_codes"]
+    settings.SMS_BACKEND = ""
+    waiting = pending(log_in())
+    answer = ask(waiting)
+    assert (answer.status, answer.code) == (503, "channel_unavailable")
+    assert answer.body["methods"] == ["backup_code"]
+    assert reply(ask(waiting, "backup_code"), codes[0]).status == 200
+
+
+def test_a_provider_that_is_down_delays_the_code_and_not_the_answer(
+    alice: User, settings: Settings
+) -> None:
+    enrolled(alice, "sms")
+    settings.SMS_BACKEND = "accounts.delivery.sms.twilio.send"
+    settings.SMS_OPTIONS = {
+        "account": "AC1",
+        "username": "AC1",
+        "password": "x" * 32,
+        "sender": "+15005550006",
+        "base_url": f"http://127.0.0.1:{free_port()}",
+        "timeout_s": 2,
+    }
+    challenge = ask(pending(log_in()))
+    assert (challenge.status, challenge.body["delivery"]) == (200, "queued")
+    delayed = run(Delivery.unscoped.filter(kind="sms").latest("created_at"))
+    assert (delayed.state, delayed.attempts, delayed.error) == ("queued", 1, "twilio_away")
+    assert delayed.next_attempt_at is not None
+    shown = StringIO()
+    call_command("deliveries", "--kind", "sms", "--json", stdout=shown)
+    assert f'"error": "{delayed.error}"' in shown.getvalue()
+    # It is the same challenge, once the message has come.
+    assert reply(challenge, sent_code("sms")).status == 200
 
 
 def test_a_receiver_gets_no_flood(alice: User, settings: Settings) -> None:
@@ -160,6 +232,7 @@ def test_a_receiver_gets_no_flood(alice: User, settings: Settings) -> None:
     assert set_up(caller, "sms").status == 200
     answer = set_up(caller, "sms")
     assert (answer.status, answer.code) == (429, "sending_too_often")
+    assert 0 < int(answer.headers["Retry-After"]) <= 86400
     assert Delivery.unscoped.count() == 2
 
 

@@ -88,6 +88,13 @@ def test_it_ends_with_a_change_of_factors(device: str, holder: Holder) -> None:
     assert log_in(X_DEVICE_TOKEN=device).body["status"] == "mfa_required"
 
 
+def test_it_ends_with_a_factor_more(device: str, holder: Holder) -> None:
+    begun = holder.caller.post("/v1/auth/2fa/email/setup").body
+    body = {"verification_id": begun["verification_id"], "code": inbox.email_code()}
+    assert holder.caller.post("/v1/auth/2fa/email/verify", body).status == 200
+    assert log_in(X_DEVICE_TOKEN=device).body["status"] == "mfa_required"
+
+
 def test_it_ends_with_a_change_of_policy(device: str, holder: Holder) -> None:
     holder.caller.call("PUT", "/v1/auth/2fa/policy", {"grace_period_days": 3})
     assert log_in(X_DEVICE_TOKEN=device).body["status"] == "mfa_required"

@@ -1,5 +1,6 @@
 """Setting up text messages: a number, proven by a code sent to it."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest, Principal
 from twofactor import enrolments, sending
 from twofactor.errors import ChannelUnavailable
+from twofactor.methods import spelled_in_challenges
 from twofactor.sending import Channel
 
 METHOD: Final = "sms"
@@ -22,14 +24,14 @@ def message(code: str) -> str:
     return f"{code} is your {settings.SERVICE_NAME} code. It is good for ten minutes."
 
 
-def refuse_unconfigured() -> None:
+def refuse_unconfigured(others: Iterable[str] = ()) -> None:
     """Refuse where no provider is configured.
 
-    Raises ChannelUnavailable (503) naming the other methods.
+    others: the methods there are instead. Raises ChannelUnavailable (503) naming them.
     """
     if not outbox.is_sms_configured():
-        others = ["totp", "webauthn", "email", "backup_code"]
-        raise ChannelUnavailable("No SMS provider is configured here.", extra={"methods": others})
+        named = [spelled_in_challenges(method) for method in others if method != METHOD]
+        raise ChannelUnavailable("No SMS provider is configured here.", extra={"methods": named})
 
 
 def canonical(number: str) -> str:
@@ -73,7 +75,7 @@ def setup(
     number = canonical(phone_number)
     user = enrolments.user_of(principal)
     enrolments.refuse_forbidden(user, METHOD)
-    refuse_unconfigured()
+    refuse_unconfigured(user.organization.mfa_allowed_methods)
     # Outside of the transaction: a refused sending must not take its count along.
     sending.refuse_flood("sms", number, user.organization_id, request=request, now=now)
     with transaction.atomic():
