@@ -11,7 +11,7 @@ USUAL = ("request_cost", "sql_rows", "first_sql", "neighbours")
 def main() -> None:
     """Run the benchmarks that are named, or the usual ones: not the choice of a web server."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    names = (*USUAL, "web_server", "cache_worker", "cache_gateway")
+    names = (*USUAL, "second_factor", "web_server", "cache_worker", "cache_gateway")
     parser.add_argument("names", nargs="*", choices=[*names, []], help=f"Default: {USUAL}.")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=2.0, help="Length of a round.")
@@ -24,6 +24,7 @@ def main() -> None:
         first_sql,
         neighbours,
         request_cost,
+        second_factor,
         sql_rows,
         web_server,
     )
@@ -33,6 +34,7 @@ def main() -> None:
         "sql_rows": sql_rows,
         "first_sql": first_sql,
         "neighbours": neighbours,
+        "second_factor": second_factor,
         "web_server": web_server,
         "cache_worker": cache_worker,
         "cache_gateway": cache_gateway,

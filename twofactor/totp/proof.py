@@ -47,7 +47,8 @@ def check(
         return False
     with connection.cursor() as cursor:
         cursor.execute(_USE_STEP, {"step": step, "now": now, "factor": factor.pk})
-        return cursor.rowcount == 1
+        changed: int = cursor.rowcount
+    return changed == 1
 
 
 def matching_step(seed: str, code: str, *, now: datetime) -> int | None:

@@ -1,0 +1,126 @@
+"""What it takes to answer a challenge with a TOTP code, beside a bare view with one query.
+
+Both in this process, one caller, in turn: the time is the server's own, from the request that was
+read to the answer that was made, with its log line, without a network or a password's hash.
+"""
+
+import gc
+import json
+import logging
+import os
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from uuid import UUID
+
+from django.core.handlers.base import BaseHandler
+from django.db import connection
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.test import RequestFactory, override_settings
+from django.urls import path
+from django.utils import timezone
+
+from accounts.models import User
+from environments.models import Environment
+from tests import cast
+from tests.twofactor.holder import CHALLENGE, Holder, ask, with_totp
+from twofactor import pending
+from twofactor.models import Factor
+
+ANSWERS_PER_ROUND = 40
+COMMON = "django.middleware.common.CommonMiddleware"
+requests = RequestFactory(SERVER_NAME="localhost")
+
+
+def row(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    """Read one session's row by its key: the yardstick."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT generation, aal FROM accounts_session WHERE id = %s", [session_id])
+        generation, aal = cursor.fetchone()
+    return JsonResponse({"generation": generation, "aal": aal})
+
+
+urlpatterns = [path("row/<uuid:session_id>", row)]
+
+
+def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None:
+    """Print medians in milliseconds, and what they are of the yardstick's; seconds: of no use."""
+    _send_logs_nowhere()
+    home = cast.organization("Second factor")
+    # Two, since a sign-in ends the oldest of its user's sessions at last.
+    signing_in, stepping_up = (
+        with_totp(cast.member(home, f"{name}@factor.example")) for name in ("one", "two")
+    )
+    ours, bare = _handler(), _bare_handler()
+    deeds: dict[str, Callable[[], float]] = {
+        "sign-in": lambda: _answer(ours, signing_in, _waiting(signing_in.user)),
+        "step-up": lambda: _answer(ours, stepping_up, stepping_up.caller),
+        "bare view": lambda: _bare(bare, identity["session"]),
+    }
+    times: dict[str, list[float]] = {name: [] for name in deeds}
+    # As the server does after it has loaded all.
+    gc.collect()
+    gc.freeze()
+    for _ in range(ANSWERS_PER_ROUND * (rounds + 1)):
+        for name, deed in deeds.items():
+            times[name].append(deed())
+    # The first round warms up.
+    medians = {name: statistics.median(took[ANSWERS_PER_ROUND:]) for name, took in times.items()}
+    for name, median in medians.items():
+        ratio, least = median / medians["bare view"], min(times[name])
+        print(
+            f"TOTP answered, {name}: {median:.2f} ms (at least {least:.2f}), "
+            f"{ratio:.1f} times the bare view's"
+        )
+
+
+def _send_logs_nowhere() -> None:
+    """Have log lines made and thrown away: they are part of what a request costs."""
+    nowhere = open(os.devnull, "w")  # noqa: PTH123, SIM115 - as long as the process
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, logging.StreamHandler):
+            handler.setStream(nowhere)
+
+
+def _handler() -> BaseHandler:
+    handler = BaseHandler()
+    handler.load_middleware()
+    return handler
+
+
+def _bare_handler() -> BaseHandler:
+    with override_settings(MIDDLEWARE=[COMMON]):
+        return _handler()
+
+
+def _waiting(user: User) -> cast.Caller:
+    """Give a sign-in whose password was right."""
+    place = Environment.unscoped.get(organization_id=user.organization_id, slug="live")
+    now = timezone.now()
+    waiting = pending.open_pending(user, place, use=pending.CHALLENGE, amr=["pwd"], now=now)
+    return cast.Caller(pending.token_for(waiting))
+
+
+def _answer(handler: BaseHandler, holder: Holder, caller: cast.Caller) -> float:
+    challenge_id = ask(caller).body["challenge_id"]
+    # A time step is good once; the next answer is not to wait for half a minute.
+    Factor.unscoped.filter(user=holder.user, method="totp").update(last_step=0)
+    body = json.dumps({"code": holder.code()})
+    where = f"{CHALLENGE}/{challenge_id}/verify"
+    return _timed(handler, requests.post(where, body, content_type="application/json"))
+
+
+def _bare(handler: BaseHandler, session_id: str) -> float:
+    request = requests.get(f"/row/{session_id}")
+    # Where BaseHandler looks first.
+    setattr(request, "urlconf", __name__)  # noqa: B010 - unknown to the stubs
+    return _timed(handler, request)
+
+
+def _timed(handler: BaseHandler, request: HttpRequest) -> float:
+    started = time.perf_counter()
+    answer = handler.get_response(request)
+    took_ms = (time.perf_counter() - started) * 1000
+    if answer.status_code != 200:
+        raise RuntimeError(f"{request.path} answered {answer.status_code}")
+    return took_ms
