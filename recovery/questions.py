@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts import audit, limits, passwords
+from accounts.delivery import notices
 from accounts.models import User
 from platform_site.lib.crypto import keyed_digest
 from platform_site.lib.emails import folded
@@ -162,6 +163,7 @@ def replace(
             for name, text in encoded.items()
         )
         audit.record_request(request, "api:recovery_questions:update", number=len(encoded))
+        notices.notify(user, "recovery_questions_changed")
 
 
 def _refuse_weak(answers: Mapping[str, str]) -> None:

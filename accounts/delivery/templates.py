@@ -31,6 +31,7 @@ Notice = Literal[
     "sessions_revoked_reuse",
     "recovery_started",
     "recovery_completed",
+    "recovery_questions_changed",
     "identity_linked",
     "identity_unlinked",
 ]
@@ -91,6 +92,7 @@ TEMPLATES: Final[Mapping[str, Template]] = {
         optional=("purpose", "effective_at", "cancel_link", "cancel_token"),
     ),
     "recovery_completed": _notice("Your account was recovered", optional=("purpose",)),
+    "recovery_questions_changed": _notice("Your security questions were changed"),
     "identity_linked": _notice("A way to sign in was linked", "provider"),
     "identity_unlinked": _notice("A way to sign in was unlinked", "provider"),
     # Codes and tokens: purpose reads on after "Your code", for example "to sign in".

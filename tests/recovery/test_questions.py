@@ -12,6 +12,7 @@ from accounts.models import User
 from environments.models import Organization
 from recovery.models import SecurityAnswer
 from recovery.questions import CATALOGUE
+from tests import inbox
 from tests.cast import Answer, Caller, signed_in
 from tests.recovery.support import (
     PREFIX,
@@ -73,6 +74,13 @@ def test_right_answers_only_cause_the_mail(alice: User) -> None:
     assert (answer.status, set(answer.body)) == (202, {"expires_at"})
     assert [mail["to"] for mail in sent("recovery_token")] == [alice.email]
     assert complete(verify(started, mailed_token())).status == 204
+
+
+def test_the_owner_is_told_of_a_change(alice: User) -> None:
+    """Whoever holds a session for a while must not leave a way back in unseen."""
+    assert keep(alice).status == 200
+    assert keep(alice, {}).status == 200
+    assert inbox.notices_to(alice.email) == ["recovery_questions_changed"] * 2
 
 
 def test_right_answers_do_not_skip_the_second_factor(holder: Holder) -> None:
