@@ -45,7 +45,7 @@ async def run(call: Call) -> Answer | None:
 
 async def _complete(call: Call, bucket: BucketInfo, upload: Upload, named: list[Named]) -> Found:
     brain, request = call.brain, call.request
-    parts = completion.chosen(named, await uploads.parts(brain.database, upload.id))
+    parts = await _chosen(call, bucket, upload, named)
     size = request.header("x-amz-mp-object-size")
     if size and size != str(sum(part.size for part in parts)):
         raise S3Error(
@@ -72,6 +72,17 @@ async def _complete(call: Call, bucket: BucketInfo, upload: Upload, named: list[
         raise S3Error("NoSuchKey", extra={"Key": upload.key}) from None
     await uploads.remove(brain.database, brain.staging, upload.id)
     return found
+
+
+async def _chosen(
+    call: Call, bucket: BucketInfo, upload: Upload, named: list[Named]
+) -> list[uploads.Part]:
+    try:
+        return completion.chosen(named, await uploads.parts(call.brain.database, upload.id))
+    except S3Error:
+        # Parts that are missing because the upload was aborted meanwhile are no client's mistake.
+        await uploads.find(call.brain.database, bucket, upload.key, upload.id)
+        raise
 
 
 async def _completed(call: Call, bucket: BucketInfo, named: list[Named]) -> Found | None:
