@@ -2,15 +2,17 @@
 
 import getpass
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from django.conf import settings
-from django.core.exceptions import ValidationError
-from django.core.validators import validate_email
+from django.db import IntegrityError
 
 from accounts import credentials, passwords, signup
 from accounts.models import User
 from environments.models import Organization
 from platform_site.lib.commands import Refused
+from platform_site.lib.emails import is_address
 
 # How members are told who did it.
 NAME = "an operator of the platform"
@@ -35,7 +37,7 @@ def user(email: str) -> User:
     """
     found = credentials.find(email)
     if found is None:
-        raise Refused("user_not_found", f"{email} has no account.")
+        raise Refused("user_not_found", f"{email!r} has no account.")
     return found
 
 
@@ -44,13 +46,24 @@ def free_address(email: str) -> str:
 
     Raises Refused for what is none, and for one that has an account.
     """
-    try:
-        validate_email(email)
-    except ValidationError as exc:
-        raise Refused("email_invalid", f"{email} is no e-mail address.") from exc
+    if not is_address(email):
+        raise Refused("email_invalid", f"{email!r} is no e-mail address.")
     if credentials.find(email) is not None:
-        raise Refused("email_taken", f"{email} has an account already.")
+        raise _taken(email)
     return signup.canonical(email)
+
+
+@contextmanager
+def refusing_taken(email: str) -> Iterator[None]:
+    """Turn into Refused what only the index knows: who signed up meanwhile, and odd capitals."""
+    try:
+        yield
+    except IntegrityError as exc:
+        raise _taken(email) from exc
+
+
+def _taken(email: str) -> Refused:
+    return Refused("email_taken", f"{email} has an account already.")
 
 
 def asked_password(*context: str) -> str:

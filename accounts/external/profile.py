@@ -4,10 +4,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Self
 
-from django.core.exceptions import ValidationError
-from django.core.validators import validate_email
+from platform_site.lib.emails import is_address
 
-MAX_EMAIL_CHARS: Final = 254
 MAX_SUBJECT_CHARS: Final = 255
 
 
@@ -84,13 +82,7 @@ class Profile:
 
 def address(value: object) -> str:
     """Give an e-mail address as a provider told it, '' for what is none."""
-    if not isinstance(value, str) or len(value) > MAX_EMAIL_CHARS:
-        return ""
-    try:
-        validate_email(value)
-    except ValidationError:
-        return ""
-    return value
+    return value if isinstance(value, str) and is_address(value) else ""
 
 
 def one_line(value: object, *, limit: int) -> str:

@@ -12,22 +12,19 @@ from itertools import islice
 from typing import Final
 
 from django.contrib.auth.hashers import make_password
-from django.core.exceptions import ValidationError
-from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Upper
 
 from accounts import signup
-from accounts.members.serializers import MAX_LABELS
+from accounts.members import labels as words
 from accounts.models import User
 from environments.models import Organization
+from platform_site.lib.emails import is_address
 from platform_site.lib.permissions import ROLES
 
 REQUIRED: Final = ("email", "roles")
 COLUMNS: Final = (*REQUIRED, "labels")
 BATCH: Final = 2000
-MAX_EMAIL_CHARS: Final = 254
-MAX_LABEL_CHARS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +150,7 @@ def _words(cell: str) -> list[str]:
 def _faults(
     line: int, email: str, roles: list[str], labels: list[str], seen: Mapping[str, int]
 ) -> Iterator[Wrong]:
-    if not _is_address(email):
+    if not is_address(email):
         yield Wrong(line, "email", f"{email!r} is no e-mail address.")
     elif (before := seen.get(signup.canonical(email).upper())) is not None:
         yield Wrong(line, "email", f"{email} stands in line {before} already.")
@@ -162,18 +159,8 @@ def _faults(
     for role in roles:
         if role not in ROLES:
             yield Wrong(line, "roles", f"There is no role {role!r}; there are {', '.join(ROLES)}.")
-    if len(labels) > MAX_LABELS:
-        yield Wrong(line, "labels", f"At most {MAX_LABELS} labels.")
-    if any(len(label) > MAX_LABEL_CHARS or "\0" in label for label in labels):
-        yield Wrong(line, "labels", f"A label has at most {MAX_LABEL_CHARS} characters.")
-
-
-def _is_address(email: str) -> bool:
-    try:
-        validate_email(email)
-    except ValidationError:
-        return False
-    return len(email) <= MAX_EMAIL_CHARS
+    for message in words.faults(labels):
+        yield Wrong(line, "labels", message)
 
 
 def _refuse_taken(batch: list[Row], progress: _Progress) -> None:

@@ -4,11 +4,10 @@ from typing import Any
 
 from rest_framework import serializers
 
+from accounts.members.labels import MAX_LABEL_CHARS, MAX_LABELS
 from accounts.models import User
 from platform_site.lib.api import StrictSerializer
 from platform_site.lib.permissions import ROLES
-
-MAX_LABELS = 50
 
 
 class RolesField(serializers.ListField):
@@ -28,7 +27,7 @@ class LabelsField(serializers.ListField):
     """Labels: free words of the organization's own, each once."""
 
     def __init__(self, **options: Any) -> None:
-        child = serializers.CharField(max_length=100)
+        child = serializers.CharField(max_length=MAX_LABEL_CHARS)
         super().__init__(child=child, max_length=MAX_LABELS, **options)
 
     def to_internal_value(self, data: Any) -> list[str]:

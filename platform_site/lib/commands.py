@@ -8,18 +8,31 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import InterfaceError, OperationalError
+from procrastinate.exceptions import ConnectorException
 
-from platform_site.lib.errors import PlatformError
+from platform_site.lib.errors import ControlDatabaseUnavailable, PlatformError
+from platform_site.lib.problems import is_database_away
 
-EXITS: Final = "Exit status: 0 done; 1 refused, and nothing was changed; 2 called wrongly."
+REFUSED: Final = 1
+DATABASE_AWAY: Final = 3
+UNFINISHED: Final = 4
+EXITS: Final = (
+    "Exit status: 0 done; 1 refused, and nothing was changed; 2 called wrongly; 3 the database "
+    "does not answer, so try again."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a command has done: facts for scripts, and the same as a text for people."""
+    """What a command has done: facts for scripts, and the same as a text for people.
+
+    unfinished: a sentence where something is still to be done by others; the exit status is 4.
+    """
 
     facts: Mapping[str, Any]
     text: str
+    unfinished: str = ""
 
 
 class Refused(Exception):
@@ -73,15 +86,24 @@ class OpsCommand(BaseCommand):
             raise self._refuse(_Refusal(exc.code, exc.message, exc.facts), options) from exc
         except PlatformError as exc:
             raise self._refuse(_of_platform(exc), options) from exc
+        except (OperationalError, InterfaceError, ConnectorException) as exc:
+            if not is_database_away(exc):
+                raise
+            away = _of_platform(ControlDatabaseUnavailable())
+            raise self._refuse(away, options, status=DATABASE_AWAY) from exc
         said = json.dumps(outcome.facts) if options["json"] else outcome.text
         if said:
             self.stdout.write(said)
+        if outcome.unfinished:
+            raise CommandError(outcome.unfinished, returncode=UNFINISHED)
 
-    def _refuse(self, refusal: _Refusal, options: dict[str, Any]) -> CommandError:
+    def _refuse(
+        self, refusal: _Refusal, options: dict[str, Any], *, status: int = REFUSED
+    ) -> CommandError:
         if options["json"]:
             error = {"code": refusal.code, "message": refusal.message, **refusal.facts}
             self.stdout.write(json.dumps({"error": error}))
-        return CommandError(refusal.message, returncode=1)
+        return CommandError(refusal.message, returncode=status)
 
 
 def _of_platform(exc: PlatformError) -> _Refusal:

@@ -1,4 +1,20 @@
-"""E-mail addresses, compared."""
+"""E-mail addresses: what one is, and how two are compared."""
+
+from typing import Final
+
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+
+MAX_EMAIL_CHARS: Final = 254
+
+
+def is_address(text: str) -> bool:
+    """Say whether a text is an e-mail address, and one that fits its column."""
+    try:
+        validate_email(text)
+    except ValidationError:
+        return False
+    return len(text) <= MAX_EMAIL_CHARS
 
 
 def folded(email: str) -> str:

@@ -1,10 +1,14 @@
 """Operators make organizations and users, set roles and end sessions, by hand and from scripts."""
 
 import io
+import json
 
 import pytest
+from django.core.management import CommandError, call_command
+from django.db import DatabaseError, OperationalError, connection
 from django.utils import timezone
 
+from accounts import signup
 from accounts.models import AuditEvent, Invitation, User
 from environments.models import Environment, Organization
 from tests import inbox
@@ -15,7 +19,10 @@ from twofactor import devices
 from twofactor.models import TrustedDevice
 
 pytestmark = pytest.mark.django_db
-COMMANDS = ["createorganization", "createuser", "setroles", "endsessions", "importmembers"]
+COMMANDS = [
+    *("createorganization", "createuser", "setroles", "endsessions", "rotatekeys", "issuetoken"),
+    *("importmembers", "exportaudit", "pruneexpired", "createstaff"),
+]
 
 
 def typed(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
@@ -25,7 +32,8 @@ def typed(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_help_says_what_follows_and_how_it_ends(name: str) -> None:
     text = help_of(name)
-    assert "Exit status: 0 done; 1 refused, and nothing was changed; 2 called wrongly." in text
+    assert "Exit status: 0 done; 1 refused, and nothing was changed; 2 called wrongly;" in text
+    assert "3 the database does not answer, so try again." in text
     assert "--json" in text
     assert "None" not in text
 
@@ -49,6 +57,33 @@ def test_a_wrong_call_ends_with_2(
 ) -> None:
     assert misused(name, *arguments) == 2
     assert "usage:" in capsys.readouterr().err
+
+
+def test_a_database_that_is_away_ends_with_3_and_tells_nothing_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def away(email: str) -> None:
+        raise OperationalError("connection to 10.0.0.7 failed")
+
+    monkeypatch.setattr("accounts.operators.user", away)
+    out = io.StringIO()
+    with pytest.raises(CommandError) as caught:
+        call_command("setroles", "alice@example.com", "reader", "--json", stdout=out)
+    assert caught.value.returncode == 3
+    assert json.loads(out.getvalue())["error"]["code"] == "database_unavailable"
+    assert "10.0.0.7" not in f"{caught.value}{out.getvalue()}"
+
+
+def test_a_statement_that_the_database_refuses_is_no_absence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(email: str) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1 / 0")
+
+    monkeypatch.setattr("accounts.operators.user", broken)
+    with pytest.raises(DatabaseError):
+        call_command("setroles", "alice@example.com", "reader")
 
 
 def test_an_organization_comes_with_its_environments() -> None:
@@ -80,12 +115,17 @@ def test_its_first_admin_comes_in_by_a_mailed_link() -> None:
         ([" "], "name_invalid"),
         (["x" * 201], "name_invalid"),
         (["Lakes", "--admin", "nonsense"], "email_invalid"),
+        (["Lakes", "--admin", ""], "email_invalid"),
+        (["Lakes", "--admin", f"{'x' * 250}@example.com"], "email_invalid"),
         (["Lakes", "--admin", "ALICE@example.com"], "email_taken"),
+        # Only the index finds these two alike.
+        (["Lakes", "--admin", "alice@l\u0131ve.example"], "email_taken"),
     ],
 )
 def test_a_refused_organization_leaves_nothing(
     alice: User, arguments: list[str], code: str
 ) -> None:
+    signup.add_user(alice.organization, "alice@live.example", "!", roles=["reader"])
     assert refused("createorganization", *arguments)[1]["code"] == code
     assert Organization.objects.count() == 1
     assert not inbox.messages()
@@ -136,6 +176,9 @@ def test_an_account_that_was_taken_into_use_is_not_given_away_by_its_link(
         ("dora@example.com", [], "short", "invalid_request"),
         ("dora@example.com", ["--invite", "--verified"], "", "invite_verifies"),
         ("dora@example.com", ["--organization", "999999"], PASSWORD, "organization_not_found"),
+        (f"{'x' * 250}@example.com", [], PASSWORD, "email_invalid"),
+        ("dora@example.com", ["--label", "x" * 101], PASSWORD, "label_invalid"),
+        ("dora@example.com", ["--label", " "], PASSWORD, "label_invalid"),
     ],
 )
 def test_a_refused_user_leaves_nothing(
@@ -195,3 +238,10 @@ def test_sessions_of_an_organization_and_of_everybody_end(
     assert refused("endsessions", "nobody@example.com")[1]["code"] == "user_not_found"
     error = refused("endsessions", "--organization", "999999")[1]
     assert error["code"] == "organization_not_found"
+
+
+def test_an_address_that_is_empty_is_not_everybody(alice: User) -> None:
+    """As a script's unset variable makes it."""
+    caller = signed_in(alice)
+    assert refused("endsessions", "")[1]["code"] == "user_not_found"
+    assert caller.get("/v1/whoami").status == 200

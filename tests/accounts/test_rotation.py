@@ -1,17 +1,21 @@
 """New keys sign, former ones verify until their day, and nobody is signed out."""
 
+import io
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
+from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
 from accounts.models import AuditEvent, User
+from environments.models import Organization
 from platform_site.embedded.runtime_env import load_runtime_env, save_runtime_env
 from platform_site.env import Env, SettingError
 from platform_site.lib import token_settings
-from tests.cast import Caller, signed_in
+from tests.cast import Caller, member, signed_in
 from tests.commands import facts, refused, run
+from tests.twofactor.holder import ask, with_totp
 
 pytestmark = pytest.mark.django_db
 
@@ -127,6 +131,20 @@ def test_an_issued_token_is_a_session_like_any_other(alice: User) -> None:
     shown = run("issuetoken", "alice@example.com").strip()
     assert Caller(shown).get("/v1/whoami").status == 200
     assert AuditEvent.objects.filter(tag="api:session:create", actor_id=alice.pk).count() == 2
+
+
+def test_a_second_factor_that_is_due_is_told_by_the_exit_status(
+    home: Organization, settings: Settings
+) -> None:
+    with_totp(member(home, "dora@example.com"))
+    out = io.StringIO()
+    with pytest.raises(CommandError, match="second factor is due") as caught:
+        call_command("issuetoken", "dora@example.com", stdout=out)
+    assert caught.value.returncode == 4
+    status, _, token = out.getvalue().strip().partition(": ")
+    assert status == "mfa_required"
+    assert ask(Caller(token)).status == 200
+    assert Caller(token).get("/v1/whoami").status == 401
 
 
 def test_nobody_unknown_or_disabled_gets_one(alice: User) -> None:

@@ -37,8 +37,9 @@ class Command(OpsCommand):
         if not 0 < len(name) <= MAX_NAME_CHARS or "\0" in name:
             message = f"A name has 1 to {MAX_NAME_CHARS} characters."
             raise Refused("name_invalid", message)
-        email = operators.free_address(options["admin"]) if options["admin"] else ""
-        with transaction.atomic():
+        asked: str | None = options["admin"]
+        email = "" if asked is None else operators.free_address(asked)
+        with operators.refusing_taken(email), transaction.atomic():
             made = lifecycle.create_organization(name)
             audit.add(None, "cli:organization:create", organization_id=made.pk, data={"name": name})
             if email:

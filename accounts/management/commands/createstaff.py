@@ -27,7 +27,7 @@ class Command(OpsCommand):
     def run(self, options: dict[str, Any]) -> Outcome:
         """Make or promote the user."""
         user = credentials.find(options["email"])
-        with transaction.atomic():
+        with operators.refusing_taken(options["email"]), transaction.atomic():
             if user is None:
                 user = _create(options["email"])
             user.is_staff = True

@@ -4,12 +4,13 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.contrib.auth.hashers import make_password
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from accounts import audit, operators, signup
 from accounts.invitations import invitations
 from accounts.invitations.invitations import Host
+from accounts.members import labels
 from accounts.models import User
 from environments.models import Organization
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
@@ -45,6 +46,7 @@ class Command(OpsCommand):
             action="append",
             default=[],
             dest="labels",
+            metavar="LABEL",
             help="A word of the organization's own; may be given several times.",
         )
         parser.add_argument(
@@ -59,15 +61,14 @@ class Command(OpsCommand):
         if options["invite"] and options["verified"]:
             message = "--invite proves the address itself; leave --verified out."
             raise Refused("invite_verifies", message)
+        for message in labels.faults(options["labels"]):
+            raise Refused("label_invalid", message)
         home = operators.organization(options["organization"])
         email = operators.free_address(options["email"])
         has_password = not (options["invite"] or options["no_password"])
         encoded = operators.asked_password(email, home.name) if has_password else None
-        try:
-            with transaction.atomic():
-                made = _make(home, email, encoded or make_password(None), options)
-        except IntegrityError as exc:
-            raise Refused("email_taken", f"{email} has an account already.") from exc
+        with operators.refusing_taken(email), transaction.atomic():
+            made = _make(home, email, encoded or make_password(None), options)
         facts = {
             "user_id": str(made.pk),
             "email": made.email,

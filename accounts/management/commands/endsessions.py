@@ -47,7 +47,8 @@ class Command(OpsCommand):
 
 def _meant(options: dict[str, Any]) -> QuerySet[User]:
     everybody: QuerySet[User] = User.unscoped.order_by("pk")  # unscoped: an operator's command
-    if options["email"]:
+    # An empty address is a script's unset variable, and not everybody.
+    if options["email"] is not None:
         return everybody.filter(pk=operators.user(options["email"]).pk)
     if options["organization"] is not None:
         return everybody.filter(organization=operators.organization(options["organization"]))

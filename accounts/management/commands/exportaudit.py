@@ -17,6 +17,24 @@ from platform_site.lib.commands import OpsCommand, Outcome, Refused
 
 # A spreadsheet would run a cell that begins so (CWE-1236), and callers choose their agent's name.
 FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r")
+# As GET /v1/audit has them.
+FILTERS: Final = {
+    "tag": "Whole, or its first parts, as api:session.",
+    "outcome": "As success, refused, denied.",
+    "environment": "The id of one, as live.",
+    "actor": "An address or a user's id.",
+    "request-id": "Of the request that it happened in.",
+}
+
+
+def word(text: str) -> str:
+    """Give a filter; an empty one is a script's unset variable, and not everything.
+
+    Raises ArgumentTypeError.
+    """
+    if not text:
+        raise ArgumentTypeError("it may not be empty")
+    return text
 
 
 def moment(text: str) -> datetime:
@@ -42,12 +60,21 @@ class Command(OpsCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take what, and where to."""
         parser.add_argument("--organization", type=int, metavar="ID", help="Only of this one.")
-        parser.add_argument("--tag", help="Whole, or its first parts, as api:session.")
-        parser.add_argument("--actor", help="An address or a user's id.")
-        parser.add_argument("--outcome", help="As success, refused, denied.")
-        parser.add_argument("--since", type=moment, metavar="TIME", help="From then on.")
+        for name, text in FILTERS.items():
+            parser.add_argument(f"--{name}", type=word, help=text)
+        parser.add_argument(
+            "--since",
+            type=moment,
+            metavar="TIME",
+            help="From then on: 2026-11-21, or 2026-11-21T09:30+01:00; without an offset, UTC.",
+        )
         parser.add_argument("--until", type=moment, metavar="TIME", help="Before then.")
-        parser.add_argument("--format", choices=("jsonl", "csv"), default="jsonl")
+        parser.add_argument(
+            "--format",
+            choices=("jsonl", "csv"),
+            default="jsonl",
+            help="JSON lines (the default), or CSV with a line of names.",
+        )
         parser.add_argument(
             "--output", type=Path, metavar="FILE", help="A new file, which only you can read."
         )
@@ -57,8 +84,8 @@ class Command(OpsCommand):
         events = AuditEvent.objects.all()
         if options["organization"] is not None:
             events = trail.of_organization(operators.organization(options["organization"]).pk)
-        names = ("tag", "actor", "outcome", "since", "until")
-        wanted = {name: options[name] for name in names if options[name]}
+        names = (*(name.replace("-", "_") for name in FILTERS), "since", "until")
+        wanted = {name: options[name] for name in names if options[name] is not None}
         rows = trail.rows(trail.matching(events, wanted))
         if options["output"] is None:
             if options["json"]:

@@ -17,9 +17,10 @@ class Command(OpsCommand):
     """Open a session without a password."""
 
     help = (
-        "Open a session of a member and print its tokens, without the password; the member finds "
-        "it among its sessions, and it is audited. A second factor is not gone around: where one "
-        "is due, the answer is the same as of a login, with an mfa_token."
+        "Open a session of a member without the password, and print its access token; with --json "
+        "all that a login answers. The member finds it among its sessions, and it is audited. A "
+        "second factor is not gone around: where one is due, what is printed is the login's status "
+        "with an mfa_token, and the exit status is 4."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -40,7 +41,8 @@ class Command(OpsCommand):
             done = signin.finish(_request(), attempt)
         answer = done.answer
         shown = answer.get("access_token") or f"{answer['status']}: {answer.get('mfa_token', '')}"
-        return Outcome(answer, shown)
+        unfinished = "" if "access_token" in answer else "No session yet: a second factor is due."
+        return Outcome(answer, shown, unfinished)
 
 
 def _request() -> PlatformRequest:

@@ -12,10 +12,11 @@ from django.utils import timezone
 
 from accounts.models import AuditEvent, User
 from accounts.trail import trail
+from accounts.trail.serializers import AuditFilterSerializer
 from platform_site.env import Env, SettingError
 from platform_site.lib import account_settings
 from tests.accounts.trail.test_reading import happened
-from tests.commands import facts, misused, refused, run
+from tests.commands import facts, help_of, misused, refused, run
 
 pytestmark = pytest.mark.django_db
 
@@ -89,8 +90,24 @@ def test_filters_are_those_of_the_api(alice: User) -> None:
     happened(alice, "api:two:create", outcome="refused")
     assert len(run("exportaudit", "--outcome", "refused").splitlines()) == 1
     assert len(run("exportaudit", "--tag", "api:one").splitlines()) == 1
+    happened(alice, "api:three:create", environment_id="sandbox", request_id="req-7")
+    for filtered in (["--environment", "sandbox"], ["--request-id", "req-7"]):
+        (line,) = run("exportaudit", *filtered).splitlines()
+        assert json.loads(line)["tag"] == "api:three:create"
+    offered = help_of("exportaudit")
+    for name in AuditFilterSerializer().get_fields():
+        assert f"--{name.replace('_', '-')} " in offered
     assert run("exportaudit", "--until", "2020-01-01") == ""
     assert misused("exportaudit", "--since", "yesterday") == 2
+
+
+@pytest.mark.parametrize(
+    "name", ["--tag", "--outcome", "--environment", "--actor", "--request-id", "--since"]
+)
+def test_a_filter_that_is_empty_is_not_everything(alice: User, name: str) -> None:
+    """As a script's unset variable makes it."""
+    happened(alice, "api:one:create")
+    assert misused("exportaudit", name, "") == 2
 
 
 def test_a_cell_that_a_spreadsheet_would_run_is_made_text(alice: User, tmp_path: Path) -> None:

@@ -1,0 +1,15 @@
+"""Labels: free words of an organization's own, and how many and how long they may be."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+MAX_LABELS: Final = 50
+MAX_LABEL_CHARS: Final = 100
+
+
+def faults(labels: Sequence[str]) -> Iterator[str]:
+    """Give a sentence for each thing that is wrong with a member's labels."""
+    if len(labels) > MAX_LABELS:
+        yield f"At most {MAX_LABELS} labels."
+    if any(not 0 < len(label.strip()) <= MAX_LABEL_CHARS or "\0" in label for label in labels):
+        yield f"A label has 1 to {MAX_LABEL_CHARS} characters."
