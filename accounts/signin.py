@@ -92,6 +92,11 @@ def origin_of(request: PlatformRequest) -> Origin:
     return Origin(client_address(request), agent)
 
 
+def is_vouched(request: PlatformRequest, user: User | None, *, now: datetime) -> bool:
+    """Say whether a sign-in comes from where its owner has been (settings.DEVICE_VOUCHER)."""
+    return bool(import_string(settings.DEVICE_VOUCHER)(request, user, now=now))
+
+
 def environment_for(user: User, wanted: str) -> Environment:
     """Give the environment to sign in to: the wanted one, else the last used, else ``live``.
 

@@ -1,5 +1,7 @@
 """``/v1/auth/*``, ``/v1/whoami``, ``/v1/permissions/effective``."""
 
+from functools import partial
+
 from django.db import transaction
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
@@ -66,6 +68,7 @@ class LoginView(ApiView):
                 body["password"],
                 address=client_address(self.platform_request),
                 now=now,
+                vouch=partial(signin.is_vouched, self.platform_request, now=now),
             )
         except InvalidCredentials:
             signin.note_refused(self.platform_request, body["email"])

@@ -235,6 +235,8 @@ LIFECYCLE_HOOKS: Final = {
 LOGIN_STAGES: Final = ["twofactor.stages.second_factor"]
 # Besides passwords and linked identities: what signs a user in, asked before the last one goes.
 OTHER_WAYS_IN: Final = ["twofactor.webauthn.passkeys.can_sign_in"]
+# What lets somebody try a password while strangers' guesses slow the account.
+DEVICE_VOUCHER: Final = "twofactor.devices.vouches"
 FRESH_PROOF_GUARD: Final = "twofactor.stepup.require_recent_proof"
 AUDIT_RECORDER: Final = "accounts.audit.record_request"
 DENIAL_RECORDER: Final = "accounts.trail.denials.record"

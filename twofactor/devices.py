@@ -22,6 +22,7 @@ HEADER: Final = "X-Device-Token"
 PURPOSE: Final = "device"
 # A stolen device id must not become something to guess at.
 MAX_FAILURES: Final = 10
+NOBODY: Final = UUID(int=0)
 
 
 def trust(user: User, name: str, *, now: datetime) -> TrustedDevice:
@@ -49,16 +50,44 @@ def _is_proof(proof: str, device: TrustedDevice, generation: int) -> bool:
     return any(is_same(proof, known) for known in digests(PURPOSE, device.id, generation))
 
 
+def _named(request: PlatformRequest) -> tuple[UUID, str] | None:
+    """Give the device's id and proof that a request brings, None where it brings none."""
+    device_id, _, proof = request.headers.get(HEADER, "").partition(".")
+    try:
+        return UUID(device_id), proof
+    except ValueError:
+        return None
+
+
+def vouches(request: PlatformRequest, user: User | None, *, now: datetime) -> bool:
+    """Say whether a try at a slowed account comes from a device that its owner trusts.
+
+    So strangers who guess slow an account for strangers alone. Counted on the device before the
+    password is looked at: the tenth in a row that leads nowhere forgets it. user: None for an
+    address without an account, which costs the same.
+    """
+    named = _named(request)
+    if named is None:
+        return False
+    key, proof = named
+    with transaction.atomic():
+        device = _lock(user, key, now)
+        # Not counted: 256 bits are not guessed, and knowing an id must not forget the device.
+        if device is None or not _is_current(proof, device, now):
+            return False
+        _count_failure(device)
+    return True
+
+
 def passes(request: PlatformRequest, attempt: Attempt, held: Holdings) -> bool:
     """Let a trusted device skip the second factor; its token is rotated and put in the answer.
 
     Twice the same token within ten seconds (a repeated login) gives the same successor.
     """
-    device_id, _, proof = request.headers.get(HEADER, "").partition(".")
-    try:
-        key = UUID(device_id)
-    except ValueError:
+    named = _named(request)
+    if named is None:
         return False
+    key, proof = named
     with transaction.atomic():
         device = _lock(attempt.user, key, attempt.now)
         if device is None or not held.allowed:
@@ -72,12 +101,22 @@ def passes(request: PlatformRequest, attempt: Attempt, held: Holdings) -> bool:
     return True
 
 
-def _lock(user: User, key: UUID, now: datetime) -> TrustedDevice | None:
-    rows = TrustedDevice.scoped.within_organization(user.organization_id)
+def _lock(user: User | None, key: UUID, now: datetime) -> TrustedDevice | None:
+    organization_id, user_id = (user.organization_id, user.pk) if user else (0, NOBODY)
+    rows = TrustedDevice.scoped.within_organization(organization_id)
     found: TrustedDevice | None = (
-        rows.select_for_update().filter(pk=key, user=user, expires_at__gt=now).first()
+        rows.select_for_update().filter(pk=key, user_id=user_id, expires_at__gt=now).first()
     )
     return found
+
+
+def _is_current(proof: str, device: TrustedDevice, now: datetime) -> bool:
+    is_newest = _is_proof(proof, device, device.generation)
+    return is_newest or _is_former(proof, device, now)
+
+
+def _is_former(proof: str, device: TrustedDevice, now: datetime) -> bool:
+    return device.is_in_grace(now) and _is_proof(proof, device, device.generation - 1)
 
 
 def _holds(device: TrustedDevice, proof: str, now: datetime) -> bool:
@@ -87,7 +126,7 @@ def _holds(device: TrustedDevice, proof: str, now: datetime) -> bool:
         device.failures = 0
         device.save(update_fields=["generation", "rotated_at", "last_used_at", "failures"])
         return True
-    return device.is_in_grace(now) and _is_proof(proof, device, device.generation - 1)
+    return _is_former(proof, device, now)
 
 
 def _count_failure(device: TrustedDevice) -> None:

@@ -1,16 +1,24 @@
 """Trusted devices skip the second factor at login, and nothing else; they die with any change."""
 
 from datetime import timedelta
+from functools import partial
+from typing import cast
 
 import pytest
 import time_machine
+from django.db import connection
+from django.test import RequestFactory
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.models import User
+from accounts.models import Throttle, User
+from platform_site.lib.principals import PlatformRequest
 from tests import inbox
 from tests.cast import Caller, signed_in
+from tests.parallel import at_once
 from tests.twofactor.holder import Holder, ask, log_in, pending, reply
+from twofactor import devices
 from twofactor.models import TrustedDevice
 
 pytestmark = pytest.mark.django_db
@@ -76,6 +84,76 @@ def test_ten_failures_of_its_own_forget_it(device: str) -> None:
     for _ in range(10):
         assert log_in(X_DEVICE_TOKEN=wrong).body["status"] == "mfa_required"
     assert log_in(X_DEVICE_TOKEN=device).body["status"] == "mfa_required"
+
+
+def slow_down(settings: Settings) -> None:
+    """Guess at the account from elsewhere, until a right password is not listened to either."""
+    settings.LIMIT_LOGINS_PER_ACCOUNT = 1
+    settings.LIMIT_LOGINS_PER_ADDRESS = 10_000
+    log_in(password="wrong password")
+    # The wait after many more of them, so that it does not end while a test runs.
+    Throttle.objects.update(blocked_until=timezone.now() + timedelta(minutes=15))
+    assert log_in().status == 401
+
+
+def test_it_gets_in_while_strangers_guesses_slow_the_account(
+    device: str, settings: Settings
+) -> None:
+    slow_down(settings)
+    answer = log_in(X_DEVICE_TOKEN=device)
+    assert answer.body["status"] == "authenticated"
+    assert TrustedDevice.unscoped.get().failures == 0
+    # That gives strangers no new tries.
+    assert log_in().status == 401
+    assert log_in(X_DEVICE_TOKEN=answer.body["device_token"]).status == 200
+
+
+def test_ten_wrong_passwords_on_a_slowed_account_forget_it(device: str, settings: Settings) -> None:
+    slow_down(settings)
+    wrong = [log_in(password="wrong password", X_DEVICE_TOKEN=device) for _ in range(10)]
+    assert {(answer.status, answer.code) for answer in wrong} == {(401, "invalid_credentials")}
+    assert not TrustedDevice.unscoped.exists()
+    assert log_in(X_DEVICE_TOKEN=device).status == 401
+
+
+def test_the_tenth_password_may_be_right_and_the_second_factor_is_asked_for(
+    device: str, settings: Settings
+) -> None:
+    slow_down(settings)
+    for _ in range(9):
+        log_in(password="wrong password", X_DEVICE_TOKEN=device)
+    assert log_in(X_DEVICE_TOKEN=device).body["status"] == "mfa_required"
+
+
+def test_a_device_that_is_not_the_owners_is_not_listened_to_and_loses_nothing(
+    device: str, charlie: User, settings: Settings
+) -> None:
+    slow_down(settings)
+    theirs = devices.token_for(devices.trust(charlie, "phone", now=timezone.now()))
+    forged = device.partition(".")[0] + "." + "0" * 64
+    for token in (theirs, forged, "", "x", "x.y"):
+        assert log_in(X_DEVICE_TOKEN=token).status == 401
+    assert set(TrustedDevice.unscoped.values_list("failures", flat=True)) == {0}
+    assert log_in(X_DEVICE_TOKEN=device).status == 200
+
+
+def test_an_address_without_an_account_costs_the_same(device: str, charlie: User) -> None:
+    request = cast(PlatformRequest, RequestFactory().get("/", headers={"X-Device-Token": device}))
+    taken = []
+    for user in (None, charlie):
+        with CaptureQueriesContext(connection) as queries:
+            assert not devices.vouches(request, user, now=timezone.now())
+        taken.append(len(queries))
+    assert taken[0] == taken[1] > 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_parallel_guesses_from_a_device_get_ten_tries(
+    device: str, alice: User, settings: Settings
+) -> None:
+    request = cast(PlatformRequest, RequestFactory().get("/", headers={"X-Device-Token": device}))
+    tries = [partial(devices.vouches, request, alice, now=timezone.now()) for _ in range(16)]
+    assert sum(at_once(*tries)) == 10
 
 
 def test_it_ends_after_thirty_days(device: str) -> None:
