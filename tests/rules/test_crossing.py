@@ -159,6 +159,37 @@ def test_another_organizations_things_are_404_and_stay_as_they_are(
     assert belongings(charlie) == before
 
 
+# What belongs to one environment, and so is not there for a token of another one.
+PLACED = {"bucket_name", "access_key_id", "origin_name"}
+IN_A_PLACE = [(route, method) for route, method in WITH_IDS if set(route.placeholders) & PLACED]
+
+
+@pytest.mark.parametrize(
+    ("route", "method"), IN_A_PLACE, ids=[f"{method} {route.path}" for route, method in IN_A_PLACE]
+)
+def test_another_environments_things_are_404_and_stay_as_they_are(
+    alice: User, route: Route, method: str
+) -> None:
+    # Made in live by the same person, and asked for with a token of sandbox.
+    values = {name: MAKERS[name](alice) for name in route.placeholders}
+    caller = signed_in(alice, "sandbox")
+    before = belongings(alice)
+    answer = caller.call(method, route.filled(values), BODIES.get((method, route.path)))
+    assert answer.status == 404, answer.body
+    assert belongings(alice) == before
+
+
+@pytest.mark.parametrize("path", ["v1/cache/buckets", "v1/cache/access-keys", "v1/cache/origins"])
+def test_no_list_shows_another_environments_things(alice: User, path: str) -> None:
+    made = [MAKERS[name](alice) for name in sorted(PLACED)]
+    told = signed_in(alice).get(f"/{path}").raw.content.decode()
+    assert any(name in told for name in made)
+    answer = signed_in(alice, "sandbox").get(f"/{path}")
+    assert answer.status == 200
+    for name in made:
+        assert name not in answer.raw.content.decode()
+
+
 LISTS = [route for route in api_routes() if not route.placeholders and "GET" in route.methods]
 
 

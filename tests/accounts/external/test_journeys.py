@@ -5,11 +5,14 @@ from typing import Any
 
 import pytest
 from django.utils import timezone
+from pytest_django import Settings
 
-from accounts.models import Identity, User
+from accounts.models import AuditEvent, Identity, ProviderGrant, User
+from environments.models import Organization
 from tests.accounts.external.journeys import Journey
-from tests.accounts.external.providers.server import ProviderServer
+from tests.accounts.external.providers.server import Fault, ProviderServer
 from tests.cast import PASSWORD, Caller, member, organization, signed_in
+from tests.twofactor.holder import with_totp
 
 SUBJECTS = {
     "google": "110169484474386276334",
@@ -17,6 +20,8 @@ SUBJECTS = {
     "discord": "80351110224678912",
     "apple": "001234.5b3a3bdf9c0b4f049c1471cae1cd1d8d.0001",
 }
+# Where the browser goes, and what is asked of mapped groups alone.
+UNASKED = ("authorize", "v2/auth", "*")
 
 
 @dataclass
@@ -36,6 +41,14 @@ def there(request: pytest.FixtureRequest, db: None) -> There:
     """Give each provider."""
     server: Any = request.getfixturevalue(request.param)
     return There(request.param, server)
+
+
+def assert_refused(code: str) -> None:
+    """Hold a refusal to having made nothing, and to standing in the audit trail."""
+    assert not User.unscoped.exists()
+    assert not ProviderGrant.objects.exists()
+    event = AuditEvent.objects.order_by("-id")[0]
+    assert (event.outcome, event.data["error"]) == ("refused", code)
 
 
 def test_a_new_user_comes_in(there: There) -> None:
@@ -92,7 +105,7 @@ def test_who_does_not_agree_comes_back_without_an_account(there: There) -> None:
     cancelled = {"apple": "user_cancelled_authorize"}
     there.server.refuses = cancelled.get(there.name, "access_denied")
     assert there.journey().error() == "access_denied"
-    assert not User.unscoped.exists()
+    assert_refused("access_denied")
 
 
 def test_a_return_to_another_browser_signs_nobody_in(there: There) -> None:
@@ -101,6 +114,50 @@ def test_a_return_to_another_browser_signs_nobody_in(there: There) -> None:
     victim.start()
     answer = victim.back(sent)
     assert (answer.status, answer.code) == (400, "oauth_state_invalid")
+    assert_refused("oauth_state_invalid")
+
+
+def test_a_return_is_good_for_once(there: There) -> None:
+    journey = there.journey()
+    sent = journey.at_provider(journey.start().headers["Location"])
+    assert "code" in journey.returned(journey.back(sent))
+    assert journey.returned(journey.back(sent))["error"] == "oauth_state_used"
+    assert ProviderGrant.objects.count() == 1
+
+
+def test_a_provider_that_is_silent_is_not_waited_for(there: There, settings: Settings) -> None:
+    settings.OAUTH_TIMEOUT_S = 0.3
+    asked = [path for path in there.server.routes() if not path.endswith(UNASKED)]
+    assert asked
+    for path in asked:
+        there.server.faults = {path: Fault(is_silent=True)}
+        assert there.journey().error() == "provider_unavailable", path
+        assert_refused("provider_unavailable")
+
+
+def test_the_only_way_in_stays(there: There) -> None:
+    caller = Caller().holding(there.journey().sign_in())
+    path = f"/v1/auth/identities/{Identity.unscoped.get().pk}"
+    answer = caller.call("DELETE", path)
+    assert (answer.status, answer.code) == (409, "last_login_method")
+    assert there.journey().sign_in().body["status"] == "authenticated"
+
+
+def test_a_second_factor_that_is_due_is_asked_for(there: There) -> None:
+    there.journey().sign_in()
+    with_totp(User.unscoped.get())
+    answer = there.journey().sign_in()
+    assert answer.body["status"] == "mfa_required"
+    assert "access_token" not in answer.body
+    assert Caller(answer.body["mfa_token"]).get("/v1/whoami").status == 401
+
+
+def test_a_second_factor_that_is_required_is_set_up_first(there: There) -> None:
+    there.journey().sign_in()
+    Organization.objects.update(mfa_required=True, mfa_grace_period_days=0)
+    answer = there.journey().sign_in()
+    assert answer.body["status"] == "mfa_enrollment_required"
+    assert "access_token" not in answer.body
 
 
 def test_the_same_subject_at_another_provider_is_somebody_else(there: There) -> None:
@@ -121,7 +178,7 @@ def test_pkce_is_used_where_the_provider_takes_it(there: There) -> None:
 
 
 def test_a_wrong_client_secret_is_told_as_the_providers_refusal(
-    there: There, settings: Any
+    there: There, settings: Settings
 ) -> None:
     provider = settings.OAUTH_PROVIDERS[there.name]
     wrong = replace(provider, client_secret="not the secret at all", private_key="")
