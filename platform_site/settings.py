@@ -244,6 +244,7 @@ AUDIT_RETENTION_DAYS: Final = account_settings.audit_retention_days(ENV)
 # What `pruneexpired` runs at once and the queue runs by itself.
 PRUNING_TASKS: Final = [
     "accounts.tasks.forget_expired",
+    "accounts.delivery.tasks.tend_deliveries",
     "accounts.external.tasks.forget_expired",
     "twofactor.tasks.forget_expired",
     "twofactor.webauthn.tasks.forget_expired",

@@ -14,8 +14,9 @@ class Command(OpsCommand):
 
     help = (
         "Delete what is over: ended sessions, used and expired codes, offers and sign-ins, trusted "
-        "devices, counters, events beyond ZAUDIT_RETENTION_DAYS; and queue the dropping of "
-        "environments whose retention is over. The task worker does the same every hour."
+        "devices, counters, messages that were sent or expired, events beyond "
+        "ZAUDIT_RETENTION_DAYS; and queue the dropping of environments whose retention is over. "
+        "The task worker does the same by itself, at least every hour."
     )
 
     def run(self, options: dict[str, Any]) -> Outcome:

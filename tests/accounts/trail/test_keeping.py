@@ -2,13 +2,16 @@
 
 import csv
 import json
+import re
 import stat
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
+from procrastinate.contrib.django import app
 
 from accounts.models import AuditEvent, User
 from accounts.trail import trail
@@ -134,3 +137,9 @@ def test_pruning_by_hand_does_what_the_queue_does() -> None:
     ran = facts("pruneexpired")["ran"]
     assert "accounts.forget_expired" in ran
     assert kept() == 0
+
+
+def test_pruning_by_hand_forgets_all_that_the_queue_forgets() -> None:
+    periodic = [task.task.name for task in app.periodic_registry.periodic_tasks.values()]
+    prunes = [name for name in periodic if re.search(r"\.(forget|drop|tend)_\w+$", name)]
+    assert sorted(prunes) == sorted(settings.PRUNING_TASKS)
