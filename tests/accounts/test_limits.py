@@ -1,11 +1,13 @@
 """Limits on guessing, as counters."""
 
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from django.utils import timezone
 
 from accounts import limits
+from tests.parallel import at_once
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()
@@ -38,3 +40,28 @@ def test_without_free_tries_the_second_waits() -> None:
 def test_a_counter_that_rested_a_day_starts_anew() -> None:
     assert tries(6) == [True] * 5 + [False]
     assert tries(4, ahead_s=86401) == [True] * 4
+
+
+def test_a_full_window_says_when_it_ends_and_the_next_one_is_empty() -> None:
+    start = NOW.replace(minute=0, second=0, microsecond=0)
+    take = partial(limits.take, "mail", "alice", limit=2, window=timedelta(hours=1))
+    assert [take(now=start) for _ in range(3)] == [0, 0, 3600]
+    assert take(now=start + timedelta(minutes=59)) == 60
+    assert take(now=start + timedelta(hours=1)) == 0
+    assert limits.take("mail", "bob", limit=2, window=timedelta(hours=1), now=start) == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_parallel_uses_cannot_slip_past_a_window() -> None:
+    take = partial(limits.take, "mail", "alice", limit=3, window=timedelta(hours=1), now=NOW)
+    taken = at_once(*[take] * 16)
+    assert taken.count(0) == 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_uses_given_back_in_parallel_make_room_for_as_many() -> None:
+    window = timedelta(hours=1)
+    take = partial(limits.take, "mail", "alice", limit=4, window=window, now=NOW)
+    assert [take() for _ in range(5)].count(0) == 4
+    at_once(*[partial(limits.give_back, "mail", "alice", window=window, now=NOW)] * 3)
+    assert at_once(*[take] * 8).count(0) == 3

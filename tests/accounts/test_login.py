@@ -144,6 +144,26 @@ def test_one_address_is_limited_over_all_accounts(settings: Settings) -> None:
     assert int(answer.headers["Retry-After"]) > 0
 
 
+def test_a_forwarded_address_is_a_callers_word_until_a_proxy_is_trusted(
+    settings: Settings,
+) -> None:
+    settings.LIMIT_LOGINS_PER_ADDRESS = 3
+
+    def statuses(network: str) -> list[int]:
+        body = {"email": "nobody@example.com", "password": PASSWORD}
+        sent = [f"{network}::{number}" for number in range(5)]
+        return [
+            Caller().post("/v1/auth/login", body, X_FORWARDED_FOR=address).status
+            for address in sent
+        ]
+
+    assert statuses("2001:db8:1:1") == [401, 401, 401, 429, 429]
+    settings.TRUSTED_PROXY_COUNT = 1
+    # Now each network counts by itself, and an IPv6 one as a whole.
+    assert statuses("2001:db8:1:2") == [401, 401, 401, 429, 429]
+    assert statuses("2001:db8:1:3") == [401, 401, 401, 429, 429]
+
+
 def test_rightful_logins_do_not_use_up_the_address(alice: User, settings: Settings) -> None:
     settings.LIMIT_LOGINS_PER_ADDRESS = 3
     for _ in range(5):

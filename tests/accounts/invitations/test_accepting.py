@@ -1,5 +1,6 @@
 """Accepting: one account, a proven mailbox, and the gate that stands on every way in."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +11,7 @@ from pytest_django import Settings
 
 from accounts.models import AuditEvent, Delivery, Invitation, Session, User
 from environments.models import Organization
-from tests.accounts.delivery.support import run
+from tests.accounts.delivery.support import Mailbox, run, smtp_options, smtp_server
 from tests.accounts.invitations.support import (
     DORA,
     PATH,
@@ -234,6 +235,26 @@ def test_the_mail_is_what_the_template_says(alice: User, mailoutbox: list[Any]) 
     assert token not in mail.subject
     assert mail.subject.startswith("Join Alice's")
     assert not Delivery.unscoped.exclude(payload="").exists()
+
+
+def test_the_link_in_the_mail_that_arrives_leads_in(alice: User, settings: Settings) -> None:
+    """Over SMTP, encoded and wrapped as mails are."""
+    mailbox = Mailbox()
+    with smtp_server(mailbox) as port:
+        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+        settings.MAIL_OPTIONS = smtp_options(port)
+        assert invite(alice).status == 202
+        assert run(Delivery.unscoped.get()).state == "sent"
+    (mail,) = mailbox.mails
+    assert mailbox.recipients == [DORA]
+    tokens = set()
+    for kind in ("plain", "html"):
+        part = mail.get_body((kind,))
+        assert part is not None
+        tokens |= set(re.findall(r"/console/invitation#token=([\w-]+)", part.get_content()))
+    (token,) = tokens
+    answer = accept(token)
+    assert Caller().holding(answer).get("/v1/whoami").body["email"] == DORA
 
 
 def test_mailed_token_is_the_last(alice: User) -> None:
