@@ -177,7 +177,9 @@ class LinkView(ApiView):
             )
             return Response(_linked(done), headers=NO_STORE)
         wish = Wish(body["redirect_to"], body["state"], body["code_challenge"])
-        url, expires_at = visits.prepare_link(self.principal, provider, wish, now=now)
+        url, expires_at = visits.prepare_link(
+            self.platform_request, self.principal, provider, wish, now=now
+        )
         answer = {
             "status": "started",
             "start_url": url,

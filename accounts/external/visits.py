@@ -56,13 +56,14 @@ def depart(request: PlatformRequest, provider: str, wish: Wish, *, now: datetime
 
 
 def prepare_link(
-    principal: Principal, provider: str, wish: Wish, *, now: datetime
+    request: PlatformRequest, principal: Principal, provider: str, wish: Wish, *, now: datetime
 ) -> tuple[str, datetime]:
     """Begin a link for a session; give the URL that its browser has to open, and until when.
 
-    Raises ProviderNotConfigured (404), RedirectNotAllowed (400).
+    Raises ProviderNotConfigured (404), RedirectNotAllowed (400), TooManyAttempts (429).
     """
     visit, url = _plan(provider, wish, now=now)
+    refuse_flood(request, now)
     ticket = new_secret()
     visit.ticket = digest(ticket)
     visit.sealed = seal(unseal(visit.sealed) | {"url": url})
@@ -137,7 +138,7 @@ def claim(visit: ProviderVisit, *, now: datetime) -> dict[str, Any]:
 
 
 def refuse_flood(request: PlatformRequest, now: datetime) -> None:
-    """Count a departure or a return against the caller's address.
+    """Count a departure, the plan of one, or a return against the caller's address.
 
     Raises TooManyAttempts.
     """

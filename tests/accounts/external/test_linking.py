@@ -169,6 +169,17 @@ def test_a_link_leads_back_to_known_addresses_alone(google: GoogleServer, alice:
     assert (answer.status, answer.code) == (400, "redirect_not_allowed")
 
 
+def test_links_begun_are_limited_as_sign_ins_are(
+    google: GoogleServer, alice: User, settings: Settings
+) -> None:
+    settings.LIMIT_OAUTH_STARTS_PER_ADDRESS = 2
+    caller = signed_in(alice)
+    begun = [caller.post("/v1/auth/oauth/google/link", Journey("google").query) for _ in range(3)]
+    assert [answer.status for answer in begun] == [200, 200, 429]
+    assert begun[-1].code == "too_many_attempts"
+    assert ProviderVisit.objects.count() == 2
+
+
 # --- unlinking
 
 
