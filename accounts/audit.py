@@ -7,12 +7,15 @@ from platform_site.lib.addresses import client_address
 from platform_site.lib.principals import PlatformRequest
 
 
-def record_request(request: PlatformRequest, tag: str, **data: Any) -> None:
+def record_request(
+    request: PlatformRequest, tag: str, *, outcome: str = "success", **data: Any
+) -> None:
     """Note what the request's principal did (settings.AUDIT_RECORDER)."""
     principal = request.principal
     add(
         request,
         tag,
+        outcome=outcome,
         organization_id=principal.organization_id if principal else None,
         environment_id=principal.environment_id if principal else "",
         actor_id=principal.user_id if principal else None,

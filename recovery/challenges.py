@@ -12,6 +12,7 @@ from typing import Any, Final
 from django.db import transaction
 from django.db.models import F
 
+from accounts import audit
 from platform_site.lib.crypto import decrypt, encrypt
 from platform_site.lib.ids import capability_id
 from platform_site.lib.principals import PlatformRequest
@@ -174,6 +175,14 @@ def is_proven(
     throttle.count(factor, now)
     mine = RecoveryChallenge.unscoped.filter(pk=challenge.pk)  # unscoped: the row just locked
     mine.update(attempts_left=F("attempts_left") - 1)
+    audit.record_user(
+        request,
+        "api:challenge:verify",
+        factor.user,
+        outcome="refused",
+        method=factor.method,
+        purpose="recovery",
+    )
     return ""
 
 

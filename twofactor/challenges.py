@@ -207,6 +207,14 @@ def verify(
         Challenge.unscoped.filter(pk=challenge.pk).update(  # unscoped: the row just locked
             attempts_left=F("attempts_left") - 1
         )
+        audit.record_user(
+            request,
+            "api:challenge:verify",
+            challenge.user,
+            outcome="refused",
+            method=factor.method,
+            purpose="login" if challenge.session_id is None else "step_up",
+        )
     # Raised outside of the transaction, so that the count stays.
     raise CodeRejected
 

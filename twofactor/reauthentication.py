@@ -5,6 +5,7 @@ from datetime import datetime
 from django.db import transaction
 
 from accounts import audit, credentials
+from accounts.errors import InvalidCredentials
 from accounts.models import Session
 from platform_site.lib.addresses import client_address
 from platform_site.lib.principals import PlatformRequest, Principal
@@ -18,7 +19,12 @@ def by_password(
     Under the login's own limits. Raises InvalidCredentials (401), TooManyAttempts (429).
     """
     email = principal.email or ""
-    credentials.verify(email, password, address=client_address(request), now=now)
+    try:
+        credentials.verify(email, password, address=client_address(request), now=now)
+    except InvalidCredentials:
+        # Whoever has a session, and guesses at the password, may have stolen the session.
+        audit.record_request(request, "api:session:reauthenticate", outcome="refused")
+        raise
     with transaction.atomic():
         mine = Session.unscoped.filter(pk=principal.session_id)  # unscoped: the principal's own
         mine.update(auth_time=now)

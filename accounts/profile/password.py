@@ -64,7 +64,11 @@ def _prove(request: PlatformRequest, user: User, current_password: str, now: dat
         message = "The password that you have now."
         raise InvalidRequest.for_field("current_password", message, code="required")
     address = client_address(request)
-    return credentials.verify(user.email, current_password, address=address, now=now)
+    try:
+        return credentials.verify(user.email, current_password, address=address, now=now)
+    except InvalidCredentials:
+        audit.record_request(request, "api:password:update", outcome="refused")
+        raise
 
 
 def _lock_unchanged(user: User) -> User:

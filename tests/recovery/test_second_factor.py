@@ -6,7 +6,7 @@ import pytest
 import time_machine
 from django.utils import timezone
 
-from accounts.models import Session, User
+from accounts.models import AuditEvent, Session, User
 from environments.models import Organization
 from recovery.models import RecoveryChallenge
 from tests.cast import PASSWORD, Caller
@@ -66,6 +66,8 @@ def test_a_wrong_code_is_counted_and_changes_nothing(holder: Holder) -> None:
     answer = complete(verified, challenge_id=begun.body["challenge_id"], code=holder.code())
     assert (answer.status, answer.code) == (410, "challenge_gone")
     assert Factor.unscoped.get(method="totp").failures == 5
+    refused = AuditEvent.objects.filter(tag="api:challenge:verify", outcome="refused")
+    assert [event.data["purpose"] for event in refused] == ["recovery"] * 5
     assert log_in(holder.user, PASSWORD).status == 200
 
 

@@ -10,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from accounts.models import Session, User
+from accounts.models import AuditEvent, Session, User
 from tests import inbox
 from tests.cast import Caller, signed_in
 from tests.twofactor.holder import CHALLENGE, Holder, ask, log_in, pending, reply, with_totp
@@ -26,6 +26,21 @@ def test_five_wrong_codes_end_a_challenge(holder: Holder) -> None:
         answer = reply(challenge, holder.wrong_code())
         assert (answer.status, answer.code) == (401, "invalid_code")
     assert reply(challenge, holder.code()).code == "challenge_gone"
+
+
+def test_a_wrong_code_is_in_the_trail_of_its_organization(holder: Holder) -> None:
+    wrong = holder.wrong_code()
+    reply(ask(pending(log_in())), wrong)
+    reply(ask(holder.caller), wrong)
+    events = AuditEvent.objects.filter(tag="api:challenge:verify").order_by("id")
+    assert [event.data for event in events] == [
+        {"method": "totp", "purpose": "login"},
+        {"method": "totp", "purpose": "step_up"},
+    ]
+    for event in events:
+        assert (event.outcome, event.actor_id) == ("refused", holder.user.pk)
+        assert event.organization_id == holder.user.organization_id
+        assert wrong not in str(vars(event))
 
 
 def test_unknown_used_expired_and_missed_challenges_look_the_same(holder: Holder) -> None:

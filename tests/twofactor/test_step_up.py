@@ -7,7 +7,7 @@ import pytest
 import time_machine
 from django.utils import timezone
 
-from accounts.models import User
+from accounts.models import AuditEvent, User
 from tests.cast import PASSWORD, Caller, signed_in
 from tests.rules.routes import api_routes
 from tests.twofactor.holder import Holder, ask, reply
@@ -53,6 +53,8 @@ def test_without_a_factor_the_sign_in_counts_and_then_the_password(alice: User) 
         assert (answer.status, answer.body["proof"]) == (403, "password")
         path = "/v1/auth/reauthenticate"
         assert caller.post(path, {"password": "wrong password"}).code == "invalid_credentials"
+        event = AuditEvent.objects.get(tag="api:session:reauthenticate")
+        assert (event.outcome, event.actor_id) == ("refused", alice.pk)
         assert caller.post(path, {"password": PASSWORD}).status == 204
         assert caller.call("PUT", "/v1/auth/2fa/policy", {}).status == 200
 

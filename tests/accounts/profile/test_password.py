@@ -84,6 +84,8 @@ def test_a_wrong_present_password_changes_nothing(alice: User) -> None:
     assert log_in(PASSWORD).status == 200
     assert other.get("/v1/whoami").status == 200
     assert not inbox.messages()
+    event = AuditEvent.objects.get(tag="api:password:update")
+    assert (event.outcome, event.actor_id) == ("refused", alice.pk)
 
 
 def test_guesses_at_the_present_password_are_the_logins_guesses(
