@@ -1,5 +1,6 @@
 """The servers below: how to reach them as their administrator, and what they can."""
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -127,7 +128,8 @@ def connect_as_administrator(address: Address, dbname: str = MAINTENANCE) -> psy
         autocommit=True,
         prepare_threshold=None,
         connect_timeout=limit("SQL_CONNECT_TIMEOUT_S"),
-        application_name="zonal-admin",
+        # Which process it serves shows in pg_stat_activity.
+        application_name=f"zonal-admin-{os.getpid()}",
         options=ADMIN_OPTIONS,
     )
 

@@ -1,5 +1,6 @@
 """Results past the caps: a cut, never a failure, and never a lost write."""
 
+import os
 import time
 from pathlib import Path
 
@@ -86,7 +87,8 @@ def test_a_cut_survives_the_loss_of_the_administrators_connection(alice: Caller)
     alice.sql(endless)
     as_provisioner(
         "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
-        "WHERE application_name = 'zonal-admin' AND pid <> pg_backend_pid()"
+        "WHERE application_name = %s AND pid <> pg_backend_pid()",
+        [f"zonal-admin-{os.getpid()}"],
     )
 
     answer = alice.sql(endless)
