@@ -78,8 +78,7 @@ class Writes:
             await driver.delete(keys)
         finally:
             # Whether it went well or not, what was there is not to be answered with.
-            await self.settle(write_id, bucket.id, keys)
-            self.active.discard(write_id)
+            await self._settle_own(write_id, bucket.id, keys)
 
     async def settle(self, write_id: UUID, bucket_id: int, keys: Sequence[str]) -> None:
         """Forget the keys of a write that is over, one way or another; the note goes with them.
@@ -90,6 +89,13 @@ class Writes:
             await commits.lock_keys(change, bucket_id, keys)
             await commits.forget_keys(change, bucket_id, keys)
             await _forget_note(change, write_id)
+
+    async def _settle_own(self, write_id: UUID, bucket_id: int, keys: Sequence[str]) -> None:
+        try:
+            await self.settle(write_id, bucket_id, keys)
+        finally:
+            # Where that failed, the note is a loose end from now on: the collector's.
+            self.active.discard(write_id)
 
     async def _begin(self, bucket: BucketInfo, keys: Sequence[str]) -> tuple[UUID, int]:
         write_id = uuid7()

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 
+import psycopg
 import pytest
 
 from edgecache.brain.errors import (
@@ -306,6 +307,28 @@ async def test_the_note_of_a_write_whose_brain_died_is_settled_by_another(
 
     assert rows.value("SELECT count(*) FROM brain_pendingwrite") == 0
     assert await brain.get(bucket, "k") == b"new"
+
+
+async def test_a_deletion_that_could_not_be_noted_down_is_settled_later(
+    brain: Brain, origin: S3Origin, bucket: BucketInfo, rows: Rows
+) -> None:
+    await brain.put(bucket, "k", b"old")
+
+    async def loses_the_table(asked: Asked) -> None:
+        rows.run("ALTER TABLE brain_purgerecord RENAME TO away")
+        origin.handler = None
+        await origin._answer(asked)
+
+    origin.handler = loses_the_table
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        await brain.fills.delete(bucket, ["k"])
+    assert rows.value("SELECT count(*) FROM brain_pendingwrite") == 1
+    rows.run("ALTER TABLE away RENAME TO brain_purgerecord")
+    await brain.collector.round()
+
+    assert rows.value("SELECT count(*) FROM brain_pendingwrite") == 0
+    with pytest.raises(OriginMissing):
+        await brain.get(bucket, "k")
 
 
 async def test_a_copy_from_another_kind_of_bucket_is_written_through(
