@@ -34,6 +34,7 @@ NO_BUCKET = {
     "is_public": False,
     "allows_redirect": False,
     "verifies_reads": False,
+    "forwards_writes": False,
     "created_at": None,
 }
 NO_KEY = {

@@ -162,6 +162,7 @@ class BucketSerializer(serializers.Serializer[Any]):
     is_public = serializers.BooleanField()
     allows_redirect = serializers.BooleanField()
     verifies_reads = serializers.BooleanField()
+    forwards_writes = serializers.BooleanField()
     created_at = serializers.DateTimeField(allow_null=True)
 
 
@@ -171,6 +172,7 @@ class BucketChangeSerializer(StrictSerializer):
     is_public = serializers.BooleanField(required=False)
     allows_redirect = serializers.BooleanField(required=False)
     verifies_reads = serializers.BooleanField(required=False)
+    forwards_writes = serializers.BooleanField(required=False)
 
 
 class BucketRequestSerializer(BucketChangeSerializer):

@@ -22,11 +22,11 @@ LEFTOVERS: Final = (
 )
 INSERT: Final = (
     "INSERT INTO brain_bucket (organization_id, environment_pk, name, public_name, origin_prefix,"
-    " is_public, allows_redirect, verifies_reads, origin_id)"
-    " SELECT %s, %s, %s, %s, %s, %s, %s, %s, %s WHERE %s::bigint IS NULL OR EXISTS"
+    " is_public, allows_redirect, verifies_reads, forwards_writes, origin_id)"
+    " SELECT %s, %s, %s, %s, %s, %s, %s, %s, %s, %s WHERE %s::bigint IS NULL OR EXISTS"
     " (SELECT FROM brain_origin WHERE id = %s AND organization_id = %s AND environment_pk = %s)"
     " RETURNING id, organization_id, environment_pk, name, public_name, origin_id, origin_prefix,"
-    " is_public, allows_redirect, verifies_reads, created_at"
+    " is_public, allows_redirect, verifies_reads, forwards_writes, created_at"
 )
 HOLDS: Final = (
     "SELECT EXISTS (SELECT FROM brain_storedobject WHERE bucket_id = %s)"
@@ -36,10 +36,11 @@ REMOVAL_TIMEOUT_S: Final = 60.0
 UPDATE: Final = (
     "UPDATE brain_bucket SET is_public = coalesce(%s, is_public),"
     " allows_redirect = coalesce(%s, allows_redirect),"
-    " verifies_reads = coalesce(%s, verifies_reads)"
+    " verifies_reads = coalesce(%s, verifies_reads),"
+    " forwards_writes = coalesce(%s, forwards_writes)"
     " WHERE organization_id = %s AND environment_pk = %s AND id = %s"
     " RETURNING id, organization_id, environment_pk, name, public_name, origin_id, origin_prefix,"
-    " is_public, allows_redirect, verifies_reads, created_at"
+    " is_public, allows_redirect, verifies_reads, forwards_writes, created_at"
 )
 
 
@@ -50,6 +51,7 @@ class Switches:
     is_public: bool | None = None
     allows_redirect: bool | None = None
     verifies_reads: bool | None = None
+    forwards_writes: bool | None = None
 
 
 AS_IT_IS: Final = Switches()
@@ -94,7 +96,8 @@ class Buckets:
                         *(tenant.organization_id, tenant.environment_pk, name),
                         *(secrets.token_hex(10), origin_prefix),
                         *(bool(switches.is_public), bool(switches.allows_redirect)),
-                        *(bool(switches.verifies_reads), origin_id),
+                        *(bool(switches.verifies_reads), bool(switches.forwards_writes)),
+                        origin_id,
                         *(origin_id, origin_id, tenant.organization_id, tenant.environment_pk),
                     ],
                 )
@@ -114,7 +117,8 @@ class Buckets:
             row = await change.one(
                 UPDATE,
                 [
-                    *(switches.is_public, switches.allows_redirect, switches.verifies_reads),
+                    *(switches.is_public, switches.allows_redirect),
+                    *(switches.verifies_reads, switches.forwards_writes),
                     *(tenant.organization_id, tenant.environment_pk, bucket_id),
                 ],
             )

@@ -24,7 +24,8 @@ NEVER: Final = 2**63
 
 BUCKET: Final = (
     "SELECT id, organization_id, environment_pk, name, public_name, origin_id, origin_prefix,"
-    " is_public, allows_redirect, verifies_reads, created_at FROM brain_bucket WHERE "
+    " is_public, allows_redirect, verifies_reads, forwards_writes, created_at"
+    " FROM brain_bucket WHERE "
 )
 # A purge hides what it hit at once, and deletes it afterwards.
 FIND: Final = (

@@ -107,6 +107,7 @@ class BucketInfo:
     is_public: bool
     allows_redirect: bool
     verifies_reads: bool
+    forwards_writes: bool
     created_at: datetime
 
 

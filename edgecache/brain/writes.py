@@ -1,11 +1,11 @@
-"""Writes to external origins: the origin first, then the directory, whoever dies in between.
+"""Changes of external origins: the origin first, then the directory, whoever dies in between.
 
 A write is noted (``PendingWrite``) before the origin hears of it, and the note goes with the
 directory's commit. While it stands nobody caches the key. Where two writes overlap, or the
 outcome is not known, the directory forgets the key, and the next read asks the origin.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -80,6 +80,21 @@ class Writes:
             # Whether it went well or not, what was there is not to be answered with.
             await self._settle_own(write_id, bucket.id, keys)
 
+    async def around(
+        self, bucket: BucketInfo, key: str, deed: Callable[[], Awaitable[Sequence[str]]]
+    ) -> None:
+        """Do what may change a key at the origin; every brain has forgotten it afterwards.
+
+        deed: gives the keys that changed, none where the origin refused. Where it raises nobody
+        knows, and the key is forgotten. Raises as the deed does; NoSuchBucket, DatabaseAway.
+        """
+        write_id, _ = await self._begin(bucket, [key])
+        changed: Sequence[str] = [key]
+        try:
+            changed = await deed()
+        finally:
+            await self._settle_own(write_id, bucket.id, changed)
+
     async def settle(self, write_id: UUID, bucket_id: int, keys: Sequence[str]) -> None:
         """Forget the keys of a write that is over, one way or another; the note goes with them.
 
@@ -92,7 +107,10 @@ class Writes:
 
     async def _settle_own(self, write_id: UUID, bucket_id: int, keys: Sequence[str]) -> None:
         try:
-            await self.settle(write_id, bucket_id, keys)
+            if keys:
+                await self.settle(write_id, bucket_id, keys)
+            else:
+                await self._end(write_id)
         finally:
             # Where that failed, the note is a loose end from now on: the collector's.
             self.active.discard(write_id)

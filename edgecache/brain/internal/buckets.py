@@ -87,6 +87,7 @@ def shape(row: BucketInfo) -> dict[str, Any]:
         "is_public": row.is_public,
         "allows_redirect": row.allows_redirect,
         "verifies_reads": row.verifies_reads,
+        "forwards_writes": row.forwards_writes,
         "created_at": row.created_at.isoformat(),
     }
 
@@ -104,4 +105,5 @@ def _switches(body: Body) -> Switches:
         is_public=body.flag("is_public"),
         allows_redirect=body.flag("allows_redirect"),
         verifies_reads=body.flag("verifies_reads"),
+        forwards_writes=body.flag("forwards_writes"),
     )

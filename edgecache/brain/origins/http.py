@@ -1,11 +1,11 @@
-"""Origins that speak plain HTTP: they are read from, and never written to."""
+"""Origins that speak plain HTTP: the cache reads from them, and writes nothing of its own."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Final
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import quote, unquote_to_bytes, urljoin, urlsplit
 
 from edgecache.brain.errors import (
     KeyRefused,
@@ -16,8 +16,8 @@ from edgecache.brain.errors import (
 )
 from edgecache.brain.origins.driver import PLAIN, Answer, Question, Written
 from edgecache.brain.origins.exchange import Line, Reply, Request, exchange
-from edgecache.brain.origins.headers import answer_of
-from edgecache.brain.values import Conditions, Fields, Listing, StagedFile
+from edgecache.brain.origins.headers import Pairs, answer_of
+from edgecache.brain.values import Conditions, Fields, Listing, StagedFile, check_key
 
 REDIRECTS: Final = 5
 REDIRECT: Final = frozenset({301, 302, 303, 307, 308})
@@ -56,13 +56,46 @@ class HttpDriver:
         """Refuse."""
         raise OriginReadOnly
 
+    @asynccontextmanager
+    async def forward(
+        self, method: str, url: str, headers: Pairs, body: bytes | AsyncIterator[bytes]
+    ) -> AsyncIterator[Reply]:
+        """Hand a stranger's request on, once; a redirect is the stranger's to follow.
+
+        It goes without the credentials that the origin gave for reading: they would lend it their
+        power. body: as long as the headers say.
+        """
+        request = Request(method, url, _with_host(headers, url), body)
+        async with exchange(self._line, request, repeats=False) as reply:
+            yield reply
+
+    def url(self, key: str, query: str = "") -> str:
+        """Give the URL that a key names.
+
+        Raises KeyRefused.
+        """
+        if any(segment in {".", ".."} for segment in key.split("/")):
+            # Whatever it means to the origin, it may lead out of the folder that is this bucket.
+            raise KeyRefused("This bucket's origin cannot hold a key with a '.' or '..' segment.")
+        return self._base + quote(key, safe=SAFE) + (f"?{query}" if query else "")
+
+    def key_of(self, path: str) -> str | None:
+        """Give the key of a path at the origin, as its URLs say it; None where there is none."""
+        base, whole = (unquote_to_bytes(text) for text in (urlsplit(self._base).path, path))
+        if not whole.startswith(base):
+            return None
+        try:
+            return check_key(whole.removeprefix(base).decode())
+        except (UnicodeDecodeError, KeyRefused):
+            return None
+
     async def list(self, prefix: str, start_after: str, delimiter: str, limit: int) -> Listing:
         """Refuse."""
         raise OriginReadOnly("The bucket's origin cannot list its objects.")
 
     @asynccontextmanager
     async def _ask(self, method: str, key: str, question: Question) -> AsyncIterator[Reply]:
-        url = self._url(key, question.query)
+        url = self.url(key, question.query)
         home = _site(url)
         async with AsyncExitStack() as stack:
             for _ in range(REDIRECTS + 1):
@@ -80,12 +113,6 @@ class HttpDriver:
                 url = _next(url, reply)
                 await hop.aclose()
         raise OriginFailed("The origin redirects too often.")
-
-    def _url(self, key: str, query: str) -> str:
-        if any(segment in {".", ".."} for segment in key.split("/")):
-            # Whatever it means to the origin, it may lead out of the folder that is this bucket.
-            raise KeyRefused("This bucket's origin cannot hold a key with a '.' or '..' segment.")
-        return self._base + quote(key, safe=SAFE) + (f"?{query}" if query else "")
 
 
 def _with_host(headers: list[tuple[str, str]], url: str) -> list[tuple[str, str]]:

@@ -1,7 +1,8 @@
 """``/p/{public_name}/{key}``: public buckets over plain HTTP, cached as RFC 9111 says.
 
 The origin hears of a client no more than which representations it takes, so what is kept is
-nobody's own. Unsafe methods are refused: nothing can be changed through here.
+nobody's own. Unsafe methods are refused, unless the bucket's owner has them forwarded
+(``forwarding``).
 """
 
 import time
@@ -18,13 +19,15 @@ from edgecache.brain.errors import (
     KeyRefused,
     OriginError,
     OriginMissing,
+    OriginReadOnly,
     OriginTimeout,
     Unavailable,
 )
-from edgecache.brain.http.exchange import ClientGone, Exchange
+from edgecache.brain.http.exchange import BodyTimeout, ClientGone, Exchange
 from edgecache.brain.http.heads import HeaderPairs
 from edgecache.brain.http.scope import Scope
 from edgecache.brain.pull import representations, rules, statuses
+from edgecache.brain.pull.forwarding import Forwarding, Unforwarded
 from edgecache.brain.pull.looking import Looked, Looking, NotCached, Wanted
 from edgecache.brain.values import BucketInfo, Found
 
@@ -44,10 +47,12 @@ class PullApi:
     def __init__(self, brain: "Brain") -> None:
         self._brain = brain
         self._looking = Looking(brain.fills, brain.directory)
+        self._forwarding = Forwarding(brain)
 
     async def stop(self) -> None:
         """Give up what runs behind answers."""
         await self._looking.stop()
+        await self._forwarding.stop()
 
     async def __call__(self, scope: Scope, exchange: Exchange) -> None:
         """Answer one request; what goes wrong is a short text."""
@@ -62,13 +67,16 @@ class PullApi:
             if exchange.is_answered:
                 exchange.cut()
             else:
-                _refuse(exchange, status)
+                allowed = status == HTTPStatus.METHOD_NOT_ALLOWED
+                _refuse(exchange, status, [("allow", ", ".join(METHODS))] if allowed else None)
 
     async def _answer(self, scope: Scope, exchange: Exchange) -> None:
-        if scope.method not in METHODS:
-            _refuse(exchange, HTTPStatus.METHOD_NOT_ALLOWED, [("allow", ", ".join(METHODS))])
-            return
+        if scope.method not in METHODS and scope.method not in rules.UNSAFE:
+            raise OriginReadOnly
         bucket, key = await self._where(scope)
+        if scope.method in rules.UNSAFE:
+            await self._forwarding.forward(scope, exchange, bucket, key)
+            return
         fields = {name.lower(): value for name, value in scope.headers.items()}
         control = rules.directives([fields.get("cache-control", "")])
         wanted = Wanted(
@@ -159,8 +167,12 @@ def _status_of(exc: Exception) -> HTTPStatus:
         return HTTPStatus.NOT_FOUND
     if isinstance(exc, NotCached | OriginTimeout):
         return HTTPStatus.GATEWAY_TIMEOUT
-    if isinstance(exc, representations.Refused):
+    if isinstance(exc, representations.Refused | Unforwarded):
         return exc.status
+    if isinstance(exc, OriginReadOnly):
+        return HTTPStatus.METHOD_NOT_ALLOWED
+    if isinstance(exc, BodyTimeout):
+        return HTTPStatus.REQUEST_TIMEOUT
     if isinstance(exc, OriginError):
         return HTTPStatus.BAD_GATEWAY
     if isinstance(exc, Unavailable):

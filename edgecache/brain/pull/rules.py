@@ -1,7 +1,8 @@
 """HTTP caching, decided from facts alone: what may be kept, for how long, and what it is good for.
 
-A shared cache. Sources: RFC 9111 (storage, freshness, age, Vary), RFC 5861 and RFC 9111 §4.2.4
-(stale-while-revalidate, stale-if-error), RFC 9213 (CDN-Cache-Control). Times are Unix seconds.
+A shared cache. Sources: RFC 9111 (storage, freshness, age, Vary, invalidation), RFC 5861 and RFC
+9111 §4.2.4 (stale-while-revalidate, stale-if-error), RFC 9213 (CDN-Cache-Control). Times are Unix
+seconds.
 Whoever asks sends no credentials to the origin, so nothing kept is one person's own.
 """
 
@@ -12,12 +13,15 @@ from dataclasses import asdict, dataclass
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Any, Final
+from urllib.parse import urljoin, urlsplit
 
 Pairs = Sequence[tuple[str, str]]
 
 # What a client's request may tell the origin; nothing else of it is passed on (Vary on anything
 # else names what the origin never sees, so it is the same for all).
 PASSED_ON: Final = ("accept", "accept-encoding", "accept-language")
+# What changes something where it arrives (RFC 9110 §9.2.1); CONNECT and TRACE are no cache's.
+UNSAFE: Final = ("DELETE", "PATCH", "POST", "PUT")
 HOP_BY_HOP: Final = frozenset(
     {
         "age",
@@ -141,7 +145,7 @@ def judge(headers: Pairs, *, asked_at: float, answered_at: float) -> Kept | None
         etag=fields.get("etag", ""),
         last_modified=fields.get("last-modified", ""),
         vary=tuple(sorted(set(_names(fields.get("vary", ""))) & set(PASSED_ON))),
-        headers=tuple(_end_to_end(headers)),
+        headers=tuple(end_to_end(headers)),
     )
 
 
@@ -190,6 +194,38 @@ def conditions(kept: Kept) -> list[tuple[str, str]]:
 def passed_on(request: Mapping[str, str]) -> list[tuple[str, str]]:
     """Give the request's fields that the origin is told."""
     return [(name, request[name]) for name in PASSED_ON if request.get(name)]
+
+
+def invalidated(target: str, status: int, headers: Pairs) -> tuple[str, ...]:
+    """Give the URLs that an answer to an unsafe request ends the kept answers of (RFC 9111 §4.4).
+
+    target: the URL that was asked. headers: of the answer, lower-case names. An error ends
+    nothing; an answer speaks for URLs of its own origin alone.
+    """
+    if not 200 <= status < 400:
+        return ()
+    named = [value for name, value in headers if name in {"location", "content-location"}]
+    urls = [target, *(resolved(target, value) for value in named)]
+    home = site(target)
+    return tuple(dict.fromkeys(url for url in urls if url and site(url) == home))
+
+
+def resolved(base: str, reference: str) -> str:
+    """Give what a reference at a URL means, without its fragment; '' for what means nothing."""
+    try:
+        return urljoin(base, reference.strip()).partition("#")[0]
+    except ValueError:
+        return ""
+
+
+def site(url: str) -> tuple[str, str, int | None] | None:
+    """Give a URL's origin (RFC 6454 §4): scheme, host, port. None: it has none."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    except ValueError:
+        return None
+    return (parts.scheme, parts.hostname, port) if parts.hostname else None
 
 
 def variant(query: str, vary: Iterable[str], request: Mapping[str, str]) -> str:
@@ -252,7 +288,8 @@ def _moment(text: str, otherwise: float) -> float:
         return otherwise
 
 
-def _end_to_end(headers: Pairs) -> Iterable[tuple[str, str]]:
+def end_to_end(headers: Pairs) -> Iterable[tuple[str, str]]:
+    """Give the fields that go on to the next hop: no connection's own, no cookie."""
     listed = {word for name, value in headers if name == "connection" for word in _names(value)}
     return (
         (name, value) for name, value in headers if name not in HOP_BY_HOP and name not in listed

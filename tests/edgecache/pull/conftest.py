@@ -30,6 +30,8 @@ class Asked:
 
     path: str
     headers: dict[str, str]
+    method: str = "GET"
+    body: bytes = b""
 
 
 class Origin(ThreadingHTTPServer):
@@ -39,8 +41,11 @@ class Origin(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
+        # By path; what is no GET by method and path.
         self.said: dict[str, Said] = {}
         self.asked: list[Asked] = []
+        # Called before a request is answered.
+        self.meanwhile: Callable[[Asked], None] = lambda _asked: None
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     @property
@@ -59,8 +64,12 @@ class Handler(BaseHTTPRequestHandler):
         """Answer."""
         origin = self.server
         fields = {name.lower(): value for name, value in self.headers.items()}
-        origin.asked.append(Asked(self.path, fields))
-        said = origin.said.get(self.path, Said(404))
+        body = self.rfile.read(int(fields.get("content-length", "0")))
+        asked = Asked(self.path, fields, self.command, body)
+        origin.asked.append(asked)
+        origin.meanwhile(asked)
+        name = self.path if self.command == "GET" else f"{self.command} {self.path}"
+        said = origin.said.get(name, Said(404))
         etag = said.headers.get("ETag")
         if said.status == 200 and etag and fields.get("if-none-match") == etag:
             said = Said(304, said.headers, b"")
@@ -76,6 +85,22 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(said.body)
         else:
             self.wfile.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(said.body), said.body))
+
+    def do_POST(self) -> None:
+        """Answer."""
+        self.do_GET()
+
+    def do_PUT(self) -> None:
+        """Answer."""
+        self.do_GET()
+
+    def do_PATCH(self) -> None:
+        """Answer."""
+        self.do_GET()
+
+    def do_DELETE(self) -> None:
+        """Answer."""
+        self.do_GET()
 
     def log_message(self, *_arguments: object) -> None:
         """Say nothing."""
@@ -95,6 +120,16 @@ class Pulled:
         """Ask the cache; header names with _ for -."""
         fields = {name.replace("_", "-"): value for name, value in headers.items()}
         return send(self.cluster.url, method, f"/p/{self.public_name}{path}", fields)
+
+    def send(self, method: str, path: str, body: bytes = b"", **headers: str) -> Answer:
+        """Send the cache something."""
+        fields = {name.replace("_", "-"): value for name, value in headers.items()}
+        return send(self.cluster.url, method, f"/p/{self.public_name}{path}", fields, body)
+
+    def switch(self, **switches: bool) -> None:
+        """Change the bucket."""
+        path = f"/v1/buckets/{self.bucket_id}?{self.scope}"
+        self.cluster.call("PATCH", path, switches)
 
     def says(self, word: str, path: str, **headers: str) -> Callable[[], bool]:
         """Give what asks and looks for a word in Cache-Status."""
@@ -124,9 +159,14 @@ def origin() -> Iterator[Origin]:
 @pytest.fixture
 def pulled(cluster: Cluster, origin: Origin) -> Pulled:
     """Give a public bucket before it, in a tenant of its own."""
+    return pull_from(cluster, origin)
+
+
+def pull_from(cluster: Cluster, origin: Origin, **wanted: object) -> Pulled:
+    """Make a public bucket before an origin. wanted: of the origin, beyond its URL."""
     scope = cluster.tenant().scope
-    wanted = {"name": "origin", "kind": "http", "config": {"url": origin.url}}
-    made = cluster.call("POST", f"/v1/origins?{scope}", wanted)
+    described = {"name": "origin", "kind": "http", "config": {"url": origin.url}, **wanted}
+    made = cluster.call("POST", f"/v1/origins?{scope}", described)
     bucket = {"name": "pulled", "origin_id": made["id"], "is_public": True}
     row = cluster.call("POST", f"/v1/buckets?{scope}", bucket)
     return Pulled(cluster, origin, row["public_name"], scope, row["id"])

@@ -175,9 +175,7 @@ def test_who_wants_no_more_than_the_cache_gets_no_more(pulled: Pulled) -> None:
 def test_what_is_not_there_and_what_is_not_public_look_the_same(pulled: Pulled) -> None:
     absent = pulled.get("/absent")
     pulled.tell("/a", "max-age=600", b"x")
-    pulled.cluster.call(
-        "PATCH", f"/v1/buckets/{pulled.bucket_id}?{pulled.scope}", {"is_public": False}
-    )
+    pulled.switch(is_public=False)
     private = pulled.get("/a")
     assert (
         (absent.status, absent.body) == (private.status, private.body) == (404, b"404 Not Found\n")

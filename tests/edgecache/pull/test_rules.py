@@ -169,6 +169,32 @@ def test_what_is_kept_beside_the_bytes_comes_back_as_it_was() -> None:
     assert Kept.of_json(kept.as_json()) == kept
 
 
+ASKED = "http://origin.example/folder/a?x=1"
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "ended"),
+    [
+        (200, [], [ASKED]),
+        (204, [], [ASKED]),
+        (303, [("location", "/b")], [ASKED, "http://origin.example/b"]),
+        (201, [("location", "b?y#top")], [ASKED, "http://origin.example/folder/b?y"]),
+        (200, [("content-location", "HTTP://ORIGIN.example:80/b")], 2),
+        (201, [("location", ASKED), ("content-location", "?x=1")], [ASKED]),
+        (201, [("location", "https://origin.example/b")], [ASKED]),
+        (201, [("location", "http://origin.example:8080/b")], [ASKED]),
+        (201, [("location", "//other.example/b")], [ASKED]),
+        (201, [("location", "http://[/b"), ("content-location", "")], [ASKED]),
+        (201, [("location", "http://origin.example:x/b")], [ASKED]),
+        (400, [("location", "/b")], []),
+        (500, [], []),
+    ],
+)
+def test_what_an_unsafe_request_ends(status: int, headers: Pairs, ended: list[str] | int) -> None:
+    urls = rules.invalidated(ASKED, status, headers)
+    assert len(urls) == ended if isinstance(ended, int) else list(urls) == ended
+
+
 TEXT = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=60)
 NAMES = st.sampled_from(
     ["cache-control", "cdn-cache-control", "expires", "date", "age", "vary", "last-modified", "x"]
@@ -196,3 +222,10 @@ def test_no_words_around_it_make_a_forbidden_answer_kept(
     # Quotes may swallow a word; commas alone may not.
     text = f"{before.replace(chr(34), '')},{word},{after.replace(chr(34), '')}"
     assert rules.judge([control(text)], asked_at=NOW, answered_at=NOW) is None
+
+
+@given(st.integers(100, 599), st.lists(st.tuples(st.just("location"), st.text(max_size=60))))
+def test_an_answer_speaks_for_its_own_origin_alone(status: int, headers: Pairs) -> None:
+    urls = rules.invalidated(ASKED, status, headers)
+    assert (ASKED in urls) == (200 <= status < 400) == bool(urls)
+    assert {rules.site(url) for url in urls} <= {("http", "origin.example", 80)}

@@ -1,0 +1,220 @@
+"""POST, PUT, PATCH and DELETE through a public bucket whose owner has them forwarded."""
+
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from edgecache.brain.pull.forwarding import BODY_LIMIT_BYTES
+from tests.edgecache.pull.conftest import Asked, Origin, Pulled, Said, pull_from
+from tests.edgecache.pull.test_pulling import until
+from tests.edgecache.s3.cluster import Cluster
+from tests.edgecache.s3.raw import send
+
+KEPT = {"Cache-Control": "max-age=600"}
+UNSAFE = ["POST", "PUT", "PATCH", "DELETE"]
+
+
+@pytest.fixture
+def forwarded(pulled: Pulled) -> Pulled:
+    """Give a bucket that hands on what would change its origin."""
+    pulled.switch(forwards_writes=True)
+    return pulled
+
+
+def keep(pulled: Pulled, path: str, body: bytes) -> None:
+    """Have the cache keep an answer, and the origin say something else from then on."""
+    pulled.tell(path, "max-age=600", body)
+    pulled.get(path)
+    until(pulled.says("hit", path))
+    pulled.tell(path, "max-age=600", b"new")
+
+
+@pytest.mark.parametrize("method", UNSAFE)
+def test_a_request_and_its_answer_are_handed_on(forwarded: Pulled, method: str) -> None:
+    said = Said(202, {"Content-Type": "text/css", "X-Own": "1", "Set-Cookie": "a=b"}, b"done")
+    forwarded.origin.said[f"{method} /a%20b?q=1"] = said
+    answer = forwarded.send(
+        method, "/a%20b?q=1", b"body", content_type="text/plain", if_match='"v1"', accept="*/*"
+    )
+    assert (answer.status, answer.body) == (202, b"done")
+    assert (answer.headers["content-type"], answer.headers["x-own"]) == ("text/css", "1")
+    assert answer.headers["cache-status"] == "Zonal; fwd=method; fwd-status=202"
+    assert "set-cookie" not in answer.headers
+    (asked,) = forwarded.origin.asked
+    assert (asked.method, asked.body) == (method, b"body")
+    told = {name: asked.headers[name] for name in ("content-type", "if-match", "accept")}
+    assert told == {"content-type": "text/plain", "if-match": '"v1"', "accept": "*/*"}
+
+
+def test_it_bears_the_clients_own_power_and_no_other(cluster: Cluster, origin: Origin) -> None:
+    pulled = pull_from(cluster, origin, secret={"authorization": "Bearer of-the-origin"})
+    pulled.switch(forwards_writes=True)
+    origin.said["/a"] = origin.said["POST /a"] = Said(200)
+    pulled.get("/a")
+    pulled.send("POST", "/a", b"x", cookie="session=1", x_http_method_override="DELETE")
+    pulled.send("POST", "/a", b"x", authorization="Bearer of-the-client")
+    read, bare, own = (asked.headers for asked in origin.asked)
+    assert read["authorization"] == "Bearer of-the-origin"
+    assert bare.keys().isdisjoint({"authorization", "cookie", "x-http-method-override"})
+    assert own["authorization"] == "Bearer of-the-client"
+
+
+@pytest.mark.parametrize("method", UNSAFE)
+@pytest.mark.parametrize("status", [200, 204, 303])
+def test_an_answer_that_is_no_error_ends_what_was_kept(
+    forwarded: Pulled, method: str, status: int
+) -> None:
+    for path in ("/a", "/a?v=1", "/b"):
+        keep(forwarded, path, b"old")
+    forwarded.origin.said[f"{method} /a"] = Said(status, {}, b"")
+    assert forwarded.send(method, "/a").status == status
+    assert forwarded.get("/a").body == forwarded.get("/a?v=1").body == b"new"
+    assert forwarded.get("/b").body == b"old"
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 409, 500, 503])
+def test_an_error_ends_nothing(forwarded: Pulled, status: int) -> None:
+    keep(forwarded, "/a", b"old")
+    forwarded.origin.said["POST /a"] = Said(status, {}, b"why not")
+    answer = forwarded.send("POST", "/a", b"x")
+    assert (answer.status, answer.body) == (status, b"why not")
+    assert forwarded.get("/a").body == b"old"
+    # Once: it may have been done although it failed.
+    assert [asked.method for asked in forwarded.origin.asked].count("POST") == 1
+
+
+def test_places_that_the_answer_names_are_ended_and_are_the_caches_own(forwarded: Pulled) -> None:
+    for path in ("/made%20one", "/said", "/other"):
+        keep(forwarded, path, b"old")
+    url = forwarded.origin.url
+    fields = {"Location": "/made%20one?x=1#top", "Content-Location": f"{url}said"}
+    forwarded.origin.said["POST /a"] = Said(201, fields, b"")
+    made = forwarded.send("POST", "/a", b"x")
+    public = f"/p/{forwarded.public_name}"
+    assert made.headers["location"] == f"{public}/made%20one?x=1"
+    assert made.headers["content-location"] == f"{public}/said"
+    bodies = [forwarded.get(path).body for path in ("/made%20one", "/said", "/other")]
+    assert bodies == [b"new", b"new", b"old"]
+
+
+def test_places_of_others_are_left_alone(forwarded: Pulled) -> None:
+    keep(forwarded, "/b", b"old")
+    forwarded.origin.said["POST /a"] = Said(303, {"Location": "http://elsewhere.example/b"}, b"")
+    # Not followed, either: whoever asked decides.
+    answer = forwarded.send("POST", "/a", b"x")
+    assert (answer.status, answer.headers["location"]) == (303, "http://elsewhere.example/b")
+    assert forwarded.get("/b").body == b"old"
+
+
+def test_its_answer_is_not_kept(forwarded: Pulled) -> None:
+    forwarded.origin.said["POST /a"] = Said(200, KEPT, b"of the POST")
+    for _ in range(2):
+        assert forwarded.send("POST", "/a", b"x").body == b"of the POST"
+    assert forwarded.get("/a").status == 404
+    assert [asked.method for asked in forwarded.origin.asked] == ["POST", "POST", "GET"]
+
+
+def test_a_read_under_way_does_not_bring_back_what_it_replaced(forwarded: Pulled) -> None:
+    was_read, go_on = threading.Event(), threading.Event()
+
+    def hold(asked: Asked) -> None:
+        if asked.method == "GET" and not was_read.is_set():
+            was_read.set()
+            assert go_on.wait(20)
+
+    forwarded.origin.said = {"/a": Said(200, KEPT, b"old"), "POST /a": Said(200)}
+    forwarded.origin.meanwhile = hold
+    reading = threading.Thread(target=forwarded.get, args=["/a"])
+    reading.start()
+    assert was_read.wait(20)
+    assert forwarded.send("POST", "/a", b"x").status == 200
+    go_on.set()
+    reading.join()
+    forwarded.tell("/a", "max-age=600", b"new")
+    assert forwarded.get("/a").body == b"new"
+
+
+def test_another_brain_has_forgotten_it_when_the_answer_comes(
+    forwarded: Pulled, tmp_path: Path
+) -> None:
+    cluster = forwarded.cluster
+    other = Cluster(tmp_path, cluster.database_url, cluster.secret_keys, workers=0)
+    try:
+        other.start()
+        target = f"/p/{forwarded.public_name}/a"
+        forwarded.tell("/a", "max-age=600", b"old")
+        forwarded.get("/a")
+        until(lambda: "hit" in send(other.url, "GET", target).headers["cache-status"])
+        forwarded.tell("/a", "max-age=600", b"new")
+        forwarded.origin.said["POST /a"] = Said(200)
+        assert forwarded.send("POST", "/a", b"x").status == 200
+        assert send(other.url, "GET", target).body == b"new"
+    finally:
+        other.stop()
+
+
+def test_a_client_that_leaves_does_not_keep_the_old_answer_alive(forwarded: Pulled) -> None:
+    keep(forwarded, "/a", b"old")
+    left = threading.Event()
+
+    def hold(asked: Asked) -> None:
+        if asked.method == "POST":
+            assert left.wait(20)
+
+    forwarded.origin.said["POST /a"] = Said(200)
+    forwarded.origin.meanwhile = hold
+    with socket.create_connection(("127.0.0.1", forwarded.cluster.port)) as client:
+        head = f"POST /p/{forwarded.public_name}/a HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n"
+        client.sendall(head.encode() + b"\r\nx")
+        until(lambda: forwarded.origin.asked[-1].method == "POST")
+    left.set()
+    until(lambda: forwarded.get("/a").body == b"new")
+
+
+def test_what_became_of_it_is_not_known_so_it_is_forgotten(forwarded: Pulled) -> None:
+    keep(forwarded, "/a", b"old")
+    forwarded.origin.said["POST /a"] = Said(200, {"Content-Length": "x"}, b"")
+    assert forwarded.send("POST", "/a", b"x").status == 502
+    assert forwarded.get("/a").body == b"new"
+
+
+@pytest.mark.parametrize("framing", ["Content-Length: {}", "Transfer-Encoding: chunked"])
+def test_more_than_the_limit_does_not_reach_the_origin(forwarded: Pulled, framing: str) -> None:
+    size = BODY_LIMIT_BYTES + 1
+    head = f"PUT /p/{forwarded.public_name}/a HTTP/1.1\r\nHost: x\r\n{framing.format(size)}\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", forwarded.cluster.port), timeout=20) as client:
+        client.sendall(head.encode())
+        if "chunked" in framing:
+            client.sendall(b"%x\r\n" % size + bytes(size))
+        assert client.recv(100).startswith(b"HTTP/1.1 413 ")
+    assert forwarded.origin.asked == []
+
+
+def test_what_came_from_here_is_not_sent_round_again(forwarded: Pulled) -> None:
+    assert forwarded.send("POST", "/a", b"x", cdn_loop="other, Zonal").status == 508
+    assert forwarded.origin.asked == []
+
+
+def test_odd_paths_reach_no_origin(forwarded: Pulled) -> None:
+    for path in ("/../a", "/a/%2e%2e/b", "/%ff", "/a%00b", "/"):
+        assert forwarded.send("POST", path, b"x").status == 404, path
+    assert forwarded.origin.asked == []
+
+
+def test_no_more_than_the_owner_allows(forwarded: Pulled) -> None:
+    forwarded.switch(is_public=False)
+    assert forwarded.send("POST", "/a", b"x").status == 404
+    forwarded.switch(is_public=True, forwards_writes=False)
+    assert forwarded.send("POST", "/a", b"x").status == 405
+    assert forwarded.origin.asked == []
+
+
+def test_objects_of_the_built_in_origin_stay_as_they_are(cluster: Cluster) -> None:
+    scope = cluster.tenant().scope
+    wanted = {"name": "own", "is_public": True, "forwards_writes": True}
+    row = cluster.call("POST", f"/v1/buckets?{scope}", wanted)
+    assert row["forwards_writes"] is True
+    answer = send(cluster.url, "PUT", f"/p/{row['public_name']}/a", {}, b"x")
+    assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD")
