@@ -299,6 +299,9 @@ class Fills:
 
     async def _again(self, bucket: BucketInfo, found: Found, span: Span) -> AsyncIterator[bytes]:
         """Give a version's bytes from the origin, held against what is known of them."""
+        if found.variant:
+            # Of a URL with a query, or of what a client said it takes: the key does not tell.
+            raise OriginChanged
         manifest = await self._directory.manifest(found.sha256)
         if manifest is None:
             raise OriginChanged

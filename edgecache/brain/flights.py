@@ -6,6 +6,7 @@ leaving hurts the others. When the origin fails midway, everyone gets the error 
 
 import asyncio
 import os
+import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from edgecache.brain.delivery import Span
 from edgecache.brain.errors import BrainError, OriginFailed
 from edgecache.brain.index import Name
 from edgecache.brain.origins.driver import PLAIN, Answer, Driver, Question, found_at
+from edgecache.brain.pull import rules
 from edgecache.brain.staging import READ_BYTES, Receiver, Staging
 from edgecache.brain.values import Found, StagedFile
 
@@ -42,6 +44,20 @@ class Verdict:
     http: Mapping[str, Any] = field(default_factory=dict)
 
 
+def as_an_object(answer: Answer) -> Verdict:
+    """Judge an answer for a reader who asks for an object, not for a URL.
+
+    What an HTTP origin says of it is kept with it: pull mode may find it.
+    """
+    if not answer.raw:
+        return Verdict()
+    now = time.time()
+    kept = rules.judge(answer.raw, asked_at=now, answered_at=now)
+    if kept is None:
+        return Verdict(is_stored=False, is_shared=False)
+    return Verdict(is_shared=not kept.vary, http=kept.as_json())
+
+
 @dataclass(frozen=True, slots=True)
 class Ask:
     """How to ask the origin. S3 buckets use the defaults; pull mode says more.
@@ -53,7 +69,7 @@ class Ask:
     question: Question = PLAIN
     stale: Found | None = None
     above: int = 0
-    judge: Callable[[Answer], Verdict] = lambda _answer: Verdict()
+    judge: Callable[[Answer], Verdict] = as_an_object
 
 
 class Keeper(Protocol):

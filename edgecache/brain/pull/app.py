@@ -17,6 +17,7 @@ from edgecache.brain.delivery import Delivery, Source
 from edgecache.brain.errors import (
     BrainError,
     KeyRefused,
+    OriginChanged,
     OriginError,
     OriginMissing,
     OriginReadOnly,
@@ -83,7 +84,14 @@ class PullApi:
             bucket, key, scope.query_string, fields, only_if_cached="only-if-cached" in control
         )
         looked = await self._looking.look(wanted)
-        await self._deliver(scope, exchange, wanted, looked)
+        try:
+            await self._deliver(scope, exchange, wanted, looked)
+        except OriginChanged:
+            if exchange.is_answered:
+                raise
+            # Nobody has the bytes any more, and the origin has others: those, then.
+            looked = await self._looking.fetch(wanted)
+            await self._deliver(scope, exchange, wanted, looked)
 
     async def _where(self, scope: Scope) -> tuple[BucketInfo, str]:
         public_name, _, raw_key = scope.raw_path.removeprefix(PREFIX).partition("/")

@@ -66,7 +66,7 @@ class Looking:
         """
         found = await self._find(wanted)
         if found is None:
-            return await self._fetch(wanted)
+            return await self.fetch(wanted)
         kept = Kept.of_json(found.http) if found.http else None
         now = time.time()
         if kept is None:
@@ -93,9 +93,19 @@ class Looking:
         bucket_id, key = wanted.bucket.id, check_key(wanted.key)
         names = self._vary.of(bucket_id, key, wanted.query)
         variant = rules.variant(wanted.query, names, wanted.fields)
+        found = await self._directory.find(bucket_id, key, variant)
+        if found is None or not found.http or set(found.http["vary"]) <= set(names):
+            return found
+        # Kept by a reader of objects, for whom there is one of each: it varies, this brain learns.
+        self._vary.learn(bucket_id, key, wanted.query, tuple(found.http["vary"]))
+        variant = rules.variant(wanted.query, found.http["vary"], wanted.fields)
         return await self._directory.find(bucket_id, key, variant)
 
-    async def _fetch(self, wanted: Wanted) -> Looked:
+    async def fetch(self, wanted: Wanted) -> Looked:
+        """Ask the origin, whatever is kept.
+
+        Raises as ``look`` does.
+        """
         if wanted.only_if_cached:
             raise NotCached
         ask = self._ask(wanted, None, None)
