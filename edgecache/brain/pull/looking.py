@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 CONFIRMED = 304
+# How often one asks together with others whose answer turns out to be of another kind.
+COMPANIES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,20 +129,27 @@ class Looking:
         return self._looked(wanted, opened, ask, why="stale")
 
     async def _answer_to(self, wanted: Wanted, ask: Ask) -> Opened:
-        """Fetch, together with who asks the same; alone where that answer turned out not for all.
+        """Fetch, together with who asks the same; alone where such answers are for nobody else.
 
         Raises as ``Fills.fetch``.
         """
         bucket, key = wanted.bucket, wanted.key
-        names = self._vary.of(bucket.id, key, wanted.query)
-        variant = rules.variant(wanted.query, names, wanted.fields)
-        opened = await self._fills.fetch(bucket, key, variant=variant, ask=ask)
-        flight = opened.flight
-        if flight is None or flight.ask is ask or flight.verdict.is_shared:
-            return opened
-        names = self._vary.of(bucket.id, key, wanted.query)
-        variant = rules.variant(wanted.query, names, wanted.fields)
+        for _ in range(COMPANIES):
+            opened = await self._fills.fetch(bucket, key, variant=self._variant(wanted), ask=ask)
+            flight = opened.flight
+            if flight is None or flight.ask is ask or flight.verdict.is_shared:
+                return opened
+            if not flight.verdict.is_stored:
+                break
+            # What it varies on is known by now: of one kind it is good for all who want that kind.
+            if flight.verdict.variant == self._variant(wanted):
+                return opened
+        variant = self._variant(wanted)
         return await self._fills.fetch(bucket, key, variant=variant, ask=ask, alone=True)
+
+    def _variant(self, wanted: Wanted) -> str:
+        names = self._vary.of(wanted.bucket.id, wanted.key, wanted.query)
+        return rules.variant(wanted.query, names, wanted.fields)
 
     def _ask(self, wanted: Wanted, stale: Found | None, kept: Kept | None) -> Ask:
         asked_at = time.time()

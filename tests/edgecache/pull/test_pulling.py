@@ -1,5 +1,7 @@
 """Plain HTTP clients before a real brain, real workers and an origin that speaks HTTP."""
 
+import asyncio
+import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -7,7 +9,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from tests.edgecache.pull.conftest import Pulled, Said
+from tests.edgecache.pull.conftest import Asked, Pulled, Said
 
 WAIT_S = 20.0
 
@@ -164,6 +166,41 @@ def test_an_answer_of_unknown_length_comes_whole(pulled: Pulled) -> None:
     assert pulled.get("/a").body == body
     until(lambda: "hit" in pulled.get("/a").headers["cache-status"])
     assert pulled.get("/a").headers["content-length"] == str(len(body))
+
+
+@pytest.mark.parametrize("vary", ["", "Accept-Language"])
+def test_a_thousand_who_ask_for_a_cold_url_cost_a_fetch_for_each_kind(
+    pulled: Pulled, vary: str
+) -> None:
+    pulled.tell("/cold", "max-age=600", bytes(100_000), **({"Vary": vary} if vary else {}))
+    go_on = threading.Event()
+
+    def hold(_asked: Asked) -> None:
+        assert go_on.wait(20)
+
+    pulled.origin.meanwhile = hold
+    waiting = 0
+
+    async def one(language: str) -> bytes:
+        nonlocal waiting
+        reader, writer = await asyncio.open_connection("127.0.0.1", pulled.cluster.port)
+        lines = [f"GET /p/{pulled.public_name}/cold HTTP/1.1", "Host: x", "Connection: close"]
+        request = "\r\n".join([*lines, f"Accept-Language: {language}", "", ""])
+        writer.write(request.encode())
+        waiting += 1
+        if waiting == 1000:
+            go_on.set()
+        answer = await reader.read()
+        writer.close()
+        return answer
+
+    async def main() -> list[bytes]:
+        return await asyncio.gather(*(one("de" if n % 2 else "en") for n in range(1000)))
+
+    answers = asyncio.run(main())
+    assert {answer.partition(b"\r\n")[0] for answer in answers} == {b"HTTP/1.1 200 OK"}
+    assert {answer.partition(b"\r\n\r\n")[2] for answer in answers} == {bytes(100_000)}
+    assert pulled.asked("/cold") == (2 if vary else 1)
 
 
 def test_who_wants_no_more_than_the_cache_gets_no_more(pulled: Pulled) -> None:
