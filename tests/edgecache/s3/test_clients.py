@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,39 @@ from boto3.s3.transfer import TransferConfig
 from minio import Minio
 from minio.commonconfig import CopySource
 
-from tests.edgecache.s3.cluster import Cluster, Keys
+from tests.edgecache.s3.cluster import Cluster, Keys, until
 
 SMALL = b"hello, edge"
 BIG = os.urandom(12 * 2**20 + 17)
 # Names that each tool has its own way of escaping.
 KEY = "folder/sm\u00e4ll file+1.txt"
+
+# What a client did, by what the brain saw of it: one of the operations each, with its status.
+NINE = {
+    "put": {("PutObject", 200)},
+    "get": {("GetObject", 200)},
+    "head": {("HeadObject", 200)},
+    "range": {("GetObject", 206)},
+    "list": {("ListObjects", 200), ("ListObjectsV2", 200)},
+    "copy": {("CopyObject", 200), ("UploadPartCopy", 200)},
+    "parts begun": {("CreateMultipartUpload", 200)},
+    "parts sent": {("UploadPart", 200)},
+    "parts joined": {("CompleteMultipartUpload", 200)},
+    "delete": {("DeleteObject", 204), ("DeleteObjects", 200)},
+}
+
+
+@pytest.fixture
+def seen(cluster: Cluster, keys: Keys) -> Callable[[], None]:
+    """Give what waits until the brain's log says that all was asked of it with the tenant's key."""
+    begin = len(cluster.log)
+
+    def asked() -> set[tuple[str, int]]:
+        lines = (line for line in cluster.log[begin:].splitlines() if keys.access_key in line)
+        rows = [json.loads(line) for line in lines if line.endswith("}")]
+        return {(row["operation"], row["status"]) for row in rows if "operation" in row}
+
+    return lambda: until(lambda: all(each & asked() for each in NINE.values()))
 
 
 def program(name: str) -> str:
@@ -87,12 +115,20 @@ def run(environment: dict[str, str], *command: str) -> bytes:
     return done.stdout
 
 
-def test_boto3(s3: Any, bucket: str) -> None:
+def sent(url: str, body: bytes) -> None:
+    """Put something as a plain HTTP client does."""
+    request = urllib.request.Request(url, data=body, method="PUT")  # noqa: S310 - loopback
+    with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310 - loopback
+        assert answer.status == 200
+
+
+def test_boto3(s3: Any, bucket: str, seen: Callable[[], None]) -> None:
     s3.put_object(Bucket=bucket, Key=KEY, Body=SMALL)
     assert s3.get_object(Bucket=bucket, Key=KEY)["Body"].read() == SMALL
     assert s3.head_object(Bucket=bucket, Key=KEY)["ContentLength"] == len(SMALL)
     assert s3.get_object(Bucket=bucket, Key=KEY, Range="bytes=1-3")["Body"].read() == b"ell"
     s3.copy_object(Bucket=bucket, Key="copy", CopySource={"Bucket": bucket, "Key": KEY})
+    assert s3.get_object(Bucket=bucket, Key="copy")["Body"].read() == SMALL
     transfer = TransferConfig(multipart_threshold=5 * 2**20, multipart_chunksize=5 * 2**20)
     s3.upload_fileobj(io.BytesIO(BIG), bucket, "big", Config=transfer)
     got = io.BytesIO()
@@ -102,8 +138,11 @@ def test_boto3(s3: Any, bucket: str) -> None:
     assert keys == ["big", "copy", KEY]
     options = {"Bucket": bucket, "Key": KEY}
     assert fetched(s3.generate_presigned_url("get_object", Params=options)) == SMALL
+    sent(s3.generate_presigned_url("put_object", Params=options), b"by link")
+    assert s3.get_object(Bucket=bucket, Key=KEY)["Body"].read() == b"by link"
     s3.delete_object(Bucket=bucket, Key=KEY)
     assert s3.list_objects_v2(Bucket=bucket)["KeyCount"] == 2
+    seen()
 
 
 # The CLI itself, several commands in one interpreter: to start one takes longer than they do.
@@ -137,7 +176,9 @@ def aws(environment: dict[str, str], *commands: list[str]) -> list[str]:
     return said
 
 
-def test_the_aws_cli(environment: dict[str, str], files: Path, bucket: str) -> None:
+def test_the_aws_cli(
+    environment: dict[str, str], files: Path, bucket: str, seen: Callable[[], None]
+) -> None:
     here, named = f"s3://{bucket}", ["--bucket", bucket, "--key", KEY]
     part = ["--range", "bytes=1-3", f"{files}/part"]
     _, _, _, head, _, _, _, listed, link = aws(
@@ -165,9 +206,12 @@ def test_the_aws_cli(environment: dict[str, str], files: Path, bucket: str) -> N
         ["s3", "ls"],
     )
     assert left.split() == [*left.split()[:2], bucket]
+    seen()
 
 
-def test_s5cmd(environment: dict[str, str], files: Path, bucket: str) -> None:
+def test_s5cmd(
+    environment: dict[str, str], files: Path, bucket: str, seen: Callable[[], None]
+) -> None:
     def s5cmd(*command: str) -> bytes:
         return run(environment, "s5cmd", "--no-verify-ssl", *command)
 
@@ -180,14 +224,18 @@ def test_s5cmd(environment: dict[str, str], files: Path, bucket: str) -> None:
     head = json.loads(s5cmd("head", f"s3://{bucket}/{KEY}"))
     assert head["size"] == len(SMALL)
     s5cmd("cp", f"s3://{bucket}/big", f"s3://{bucket}/copy")
+    assert s5cmd("cat", f"s3://{bucket}/copy") == BIG
     listed = s5cmd("ls", f"s3://{bucket}/*").decode()
     assert [line.split(maxsplit=3)[3] for line in listed.splitlines()] == ["big", "copy", KEY]
     assert fetched(s5cmd("presign", f"s3://{bucket}/{KEY}").decode().strip()) == SMALL
     s5cmd("rm", f"s3://{bucket}/*")
     assert run(environment, "s5cmd", "ls", f"s3://{bucket}") == b""
+    seen()
 
 
-def test_rclone(environment: dict[str, str], files: Path, bucket: str) -> None:
+def test_rclone(
+    environment: dict[str, str], files: Path, bucket: str, seen: Callable[[], None]
+) -> None:
     def rclone(*command: str) -> bytes:
         return run(environment, "rclone", *command)
 
@@ -207,9 +255,12 @@ def test_rclone(environment: dict[str, str], files: Path, bucket: str) -> None:
     rclone("deletefile", f"edge:{bucket}/{KEY}")
     rclone("purge", f"edge:{bucket}")
     assert rclone("lsd", "edge:") == b""
+    seen()
 
 
-def test_the_minio_library(cluster: Cluster, keys: Keys, bucket: str) -> None:
+def test_the_minio_library(
+    cluster: Cluster, keys: Keys, bucket: str, seen: Callable[[], None]
+) -> None:
     client = Minio(
         f"127.0.0.1:{cluster.port}",
         access_key=keys.access_key,
@@ -228,12 +279,18 @@ def test_the_minio_library(cluster: Cluster, keys: Keys, bucket: str) -> None:
     assert stat.metadata is not None
     assert (stat.size, stat.metadata["x-amz-meta-colour"]) == (len(SMALL), "blue")
     client.copy_object(bucket, "copy", CopySource(bucket, "big"))
+    with client.get_object(bucket, "copy") as answer:
+        assert answer.read() == BIG
     names = [item.object_name for item in client.list_objects(bucket, recursive=True)]
     assert names == ["big", "copy", KEY]
     assert [item.object_name for item in client.list_objects(bucket)] == ["big", "copy", "folder/"]
     assert fetched(client.presigned_get_object(bucket, KEY)) == SMALL
+    sent(client.presigned_put_object(bucket, KEY), b"by link")
+    with client.get_object(bucket, KEY) as answer:
+        assert answer.read() == b"by link"
     for name in names:
         client.remove_object(bucket, name)
     assert list(client.list_objects(bucket)) == []
     client.remove_bucket(bucket)
     assert client.list_buckets() == []
+    seen()
