@@ -23,11 +23,12 @@ from edgecache.brain.errors import DatabaseAway, OriginFailed
 from edgecache.brain.gateway import Gateway, headers_for
 from edgecache.brain.health import Conduct
 from edgecache.brain.http.exchange import Exchange, Stream
+from edgecache.brain.http.heads import HeaderPairs
 from edgecache.brain.meters import Meters
 from edgecache.brain.node_client import Address, NodeFailed
 from edgecache.brain.nodes import Nodes
 from edgecache.brain.tickets import Leave, TicketSigner
-from edgecache.brain.values import CHUNK_BYTES
+from edgecache.brain.values import CHUNK_BYTES, BucketInfo
 from edgecache.brain.worker_pool import Asked, WorkerConnection, WorkerPool
 
 log = structlog.get_logger(__name__)
@@ -111,6 +112,32 @@ class Mover:
                     bytes_served=exchange.sent_bytes,
                     seconds=outcome.first_byte_s,
                 )
+
+    async def pass_on(
+        self,
+        bucket: BucketInfo,
+        exchange: Exchange,
+        head: tuple[int, HeaderPairs],
+        body: AsyncIterator[bytes],
+    ) -> None:
+        """Answer with what an origin says, as it comes: counted as a miss, and not checked.
+
+        head: status and header fields. Raises ClientGone, and as the body does.
+        """
+        stream = exchange.response_stream(*head)
+        began = time.perf_counter() - exchange.began
+        try:
+            async for piece in body:
+                await stream.send_bytes(piece)
+        finally:
+            self._meters.record(
+                bucket.tenant,
+                bucket.id,
+                None,
+                is_hit=False,
+                bytes_served=exchange.sent_bytes,
+                seconds=began,
+            )
 
     async def check_of(self, delivery: Delivery) -> Check:
         """Decide how a delivery's bytes are checked; a stranger's machine is never believed.

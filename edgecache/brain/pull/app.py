@@ -114,9 +114,9 @@ class PullApi:
         chosen = representations.choose(found, headers, fields)
         if found.size < 0 and chosen.status == HTTPStatus.OK and scope.method == "GET":
             # The origin has not said how much it is: it goes on as it comes.
-            stream = exchange.response_stream(HTTPStatus.OK, headers)
-            async for piece in opened.body():
-                await stream.send_bytes(piece)
+            await self._brain.mover.pass_on(
+                wanted.bucket, exchange, (HTTPStatus.OK, headers), opened.body()
+            )
             return
         if found.size < 0:
             found = await opened.whole()
@@ -150,7 +150,9 @@ class PullApi:
             return ()
         return self._brain.nodes.sources(
             holders,
-            self._brain.locator.region_of(scope.client_address, scope.headers),
+            self._brain.locator.region_of(
+                self._brain.mover.gateway.client_of(scope), scope.headers
+            ),
             organization_id=bucket.tenant.organization_id,
             is_public=True,
         )

@@ -111,7 +111,7 @@ class Forwarding:
         try:
             async with asyncio.timeout(LIMIT_S), AsyncExitStack() as stack:
                 reply = await self._tell(told, scope, staged, stack)
-                await _answer(told, exchange, reply)
+                await self._answer(told, exchange, reply)
         except TimeoutError:
             raise Unforwarded(HTTPStatus.GATEWAY_TIMEOUT) from None
         finally:
@@ -144,6 +144,21 @@ class Forwarding:
         await self._brain.fills.writes.around(told.bucket, told.key, deed)
         return replies[0]
 
+    async def _answer(self, told: Told, exchange: Exchange, reply: Reply) -> None:
+        status = statuses.forwarded("method", stored=False, status=reply.status)
+        headers = [
+            *(_here(told, pair) for pair in rules.end_to_end(reply.pairs)),
+            ("cache-status", status),
+        ]
+        if reply.status in BODYLESS:
+            exchange.response_empty(reply.status, headers)
+            return
+        length = dict(reply.pairs).get("content-length", "")
+        if length.isascii() and length.isdigit():
+            headers.append(("content-length", length))
+        mover = self._brain.mover
+        await mover.pass_on(told.bucket, exchange, (reply.status, headers), reply.body)
+
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._under_way.pop(task, None)
         if not task.cancelled():
@@ -158,23 +173,6 @@ async def _limited(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         if left < 0:
             raise Unforwarded(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         yield piece
-
-
-async def _answer(told: Told, exchange: Exchange, reply: Reply) -> None:
-    status = statuses.forwarded("method", stored=False, status=reply.status)
-    headers = [
-        *(_here(told, pair) for pair in rules.end_to_end(reply.pairs)),
-        ("cache-status", status),
-    ]
-    if reply.status in BODYLESS:
-        exchange.response_empty(reply.status, headers)
-        return
-    length = dict(reply.pairs).get("content-length", "")
-    if length.isascii() and length.isdigit():
-        headers.append(("content-length", length))
-    stream = exchange.response_stream(reply.status, headers)
-    async for piece in reply.body:
-        await stream.send_bytes(piece)
 
 
 def _passed_on(request: Headers) -> HeaderPairs:

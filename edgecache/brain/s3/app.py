@@ -30,6 +30,7 @@ log = structlog.get_logger(__name__)
 PULL_PREFIX: Final = "/p/"
 SLOW_DOWN_S: Final = "1"
 REQUEST_ID_BYTES: Final = 8
+PUBLIC_NAME_CHARS: Final = 32
 
 App = Callable[[Scope, Exchange], Awaitable[None]]
 
@@ -47,7 +48,7 @@ class ObjectApi:
     async def __call__(self, scope: Scope, exchange: Exchange) -> None:
         """Answer one request; whatever goes wrong, the caller hears S3's XML."""
         if self._pull is not None and scope.raw_path.startswith(PULL_PREFIX):
-            await self._pull(scope, exchange)
+            await self._logged_pull(self._pull, scope, exchange)
             return
         request_id = os.urandom(REQUEST_ID_BYTES).hex().upper()
         line = _Line(request_id)
@@ -65,6 +66,17 @@ class ObjectApi:
                 exchange.cut()
             else:
                 _refuse(exchange, error, scope, request_id)
+        finally:
+            if self._log.is_on:
+                self._log.write(line.fields(scope, exchange))
+
+    async def _logged_pull(self, pull: App, scope: Scope, exchange: Exchange) -> None:
+        line = _Line("")
+        line.operation, line.client = "Pull", self._brain.mover.gateway.client_of(scope)
+        public_name, _, line.key = scope.path.removeprefix(PULL_PREFIX).partition("/")
+        line.bucket = public_name[:PUBLIC_NAME_CHARS]
+        try:
+            await pull(scope, exchange)
         finally:
             if self._log.is_on:
                 self._log.write(line.fields(scope, exchange))
@@ -116,7 +128,7 @@ class _Line:
     def fields(self, scope: Scope, exchange: Exchange) -> dict[str, Any]:
         """Give what is logged."""
         return {
-            "request_id": self.request_id,
+            "request_id": self.request_id or None,
             "operation": self.operation or None,
             "method": scope.method,
             "bucket": self.bucket or None,

@@ -203,6 +203,29 @@ def test_a_thousand_who_ask_for_a_cold_url_cost_a_fetch_for_each_kind(
     assert pulled.asked("/cold") == (2 if vary else 1)
 
 
+@pytest.mark.parametrize("has_length", [True, False])
+def test_what_goes_through_is_counted_and_logged(pulled: Pulled, has_length: bool) -> None:
+    metrics = pulled.cluster.call("GET", "/v1/metrics")
+    body = b"z" * 70_000
+    pulled.origin.said["/a b"] = pulled.origin.said["/a%20b"] = Said(
+        200, {"Cache-Control": "no-store"}, body, has_length=has_length
+    )
+    assert pulled.get("/a%20b?secret=1").status == 404
+    for _ in range(3):
+        assert pulled.get("/a%20b").body == body
+    after = pulled.cluster.call("GET", "/v1/metrics")
+    assert after["total_misses"] - metrics["total_misses"] == 3
+    assert after["bytes_served"] - metrics["bytes_served"] >= 3 * len(body)
+
+    def lines() -> list[str]:
+        found = pulled.cluster.log.splitlines()
+        return [line for line in found if pulled.public_name in line and '"key":"a b"' in line]
+
+    until(lambda: len(lines()) == 4)
+    assert '"operation":"Pull"' in lines()[0]
+    assert "secret" not in "".join(lines())
+
+
 def test_who_wants_no_more_than_the_cache_gets_no_more(pulled: Pulled) -> None:
     pulled.tell("/a", "max-age=600", b"x")
     assert pulled.get("/a", cache_control="only-if-cached").status == 504
