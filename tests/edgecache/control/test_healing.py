@@ -3,8 +3,10 @@
 import hashlib
 import secrets
 import signal
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -12,6 +14,7 @@ from uuid import UUID
 import boto3
 import pytest
 from botocore.config import Config
+from botocore.exceptions import ClientError
 
 from edgecache.brain.heat import HOT_READS
 from tests.edgecache.control.support import (
@@ -37,6 +40,7 @@ class Site:
     rows: Rows
     client: Any
     objects: dict[str, bytes]
+    tenant: dict[str, int]
 
     def worker(self, node_id: UUID) -> RunningWorker:
         """Find a worker by its node."""
@@ -63,11 +67,19 @@ class Site:
         held = [node for nodes in self.holders().values() for node in nodes]
         return self.worker(max(set(held), key=held.count))
 
-    def holds_file(self, worker: RunningWorker, data: bytes) -> bool:
-        """Say whether a worker has some bytes on its disk."""
-        name = hashlib.sha256(data).hexdigest()
-        folder = next(self.brain.folder.glob(f"*{self.workers.index(worker)}"))
-        return (folder / "objects" / name[:2] / name).exists()
+    def purge(self, key: str) -> None:
+        """Take an object out of the cache; the built-in origin keeps it."""
+        wanted = self.tenant | {"keys": [f"docs/{key}"]}
+        assert self.brain.call("POST", "/v1/purge", wanted)["objects_purged"] == 1
+
+    def keeps(self, worker: RunningWorker, data: bytes) -> bool:
+        """Say whether a worker means to keep some bytes; what it does not goes after its lease."""
+        folder = self.brain.folder / f"worker{self.workers.index(worker)}"
+        with closing(sqlite3.connect(folder / "inventory.sqlite3")) as inventory:
+            row = inventory.execute(
+                "SELECT unlink_at FROM objects WHERE sha256 = ?", [hashlib.sha256(data).digest()]
+            ).fetchone()
+        return row is not None and row[0] is None
 
 
 @pytest.fixture
@@ -92,7 +104,8 @@ def site(start: Callable[..., Cluster], database_url: str) -> Iterator[Site]:
     objects = {f"key{number}": secrets.token_bytes(3000 + number) for number in range(OBJECTS)}
     for key, data in objects.items():
         client.put_object(Bucket="docs", Key=key, Body=data)
-    made = Site(brain, workers, Rows(database_url), client, objects)
+    tenant = {"organization_id": keys.organization_id, "environment_pk": keys.environment_pk}
+    made = Site(brain, workers, Rows(database_url), client, objects, tenant)
     wait_until(lambda: made.all_have(2))
     yield made
     client.close()
@@ -141,6 +154,34 @@ def test_a_worker_that_returns_is_believed_about_its_disk(site: Site) -> None:
     start_again(site.brain, node)
     wait_until(lambda: health_of(site.brain, node) == "online")
 
+    wait_until(lambda: site.all_have(2))
+    site.read_all()
+
+
+def test_a_worker_that_was_cut_off_brings_nothing_back_that_changed_meanwhile(site: Site) -> None:
+    cut_off = site.busiest()
+    held = [key for key, nodes in site.holders().items() if cut_off.id in nodes]
+    purged, replaced, removed = held[:3]
+    old = {key: site.objects[key] for key in (replaced, removed)}
+    assert all(site.keeps(cut_off, data) for data in old.values())
+    cut_off.send(signal.SIGSTOP)
+    try:
+        wait_until(lambda: health_of(site.brain, cut_off) == "offline")
+        site.purge(purged)
+        site.objects[replaced] = b"written while it was away"
+        site.client.put_object(Bucket="docs", Key=replaced, Body=site.objects[replaced])
+        site.client.delete_object(Bucket="docs", Key=removed)
+        del site.objects[removed]
+        site.read_all()
+    finally:
+        cut_off.send(signal.SIGCONT)
+
+    wait_until(lambda: health_of(site.brain, cut_off) == "online")
+    site.read_all()
+    with pytest.raises(ClientError, match="NoSuchKey"):
+        site.client.get_object(Bucket="docs", Key=removed)
+    # What nobody names any more leaves its disk.
+    wait_until(lambda: not any(site.keeps(cut_off, old[key]) for key in (replaced, removed)))
     wait_until(lambda: site.all_have(2))
     site.read_all()
 
