@@ -141,7 +141,8 @@ class Looking:
                 return opened
             if not flight.verdict.is_stored:
                 break
-            # What it varies on is known by now: of one kind it is good for all who want that kind.
+            # Of one kind, it is good for all who want that kind.
+            self._vary.learn(bucket.id, key, wanted.query, tuple(flight.verdict.http["vary"]))
             if flight.verdict.variant == self._variant(wanted):
                 return opened
         variant = self._variant(wanted)

@@ -56,9 +56,11 @@ def test_a_read_through_s3_keeps_nothing_longer_than_the_origin_says(
         assert pulled.get("/a").body == b"new"
 
 
-def test_what_s3_has_read_is_no_answer_to_who_wants_another_kind(pulled: Pulled) -> None:
+@pytest.mark.parametrize("time", range(5))
+def test_what_s3_has_read_is_no_answer_to_who_wants_another_kind(pulled: Pulled, time: int) -> None:
     pulled.tell("/a", "max-age=600", b"plain", Vary="Accept-Language")
     assert read_as_an_object(pulled, "a") == b"plain"
+    # The fetch of the object may have come to its end, or not.
     pulled.tell("/a", "max-age=600", b"german", Vary="Accept-Language")
     for _ in range(3):
-        assert pulled.get("/a", accept_language="de").body == b"german"
+        assert pulled.get("/a", accept_language="de").body == b"german", time
