@@ -155,7 +155,9 @@ class OriginError(BrainError):
 
 
 class OriginMissing(OriginError):
-    """The origin has no such object."""
+    """The origin has no such object. is_kept: others may be told so for a moment, unasked."""
+
+    is_kept = True
 
     code = "no_such_key"
     status = 404

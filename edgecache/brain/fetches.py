@@ -222,7 +222,7 @@ class Fetches:
         flight.close()
         is_joinable = self.flights.get(flight.name) is flight
         self._detach(flight.name, flight)
-        if is_joinable and isinstance(flight.failure, OriginMissing):
+        if is_joinable and isinstance(flight.failure, OriginMissing) and flight.failure.is_kept:
             self.missing.note(flight.name)
         if flight.kept is not None and flight.is_fetched:
             self.on_kept(flight.kept)

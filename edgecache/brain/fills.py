@@ -151,7 +151,8 @@ class Fills:
         name = (bucket.id, check_key(key), variant)
         if bucket.origin_id is None:
             return await self._adopt(bucket, key)
-        if ask is None and self.fetches.is_missing(name):
+        confirms = ask is not None and ask.stale is not None
+        if not confirms and self.fetches.is_missing(name):
             raise OriginMissing
         flight = None if alone else await self.fetches.joinable(name)
         if flight is None:

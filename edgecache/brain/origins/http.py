@@ -17,6 +17,7 @@ from edgecache.brain.errors import (
 from edgecache.brain.origins.driver import PLAIN, Answer, Question, Written
 from edgecache.brain.origins.exchange import Line, Reply, Request, exchange
 from edgecache.brain.origins.headers import Pairs, answer_of
+from edgecache.brain.pull import rules
 from edgecache.brain.values import Conditions, Fields, Listing, StagedFile, check_key
 
 REDIRECTS: Final = 5
@@ -107,7 +108,7 @@ class HttpDriver:
                     exchange(self._line, Request(method, url, _with_host(headers, url)))
                 )
                 if reply.status not in REDIRECT or reply.status in question.accepts:
-                    _check(reply.status, question)
+                    _check(reply, question)
                     yield reply
                     return
                 url = _next(url, reply)
@@ -140,11 +141,14 @@ def _next(url: str, reply: Reply) -> str:
     return target.partition("#")[0]
 
 
-def _check(status: int, question: Question) -> None:
+def _check(reply: Reply, question: Question) -> None:
+    status = reply.status
     if status == HTTPStatus.OK or status in question.accepts:
         return
     if status in GONE:
-        raise OriginMissing
+        missing = OriginMissing()
+        missing.is_kept = rules.keeps_word(reply.pairs)
+        raise missing
     if status in DENIED:
         raise OriginDenied
     raise OriginFailed(f"The origin answered {status}.")

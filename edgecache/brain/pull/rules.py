@@ -149,6 +149,14 @@ def judge(headers: Pairs, *, asked_at: float, answered_at: float) -> Kept | None
     )
 
 
+def keeps_word(headers: Pairs) -> bool:
+    """Say whether a 404 may be repeated for a moment: unless its origin forbids it."""
+    control, _ = controls(headers)
+    if control.keys() & {"no-store", "private", "no-cache"}:
+        return False
+    return _seconds(control.get("s-maxage", control.get("max-age"))) != 0
+
+
 def renewed(kept: Kept, confirmation: Pairs, *, asked_at: float, answered_at: float) -> Kept | None:
     """Give a kept answer with what a 304 says anew (RFC 9111 §3.2, §4.3.4).
 

@@ -226,6 +226,16 @@ def test_what_goes_through_is_counted_and_logged(pulled: Pulled, has_length: boo
     assert "secret" not in "".join(lines())
 
 
+def test_a_404_is_not_asked_for_again_at_once_unless_the_origin_wants_it(pulled: Pulled) -> None:
+    pulled.origin.said["/fleeting"] = Said(404, {"Cache-Control": "no-store"})
+    for path in ("/absent", "/fleeting"):
+        for _ in range(3):
+            assert pulled.get(path).status == 404
+    assert (pulled.asked("/absent"), pulled.asked("/fleeting")) == (1, 3)
+    pulled.tell("/absent", "max-age=600", b"here now")
+    until(lambda: pulled.get("/absent").body == b"here now")
+
+
 def test_who_wants_no_more_than_the_cache_gets_no_more(pulled: Pulled) -> None:
     pulled.tell("/a", "max-age=600", b"x")
     assert pulled.get("/a", cache_control="only-if-cached").status == 504

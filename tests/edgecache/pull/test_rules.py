@@ -169,6 +169,24 @@ def test_what_is_kept_beside_the_bytes_comes_back_as_it_was() -> None:
     assert Kept.of_json(kept.as_json()) == kept
 
 
+@pytest.mark.parametrize(
+    ("headers", "keeps"),
+    [
+        ([], True),
+        ([control("max-age=60")], True),
+        ([control("max-age=0, s-maxage=60")], True),
+        ([control("max-age=0")], False),
+        ([control("no-cache")], False),
+        ([control("No-Store")], False),
+        ([control("private")], False),
+        ([control("max-age=60"), ("cdn-cache-control", "no-store")], False),
+        ([control("no-store"), ("cdn-cache-control", "max-age=60")], True),
+    ],
+)
+def test_whether_a_404_is_repeated_for_a_moment(headers: Pairs, keeps: bool) -> None:
+    assert rules.keeps_word(headers) is keeps
+
+
 ASKED = "http://origin.example/folder/a?x=1"
 
 
