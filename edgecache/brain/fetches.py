@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -127,6 +128,7 @@ class Fetches:
         if len(self._tasks) >= self._limit:
             raise Overloaded
         flight = Flight(name, ask, self._staging)
+        flight.on_failure = partial(self._failed, flight)
         if not alone:
             self.flights[name] = flight
         flight.task = asyncio.create_task(self._run(bucket, flight))
@@ -220,12 +222,14 @@ class Fetches:
     def _end(self, flight: Flight) -> None:
         # Whatever went wrong, nobody waits for ever.
         flight.close()
-        is_joinable = self.flights.get(flight.name) is flight
         self._detach(flight.name, flight)
-        if is_joinable and isinstance(flight.failure, OriginMissing) and flight.failure.is_kept:
-            self.missing.note(flight.name)
         if flight.kept is not None and flight.is_fetched:
             self.on_kept(flight.kept)
+
+    def _failed(self, flight: Flight, error: BrainError) -> None:
+        is_joinable = self.flights.get(flight.name) is flight
+        if is_joinable and isinstance(error, OriginMissing) and error.is_kept:
+            self.missing.note(flight.name)
 
     def _detach(self, name: Name, flight: Flight | None = None) -> None:
         if flight is None or self.flights.get(name) is flight:

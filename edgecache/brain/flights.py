@@ -98,6 +98,8 @@ class Flight:
         # As opposed to one that another brain brought.
         self.is_fetched = False
         self.failure: BrainError | None = None
+        # Told of it before anyone who waits is.
+        self.on_failure: Callable[[BrainError], None] = lambda _error: None
         # The generation that it began after, None before it asks the origin.
         self.began: int | None = None
         self.task: asyncio.Task[None] | None = None
@@ -157,6 +159,7 @@ class Flight:
             log.warning("fill_not_kept", code=error.code)
             return
         self.failure = error
+        self.on_failure(error)
         if not self.opened.done():
             self.opened.set_exception(error)
         self._wake()
