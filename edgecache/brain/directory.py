@@ -7,6 +7,7 @@ Announced topics: ``key`` (bucket id, key, generation), ``prefix`` (bucket id, p
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -41,6 +42,9 @@ FIND: Final = (
 )
 HOLDERS: Final = "SELECT node_id FROM brain_location WHERE blob_id = %s ORDER BY node_id"
 
+# How a bucket is asked for: by its tenant's name for it, its public name or its row's id.
+BucketName = tuple[Tenant, str] | str | int
+
 
 class Load:
     """One reading or writing of a version.
@@ -65,7 +69,8 @@ class Directory:
         self.coherence = coherence
         self.index = Index(index_bytes * 7 // 8)
         self.holders = Holders(index_bytes // 8)
-        self._buckets: dict[tuple[Tenant, str] | str | int, BucketInfo] = {}
+        self._buckets: dict[BucketName, BucketInfo] = {}
+        self._joined_buckets: dict[BucketName, asyncio.Task[BucketInfo | None]] = {}
         self._buckets_seen = 0
         self._loads: set[Load] = set()
         self._joined: dict[Name, Load] = {}
@@ -206,12 +211,25 @@ class Directory:
 
     async def _bucket(
         self,
-        name: tuple[Tenant, str] | str | int,
+        name: BucketName,
         sql: str,
         params: list[str | int],
     ) -> BucketInfo | None:
-        if self.coherence.is_current and name in self._buckets:
+        if not self.coherence.is_current:
+            return await self._load_bucket(name, sql, params)
+        if name in self._buckets:
             return self._buckets[name]
+        loading = self._joined_buckets.get(name)
+        if loading is None:
+            loading = asyncio.create_task(self._load_bucket(name, sql, params))
+            self._joined_buckets[name] = loading
+            loading.add_done_callback(partial(self._bucket_loaded, name))
+        # One asker's leaving must not take the answer from the others.
+        return await asyncio.shield(loading)
+
+    async def _load_bucket(
+        self, name: BucketName, sql: str, params: list[str | int]
+    ) -> BucketInfo | None:
         seen = self._buckets_seen
         row = await self._database.one(sql, params)
         if row is None:
@@ -222,6 +240,13 @@ class Directory:
                 self._buckets.clear()
             self._buckets[name] = bucket
         return bucket
+
+    def _bucket_loaded(self, name: BucketName, loading: asyncio.Task[BucketInfo | None]) -> None:
+        if self._joined_buckets.get(name) is loading:
+            del self._joined_buckets[name]
+        if not loading.cancelled():
+            # Looked at, so that a failure that nobody waits for is not an unheard one.
+            loading.exception()
 
     # --- what is announced ------------------------------------------------------------------
 
@@ -241,8 +266,13 @@ class Directory:
         sweep.add_done_callback(self._sweeps.discard)
 
     def _on_bucket(self, _bucket_id: int) -> None:
+        self._forget_buckets()
+
+    def _forget_buckets(self) -> None:
         self._buckets_seen += 1
         self._buckets.clear()
+        # Who asks from now on must not be told what was read before.
+        self._joined_buckets.clear()
 
     def _on_blob(self, sha256: str) -> None:
         self.holders.forget(bytes.fromhex(sha256))
@@ -252,8 +282,7 @@ class Directory:
     def _on_loss(self) -> None:
         self.index.clear()
         self.holders.clear()
-        self._buckets_seen += 1
-        self._buckets.clear()
+        self._forget_buckets()
         for load in self._loads:
             self._overtake(load, NEVER)
 

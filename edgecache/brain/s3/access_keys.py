@@ -3,7 +3,9 @@
 Announced topic: ``access_key`` (its id), by whoever makes or deletes one.
 """
 
+import asyncio
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from cryptography.fernet import InvalidToken
@@ -42,6 +44,7 @@ class AccessKeys:
         self._database = database
         self._coherence = coherence
         self._known: dict[str, AccessKey] = {}
+        self._loading: dict[str, asyncio.Task[AccessKey | None]] = {}
         self._marks = 0
         coherence.subscribe(TOPIC, self._forget)
         coherence.on_loss(self._forget)
@@ -57,6 +60,16 @@ class AccessKeys:
                 return known
         if not 0 < len(key_id) <= ID_LIMIT or "\0" in key_id:
             return None
+        if not self._coherence.is_current:
+            return await self._load(key_id)
+        loading = self._loading.get(key_id)
+        if loading is None:
+            loading = self._loading[key_id] = asyncio.create_task(self._load(key_id))
+            loading.add_done_callback(partial(self._loaded, key_id))
+        # One asker's leaving must not take the answer from the others.
+        return await asyncio.shield(loading)
+
+    async def _load(self, key_id: str) -> AccessKey | None:
         marks = self._marks
         row = await self._database.one(FIND, [key_id])
         if row is None:
@@ -74,6 +87,15 @@ class AccessKeys:
             self._known[key_id] = key
         return key
 
+    def _loaded(self, key_id: str, loading: asyncio.Task[AccessKey | None]) -> None:
+        if self._loading.get(key_id) is loading:
+            del self._loading[key_id]
+        if not loading.cancelled():
+            # Looked at, so that a failure that nobody waits for is not an unheard one.
+            loading.exception()
+
     def _forget(self, *_key_id: str) -> None:
         self._marks += 1
         self._known.clear()
+        # Who asks from now on must not be told what was read before.
+        self._loading.clear()

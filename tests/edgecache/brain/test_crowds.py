@@ -1,0 +1,121 @@
+"""Many who ask at once for what one brain has not read yet: PostgreSQL is asked once."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from edgecache.brain.database import Database
+from edgecache.brain.s3.access_keys import AccessKeys
+from platform_site.lib.crypto import encrypt
+from tests.edgecache.brain.brains import ALICE, Brain, Rows
+
+CROWD = 1000
+
+Query = Callable[..., Awaitable[Any]]
+
+
+class Counted:
+    """Counts a database's single-row queries; the first waits, once it has read, for ``gate``."""
+
+    def __init__(self, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.queries = 0
+        self.has_read, self.gate = asyncio.Event(), asyncio.Event()
+        self._one: Query = database.one
+        monkeypatch.setattr(database, "one", self.one)
+
+    async def one(self, *args: Any, **options: Any) -> Any:
+        """Ask."""
+        self.queries += 1
+        is_first = self.queries == 1
+        row = await self._one(*args, **options)
+        if is_first:
+            self.has_read.set()
+            await self.gate.wait()
+        return row
+
+
+@pytest.fixture
+def keys(brain: Brain, rows: Rows) -> AccessKeys:
+    """Give the brain's access keys, of which there is one."""
+    rows.run(
+        "INSERT INTO brain_accesskey (id, organization_id, environment_pk, secret)"
+        " VALUES ('ZK1', 1, 11, %s)",
+        [encrypt("secret")],
+    )
+    return AccessKeys(brain.database, brain.coherence)
+
+
+@pytest.fixture
+def unannounced(rows: Rows) -> str:
+    """Give a bucket that nobody has heard of yet."""
+    rows.run(
+        "INSERT INTO brain_bucket (organization_id, environment_pk, name, public_name)"
+        " VALUES (1, 11, 'docs', 'public')"
+    )
+    return "docs"
+
+
+async def test_a_crowd_costs_one_look_at_the_bucket(
+    brain: Brain, unannounced: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = Counted(brain.database, monkeypatch)
+    counted.gate.set()
+    asking = (brain.directory.bucket(ALICE, unannounced) for _ in range(CROWD))
+    found = await asyncio.gather(*asking)
+    assert {bucket.name for bucket in found if bucket is not None} == {"docs"}
+    assert counted.queries == 1
+
+
+async def test_a_crowd_costs_one_look_at_the_access_key(
+    brain: Brain, keys: AccessKeys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = Counted(brain.database, monkeypatch)
+    counted.gate.set()
+    found = await asyncio.gather(*(keys.find("ZK1") for _ in range(CROWD)))
+    assert counted.queries == 1
+    assert {key.secret for key in found if key is not None} == {"secret"}
+
+
+async def test_who_asks_after_a_change_is_not_told_what_was_read_before_it(
+    brain: Brain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket = await brain.bucket()
+    counted = Counted(brain.database, monkeypatch)
+    early = asyncio.create_task(brain.directory.bucket(ALICE, "docs"))
+    await counted.has_read.wait()
+    await brain.buckets.delete(ALICE, bucket.id)
+    assert await brain.directory.bucket(ALICE, "docs") is None
+    counted.gate.set()
+    assert await early == bucket
+    assert await brain.directory.bucket(ALICE, "docs") is None
+
+
+async def test_a_revoked_key_is_not_found_by_who_asks_after_it(
+    brain: Brain, keys: AccessKeys, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = Counted(brain.database, monkeypatch)
+    early = asyncio.create_task(keys.find("ZK1"))
+    await counted.has_read.wait()
+    async with brain.coherence.change() as change:
+        await change.run("DELETE FROM brain_accesskey")
+        change.announce("access_key", "ZK1")
+    assert await keys.find("ZK1") is None
+    counted.gate.set()
+    assert await early is not None
+    assert await keys.find("ZK1") is None
+
+
+async def test_one_who_leaves_takes_nothing_from_the_crowd(
+    brain: Brain, unannounced: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = Counted(brain.database, monkeypatch)
+    leaving = asyncio.create_task(brain.directory.bucket(ALICE, unannounced))
+    await counted.has_read.wait()
+    staying = asyncio.create_task(brain.directory.bucket(ALICE, unannounced))
+    await asyncio.sleep(0)
+    leaving.cancel()
+    counted.gate.set()
+    found = await staying
+    assert (found is not None, counted.queries) == (True, 1)
