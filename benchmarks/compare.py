@@ -48,6 +48,9 @@ def compare(
         (measured(ours, connections, seconds), measured(theirs, connections, seconds))
         for _ in range(rounds)
     ]
+    failures = sum(load.failures for row in rows for load, _ in row)
+    if failures:
+        raise RuntimeError(f"{failures} requests failed")
     rates = [mine.per_second / yardstick.per_second for (mine, _), (yardstick, _) in rows]
     return Ratios(
         rate=statistics.median(rates),
@@ -62,7 +65,5 @@ def measured(target: Target, connections: int, seconds: float) -> tuple[Load, fl
     """Give what a round gave, and the server's processor time for each answer."""
     before = target.served.processor_s()
     load = run(target.served.port, target.payloads, connections=connections, seconds=seconds)
-    if load.failures:
-        raise RuntimeError(f"{load.failures} requests failed")
     spent = target.served.processor_s() - before
     return load, spent / (load.per_second * seconds)
