@@ -35,6 +35,8 @@ REFUSALS: Final[Mapping[str, type[PlatformError]]] = {
         errors.BucketNotFound,
         errors.BucketTaken,
         errors.BucketNotEmpty,
+        errors.HostNotFound,
+        errors.HostTaken,
         errors.AccessKeyNotFound,
         errors.OriginNotFound,
         errors.OriginTaken,

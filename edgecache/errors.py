@@ -45,6 +45,27 @@ class BucketNotEmpty(Conflict):
     title = "The bucket still holds objects."
 
 
+class HostNotFound(NotFound):
+    """The bucket has no such host."""
+
+    code = "host_not_found"
+    title = "There is no such host."
+
+
+class HostTaken(Conflict):
+    """Another bucket has the host, and the record that proves so is still in its DNS."""
+
+    code = "host_taken"
+    title = "Another bucket has this host."
+
+
+class HostNotProved(Conflict):
+    """The TXT record is not there, or holds something else; ``record`` is the one to make."""
+
+    code = "host_not_proved"
+    title = "The record was not found."
+
+
 class AccessKeyNotFound(NotFound):
     """No access key of the environment has this id."""
 

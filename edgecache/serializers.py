@@ -183,6 +183,20 @@ class BucketRequestSerializer(BucketChangeSerializer):
     origin_prefix = serializers.CharField(max_length=1024, required=False, allow_blank=True)
 
 
+class HostSerializer(serializers.Serializer[Any]):
+    """A host of a bucket. gone_since: when its record was first missed; null while it is there."""
+
+    host = serializers.CharField()
+    proved_at = serializers.DateTimeField(allow_null=True)
+    gone_since = serializers.DateTimeField(allow_null=True)
+
+
+class HostRequestSerializer(StrictSerializer):
+    """A host to prove: ``files.example.com``; names beyond ASCII in their ``xn--`` form."""
+
+    host = serializers.CharField(max_length=254)
+
+
 class AccessKeySerializer(serializers.Serializer[Any]):
     """A pair for S3 clients, without its secret."""
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 from procrastinate import RetryStrategy
 from procrastinate.contrib.django import app
 
-from edgecache import client, history, holdings
+from edgecache import client, history, holdings, hosts
 from edgecache.errors import CacheUnavailable
 from environments.models import Environment
 from platform_site.lib.principals import Scope
@@ -45,6 +45,16 @@ def poll_metrics() -> None:
 def roll_up_metrics(timestamp: int) -> None:
     """Roll the samples up by the hour."""
     history.roll_up(now=timezone.now())
+
+
+@app.periodic(cron="*/10 * * * *")
+@app.task(queueing_lock="cache_look_at_hosts")
+def look_at_hosts_again(timestamp: int) -> None:
+    """Look whether buckets' hosts still have their records; those due wait for a brain away."""
+    try:
+        hosts.look_again()
+    except CacheUnavailable:
+        log.info("cache_hosts_not_looked_at")
 
 
 @app.task(retry=RetryStrategy(max_attempts=12, exponential_wait=3))

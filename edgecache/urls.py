@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from edgecache import holding_views, views
+from edgecache import holding_views, host_views, views
 
 urlpatterns = [
     path("v1/cache/status", views.StatusView.as_view()),
@@ -15,6 +15,8 @@ urlpatterns = [
     path("v1/cache/purge", views.PurgeView.as_view()),
     path("v1/cache/buckets", holding_views.BucketsView.as_view()),
     path("v1/cache/buckets/<str:bucket_name>", holding_views.BucketView.as_view()),
+    path("v1/cache/buckets/<str:bucket_name>/hosts", host_views.HostsView.as_view()),
+    path("v1/cache/buckets/<str:bucket_name>/hosts/<str:host>", host_views.HostView.as_view()),
     path("v1/cache/access-keys", holding_views.AccessKeysView.as_view()),
     path("v1/cache/access-keys/<str:access_key_id>", holding_views.AccessKeyView.as_view()),
     path("v1/cache/origins", holding_views.OriginsView.as_view()),

@@ -19,6 +19,7 @@ LEFTOVERS: Final = (
     "DELETE FROM brain_purgerecord WHERE bucket_id = %s",
     "DELETE FROM brain_pendingwrite WHERE bucket_id = %s",
     "DELETE FROM brain_filllease WHERE bucket_id = %s",
+    "DELETE FROM brain_host WHERE bucket_id = %s",
 )
 INSERT: Final = (
     "INSERT INTO brain_bucket (organization_id, environment_pk, name, public_name, origin_prefix,"
@@ -159,4 +160,5 @@ async def remove(change: Change, bucket_id: int) -> None:
     await change.run("DELETE FROM brain_bucket WHERE id = %s", [bucket_id])
     change.announce("prefix", bucket_id, "", generation)
     change.announce("bucket", bucket_id)
+    change.announce("hosts")
     change.announce("released")

@@ -102,6 +102,22 @@ class OriginExists(BrainError):
     sentence = "An origin of this name exists."
 
 
+class NoSuchHost(BrainError):
+    """Absent, or another bucket's."""
+
+    code = "host_not_found"
+    status = 404
+    sentence = "There is no such host."
+
+
+class HostTaken(BrainError):
+    """Another bucket has it, and the record that proves so is still there."""
+
+    code = "host_taken"
+    status = 409
+    sentence = "Another bucket has this host, and its record is still there."
+
+
 class BucketNotEmpty(BrainError):
     """It holds objects or unfinished uploads."""
 

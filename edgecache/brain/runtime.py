@@ -19,6 +19,7 @@ from edgecache.brain.fills import Fills
 from edgecache.brain.gateway import Gateway
 from edgecache.brain.healing import Healing
 from edgecache.brain.heat import Heat
+from edgecache.brain.hosts import Hosts
 from edgecache.brain.http.server import Server
 from edgecache.brain.internal.app import internal_api
 from edgecache.brain.listeners import Listeners, Served, granian
@@ -58,6 +59,7 @@ class Brain:
     coherence: Coherence
     directory: Directory
     buckets: Buckets
+    hosts: Hosts
     staging: Staging
     origins: Origins
     fills: Fills
@@ -201,6 +203,7 @@ def assemble(settings: BrainSettings) -> Brain:
         **{name: getattr(core, name) for name in core.__slots__},
         settings=settings,
         buckets=Buckets(database, coherence),
+        hosts=Hosts(database, coherence, settings.s3_domains),
         catalog=Catalog(database, coherence, allows_private=not settings.is_production),
         collector=Collector(database, coherence, core.staging, core.purges, core.fills.writes),
         nodes=nodes,

@@ -15,7 +15,7 @@ from django.utils import timezone
 from accounts.invitations import invitations
 from accounts.invitations.invitations import Host, Offer
 from accounts.models import Domain, Identity, User
-from edgecache import holdings, nodes
+from edgecache import client, holdings, hosts, nodes
 from environments import lifecycle
 from platform_site.lib.principals import Scope
 from tests.cast import session_of, signed_in
@@ -34,6 +34,19 @@ def a_node() -> dict[str, Any]:
 def home_of(user: User) -> Scope:
     """Give the user's ``live``."""
     return Scope(user.organization_id, lifecycle.find(user.organization_id, "live").pk)
+
+
+def host_of(user: User) -> str:
+    """Give the user's bucket a host, as if its record had been seen."""
+    place, host, token = home_of(user), f"{uuid4().hex}.example.com", uuid4().hex * 2
+    (row,) = holdings.buckets(place)
+    client.call(
+        "POST",
+        f"/v1/buckets/{row['id']}/hosts",
+        query=holdings.tenant(place),
+        body={"host": host, "token": token, "seen": [token]},
+    )
+    return host
 
 
 # How to make, in Charlie's organization, a thing with the id that a path asks for.
@@ -72,6 +85,7 @@ MAKERS: dict[str, Callable[[User], str]] = {
     "bucket_name": lambda user: str(
         holdings.create_bucket(home_of(user), {"name": f"charlies-{user.pk}"})["name"]
     ),
+    "host": host_of,
     "access_key_id": lambda user: str(
         holdings.create_access_key(home_of(user), {"label": "x"})["access_key_id"]
     ),
@@ -103,6 +117,7 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("PATCH", "v1/environments/<str:environment_id>"): {"name": "stolen"},
     ("POST", "v1/members/<str:user_id>/factors/reset"): {"reason": "stolen"},
     ("PATCH", "v1/cache/buckets/<str:bucket_name>"): {"is_public": True},
+    ("POST", "v1/cache/buckets/<str:bucket_name>/hosts"): {"host": "stolen.example.com"},
     ("PATCH", "v1/members/<str:user_id>"): {"roles": ["reader"], "disabled": True},
 }
 
@@ -128,6 +143,7 @@ def belongings(user: User) -> str:
     place = home_of(user)
     cached = [
         holdings.buckets(place),
+        [hosts.of(place, row["name"]) for row in holdings.buckets(place)],
         [key["access_key_id"] for key in holdings.access_keys(place)],
         holdings.origins(place),
         [node["node_id"] for node in nodes.everyones(user.organization_id) if node["is_own"]],
@@ -160,7 +176,7 @@ def test_another_organizations_things_are_404_and_stay_as_they_are(
 
 
 # What belongs to one environment, and so is not there for a token of another one.
-PLACED = {"bucket_name", "access_key_id", "origin_name"}
+PLACED = {"bucket_name", "host", "access_key_id", "origin_name"}
 IN_A_PLACE = [(route, method) for route, method in WITH_IDS if set(route.placeholders) & PLACED]
 
 
@@ -181,7 +197,7 @@ def test_another_environments_things_are_404_and_stay_as_they_are(
 
 @pytest.mark.parametrize("path", ["v1/cache/buckets", "v1/cache/access-keys", "v1/cache/origins"])
 def test_no_list_shows_another_environments_things(alice: User, path: str) -> None:
-    made = [MAKERS[name](alice) for name in sorted(PLACED)]
+    made = [MAKERS[name](alice) for name in MAKERS if name in PLACED]
     told = signed_in(alice).get(f"/{path}").raw.content.decode()
     assert any(name in told for name in made)
     answer = signed_in(alice, "sandbox").get(f"/{path}")

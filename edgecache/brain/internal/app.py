@@ -10,6 +10,7 @@ from edgecache.brain.internal import (
     environments,
     everyone,
     health,
+    hosts,
     metrics,
     nodes,
     origins,
@@ -46,7 +47,7 @@ def internal_api(brain: "Brain") -> JsonApi:
 
     modules = (
         *(health, nodes, metrics, purges, buckets, access_keys, origins, environments),
-        everyone,
+        *(hosts, everyone),
     )
     routes = [route for module in modules for route in module.routes(brain)]
     return JsonApi(routes, authenticate, codes=CODES)

@@ -15,7 +15,7 @@ from edgecache.brain.models.objects import (
     Upload,
     UploadPart,
 )
-from edgecache.brain.models.places import AccessKey, Bucket, Origin
+from edgecache.brain.models.places import AccessKey, Bucket, Host, Origin
 from edgecache.brain.models.usage import Measurement, Receipt, UsageLine
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "Bucket",
     "CachedObject",
     "FillLease",
+    "Host",
     "Location",
     "Measurement",
     "Node",

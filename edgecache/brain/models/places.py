@@ -73,6 +73,25 @@ class Bucket(models.Model):
         return self.name
 
 
+class Host(models.Model):
+    """A host name whose requests are plain HTTP of one bucket, proved by a DNS record.
+
+    token: what that record says. checked_at: when it was last asked for. gone_since: when it was
+    first missed; None while it is there, as far as anyone knows.
+    """
+
+    host = models.CharField(max_length=253, unique=True)
+    bucket = models.ForeignKey(Bucket, on_delete=models.CASCADE)
+    token = models.CharField(max_length=64)
+    proved_at = models.DateTimeField(db_default=Now())
+    checked_at = models.DateTimeField(db_default=Now())
+    gone_since = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        """Name it."""
+        return self.host
+
+
 class AccessKey(models.Model):
     """A pair for SigV4, of one environment. secret: encrypted, since signatures need it in clear.
 

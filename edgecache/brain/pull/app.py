@@ -1,4 +1,4 @@
-"""``/p/{public_name}/{key}``: public buckets over plain HTTP, cached as RFC 9111 says.
+"""``/p/{public_name}/{key}``, or a host of its own: public buckets, cached as RFC 9111 says.
 
 The origin hears of a client no more than which representations it takes, so what is kept is
 nobody's own. Unsafe methods are refused, unless the bucket's owner has them forwarded
@@ -55,10 +55,15 @@ class PullApi:
         await self._looking.stop()
         await self._forwarding.stop()
 
-    async def __call__(self, scope: Scope, exchange: Exchange) -> None:
-        """Answer one request; what goes wrong is a short text."""
+    async def __call__(
+        self, scope: Scope, exchange: Exchange, bucket_id: int | None = None
+    ) -> None:
+        """Answer one request; what goes wrong is a short text.
+
+        bucket_id: of the host that was asked for; the whole path is a key there.
+        """
         try:
-            await self._answer(scope, exchange)
+            await self._answer(scope, exchange, bucket_id)
         except ClientGone:
             raise
         except Exception as exc:
@@ -71,10 +76,10 @@ class PullApi:
                 allowed = status == HTTPStatus.METHOD_NOT_ALLOWED
                 _refuse(exchange, status, [("allow", ", ".join(METHODS))] if allowed else None)
 
-    async def _answer(self, scope: Scope, exchange: Exchange) -> None:
+    async def _answer(self, scope: Scope, exchange: Exchange, bucket_id: int | None) -> None:
         if scope.method not in METHODS and scope.method not in rules.UNSAFE:
             raise OriginReadOnly
-        bucket, key = await self._where(scope)
+        bucket, key = await self._where(scope, bucket_id)
         if scope.method in rules.UNSAFE:
             await self._forwarding.forward(scope, exchange, bucket, key)
             return
@@ -93,9 +98,15 @@ class PullApi:
             looked = await self._looking.fetch(wanted)
             await self._deliver(scope, exchange, wanted, looked)
 
-    async def _where(self, scope: Scope) -> tuple[BucketInfo, str]:
-        public_name, _, raw_key = scope.raw_path.removeprefix(PREFIX).partition("/")
-        bucket = await self._brain.directory.bucket_by_public_name(public_name)
+    async def _where(self, scope: Scope, bucket_id: int | None) -> tuple[BucketInfo, str]:
+        directory = self._brain.directory
+        bucket: BucketInfo | None
+        if bucket_id is None:
+            public_name, _, raw_key = scope.raw_path.removeprefix(PREFIX).partition("/")
+            bucket = await directory.bucket_by_public_name(public_name)
+        else:
+            raw_key = scope.raw_path.removeprefix("/")
+            bucket = await directory.bucket_by_id(bucket_id)
         if bucket is None or not bucket.is_public:
             raise OriginMissing
         if len(scope.query_string) > QUERY_LIMIT:

@@ -2,8 +2,7 @@
 
 import os
 import time
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import structlog
 from django.conf import settings
@@ -32,14 +31,20 @@ SLOW_DOWN_S: Final = "1"
 REQUEST_ID_BYTES: Final = 8
 PUBLIC_NAME_CHARS: Final = 32
 
-App = Callable[[Scope, Exchange], Awaitable[None]]
+
+class Pull(Protocol):
+    """What answers plain HTTP. bucket_id: of the host that was asked for, if that is a bucket's."""
+
+    async def __call__(
+        self, scope: Scope, exchange: Exchange, bucket_id: int | None = None
+    ) -> None: ...
 
 
 class ObjectApi:
     """Answers one request after the other; each gets a line in the log, without its secrets."""
 
-    def __init__(self, brain: "Brain", *, pull: App | None = None) -> None:
-        """pull: answers ``/p/…``, which is no S3."""
+    def __init__(self, brain: "Brain", *, pull: Pull | None = None) -> None:
+        """pull: answers ``/p/…`` and hosts that are buckets', which are no S3."""
         self._brain = brain
         self._keys = AccessKeys(brain.database, brain.coherence)
         self._pull = pull
@@ -47,9 +52,6 @@ class ObjectApi:
 
     async def __call__(self, scope: Scope, exchange: Exchange) -> None:
         """Answer one request; whatever goes wrong, the caller hears S3's XML."""
-        if self._pull is not None and scope.raw_path.startswith(PULL_PREFIX):
-            await self._logged_pull(self._pull, scope, exchange)
-            return
         request_id = os.urandom(REQUEST_ID_BYTES).hex().upper()
         line = _Line(request_id)
         try:
@@ -70,20 +72,28 @@ class ObjectApi:
             if self._log.is_on:
                 self._log.write(line.fields(scope, exchange))
 
-    async def _logged_pull(self, pull: App, scope: Scope, exchange: Exchange) -> None:
-        line = _Line("")
-        line.operation, line.client = "Pull", self._brain.mover.gateway.client_of(scope)
-        public_name, _, line.key = scope.path.removeprefix(PULL_PREFIX).partition("/")
-        line.bucket = public_name[:PUBLIC_NAME_CHARS]
-        try:
-            await pull(scope, exchange)
-        finally:
-            if self._log.is_on:
-                self._log.write(line.fields(scope, exchange))
+    async def _pulled(self, pull: Pull, scope: Scope, exchange: Exchange, line: "_Line") -> bool:
+        """Answer what is plain HTTP. A bucket's host comes first: nothing else is to be had there.
+
+        Raises DatabaseAway.
+        """
+        bucket_id = await self._brain.hosts.bucket_id(scope.authority)
+        if bucket_id is not None:
+            line.bucket, line.key = requests.host_name(scope.authority), scope.path[1:]
+        elif scope.raw_path.startswith(PULL_PREFIX):
+            public_name, _, line.key = scope.path.removeprefix(PULL_PREFIX).partition("/")
+            line.bucket = public_name[:PUBLIC_NAME_CHARS]
+        else:
+            return False
+        line.operation, line.request_id = "Pull", ""
+        await pull(scope, exchange, bucket_id)
+        return True
 
     async def _answer(self, scope: Scope, exchange: Exchange, line: "_Line") -> None:
         brain = self._brain
         line.client = brain.mover.gateway.client_of(scope)
+        if self._pull is not None and await self._pulled(self._pull, scope, exchange, line):
+            return
         request = requests.parse(
             scope, brain.settings.s3_domains, line.request_id, client=line.client
         )

@@ -124,9 +124,14 @@ def is_bucket_name(name: str) -> bool:
     )
 
 
+def host_name(authority: str) -> str:
+    """Give the name in a Host header, in lower case, without a port or a dot at its end."""
+    name, separator, port = authority.rpartition(":")
+    return (name if separator and port.isdigit() else authority).lower().rstrip(".")
+
+
 def _bucket_of_host(host: str, domains: Sequence[str]) -> str:
-    name, separator, port = host.rpartition(":")
-    name = (name if separator and port.isdigit() else host).lower().rstrip(".")
+    name = host_name(host)
     for domain in domains:
         if name.endswith("." + domain):
             return name[: -len(domain) - 1]

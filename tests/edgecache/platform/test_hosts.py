@@ -1,0 +1,347 @@
+"""Hosts of buckets, proved by a real name server and served by a real brain."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import count
+
+import dns.rcode
+import psycopg
+import pytest
+from pytest_django import Settings
+
+from accounts.models import AuditEvent, User
+from edgecache.tasks import look_at_hosts_again
+from tests.accounts.external.nameserver import NameServer
+from tests.cast import Answer, Caller, signed_in
+from tests.edgecache.pull.conftest import Origin, Said
+from tests.edgecache.s3 import raw
+from tests.edgecache.s3.cluster import Cluster, until
+from tests.parallel import at_once
+
+pytestmark = pytest.mark.usefixtures("over_a_brain")
+NUMBERS = count()
+
+
+@pytest.fixture
+def names(settings: Settings) -> Iterator[NameServer]:
+    """Give the name server that is asked."""
+    with NameServer() as server:
+        settings.DNS_RESOLVERS = (server.address,)
+        yield server
+
+
+@pytest.fixture
+def host() -> str:
+    """Give a host that no other test has: the brain is one for all."""
+    return f"files{next(NUMBERS)}.example.com"
+
+
+@dataclass
+class Site:
+    """Somebody's public bucket before an origin of their own."""
+
+    caller: Caller
+    origin: Origin
+    cluster: Cluster
+    path: str = "/v1/cache/buckets/site/hosts"
+
+    def claim(self, host: str) -> Answer:
+        """Have the record looked for."""
+        return self.caller.post(self.path, {"host": host})
+
+    def publish(self, names: NameServer, host: str) -> str:
+        """Add the record that the refusal names to those that there are; give its value."""
+        record = self.claim(host).body["record"]
+        names.records.setdefault(record["name"], ["v=spf1 -all"]).append(record["value"])
+        return str(record["value"])
+
+    def hold(self, names: NameServer, host: str) -> "Site":
+        """Prove a host."""
+        self.publish(names, host)
+        assert self.claim(host).status == 201
+        return self
+
+    def hosts(self) -> list[str]:
+        """Name the hosts that it has."""
+        return [row["host"] for row in self.caller.get(self.path).body["results"]]
+
+
+def ask(cluster: Cluster, host: str, path: str = "/a", method: str = "GET") -> raw.Answer:
+    """Ask the gateway for a host."""
+    return raw.send(cluster.url, method, path, {"host": host})
+
+
+def site_of(user: User, cluster: Cluster, body: bytes, environment: str = "live") -> Site:
+    """Make a site that says one thing on /a."""
+    origin, caller = Origin(), signed_in(user, environment)
+    origin.said["/a"] = Said(200, {"Cache-Control": "max-age=600"}, body)
+    config = {"url": origin.url}
+    described = {"name": "web", "kind": "http", "config": config}
+    assert caller.post("/v1/cache/origins", described).status == 201
+    bucket = {"name": "site", "origin": "web", "is_public": True}
+    assert caller.post("/v1/cache/buckets", bucket).status == 201
+    return Site(caller, origin, cluster)
+
+
+@pytest.fixture
+def mine(alice: User, cluster: Cluster) -> Iterator[Site]:
+    """Give Alice's."""
+    site = site_of(alice, cluster, b"of Alice")
+    yield site
+    close(site)
+
+
+@pytest.fixture
+def theirs(charlie: User, cluster: Cluster) -> Iterator[Site]:
+    """Give Charlie's."""
+    site = site_of(charlie, cluster, b"of Charlie")
+    yield site
+    close(site)
+
+
+def close(site: Site) -> None:
+    site.origin.shutdown()
+    site.origin.server_close()
+
+
+def change(cluster: Cluster, statement: str, *values: object) -> None:
+    """Have time go by in the brain's rows."""
+    with psycopg.connect(cluster.database_url, autocommit=True) as database:
+        database.execute(statement.encode(), values)
+
+
+# --- what an attacker would try ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "",
+        "localhost",
+        "127.0.0.1",
+        "[::1]",
+        "files.example.com:80",
+        "files.example.com..",
+        "*.example.com",
+        "a/b.example.com",
+        "https://files.example.com",
+        "user@files.example.com",
+        "münchen.example",
+        "files.example.com\0",
+        "x" * 64 + ".com",
+        "a." * 115 + "example.com",
+        "api.of-the-platform.example",
+        "s3.of-the-platform.example",
+        "site.s3.of-the-platform.example",
+        7,
+    ],
+)
+def test_what_can_be_no_host_of_a_bucket_is_refused(
+    names: NameServer, mine: Site, settings: Settings, host: object
+) -> None:
+    settings.ALLOWED_HOSTS = [*settings.ALLOWED_HOSTS, "api.of-the-platform.example"]
+    settings.CACHE = replace(settings.CACHE, s3_url="https://s3.of-the-platform.example")
+    answer = mine.caller.post(mine.path, {"host": host})
+    assert (answer.status, answer.code) == (400, "invalid_request")
+    assert answer.body["errors"][0]["field"] == "host"
+    assert not names.asked
+
+
+def test_what_the_brain_has_for_s3_is_refused_whatever_its_dns_says(
+    names: NameServer, mine: Site
+) -> None:
+    mine.publish(names, "site.localhost")
+    answer = mine.claim("site.localhost")
+    assert (answer.status, answer.body["errors"][0]["field"]) == (400, "host")
+
+
+def test_without_the_record_the_refusal_names_it(names: NameServer, mine: Site, host: str) -> None:
+    for texts in ([], ["something else"], ["zonal-cache-verification=" + "0" * 64]):
+        names.records[f"_zonal-cache.{host}"] = texts
+        answer = mine.claim(host)
+        assert (answer.status, answer.code) == (409, "host_not_proved")
+        record = answer.body["record"]
+        assert (record["type"], record["name"]) == ("TXT", f"_zonal-cache.{host}")
+        assert record["name"] in answer.body["detail"]
+        assert record["value"] in answer.body["detail"]
+    assert mine.hosts() == []
+    assert ask(mine.cluster, host).code == "AccessDenied"
+
+
+def test_a_record_proves_one_host_for_one_bucket_of_one_environment(
+    names: NameServer, mine: Site, theirs: Site, alice: User, host: str
+) -> None:
+    mine.caller.post("/v1/cache/buckets", {"name": "other"})
+    other = Site(mine.caller, mine.origin, mine.cluster, "/v1/cache/buckets/other/hosts")
+    elsewhere = site_of(alice, mine.cluster, b"", "sandbox")
+    value = mine.publish(names, host)
+    names.records[f"_zonal-cache.x.{host}"] = [value]
+    for site in (theirs, other, elsewhere):
+        assert site.claim(host).code == "host_not_proved"
+    assert mine.claim(f"x.{host}").code == "host_not_proved"
+    close(elsewhere)
+
+
+def test_a_host_stays_with_who_has_its_record_and_goes_over_when_that_is_gone(
+    names: NameServer, mine: Site, theirs: Site, charlie: User, host: str
+) -> None:
+    theirs.hold(names, host)
+    mine.publish(names, host)
+    answer = mine.claim(host)
+    assert (answer.status, answer.code) == (409, "host_taken")
+    assert "Charlie" not in str(answer.body)
+    assert ask(mine.cluster, host).body == b"of Charlie"
+    del names.records[f"_zonal-cache.{host}"][1]
+    assert mine.claim(host).status == 201
+    assert ask(mine.cluster, host).body == b"of Alice"
+    assert (mine.hosts(), theirs.hosts()) == ([host], [])
+    assert theirs.claim(host).code == "host_not_proved"
+    event = AuditEvent.objects.get(tag="sync:bucket_host:lapse")
+    assert event.organization_id == charlie.organization_id
+    assert event.data == {"host": host, "bucket": "site"}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_that_prove_a_host_at_once_one_has_it(
+    names: NameServer, mine: Site, theirs: Site, host: str
+) -> None:
+    mine.publish(names, host)
+    theirs.publish(names, host)
+    answers = at_once(lambda: mine.claim(host), lambda: theirs.claim(host))
+    assert sorted(answer.status for answer in answers) == [201, 409]
+    assert len(mine.hosts() + theirs.hosts()) == 1
+
+
+def test_nobody_else_sees_or_takes_away_a_host(
+    names: NameServer, mine: Site, theirs: Site, host: str
+) -> None:
+    theirs.hold(names, host)
+    assert mine.hosts() == []
+    for name in (host, "nonsense", "..", "%00.example.com"):
+        assert mine.caller.call("DELETE", f"{mine.path}/{name}").status == 404
+    assert mine.caller.call("DELETE", f"{mine.path}/{host}").code == "host_not_found"
+    assert theirs.hosts() == [host]
+
+
+def test_a_host_opens_nothing_but_its_public_bucket(
+    names: NameServer, mine: Site, theirs: Site, host: str
+) -> None:
+    theirs.hold(names, host)
+    private = {"name": "private", "is_public": False}
+    public_name = mine.caller.post("/v1/cache/buckets", private).body["public_name"]
+    own_name = mine.caller.get("/v1/cache/buckets/site").body["public_name"]
+    theirs.origin.said[f"/p/{own_name}/a"] = Said(200, {}, b"a key of Charlie's")
+    # At a host of Charlie's, all is Charlie's; signed or not, no S3 is spoken there.
+    assert ask(mine.cluster, host, f"/p/{own_name}/a").body == b"a key of Charlie's"
+    for path in (f"/p/{public_name}/a", "/private/a", "/?list-type=2", "/"):
+        assert ask(mine.cluster, host, path).status == 404
+    assert ask(mine.cluster, host, "/a", "PUT").status == 405
+    theirs.caller.call("PATCH", "/v1/cache/buckets/site", {"is_public": False})
+    assert ask(mine.cluster, host).status == 404
+
+
+def test_lookups_are_limited(names: NameServer, mine: Site, host: str) -> None:
+    for _ in range(60):
+        assert mine.claim(host).code == "host_not_proved"
+    answer = mine.claim(host)
+    assert (answer.status, answer.code) == (429, "too_many_attempts")
+    assert len(names.asked) == 60
+
+
+def test_a_bucket_has_so_many_hosts(names: NameServer, mine: Site, host: str) -> None:
+    for number in range(20):
+        mine.hold(names, f"{number}.{host}")
+    mine.publish(names, host)
+    answer = mine.claim(host)
+    assert (answer.status, answer.code) == (409, "cache_limit_reached")
+    # Those that it has may be proved again.
+    assert mine.claim(f"7.{host}").status == 201
+
+
+# --- what its owner does ----------------------------------------------------------------------
+
+
+def test_a_proved_host_serves_the_bucket(names: NameServer, mine: Site, host: str) -> None:
+    mine.publish(names, host)
+    proved = mine.claim(f" {host.upper()}. ")
+    assert (proved.status, proved.body["host"], proved.body["gone_since"]) == (201, host, None)
+    for asked in (host, f"{host}:9000", host.upper(), f"{host}.", f"{host.upper()}.:80"):
+        answer = ask(mine.cluster, asked)
+        assert (answer.status, answer.body) == (200, b"of Alice")
+        assert "Zonal" in answer.headers["cache-status"]
+    # It is one and the same object, by whatever name.
+    until(lambda: "hit" in ask(mine.cluster, host).headers["cache-status"])
+    public_name = mine.caller.get("/v1/cache/buckets/site").body["public_name"]
+    answer = ask(mine.cluster, "gateway.example.net", f"/p/{public_name}/a")
+    assert "hit" in answer.headers["cache-status"]
+    # Proving it again changes nothing.
+    assert mine.claim(host).body == proved.body
+    tags = set(AuditEvent.objects.values_list("tag", flat=True))
+    assert "api:bucket_host:create" in tags
+
+
+def test_a_host_taken_away_is_gone_at_once(names: NameServer, mine: Site, host: str) -> None:
+    mine.hold(names, host)
+    assert ask(mine.cluster, host).body == b"of Alice"
+    path = f"{mine.path}/{host.upper()}"
+    assert mine.caller.call("DELETE", path).status == 204
+    assert ask(mine.cluster, host).code == "AccessDenied"
+    assert mine.caller.call("DELETE", path).code == "host_not_found"
+    assert mine.hosts() == []
+
+
+def test_a_host_goes_with_its_bucket(names: NameServer, mine: Site, host: str) -> None:
+    mine.hold(names, host)
+    assert ask(mine.cluster, host).status == 200
+    assert mine.caller.call("DELETE", "/v1/cache/buckets/site").status == 204
+    assert ask(mine.cluster, host).code == "AccessDenied"
+    mine.caller.post("/v1/cache/buckets", {"name": "site", "origin": "web", "is_public": True})
+    assert mine.hosts() == []
+
+
+def test_name_servers_that_fail_prove_nothing(names: NameServer, mine: Site, host: str) -> None:
+    mine.publish(names, host)
+    names.rcode = dns.rcode.SERVFAIL
+    answer = mine.claim(host)
+    assert (answer.status, answer.code) == (503, "dns_unavailable")
+
+
+def test_a_record_that_is_gone_for_three_days_loses_the_host(
+    names: NameServer, mine: Site, alice: User, host: str
+) -> None:
+    mine.hold(names, host)
+
+    def look(*, days: float) -> dict[str, str | None]:
+        back = "UPDATE brain_host SET checked_at = checked_at - interval '1 day',"
+        back += " gone_since = gone_since - make_interval(secs => %s) WHERE host = %s"
+        change(mine.cluster, back, days * 86400, host)
+        look_at_hosts_again(0)
+        return {
+            row["host"]: row["gone_since"] for row in mine.caller.get(mine.path).body["results"]
+        }
+
+    assert look(days=0) == {host: None}
+    record = names.records.pop(f"_zonal-cache.{host}")
+    assert look(days=0)[host] is not None
+    names.records[f"_zonal-cache.{host}"] = record
+    assert look(days=2.9) == {host: None}
+    del names.records[f"_zonal-cache.{host}"]
+    look(days=0)
+    # Name servers that fail say nothing of it, however long.
+    names.rcode = dns.rcode.SERVFAIL
+    assert host in look(days=2.9)
+    names.rcode = dns.rcode.NOERROR
+    assert host in look(days=0)
+    assert ask(mine.cluster, host).body == b"of Alice"
+    assert look(days=0.2) == {}
+    assert ask(mine.cluster, host).code == "AccessDenied"
+    event = AuditEvent.objects.get(tag="sync:bucket_host:lapse")
+    assert event.organization_id == alice.organization_id
+    assert event.data == {"host": host, "bucket": "site"}
+
+
+def test_records_are_not_looked_for_all_the_time(names: NameServer, mine: Site, host: str) -> None:
+    mine.hold(names, host)
+    asked = len(names.asked)
+    look_at_hosts_again(0)
+    assert len(names.asked) == asked
