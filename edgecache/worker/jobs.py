@@ -16,7 +16,6 @@ from edgecache.protocol.names import (
     object_path,
     worker_path,
 )
-from edgecache.worker import problems
 from edgecache.worker.brain import BrainError, NodeRemoved
 from edgecache.worker.dialling import Failures, connect
 from edgecache.worker.incoming import Incoming, WrongBytes
@@ -69,19 +68,17 @@ async def _do_some(node: Node) -> bool:
 
 
 async def _do(node: Node, job: Job) -> JobDone:
-    if job.kind is JobKind.DELETE:
-        await node.on_disk(node.store.doom, job.sha256)
-        return JobDone(ok=True)
     try:
-        await node.copying(replicate, node, job)
+        if job.kind is JobKind.DELETE:
+            await node.on_disk(node.store.doom, job.sha256)
+        else:
+            await node.copying(replicate, node, job)
     except SourceFailed as error:
         return JobDone(ok=False, error=str(error))
     except StoreFull:
         return JobDone(ok=False, error="store_full")
     except (OSError, sqlite3.Error) as error:
-        problem = problems.of_disk(error)
-        if problem is not None:
-            node.problems.report(problem)
+        problem = node.problems.report_disk(error)
         return JobDone(ok=False, error=str(problem or "busy"))
     return JobDone(ok=True)
 

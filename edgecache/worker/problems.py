@@ -32,6 +32,13 @@ class Problems:
         if is_new:
             log.error("problem", extra={"problem": str(problem)})
 
+    def report_disk(self, error: OSError | sqlite3.Error) -> Problem | None:
+        """Note what an error of the disk means; give it, None when it is not the disk's fault."""
+        problem = of_disk(error)
+        if problem is not None:
+            self.report(problem)
+        return problem
+
     def clear(self, *problems: Problem) -> None:
         """Note that problems are over."""
         with self._lock:

@@ -5,6 +5,7 @@ Everything waits in the inventory until the brain has answered; so it is told at
 
 import asyncio
 import logging
+import sqlite3
 from typing import Final
 from uuid import UUID
 
@@ -35,6 +36,10 @@ async def reports(node: Node) -> None:
             node.remove()
         except (BrainError, MalformedMessage) as error:
             log.warning("report_failed", extra={"reason": str(error)})
+            node.told.clear()
+        except (OSError, sqlite3.Error) as error:
+            # What waits in the inventory is told when the disk plays along again.
+            node.problems.report_disk(error)
             node.told.clear()
         await asyncio.sleep(PAUSE_S)
 

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from edgecache.protocol.heartbeats import Problem
 from edgecache.protocol.tickets import Kind, Refusal, TicketRefused
-from edgecache.worker import problems
 from edgecache.worker.bodies import Body
 from edgecache.worker.incoming import Incoming, WrongBytes
 from edgecache.worker.node import Node
@@ -118,10 +117,9 @@ def _content_length(scope: Any) -> int:
 
 
 def _refused_by_disk(node: Node, error: OSError | sqlite3.Error) -> Refused:
-    problem = problems.of_disk(error)
+    problem = node.problems.report_disk(error)
     if problem is None:
         return unavailable("busy", "Too many files are open.")
-    node.problems.report(problem)
     log.error("not_stored", extra={"problem": str(problem), "reason": str(error)})
     if problem is Problem.DISK_FULL:
         return no_space()

@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from edgecache.worker import problems, receipts
+from edgecache.worker import receipts
 from edgecache.worker.node import Node
 from edgecache.worker.recovery import adopt_some
 
@@ -34,9 +34,7 @@ async def every(node: Node, period_s: float, do: Callable[[Node], Awaitable[obje
         try:
             await do(node)
         except (OSError, sqlite3.Error) as error:
-            problem = problems.of_disk(error)
-            if problem is not None:
-                node.problems.report(problem)
+            node.problems.report_disk(error)
 
 
 async def write_receipts(node: Node) -> None:

@@ -164,3 +164,17 @@ def test_an_inventory_that_fails_is_said_and_reads_for_the_brain_go_on(worker: W
     assert worker.show(worker.direct_ticket(content), content).body == content
     worker.brain.signer.skew_s += 60
     worker.brain.wait_for(lambda: used in {line.ticket for line in worker.brain.receipts})
+
+
+def test_what_the_disk_does_not_give_up_for_a_report_is_told_later(worker: Worker) -> None:
+    content = os.urandom(10_000)
+    worker.put(content)
+    used = worker.direct_ticket(content)
+    assert worker.show(used, content).body == content
+    with closing(sqlite3.connect(worker.store / "inventory.sqlite3")) as db:
+        db.execute("ALTER TABLE receipts RENAME TO away")
+        worker.wait_until(lambda: b"disk_failing" in worker.request("GET", "/healthz").body)
+        assert worker.get(content).body == content
+        db.execute("ALTER TABLE away RENAME TO receipts")
+    worker.brain.signer.skew_s += 60
+    worker.brain.wait_for(lambda: used in {line.ticket for line in worker.brain.receipts})

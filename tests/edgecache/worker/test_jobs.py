@@ -2,8 +2,10 @@
 
 import os
 import socket
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import pytest
 
@@ -138,3 +140,15 @@ def test_a_deletion_is_told_at_once(worker: Worker) -> None:
 def test_many_jobs_are_all_done(worker: Worker) -> None:
     worker.brain.jobs = [Job(number, JobKind.DELETE, bytes(32), 0) for number in range(100)]
     worker.brain.wait_for(lambda: len(worker.brain.done) == 100)
+
+
+def test_a_deletion_that_the_disk_refuses_is_answered_so(worker: Worker) -> None:
+    worker.put(CONTENT)
+    with closing(sqlite3.connect(worker.store / "inventory.sqlite3")) as db:
+        db.execute(
+            "CREATE TRIGGER broken BEFORE UPDATE ON objects BEGIN SELECT RAISE(FAIL, ''); END"
+        )
+        db.commit()
+        done = give(worker.brain, Job(9, JobKind.DELETE, name(CONTENT), 0))
+        assert (done.ok, done.error) == (False, "disk_failing")
+        assert worker.get(CONTENT).body == CONTENT
