@@ -20,7 +20,7 @@ run: $(VENV)/.base  ## run the whole platform here; Ctrl-C stops it
 	@exec $(BIN)/python -m platform_site.embedded up
 
 test: $(VENV)/.dev  ## run every test against throw-away databases
-	$(EXEC) $(BIN)/python -m pytest -n 2 --dist loadgroup --cov --cov-report=term $(TESTS)
+	$(EXEC) $(BIN)/python -m pytest -n 3 --dist loadgroup --cov --cov-report=term $(TESTS)
 
 test-postgres15: $(VENV)/.dev  ## run the isolation tests on PostgreSQL 15
 	ZPG_BINDIR=$(POSTGRES15) $(EXEC) $(BIN)/python -m pytest -n 2 --dist loadgroup $(ISOLATION)

@@ -1,22 +1,15 @@
 """Brains over a real database, and origins that are real servers on loopback."""
 
-import os
-import subprocess
-import sys
-import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import psycopg
 import pytest
-from django.conf import settings
-from psycopg import sql
 
 from tests.edgecache.brain.brains import Brain, Rows, running
 from tests.edgecache.brain.http_origin import HttpOrigin
+from tests.edgecache.databases import brain_database
 
-ROOT = Path(__file__).resolve().parents[3]
 EMPTY = "TRUNCATE {} RESTART IDENTITY CASCADE"
 
 
@@ -29,23 +22,8 @@ def anyio_backend() -> str:
 @pytest.fixture(scope="session")
 def brain_url() -> Iterator[str]:
     """Give the URL of a database with the brain's tables alone."""
-    name = f"brain_{uuid.uuid4().hex}"
-    url = urlsplit(settings.DATABASE_URL)._replace(path=f"/{name}").geturl()
-    with psycopg.connect(settings.DATABASE_URL, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-    try:
-        subprocess.run(
-            [sys.executable, "manage.py", "migrate", "brain", "-v0"],
-            cwd=ROOT,
-            check=True,
-            env=os.environ | {"DATABASE_URL": url},
-        )
+    with brain_database() as url:
         yield url
-    finally:
-        with psycopg.connect(settings.DATABASE_URL, autocommit=True) as connection:
-            connection.execute(
-                sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
-            )
 
 
 @pytest.fixture

@@ -1,11 +1,8 @@
 """PostgreSQL goes away and comes back, in the midst of everything."""
 
 import asyncio
-import os
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +14,7 @@ from platform_site.embedded.cluster import CONTROL, Cluster
 from platform_site.embedded.folders import make_folders, make_runtime_dir
 from platform_site.embedded.identity import processes_in
 from tests.edgecache.brain.brains import ALICE, Brain, running, until
-from tests.edgecache.brain.conftest import ROOT
+from tests.edgecache.databases import migrate
 from tests.platform_site.embedded.support import start
 
 WRITERS = 6
@@ -31,12 +28,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     own = Cluster(CONTROL, folders, binaries)
     try:
         start(own)
-        subprocess.run(
-            [sys.executable, "manage.py", "migrate", "brain", "-v0"],
-            cwd=ROOT,
-            check=True,
-            env=os.environ | {"DATABASE_URL": own.url},
-        )
+        migrate(own.url)
         yield own
     finally:
         own.stop()

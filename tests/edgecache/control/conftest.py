@@ -1,52 +1,28 @@
 """Databases with the brain's tables alone, made from one template; brains and workers over them."""
 
-import contextlib
 import hashlib
-import os
 import secrets
-import subprocess
-import sys
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import boto3
 import psycopg
 import pytest
 from botocore.config import Config
 from cryptography.fernet import Fernet
-from django.conf import settings
-from psycopg import sql
 
 from tests.edgecache.control.support import Put, Rows
+from tests.edgecache.databases import brain_database
 from tests.edgecache.s3.cluster import Cluster
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
-@pytest.fixture(scope="session")
-def template() -> Iterator[str]:
-    """Give the name of a migrated database to copy."""
-    name = f"brain_template_{uuid.uuid4().hex}"
-    _create(name)
-    try:
-        subprocess.run(
-            [sys.executable, "manage.py", "migrate", "brain", "-v0"],
-            cwd=ROOT,
-            check=True,
-            env=os.environ | {"DATABASE_URL": _url(name)},
-        )
-        yield name
-    finally:
-        _drop(name)
-
-
 @pytest.fixture
-def database_url(template: str) -> Iterator[str]:
+def database_url() -> Iterator[str]:
     """Give an empty database of the test's own."""
-    with new_database(template) as url:
+    with brain_database() as url:
         yield url
 
 
@@ -71,9 +47,9 @@ def start(database_url: str, tmp_path: Path) -> Iterator[Callable[..., Cluster]]
 
 
 @pytest.fixture(scope="session")
-def shared(template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Give a brain for the tests that only talk to one."""
-    with new_database(template) as url:
+    with brain_database() as url:
         cluster = Cluster(
             tmp_path_factory.mktemp("shared"), url, Fernet.generate_key().decode(), workers=0
         )
@@ -91,35 +67,6 @@ def brain(shared: Cluster) -> Cluster:
             "TRUNCATE brain_node, brain_usageline, brain_measurement, brain_receipt CASCADE"
         )
     return shared
-
-
-@contextlib.contextmanager
-def new_database(template: str = "template1") -> Iterator[str]:
-    """Give the URL of a fresh database, which goes with the block."""
-    name = f"brain_{uuid.uuid4().hex}"
-    _create(name, template=template)
-    try:
-        yield _url(name)
-    finally:
-        _drop(name)
-
-
-def _url(name: str) -> str:
-    return urlsplit(settings.DATABASE_URL)._replace(path=f"/{name}").geturl()
-
-
-def _create(name: str, *, template: str = "template1") -> None:
-    statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
-    _run(statement.format(sql.Identifier(name), sql.Identifier(template)))
-
-
-def _drop(name: str) -> None:
-    _run(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
-
-
-def _run(statement: sql.Composed) -> None:
-    with psycopg.connect(settings.DATABASE_URL, autocommit=True) as connection:
-        connection.execute(statement)
 
 
 @pytest.fixture

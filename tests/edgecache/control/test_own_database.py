@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.edgecache.control.conftest import ROOT, new_database
+from tests.edgecache.control.conftest import ROOT
 from tests.edgecache.control.support import Rows
+from tests.edgecache.databases import new_database
 
 
 @pytest.fixture

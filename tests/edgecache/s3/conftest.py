@@ -1,23 +1,15 @@
 """One brain with two workers for all tests of the object API; each test has a tenant of its own."""
 
-import os
-import subprocess
-import sys
-import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import boto3
-import psycopg
 import pytest
 from botocore.config import Config
 from cryptography.fernet import Fernet
-from django.conf import settings
-from psycopg import sql
 
+from tests.edgecache.databases import brain_database
 from tests.edgecache.s3.cluster import Cluster, Keys
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -41,33 +33,11 @@ def connect(keys: Keys, url: str, **options: Any) -> Any:
     )
 
 
-@contextmanager
-def brain_database() -> Iterator[tuple[str, str]]:
-    """Give the URL of a database with the brain's tables alone, and the key of its secrets."""
-    name = f"brain_{uuid.uuid4().hex}"
-    url = urlsplit(settings.DATABASE_URL)._replace(path=f"/{name}").geturl()
-    secret_key = Fernet.generate_key().decode()
-    with psycopg.connect(settings.DATABASE_URL, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-    try:
-        subprocess.run(
-            [sys.executable, "manage.py", "migrate", "brain", "-v0"],
-            cwd=ROOT,
-            check=True,
-            env=os.environ | {"DATABASE_URL": url, "ZSECRET_KEYS": secret_key},
-        )
-        yield url, secret_key
-    finally:
-        with psycopg.connect(settings.DATABASE_URL, autocommit=True) as connection:
-            connection.execute(
-                sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
-            )
-
-
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Give the brain that all tests share."""
-    with brain_database() as (url, secret_key):
+    with brain_database() as url:
+        secret_key = Fernet.generate_key().decode()
         running = Cluster(tmp_path_factory.mktemp("cluster"), url, secret_key)
         try:
             yield running.start()

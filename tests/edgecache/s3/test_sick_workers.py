@@ -12,10 +12,12 @@ from typing import Any
 
 import psycopg
 import pytest
+from cryptography.fernet import Fernet
 
+from tests.edgecache.databases import brain_database
 from tests.edgecache.s3 import sick
 from tests.edgecache.s3.cluster import Cluster, free_port, until
-from tests.edgecache.s3.conftest import brain_database, connect
+from tests.edgecache.s3.conftest import connect
 from tests.edgecache.s3.raw import Signer
 from tests.edgecache.s3.sick import Illness, Proxy
 
@@ -99,8 +101,9 @@ def hospital(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ward]:
     """Give a brain of its own, whose nodes may be barred."""
     proxies: list[Proxy] = []
     with contextlib.ExitStack() as stack:
-        url, secret_key = stack.enter_context(brain_database())
-        cluster = Cluster(tmp_path_factory.mktemp("hospital"), url, secret_key, workers=0)
+        url = stack.enter_context(brain_database())
+        secret_keys = Fernet.generate_key().decode()
+        cluster = Cluster(tmp_path_factory.mktemp("hospital"), url, secret_keys, workers=0)
         stack.callback(cluster.stop)
         cluster.start()
         for number in range(2):
