@@ -115,7 +115,8 @@ def _ensure_template(address: Address, connection: psycopg.Connection) -> str | 
                 sql.Identifier(name), sql.Identifier(TEMPLATE)
             )
         )
-    except psycopg.errors.DuplicateDatabase:
+    except (psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
+        # The latter when the other one's name was not committed yet as ours was checked.
         _drop_database(connection, name)
     return TEMPLATE
 

@@ -103,11 +103,11 @@ def _make_locked_folder(base: Path) -> tuple[Path, Lock]:
 
 def _remove_leftovers(base: Path) -> None:
     for folder in base.glob(f"{PREFIX}*"):
-        if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
-            continue
-        lock = Lock(folder / LOCK_NAME)
         # Another run may be removing it at the same time.
         with contextlib.suppress(AlreadyRunningError, FileNotFoundError):
+            if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
+                continue
+            lock = Lock(folder / LOCK_NAME)
             lock.take(refusal="{holder}")
             for data in folder.glob("*/data"):
                 end_servers(data)

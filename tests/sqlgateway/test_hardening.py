@@ -1,14 +1,19 @@
 """The hardening itself: with a template and without one, again and again."""
 
+import secrets
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from django.core.management import call_command
 from django.test import override_settings
 
-from sqlgateway import clusters, making, stock
+from sqlgateway import clusters, making, names, stock
 from sqlgateway.hardening.catalog import RELATIONS
 from sqlgateway.hardening.cluster import complaints, version_complaint
 from sqlgateway.models import Cluster
 from tests.sqlgateway.support import Caller, as_provisioner
+from tests.waiting import wait_until
 
 # What PUBLIC may still execute or read inside a database, as a digest that is easy to compare.
 STATE = """
@@ -98,14 +103,45 @@ def test_nobody_can_enter_the_template(alice: Caller) -> None:
     assert (allowed, public) == (False, False)
 
 
-def test_the_template_is_made_once_by_whoever_comes_first(alice: Caller) -> None:
-    alice.value("SELECT 1")
+@pytest.fixture
+def own_template(databases: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Have a template made that no other test makes or uses; give its name."""
+    name = f"zt_test_{secrets.token_hex(4)}"
+    monkeypatch.setattr(making, "TEMPLATE", name)
+    monkeypatch.setattr(names, "template_name", lambda: f"{name}_{secrets.token_hex(4)}")
+    yield name
+    as_provisioner(f"DROP DATABASE IF EXISTS {name}")
+
+
+def _made(template: str) -> list[tuple[object, ...]]:
+    return as_provisioner("SELECT datname FROM pg_database WHERE datname ~ %s", [f"^{template}"])
+
+
+def test_the_template_is_made_once(own_template: str) -> None:
     address = clusters.address_of(clusters.default())
     making.ensure_template(address)
+    making.ensure_template(address)
 
-    left = as_provisioner("SELECT datname FROM pg_database WHERE datname LIKE 'zt\\_%'")
+    assert _made(own_template) == [(own_template,)]
 
-    assert left == []
+
+def test_a_template_that_another_process_just_makes_is_left_to_it(own_template: str) -> None:
+    address = clusters.address_of(clusters.default())
+    with clusters.administer(address) as other, ThreadPoolExecutor(1) as pool:
+        other.execute(f"CREATE DATABASE {own_template}_theirs".encode())
+        with other.transaction():
+            other.execute(f"ALTER DATABASE {own_template}_theirs RENAME TO {own_template}".encode())
+            ours = pool.submit(making.ensure_template, address)
+            # Both have checked that the name is free; ours waits for what becomes of theirs.
+            wait_until(
+                lambda: as_provisioner(
+                    "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query ~ %s",
+                    [f"RENAME TO .{own_template}"],
+                )
+            )
+        ours.result(30)
+
+    assert _made(own_template) == [(own_template,)]
 
 
 def test_a_server_says_what_is_wrong_with_it(databases: None) -> None:

@@ -5,7 +5,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -21,14 +20,6 @@ from tests.edgecache.s3.cluster import Cluster, free_port
 WAIT_S = 30.0
 # Ends every connection to a database.
 CUT = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s"
-
-
-def wait_until(question: Callable[[], object], *, timeout_s: float = WAIT_S) -> None:
-    """Ask until the answer is yes."""
-    deadline = time.monotonic() + timeout_s
-    while not question():
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.05)
 
 
 @dataclass(frozen=True)

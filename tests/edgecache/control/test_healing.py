@@ -24,9 +24,9 @@ from tests.edgecache.control.support import (
     health_of,
     run_worker,
     start_again,
-    wait_until,
 )
 from tests.edgecache.s3.cluster import Cluster
+from tests.waiting import wait_until
 
 OBJECTS = 12
 

@@ -5,9 +5,9 @@ from tests.edgecache.control.support import (
     Put,
     Rows,
     register,
-    wait_until,
 )
 from tests.edgecache.s3.cluster import Cluster
+from tests.waiting import wait_until
 
 
 def test_an_inventory_tells_where_bytes_are_and_hears_what_nobody_needs(

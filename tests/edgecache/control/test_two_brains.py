@@ -13,9 +13,9 @@ from tests.edgecache.control.support import (
     health_of,
     register,
     run_worker,
-    wait_until,
 )
 from tests.edgecache.s3.cluster import Cluster, free_port
+from tests.waiting import wait_until
 
 Start = Callable[..., Cluster]
 

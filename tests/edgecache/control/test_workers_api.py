@@ -11,9 +11,9 @@ from tests.edgecache.control.support import (
     Internal,
     register,
     run_worker,
-    wait_until,
 )
 from tests.edgecache.s3.cluster import Cluster
+from tests.waiting import wait_until
 
 
 def test_a_node_speaks_for_itself_alone(brain: Cluster) -> None:

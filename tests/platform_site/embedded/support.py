@@ -4,23 +4,15 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 from platform_site.embedded.cluster import Cluster, ClusterSpec
 from platform_site.embedded.folders import make_folders
+from tests.waiting import wait_until
 
 PROJECT = Path(__file__).resolve().parents[3]
 FAKE_PLATFORM = Path(__file__).with_name("fake_platform.py")
-
-
-def wait_until(question: Callable[[], object], *, timeout_s: float = 20) -> None:
-    """Ask until the answer is yes."""
-    deadline = time.monotonic() + timeout_s
-    while not question():
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.02)
 
 
 def environment(**changes: str) -> dict[str, str]:

@@ -13,7 +13,8 @@ import pytest
 from platform_site.embedded.cluster import CONTROL, TENANTS, Cluster
 from platform_site.embedded.errors import AlreadyRunningError, ClusterError
 from platform_site.embedded.identity import processes_in
-from tests.platform_site.embedded.support import MakeCluster, postmaster_pid, start, wait_until
+from tests.platform_site.embedded.support import MakeCluster, postmaster_pid, start
+from tests.waiting import wait_until
 
 Clusters = dict[str, Cluster]
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from platform_site.embedded.identity import began_at
-from tests.platform_site.embedded.support import PROJECT, environment, wait_until
+from tests.platform_site.embedded.support import PROJECT, environment
+from tests.waiting import wait_until
 
 REPORT = """
 import json, os, psycopg, sys

@@ -12,7 +12,7 @@ import pytest
 
 from platform_site.embedded.identity import Identity, began_at, identify
 from platform_site.embedded.roster import FILE_NAME, Roster
-from tests.platform_site.embedded.support import wait_until
+from tests.waiting import wait_until
 
 SLEEP = ("/bin/sleep", "60")
 

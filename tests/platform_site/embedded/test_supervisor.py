@@ -15,7 +15,8 @@ from platform_site.embedded.launch import Launch
 from platform_site.embedded.probes import call_probe, http_probe
 from platform_site.embedded.process import Patience, Process
 from platform_site.embedded.supervisor import Supervisor
-from tests.platform_site.embedded.support import free_port, wait_until
+from tests.platform_site.embedded.support import free_port
+from tests.waiting import wait_until
 
 QUICK = Patience(first_delay_s=0.05, longest_delay_s=0.05, failures=3)
 RUNS = """

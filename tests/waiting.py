@@ -1,0 +1,16 @@
+"""Waiting for what other processes and threads do."""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+LIMIT_S: Final = 30.0
+PAUSE_S: Final = 0.02
+
+
+def wait_until(question: Callable[[], object], *, timeout_s: float = LIMIT_S) -> None:
+    """Ask until the answer is yes."""
+    deadline = time.monotonic() + timeout_s
+    while not question():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(PAUSE_S)
