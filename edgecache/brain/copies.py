@@ -2,10 +2,23 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 from uuid import UUID
 
+from edgecache.brain.coherence import Change
 from edgecache.brain.node_rows import NodeRow
 from edgecache.brain.placement import Candidate, choose
+
+TOPIC: Final = "heal"
+
+
+def look_soon(change: Change, hashes: Iterable[bytes]) -> None:
+    """Have the copies of some bytes counted soon, by the brain whose turn it is.
+
+    Whatever may leave them with other copies than they shall have asks for it.
+    """
+    for sha256 in hashes:
+        change.announce(TOPIC, sha256.hex())
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,23 @@
 """Every object has its copies again: after a node was lost, came back, drains, or a new one came.
 
 One brain at a time (the one with the smallest id) walks over all bytes by their hash, a thousand at
-a step, whenever the set of usable nodes changed, and every ten minutes. Where copies are missing, a
-node is asked to fetch one; where there are too many, or one is where it may not be, it is dropped.
+a step, whenever the set of usable nodes changed, and every ten minutes; at bytes that may have too
+many copies or too few it looks at once (``copies.look_soon``). Where copies are missing, a node is
+asked to fetch one; where there are too many, or one is where it may not be, it is dropped.
 """
 
 import asyncio
 import time
 from collections.abc import Collection, Sequence
-from typing import Final, LiteralString
+from itertools import islice
+from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 
 import structlog
 
 from edgecache.brain import node_jobs, node_rows
 from edgecache.brain.coherence import Coherence
-from edgecache.brain.copies import Bytes, Plan, plan
+from edgecache.brain.copies import TOPIC, Bytes, Plan, plan
 from edgecache.brain.database import Database, Row
 from edgecache.brain.health import Health
 from edgecache.brain.node_rows import NodeRow
@@ -26,8 +28,9 @@ from edgecache.protocol.jobs import JobKind
 
 log = structlog.get_logger(__name__)
 
-TOPIC: Final = "heal"
 STEP: Final = 1000
+# Bytes that are to be looked at; beyond that all are.
+DUE: Final = 20_000
 PAUSE_S: Final = 0.05
 REPEAT_S: Final = 600.0
 # A node that is away is given so many heartbeats to come back before its copies are made anew.
@@ -52,7 +55,7 @@ BYTES: Final[LiteralString] = """
         JOIN brain_bucket b ON b.id = c.bucket_id) named
 """
 PAGE: Final[LiteralString] = BYTES + " WHERE blob.sha256 > %s ORDER BY blob.sha256 LIMIT %s"
-ONE: Final[LiteralString] = BYTES + " WHERE blob.sha256 = %s"
+SOME: Final[LiteralString] = BYTES + " WHERE blob.sha256 = ANY(%s)"
 DROP: Final[LiteralString] = """
     DELETE FROM brain_location l USING unnest(%s::uuid[], %s::bytea[]) AS gone (node_id, blob_id)
     WHERE l.node_id = gone.node_id AND l.blob_id = gone.blob_id
@@ -67,6 +70,18 @@ FETCHES: Final[LiteralString] = (
     "SELECT EXISTS (SELECT FROM brain_nodejob WHERE kind = 'replicate' AND node_id = ANY(%s))"
     " AS are_left"
 )
+
+
+class Usable(NamedTuple):
+    """The nodes at one moment: those that can be read, and of these the ones that take more."""
+
+    standing: dict[UUID, NodeRow]
+    online: frozenset[UUID]
+
+    def mark(self) -> object:
+        """Give what differs when another walk is due."""
+        rows = self.standing.values()
+        return frozenset((row.id, row.status, row.removed_at) for row in rows), self.online
 
 
 class Healing:
@@ -90,7 +105,9 @@ class Healing:
         self._walked_at = 0.0
         # The nodes as they were when all was well.
         self._seen: object = None
+        self._due: set[bytes] = set()
         coherence.subscribe(TOPIC, self._look_again)
+        coherence.on_loss(self._look_again)
         self._rounds = Rounds("healing", self._round, lambda: asyncio.sleep(nodes.interval_s / 2))
 
     async def start(self) -> None:
@@ -111,7 +128,7 @@ class Healing:
 
         Raises DatabaseAway.
         """
-        return await self._heal(await self._database.all(ONE, [BUCKETS_LOOKED_AT, sha256]))
+        return await self._look_at([sha256], self._usable())
 
     async def walk(self) -> int:
         """Look at all bytes once; give the number of copies that were ordered or dropped.
@@ -121,60 +138,72 @@ class Healing:
         cursor, changes = b"", 0
         while True:
             rows = await self._database.all(PAGE, [BUCKETS_LOOKED_AT, cursor, STEP])
-            changes += await self._heal(rows)
+            changes += await self._heal(rows, self._usable())
             if len(rows) < STEP:
                 return changes
             cursor = rows[-1].sha256
             await asyncio.sleep(PAUSE_S)
 
-    async def _heal(self, rows: Sequence[Row]) -> int:
-        standing = self._standing()
+    async def _look_at(self, hashes: list[bytes], usable: Usable) -> int:
+        rows = await self._database.all(SOME, [BUCKETS_LOOKED_AT, hashes])
+        return await self._heal(rows, usable)
+
+    async def _heal(self, rows: Sequence[Row], usable: Usable) -> int:
         blobs = (Bytes(*row) for row in rows)
-        online = self._online(standing)
-        return await self._carry_out(plan(blobs, standing, online, self._replication.copies))
+        return await self._carry_out(plan(blobs, *usable, self._replication.copies))
 
     async def _round(self) -> None:
         if not all(self._id < peer for peer in self._coherence.peers):
-            self._seen = None
+            self._look_again()
             return
         await self._database.run(CLEAR, [CLEAR_STEP])
-        standing = self._standing()
-        usable = (
-            frozenset((row.id, row.status, row.removed_at) for row in standing.values()),
-            self._online(standing),
-        )
-        if usable == self._seen and time.monotonic() - self._walked_at < REPEAT_S:
+        usable = self._usable()
+        if usable.mark() == self._seen and time.monotonic() - self._walked_at < REPEAT_S:
+            await self._look_at_due(usable)
             return
         # Noted before: what changes during the walk is looked at with the next one.
-        self._seen = usable
+        self._seen = usable.mark()
+        self._due.clear()
         is_done = False
         try:
             changes = await self.walk()
             self._walked_at = time.monotonic()
-            is_done = await self._end_drains(standing, is_quiet=not changes)
+            is_done = await self._end_drains(usable.standing, is_quiet=not changes)
         finally:
             if not is_done:
                 self._seen = None
 
-    def _look_again(self) -> None:
-        self._seen = None
+    async def _look_at_due(self, usable: Usable) -> None:
+        due = list(islice(self._due, STEP))
+        if not due:
+            return
+        # Taken out before: who asks meanwhile asks for one look more.
+        self._due.difference_update(due)
+        try:
+            await self._look_at(due, usable)
+        except BaseException:
+            self._due.update(due)
+            raise
 
-    def _standing(self) -> dict[UUID, NodeRow]:
+    def _look_again(self, *hashes: str) -> None:
+        """Have some bytes looked at with the next round, all if none are named."""
+        self._due.update(map(bytes.fromhex, hashes))
+        if not hashes or len(self._due) > DUE:
+            self._seen = None
+            self._due.clear()
+
+    def _usable(self) -> Usable:
         patience_s = PATIENCE * self._nodes.interval_s
-        return {
+        standing = {
             row.id: row
             for row in self._nodes.every()
             if row.status in {"active", "draining"}
             and self._nodes.health(row) != "quarantined"
             and self._nodes.silence_s(row) < patience_s
         }
-
-    def _online(self, standing: dict[UUID, NodeRow]) -> frozenset[UUID]:
-        return frozenset(
-            row.id
-            for row in standing.values()
-            if row.status == "active" and self._nodes.health(row) == Health.ONLINE
-        )
+        active = (row for row in standing.values() if row.status == "active")
+        online = frozenset(row.id for row in active if self._nodes.health(row) == Health.ONLINE)
+        return Usable(standing, online)
 
     async def _carry_out(self, wanted: Plan) -> int:
         if not wanted:

@@ -5,6 +5,7 @@ from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 
 from edgecache.brain.coherence import Change
+from edgecache.brain.copies import look_soon
 from edgecache.brain.database import Connection, Database
 from edgecache.protocol.jobs import JobKind
 
@@ -112,6 +113,8 @@ async def finish(change: Change, node_id: UUID, job_id: int) -> None:
             " ON CONFLICT DO NOTHING",
             [node_id, job.sha256],
         )
+        # Another node may have come back with its copy meanwhile.
+        look_soon(change, [job.sha256])
     change.announce("blob", job.sha256.hex())
 
 

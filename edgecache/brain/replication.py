@@ -8,12 +8,13 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 from uuid import UUID
 
 import structlog
 
-from edgecache.brain.copies import Copies, Wish
+from edgecache.brain.copies import Copies, Wish, look_soon
 from edgecache.brain.directory import Directory
 from edgecache.brain.errors import BrainError, DatabaseAway
 from edgecache.brain.node_client import NodeFailed, store
@@ -30,6 +31,7 @@ AT_ONCE: Final = 8
 # Objects that wait for their copies; beyond that healing finds them later.
 WAITING: Final = 20_000
 ATTEMPTS: Final = 2
+RETRY_S: Final = 1.0
 
 
 class Replication:
@@ -83,6 +85,8 @@ class Replication:
                 await self._spread(wish)
             except DatabaseAway:
                 log.warning("replication_put_off", sha256=wish.sha256.hex())
+                self.want(wish)
+                await asyncio.sleep(RETRY_S)
             except BrainError as error:
                 # Its bucket or its bytes are gone meanwhile.
                 log.info("replication_dropped", sha256=wish.sha256.hex(), code=error.code)
@@ -91,17 +95,33 @@ class Replication:
 
     async def _spread(self, wish: Wish) -> None:
         bucket = await self._directory.bucket_by_id(wish.bucket_id)
+        path = await self._staging.local(wish.sha256)
+        if path is None:
+            return
         held = set(await self._directory.locations(wish.sha256))
         failed: set[UUID] = set()
         for _ in range(ATTEMPTS):
             chosen = self._choose(bucket, wish, held, failed)
             if not chosen:
-                return
-            stored = await self._store_on(bucket, wish, chosen)
+                break
+            stored = await self._store_on(bucket, wish, path, chosen)
             if stored:
                 await self._directory.add_locations(wish.sha256, tuple(stored))
             held.update(stored)
             failed.update(row.node_id for row in chosen if row.node_id not in held)
+        if len(held) < min(wish.copies, self._places(bucket)):
+            # Some node failed a moment ago: it, or another one, shall have its copy yet.
+            async with self._directory.coherence.change(waits=False) as change:
+                look_soon(change, [wish.sha256])
+
+    def _places(self, bucket: BucketInfo) -> int:
+        """Count the nodes that may hold a bucket's objects, also those that fail right now."""
+        tenant = bucket.tenant
+        return sum(
+            row.status == "active"
+            and row.may_hold(tenant.organization_id, is_public=bucket.is_public)
+            for row in self._nodes.all()
+        )
 
     def _choose(
         self, bucket: BucketInfo, wish: Wish, held: set[UUID], failed: set[UUID]
@@ -111,11 +131,8 @@ class Replication:
         return choose(wish.sha256, able, wish.copies, held_by=held)
 
     async def _store_on(
-        self, bucket: BucketInfo, wish: Wish, chosen: Sequence[Candidate]
+        self, bucket: BucketInfo, wish: Wish, path: Path, chosen: Sequence[Candidate]
     ) -> list[UUID]:
-        path = await self._staging.local(wish.sha256)
-        if path is None:
-            return []
         leave = Leave(bucket.tenant, bucket.id, wish.sha256, wish.size)
 
         async def one(node_id: UUID) -> UUID | None:

@@ -7,6 +7,7 @@ touches the rows of what it names; with the last page, what no page touched is t
 from typing import TYPE_CHECKING, Final, LiteralString
 
 from edgecache.brain.coherence import Change
+from edgecache.brain.copies import look_soon
 from edgecache.brain.json_api import Answer, Call, Route
 from edgecache.brain.node_rows import NodeRow
 from edgecache.brain.workers_api.messages import read
@@ -34,6 +35,11 @@ TOUCH: Final[LiteralString] = """
     ON CONFLICT (blob_id, node_id) DO UPDATE SET created_at = clock_timestamp()
     RETURNING blob_id, xmax = 0 AS is_new
 """
+# Those that may now have a copy too many; what others just add is not seen.
+PLENTY: Final[LiteralString] = """
+    SELECT blob_id FROM brain_location WHERE blob_id = ANY(%s)
+    GROUP BY blob_id HAVING count(*) >= %s
+"""
 REMOVED: Final[LiteralString] = """
     DELETE FROM brain_location WHERE node_id = %s AND blob_id = ANY(%s) RETURNING blob_id
 """
@@ -57,17 +63,19 @@ def routes(brain: "Brain") -> list[Route]:
             # Nothing is asked of it now; when it is let in again, it tells all.
             return Answer(InventoryAnswer().as_json())
         async with brain.coherence.change(waits=False) as change:
-            unknown = await _take(change, node, message)
+            unknown = await _take(change, node, message, brain.replication.copies.usual)
         return Answer(InventoryAnswer(unknown).as_json())
 
     return [Route("POST", "/v1/workers/{node_id}/inventory", inventory)]
 
 
-async def _take(change: Change, node: NodeRow, message: Inventory) -> tuple[bytes, ...]:
-    """Write a page down; give the bytes that the node need not keep."""
+async def _take(
+    change: Change, node: NodeRow, message: Inventory, copies: int
+) -> tuple[bytes, ...]:
+    """Write a page down; give the bytes that the node need not keep. copies: usual of each."""
     if message.full and message.page == 0:
         await change.run(BEGIN, [node.id])
-    unknown = await _take_added(change, node, message)
+    unknown = await _take_added(change, node, message, copies)
     for row in await change.all(REMOVED, [node.id, list(message.removed)]):
         change.announce("blob", row.blob_id.hex())
     if message.full and message.last:
@@ -77,14 +85,20 @@ async def _take(change: Change, node: NodeRow, message: Inventory) -> tuple[byte
     return unknown
 
 
-async def _take_added(change: Change, node: NodeRow, message: Inventory) -> tuple[bytes, ...]:
+async def _take_added(
+    change: Change, node: NodeRow, message: Inventory, copies: int
+) -> tuple[bytes, ...]:
     if not message.added:
         return ()
     hashes = [held.sha256 for held in message.added]
     sizes = [held.size for held in message.added]
     owner = node.organization_id
     known = {row.sha256 for row in await change.all(KNOWN, [hashes, sizes, owner, owner])}
-    for row in await change.all(TOUCH, [node.id, sorted(known)]):
-        if row.is_new:
-            change.announce("blob", row.blob_id.hex())
+    touched = await change.all(TOUCH, [node.id, sorted(known)])
+    new = [row.blob_id for row in touched if row.is_new]
+    for sha256 in new:
+        change.announce("blob", sha256.hex())
+    # It came late: the copy may have been made elsewhere since, or have been ordered away.
+    plenty = await change.all(PLENTY, [new, copies]) if new else ()
+    look_soon(change, (row.blob_id for row in plenty))
     return tuple(sha256 for sha256 in hashes if sha256 not in known)

@@ -1,6 +1,9 @@
 """What nodes hold: the disk is the truth for bytes, the brain for who may hold them."""
 
+import time
+
 from tests.edgecache.control.support import (
+    FakeWorker,
     Internal,
     Put,
     Rows,
@@ -68,6 +71,46 @@ def test_changes_come_and_go(brain: Cluster, rows: Rows, put: Put) -> None:
     assert node.id not in rows.holders(first)
 
 
+def test_a_copy_too_many_that_is_told_late_goes_again(brain: Cluster, rows: Rows, put: Put) -> None:
+    nodes = [register(brain, port=9101 + number) for number in range(3)]
+    blob = put(b"three times")
+    for node in nodes:
+        node.beat()
+    for node in nodes[:2]:
+        node.hold((blob, 11))
+    _let_healing_settle(rows, nodes)
+
+    # As after a fetch whose end the brain did not hear of.
+    nodes[2].hold((blob, 11), full=False)
+
+    wait_until(lambda: [node.beat() for node in nodes] and len(rows.holders(blob)) == 2)
+    (job,) = rows.all("SELECT node_id, kind FROM brain_nodejob WHERE sha256 = %s", blob)
+    assert job[0] not in rows.holders(blob)
+    assert job[1] == "delete"
+
+
+def test_a_fetch_that_was_not_needed_any_more_goes_again(
+    brain: Cluster, rows: Rows, put: Put
+) -> None:
+    nodes = [register(brain, port=9101 + number) for number in range(3)]
+    blob = put(b"fetched in vain")
+    for node in nodes:
+        node.beat()
+    for node in nodes[:2]:
+        node.hold((blob, 15))
+    _let_healing_settle(rows, nodes)
+    rows.run(
+        "INSERT INTO brain_nodejob (node_id, kind, sha256) VALUES (%s, 'replicate', %s)",
+        nodes[2].id,
+        blob,
+    )
+
+    (job,) = nodes[2].say("jobs", method="GET").body["jobs"]
+    nodes[2].say(f"jobs/{job['id']}/done", {"ok": True})
+
+    wait_until(lambda: [node.beat() for node in nodes] and len(rows.holders(blob)) == 2)
+
+
 def test_a_stranger_is_told_to_drop_private_bytes(brain: Cluster, rows: Rows, put: Put) -> None:
     private, public = put(b"private"), put(b"public", is_public=True)
     stranger = register(brain, organization_id=3)
@@ -111,3 +154,12 @@ def test_a_pending_nodes_inventory_does_not_count(brain: Cluster, rows: Rows, pu
     stranger.beat()
     stranger.hold((public, 10))
     assert stranger.id not in rows.holders(public)
+
+
+def _let_healing_settle(rows: Rows, nodes: list[FakeWorker]) -> None:
+    """Wait until the walk that new nodes set off is over: what comes then is looked at alone."""
+    for _ in range(4):
+        for node in nodes:
+            node.beat()
+        time.sleep(0.6)
+    rows.run("DELETE FROM brain_nodejob")

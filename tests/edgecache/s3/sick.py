@@ -8,6 +8,7 @@ from typing import Final
 
 Illness = Callable[["Passage"], None]
 HEAD_END: Final = b"\r\n\r\n"
+REFUSAL: Final = b"HTTP/1.1 500 Oops\r\ncontent-length: 0\r\n\r\n"
 
 
 class Passage:
@@ -69,7 +70,7 @@ def stalls_before(passage: Passage) -> None:
 
 def fails(passage: Passage) -> None:
     """Answer 500."""
-    passage.send(b"HTTP/1.1 500 Oops\r\ncontent-length: 0\r\n\r\n")
+    passage.send(REFUSAL)
 
 
 def has_lost_it(passage: Passage) -> None:
@@ -101,6 +102,8 @@ class Proxy:
         self.worker_port = worker_port
         self.illness: Illness = healthy
         self.answered = 0
+        self.refuses_copies = False
+        self.refused = 0
         self._passages: list[Passage] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
@@ -126,6 +129,10 @@ class Proxy:
         try:
             with client:
                 while request := _read_message(client):
+                    if self.refuses_copies and request.startswith(b"PUT /o/"):
+                        self.refused += 1
+                        client.sendall(REFUSAL)
+                        continue
                     with socket.create_connection(("127.0.0.1", self.worker_port)) as worker:
                         worker.sendall(request)
                         answer = _read_message(worker)

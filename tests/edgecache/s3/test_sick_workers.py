@@ -188,6 +188,20 @@ def test_one_that_lost_its_bytes_is_asked_no_more(ward: Ward) -> None:
     ward.put()
 
 
+def test_what_no_worker_took_gets_its_copies_once_they_are_well(ward: Ward) -> None:
+    body = os.urandom(7000)
+    for proxy in ward.proxies:
+        proxy.refuses_copies = True
+    ward.s3.put_object(Bucket="ward", Key="later", Body=body)
+    until(lambda: all(proxy.refused for proxy in ward.proxies))
+    assert ward.holders(body) == 0
+
+    for proxy in ward.proxies:
+        proxy.refuses_copies = False
+
+    until(lambda: ward.holders(body) == 2)
+
+
 @pytest.mark.parametrize("illness", [sick.altered, sick.altered_last])
 def test_a_small_lie_is_found_before_it_is_told(ward: Ward, illness: Illness) -> None:
     ward.infect(illness, illness)
