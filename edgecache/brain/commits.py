@@ -237,6 +237,7 @@ def found_of(version: Version, *, generation: int = 0, cached_at: datetime | Non
         version.last_modified,
         version.http,
         cached_at or version.last_modified,
+        version.manifest.crc32,
     )
 
 

@@ -38,7 +38,8 @@ class Delivery:
     sources: nearest first; a failed one is reported to the nodes' health and the next one tried,
     then the brain's own copy and the origin (``fills.reopen``), without the client noticing.
     is_verified: release only what was checked against the manifest's digests.
-    is_hit: for the metrics: the answer did not need the origin.
+    is_hit: for the metrics: the answer did not need the origin. crc32: of the whole blob, unsigned;
+    None where it is not known.
     """
 
     tenant: Tenant
@@ -54,3 +55,4 @@ class Delivery:
     is_verified: bool = False
     is_hit: bool = True
     sends_body: bool = True
+    crc32: int | None = None

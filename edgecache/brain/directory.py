@@ -32,7 +32,8 @@ BUCKET: Final = (
 FIND: Final = (
     "SELECT o.bucket_id, o.key, o.variant, o.generation, o.blob_id, b.size, o.etag,"
     " o.content_type, o.headers, o.metadata, o.checksums, o.parts, o.last_modified, o.http,"
-    " o.cached_at, ARRAY(SELECT l.node_id FROM brain_location l WHERE l.blob_id = o.blob_id"
+    " o.cached_at, b.crc32,"
+    " ARRAY(SELECT l.node_id FROM brain_location l WHERE l.blob_id = o.blob_id"
     " ORDER BY l.node_id) AS nodes"
     " FROM brain_cachedobject o JOIN brain_blob b ON b.sha256 = o.blob_id"
     " WHERE o.bucket_id = %s AND o.key = %s AND o.variant = %s AND NOT EXISTS ("
@@ -321,4 +322,4 @@ def bucket_of(row: Row) -> BucketInfo:
 
 def found_of(row: Row) -> Found:
     """Give the version of a row of FIND's columns."""
-    return Found(*row[:11], *(tuple(row.parts), *row[12:15]))
+    return Found(*row[:11], *(tuple(row.parts), *row[12:16]))

@@ -3,6 +3,9 @@
 It knows itself to the brain by a token derived from the brain's secret, and only then is it
 answered so: what a client sends of these headers counts for nothing. What nginx cannot do goes
 the built-in way: bytes that must be checked, headers it has no list of, workers it does not know.
+
+What a worker on nginx's own machine holds need not even be fetched: nginx says whose stores it may
+read, and sends those files itself.
 """
 
 import hashlib
@@ -13,18 +16,23 @@ from typing import Final
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from edgecache.brain.delivery import Delivery, Source
+from edgecache.brain.delivery import Delivery, Source, Span
 from edgecache.brain.http.scope import Scope
-from edgecache.protocol.names import TICKET_PARAMETER, object_path
+from edgecache.protocol.names import TICKET_PARAMETER, object_file, object_path
 
 TOKEN_HEADER: Final = "x-zonal-gateway"  # noqa: S105 - a header's name
 CLIENT_HEADER: Final = "x-zonal-client"
 MOVER_HEADER: Final = "x-zonal-mover"
 RANGE_HEADER: Final = "x-zonal-range"
+STORES_HEADER: Final = "x-zonal-stores"
 INTERNAL_PATH: Final = "/.zonal-worker"
+STORE_PATH: Final = "/.zonal-store"
 PURPOSE: Final = b"zonal edge cache: gateway, 1"
 # Of what nginx could move, so much is moved, and checked, by the brain all the same.
 CHECKED_SHARE: Final = 1 / 64
+
+# What would make nginx judge by itself how a file is to be sent.
+OF_FILES: Final = ("range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since")
 
 # nginx keeps these of the brain's answer by itself when it follows X-Accel-Redirect.
 KEPT: Final = frozenset(
@@ -91,6 +99,26 @@ class Gateway:
             and all(name in _SPEAKABLE for name, _ in delivery.headers)
             and random.random() >= CHECKED_SHARE  # noqa: S311 - a sample
         )
+
+
+def readable_store(delivery: Delivery, scope: Scope) -> Source | None:
+    """Give the worker whose file nginx may send as it is, None when there is none.
+
+    Call it where ``may_move`` said yes: the header is believed.
+    """
+    stores = scope.headers.get(STORES_HEADER)
+    is_whole = delivery.status == 200 and delivery.span == Span(0, delivery.size)
+    if not stores or not is_whole or any(scope.headers.get(name) for name in OF_FILES):
+        return None
+    # The names are of one length, so that none is a part of another.
+    return next((row for row in delivery.sources if upstream_name(row.node_id) in stores), None)
+
+
+def headers_for_file(delivery: Delivery, source: Source) -> list[tuple[str, str]]:
+    """Give the headers that make nginx send the file of a worker beside it."""
+    file = object_file(delivery.sha256)
+    uri = f"{STORE_PATH}/{upstream_name(source.node_id)}/{file}"
+    return [*delivery.headers, ("x-accel-redirect", uri)]
 
 
 def headers_for(delivery: Delivery, source: Source, ticket: str) -> list[tuple[str, str]]:

@@ -56,8 +56,9 @@ server {{
         proxy_set_header {token_header} "{token}";
         proxy_set_header {client_header} $remote_addr;
         proxy_set_header {mover_header} "";
+        proxy_set_header {stores_header} "{stores}";
     }}
-
+{store_locations}
     # Only the brain leads here, with a ticket in the query.
     location ~ "^{internal}/(?<zonal_node>{pattern})(?<zonal_object>/o/[0-9a-f]{{64}})$" {{
         internal;
@@ -101,6 +102,26 @@ server {{
     }}
 }}
 """
+# A worker's files as they are: their names are hashes, so that one that is open never changes.
+STORE: Final = """
+    # Only the brain leads here, to a file that a worker on this machine holds.
+    location {prefix}/{name}/ {{
+        internal;
+        alias "{objects}/";
+        sendfile on;
+        tcp_nopush on;
+        open_file_cache max=10000 inactive=30s;
+        open_file_cache_valid 30s;
+        disable_symlinks on from="{objects}";
+        # The brain has judged conditions and ranges.
+        etag off;
+        if_modified_since off;
+        max_ranges 0;
+{carried_set}
+{carried_add}
+        error_page 403 404 500 = @zonal_built_in;
+    }}
+"""
 NODE_PATTERN: Final = "zonal_[0-9a-f]{32}"
 # What a worker says of a blob is nothing that a client should hear of an object.
 OF_WORKERS: Final = ("etag", "last-modified", "content-type", "x-zonal-node", "cache-control")
@@ -108,10 +129,11 @@ OF_WORKERS: Final = ("etag", "last-modified", "content-type", "x-zonal-node", "c
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A node that nginx may fetch from."""
+    """A node that nginx may fetch from. store: its folder, where nginx may read it."""
 
     node_id: UUID
     endpoint: str
+    store: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +168,14 @@ def configuration(wanted: Wanted) -> str:
 
 def _server(wanted: Wanted) -> str:
     variables = {name: name.replace("-", "_") for name in gateway.CARRIED}
+    carried_set = "\n".join(
+        f"        set $zonal_{variable} $upstream_http_{variable};"
+        for variable in variables.values()
+    )
+    carried_add = "\n".join(
+        f"        add_header {name} $zonal_{variable};" for name, variable in variables.items()
+    )
+    stores = {gateway.upstream_name(row.node_id): row.store for row in wanted.workers if row.store}
     return SERVER.format(
         listen="\n".join(f"    listen {text};" for text in wanted.listen),
         server_name=wanted.server_name,
@@ -158,13 +188,20 @@ def _server(wanted: Wanted) -> str:
         pattern=NODE_PATTERN,
         range_variable=gateway.RANGE_HEADER.replace("-", "_"),
         scheme="http",
-        carried_set="\n".join(
-            f"        set $zonal_{variable} $upstream_http_{variable};"
-            for variable in variables.values()
-        ),
+        carried_set=carried_set,
         hidden="\n".join(f"        proxy_hide_header {name};" for name in OF_WORKERS),
-        carried_add="\n".join(
-            f"        add_header {name} $zonal_{variable};" for name, variable in variables.items()
+        carried_add=carried_add,
+        stores_header=gateway.STORES_HEADER,
+        stores=" ".join(stores),
+        store_locations="".join(
+            STORE.format(
+                prefix=gateway.STORE_PATH,
+                name=name,
+                objects=folder / "objects",
+                carried_set=carried_set,
+                carried_add=carried_add,
+            )
+            for name, folder in stores.items()
         ),
     )
 

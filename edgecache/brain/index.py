@@ -20,8 +20,8 @@ Name = tuple[int, str, str]
 # numbers, sha256, etag, content type, extras as JSON
 Packed = tuple[bytes, bytes, str, str, bytes]
 
-# generation, size, last modified and cached at in microseconds
-NUMBERS: Final = struct.Struct("<qqqq")
+# generation, size, last modified and cached at in microseconds, CRC-32 or -1
+NUMBERS: Final = struct.Struct("<qqqqq")
 # Measured: what one entry takes beyond its texts (benchmarks/cache_index.py).
 ENTRY_BYTES: Final = 480
 SWEEP_STEP: Final = 5_000
@@ -158,6 +158,7 @@ def _pack(found: Found) -> Packed:
         found.size,
         (found.last_modified - EPOCH) // MICROSECOND,
         (found.cached_at - EPOCH) // MICROSECOND,
+        -1 if found.crc32 is None else found.crc32,
     )
     return (
         numbers,
@@ -170,7 +171,7 @@ def _pack(found: Found) -> Packed:
 
 def _unpack(name: Name, packed: Packed) -> Found:
     numbers, sha256, etag, content_type, extras = packed
-    generation, size, last_modified, cached_at = NUMBERS.unpack(numbers)
+    generation, size, last_modified, cached_at, crc32 = NUMBERS.unpack(numbers)
     headers, metadata, checksums, parts, http = (
         orjson.loads(extras) if extras else ({}, {}, {}, (), {})
     )
@@ -188,4 +189,5 @@ def _unpack(name: Name, packed: Packed) -> Found:
         EPOCH + last_modified * MICROSECOND,
         http,
         EPOCH + cached_at * MICROSECOND,
+        None if crc32 < 0 else crc32,
     )

@@ -16,11 +16,11 @@ from uuid import UUID
 
 import structlog
 
-from edgecache.brain.checks import Check, Chunked, Passing, Whole, WrongBytes
+from edgecache.brain.checks import Check, Chunked, Crc32, Digest, Passing, Sha256, Whole, WrongBytes
 from edgecache.brain.delivery import Delivery, Source, Span
 from edgecache.brain.directory import Directory
 from edgecache.brain.errors import DatabaseAway, OriginFailed
-from edgecache.brain.gateway import Gateway, headers_for
+from edgecache.brain.gateway import Gateway, headers_for, headers_for_file, readable_store
 from edgecache.brain.health import Conduct
 from edgecache.brain.http.exchange import Exchange, Stream
 from edgecache.brain.http.heads import HeaderPairs
@@ -35,8 +35,9 @@ log = structlog.get_logger(__name__)
 
 # Answered in one piece, and checked before: another source can still put it right.
 SMALL_BYTES: Final = 2**18
-# Of the ranges that trusted nodes serve, the share that is checked, at the cost of whole MiBs.
-RANGE_SHARE: Final = 1 / 16
+# Of what trusted nodes serve, the share that is checked against SHA-256: ranges at the cost of
+# whole MiBs. The rest of whole blobs is checked against CRC-32.
+CHECKED_SHARE: Final = 1 / 16
 
 # Gives bytes of the version when no worker does.
 Own = Callable[[Span], AsyncIterator[bytes]]
@@ -149,10 +150,10 @@ class Mover:
         is_checked = (
             delivery.is_verified
             or self._has_stranger(delivery)
-            or (bool(delivery.sources) and random.random() < RANGE_SHARE)  # noqa: S311 - a sample
+            or (bool(delivery.sources) and random.random() < CHECKED_SHARE)  # noqa: S311 - a sample
         )
         if is_whole and (size <= CHUNK_BYTES or not delivery.is_verified):
-            return Whole(delivery.sha256, size)
+            return Whole(_digest_of(delivery, is_checked=is_checked), size)
         if is_checked and delivery.sha256:
             if size <= CHUNK_BYTES:
                 return Chunked(delivery.sha256, span, size)
@@ -301,9 +302,13 @@ class Mover:
         return any(row is None or row.organization_id is not None for row in rows)
 
     def _hand_over(self, delivery: Delivery, exchange: Exchange) -> None:
-        """Have nginx fetch the bytes; how far it gets is not heard of, so all of them count."""
-        source = delivery.sources[0]
-        headers = headers_for(delivery, source, self.ticket(delivery, source))
+        """Have nginx send the bytes; how far it gets is not heard of, so all of them count."""
+        source = readable_store(delivery, exchange.scope)
+        if source is not None:
+            headers = headers_for_file(delivery, source)
+        else:
+            source = delivery.sources[0]
+            headers = headers_for(delivery, source, self.ticket(delivery, source))
         exchange.response_empty(delivery.status, headers)
         self._meters.record(
             delivery.tenant,
@@ -351,6 +356,12 @@ class _WayOut:
             )
         if data:
             await self._stream.send_bytes(data)
+
+
+def _digest_of(delivery: Delivery, *, is_checked: bool) -> Digest:
+    if is_checked or delivery.crc32 is None or not delivery.sources:
+        return Sha256(delivery.sha256)
+    return Crc32(delivery.crc32)
 
 
 def _with_length(delivery: Delivery) -> list[tuple[str, str]]:

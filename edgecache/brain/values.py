@@ -75,6 +75,7 @@ class Found:
     sha256: empty while its bytes are still coming, and where only the origin knows them.
     size: bytes, or -1 while the origin has not said and the last byte has not come.
     etag: without quotes. http: the origin's answer as RFC 9111 needs it (pull buckets), else empty.
+    crc32: of all bytes, unsigned; None where only the origin knows them.
     """
 
     bucket_id: int
@@ -92,6 +93,7 @@ class Found:
     last_modified: datetime
     http: Mapping[str, Any]
     cached_at: datetime
+    crc32: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,6 +150,7 @@ class PullApi:
             sources=await self._sources(scope, wanted.bucket, found, is_hit=opened.is_hit),
             is_verified=wanted.bucket.verifies_reads,
             is_hit=opened.is_hit,
+            crc32=found.crc32,
         )
         await self._brain.mover.deliver(delivery, exchange, opened.body)
 

@@ -1,15 +1,29 @@
 """What may go on to a client: right bytes, all of them, whatever the sources gave."""
 
+import asyncio
 import hashlib
 import os
+import zlib
+from unittest.mock import Mock
+from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from edgecache.brain import checks
-from edgecache.brain.checks import Check, Chunked, Passing, Whole, WrongBytes
-from edgecache.brain.delivery import Span
+from edgecache.brain.checks import (
+    Check,
+    Chunked,
+    Crc32,
+    Digest,
+    Passing,
+    Sha256,
+    Whole,
+    WrongBytes,
+)
+from edgecache.brain.delivery import Delivery, Source, Span, Tenant
+from edgecache.brain.mover import Mover
 
 CHUNK = 64
 BLOB = os.urandom(64 * 5 + 7)
@@ -75,9 +89,9 @@ def test_chunks_let_nothing_wrong_through_and_lose_nothing(
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-@given(PLANS)
-def test_a_whole_that_is_wrong_never_ends(plan: list[tuple[int, int, int]]) -> None:
-    check = Whole(hashlib.sha256(BLOB).digest(), len(BLOB))
+@given(PLANS, st.sampled_from([Sha256(hashlib.sha256(BLOB).digest()), Crc32(zlib.crc32(BLOB))]))
+def test_a_whole_that_is_wrong_never_ends(plan: list[tuple[int, int, int]], digest: Digest) -> None:
+    check = Whole(digest.afresh(), len(BLOB))
     out, is_late = moved(check, plan)
     # A lie that leaked leaves the client with less than was announced.
     assert len(out) < len(BLOB) if is_late else out == BLOB
@@ -86,3 +100,47 @@ def test_a_whole_that_is_wrong_never_ends(plan: list[tuple[int, int, int]]) -> N
 def test_a_passing_range_goes_on_where_it_broke() -> None:
     check = Passing(Span(10, 100))
     assert moved(check, [(30, -1, 7), (0, -1, 1)])[0] == BLOB[10:110]
+
+
+LIE = bytes(len(BLOB))
+
+
+def caught(owner: int | None, *, is_verified: bool = False) -> int:
+    """Count, of 300 times, how often a lie with the blob's CRC-32 is found when a node tells it.
+
+    owner: the organization whose node it is; None for the platform's own.
+    """
+    delivery = Delivery(
+        tenant=Tenant(1, 2),
+        bucket_id=3,
+        key="key",
+        generation=4,
+        sha256=hashlib.sha256(BLOB).digest(),
+        size=len(BLOB),
+        span=Span(0, len(BLOB)),
+        status=200,
+        headers=[],
+        sources=(Source(uuid4(), "http://127.0.0.1:1"),),
+        is_verified=is_verified,
+        crc32=zlib.crc32(LIE),
+    )
+    nodes = Mock(get=lambda _id: Mock(organization_id=owner))
+    mover = Mover(Mock(), nodes, Mock(), Mock(), Mock())
+    found = 0
+    for _ in range(300):
+        check = asyncio.run(mover.check_of(delivery))
+        try:
+            assert check.take(LIE) == LIE
+        except WrongBytes:
+            found += 1
+    return found
+
+
+def test_a_strangers_node_cannot_forge_what_the_platforms_own_is_trusted_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(checks, "CHUNK_BYTES", len(BLOB))
+    assert caught(owner=7) == 300
+    assert caught(owner=None, is_verified=True) == 300
+    # A sample of what our own nodes say is held against SHA-256, too.
+    assert 0 < caught(owner=None) < 100

@@ -1,14 +1,18 @@
 """nginx before the object API: its configuration, and real traffic through it."""
 
+import hashlib
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
 
 from edgecache.brain import gateway
 from tests.edgecache.s3.cluster import Cluster, Keys, free_port, until
@@ -24,8 +28,9 @@ WAIT_S = 15.0
 class Nginx:
     """A gateway that runs."""
 
-    def __init__(self, folder: Path, cluster: Cluster) -> None:
-        self.folder, self.cluster = folder, cluster
+    def __init__(self, folder: Path, cluster: Cluster, *stores: str) -> None:
+        """stores: of workers on this machine, as ``gatewayconfig`` takes them."""
+        self.folder, self.cluster, self.stores = folder, cluster, stores
         self.port = free_port()
         self.site = folder / "zonal.conf"
         self.process: subprocess.Popen[bytes] | None = None
@@ -41,6 +46,7 @@ class Nginx:
             [
                 *(sys.executable, "manage.py", "gatewayconfig", "--output", str(self.site)),
                 *("--listen", f"127.0.0.1:{self.port}"),
+                *(f"--store={store}" for store in self.stores),
             ],
             cwd=ROOT,
             capture_output=True,
@@ -58,8 +64,10 @@ class Nginx:
             f"{name}_temp_path {self.folder}/{name};\n"
             for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
         )
+        # Else its processes, which root starts as somebody else, could not read the stores.
+        user = "user root; " if os.geteuid() == 0 else ""
         (self.folder / "nginx.conf").write_text(
-            f"daemon off; pid {self.folder}/pid; error_log {self.folder}/error.log;\n"
+            f"{user}daemon off; pid {self.folder}/pid; error_log {self.folder}/error.log;\n"
             f"events {{ worker_connections 512; }}\n"
             f"http {{ log_format asked '$status $upstream_addr';\n"
             f"access_log {self.folder}/access.log asked;\n{folders}include {self.site}; }}\n"
@@ -106,6 +114,22 @@ def nginx(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     running.start()
     yield running
     running.stop()
+
+
+@pytest.fixture(scope="module")
+def beside(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nginx]:
+    """Give a gateway on the machine of all workers."""
+    stores = (f"{node['node_id']}={_store(cluster, node)}" for node in cluster.nodes)
+    running = Nginx(tmp_path_factory.mktemp("nginx"), cluster, *stores)
+    running.configure()
+    running.start()
+    yield running
+    running.stop()
+
+
+def _store(cluster: Cluster, node: dict[str, Any]) -> Path:
+    """Find a worker's folder."""
+    return cluster.folder / f"worker{cluster.nodes.index(node)}"
 
 
 @pytest.fixture
@@ -242,3 +266,73 @@ def test_a_worker_that_nginx_cannot_reach_is_the_brain_s_business(
         nginx.site.write_text(text)
         nginx.stop()
         nginx.start()
+
+
+def test_nginx_sends_the_files_of_a_worker_beside_it(
+    through: Any, beside: Nginx, keys: Keys
+) -> None:
+    direct, signer = Signer(keys, beside.cluster.url), Signer(keys, beside.url)
+    # A sample is moved by the brain itself.
+    until(lambda: _way(beside, keys).startswith("/.zonal-store/"))
+    for key, body in (("small", SMALL), ("large", LARGE)):
+        said, own = signer.send("GET", f"/docs/{key}"), direct.send("GET", f"/docs/{key}")
+        assert said.body == body
+        assert _of_object(said.headers) == _of_object(own.headers)
+    asked = beside.log.splitlines()
+    for _ in range(10):
+        assert signer.send("GET", "/docs/large").body == LARGE
+    until(lambda: len(beside.log.splitlines()) == len(asked) + 10)
+    # Nobody but the brain was asked.
+    brain = f"127.0.0.1:{beside.cluster.port}"
+    assert {line.split()[1] for line in beside.log.splitlines()[len(asked) :]} == {brain}
+    # What nginx would judge by itself goes the other way, and is the brain's judgement all the same.
+    part = signer.send("GET", "/docs/large", headers={"range": "bytes=5-9"})
+    assert (part.status, part.body) == (206, LARGE[5:10])
+    etag = f'"{md5(SMALL).hex()}"'
+    assert signer.send("GET", "/docs/small", headers={"if-match": etag}).body == SMALL
+    assert signer.send("GET", "/docs/small", headers={"if-none-match": etag}).status == 304
+    assert signer.send("GET", "/docs/small", headers={"if-match": '"x"'}).status == 412
+
+
+def test_nobody_else_reaches_the_files_and_a_lost_one_is_the_brain_s_business(
+    through: Any, beside: Nginx, keys: Keys
+) -> None:
+    until(lambda: _way(beside, keys).startswith("/.zonal-store/"))
+    way = _way(beside, keys)
+    refused = send(beside.url, "GET", way)
+    assert refused.status in {400, 403, 404}
+    assert SMALL not in refused.body
+    # Through nginx a client's own list of stores does not arrive; before the brain nobody believes it.
+    names = {"x-zonal-stores": way.split("/")[2]}
+    said = Signer(keys, beside.cluster.url).send("GET", "/docs/small", headers=names)
+    assert said.body == SMALL
+
+    for node in beside.cluster.nodes:
+        for file in _store(beside.cluster, node).rglob(hashlib.sha256(SMALL).hexdigest()):
+            file.unlink()
+    signer = Signer(keys, beside.url)
+    for _ in range(3):
+        assert signer.send("GET", "/docs/small").body == SMALL
+
+
+def _way(nginx: Nginx, keys: Keys) -> str:
+    """Give where the brain sends nginx for an object; empty when it moves the bytes itself."""
+    names = (gateway.upstream_name(UUID(node["node_id"])) for node in nginx.cluster.nodes)
+    said = {
+        "x-zonal-gateway": gateway.token_of(nginx.cluster.secret),
+        "x-zonal-stores": " ".join(names),
+    }
+    answer = Signer(keys, nginx.cluster.url).send("GET", "/docs/small", headers=said)
+    return str(answer.headers.get("x-accel-redirect", ""))
+
+
+def _of_object(headers: Mapping[str, str]) -> dict[str, str]:
+    """Give the headers that do not differ from answer to answer, or from server to server."""
+    others = {"date", "server", "connection", "x-amz-request-id", "keep-alive", "x-zonal-node"}
+    return {name: value for name, value in headers.items() if name not in others}
+
+
+@pytest.mark.parametrize("store", ["nobody=/srv/a", f"{UUID(int=1)}=srv", f'{UUID(int=1)}=/a"b'])
+def test_a_store_that_cannot_be_is_refused(store: str) -> None:
+    with pytest.raises(CommandError, match="--store"):
+        call_command("gatewayconfig", f"--store={store}")

@@ -5,6 +5,7 @@ import tempfile
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
@@ -37,6 +38,16 @@ class Command(BaseCommand):
         )
         parser.add_argument("--tls-cert", type=Path, metavar="FILE")
         parser.add_argument("--tls-key", type=Path, metavar="FILE")
+        parser.add_argument(
+            "--store",
+            action="append",
+            default=[],
+            metavar="NODE_ID=FOLDER",
+            help=(
+                "The folder of a worker on nginx's own machine, once or more: nginx then sends its "
+                "files itself. nginx has to be allowed to read them."
+            ),
+        )
         parser.add_argument("--output", type=Path, metavar="FILE", help="Default: standard output.")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -49,13 +60,17 @@ class Command(BaseCommand):
         nodes = Node.objects.filter(
             organization_id=None, status__in=("active", "draining"), removed_at=None
         )
+        stores = dict(map(_store, options["store"]))
         text = configuration(
             Wanted(
                 token=gateway.token_of(settings.BRAIN.secret),
                 brain=options["brain"] or _host_and_port(listener.address, listener.port),
                 listen=options["listen"] or ["80"],
                 server_name=options["server_name"],
-                workers=[Worker(node.id, node.endpoint) for node in nodes.order_by("id")],
+                workers=[
+                    Worker(node.id, node.endpoint, stores.get(node.id))
+                    for node in nodes.order_by("id")
+                ],
                 tls=(options["tls_cert"], options["tls_key"]) if options["tls_cert"] else None,
             )
         )
@@ -68,6 +83,21 @@ class Command(BaseCommand):
 
 def _host_and_port(address: str, port: int) -> str:
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def _store(text: str) -> tuple[UUID, Path]:
+    """Read ``NODE_ID=FOLDER``. A node that is gone is no error: its timer runs on."""
+    node_id, _, folder = text.partition("=")
+    try:
+        node = UUID(node_id)
+    except ValueError:
+        raise CommandError(f"--store {text}: give it as NODE_ID=FOLDER.") from None
+    # What nginx's configuration would read as something else.
+    if not folder.startswith("/") or any(
+        char in '"$\\' or not char.isprintable() for char in folder
+    ):
+        raise CommandError(f"--store {text}: the folder is no absolute path that nginx can read.")
+    return node, Path(folder)
 
 
 def _write(path: Path, text: str) -> None:

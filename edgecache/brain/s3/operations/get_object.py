@@ -39,6 +39,7 @@ async def run(call: Call) -> Answer | None:
         sources=sources,
         is_verified=bucket.verifies_reads,
         is_hit=opened.is_hit,
+        crc32=found.crc32,
     )
     await call.brain.mover.deliver(delivery, call.exchange, opened.body)
     return None
