@@ -197,7 +197,9 @@ async def write_cached(change: Change, version: Version, *, is_written: bool = F
         others = await change.all(OTHER_VARIANTS, [version.bucket_id, version.key])
         gone |= {other.blob_id for other in others}
     await release(change, gone)
-    change.announce("key", version.bucket_id, version.key, row.generation)
+    # What a fetch brought takes nothing from the other variants.
+    filled = () if is_written else (version.variant,)
+    change.announce("key", version.bucket_id, version.key, row.generation, *filled)
     return found_of(version, generation=row.generation, cached_at=row.cached_at)
 
 
@@ -214,7 +216,7 @@ async def refresh_cached(change: Change, stale: Found, http: Mapping[str, Any]) 
     )
     if row is None:
         raise OriginChanged
-    change.announce("key", stale.bucket_id, stale.key, row.generation)
+    change.announce("key", stale.bucket_id, stale.key, row.generation, stale.variant)
     return replace(stale, http=http, generation=row.generation, cached_at=row.cached_at)
 
 

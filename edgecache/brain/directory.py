@@ -251,10 +251,15 @@ class Directory:
 
     # --- what is announced ------------------------------------------------------------------
 
-    def _on_key(self, bucket_id: int, key: str, generation: int) -> None:
-        self.index.forget(bucket_id, key, below=generation)
+    def _on_key(self, bucket_id: int, key: str, generation: int, filled: str | None = None) -> None:
+        """Hear of a change. filled: the variant that a fetch brought; None where all are hit."""
+        if filled is None:
+            self.index.forget(bucket_id, key, below=generation)
+        else:
+            self.index.forget_variant((bucket_id, key, filled), below=generation)
         for load in self._loads:
-            if load.name[0] == bucket_id and load.name[1] == key:
+            is_hit = load.name[:2] == (bucket_id, key) and filled in {None, load.name[2]}
+            if is_hit:
                 self._overtake(load, generation)
 
     def _on_prefix(self, bucket_id: int, prefix: str, generation: int) -> None:
@@ -301,6 +306,10 @@ class Directory:
         self._loads.add(load)
         try:
             row = await self._database.one(FIND, load.name)
+            while row is None and 0 < load.newest < NEVER:
+                # A fetch may have brought it between the question and its answer.
+                load.newest = 0
+                row = await self._database.one(FIND, load.name)
             if row is None:
                 return None
             found = found_of(row)

@@ -237,10 +237,12 @@ class Fetches:
 
     # --- what is announced: whoever asks afterwards must not join what began before ----------
 
-    def _on_key(self, bucket_id: int, key: str, generation: int) -> None:
+    def _on_key(self, bucket_id: int, key: str, generation: int, filled: str | None = None) -> None:
+        """Hear of a change. filled: the variant that a fetch brought; None where all are hit."""
         self.missing.forget(bucket_id, key, generation)
         for name in [name for name in self.flights if name[:2] == (bucket_id, key)]:
-            self._detach(name)
+            if filled is None or name[2] == filled:
+                self._detach(name)
 
     def _on_prefix(self, bucket_id: int, prefix: str, _generation: int) -> None:
         self.missing.clear()

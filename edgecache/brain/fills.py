@@ -124,12 +124,7 @@ class Fills:
         flight = await self.fetches.joinable(name)
         if flight is not None:
             return await self._board(bucket, flight)
-        with self._directory.loading(name) as load:
-            found = await self._directory.find(*name)
-            while found is None and load.newest:
-                # A fetch may have ended between the question and its answer.
-                load.newest = 0
-                found = await self._directory.find(*name)
+        found = await self._directory.find(*name)
         if found is not None:
             return Opened(self, bucket, found)
         return await self.fetch(bucket, key, variant=variant)

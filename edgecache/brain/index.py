@@ -82,6 +82,10 @@ class Index:
         for variant in ("", *self._variants.get((bucket_id, key), ())):
             self._remove_older((bucket_id, key, variant), below)
 
+    def forget_variant(self, name: Name, *, below: int) -> None:
+        """Drop one variant of a key, if it is older than a generation."""
+        self._remove_older(name, below)
+
     def hide(self, bucket_id: int, prefix: str, generation: int) -> Barrier:
         """Hide what a prefix had before a generation, at once; ``sweep`` then takes it out."""
         barrier = Barrier(prefix, generation)

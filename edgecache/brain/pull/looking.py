@@ -10,7 +10,7 @@ import structlog
 
 from edgecache.brain.errors import BrainError, OriginError, OriginMissing
 from edgecache.brain.fills import Opened
-from edgecache.brain.flights import Ask, Verdict
+from edgecache.brain.flights import Ask, Flight, Verdict
 from edgecache.brain.origins.driver import Answer, Question
 from edgecache.brain.pull import rules, statuses
 from edgecache.brain.pull.rules import Kept, Use
@@ -145,8 +145,18 @@ class Looking:
             self._vary.learn(bucket.id, key, wanted.query, tuple(flight.verdict.http["vary"]))
             if flight.verdict.variant == self._variant(wanted):
                 return opened
+            kept = await self._kept_since(wanted, flight)
+            if kept is not None:
+                return kept
         variant = self._variant(wanted)
         return await self._fills.fetch(bucket, key, variant=variant, ask=ask, alone=True)
+
+    async def _kept_since(self, wanted: Wanted, flight: Flight) -> Opened | None:
+        """Give what another fetch brought of the wanted kind since one began."""
+        found = await self._directory.find(wanted.bucket.id, wanted.key, self._variant(wanted))
+        if found is None or flight.began is None or found.generation < flight.began:
+            return None
+        return Opened(self._fills, wanted.bucket, found)
 
     def _variant(self, wanted: Wanted) -> str:
         names = self._vary.of(wanted.bucket.id, wanted.key, wanted.query)

@@ -107,6 +107,18 @@ async def test_a_revoked_key_is_not_found_by_who_asks_after_it(
     assert await keys.find("ZK1") is None
 
 
+async def test_what_came_in_between_the_question_and_its_answer_is_found(
+    brain: Brain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket = await brain.bucket()
+    counted = Counted(brain.database, monkeypatch)
+    early = asyncio.create_task(brain.directory.find(bucket.id, "key"))
+    await counted.has_read.wait()
+    written = await brain.put(bucket, "key", b"bytes")
+    counted.gate.set()
+    assert await early == written
+
+
 async def test_one_who_leaves_takes_nothing_from_the_crowd(
     brain: Brain, unannounced: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

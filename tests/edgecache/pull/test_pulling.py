@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -201,6 +202,29 @@ def test_a_thousand_who_ask_for_a_cold_url_cost_a_fetch_for_each_kind(
     assert {answer.partition(b"\r\n")[0] for answer in answers} == {b"HTTP/1.1 200 OK"}
     assert {answer.partition(b"\r\n\r\n")[2] for answer in answers} == {bytes(100_000)}
     assert pulled.asked("/cold") == (2 if vary else 1)
+
+
+def test_what_comes_in_for_some_does_not_part_the_others(pulled: Pulled) -> None:
+    pulled.tell("/page", "max-age=600", b"page", Vary="Accept-Language")
+    # From now on it is known to vary.
+    pulled.get("/page", accept_language="fr")
+    came, go_on = threading.Event(), threading.Event()
+
+    def hold(asked: Asked) -> None:
+        if asked.headers["accept-language"] == "en":
+            came.set()
+            assert go_on.wait(20)
+
+    pulled.origin.meanwhile = hold
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(pulled.get, "/page", accept_language="en")
+        assert came.wait(20)
+        until(pulled.says("hit", "/page", accept_language="de"))
+        second = pool.submit(pulled.get, "/page", accept_language="en")
+        time.sleep(0.3)
+        go_on.set()
+        assert first.result(20).body == second.result(20).body == b"page"
+    assert pulled.asked("/page") == 3
 
 
 @pytest.mark.parametrize("has_length", [True, False])

@@ -285,7 +285,7 @@ def test_nginx_sends_the_files_of_a_worker_beside_it(
     # Nobody but the brain was asked.
     brain = f"127.0.0.1:{beside.cluster.port}"
     assert {line.split()[1] for line in beside.log.splitlines()[len(asked) :]} == {brain}
-    # What nginx would judge by itself goes the other way, and is the brain's judgement all the same.
+    # What nginx would judge by itself goes the other way: the brain judges.
     part = signer.send("GET", "/docs/large", headers={"range": "bytes=5-9"})
     assert (part.status, part.body) == (206, LARGE[5:10])
     etag = f'"{md5(SMALL).hex()}"'
@@ -302,7 +302,7 @@ def test_nobody_else_reaches_the_files_and_a_lost_one_is_the_brain_s_business(
     refused = send(beside.url, "GET", way)
     assert refused.status in {400, 403, 404}
     assert SMALL not in refused.body
-    # Through nginx a client's own list of stores does not arrive; before the brain nobody believes it.
+    # A client's own list of stores is believed by nobody.
     names = {"x-zonal-stores": way.split("/")[2]}
     said = Signer(keys, beside.cluster.url).send("GET", "/docs/small", headers=names)
     assert said.body == SMALL
