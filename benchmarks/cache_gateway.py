@@ -1,8 +1,9 @@
 """Warm GETs of 1 KiB, 64 KiB and 1 MiB through the object API, beside servers of plain files.
 
 Yardstick: nginx serving the same file from disk. Beside it nginx proxy_cache, Varnish (where they
-are installed) and a bare Granian file response. Zonal: built-in mover and nginx as mover, with a
-signature and without (public bucket), one worker; and a worker asked directly, with a ticket.
+are installed) and a bare Granian file response. Zonal: built-in mover, nginx as mover, and nginx on
+the worker's machine, which sends its files; with a signature and without (public bucket), one
+worker; and a worker asked directly, with a ticket.
 Rounds alternate; what is printed are ratios of medians. With wrk installed it makes the load.
 """
 
@@ -95,8 +96,10 @@ class Bench:
         self.public_name = self._fill()
         self.nginx_port = free_port()
         self.cached_port = free_port()
-        self.gateway_port = free_port()
         self._start_nginx()
+        self.gateway_port = self._start_gateway("gateway")
+        node_id = self.cluster.nodes[0]["node_id"]
+        self.beside_port = self._start_gateway("beside", f"{node_id}={folder / 'worker0'}")
         self.granian_port = self._start_granian()
         self.varnish_port = self._start_varnish()
 
@@ -111,7 +114,12 @@ class Bench:
         ]
         if self.varnish_port:
             found.append(Contender("Varnish", self.varnish_port, path))
-        for title, port in (("built in", self.cluster.port), ("nginx", self.gateway_port)):
+        movers = {
+            "built in": self.cluster.port,
+            "nginx": self.gateway_port,
+            "nginx beside": self.beside_port,
+        }
+        for title, port in movers.items():
             found.append(Contender(f"Zonal, {title}", port, public))
             signer = Signer(self.keys, f"http://127.0.0.1:{port}")
             signed = signer.sign("GET", private, payload=EMPTY)
@@ -151,22 +159,44 @@ class Bench:
         return signer.send("GET", f"/bench/{_file(name)}", headers=asked).status == 307
 
     def _start_nginx(self) -> None:
-        site = self.folder / "gateway.conf"
-        environment = os.environ | self.cluster_environment()
+        """Start the yardstick, and a cache before it."""
+        self._run_nginx(
+            "yardstick",
+            f"""
+    proxy_cache_path {self.folder}/cache keys_zone=bench:1m;
+    server {{ listen 127.0.0.1:{self.nginx_port}; root {self.files}; }}
+    server {{
+        listen 127.0.0.1:{self.cached_port};
+        location / {{
+            proxy_cache bench; proxy_cache_valid 200 1h;
+            proxy_pass http://127.0.0.1:{self.nginx_port};
+        }}
+    }}""",
+        )
+        _wait(lambda: send(f"http://127.0.0.1:{self.nginx_port}", "GET", "/x").status == 404)
+
+    def _start_gateway(self, name: str, *stores: str) -> int:
+        """Start one before the brain; give its port."""
+        site, port = self.folder / f"{name}-site.conf", free_port()
         subprocess.run(
             [
                 *(sys.executable, "manage.py", "gatewayconfig", "--output", str(site)),
-                *("--listen", f"127.0.0.1:{self.gateway_port}"),
+                *("--listen", f"127.0.0.1:{port}"),
+                *(f"--store={store}" for store in stores),
             ],
             cwd=ROOT,
-            env=environment,
+            env=os.environ | self.cluster_environment(),
             check=True,
             stdout=subprocess.DEVNULL,
         )
-        (self.folder / "nginx.conf").write_text(self._nginx_text(site))
-        command = [_nginx(), "-p", str(self.folder), "-c", f"{self.folder}/nginx.conf"]
-        self._spawn(command)
-        _wait(lambda: send(f"http://127.0.0.1:{self.nginx_port}", "GET", "/x").status == 404)
+        self._run_nginx(name, f"include {site};")
+        _wait(lambda: send(f"http://127.0.0.1:{port}", "GET", "/").status == 403)
+        return port
+
+    def _run_nginx(self, name: str, sites: str) -> None:
+        config = self.folder / f"{name}.conf"
+        config.write_text(self._nginx_text(name, sites))
+        self._spawn([_nginx(), "-p", str(self.folder), "-c", str(config)])
 
     def cluster_environment(self) -> dict[str, str]:
         """Give the settings of the brain, for its commands."""
@@ -177,8 +207,9 @@ class Bench:
             "ZBRAIN_S3_PORT": str(self.cluster.port),
         }
 
-    def _nginx_text(self, site: Path) -> str:
-        folder = self.folder
+    def _nginx_text(self, name: str, sites: str) -> str:
+        folder = self.folder / name
+        folder.mkdir()
         user = "user root;\n" if os.geteuid() == 0 else ""
         return f"""{user}worker_processes 1; daemon off; pid {folder}/pid;
 error_log {folder}/error.log crit;
@@ -187,16 +218,7 @@ http {{
     access_log off; sendfile on; keepalive_requests 1000000000;
     client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
     fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
-    proxy_cache_path {folder}/cache keys_zone=bench:1m;
-    include {site};
-    server {{ listen 127.0.0.1:{self.nginx_port}; root {self.files}; }}
-    server {{
-        listen 127.0.0.1:{self.cached_port};
-        location / {{
-            proxy_cache bench; proxy_cache_valid 200 1h;
-            proxy_pass http://127.0.0.1:{self.nginx_port};
-        }}
-    }}
+    {sites}
 }}
 """
 
