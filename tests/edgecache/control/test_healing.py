@@ -58,9 +58,19 @@ class Site:
             for key, data in self.objects.items()
         }
 
-    def all_have(self, copies: int, *, but: UUID | None = None) -> bool:
-        """Say whether each object has so many copies, that node's not counted."""
-        return all(len(nodes - {but}) == copies for nodes in self.holders().values())
+    def settle(self, copies: int, *, but: UUID | None = None) -> None:
+        """Wait until each object has so many copies, that node's not counted."""
+
+        def is_settled() -> bool:
+            return all(len(nodes - {but}) == copies for nodes in self.holders().values())
+
+        try:
+            wait_until(is_settled)
+        except AssertionError as late:
+            jobs = self.rows.all("SELECT node_id, kind, sha256, not_before FROM brain_nodejob")
+            events = [line for line in self.brain.log.splitlines() if "object_request" not in line]
+            told = "\n".join(map(str, [self.holders(), jobs, *events]))
+            raise AssertionError(told) from late
 
     def busiest(self) -> RunningWorker:
         """Give the worker that holds the most."""
@@ -106,7 +116,7 @@ def site(start: Callable[..., Cluster], database_url: str) -> Iterator[Site]:
         client.put_object(Bucket="docs", Key=key, Body=data)
     tenant = {"organization_id": keys.organization_id, "environment_pk": keys.environment_pk}
     made = Site(brain, workers, Rows(database_url), client, objects, tenant)
-    wait_until(lambda: made.all_have(2))
+    made.settle(2)
     yield made
     client.close()
 
@@ -118,7 +128,7 @@ def test_a_killed_workers_objects_get_their_second_copy_again(site: Site) -> Non
     site.read_all()
 
     wait_until(lambda: health_of(site.brain, lost) == "offline")
-    wait_until(lambda: site.all_have(2, but=lost.id))
+    site.settle(2, but=lost.id)
     site.read_all()
 
 
@@ -130,13 +140,13 @@ def test_a_stalled_worker_delays_nobody_for_long_and_is_taken_back(site: Site) -
         site.read_all()
         assert time.monotonic() - begun < OBJECTS * 6
         wait_until(lambda: health_of(site.brain, stalled) == "offline")
-        wait_until(lambda: site.all_have(2, but=stalled.id))
+        site.settle(2, but=stalled.id)
     finally:
         stalled.send(signal.SIGCONT)
 
     wait_until(lambda: health_of(site.brain, stalled) == "online")
     # It comes back with what it had: the third copies go.
-    wait_until(lambda: site.all_have(2))
+    site.settle(2)
     site.read_all()
 
 
@@ -154,7 +164,7 @@ def test_a_worker_that_returns_is_believed_about_its_disk(site: Site) -> None:
     start_again(site.brain, node)
     wait_until(lambda: health_of(site.brain, node) == "online")
 
-    wait_until(lambda: site.all_have(2))
+    site.settle(2)
     site.read_all()
 
 
@@ -182,7 +192,7 @@ def test_a_worker_that_was_cut_off_brings_nothing_back_that_changed_meanwhile(si
         site.client.get_object(Bucket="docs", Key=removed)
     # What nobody names any more leaves its disk.
     wait_until(lambda: not any(site.keeps(cut_off, old[key]) for key in (replaced, removed)))
-    wait_until(lambda: site.all_have(2))
+    site.settle(2)
     site.read_all()
 
 
@@ -200,7 +210,7 @@ def test_a_node_drains_before_it_is_gone(site: Site) -> None:
         )
     )
     assert all(len(nodes - {leaving.id}) == 2 for nodes in site.holders().values())
-    wait_until(lambda: site.all_have(2))
+    site.settle(2)
     site.read_all()
 
 
@@ -208,11 +218,11 @@ def test_a_drained_node_stays_registered(site: Site) -> None:
     node = site.busiest()
     call = Internal(site.brain)
     call("POST", f"/v1/nodes/{node.id}/drain")
-    wait_until(lambda: site.all_have(2, but=node.id))
+    site.settle(2, but=node.id)
     assert call("GET", f"/v1/nodes/{node.id}").body["status"] == "draining"
 
     call("POST", f"/v1/nodes/{node.id}/approve")
-    wait_until(lambda: site.all_have(2))
+    site.settle(2)
 
 
 def test_a_worker_that_gives_wrong_bytes_is_barred_and_nobody_gets_them(site: Site) -> None:
@@ -234,7 +244,7 @@ def test_a_worker_that_gives_wrong_bytes_is_barred_and_nobody_gets_them(site: Si
 
     wait_until(is_barred)
     assert "wrong bytes" in call("GET", f"/v1/nodes/{liar.id}").body["status_reason"]
-    wait_until(lambda: site.all_have(2, but=liar.id))
+    site.settle(2, but=liar.id)
     site.read_all()
 
 
@@ -246,7 +256,7 @@ def test_a_new_node_takes_its_share_of_what_comes(site: Site) -> None:
         data = secrets.token_bytes(500)
         site.objects[f"more{number}"] = data
         site.client.put_object(Bucket="docs", Key=f"more{number}", Body=data)
-    wait_until(lambda: site.all_have(2))
+    site.settle(2)
     assert any(fresh.id in nodes for nodes in site.holders().values())
 
 
@@ -266,7 +276,7 @@ def test_copies_that_a_dead_brain_owed_are_made_by_the_next(
     )
 
     wait_until(lambda: all(health_of(again, worker) == "online" for worker in site.workers))
-    wait_until(lambda: site.all_have(2))
+    site.settle(2)
     site.read_all()
 
 
