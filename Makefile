@@ -11,6 +11,9 @@ POSTGRES15 ?= /usr/lib/postgresql/15/bin
 ISOLATION := $(addprefix tests/sqlgateway/test_,$(addsuffix .py,\
   hardening hostile_sql roles tenancy healing provisioning connections wire))
 
+# Tests start hundreds of Python processes: none shall compile the sources anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: run test test-postgres15 check format lock bench help
 
 help:  ## list these commands

@@ -1,10 +1,22 @@
 """What every test may ask for."""
 
+from collections.abc import Iterator
+
 import pytest
+from cryptography.fernet import Fernet
 
 from accounts.models import User
+from accounts.passwords import TunedArgon2Hasher
 from environments.models import Organization
 from tests import cast
+from tests.edgecache.databases import brain_database
+from tests.edgecache.s3.cluster import Cluster
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cheap_hashes() -> None:
+    """Hash passwords at little cost: thousands of sign-ups are no better for being slow."""
+    TunedArgon2Hasher.memory_cost, TunedArgon2Hasher.time_cost = 1024, 1
 
 
 @pytest.fixture
@@ -35,3 +47,15 @@ def bob(home: Organization) -> User:
 def charlie(db: None) -> User:
     """Give the owner of another organization."""
     return cast.member(cast.organization("Charlie's"), "charlie@example.org")
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Give the brain with two workers that tests share, each with a tenant of its own."""
+    with brain_database() as url:
+        secret_key = Fernet.generate_key().decode()
+        running = Cluster(tmp_path_factory.mktemp("cluster"), url, secret_key)
+        try:
+            yield running.start()
+        finally:
+            running.stop()

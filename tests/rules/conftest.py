@@ -8,9 +8,6 @@ from pytest_django import Settings
 
 from edgecache import client
 from tests.edgecache.s3.cluster import Cluster
-from tests.edgecache.s3.conftest import cluster
-
-__all__ = ["cluster"]
 
 
 @pytest.fixture(autouse=True)

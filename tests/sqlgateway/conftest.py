@@ -8,6 +8,7 @@ from sqlgateway import clusters, connections, making
 from sqlgateway.models import Database
 from sqlgateway.placements import CACHE
 from tests.sqlgateway import support
+from tests.sqlgateway.kept import KEPT
 
 
 @pytest.fixture(autouse=True)
@@ -31,13 +32,17 @@ def _drop_all() -> None:
     # A test may have led the cluster's address astray.
     clusters.default()
     for database in Database.unscoped.select_related("cluster"):
-        making.drop(database)
+        if not KEPT.take(database):
+            making.drop(database)
 
 
 @pytest.fixture
-def alice(databases: None) -> support.Caller:
-    """Give the admin of an environment."""
-    return support.caller(support.organization("Alice's"))
+def alice(databases: None, request: pytest.FixtureRequest) -> support.Caller:
+    """Give the admin of an environment; with ``provisions`` its database is yet to be made."""
+    someone = support.caller(support.organization("Alice's"))
+    if request.node.get_closest_marker("provisions") is None:
+        KEPT.give(someone.scope)
+    return someone
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ from sqlgateway.models import Cluster
 from sqlgateway.placements import CACHE
 from tests.sqlgateway.support import Caller, as_provisioner
 
+pytestmark = pytest.mark.provisions
+
 NOWHERE = "postgresql://zonal_provisioner:hush@/postgres?host=/nonesuch"
 
 

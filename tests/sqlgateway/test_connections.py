@@ -13,6 +13,8 @@ from sqlgateway.errors import SqlBusy
 from sqlgateway.provisioning import database_for
 from tests.sqlgateway.support import Answer, Caller, as_provisioner
 
+pytestmark = pytest.mark.provisions
+
 SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s"
 
 

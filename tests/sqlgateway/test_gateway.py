@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from django.contrib import admin
 from django.test import override_settings
 
@@ -11,6 +12,8 @@ from sqlgateway.conf import limit
 from sqlgateway.models import Cluster, Database
 from tests import cast
 from tests.sqlgateway.support import Caller
+
+pytestmark = pytest.mark.provisions
 
 
 def test_a_request_asks_the_control_database_nothing(

@@ -15,6 +15,8 @@ from sqlgateway.models import Cluster
 from tests.sqlgateway.support import Caller, as_provisioner
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.provisions
+
 # What PUBLIC may still execute or read inside a database, as a digest that is easy to compare.
 STATE = """
 SELECT 'f', p.oid::regprocedure::text, p.proacl::text FROM pg_proc p

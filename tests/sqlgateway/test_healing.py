@@ -7,6 +7,8 @@ from accounts.models import AuditEvent
 from sqlgateway import connections
 from tests.sqlgateway.support import Caller, as_provisioner
 
+pytestmark = pytest.mark.provisions
+
 # Inside DO the command's tag is not seen, so that only the next login finds out.
 HIDDEN = "DO $do$ BEGIN EXECUTE $$ {} $$; END $do$"
 LOCK_OUTS = [

@@ -24,6 +24,8 @@ from sqlgateway.placements import CACHE
 from tests.sqlgateway import support
 from tests.sqlgateway.support import Caller, as_provisioner
 
+pytestmark = pytest.mark.provisions
+
 IS_THERE = "SELECT count(*) FROM pg_database WHERE datname = %s"
 ROLES = "SELECT count(*) FROM pg_roles WHERE rolname = ANY(%s)"
 

@@ -5,6 +5,8 @@ import pytest
 from platform_site.lib.permissions import highest_role
 from tests.sqlgateway.support import Caller
 
+pytestmark = pytest.mark.provisions
+
 
 @pytest.fixture
 def table(alice: Caller) -> Caller:

@@ -1,9 +1,13 @@
 """Two environments see nothing of each other."""
 
+import pytest
+
 from environments.models import Environment
 from sqlgateway.models import Database
 from tests.sqlgateway import support
 from tests.sqlgateway.support import Caller
+
+pytestmark = pytest.mark.provisions
 
 
 def test_environments_and_organizations_have_databases_of_their_own(

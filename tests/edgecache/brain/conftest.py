@@ -8,9 +8,7 @@ import pytest
 
 from tests.edgecache.brain.brains import Brain, Rows, running
 from tests.edgecache.brain.http_origin import HttpOrigin
-from tests.edgecache.databases import brain_database
-
-EMPTY = "TRUNCATE {} RESTART IDENTITY CASCADE"
+from tests.edgecache.databases import brain_database, empty
 
 
 @pytest.fixture(scope="session")
@@ -63,4 +61,4 @@ def _empty(rows: Rows) -> None:
             " WHERE schemaname = 'public' AND tablename LIKE 'brain\\_%'"
         ).fetchone()
         assert names is not None
-        database.execute(EMPTY.format(names[0]).encode())
+    empty(rows.url, names[0])

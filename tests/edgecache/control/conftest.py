@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-import psycopg
 import pytest
 from botocore.config import Config
 from cryptography.fernet import Fernet
 
 from tests.edgecache.control.support import Put, Rows
-from tests.edgecache.databases import brain_database
+from tests.edgecache.databases import brain_database, empty
 from tests.edgecache.s3.cluster import Cluster
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -62,10 +61,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture
 def brain(shared: Cluster) -> Cluster:
     """Give a brain that knows no node; what belongs to tenants, tests keep apart themselves."""
-    with psycopg.connect(shared.database_url, autocommit=True) as connection:
-        connection.execute(
-            "TRUNCATE brain_node, brain_usageline, brain_measurement, brain_receipt CASCADE"
-        )
+    empty(shared.database_url, "brain_node, brain_usageline, brain_measurement, brain_receipt")
     return shared
 
 

@@ -8,10 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from tests.edgecache.s3.cluster import Cluster
-from tests.edgecache.s3.conftest import cluster
 from tests.edgecache.s3.raw import Answer, send
-
-__all__ = ["cluster"]
 
 
 @dataclass

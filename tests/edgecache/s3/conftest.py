@@ -1,4 +1,4 @@
-"""One brain with two workers for all tests of the object API; each test has a tenant of its own."""
+"""Tenants of the brain that all tests share, and their clients."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,9 +7,7 @@ from typing import Any
 import boto3
 import pytest
 from botocore.config import Config
-from cryptography.fernet import Fernet
 
-from tests.edgecache.databases import brain_database
 from tests.edgecache.s3.cluster import Cluster, Keys
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -31,18 +29,6 @@ def connect(keys: Keys, url: str, **options: Any) -> Any:
             **options,
         ),
     )
-
-
-@pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Give the brain that all tests share."""
-    with brain_database() as url:
-        secret_key = Fernet.generate_key().decode()
-        running = Cluster(tmp_path_factory.mktemp("cluster"), url, secret_key)
-        try:
-            yield running.start()
-        finally:
-            running.stop()
 
 
 @pytest.fixture

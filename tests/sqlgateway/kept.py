@@ -1,0 +1,68 @@
+"""Databases that a test left as it found them, for the next one: making one takes long."""
+
+from typing import Any, Final
+
+from platform_site.lib.principals import Scope
+from sqlgateway import clusters, provisioning
+from sqlgateway.models import Database
+
+MOST: Final = 2
+FIELDS: Final = ("dbname", "admin_role", "operator_role", "reader_role", "secrets", "hardening")
+CATALOGS: Final = (
+    *("attribute", "cast", "class", "collation", "constraint", "conversion", "default_acl"),
+    *("event_trigger", "extension", "foreign_server", "language", "largeobject_metadata"),
+    *("namespace", "operator", "policy", "proc", "publication", "rewrite", "seclabel"),
+    *("statistic_ext", "trigger", "ts_config", "type"),
+)
+# What was written has a newer transaction; what was deleted is missing in the count.
+SUMMARY: Final = "count(*), max(xmin::text::bigint) FROM pg_catalog"
+OF_ROLES: Final = "SELECT oid FROM pg_authid WHERE rolname = ANY(%(roles)s)"
+OF_ITSELF: Final = "SELECT oid FROM pg_database WHERE datname = current_database()"
+STATE: Final = f"""
+    {" UNION ALL ".join(f"SELECT '{name}', {SUMMARY}.pg_{name}" for name in CATALOGS)}
+    UNION ALL SELECT 'database', {SUMMARY}.pg_database WHERE oid IN ({OF_ITSELF})
+    UNION ALL SELECT 'authid', {SUMMARY}.pg_authid WHERE oid IN ({OF_ROLES})
+    UNION ALL SELECT 'settings', {SUMMARY}.pg_db_role_setting
+    WHERE setrole IN ({OF_ROLES}) OR setdatabase IN ({OF_ITSELF})
+"""
+
+State = list[tuple[Any, ...]]
+
+
+class Kept:
+    """The databases of one process that stand ready. Each test has rows of its own for them."""
+
+    def __init__(self) -> None:
+        self._ready: list[dict[str, Any]] = []
+        self._states: dict[str, State] = {}
+
+    def give(self, scope: Scope) -> None:
+        """Make one the scope's."""
+        if not self._ready:
+            provisioning.database_for(scope)
+            database = Database.scoped.within(scope).select_related("cluster").get()
+            self._states[database.dbname] = state_of(database)
+            return
+        database = Database(cluster=clusters.default(), **self._ready.pop())
+        database.save()
+        database.hand_over(scope.organization_id, scope.environment_pk)
+
+    def take(self, database: Database) -> bool:
+        """Take one back, if it came from here and is as it was."""
+        state = self._states.get(database.dbname)
+        if len(self._ready) >= MOST or state is None or state_of(database) != state:
+            self._states.pop(database.dbname, None)
+            return False
+        self._ready.append({name: getattr(database, name) for name in FIELDS})
+        return True
+
+
+def state_of(database: Database) -> State:
+    """Give what differs once anything in a database, or of its roles, was changed."""
+    address = clusters.address_of(database.cluster)
+    roles = {"roles": list(database.roles.values())}
+    with clusters.administer(address, database.dbname) as inside:
+        return inside.execute(STATE.encode(), roles).fetchall()
+
+
+KEPT: Final = Kept()
