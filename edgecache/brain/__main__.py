@@ -1,11 +1,12 @@
 """``python -m edgecache.brain``: a brain, without the rest of the platform in memory."""
 
 import argparse
-import asyncio
 import os
 import sys
 from collections.abc import Sequence
 from typing import Final
+
+import uvloop
 
 DESCRIPTION: Final = """\
 Run a coordination node of the edge cache until SIGTERM: its internal API (ZBRAIN_PORT, 8081),
@@ -27,7 +28,7 @@ def main(argv: Sequence[str]) -> int:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "platform_site.settings")
     from edgecache.brain.command import run  # noqa: PLC0415 - reads the settings
 
-    return asyncio.run(run())
+    return uvloop.run(run())
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ ANSWER_TIMEOUT_S: Final = 15.0
 SLOWEST_BYTES_PER_S: Final = 512 * 1024
 HEAD_LIMIT_BYTES: Final = 16_384
 BODY_LIMIT_BYTES: Final = 1024
+PIECE_BYTES: Final = 2**18
 LINE_END: Final = b"\r\n"
 
 
@@ -147,10 +148,16 @@ async def _ask(
                 if body is not None and size:
                     # A refusal comes before the body's end, and is worth more than the broken pipe.
                     with contextlib.suppress(ConnectionError):
-                        await asyncio.get_running_loop().sendfile(writer.transport, body[0])
+                        await _send(writer, body[0])
                 return await _read(reader)
         except (OSError, TimeoutError, ValueError, asyncio.IncompleteReadError) as exc:
             raise NodeFailed("broken_off") from exc
+
+
+async def _send(writer: asyncio.StreamWriter, file: BinaryIO) -> None:
+    while piece := await asyncio.to_thread(file.read, PIECE_BYTES):
+        writer.write(piece)
+        await writer.drain()
 
 
 async def _read(reader: asyncio.StreamReader) -> Reply:

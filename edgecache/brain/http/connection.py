@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import BinaryIO, Final, Protocol, cast
+from typing import Final, Protocol, cast
 
 import httptools
 import structlog
@@ -214,21 +214,6 @@ class Connection(asyncio.Protocol):
             await self._drained
         if self._is_closing:
             raise ClientGone
-
-    async def send_file(self, file: BinaryIO, start: int, length: int) -> None:
-        """Send bytes of a file.
-
-        Raises ClientGone.
-        """
-        self.deadline = self._loop.time() + TAKE_TIMEOUT_S
-        step = 2**22
-        try:
-            for offset in range(start, start + length, step):
-                count = min(step, start + length - offset)
-                await self._loop.sendfile(self._transport, file, offset, count)
-                self.deadline = self._loop.time() + TAKE_TIMEOUT_S
-        except (ConnectionError, RuntimeError) as exc:
-            raise ClientGone from exc
 
     def ask_for_body(self) -> None:
         """Say that the body is wanted, to a client that waits for that."""

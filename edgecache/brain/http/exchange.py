@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import BinaryIO, Final, Protocol
+from typing import Final, Protocol
 
 from edgecache.brain.http.heads import HeaderPairs, response_head
 from edgecache.brain.http.scope import Scope
@@ -27,7 +27,6 @@ class Wire(Protocol):
 
     def write(self, data: bytes) -> None: ...
     async def drain(self) -> None: ...
-    async def send_file(self, file: BinaryIO, start: int, length: int) -> None: ...
     def ask_for_body(self) -> None: ...
     def pace_reading(self) -> None: ...
     def cut(self) -> None: ...
@@ -200,20 +199,6 @@ class Exchange:
             self.keeps_alive = False
         self._start(status, headers, None)
         return Stream(self, self._wire)
-
-    async def response_open_file(
-        self, status: int, headers: HeaderPairs, file: BinaryIO, start: int, length: int
-    ) -> None:
-        """Answer with bytes of an open file, moved by the kernel.
-
-        Raises ClientGone.
-        """
-        self.wanted_bytes = length
-        self._start(status, headers, length)
-        if self.is_gone:
-            raise ClientGone
-        await self._wire.send_file(file, start, length)
-        self.sent_bytes = length
 
     def cut(self) -> None:
         """Break the connection: what was sent must not be taken for an answer."""

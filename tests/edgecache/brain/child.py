@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import django
+import uvloop
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "platform_site.settings")
 django.setup()
@@ -85,4 +86,4 @@ def say(what: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))
+    uvloop.run(main(*sys.argv[1:]))

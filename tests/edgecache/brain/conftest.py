@@ -12,9 +12,9 @@ from tests.edgecache.databases import brain_database, empty
 
 
 @pytest.fixture(scope="session")
-def anyio_backend() -> str:
-    """Run on asyncio, as the brain does."""
-    return "asyncio"
+def anyio_backend() -> tuple[str, dict[str, bool]]:
+    """Run on the event loop that the brain runs on."""
+    return "asyncio", {"use_uvloop": True}
 
 
 @pytest.fixture(scope="session")

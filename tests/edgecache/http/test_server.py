@@ -2,13 +2,13 @@
 
 import asyncio
 import contextlib
-import os
 import resource
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+import uvloop
 
 from edgecache.brain.http import connection as connections
 from edgecache.brain.http import server as servers
@@ -78,7 +78,7 @@ def run(work: Awaitable[Any]) -> Any:
     async def limited() -> Any:
         return await asyncio.wait_for(work, 30)
 
-    return asyncio.run(limited())
+    return uvloop.run(limited())
 
 
 def test_a_request_is_understood_byte_for_byte() -> None:
@@ -393,19 +393,3 @@ def test_a_header_cannot_become_two() -> None:
     for value in ("a\r\nset-cookie: b", "a\nb", "a\rb", "a\0b"):
         with pytest.raises(HeaderRefused):
             response_head(200, [("x", value)], 0, keeps_alive=True)
-
-
-def test_a_file_is_sent_from_the_kernel(tmp_path: Any) -> None:
-    content = os.urandom(9 * 2**20)
-    path = tmp_path / "file"
-    path.write_bytes(content)
-
-    async def app(_scope: Scope, exchange: Exchange) -> None:
-        with path.open("rb") as file:
-            await exchange.response_open_file(206, [], file, 1000, 8 * 2**20)
-
-    async def main() -> bytes:
-        async with serving(app) as port:
-            return await ask(port, head("GET / HTTP/1.1"))
-
-    assert run(main()).partition(b"\r\n\r\n")[2] == content[1000 : 1000 + 8 * 2**20]
