@@ -6,6 +6,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from edgecache.brain.values import BucketInfo
 from tests.edgecache.brain.brains import Brain, Rows, running
 from tests.edgecache.brain.http_origin import HttpOrigin
 from tests.edgecache.databases import brain_database, empty
@@ -52,6 +53,19 @@ async def origin() -> AsyncIterator[HttpOrigin]:
     """Give an HTTP origin."""
     async with HttpOrigin() as server:
         yield server
+
+
+@pytest.fixture
+async def bucket(brain: Brain, origin: HttpOrigin) -> BucketInfo:
+    """Give a bucket with the HTTP origin."""
+    return await brain.origin_bucket("http", {"url": origin.url})
+
+
+@pytest.fixture
+async def strict(rows: Rows, tmp_path: Path) -> AsyncIterator[Brain]:
+    """Give a brain as in production."""
+    async with running(rows.url, tmp_path / "strict", allows_private=False) as brain:
+        yield brain
 
 
 def _empty(rows: Rows) -> None:

@@ -1,0 +1,77 @@
+"""The brain's own proxy, through which object stores are reached: nobody else's, and guarded."""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
+
+import pytest
+
+from edgecache.brain.egress.guard import Guard
+from edgecache.brain.egress.proxy import Proxy
+from tests.edgecache.brain.http_origin import HttpOrigin
+
+
+async def talk(proxy: Proxy, head: str, *, password: str | None = None) -> bytes:
+    """Say something to the proxy; give its whole answer."""
+    parts = urlsplit(proxy.url)
+    secret = parts.password if password is None else password
+    token = base64.b64encode(f"brain:{secret}".encode()).decode()
+    reader, writer = await asyncio.open_connection("127.0.0.1", parts.port)
+    writer.write(f"{head}\r\nProxy-Authorization: Basic {token}\r\n\r\n".encode())
+    answer = await reader.read(200)
+    writer.close()
+    return answer
+
+
+@pytest.fixture
+async def proxy() -> AsyncIterator[Proxy]:
+    """Give a proxy as in production."""
+    one = Proxy(Guard(allows_private=False))
+    await one.start()
+    yield one
+    await one.stop()
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        ("CONNECT 127.0.0.1:443 HTTP/1.1", b"403"),
+        ("CONNECT [::1]:443 HTTP/1.1", b"403"),
+        ("CONNECT localhost:8443 HTTP/1.1", b"403"),
+        ("CONNECT 169.254.169.254:80 HTTP/1.1", b"403"),
+        ("CONNECT nowhere.invalid:443 HTTP/1.1", b"502"),
+        ("CONNECT 127.0.0.1:443 HTTP/1.0", b"405"),
+        ("GET http://127.0.0.1/ HTTP/1.1", b"405"),
+        ("CONNECT user@127.0.0.1 HTTP/1.1", b"405"),
+    ],
+)
+async def test_the_proxy_refuses(proxy: Proxy, head: str, status: bytes) -> None:
+    assert (await talk(proxy, head)).startswith(b"HTTP/1.1 " + status)
+
+
+async def test_the_proxy_is_the_brains_alone(proxy: Proxy) -> None:
+    answer = await talk(proxy, "CONNECT 8.8.8.8:443 HTTP/1.1", password="guess")
+
+    assert answer.startswith(b"HTTP/1.1 407")
+
+
+async def test_the_proxy_joins_both_ends(origin: HttpOrigin) -> None:
+    origin.objects["/k"] = b"through"
+    one = Proxy(Guard(allows_private=True))
+    await one.start()
+    parts = urlsplit(one.url)
+    token = base64.b64encode(f"brain:{parts.password}".encode()).decode()
+    reader, writer = await asyncio.open_connection("127.0.0.1", parts.port)
+    writer.write(
+        f"CONNECT 127.0.0.1:{origin.port} HTTP/1.1\r\n"
+        f"proxy-authorization: Basic {token}\r\n\r\n".encode()
+    )
+    assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+    writer.write(b"GET /k HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert b"through" in await reader.read(1000)
+    writer.close()
+    await one.stop()
+
+
+# --- what may be said -------------------------------------------------------------------------
