@@ -101,7 +101,11 @@ class Directory:
             load = self._joined[name] = Load(name)
             load.task = asyncio.create_task(self._load(load))
         # One asker's leaving must not take the answer from the others.
-        return await asyncio.shield(load.task)
+        found = await asyncio.shield(load.task)
+        if found is None and self.coherence.is_current:
+            # In a crowd the answer waits for its turn: a fetch may have brought it meanwhile.
+            return self.index.get(name)
+        return found
 
     async def locations(self, sha256: bytes) -> tuple[UUID, ...]:
         """Give the nodes that hold these bytes, in the order of their ids.

@@ -128,6 +128,7 @@ class Fetches:
         if len(self._tasks) >= self._limit:
             raise Overloaded
         flight = Flight(name, ask, self._staging)
+        flight.on_verdict = partial(self._judged, flight)
         flight.on_failure = partial(self._failed, flight)
         if not alone:
             self.flights[name] = flight
@@ -222,27 +223,34 @@ class Fetches:
     def _end(self, flight: Flight) -> None:
         # Whatever went wrong, nobody waits for ever.
         flight.close()
-        self._detach(flight.name, flight)
+        for name in {flight.name, (*flight.name[:2], flight.verdict.variant)}:
+            if self.flights.get(name) is flight:
+                self._detach(name)
         if flight.kept is not None and flight.is_fetched:
             self.on_kept(flight.kept)
+
+    def _judged(self, flight: Flight) -> None:
+        """Let those join who want just what it turned out to bring."""
+        if flight.verdict.is_stored and self.flights.get(flight.name) is flight:
+            self.flights.setdefault((*flight.name[:2], flight.verdict.variant), flight)
 
     def _failed(self, flight: Flight, error: BrainError) -> None:
         is_joinable = self.flights.get(flight.name) is flight
         if is_joinable and isinstance(error, OriginMissing) and error.is_kept:
             self.missing.note(flight.name)
 
-    def _detach(self, name: Name, flight: Flight | None = None) -> None:
-        if flight is None or self.flights.get(name) is flight:
-            self.flights.pop(name, None)
+    def _detach(self, name: Name) -> None:
+        self.flights.pop(name, None)
 
     # --- what is announced: whoever asks afterwards must not join what began before ----------
 
     def _on_key(self, bucket_id: int, key: str, generation: int, filled: str | None = None) -> None:
-        """Hear of a change. filled: the variant that a fetch brought; None where all are hit."""
+        """Hear of a change. filled: the variant that a fetch brought: that takes nothing away."""
         self.missing.forget(bucket_id, key, generation)
+        if filled is not None:
+            return
         for name in [name for name in self.flights if name[:2] == (bucket_id, key)]:
-            if filled is None or name[2] == filled:
-                self._detach(name)
+            self._detach(name)
 
     def _on_prefix(self, bucket_id: int, prefix: str, _generation: int) -> None:
         self.missing.clear()

@@ -98,7 +98,8 @@ class Flight:
         # As opposed to one that another brain brought.
         self.is_fetched = False
         self.failure: BrainError | None = None
-        # Told of it before anyone who waits is.
+        # Told of these before anyone who waits is.
+        self.on_verdict: Callable[[], None] = lambda: None
         self.on_failure: Callable[[BrainError], None] = lambda _error: None
         # The generation that it began after, None before it asks the origin.
         self.began: int | None = None
@@ -119,6 +120,7 @@ class Flight:
             ask = self.ask
             async with driver.get(self.name[1], ask.question) as answer:
                 self.verdict = ask.judge(answer)
+                self.on_verdict()
                 if answer.status == 304 and ask.stale is not None:
                     self.land(await keeper.refresh(ask.stale, self.verdict))
                     return

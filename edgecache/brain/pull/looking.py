@@ -96,6 +96,11 @@ class Looking:
         names = self._vary.of(bucket_id, key, wanted.query)
         variant = rules.variant(wanted.query, names, wanted.fields)
         found = await self._directory.find(bucket_id, key, variant)
+        while found is None and variant != self._variant(wanted):
+            # That it varies was learned meanwhile, from an answer that may be of this kind.
+            variant = self._variant(wanted)
+            found = await self._directory.find(bucket_id, key, variant)
+        names = self._vary.of(bucket_id, key, wanted.query)
         if found is None or not found.http or set(found.http["vary"]) <= set(names):
             return found
         # Kept by a reader of objects, for whom there is one of each: it varies, this brain learns.

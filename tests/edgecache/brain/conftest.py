@@ -13,9 +13,9 @@ from tests.edgecache.databases import brain_database, empty
 
 
 @pytest.fixture(scope="session")
-def anyio_backend() -> tuple[str, dict[str, bool]]:
-    """Run on the event loop that the brain runs on."""
-    return "asyncio", {"use_uvloop": True}
+def anyio_backend() -> str:
+    """Run on asyncio's own loop; brains that are processes of their own run on uvloop."""
+    return "asyncio"
 
 
 @pytest.fixture(scope="session")
