@@ -14,6 +14,7 @@ from typing import Final
 import structlog
 
 from edgecache.brain.egress.guard import Guard
+from edgecache.brain.egress.stream_server import StreamServer
 from edgecache.brain.errors import OriginError, OriginForbidden
 
 log = structlog.get_logger(__name__)
@@ -34,8 +35,7 @@ class Proxy:
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
         self._password = secrets.token_urlsafe(24)
-        self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._server = StreamServer(self._serve, limit=HEAD_LIMIT_BYTES)
 
     @property
     def url(self) -> str:
@@ -43,40 +43,19 @@ class Proxy:
 
         Raises RuntimeError before ``start``.
         """
-        if self._server is None:
-            raise RuntimeError("the proxy is not open")
-        port = self._server.sockets[0].getsockname()[1]
-        return f"http://{USER}:{self._password}@127.0.0.1:{port}"
+        return f"http://{USER}:{self._password}@127.0.0.1:{self._server.port}"
 
     async def start(self) -> None:
         """Listen on a free port."""
-        self._server = await asyncio.start_server(
-            self._serve, "127.0.0.1", 0, limit=HEAD_LIMIT_BYTES
-        )
+        await self._server.start("127.0.0.1")
 
     async def stop(self) -> None:
         """Stop listening and cut what runs."""
-        if self._server is not None:
-            self._server.close()
-        for task in tuple(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._server.stop()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        if task is not None:
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-        try:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             await self._connect(reader, writer)
-        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            return
-        except asyncio.CancelledError:
-            # By ``stop`` alone; asyncio's streams take a cancelled handler for a fault.
-            return
-        finally:
-            with contextlib.suppress(OSError):
-                writer.close()
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with asyncio.timeout(HEAD_TIMEOUT_S):
@@ -94,9 +73,11 @@ class Proxy:
             return await _refuse(writer, "403 Forbidden")
         except (OriginError, OSError):
             return await _refuse(writer, "502 Bad Gateway")
-        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        await writer.drain()
-        await _join((reader, writer), upstream)
+        # From here on the far end is closed, wherever this is cut.
+        with contextlib.closing(upstream[1]):
+            writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            await writer.drain()
+            await _join((reader, writer), upstream)
         return None
 
     def _is_ours(self, fields: list[str]) -> bool:
@@ -139,8 +120,6 @@ async def _join(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        with contextlib.suppress(OSError):
-            upstream[1].close()
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

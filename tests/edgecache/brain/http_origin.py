@@ -1,12 +1,15 @@
 """An origin that speaks HTTP, and does to its clients what a test wants it to."""
 
 import asyncio
+import contextlib
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 from urllib.parse import unquote
+
+from edgecache.brain.egress.stream_server import StreamServer
 
 
 @dataclass
@@ -56,9 +59,9 @@ class HttpOrigin:
 
     async def __aenter__(self) -> Self:
         """Listen on a free port."""
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._server = await asyncio.start_server(self._serve, self.host, 0, ssl=self.tls)
-        self.port = int(self._server.sockets[0].getsockname()[1])
+        self._server = StreamServer(self._serve, tls=self.tls)
+        await self._server.start(self.host)
+        self.port = self._server.port
         return self
 
     async def __aexit__(
@@ -68,10 +71,7 @@ class HttpOrigin:
         trace: TracebackType | None,
     ) -> None:
         """Close everything."""
-        self._server.close()
-        for task in tuple(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._server.stop()
 
     @property
     def url(self) -> str:
@@ -83,19 +83,11 @@ class HttpOrigin:
         return sum(row.path == path and row.method == method for row in self.asked)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        try:
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             while True:
                 asked = await _read(reader, writer)
                 self.asked.append(asked)
                 await (self.handler or self._answer)(asked)
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            return
-        finally:
-            writer.close()
 
     async def _answer(self, asked: Asked) -> None:
         data = self.objects.get(asked.path)

@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from edgecache.brain.database import Database
+from edgecache.brain.egress.stream_server import StreamServer
 from edgecache.brain.errors import DatabaseAway
 from platform_site.lib.ids import uuid7
 from tests.edgecache.brain.brains import Rows, assemble
@@ -116,22 +117,20 @@ class Line:
         options = dict(pair.split("=") for pair in parts.query.split("&"))
         self._socket = f"{unquote(options['host'])}/.s.PGSQL.{options['port']}"
         self._parts = parts
-        self._tasks: set[asyncio.Task[None]] = set()
         self._flows = asyncio.Event()
         self._flows.set()
 
     async def __aenter__(self) -> "Line":
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        port = self._server.sockets[0].getsockname()[1]
+        self._server = StreamServer(self._serve)
+        await self._server.start("127.0.0.1")
         user, _, _ = self._parts.netloc.rpartition("@")
-        self.url = self._parts._replace(netloc=f"{user}@127.0.0.1:{port}", query="").geturl()
+        self.url = self._parts._replace(
+            netloc=f"{user}@127.0.0.1:{self._server.port}", query=""
+        ).geturl()
         return self
 
     async def __aexit__(self, *_exc: object) -> None:
-        self._server.close()
-        for task in tuple(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._server.stop()
 
     def hold(self) -> None:
         """Let nothing through, in silence."""
@@ -142,24 +141,10 @@ class Line:
         self._flows.set()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        try:
+        with contextlib.suppress(OSError):
             far_reader, far_writer = await asyncio.open_unix_connection(self._socket)
-        except OSError:
-            writer.close()
-            return
-        try:
-            await asyncio.gather(self._pump(reader, far_writer), self._pump(far_reader, writer))
-        except (OSError, asyncio.CancelledError):
-            return
-        finally:
-            for end in (writer, far_writer):
-                end.close()
-                with contextlib.suppress(OSError):
-                    await end.wait_closed()
-            self._tasks.discard(task)
+            with contextlib.closing(far_writer):
+                await asyncio.gather(self._pump(reader, far_writer), self._pump(far_reader, writer))
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(65536):

@@ -2,6 +2,9 @@
 
 import asyncio
 import base64
+import contextlib
+import gc
+import socket
 from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 
@@ -56,22 +59,77 @@ async def test_the_proxy_is_the_brains_alone(proxy: Proxy) -> None:
     assert answer.startswith(b"HTTP/1.1 407")
 
 
+Tunnel = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def tunnel(proxy: Proxy, port: int) -> Tunnel:
+    """Have oneself joined to a port."""
+    parts = urlsplit(proxy.url)
+    token = base64.b64encode(f"brain:{parts.password}".encode()).decode()
+    reader, writer = await asyncio.open_connection("127.0.0.1", parts.port)
+    writer.write(
+        f"CONNECT 127.0.0.1:{port} HTTP/1.1\r\nproxy-authorization: Basic {token}\r\n\r\n".encode()
+    )
+    assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+    return reader, writer
+
+
 async def test_the_proxy_joins_both_ends(origin: HttpOrigin) -> None:
     origin.objects["/k"] = b"through"
     one = Proxy(Guard(allows_private=True))
     await one.start()
-    parts = urlsplit(one.url)
-    token = base64.b64encode(f"brain:{parts.password}".encode()).decode()
-    reader, writer = await asyncio.open_connection("127.0.0.1", parts.port)
-    writer.write(
-        f"CONNECT 127.0.0.1:{origin.port} HTTP/1.1\r\n"
-        f"proxy-authorization: Basic {token}\r\n\r\n".encode()
-    )
-    assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+    reader, writer = await tunnel(one, origin.port)
     writer.write(b"GET /k HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     assert b"through" in await reader.read(1000)
     writer.close()
     await one.stop()
+
+
+@pytest.mark.parametrize("turns", range(12))
+async def test_whenever_the_proxy_stops_both_ends_are_closed(turns: int) -> None:
+    accepted: asyncio.Queue[Tunnel] = asyncio.Queue()
+    far = await asyncio.start_server(lambda *pair: accepted.put_nowait(pair), "127.0.0.1", 0)
+    one = Proxy(Guard(allows_private=True))
+    await one.start()
+    near_reader, near_writer = await tunnel(one, far.sockets[0].getsockname()[1])
+    far_reader, far_writer = await accepted.get()
+    gc.disable()  # It would close what was forgotten.
+    try:
+        near_writer.write_eof()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await one.stop()
+
+        async with asyncio.timeout(5):
+            assert await far_reader.read() == b""
+            assert await near_reader.read() == b""
+    finally:
+        gc.enable()
+        near_writer.close()
+        far_writer.close()
+        far.close()
+
+
+# After two turns of its loop, asyncio has accepted the connection and told nobody yet: it fails on
+# that one by itself (``Server._attach``).
+@pytest.mark.parametrize("turns", [0, 1, 3, 4, 5, 6])
+async def test_who_comes_as_the_proxy_stops_is_closed_too(turns: int) -> None:
+    one = Proxy(Guard(allows_private=True))
+    await one.start()
+    near = socket.create_connection(("127.0.0.1", urlsplit(one.url).port or 0))
+    near.setblocking(False)
+    gc.disable()
+    try:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await one.stop()
+
+        with contextlib.suppress(ConnectionError):  # Never accepted: the port was closed on it.
+            async with asyncio.timeout(5):
+                assert await asyncio.get_running_loop().sock_recv(near, 1) == b""
+    finally:
+        gc.enable()
+        near.close()
 
 
 # --- what may be said -------------------------------------------------------------------------
