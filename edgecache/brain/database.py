@@ -57,6 +57,7 @@ class Database:
     def __init__(self, url: str, *, max_connections: int = 10) -> None:
         self.url = url
         self._late: set[asyncio.Task[Any]] = set()
+        self._returning: set[asyncio.Task[None]] = set()
         self._pool: AsyncConnectionPool[RawConnection] = AsyncConnectionPool(
             url,
             kwargs={
@@ -84,6 +85,7 @@ class Database:
     async def close(self) -> None:
         """Close every connection."""
         await asyncio.gather(*self._late, return_exceptions=True)
+        await asyncio.gather(*self._returning, return_exceptions=True)
         await self._pool.close()
 
     async def one(self, sql: LiteralString, params: Params = ()) -> Row | None:
@@ -156,16 +158,28 @@ class Database:
     @asynccontextmanager
     async def _checked_out(self) -> AsyncIterator[RawConnection]:
         connection = await self._pool.getconn()
+        while _is_dead(connection):
+            # The pool makes a new one for it.
+            await self._give_back(connection, is_dead=True)
+            connection = await self._pool.getconn()
         try:
-            while _is_dead(connection):
-                # The pool makes a new one for it.
-                await connection.close()
-                await self._pool.putconn(connection)
-                connection = await self._pool.getconn()
             async with connection:
                 yield connection
         finally:
+            await self._give_back(connection)
+
+    async def _give_back(self, connection: RawConnection, *, is_dead: bool = False) -> None:
+        """Return a connection, whoever is cancelled meanwhile: the pool never misses one."""
+
+        async def give_back() -> None:
+            if is_dead:
+                await connection.close()
             await self._pool.putconn(connection)
+
+        task = asyncio.create_task(give_back())
+        self._returning.add(task)
+        task.add_done_callback(self._returning.discard)
+        await asyncio.shield(task)
 
     @asynccontextmanager
     async def _connection(self, timeout_s: float | None = None) -> AsyncIterator[Connection]:

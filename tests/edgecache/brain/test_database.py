@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from edgecache.brain.database import Database
+from edgecache.brain.database import Database, RawConnection
 from edgecache.brain.egress.stream_server import StreamServer
 from edgecache.brain.errors import DatabaseAway
 from platform_site.lib.ids import uuid7
@@ -100,6 +100,37 @@ async def test_an_error_in_a_block_rolls_back(database: Database, rows: Rows) ->
     with pytest.raises(ZeroDivisionError):
         await failing()
     assert rows.count("braininstance") == 0
+
+
+async def test_who_is_cancelled_as_a_connection_is_given_back_does_not_lose_it(
+    rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = Database(rows.url, max_connections=1)
+    await database.open()
+    putconn, is_being_given_back = database._pool.putconn, asyncio.Event()
+
+    async def slow_putconn(connection: RawConnection) -> None:
+        is_being_given_back.set()
+        await asyncio.sleep(0.05)
+        await putconn(connection)
+
+    monkeypatch.setattr(database._pool, "putconn", slow_putconn)
+    for query in (database.one("SELECT 1"), write(database)):
+        is_being_given_back.clear()
+        asking = asyncio.create_task(query)
+        await is_being_given_back.wait()
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+
+        # There is no other one.
+        assert await database.one("SELECT 1") == (1,)
+    await database.close()
+
+
+async def write(database: Database) -> None:
+    """Have a transaction."""
+    async with database.transaction() as connection:
+        await connection.run("SELECT 1")
 
 
 @pytest.fixture
