@@ -8,7 +8,7 @@ from cryptography.fernet import Fernet
 from accounts.models import User
 from accounts.passwords import TunedArgon2Hasher
 from environments.models import Organization
-from tests import cast
+from tests import cast, emptying
 from tests.edgecache.databases import brain_database
 from tests.edgecache.s3.cluster import Cluster
 
@@ -17,6 +17,11 @@ from tests.edgecache.s3.cluster import Cluster
 def _cheap_hashes() -> None:
     """Hash passwords at little cost: thousands of sign-ups are no better for being slow."""
     TunedArgon2Hasher.memory_cost, TunedArgon2Hasher.time_cost = 1024, 1
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_emptying() -> None:
+    emptying.install()
 
 
 @pytest.fixture
