@@ -1,5 +1,6 @@
 """What every test may ask for."""
 
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +12,12 @@ from environments.models import Organization
 from tests import cast, emptying
 from tests.edgecache.databases import brain_database
 from tests.edgecache.s3.cluster import Cluster
+
+
+def pytest_collection_finish() -> None:
+    """Have the collector of garbage pass over what was loaded: it stays to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
