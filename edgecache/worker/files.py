@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from edgecache.protocol.names import object_file, parse_sha256
+from edgecache.worker.hot import Hot
 
 OBJECTS: Final = "objects"
 INCOMING: Final = "incoming"
@@ -39,6 +40,7 @@ class Files:
         Raises FolderInUse, OSError.
         """
         self.folder = folder
+        self.hot = Hot()
         self._objects = folder / OBJECTS
         self._incoming = folder / INCOMING
         for made in (folder, self._objects, self._incoming):
@@ -61,11 +63,21 @@ class Files:
             return None
         return found.st_size if stat.S_ISREG(found.st_mode) else None
 
-    def cached(self, sha256: bytes, start: int, length: int) -> bytearray | None:
-        """Give bytes of a blob if the kernel has them in memory; None when a disk must be asked.
+    def cached(self, sha256: bytes, start: int, length: int, size: int) -> bytes | bytearray | None:
+        """Give bytes of a blob that are in memory; None when a disk must be asked.
 
-        It never waits, so the event loop may call it.
+        size: the whole blob's. It never waits; for the event loop's thread alone.
         """
+        whole = self.hot.get(sha256)
+        if whole is not None:
+            return whole if length == size else whole[start : start + length]
+        drops = self.hot.drops
+        piece = self._in_page_cache(sha256, start, length)
+        if piece is not None and length == size:
+            self.hot.offer(sha256, piece, drops=drops)
+        return piece
+
+    def _in_page_cache(self, sha256: bytes, start: int, length: int) -> bytearray | None:
         try:
             descriptor = os.open(self.path(sha256), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError:
@@ -86,6 +98,7 @@ class Files:
 
     def keep(self, incoming: Path, sha256: bytes) -> None:
         """Give a whole, synced file its name. ``sync`` the name afterwards."""
+        self.hot.drop(sha256)
         incoming.rename(self.path(sha256))
 
     def sync(self, sha256: bytes) -> None:
@@ -95,6 +108,7 @@ class Files:
     def unlink(self, sha256: bytes) -> None:
         """Remove a blob; whoever has it open reads on."""
         Path(self.path(sha256)).unlink(missing_ok=True)
+        self.hot.drop(sha256)
 
     def walk(self) -> Iterator[tuple[bytes, int]]:
         """Give hash and size of every blob; what has no right name is no blob."""

@@ -9,6 +9,8 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, Final
 
+import uvloop
+
 from edgecache.protocol.fields import MalformedMessage
 from edgecache.worker.app import App
 from edgecache.worker.brain import BrainApi, BrainError
@@ -55,7 +57,7 @@ def run(options: Options) -> int:
         log.critical("store_unusable", extra={"dir": options.folder, "reason": str(error)})
         return FAILED
     try:
-        return asyncio.run(_live(options, store))
+        return uvloop.run(_live(options, store))
     except PortTaken as error:
         log.critical("port_taken", extra={"reason": str(error)})
         return FAILED

@@ -90,7 +90,7 @@ def _answer(
     """Answer with the bytes: small ones that are in memory at once, others by Granian's threads."""
     start, length, size = span
     if length <= AT_ONCE_BYTES:
-        piece = node.store.files.cached(sha256, start, length)
+        piece = node.store.files.cached(sha256, start, length, size)
         if piece is not None:
             protocol.response_bytes(*head, piece)
             return
@@ -103,9 +103,9 @@ def _answer(
 
 def _held_size(node: Node, sha256: bytes) -> int:
     """Give the size of an object; a file that went or shrank is no longer held."""
-    size = node.reader.size(sha256)
+    size, files = node.reader.size(sha256), node.store.files
     if size is not None:
-        if node.store.files.size(sha256) == size:
+        if sha256 in files.hot or files.size(sha256) == size:
             return size
         node.reader.forget(sha256)
         if node.reader.size(sha256) is not None:

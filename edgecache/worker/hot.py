@@ -1,0 +1,78 @@
+"""Small objects that are asked for again and again: in memory, and known to be what they should."""
+
+import hashlib
+import threading
+from collections import OrderedDict
+from typing import Final
+
+LIMIT_BYTES: Final = 64 << 20
+OBJECT_LIMIT_BYTES: Final = 128 << 10
+# Hashes that were read lately; the second time an object comes in.
+SEEN_LIMIT: Final = 16_384
+
+
+class Hot:
+    """The hottest small objects of one store, least recently used first out.
+
+    What comes in has its bytes held against its name first, so a reader of memory gets right bytes
+    even where the disk has changed them since. Whoever removes a file has to ``drop`` it here.
+    """
+
+    def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
+        """Hold nothing yet. limit_bytes: of all objects together."""
+        self._limit_bytes = limit_bytes
+        self._used_bytes = 0
+        self._objects: OrderedDict[bytes, bytes] = OrderedDict()
+        self._seen: OrderedDict[bytes, bool] = OrderedDict()
+        self._lock = threading.Lock()
+        self.drops = 0
+
+    def __contains__(self, sha256: bytes) -> bool:
+        """Whether an object is here."""
+        return sha256 in self._objects
+
+    def get(self, sha256: bytes) -> bytes | None:
+        """Give an object's bytes, None when it is not here."""
+        with self._lock:
+            found = self._objects.get(sha256)
+            if found is not None:
+                self._objects.move_to_end(sha256)
+            return found
+
+    def offer(self, sha256: bytes, data: bytearray, *, drops: int) -> None:
+        """Take in what was just read, if it is right and not read for the first time.
+
+        drops: as it was before the reading: what was removed meanwhile must not come back.
+        """
+        if len(data) > OBJECT_LIMIT_BYTES or not self._is_wanted(sha256):
+            return
+        if hashlib.sha256(data).digest() != sha256:
+            # The scrub will see to it; here it is not looked at again for a while.
+            self._seen[sha256] = False
+            return
+        with self._lock:
+            if self.drops != drops or sha256 in self._objects:
+                return
+            self._objects[sha256] = bytes(data)
+            self._used_bytes += len(data)
+            while self._used_bytes > self._limit_bytes:
+                _, oldest = self._objects.popitem(last=False)
+                self._used_bytes -= len(oldest)
+
+    def drop(self, sha256: bytes) -> None:
+        """Forget an object: its file is about to go, or to come anew. From any thread."""
+        with self._lock:
+            self.drops += 1
+            found = self._objects.pop(sha256, None)
+            if found is not None:
+                self._used_bytes -= len(found)
+
+    def _is_wanted(self, sha256: bytes) -> bool:
+        """Whether it was seen before, and is not known to be wrong. For one thread alone."""
+        is_right = self._seen.get(sha256)
+        if is_right is None:
+            self._seen[sha256] = True
+            if len(self._seen) > SEEN_LIMIT:
+                self._seen.popitem(last=False)
+            return False
+        return is_right
