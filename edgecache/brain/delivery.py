@@ -56,3 +56,8 @@ class Delivery:
     is_hit: bool = True
     sends_body: bool = True
     crc32: int | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is all of a blob whose hash is known."""
+        return self.span.start == 0 and self.span.length == self.size and bool(self.sha256)

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from edgecache.protocol.hot import Hot
 from edgecache.protocol.names import object_file, parse_sha256
-from edgecache.worker.hot import Hot
 
 OBJECTS: Final = "objects"
 INCOMING: Final = "incoming"

@@ -11,6 +11,8 @@ from edgecache.brain.http.scope import Scope
 
 # More than this unread, and the connection reads no further.
 BODY_HIGH_BYTES: Final = 2**18
+# A larger body is not copied behind its head.
+COPIED_BYTES: Final = 2**14
 BODYLESS: Final = frozenset((204, 304))
 
 
@@ -232,8 +234,14 @@ class Exchange:
             # What the client still wants to send is nobody's: the connection cannot go on.
             self.keeps_alive = False
         head = response_head(status, headers, length, keeps_alive=self.keeps_alive)
-        if not self.is_gone:
-            self._wire.write(head + body if body else head)
+        if self.is_gone:
+            return
+        if len(body) > COPIED_BYTES:
+            # The loop gathers them into one call.
+            self._wire.write(head)
+            self._wire.write(body)
+        else:
+            self._wire.write(head + body)
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from edgecache.protocol.hot import OBJECT_LIMIT_BYTES, Hot
 from edgecache.worker.files import Files
-from edgecache.worker.hot import OBJECT_LIMIT_BYTES, Hot
 from tests.edgecache.worker.running import Worker
 
 CONTENT = b"hot" * 1000

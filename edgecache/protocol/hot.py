@@ -12,7 +12,7 @@ SEEN_LIMIT: Final = 16_384
 
 
 class Hot:
-    """The hottest small objects of one store, least recently used first out.
+    """The hottest small objects of one process, least recently used first out.
 
     What comes in has its bytes held against its name first, so a reader of memory gets right bytes
     even where the disk has changed them since. Whoever removes a file has to ``drop`` it here.
@@ -39,7 +39,7 @@ class Hot:
                 self._objects.move_to_end(sha256)
             return found
 
-    def offer(self, sha256: bytes, data: bytearray, *, drops: int) -> None:
+    def offer(self, sha256: bytes, data: bytes | bytearray, *, drops: int) -> None:
         """Take in what was just read, if it is right and not read for the first time.
 
         drops: as it was before the reading: what was removed meanwhile must not come back.
