@@ -16,6 +16,7 @@ import fcntl
 import os
 import secrets
 import shutil
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -97,7 +98,7 @@ class Staging:
 
     async def discard(self, staged: StagedFile) -> None:
         """Remove a body that nobody wants."""
-        await self.run(staged.path.unlink, missing_ok=True)
+        await asyncio.shield(self.run(staged.path.unlink, missing_ok=True))
 
     # --- bytes by their hash ----------------------------------------------------------------
 
@@ -118,7 +119,7 @@ class Staging:
 
         Raises OSError; a file that is too short is one, too.
         """
-        file = await self.run(os.open, path, os.O_RDONLY)
+        file = await self._open(path)
         try:
             position, left = span.start, span.length
             while left:
@@ -130,6 +131,15 @@ class Staging:
                 yield piece
         finally:
             os.close(file)
+
+    async def _open(self, path: Path) -> int:
+        """Open a file, which nobody is left with who is cancelled meanwhile."""
+        opening = asyncio.create_task(self.run(os.open, path, os.O_RDONLY))
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(_close_opened)
+            raise
 
     def place(self, staged: StagedFile, target: Path) -> None:
         """Give a body its lasting name: atomic, durable. Runs on a thread (``run``)."""
@@ -224,6 +234,9 @@ class Receiver:
         self._digests = Digests()
         self._buffer: list[bytes] = []
         self._buffered = 0
+        # Who is cancelled leaves a thread at its work: the file is its own until it is done.
+        self._at_work = threading.Lock()
+        self._is_over = False
 
     async def write(self, data: bytes) -> None:
         """Take the next bytes.
@@ -258,37 +271,47 @@ class Receiver:
     async def discard(self) -> None:
         """Remove what came in; harmless afterwards."""
         self._release()
-        await self._staging.run(self._remove)
+        await asyncio.shield(self._staging.run(self._remove))
 
     def _release(self) -> None:
         self._staging.used_bytes -= self.size
         self.size = 0
 
     def _append(self, pieces: list[bytes], *, is_last: bool = False) -> int:
-        if self._file < 0:
-            self._file = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-        count = 0
-        for piece in pieces:
-            _write_all(self._file, piece)
-            self._digests.update(piece)
-            count += len(piece)
-        if is_last:
-            os.fsync(self._file)
-            os.close(self._file)
-            self._file = -1
-        return count
+        with self._at_work:
+            if self._is_over:
+                return 0
+            if self._file < 0:
+                self._file = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+            count = 0
+            for piece in pieces:
+                _write_all(self._file, piece)
+                self._digests.update(piece)
+                count += len(piece)
+            if is_last:
+                os.fsync(self._file)
+                os.close(self._file)
+                self._file = -1
+            return count
 
     def _remove(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
-        self.path.unlink(missing_ok=True)
+        with self._at_work:
+            self._is_over = True
+            if self._file >= 0:
+                os.close(self._file)
+                self._file = -1
+            self.path.unlink(missing_ok=True)
 
 
 def _write_all(file: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(file, view) :]
+
+
+def _close_opened(opening: asyncio.Task[int]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        os.close(opening.result())
 
 
 def _sharded(folder: Path, sha256: bytes) -> Path:

@@ -1,0 +1,142 @@
+"""The brain's files: whoever is cancelled leaves none open, and none behind."""
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edgecache.brain import staging as files
+from edgecache.brain.delivery import Span
+from edgecache.brain.staging import BUFFER_BYTES, Staging
+from tests.edgecache.brain.brains import MIB, until
+
+WAIT_S = 20.0
+# Long enough for what nothing holds up, and what is held up does not come.
+SHORTLY_S = 0.2
+
+
+@pytest.fixture
+async def staging(tmp_path: Path) -> AsyncIterator[Staging]:
+    """Give a data directory of one's own."""
+    one = Staging(tmp_path / "brain", limit_bytes=MIB)
+    await one.start()
+    yield one
+    await one.stop()
+
+
+class Held:
+    """Holds a thread's work up until the test lets it go on."""
+
+    def __init__(self) -> None:
+        self._came, self._go_on = threading.Event(), threading.Event()
+
+    def hold(self) -> None:
+        """Say that the thread is here, and wait."""
+        self._came.set()
+        assert self._go_on.wait(WAIT_S)
+
+    async def came(self) -> None:
+        """Wait until the thread is here."""
+        assert await asyncio.to_thread(self._came.wait, WAIT_S)
+
+    def go_on(self) -> None:
+        """Let it go on."""
+        self._go_on.set()
+
+
+async def test_a_file_is_not_closed_while_a_cancelled_writers_thread_writes_to_it(
+    staging: Staging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, write_all = Held(), files._write_all
+    outcomes: list[str] = []
+
+    def slow_write(file: int, data: bytes) -> None:
+        held.hold()
+        try:
+            write_all(file, data)
+        except OSError:
+            # Had another file been opened meanwhile, it would have got these bytes.
+            outcomes.append("closed")
+        else:
+            outcomes.append("written")
+
+    monkeypatch.setattr(files, "_write_all", slow_write)
+    receiver = staging.receive()
+    writing = asyncio.create_task(receiver.write(b"x" * BUFFER_BYTES))
+    await held.came()
+    writing.cancel()
+    await asyncio.gather(writing, return_exceptions=True)
+    discarding = asyncio.create_task(receiver.discard())
+    await asyncio.wait({discarding}, timeout=SHORTLY_S)
+    held.go_on()
+    await discarding
+
+    assert outcomes == ["written"]
+    assert [path.name for path in staging.temp.iterdir()] == ["lock"]
+    assert staging.used_bytes == 0
+
+
+async def test_what_is_discarded_goes_though_the_one_who_discards_is_cancelled(
+    staging: Staging,
+) -> None:
+    receiver = staging.receive()
+    await receiver.write(b"x" * BUFFER_BYTES)
+    held, threads = Held(), ThreadPoolExecutor(1)
+    staging._threads, many = threads, staging._threads
+    blocking = asyncio.create_task(staging.run(held.hold))
+    await held.came()
+
+    discarding = asyncio.create_task(receiver.discard())
+    await asyncio.sleep(0)
+    discarding.cancel()
+    await asyncio.gather(discarding, return_exceptions=True)
+    held.go_on()
+    await blocking
+    await staging.run(int)
+
+    assert [path.name for path in staging.temp.iterdir()] == ["lock"]
+    assert open_files(staging.temp) == {"lock"}
+    staging._threads = many
+    threads.shutdown()
+
+
+async def test_who_is_cancelled_as_a_file_is_opened_leaves_it_closed(
+    staging: Staging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = staging.root / "parts" / "one"
+    path.write_bytes(b"bytes")
+    held, opened = Held(), os.open
+
+    def slow_open(name: Any, *args: Any, **options: Any) -> int:
+        file = opened(name, *args, **options)
+        if name == path:
+            held.hold()
+        return file
+
+    monkeypatch.setattr(os, "open", slow_open)
+    reading = asyncio.ensure_future(anext(staging.read(path, Span(0, 5))))
+    await held.came()
+    assert open_files(path.parent) == {"one"}
+    reading.cancel()
+    await asyncio.gather(reading, return_exceptions=True)
+    held.go_on()
+
+    await until(lambda: not open_files(path.parent))
+
+
+def open_files(folder: Path) -> set[str]:
+    """Name the files of a folder that this process has open."""
+    found = set()
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - numbers, not paths
+        try:
+            target = Path(os.readlink(f"/proc/self/fd/{name}"))  # noqa: PTH115 - no real path
+        except FileNotFoundError:
+            continue
+        if target.parent == folder:
+            found.add(target.name)
+    return found
