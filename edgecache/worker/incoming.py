@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import threading
 from contextlib import suppress
 
 from edgecache.worker.store import Store
@@ -21,6 +22,8 @@ class Incoming:
         self._size = size
         self._digest = hashlib.sha256()
         self._written = 0
+        # A request that is given up leaves a thread at its work: the file is its own until then.
+        self._at_work = threading.Lock()
         self._room: int | None = store.reserve(size)
         try:
             self._file, self._path = store.files.create()
@@ -30,32 +33,35 @@ class Incoming:
 
     def write(self, piece: bytes | bytearray) -> None:
         """Write a piece. Raises WrongBytes for more than was announced, OSError."""
-        if self._written + len(piece) > self._size:
-            raise WrongBytes
-        self._digest.update(piece)
-        left = memoryview(piece)
-        while left:
-            left = left[self._file.write(left) :]
-        self._written += len(piece)
+        with self._at_work:
+            if self._written + len(piece) > self._size:
+                raise WrongBytes
+            self._digest.update(piece)
+            left = memoryview(piece)
+            while left:
+                left = left[self._file.write(left) :]
+            self._written += len(piece)
 
     def finish(self) -> bool:
         """Verify, sync and keep it; give whether it is new to the store.
 
         Raises WrongBytes, OSError, sqlite3.Error; then nothing was kept.
         """
-        if self._written != self._size or self._digest.digest() != self._sha256:
-            raise WrongBytes
-        os.fsync(self._file.fileno())
-        self._file.close()
-        room, self._room = self._room, None
-        return self._store.keep(self._path, self._sha256, self._size, room=room or 0)
+        with self._at_work:
+            if self._written != self._size or self._digest.digest() != self._sha256:
+                raise WrongBytes
+            os.fsync(self._file.fileno())
+            self._file.close()
+            room, self._room = self._room, None
+            return self._store.keep(self._path, self._sha256, self._size, room=room or 0)
 
     def discard(self) -> None:
         """Leave nothing behind; harmless after ``finish``."""
-        self._file.close()
-        with suppress(OSError):
-            self._path.unlink(missing_ok=True)
-        self._release()
+        with self._at_work:
+            self._file.close()
+            with suppress(OSError):
+                self._path.unlink(missing_ok=True)
+            self._release()
 
     def _release(self) -> None:
         if self._room is not None:

@@ -75,7 +75,7 @@ async def _store(node: Node, body: Body, sha256: bytes, size: int) -> HTTPStatus
             await _receive(node, body, incoming, size)
             is_new = await node.on_disk(incoming.finish)
         finally:
-            # Threads finish what they began: a cancelled request must not close their file first.
+            # Whoever is cancelled here: no room may stay taken.
             await asyncio.shield(node.on_disk(incoming.discard))
     node.problems.clear(Problem.DISK_FULL, Problem.DISK_FAILING)
     if not is_new:
