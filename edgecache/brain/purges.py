@@ -146,12 +146,19 @@ class Purges:
 
         Raises NoSuchBucket, DatabaseAway.
         """
-        async with self._coherence.change(timeout_s=STEP_TIMEOUT_S) as change:
-            await commits.lock_buckets(change, targets.buckets)
-            for bucket_id, keys in targets.keys.items():
-                gone, released = await commits.forget_keys(change, bucket_id, keys)
-                count.add(gone, released)
-            return await self._record(change, targets)
+        begun: list[Begun] = []
+        try:
+            async with self._coherence.change(timeout_s=STEP_TIMEOUT_S) as change:
+                await commits.lock_buckets(change, targets.buckets)
+                for bucket_id, keys in targets.keys.items():
+                    gone, released = await commits.forget_keys(change, bucket_id, keys)
+                    count.add(gone, released)
+                begun = await self._record(change, targets)
+        except BaseException:
+            # It may have been committed all the same: the collector finishes it then.
+            self.active -= {record.id for record in begun}
+            raise
+        return begun
 
     async def finish(self, begun: Begun, count: Count) -> None:
         """Delete what a prefix hit, a step at a time.

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 
+from edgecache.brain.errors import DatabaseAway
 from edgecache.brain.purges import Count, Targets
 from edgecache.brain.values import BucketInfo, PurgeResult
 from platform_site.lib.ids import uuid7
@@ -181,6 +182,26 @@ async def test_a_purge_whose_brain_died_is_finished_by_another(
     await brain.collector.round()
     assert rows.value("SELECT count(*) FROM brain_cachedobject") == 3
     await other.coherence.stop()
+
+    await brain.collector.round()
+
+    assert await names(brain, bucket) == {"b"}
+    assert rows.value("SELECT count(*) FROM brain_purgerecord WHERE NOT is_done") == 0
+
+
+async def test_a_purge_that_was_not_confirmed_is_finished_by_the_collector(
+    brain: Brain, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket = await brain.bucket()
+    await fill(brain, bucket, "a/1", "a/2", "b")
+
+    async def not_confirmed(*_pending: object) -> None:
+        raise DatabaseAway
+
+    monkeypatch.setattr(brain.coherence, "_wait_until_seen", not_confirmed)
+    with pytest.raises(DatabaseAway):
+        await brain.purges.purge(ALICE, prefix="docs/a/")
+    assert rows.value("SELECT count(*) FROM brain_purgerecord WHERE NOT is_done") == 1
 
     await brain.collector.round()
 
