@@ -277,8 +277,7 @@ class Fills:
     # --- inside -----------------------------------------------------------------------------
 
     async def _board(self, bucket: BucketInfo, flight: Flight) -> Opened:
-        # Shielded: one waiter's leaving must not cancel what the others wait for.
-        return Opened(self, bucket, await asyncio.shield(flight.opened), flight)
+        return Opened(self, bucket, await flight.board(), flight)
 
     async def _adopt(self, bucket: BucketInfo, key: str) -> Opened:
         """Answer from the built-in origin, and put the object into the directory again."""

@@ -146,6 +146,22 @@ class Flight:
             # Where it was kept it has another name by now; who reads has it open.
             await self._receiver.discard()
 
+    async def board(self) -> Found:
+        """Wait for the version.
+
+        Raises what the origin's failing raises.
+        """
+        self._arrive()
+        try:
+            # Shielded: one waiter's leaving must not cancel what the others wait for.
+            found = await asyncio.shield(self.opened)
+        except BaseException:
+            self._leave()
+            raise
+        # Whoever has the version may want no more of it, and have it come in all the same.
+        self._readers -= 1
+        return found
+
     def land(self, found: Found) -> None:
         """End without a body: the directory has this version."""
         self.kept = found
@@ -254,19 +270,28 @@ class Flight:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
+        self._arrive()
+        try:
+            yield
+        finally:
+            self._leave()
+
+    def _arrive(self) -> None:
         self._readers += 1
         if self._leaving is not None:
             self._leaving.cancel()
             self._leaving = None
-        try:
-            yield
-        finally:
-            self._readers -= 1
-            if not self._readers and not self._is_over:
-                loop = asyncio.get_running_loop()
-                self._leaving = loop.call_later(ABANDON_S, self._abandon)
+
+    def _leave(self) -> None:
+        self._readers -= 1
+        if not self._readers and not self._is_over and self.failure is None:
+            self._leaving = asyncio.get_running_loop().call_later(ABANDON_S, self._abandon)
 
     def _abandon(self) -> None:
+        if not self.opened.done():
+            # How much it is the origin has not said yet.
+            self._leaving = asyncio.get_running_loop().call_later(ABANDON_S, self._abandon)
+            return
         is_long = self._size < 0 or self._size - self._receiver.written > ABANDON_BYTES
         if self.task is not None and not self._is_over and is_long:
             self.task.cancel()

@@ -181,6 +181,60 @@ async def test_a_large_body_that_nobody_wants_is_given_up(
     assert [path.name for path in brain.staging.temp.iterdir()] == ["lock"]
 
 
+async def test_a_large_body_whose_asker_left_before_it_came_is_given_up(
+    brain: Brain, origin: HttpOrigin, bucket: BucketInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgecache.brain.flights.ABANDON_S", 0.01)
+    gate = Gate()
+
+    async def endless(asked: Asked) -> None:
+        await gate.wait()
+        asked.head("200 OK", f"Content-Length: {100 * MIB}")
+        # Never so silent that the brain would hang up for that.
+        for _ in range(100 * MIB):
+            await asked.say(b"x")
+            await asyncio.sleep(0.01)
+
+    origin.handler = endless
+    asking = asyncio.create_task(brain.fills.open(bucket, "k"))
+    await gate.came.wait()
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+    gate.opened.set()
+    await settled(brain)
+
+    assert await brain.directory.find(bucket.id, "k") is None
+    assert brain.staging.used_bytes == 0
+
+
+async def test_who_boards_late_keeps_what_the_first_asker_left(
+    brain: Brain, origin: HttpOrigin, bucket: BucketInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgecache.brain.flights.ABANDON_S", 0.01)
+    gate, rest = Gate(), Gate()
+    data = b"x" * 20 * MIB
+
+    async def slow(asked: Asked) -> None:
+        await gate.wait()
+        asked.head("200 OK", f"Content-Length: {len(data)}")
+        await asked.say(data[:MIB])
+        await rest.wait()
+        await asked.say(data[MIB:])
+
+    origin.handler = slow
+    asking = [asyncio.create_task(brain.get(bucket, "k")) for _ in range(2)]
+    await gate.came.wait()
+    asking[0].cancel()
+    await asyncio.gather(asking[0], return_exceptions=True)
+    gate.opened.set()
+    await rest.came.wait()
+    # More than once the time after which it would be given up.
+    await asyncio.sleep(0.05)
+    rest.opened.set()
+
+    assert await asking[1] == data
+
+
 async def breaks_off(asked: Asked) -> None:
     """Announce more than there is."""
     asked.head("200 OK", "Content-Length: 1000")
