@@ -2,8 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
@@ -11,6 +12,7 @@ import structlog
 from edgecache.brain.errors import BrainError, OriginError, OriginMissing
 from edgecache.brain.fills import Opened
 from edgecache.brain.flights import Ask, Flight, Verdict
+from edgecache.brain.index import Name
 from edgecache.brain.origins.driver import Answer, Question
 from edgecache.brain.pull import rules, statuses
 from edgecache.brain.pull.rules import Kept, Use
@@ -59,7 +61,8 @@ class Looking:
         self._fills = fills
         self._directory = directory
         self._vary = Vary()
-        self._behind: set[asyncio.Task[Any]] = set()
+        # One of each at a time, however many are answered meanwhile.
+        self._behind: dict[Name, asyncio.Task[Any]] = {}
 
     async def look(self, wanted: Wanted) -> Looked:
         """Give an answer.
@@ -82,14 +85,15 @@ class Looking:
         if use is Use.REVALIDATE:
             raise NotCached
         if use is Use.STALE_WHILE_REVALIDATE:
-            self._in_background(self._confirm(wanted, found, kept))
+            self._refresh(wanted, found, kept)
         return Looked(Opened(self._fills, wanted.bucket, found), kept, statuses.hit(ttl_s=ttl_s))
 
     async def stop(self) -> None:
         """Give up what runs behind answers."""
-        for task in self._behind:
+        tasks = tuple(self._behind.values())
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._behind, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _find(self, wanted: Wanted) -> Found | None:
         bucket_id, key = wanted.bucket.id, check_key(wanted.key)
@@ -210,12 +214,15 @@ class Looking:
         )
         return Looked(opened, kept, status)
 
-    def _in_background(self, work: Coroutine[Any, Any, Any]) -> None:
-        task = asyncio.create_task(work)
-        self._behind.add(task)
-        task.add_done_callback(self._ended)
+    def _refresh(self, wanted: Wanted, found: Found, kept: Kept) -> None:
+        name = (found.bucket_id, found.key, found.variant)
+        if name in self._behind:
+            return
+        task = asyncio.create_task(self._confirm(wanted, found, kept))
+        self._behind[name] = task
+        task.add_done_callback(partial(self._ended, name))
 
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._behind.discard(task)
+    def _ended(self, name: Name, task: asyncio.Task[Any]) -> None:
+        del self._behind[name]
         if not task.cancelled() and isinstance(task.exception(), BrainError):
             log.info("refresh_failed", error=type(task.exception()).__name__)

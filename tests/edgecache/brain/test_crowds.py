@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from edgecache.brain.database import Database
+from edgecache.brain.pull.looking import Looking, Wanted
 from edgecache.brain.s3.access_keys import AccessKeys
+from edgecache.brain.values import BucketInfo
 from platform_site.lib.crypto import encrypt
-from tests.edgecache.brain.brains import ALICE, Brain, Rows
+from tests.edgecache.brain.brains import ALICE, Brain, Rows, read, settled
+from tests.edgecache.brain.http_origin import Asked, HttpOrigin
 
 CROWD = 1000
 
@@ -131,3 +134,38 @@ async def test_one_who_leaves_takes_nothing_from_the_crowd(
     counted.gate.set()
     found = await staying
     assert (found is not None, counted.queries) == (True, 1)
+
+
+async def test_a_crowd_that_is_answered_with_something_stale_has_one_refresh_behind_it(
+    brain: Brain, origin: HttpOrigin, bucket: BucketInfo
+) -> None:
+    gate = asyncio.Event()
+
+    async def stale(asked: Asked) -> None:
+        asked.head(
+            "200 OK", "Content-Length: 5", "Cache-Control: max-age=0, stale-while-revalidate=600"
+        )
+        await asked.say(b"stale")
+
+    async def silent(asked: Asked) -> None:
+        await gate.wait()
+        await stale(asked)
+
+    looking = Looking(brain.fills, brain.directory)
+    wanted = Wanted(bucket, "k", "", {})
+    origin.handler = stale
+    await read((await looking.look(wanted)).opened)
+    await settled(brain)
+    origin.handler = silent
+
+    for _ in range(CROWD):
+        assert (await looking.look(wanted)).opened.is_hit
+    assert len(looking._behind) == 1
+
+    gate.set()
+    await asyncio.gather(*looking._behind.values())
+    await settled(brain)
+    await looking.look(wanted)
+    assert len(looking._behind) == 1
+    await looking.stop()
+    assert not looking._behind
