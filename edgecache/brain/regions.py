@@ -9,6 +9,7 @@ Coordinates = tuple[float, float]
 EARTH_RADIUS_KM: Final = 6371.0
 # As far as can be: of a region that nobody has placed on the map.
 UNKNOWN_KM: Final = EARTH_RADIUS_KM * math.pi
+DISTANCES_KEPT: Final = 10_000
 
 # Latitude and longitude, in degrees, of where the large providers' regions of that name are.
 COORDINATES: Final[dict[str, Coordinates]] = {
@@ -101,6 +102,9 @@ class Atlas:
         if known is None:
             here, there = self.coordinates(one), self.coordinates(other)
             known = great_circle_km(here, there) if here and there else UNKNOWN_KM
+            if len(self._distances) >= DISTANCES_KEPT:
+                # Clients may name regions without end.
+                self._distances.clear()
             self._distances[one, other] = known
         return known
 

@@ -1,0 +1,20 @@
+"""Distances: remembered, and not without end."""
+
+import pytest
+
+from edgecache.brain import regions
+from edgecache.brain.regions import UNKNOWN_KM, Atlas
+
+
+def test_regions_that_clients_make_up_do_not_fill_the_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(regions, "DISTANCES_KEPT", 10)
+    atlas = Atlas({})
+    near = atlas.distance_km("eu-central", "us-east")
+
+    for number in range(100, 200):
+        assert atlas.distance_km(f"us-east-{number}", "eu-central") == near
+        assert atlas.distance_km(f"nowhere{number}", "eu-central") == UNKNOWN_KM
+
+    assert len(atlas._distances) <= 10
