@@ -114,6 +114,9 @@ class Collector:
                 await self.round()
             except BrainError as exc:
                 log.warning("collector_failed", code=exc.code)
+            except Exception:
+                # A file that cannot be removed must not keep all the others.
+                log.exception("collector_failed")
             try:
                 async with asyncio.timeout(EVERY_S):
                     await self._news.wait()

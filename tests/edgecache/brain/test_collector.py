@@ -219,6 +219,26 @@ async def pieces(*data: bytes):  # type: ignore[no-untyped-def]  # an asynchrono
         yield piece
 
 
+async def test_a_round_that_fails_is_followed_by_the_next_one(
+    brain: Brain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds, has_come_again = 0, asyncio.Event()
+
+    async def failing() -> None:
+        nonlocal rounds
+        rounds += 1
+        if rounds > 1:
+            has_come_again.set()
+        raise PermissionError("a file that cannot be removed")
+
+    monkeypatch.setattr(brain.collector, "round", failing)
+    monkeypatch.setattr("edgecache.brain.collector.EVERY_S", 0.01)
+    await brain.collector.start()
+
+    async with asyncio.timeout(20):
+        await has_come_again.wait()
+
+
 async def test_an_environment_that_is_dropped_leaves_nothing(brain: Brain, rows: Rows) -> None:
     from edgecache.brain import tenants
 
