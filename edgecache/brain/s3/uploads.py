@@ -122,7 +122,7 @@ async def write_part(
     file = await staging.keep_part(staged)
     manifest = staged.manifest
     etag = manifest.md5.hex()
-    old = file
+    surplus = file
     try:
         async with database.transaction() as connection:
             if await connection.one(HOLD, [upload.id]) is None:
@@ -130,11 +130,13 @@ async def write_part(
             replaced = await connection.one(OLD_PART + " FOR UPDATE", [upload.id, number])
             values = [upload.id, number, file, manifest.size, etag, Jsonb(dict(checksums))]
             row = await connection.one(WRITE_PART, values)
-            old = replaced.file if replaced is not None else ""
+            # How a commit that breaks off ended nobody knows: then both stay.
+            surplus = ""
+        surplus = replaced.file if replaced is not None else ""
     finally:
         # Before the commit the new file is the one too many, afterwards the old one.
-        if old:
-            await staging.drop_parts([old])
+        if surplus:
+            await staging.drop_parts([surplus])
     return Part(number, file, manifest.size, etag, checksums, _at(row))
 
 

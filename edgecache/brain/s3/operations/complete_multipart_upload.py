@@ -16,6 +16,8 @@ from edgecache.brain.values import BucketInfo, Fields, Found
 
 # Then the client is told that somebody is there: its read timeout is a minute or so.
 PATIENCE_S: Final = 10.0
+# They go on though their clients leave.
+_UNDER_WAY: Final[set[asyncio.Task[Found]]] = set()
 
 
 async def run(call: Call) -> Answer | None:
@@ -36,6 +38,8 @@ async def run(call: Call) -> Answer | None:
             raise
         return Answer(body=_result(call, found))
     task = asyncio.create_task(_complete(call, bucket, upload, named))
+    _UNDER_WAY.add(task)
+    task.add_done_callback(_ended)
     done, _ = await asyncio.wait({task}, timeout=PATIENCE_S)
     if done:
         return Answer(body=_result(call, await task))
@@ -93,6 +97,13 @@ async def _completed(call: Call, bucket: BucketInfo, named: list[Named]) -> Foun
         return None
     etag = completion.etag_of([each.etag for each in named])
     return found if found.etag == etag else None
+
+
+def _ended(task: asyncio.Task[Found]) -> None:
+    _UNDER_WAY.discard(task)
+    if not task.cancelled():
+        # Looked at, so that a failure that nobody waits for is not an unheard one.
+        task.exception()
 
 
 async def _answer_late(call: Call, task: asyncio.Task[Found]) -> None:

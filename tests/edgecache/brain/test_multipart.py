@@ -1,0 +1,108 @@
+"""Multipart uploads: nothing acknowledged is lost to what breaks off."""
+
+import asyncio
+import contextlib
+import gc
+import weakref
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from edgecache.brain.database import Connection
+from edgecache.brain.errors import DatabaseAway
+from edgecache.brain.http.exchange import ClientGone
+from edgecache.brain.s3 import completion, uploads
+from edgecache.brain.s3.errors import S3Error
+from edgecache.brain.s3.operations import complete_multipart_upload
+from edgecache.brain.values import Fields, StagedFile
+from tests.edgecache.brain.brains import Brain
+
+
+async def staged(brain: Brain, data: bytes) -> StagedFile:
+    """Take some bytes."""
+    receiver = brain.staging.receive()
+    await receiver.write(data)
+    return await receiver.finish()
+
+
+async def test_a_part_stays_though_the_commit_of_its_successor_breaks_off(
+    brain: Brain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket = await brain.bucket()
+    made = await uploads.create(brain.database, bucket, "k", Fields(), algorithm="", kind="")
+    upload = await uploads.find(brain.database, bucket, "k", made)
+    first = await staged(brain, b"first")
+    await uploads.write_part(brain.database, brain.staging, upload, 1, first, {})
+    transaction = brain.database.transaction
+
+    @contextlib.asynccontextmanager
+    async def breaking_off() -> AsyncIterator[Connection]:
+        async with transaction() as connection:
+            yield connection
+            raise DatabaseAway
+
+    with monkeypatch.context() as patch:
+        patch.setattr(brain.database, "transaction", breaking_off)
+        second = await staged(brain, b"second")
+        with pytest.raises(DatabaseAway):
+            await uploads.write_part(brain.database, brain.staging, upload, 1, second, {})
+
+    (part,) = await uploads.parts(brain.database, upload.id)
+    assert brain.staging.part_path(part.file).read_bytes() == b"first"
+    # In the end only one of them is left.
+    third = await staged(brain, b"third")
+    await uploads.write_part(brain.database, brain.staging, upload, 1, third, {})
+    (part,) = await uploads.parts(brain.database, upload.id)
+    assert brain.staging.part_path(part.file).read_bytes() == b"third"
+
+
+async def test_a_completion_whose_client_left_goes_on_and_its_failure_is_heard(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loop = asyncio.get_running_loop()
+    awaited: list[weakref.ref[asyncio.Future[None]]] = []
+    unheard: list[dict[str, Any]] = []
+
+    async def complete(*_args: object) -> None:
+        # Nobody but the task itself holds it.
+        future = loop.create_future()
+        awaited.append(weakref.ref(future))
+        await future
+
+    async def nothing(*_args: object) -> None:
+        return None
+
+    async def gone(_data: bytes) -> None:
+        raise ClientGone
+
+    monkeypatch.setattr(complete_multipart_upload, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(complete_multipart_upload, "_complete", complete)
+    monkeypatch.setattr(complete_multipart_upload, "read_xml", nothing)
+    monkeypatch.setattr(completion, "listed", lambda _body: [])
+    monkeypatch.setattr(uploads, "find", nothing)
+    call: Any = SimpleNamespace(
+        require_write=lambda: None,
+        bucket=nothing,
+        request=SimpleNamespace(request_id="R", key="k", query=lambda _name: "u"),
+        brain=SimpleNamespace(database=None),
+        exchange=SimpleNamespace(
+            response_stream=lambda _status, _headers: SimpleNamespace(send_bytes=gone)
+        ),
+    )
+    loop.set_exception_handler(lambda _loop, context: unheard.append(context))
+    with contextlib.suppress(ClientGone):
+        await complete_multipart_upload.run(call)
+
+    gc.collect()
+    future = awaited[0]()
+    assert future is not None
+    future.set_exception(S3Error("InternalError"))
+    del future
+    for _ in range(5):
+        await asyncio.sleep(0)
+    gc.collect()
+    loop.set_exception_handler(None)
+    assert unheard == []
+    assert awaited[0]() is None
