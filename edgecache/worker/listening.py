@@ -4,6 +4,7 @@ import asyncio
 import os
 import resource
 import socket
+import stat
 from contextlib import suppress
 from typing import Any, Final
 
@@ -99,6 +100,9 @@ def _harden(port: int, stalled_ms: int) -> bool:
     is_found = False
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - numbers, not paths
         with suppress(OSError):
+            # A copy of what is no socket would stay open, and closed end the inventory's locks.
+            if not stat.S_ISSOCK(os.fstat(int(name)).st_mode):
+                continue
             sock = socket.socket(fileno=os.dup(int(name)))
             with sock:
                 if _is_listening(sock, port):
