@@ -8,14 +8,19 @@ import asyncio
 import ipaddress
 import socket
 from collections.abc import Sequence
-from typing import Final
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, Final
 
 from edgecache.brain.errors import OriginFailed, OriginForbidden, OriginTimeout
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Answers = list[tuple[Any, ...]]
 
 RESOLVE_TIMEOUT_S: Final = 5.0
+# Names at once. A look-up that is given up keeps its thread until the resolver gives up, too.
+LOOK_UPS: Final = 64
 WEB_PORTS: Final = frozenset({80, 443})
 FIRST_FREE_PORT: Final = 1024
 
@@ -52,6 +57,9 @@ class Guard:
     def __init__(self, *, allows_private: bool, refused: Sequence[Network] = ()) -> None:
         self.allows_private = allows_private
         self._refused = tuple(refused)
+        # Of their own: a tenant's name that hangs holds up no worker's, and once for all who ask.
+        self._threads = ThreadPoolExecutor(LOOK_UPS, thread_name_prefix="brain-names")
+        self._looking: dict[tuple[str, int], asyncio.Future[Answers]] = {}
 
     async def resolve(self, host: str, port: int) -> list[str]:
         """Give the addresses to dial, in the resolver's order.
@@ -61,7 +69,7 @@ class Guard:
         """
         if port not in WEB_PORTS and port < FIRST_FREE_PORT and not self.allows_private:
             raise OriginForbidden("The origin's port is not one that the cache connects to.")
-        addresses = [ipaddress.ip_address(text) for text in await _look_up(host, port)]
+        addresses = [ipaddress.ip_address(text) for text in await self._look_up(host, port)]
         if not all(self.allows(address) for address in addresses):
             raise OriginForbidden
         return [str(address) for address in addresses]
@@ -76,18 +84,34 @@ class Guard:
             return not _is_in(address, REFUSED_V4)
         return address in GLOBAL_V6 and not _is_in(address, REFUSED_V6)
 
+    async def _look_up(self, host: str, port: int) -> list[str]:
+        try:
+            async with asyncio.timeout(RESOLVE_TIMEOUT_S):
+                found = await asyncio.shield(self._asked(host, port))
+        except (OSError, UnicodeError) as exc:
+            if isinstance(exc, TimeoutError):
+                raise OriginTimeout("The origin's name could not be resolved in time.") from exc
+            raise OriginFailed("The origin's name could not be resolved.") from exc
+        # A scope (fe80::1%eth0) only link-local addresses have, and these are refused.
+        return list(dict.fromkeys(str(row[4][0]).partition("%")[0] for row in found))
 
-async def _look_up(host: str, port: int) -> list[str]:
-    loop = asyncio.get_running_loop()
-    try:
-        async with asyncio.timeout(RESOLVE_TIMEOUT_S):
-            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as exc:
-        if isinstance(exc, TimeoutError):
-            raise OriginTimeout("The origin's name could not be resolved in time.") from exc
-        raise OriginFailed("The origin's name could not be resolved.") from exc
-    # A scope (fe80::1%eth0) only link-local addresses have, and these are refused.
-    return list(dict.fromkeys(str(row[4][0]).partition("%")[0] for row in found))
+    def _asked(self, host: str, port: int) -> "asyncio.Future[Answers]":
+        name = (host, port)
+        looking = self._looking.get(name)
+        if looking is None:
+            if len(self._looking) >= LOOK_UPS:
+                raise OriginTimeout("Too many names of origins are not resolved in time.")
+            work = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+            looking = asyncio.get_running_loop().run_in_executor(self._threads, work)
+            self._looking[name] = looking
+            looking.add_done_callback(partial(self._looked_up, name))
+        return looking
+
+    def _looked_up(self, name: tuple[str, int], looking: "asyncio.Future[Answers]") -> None:
+        del self._looking[name]
+        if not looking.cancelled():
+            # Looked at, so that a failure that nobody waits for is not an unheard one.
+            looking.exception()
 
 
 def _is_in(address: Address, networks: Sequence[Network]) -> bool:

@@ -1,21 +1,24 @@
 """A tenant's origin cannot make the brain connect to where it should not."""
 
 import asyncio
+import contextlib
 import ipaddress
 import socket
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from edgecache.brain.egress.guard import Guard
+from edgecache.brain.egress.guard import LOOK_UPS, Guard
 from edgecache.brain.errors import (
     OriginFailed,
     OriginForbidden,
     OriginTimeout,
 )
 from tests.edgecache.brain import certificates
-from tests.edgecache.brain.brains import Brain, Rows, running
+from tests.edgecache.brain.brains import Brain, Rows, running, until
 from tests.edgecache.brain.http_origin import Asked, HttpOrigin
 
 FORBIDDEN = [
@@ -78,7 +81,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]
     asked: list[str] = []
     left = list(answers)
 
-    async def getaddrinfo(host: str, port: int, **_options: object) -> list[Any]:
+    def getaddrinfo(host: str, port: int, *_args: object, **_options: object) -> list[Any]:
         try:
             ipaddress.ip_address(host)
         except ValueError:
@@ -88,7 +91,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]
             texts = [host]
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (text, port)) for text in texts]
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo, raising=False)
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     return asked
 
 
@@ -131,14 +134,56 @@ async def test_a_name_without_an_address_is_a_failure(monkeypatch: pytest.Monkey
 
 
 async def test_a_resolver_that_hangs_is_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def hang(*_args: object, **_options: object) -> None:
-        await asyncio.Event().wait()
-
-    monkeypatch.setattr("edgecache.brain.egress.guard.RESOLVE_TIMEOUT_S", 0.05)
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", hang, raising=False)
-
-    with pytest.raises(OriginTimeout):
+    with hanging(monkeypatch), pytest.raises(OriginTimeout):
         await Guard(allows_private=False).resolve("slow.example", 443)
+
+
+async def test_names_that_hang_hold_up_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    guard = Guard(allows_private=False)
+    with hanging(monkeypatch) as asked:
+        many = [guard.resolve("slow.example", 443) for _ in range(100)]
+        outcomes = await asyncio.gather(*many, return_exceptions=True)
+        assert {type(outcome) for outcome in outcomes} == {OriginTimeout}
+
+        assert await guard.resolve("8.8.8.8", 443) == ["8.8.8.8"]
+        async with asyncio.timeout(5):
+            assert await asyncio.to_thread(int) == 0
+        assert asked == ["slow.example"]
+
+
+async def test_so_many_names_hang_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    guard = Guard(allows_private=False)
+    with hanging(monkeypatch) as asked:
+        many = [guard.resolve(f"slow{number}.example", 443) for number in range(2 * LOOK_UPS)]
+        outcomes = await asyncio.gather(*many, return_exceptions=True)
+        assert {type(outcome) for outcome in outcomes} == {OriginTimeout}
+        assert len(guard._looking) == LOOK_UPS
+        await until(lambda: len(asked) == LOOK_UPS)
+
+    await until(lambda: not guard._looking)
+    assert await guard.resolve("8.8.8.8", 443) == ["8.8.8.8"]
+
+
+@contextlib.contextmanager
+def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Have a resolver hang at some names until the block ends; give those it was asked for."""
+    asked: list[str] = []
+    over, resolve = threading.Event(), socket.getaddrinfo
+
+    def hang(host: str, *args: Any, **options: Any) -> list[Any]:
+        if host.startswith("slow"):
+            asked.append(host)
+            assert over.wait(20)
+            raise socket.gaierror
+        return resolve(host, *args, **options)
+
+    monkeypatch.setattr("edgecache.brain.egress.guard.RESOLVE_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(socket, "getaddrinfo", hang)
+    try:
+        yield asked
+    finally:
+        over.set()
+        monkeypatch.setattr(socket, "getaddrinfo", resolve)
 
 
 @pytest.mark.parametrize(
