@@ -19,6 +19,10 @@ STALL_TIMEOUT_S: Final = 30.0
 # Before it is told that it failed, an idempotent request is sent once more.
 ATTEMPTS: Final = 2
 PAUSE_S: Final = 0.2
+# From here on httpcore takes a connection back, whoever is cancelled.
+SENDING: Final = "http11.send_request_headers.started"
+# Requests that nobody waits for, on their way to that point; an origin that has more is stuck.
+FORSAKEN: Final = 1024
 TRY_AGAIN: Final = frozenset(
     {
         HTTPStatus.TOO_MANY_REQUESTS,
@@ -45,11 +49,42 @@ class Line:
         }
         self._users = 0
         self._is_retired = False
+        self._forsaken: set[asyncio.Task[httpcore.Response]] = set()
+        self._closing: set[asyncio.Task[None]] = set()
 
     async def send(self, request: httpcore.Request) -> httpcore.Response:
-        """Send a request."""
+        """Send a request; whoever is cancelled meanwhile costs the pool no connection.
+
+        One that was cancelled as it got its connection would hold that for good: it goes on until
+        it would be sent. Raises OriginTimeout, httpcore's errors.
+        """
+        if len(self._forsaken) >= FORSAKEN:
+            raise OriginTimeout
+        is_sent = is_forsaken = False
+
+        async def trace(event: str, _info: object) -> None:
+            nonlocal is_sent
+            if event == SENDING:
+                is_sent = True
+                if is_forsaken:
+                    raise asyncio.CancelledError
+
         request.extensions["timeout"] = self._timeouts
-        return await self._pool.handle_async_request(request)
+        request.extensions["trace"] = trace
+        sending = asyncio.create_task(self._pool.handle_async_request(request))
+        try:
+            return await asyncio.shield(sending)
+        except asyncio.CancelledError:
+            is_forsaken = True
+            if is_sent:
+                sending.cancel()
+            self._forsaken.add(sending)
+            sending.add_done_callback(self._ended)
+            raise
+
+    async def close(self, response: httpcore.Response) -> None:
+        """End a response: the pool has its connection back, whoever is cancelled meanwhile."""
+        await asyncio.shield(self._close(response))
 
     @asynccontextmanager
     async def in_use(self) -> AsyncIterator[None]:
@@ -68,7 +103,22 @@ class Line:
 
     async def _close_if_done(self) -> None:
         if self._is_retired and not self._users:
+            for sending in self._forsaken:
+                sending.cancel()
+            await asyncio.gather(*self._forsaken, *self._closing, return_exceptions=True)
             await self._pool.aclose()
+
+    def _ended(self, sending: asyncio.Task[httpcore.Response]) -> None:
+        self._forsaken.discard(sending)
+        if not sending.cancelled() and sending.exception() is None:
+            # It had its answer at the very moment.
+            self._close(sending.result())
+
+    def _close(self, response: httpcore.Response) -> asyncio.Task[None]:
+        closing = asyncio.create_task(response.aclose())
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+        return closing
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +170,9 @@ async def exchange(line: Line, request: Request, *, repeats: bool = True) -> Asy
             else:
                 if is_last or response.status not in TRY_AGAIN:
                     break
-                await response.aclose()
+                await line.close(response)
             await asyncio.sleep(PAUSE_S)
-        stack.push_async_callback(response.aclose)
+        stack.push_async_callback(line.close, response)
         yield Reply(response.status, pairs_of(response.headers), _body(response))
 
 

@@ -1,0 +1,153 @@
+"""Connections to origins: none is lost to whoever goes away at the wrong moment."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import httpcore
+import pytest
+
+from edgecache.brain.errors import OriginTimeout
+from edgecache.brain.origins import exchange
+from edgecache.brain.origins.exchange import Line, Request
+from edgecache.brain.values import BucketInfo
+from tests.edgecache.brain.brains import Brain, until
+from tests.edgecache.brain.http_origin import Asked, HttpOrigin
+
+# More than a request takes from its beginning to its end.
+STEPS = 150
+
+
+async def test_who_leaves_at_any_moment_of_a_request_costs_no_connection(
+    brain: Brain, origin: HttpOrigin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgecache.brain.egress.pool.CONNECTIONS", 1)
+    bucket: BucketInfo = await brain.origin_bucket("http", {"url": origin.url})
+    driver = await brain.origins.driver(bucket)
+
+    async def closing(asked: Asked) -> None:
+        # So that each request has a connection of its own.
+        await asked.answer(b"whole", "Connection: close")
+
+    origin.handler = closing
+    for steps in range(STEPS):
+        asking = asyncio.create_task(driver.head("k"))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+
+    assert (await driver.head("k")).size == 5
+
+
+async def test_who_leaves_while_others_wait_for_a_connection_costs_none(
+    brain: Brain, origin: HttpOrigin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgecache.brain.egress.pool.CONNECTIONS", 2)
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    driver = await brain.origins.driver(bucket)
+
+    async def closing(asked: Asked) -> None:
+        await asked.answer(b"whole", "Connection: close")
+
+    origin.handler = closing
+    for steps in range(STEPS):
+        asking = [asyncio.create_task(driver.head("k")) for _ in range(6)]
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        for task in asking[::2]:
+            task.cancel()
+        outcomes = await asyncio.gather(*asking, return_exceptions=True)
+        assert not [each for each in outcomes[1::2] if isinstance(each, BaseException)]
+
+    assert (await driver.head("k")).size == 5
+
+
+async def test_what_was_not_sent_yet_when_its_asker_left_is_never_sent(
+    origin: HttpOrigin,
+) -> None:
+    dialled, go_on = asyncio.Event(), asyncio.Event()
+
+    class Slow(httpcore.AnyIOBackend):
+        async def connect_tcp(
+            self, *args: object, **options: object
+        ) -> httpcore.AsyncNetworkStream:
+            dialled.set()
+            await go_on.wait()
+            return await super().connect_tcp(*args, **options)  # type: ignore[arg-type]  # as given
+
+    line = Line(httpcore.AsyncConnectionPool(max_connections=1, network_backend=Slow()))
+
+    async def ask() -> int:
+        async with exchange.exchange(
+            line, Request("GET", f"{origin.url}/k", [("host", "h")])
+        ) as reply:
+            return reply.status
+
+    asking = asyncio.create_task(ask())
+    await dialled.wait()
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+    go_on.set()
+    await until(lambda: not line._forsaken)
+
+    assert origin.asked == []
+    assert await ask() == 404
+    await line.retire()
+
+
+async def test_so_many_askers_leave_and_no_more(
+    origin: HttpOrigin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exchange, "FORSAKEN", 3)
+    gate = asyncio.Event()
+
+    async def silent(_asked: Asked) -> None:
+        await gate.wait()
+
+    origin.handler = silent
+    line = Line(httpcore.AsyncConnectionPool(max_connections=1))
+
+    async def ask() -> None:
+        request = httpcore.Request("GET", f"{origin.url}/k", headers={"host": "h"})
+        async with line.in_use():
+            await line.send(request)
+
+    holding = asyncio.create_task(ask())
+    await until(lambda: origin.asked)
+    for _ in range(3):
+        asking = asyncio.create_task(ask())
+        await asyncio.sleep(0.01)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+
+    with pytest.raises(OriginTimeout):
+        await ask()
+
+    holding.cancel()
+    await asyncio.gather(holding, return_exceptions=True)
+    await until(lambda: not line._forsaken)
+    await line.retire()
+
+
+async def test_who_leaves_as_an_answer_is_closed_has_it_closed() -> None:
+    began, go_on, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    class Body:
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            yield b""
+
+        async def aclose(self) -> None:
+            began.set()
+            await go_on.wait()
+            ended.set()
+
+    line = Line(httpcore.AsyncConnectionPool())
+    closing = asyncio.create_task(line.close(httpcore.Response(200, content=Body())))
+    await began.wait()
+    closing.cancel()
+    await asyncio.gather(closing, return_exceptions=True)
+    go_on.set()
+
+    async with asyncio.timeout(20):
+        await ended.wait()
+    await line.retire()
