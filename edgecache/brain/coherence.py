@@ -220,6 +220,9 @@ class Coherence:
                 await self._listen()
             except (psycopg.Error, OSError, TimeoutError, DatabaseAway) as exc:
                 log.warning("brain_listener_lost", kind=type(exc).__name__)
+            except Exception:
+                # An announcement that nobody here could make sense of: what it meant is not known.
+                log.exception("brain_listener_failed")
             finally:
                 self._lose()
             await asyncio.sleep(RETRY_S)

@@ -249,3 +249,24 @@ async def test_what_is_rolled_back_is_not_announced(brain: Brain, other: Brain) 
         change.announce("noise", 2)
 
     assert set(heard) == {2}
+
+
+async def test_an_announcement_that_makes_no_sense_here_does_not_end_the_listening(
+    brain: Brain, other: Brain
+) -> None:
+    heard: list[object] = []
+
+    def fail(*values: object) -> None:
+        heard.append(values)
+        raise ValueError
+
+    brain.coherence.subscribe("odd", fail)
+    async with other.coherence.change(waits=False) as change:
+        change.announce("odd", 1)
+    await until(lambda: heard)
+    await until(lambda: not brain.coherence.is_current)
+
+    await until(lambda: brain.coherence.is_current)
+    async with other.coherence.change(waits=False) as change:
+        change.announce("odd", 2)
+    await until(lambda: len(heard) == 2)
