@@ -200,6 +200,8 @@ def _is_dead(connection: RawConnection) -> bool:
 
     Without a question to the server, which every use would have to wait for.
     """
+    if connection.closed:
+        return True
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
     return bool(poll.poll(0))

@@ -188,7 +188,7 @@ class Mover:
                 outcome.first_byte_s = time.perf_counter() - outcome.began
                 exchange.response_bytes(delivery.status, delivery.headers, body)
                 if delivery.is_whole and not self._has_stranger(delivery):
-                    self._hot.offer(delivery.sha256, body, drops=self._hot.drops)
+                    self._hot.offer(delivery.sha256, body)
                 return
         check = await self.check_of(delivery)
         wanted = Span(check.position, check.end - check.position)

@@ -7,6 +7,8 @@ from typing import Final
 
 LIMIT_BYTES: Final = 64 << 20
 OBJECT_LIMIT_BYTES: Final = 128 << 10
+# What an object takes beside its bytes: tiny ones without end must not fill the memory.
+ENTRY_BYTES: Final = 256
 # Hashes that were read lately; the second time an object comes in.
 SEEN_LIMIT: Final = 16_384
 
@@ -19,7 +21,7 @@ class Hot:
     """
 
     def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
-        """Hold nothing yet. limit_bytes: of all objects together."""
+        """Hold nothing yet. limit_bytes: of all objects, each with its entry."""
         self._limit_bytes = limit_bytes
         self._used_bytes = 0
         self._objects: OrderedDict[bytes, bytes] = OrderedDict()
@@ -39,10 +41,11 @@ class Hot:
                 self._objects.move_to_end(sha256)
             return found
 
-    def offer(self, sha256: bytes, data: bytes | bytearray, *, drops: int) -> None:
+    def offer(self, sha256: bytes, data: bytes | bytearray, *, drops: int | None = None) -> None:
         """Take in what was just read, if it is right and not read for the first time.
 
-        drops: as it was before the reading: what was removed meanwhile must not come back.
+        drops: as it was before the reading, where objects are dropped: what was removed meanwhile
+        must not come back.
         """
         if len(data) > OBJECT_LIMIT_BYTES or not self._is_wanted(sha256):
             return
@@ -51,13 +54,13 @@ class Hot:
             self._seen[sha256] = False
             return
         with self._lock:
-            if self.drops != drops or sha256 in self._objects:
+            if drops not in {None, self.drops} or sha256 in self._objects:
                 return
             self._objects[sha256] = bytes(data)
-            self._used_bytes += len(data)
+            self._used_bytes += ENTRY_BYTES + len(data)
             while self._used_bytes > self._limit_bytes:
                 _, oldest = self._objects.popitem(last=False)
-                self._used_bytes -= len(oldest)
+                self._used_bytes -= ENTRY_BYTES + len(oldest)
 
     def drop(self, sha256: bytes) -> None:
         """Forget an object: its file is about to go, or to come anew. From any thread."""
@@ -65,7 +68,7 @@ class Hot:
             self.drops += 1
             found = self._objects.pop(sha256, None)
             if found is not None:
-                self._used_bytes -= len(found)
+                self._used_bytes -= ENTRY_BYTES + len(found)
 
     def _is_wanted(self, sha256: bytes) -> bool:
         """Whether it was seen before, and is not known to be wrong. For one thread alone."""

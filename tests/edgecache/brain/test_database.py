@@ -127,6 +127,17 @@ async def test_who_is_cancelled_as_a_connection_is_given_back_does_not_lose_it(
     await database.close()
 
 
+async def test_a_connection_that_was_closed_behind_the_pools_back_is_replaced(rows: Rows) -> None:
+    database = Database(rows.url, max_connections=1)
+    await database.open()
+    kept = await database._pool.getconn()
+    await database._pool.putconn(kept)
+    await kept.close()
+
+    assert await database.one("SELECT 1") == (1,)
+    await database.close()
+
+
 async def write(database: Database) -> None:
     """Have a transaction."""
     async with database.transaction() as connection:

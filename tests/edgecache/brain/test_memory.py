@@ -18,7 +18,7 @@ def in_memory(*, owner: int | None, start: int = 0, length: int = len(BLOB)) -> 
     sha256 = hashlib.sha256(BLOB).digest()
     mover = Mover(Mock(), Mock(get=lambda _id: Mock(organization_id=owner)), Mock(), Mock(), Mock())
     for _ in range(2):
-        mover._hot.offer(sha256, BLOB, drops=0)
+        mover._hot.offer(sha256, BLOB)
     delivery = Delivery(
         tenant=Tenant(1, 1),
         bucket_id=1,

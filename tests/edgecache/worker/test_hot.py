@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from edgecache.protocol.hot import OBJECT_LIMIT_BYTES, Hot
+from edgecache.protocol.hot import ENTRY_BYTES, OBJECT_LIMIT_BYTES, Hot
 from edgecache.worker.files import Files
 from tests.edgecache.worker.running import Worker
 
@@ -24,7 +24,7 @@ def offer(hot: Hot, content: bytes, *, times: int = 2) -> None:
 
 
 def test_what_is_read_once_does_not_push_out_what_is_read_often() -> None:
-    hot = Hot(limit_bytes=3000)
+    hot = Hot(limit_bytes=3000 + ENTRY_BYTES)
     offer(hot, CONTENT)
     offer(hot, b"once" * 500, times=1)
 
@@ -33,7 +33,7 @@ def test_what_is_read_once_does_not_push_out_what_is_read_often() -> None:
 
 
 def test_the_least_recently_used_makes_room() -> None:
-    hot = Hot(limit_bytes=2000)
+    hot = Hot(limit_bytes=2000 + 2 * ENTRY_BYTES)
     first, second, third = (bytes([number]) * 1000 for number in range(3))
     offer(hot, first)
     offer(hot, second)
@@ -41,6 +41,15 @@ def test_the_least_recently_used_makes_room() -> None:
     offer(hot, third)
 
     assert [sha(each) in hot for each in (first, second, third)] == [True, False, True]
+
+
+def test_tiny_objects_without_end_do_not_fill_the_memory() -> None:
+    hot = Hot(limit_bytes=10 * (1 + ENTRY_BYTES))
+    tiny = [bytes([number]) for number in range(100)]
+    for content in tiny:
+        offer(hot, content)
+
+    assert [content for content in tiny if sha(content) in hot] == tiny[-10:]
 
 
 def test_wrong_bytes_never_come_in() -> None:
@@ -70,7 +79,7 @@ def test_what_was_dropped_while_it_was_read_does_not_come_back() -> None:
 
 
 def test_what_is_dropped_frees_its_room() -> None:
-    hot = Hot(limit_bytes=3000)
+    hot = Hot(limit_bytes=3000 + ENTRY_BYTES)
     for number in range(5):
         content = bytes([number]) * 3000
         offer(hot, content)
