@@ -97,6 +97,19 @@ class HttpOrigin:
             await asked.answer(data, 'ETag: "v1"', "Content-Type: text/plain")
 
 
+class Gate:
+    """Lets an origin's answer go on when the test says so."""
+
+    def __init__(self) -> None:
+        self.came = asyncio.Event()
+        self.opened = asyncio.Event()
+
+    async def wait(self) -> None:
+        """Say that the request is here, and wait."""
+        self.came.set()
+        await self.opened.wait()
+
+
 async def _read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Asked:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     line, *fields = head.split("\r\n")

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import BinaryIO, cast
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -253,34 +252,6 @@ def test_room_is_held_for_fills_that_run(store: Store) -> None:
     store.release(first)
     store.release(second)
     assert store.reserve(16 * BLOCK) == 16 * BLOCK
-
-
-def test_a_file_is_not_closed_while_a_thread_writes_to_it(store: Store) -> None:
-    content = b"x" * BLOCK
-    incoming = Incoming(store, name(content), len(content))
-    discarding = threading.Thread(target=incoming.discard)
-
-    class Slow:
-        """A file that somebody wants to discard as it is written to."""
-
-        def __init__(self, file: BinaryIO) -> None:
-            self._file = file
-
-        def write(self, piece: memoryview) -> int:
-            discarding.start()
-            # Until it is through, or held up as it should be.
-            discarding.join(timeout=0.2)
-            return self._file.write(piece)
-
-        def close(self) -> None:
-            self._file.close()
-
-    incoming._file = cast(BinaryIO, Slow(incoming._file))
-    incoming.write(content)
-    discarding.join()
-
-    assert list((store.folder / "incoming").iterdir()) == []
-    assert store._reserved == 0
 
 
 def test_an_object_larger_than_the_store_evicts_nobody(store: Store) -> None:

@@ -1,0 +1,128 @@
+"""Fetches whose askers leave: nobody loses anything, and nothing large goes on for nobody."""
+
+import asyncio
+
+import pytest
+
+from edgecache.brain.values import BucketInfo
+from tests.edgecache.brain.brains import MIB, Brain, settled
+from tests.edgecache.brain.http_origin import Asked, Gate, HttpOrigin
+
+
+async def endless(asked: Asked) -> None:
+    """Begin what takes for ever, but is never so silent that the brain would hang up for that."""
+    asked.head("200 OK", f"Content-Length: {100 * MIB}")
+    for _ in range(100 * MIB):
+        await asked.say(b"x")
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("leaver", [0, 1])
+async def test_whoever_leaves_takes_nothing_from_the_others(
+    brain: Brain, origin: HttpOrigin, bucket: BucketInfo, leaver: int
+) -> None:
+    gate = Gate()
+
+    async def halting(asked: Asked) -> None:
+        await gate.wait()
+        await asked.answer(b"whole")
+
+    origin.handler = halting
+    asking = [asyncio.create_task(brain.get(bucket, "k")) for _ in range(2)]
+    await gate.came.wait()
+    asking[leaver].cancel()
+    await asyncio.gather(asking[leaver], return_exceptions=True)
+    gate.opened.set()
+
+    assert await asking[1 - leaver] == b"whole"
+    await settled(brain)
+    assert await brain.directory.find(bucket.id, "k") is not None
+    assert origin.count("/k") == 1
+
+
+async def test_a_small_body_is_fetched_whole_though_everyone_left(
+    brain: Brain, origin: HttpOrigin, bucket: BucketInfo
+) -> None:
+    gate = Gate()
+
+    async def halting(asked: Asked) -> None:
+        asked.head("200 OK", "Content-Length: 10")
+        await asked.say(b"first")
+        await gate.wait()
+        await asked.say(b"later")
+
+    origin.handler = halting
+    opened = await brain.fills.open(bucket, "k")
+    body = aiter(opened.body())
+    await anext(body)
+    await body.aclose()  # type: ignore[attr-defined]  # it is a generator
+    gate.opened.set()
+    await settled(brain)
+
+    assert await brain.directory.find(bucket.id, "k") is not None
+
+
+async def test_a_large_body_that_nobody_wants_is_given_up(
+    brain: Brain, origin: HttpOrigin, bucket: BucketInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgecache.brain.flights.ABANDON_S", 0.0)
+    origin.handler = endless
+    opened = await brain.fills.open(bucket, "k")
+    body = aiter(opened.body())
+    await anext(body)
+    await body.aclose()  # type: ignore[attr-defined]  # it is a generator
+    await settled(brain)
+
+    assert await brain.directory.find(bucket.id, "k") is None
+    assert brain.staging.used_bytes == 0
+    assert [path.name for path in brain.staging.temp.iterdir()] == ["lock"]
+
+
+async def test_a_large_body_whose_asker_left_before_it_came_is_given_up(
+    brain: Brain, origin: HttpOrigin, bucket: BucketInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgecache.brain.flights.ABANDON_S", 0.01)
+    gate = Gate()
+
+    async def late(asked: Asked) -> None:
+        await gate.wait()
+        await endless(asked)
+
+    origin.handler = late
+    asking = asyncio.create_task(brain.fills.open(bucket, "k"))
+    await gate.came.wait()
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+    gate.opened.set()
+    await settled(brain)
+
+    assert await brain.directory.find(bucket.id, "k") is None
+    assert brain.staging.used_bytes == 0
+
+
+async def test_who_boards_late_keeps_what_the_first_asker_left(
+    brain: Brain, origin: HttpOrigin, bucket: BucketInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgecache.brain.flights.ABANDON_S", 0.01)
+    gate, rest = Gate(), Gate()
+    data = b"x" * 20 * MIB
+
+    async def slow(asked: Asked) -> None:
+        await gate.wait()
+        asked.head("200 OK", f"Content-Length: {len(data)}")
+        await asked.say(data[:MIB])
+        await rest.wait()
+        await asked.say(data[MIB:])
+
+    origin.handler = slow
+    asking = [asyncio.create_task(brain.get(bucket, "k")) for _ in range(2)]
+    await gate.came.wait()
+    asking[0].cancel()
+    await asyncio.gather(asking[0], return_exceptions=True)
+    gate.opened.set()
+    await rest.came.wait()
+    # More than once the time after which it would be given up.
+    await asyncio.sleep(0.05)
+    rest.opened.set()
+
+    assert await asking[1] == data

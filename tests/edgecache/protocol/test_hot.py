@@ -1,0 +1,83 @@
+"""Small objects in memory: right ones alone, and no more than fit."""
+
+import hashlib
+
+from edgecache.protocol.hot import ENTRY_BYTES, OBJECT_LIMIT_BYTES, Hot
+
+CONTENT = b"hot" * 1000
+
+
+def sha(content: bytes) -> bytes:
+    """Name bytes."""
+    return hashlib.sha256(content).digest()
+
+
+def offer(hot: Hot, content: bytes, *, times: int = 2) -> None:
+    """Read bytes so many times."""
+    for _ in range(times):
+        hot.offer(sha(content), bytearray(content), drops=hot.drops)
+
+
+def test_what_is_read_once_does_not_push_out_what_is_read_often() -> None:
+    hot = Hot(limit_bytes=3000 + ENTRY_BYTES)
+    offer(hot, CONTENT)
+    offer(hot, b"once" * 500, times=1)
+
+    assert hot.get(sha(CONTENT)) == CONTENT
+    assert sha(b"once" * 500) not in hot
+
+
+def test_the_least_recently_used_makes_room() -> None:
+    hot = Hot(limit_bytes=2000 + 2 * ENTRY_BYTES)
+    first, second, third = (bytes([number]) * 1000 for number in range(3))
+    offer(hot, first)
+    offer(hot, second)
+    assert hot.get(sha(first)) == first
+    offer(hot, third)
+
+    assert [sha(each) in hot for each in (first, second, third)] == [True, False, True]
+
+
+def test_tiny_objects_without_end_do_not_fill_the_memory() -> None:
+    hot = Hot(limit_bytes=10 * (1 + ENTRY_BYTES))
+    tiny = [bytes([number]) for number in range(100)]
+    for content in tiny:
+        offer(hot, content)
+
+    assert [content for content in tiny if sha(content) in hot] == tiny[-10:]
+
+
+def test_wrong_bytes_never_come_in() -> None:
+    hot = Hot()
+    for _ in range(3):
+        hot.offer(sha(CONTENT), bytearray(b"x" * 3000), drops=hot.drops)
+
+    assert sha(CONTENT) not in hot
+
+
+def test_large_objects_are_left_to_the_kernel() -> None:
+    hot = Hot()
+    large = bytes(OBJECT_LIMIT_BYTES + 1)
+    offer(hot, large)
+
+    assert sha(large) not in hot
+
+
+def test_what_was_dropped_while_it_was_read_does_not_come_back() -> None:
+    hot = Hot()
+    offer(hot, CONTENT, times=1)
+    drops = hot.drops
+    hot.drop(sha(CONTENT))
+    hot.offer(sha(CONTENT), bytearray(CONTENT), drops=drops)
+
+    assert sha(CONTENT) not in hot
+
+
+def test_what_is_dropped_frees_its_room() -> None:
+    hot = Hot(limit_bytes=3000 + ENTRY_BYTES)
+    for number in range(5):
+        content = bytes([number]) * 3000
+        offer(hot, content)
+        assert sha(content) in hot
+        hot.drop(sha(content))
+        hot.drop(sha(content))
