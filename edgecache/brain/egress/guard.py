@@ -7,8 +7,9 @@ dialled: a second look at the name could answer another one.
 import asyncio
 import ipaddress
 import socket
+import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import partial
 from typing import Any, Final
 
@@ -57,8 +58,7 @@ class Guard:
     def __init__(self, *, allows_private: bool, refused: Sequence[Network] = ()) -> None:
         self.allows_private = allows_private
         self._refused = tuple(refused)
-        # Of their own: a tenant's name that hangs holds up no worker's, and once for all who ask.
-        self._threads = ThreadPoolExecutor(LOOK_UPS, thread_name_prefix="brain-names")
+        # One for all who ask for a name.
         self._looking: dict[tuple[str, int], asyncio.Future[Answers]] = {}
 
     async def resolve(self, host: str, port: int) -> list[str]:
@@ -101,9 +101,7 @@ class Guard:
         if looking is None:
             if len(self._looking) >= LOOK_UPS:
                 raise OriginTimeout("Too many names of origins are not resolved in time.")
-            work = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
-            looking = asyncio.get_running_loop().run_in_executor(self._threads, work)
-            self._looking[name] = looking
+            looking = self._looking[name] = _ask_resolver(host, port)
             looking.add_done_callback(partial(self._looked_up, name))
         return looking
 
@@ -112,6 +110,23 @@ class Guard:
         if not looking.cancelled():
             # Looked at, so that a failure that nobody waits for is not an unheard one.
             looking.exception()
+
+
+def _ask_resolver(host: str, port: int) -> "asyncio.Future[Answers]":
+    """Look a name up in a thread of its own.
+
+    A tenant's name that hangs holds up nothing else then, nor the end of the process.
+    """
+    answer: Future[Answers] = Future()
+
+    def ask() -> None:
+        try:
+            answer.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except Exception as exc:  # noqa: BLE001 - for whoever asks
+            answer.set_exception(exc)
+
+    threading.Thread(target=ask, name="brain-names", daemon=True).start()
+    return asyncio.wrap_future(answer)
 
 
 def _is_in(address: Address, networks: Sequence[Network]) -> bool:

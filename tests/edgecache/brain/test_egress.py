@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 import ipaddress
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -162,6 +164,26 @@ async def test_so_many_names_hang_and_no_more(monkeypatch: pytest.MonkeyPatch) -
 
     await until(lambda: not guard._looking)
     assert await guard.resolve("8.8.8.8", 443) == ["8.8.8.8"]
+
+
+ENDS_WHILE_A_NAME_HANGS = """
+import asyncio, contextlib, socket, time
+from edgecache.brain.egress import guard
+from edgecache.brain.errors import OriginTimeout
+
+async def main():
+    with contextlib.suppress(OriginTimeout):
+        await guard.Guard(allows_private=False).resolve("slow.example", 443)
+        raise SystemExit("it was resolved")
+
+guard.RESOLVE_TIMEOUT_S = 0.2
+socket.getaddrinfo = lambda *_, **__: time.sleep(60)
+asyncio.run(main())
+"""
+
+
+def test_a_name_that_hangs_does_not_hold_up_the_end_of_the_process() -> None:
+    subprocess.run([sys.executable, "-c", ENDS_WHILE_A_NAME_HANGS], check=True, timeout=30)
 
 
 @contextlib.contextmanager
