@@ -5,6 +5,8 @@ import threading
 import structlog
 from django.conf import settings
 
+from accounts import development
+
 log = structlog.get_logger(__name__)
 
 
@@ -16,11 +18,6 @@ def development_notice() -> str:
     """
     if not (settings.DEV_ORG_ID and settings.DEV_SECRET):
         return ""
-    import django  # noqa: PLC0415 - gunicorn's master has not loaded Django yet
-
-    django.setup()
-    from accounts import development  # noqa: PLC0415 - needs django.setup()
-
     if development.is_refused():
         log.warning("development_token_refused", reason="production")
         return ""
