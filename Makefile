@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXEC := $(BIN)/python -m platform_site.embedded exec --
 TESTS ?= tests
+# CI measures coverage as well and drives a browser, which doubles the time.
+CHOSEN := $(if $(CI),--cov --cov-report=term,-m "not browser")
 
 # The oldest PostgreSQL that works, as Debian 12 has it, and the tests that it must pass.
 POSTGRES15 ?= /usr/lib/postgresql/15/bin
@@ -14,7 +16,7 @@ ISOLATION := $(addprefix tests/sqlgateway/test_,$(addsuffix .py,\
 # Tests start hundreds of Python processes: none shall compile the sources anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-postgres15 check format lock bench help
+.PHONY: run test test-browser test-postgres15 check format lock bench help
 
 help:  ## list these commands
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -22,11 +24,14 @@ help:  ## list these commands
 run: $(VENV)/.base  ## run the whole platform here; Ctrl-C stops it
 	@exec $(BIN)/python -m platform_site.embedded up
 
-test: $(VENV)/.dev  ## run every test against throw-away databases
-	$(EXEC) $(BIN)/python -m pytest -n 3 --dist loadgroup --cov --cov-report=term $(TESTS)
+test: $(VENV)/.dev  ## run the tests against throw-away databases, but for those in a browser
+	$(EXEC) $(BIN)/python -m pytest -n 4 --dist worksteal $(CHOSEN) $(TESTS)
+
+test-browser: $(VENV)/.dev  ## run the tests in a browser (Debian's chromium-headless-shell)
+	$(EXEC) $(BIN)/python -m pytest -n 2 --dist worksteal -m browser $(TESTS)
 
 test-postgres15: $(VENV)/.dev  ## run the isolation tests on PostgreSQL 15
-	ZPG_BINDIR=$(POSTGRES15) $(EXEC) $(BIN)/python -m pytest -n 2 --dist loadgroup $(ISOLATION)
+	ZPG_BINDIR=$(POSTGRES15) $(EXEC) $(BIN)/python -m pytest -n 2 --dist worksteal $(ISOLATION)
 
 check: $(VENV)/.dev  ## the gate: format, lint, layers, types, settings, migrations, schema
 	$(BIN)/ruff format --check .

@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import ipaddress
 import socket
-import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 from urllib.parse import urlsplit
 
+from edgecache.brain.egress.trust import trusting
 from edgecache.protocol.names import NONCE_PARAMETER, PROVE_PATH, TICKET_HEADER, object_path
 
 CONNECT_TIMEOUT_S: Final = 3.0
@@ -88,7 +88,7 @@ async def dial(
     """
     parts = urlsplit(address.endpoint)
     host = parts.hostname or ""
-    context = ssl.create_default_context() if parts.scheme == "https" else None
+    context = trusting() if parts.scheme == "https" else None
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
             target = await resolve(host, parts.port or 0, is_guarded=address.is_guarded)

@@ -4,7 +4,6 @@ Bytes of strangers' machines: an answer that is not exactly what was asked for i
 """
 
 import asyncio
-import ssl
 from collections import deque
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,6 +11,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from edgecache.brain.delivery import Span
+from edgecache.brain.egress.trust import trusting
 from edgecache.brain.node_client import Address, NodeFailed, resolve
 from edgecache.protocol.names import TICKET_HEADER, object_path
 
@@ -193,7 +193,6 @@ class WorkerPool:
     def __init__(self) -> None:
         self._idle: dict[Address, list[WorkerConnection]] = {}
         self._all: set[WorkerConnection] = set()
-        self._contexts: dict[str, ssl.SSLContext] = {}
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -266,7 +265,7 @@ class WorkerPool:
             raise NodeFailed("too_many_connections")
         loop = asyncio.get_running_loop()
         parts = urlsplit(address.endpoint)
-        context = self._context(parts.scheme)
+        context = trusting() if parts.scheme == "https" else None
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 target = await resolve(
@@ -283,13 +282,6 @@ class WorkerPool:
             raise NodeFailed("unreachable") from exc
         self._all.add(connection)
         return connection
-
-    def _context(self, scheme: str) -> ssl.SSLContext | None:
-        if scheme != "https":
-            return None
-        if scheme not in self._contexts:
-            self._contexts[scheme] = ssl.create_default_context()
-        return self._contexts[scheme]
 
     def _drop(self, connection: WorkerConnection) -> None:
         connection.give_up("dropped")

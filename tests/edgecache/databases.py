@@ -5,7 +5,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,7 +18,6 @@ PLAIN = "template1"
 TEMPLATE = "brain_template"
 # Of all processes that test over this cluster, one makes the template.
 LOCK = 7_313_001
-DEADLOCKS = 5
 
 
 def migrate(url: str) -> None:
@@ -60,17 +59,6 @@ def new_database(template: str = PLAIN) -> Iterator[str]:
         drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
         with _administrator() as connection:
             connection.execute(drop.format(sql.Identifier(name)))
-
-
-def empty(url: str, tables: str) -> None:
-    """Empty tables, and what refers to them. A brain that reads them may be in the way at first."""
-    statement = f"TRUNCATE {tables} RESTART IDENTITY CASCADE".encode()
-    with psycopg.connect(url, autocommit=True) as connection:
-        for _ in range(DEADLOCKS):
-            with suppress(psycopg.errors.DeadlockDetected):
-                connection.execute(statement)
-                return
-        connection.execute(statement)
 
 
 def _create(name: str, template: str) -> None:

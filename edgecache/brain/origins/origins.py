@@ -1,7 +1,6 @@
 """Finds the driver of a bucket's origin, and keeps what is open to it."""
 
 import asyncio
-import ssl
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from edgecache.brain.egress.guard import Guard, Network
 from edgecache.brain.egress.identity import forget_ambient_identity
 from edgecache.brain.egress.pool import open_pool
 from edgecache.brain.egress.proxy import Proxy
+from edgecache.brain.egress.trust import trusting
 from edgecache.brain.errors import OriginFailed
 from edgecache.brain.origins import obstores
 from edgecache.brain.origins.config import OriginConfig
@@ -74,9 +74,7 @@ class Origins:
         self._guard = Guard(allows_private=allows_private, refused=refused)
         self._proxy = Proxy(self._guard)
         self._trust_pem = "" if trust is None else trust.read_text(encoding="ascii")
-        self._trust = ssl.create_default_context()
-        if self._trust_pem:
-            self._trust.load_verify_locations(cadata=self._trust_pem)
+        self._trust = trusting(self._trust_pem)
         self._stall_timeout_s = stall_timeout_s
         self._open: OrderedDict[int, Open] = OrderedDict()
         self._closing: set[asyncio.Task[None]] = set()

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import psycopg
-
 from edgecache.brain.buckets import Buckets
 from edgecache.brain.coherence import Coherence
 from edgecache.brain.collector import Collector
@@ -24,6 +22,7 @@ from edgecache.brain.purges import Purges
 from edgecache.brain.staging import Staging
 from edgecache.brain.values import ALWAYS, BucketInfo, Conditions, Fields, Found
 from platform_site.lib.ids import uuid7
+from tests.bystander import Bystander
 
 ALICE = Tenant(1, 11)
 CHARLIE = Tenant(2, 21)
@@ -172,21 +171,16 @@ def assemble(
     )
 
 
-class Rows:
+class Rows(Bystander):
     """The tables, as a bystander sees them."""
-
-    def __init__(self, url: str) -> None:
-        self.url = url
 
     def all(self, sql: str, params: Sequence[Any] = ()) -> list[Any]:
         """Give rows."""
-        with psycopg.connect(self.url, autocommit=True) as connection:
-            return connection.execute(sql.encode(), params).fetchall()
+        return self.execute(sql, params).fetchall()
 
     def run(self, sql: str, params: Sequence[Any] = ()) -> None:
         """Change something."""
-        with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute(sql.encode(), params)
+        self.execute(sql, params)
 
     def value(self, sql: str, params: Sequence[Any] = ()) -> Any:
         """Give one value."""

@@ -3,13 +3,15 @@
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from edgecache.brain.values import BucketInfo
 from tests.edgecache.brain.brains import Brain, Rows, running
 from tests.edgecache.brain.http_origin import HttpOrigin
-from tests.edgecache.databases import brain_database, empty
+from tests.edgecache.databases import brain_database
+from tests.emptying import empty
+
+TABLES = "SELECT tablename FROM pg_tables WHERE tablename LIKE 'brain\\_%%'"
 
 
 @pytest.fixture(scope="session")
@@ -25,11 +27,16 @@ def brain_url() -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(scope="session")
+def tables(brain_url: str) -> Rows:
+    """Give the brain's tables, as they are."""
+    return Rows(brain_url)
+
+
 @pytest.fixture
-def rows(brain_url: str) -> Rows:
+def rows(tables: Rows) -> Rows:
     """Give the brain's tables, empty."""
-    tables = Rows(brain_url)
-    _empty(tables)
+    empty(tables, [name for (name,) in tables.all(TABLES)])
     return tables
 
 
@@ -66,13 +73,3 @@ async def strict(rows: Rows, tmp_path: Path) -> AsyncIterator[Brain]:
     """Give a brain as in production."""
     async with running(rows.url, tmp_path / "strict", allows_private=False) as brain:
         yield brain
-
-
-def _empty(rows: Rows) -> None:
-    with psycopg.connect(rows.url, autocommit=True) as database:
-        names = database.execute(
-            "SELECT string_agg(quote_ident(tablename), ', ') FROM pg_tables"
-            " WHERE schemaname = 'public' AND tablename LIKE 'brain\\_%'"
-        ).fetchone()
-        assert names is not None
-    empty(rows.url, names[0])

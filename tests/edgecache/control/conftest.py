@@ -12,8 +12,9 @@ from botocore.config import Config
 from cryptography.fernet import Fernet
 
 from tests.edgecache.control.support import Put, Rows
-from tests.edgecache.databases import brain_database, empty
+from tests.edgecache.databases import brain_database
 from tests.edgecache.s3.cluster import Cluster
+from tests.emptying import empty
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -58,17 +59,23 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             cluster.stop()
 
 
+@pytest.fixture(scope="session")
+def shared_rows(shared: Cluster) -> Rows:
+    """Give the tables of that brain, as they are."""
+    return Rows(shared.database_url)
+
+
 @pytest.fixture
-def brain(shared: Cluster) -> Cluster:
+def brain(shared: Cluster, shared_rows: Rows) -> Cluster:
     """Give a brain that knows no node; what belongs to tenants, tests keep apart themselves."""
-    empty(shared.database_url, "brain_node, brain_usageline, brain_measurement, brain_receipt")
+    empty(shared_rows, ("brain_node", "brain_usageline", "brain_measurement"))
     return shared
 
 
 @pytest.fixture
-def rows(brain: Cluster) -> Rows:
+def rows(brain: Cluster, shared_rows: Rows) -> Rows:
     """Give the brain's tables."""
-    return Rows(brain.database_url)
+    return shared_rows
 
 
 @pytest.fixture

@@ -11,10 +11,9 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
-import psycopg
-
 from edgecache.protocol.credentials import authorization
 from edgecache.protocol.names import worker_path
+from tests.bystander import Bystander
 from tests.edgecache.s3.cluster import Cluster, free_port
 
 WAIT_S = 30.0
@@ -202,21 +201,16 @@ def health_of(cluster: Cluster, worker: RunningWorker) -> str:
 Put = Callable[..., bytes]
 
 
-class Rows:
+class Rows(Bystander):
     """The brain's tables, as a bystander sees them."""
-
-    def __init__(self, url: str) -> None:
-        self.url = url
 
     def all(self, statement: str, *values: Any) -> list[Any]:
         """Give rows."""
-        with psycopg.connect(self.url, autocommit=True) as connection:
-            return connection.execute(statement.encode(), values).fetchall()
+        return self.execute(statement, values).fetchall()
 
     def run(self, statement: str, *values: Any) -> None:
         """Change something."""
-        with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute(statement.encode(), values)
+        self.execute(statement, values)
 
     def value(self, statement: str, *values: Any) -> Any:
         """Give one value."""

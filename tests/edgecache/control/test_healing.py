@@ -17,6 +17,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from edgecache.brain.heat import HOT_READS
+from edgecache.protocol.hot import OBJECT_LIMIT_BYTES
 from tests.edgecache.control.support import (
     Internal,
     Rows,
@@ -29,6 +30,8 @@ from tests.edgecache.s3.cluster import Cluster
 from tests.waiting import wait_until
 
 OBJECTS = 12
+# What is smaller is soon answered from the brain's memory.
+SIZE = OBJECT_LIMIT_BYTES + 1
 
 
 @dataclass
@@ -111,7 +114,7 @@ def site(start: Callable[..., Cluster], database_url: str) -> Iterator[Site]:
         config=Config(retries={"total_max_attempts": 1}, read_timeout=30),
     )
     client.create_bucket(Bucket="docs")
-    objects = {f"key{number}": secrets.token_bytes(3000 + number) for number in range(OBJECTS)}
+    objects = {f"key{number}": secrets.token_bytes(SIZE + number) for number in range(OBJECTS)}
     for key, data in objects.items():
         client.put_object(Bucket="docs", Key=key, Body=data)
     tenant = {"organization_id": keys.organization_id, "environment_pk": keys.environment_pk}

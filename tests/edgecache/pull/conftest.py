@@ -43,7 +43,7 @@ class Origin(ThreadingHTTPServer):
         self.asked: list[Asked] = []
         # Called before a request is answered.
         self.meanwhile: Callable[[Asked], None] = lambda _asked: None
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
     @property
     def url(self) -> str:

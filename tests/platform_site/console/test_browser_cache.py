@@ -22,7 +22,6 @@ from tests.platform_site.console.journeys import sign_up
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.django_db(transaction=True),
-    pytest.mark.xdist_group("browser"),
 ]
 PURGED = {"objects_purged": 3, "bytes_freed": 4_200_000, "nodes_affected": 2}
 BUCKET = {

@@ -30,7 +30,6 @@ from tests.platform_site.console.test_browser_quality import NARROW, hold
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.django_db(transaction=True),
-    pytest.mark.xdist_group("browser"),
 ]
 Picture = Callable[[Page, str], None]
 LINKED = "/console/linked-accounts"

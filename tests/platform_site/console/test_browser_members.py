@@ -21,7 +21,6 @@ from tests.platform_site.console.journeys import (
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.django_db(transaction=True),
-    pytest.mark.xdist_group("browser"),
 ]
 Picture = Callable[[Page, str], None]
 GUEST = "erik@example.com"

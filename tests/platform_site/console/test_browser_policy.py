@@ -14,7 +14,6 @@ from tests.platform_site.console.journeys import set_up_app, sign_up
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.django_db(transaction=True),
-    pytest.mark.xdist_group("browser"),
 ]
 
 

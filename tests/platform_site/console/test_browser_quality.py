@@ -18,7 +18,6 @@ from tests.platform_site.console.journeys import (
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.django_db(transaction=True),
-    pytest.mark.xdist_group("browser"),
 ]
 
 OUTSIDE = [

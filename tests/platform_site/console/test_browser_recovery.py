@@ -29,7 +29,6 @@ from twofactor.models import Factor
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.django_db(transaction=True),
-    pytest.mark.xdist_group("browser"),
 ]
 NEW_PASSWORD = "eight louder rivers"
 Picture = Callable[[Page, str], None]

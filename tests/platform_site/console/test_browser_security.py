@@ -26,7 +26,6 @@ from twofactor.models import Factor
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.django_db(transaction=True),
-    pytest.mark.xdist_group("browser"),
 ]
 Picture = Callable[[Page, str], None]
 

@@ -13,7 +13,6 @@ from tests.platform_site.console.journeys import sign_up
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.django_db(transaction=True),
-    pytest.mark.xdist_group("browser"),
 ]
 
 FIVE_CALLS = """async () => {

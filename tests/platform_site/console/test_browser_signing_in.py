@@ -27,7 +27,6 @@ from twofactor.models import TrustedDevice
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.django_db(transaction=True),
-    pytest.mark.xdist_group("browser"),
 ]
 Picture = Callable[[Page, str], None]
 

@@ -1,0 +1,29 @@
+"""A connection to a database under test, which outlives what the test does to it."""
+
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+from psycopg.sql import Composed
+
+
+class Bystander:
+    """Asks a database. It connects once: a backend of its own for each question costs more."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._connection: psycopg.Connection | None = None
+
+    def execute(self, statement: str | Composed, values: Sequence[Any] = ()) -> psycopg.Cursor:
+        """Run one statement; anew where the connection had been ended."""
+        query = statement.encode() if isinstance(statement, str) else statement
+        if self._connection is not None:
+            try:
+                return self._connection.execute(query, values)
+            except psycopg.OperationalError:
+                if not self._connection.broken:
+                    raise
+        self._connection = psycopg.connect(self.url, autocommit=True)
+        weakref.finalize(self, self._connection.close)
+        return self._connection.execute(query, values)
