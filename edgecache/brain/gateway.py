@@ -18,6 +18,7 @@ from uuid import UUID
 
 from edgecache.brain.delivery import Delivery, Source, Span
 from edgecache.brain.http.scope import Scope
+from edgecache.brain.memo import Memo
 from edgecache.protocol.names import TICKET_PARAMETER, object_file, object_path
 
 TOKEN_HEADER: Final = "x-zonal-gateway"  # noqa: S105 - a header's name
@@ -32,7 +33,9 @@ PURPOSE: Final = b"zonal edge cache: gateway, 1"
 CHECKED_SHARE: Final = 1 / 64
 
 # What would make nginx judge by itself how a file is to be sent.
-OF_FILES: Final = ("range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since")
+OF_FILES: Final = frozenset(
+    ("range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since")
+)
 
 # nginx keeps these of the brain's answer by itself when it follows X-Accel-Redirect.
 KEPT: Final = frozenset(
@@ -68,6 +71,10 @@ def upstream_name(node_id: UUID) -> str:
     return f"zonal_{node_id.hex}"
 
 
+# A node's id is one object for as long as its row is.
+_upstream_name: Final = Memo(upstream_name)
+
+
 class Gateway:
     """What the brain knows of nginx before it."""
 
@@ -81,7 +88,11 @@ class Gateway:
         if not given:
             return False
         said = given.encode("latin-1")
-        return any(hmac.compare_digest(said, token) for token in self._tokens)
+        # A loop, as a generator takes longer than the comparison.
+        for token in self._tokens:  # noqa: SIM110 - see above
+            if hmac.compare_digest(said, token):
+                return True
+        return False
 
     def client_of(self, scope: Scope) -> str:
         """Give the client's address: the peer's, or what nginx says it is."""
@@ -96,7 +107,7 @@ class Gateway:
             and not delivery.is_verified
             and self.is_before(scope)
             and not scope.headers.get(MOVER_HEADER)
-            and all(name in _SPEAKABLE for name, _ in delivery.headers)
+            and _SPEAKABLE.issuperset([name for name, _ in delivery.headers])
             and random.random() >= CHECKED_SHARE  # noqa: S311 - a sample
         )
 
@@ -108,23 +119,26 @@ def readable_store(delivery: Delivery, scope: Scope) -> Source | None:
     """
     stores = scope.headers.get(STORES_HEADER)
     is_whole = delivery.status == 200 and delivery.span == Span(0, delivery.size)
-    if not stores or not is_whole or any(scope.headers.get(name) for name in OF_FILES):
+    if not stores or not is_whole or not OF_FILES.isdisjoint(scope.headers):
         return None
-    # The names are of one length, so that none is a part of another.
-    return next((row for row in delivery.sources if upstream_name(row.node_id) in stores), None)
+    for source in delivery.sources:
+        # The names are of one length, so that none is a part of another.
+        if _upstream_name(source.node_id) in stores:
+            return source
+    return None
 
 
 def headers_for_file(delivery: Delivery, source: Source) -> list[tuple[str, str]]:
     """Give the headers that make nginx send the file of a worker beside it."""
     file = object_file(delivery.sha256)
-    uri = f"{STORE_PATH}/{upstream_name(source.node_id)}/{file}"
+    uri = f"{STORE_PATH}/{_upstream_name(source.node_id)}/{file}"
     return [*delivery.headers, ("x-accel-redirect", uri)]
 
 
 def headers_for(delivery: Delivery, source: Source, ticket: str) -> list[tuple[str, str]]:
     """Give the headers that make nginx fetch the bytes."""
     uri = (
-        f"{INTERNAL_PATH}/{upstream_name(source.node_id)}{object_path(delivery.sha256)}"
+        f"{INTERNAL_PATH}/{_upstream_name(source.node_id)}{object_path(delivery.sha256)}"
         f"?{TICKET_PARAMETER}={ticket}"
     )
     headers = [pair for pair in delivery.headers if pair[0] not in OF_THE_WORKER]

@@ -5,8 +5,10 @@ host that is nobody's costs no look into the database, however many of them are 
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 
 from edgecache.brain.coherence import Coherence
@@ -18,6 +20,9 @@ from edgecache.brain.s3.requests import host_name
 from platform_site.lib.provider_settings import DOMAIN
 
 TOPIC: Final = "hosts"
+# A domain's length at most (RFC 1035 §2.3.4), and how many names are remembered.
+NAME_LIMIT: Final = 253
+NAMES_KEPT: Final = 1024
 # Of a bucket.
 MOST: Final = 20
 # Of one round of looking at records again.
@@ -105,11 +110,16 @@ class Hosts:
         self._known: dict[str, int] | None = None
         self._loading: asyncio.Task[dict[str, int]] | None = None
         self._marks = 0
+        # Every request asks, and most of them with one of a few names.
+        self._judged: Callable[[str], bool] = lru_cache(NAMES_KEPT)(self._judge)
         coherence.subscribe(TOPIC, self._forget)
         coherence.on_loss(self._forget)
 
     def may_be(self, host: str) -> bool:
         """Tell whether a name can be a bucket's: a domain in lower case, and not the object API."""
+        return len(host) <= NAME_LIMIT and self._judged(host)
+
+    def _judge(self, host: str) -> bool:
         own = any(host == name or host.endswith(f".{name}") for name in self._s3_domains)
         return not own and DOMAIN.fullmatch(host) is not None
 

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from edgecache.brain.clock import Clock
+from edgecache.brain.memo import Memo
 from edgecache.brain.values import Found
 
 Name = tuple[int, str, str]
@@ -41,6 +42,8 @@ class Index:
 
     def __init__(self, limit_bytes: int) -> None:
         self._entries: Clock[Name, Packed] = Clock(limit_bytes, _cost)
+        # What is asked for again and again is unpacked once.
+        self._unpacked = Memo(_unpack)
         # Other than the empty variant, by (bucket, key): what a change of the key hits.
         self._variants: dict[tuple[int, str], set[str]] = {}
         self._barriers: dict[int, list[Barrier]] = {}
@@ -62,7 +65,7 @@ class Index:
         if self._barriers and self._is_hidden(name, _generation(packed)):
             self._remove(name)
             return None
-        return _unpack(name, packed)
+        return self._unpacked(packed, name)
 
     def put(self, found: Found) -> None:
         """Remember a version, unless a newer one is known."""
@@ -173,7 +176,7 @@ def _pack(found: Found) -> Packed:
     )
 
 
-def _unpack(name: Name, packed: Packed) -> Found:
+def _unpack(packed: Packed, name: Name) -> Found:
     numbers, sha256, etag, content_type, extras = packed
     generation, size, last_modified, cached_at, crc32 = NUMBERS.unpack(numbers)
     headers, metadata, checksums, parts, http = (

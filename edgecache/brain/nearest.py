@@ -1,8 +1,7 @@
 """Which of the workers that hold an object shall serve it: the nearest, then the least loaded."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from edgecache.brain.regions import Atlas
@@ -13,8 +12,7 @@ LATENCY_STEP_S: Final = 0.005
 LOAD_STEP: Final = 0.25
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(NamedTuple):
     """A node that has the bytes.
 
     latency_s: measured by this brain, 0 when it has not been asked yet. load: as it said itself.

@@ -27,6 +27,7 @@ from edgecache.brain.rounds import Rounds
 log = structlog.get_logger(__name__)
 
 REFRESH_S: Final = 2.0
+_ASKED: Final = frozenset((Health.ONLINE, Health.SUSPECT))
 
 
 class Nodes:
@@ -128,21 +129,25 @@ class Nodes:
         holders: ``directory.locations``. region: the client's. Suspect nodes, and those that failed
         lately, come last rather than never: they may be all there is.
         """
-        good: list[Holder] = []
-        poor: list[Holder] = []
+        good: list[NodeRow] = []
+        poor: list[NodeRow] = []
         now = time.monotonic()
         for node_id in holders:
             row = self._rows.get(node_id)
             if row is None or not row.may_hold(organization_id, is_public=is_public):
                 continue
             health = self.health(row)
-            if health not in {Health.ONLINE, Health.SUSPECT}:
-                continue
-            conduct = self._conduct[node_id]
-            is_good = health == Health.ONLINE and conduct.may_be_asked(now=now)
-            (good if is_good else poor).append(_holder(row, conduct))
-        ranked = order(good, region, self._atlas) if len(good) > 1 else good
-        return tuple(Source(row.node_id, row.endpoint) for row in (*ranked, *poor))
+            if health == Health.ONLINE and self._conduct[node_id].may_be_asked(now=now):
+                good.append(row)
+            elif health in _ASKED:
+                poor.append(row)
+        if len(good) > 1:
+            good = self._nearest_first(good, region)
+        return tuple([Source(row.id, row.endpoint) for row in (*good, *poor)])
+
+    def _nearest_first(self, rows: list[NodeRow], region: str) -> list[NodeRow]:
+        holders = [_holder(row, self._conduct[row.id]) for row in rows]
+        return [self._rows[holder.node_id] for holder in order(holders, region, self._atlas)]
 
     def candidates(self, organization_id: int, *, is_public: bool) -> list[Candidate]:
         """Give the nodes that may take an object of this organization's bucket."""

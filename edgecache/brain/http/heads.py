@@ -41,7 +41,7 @@ def response_head(
     """
     lines = [_STATUS_LINES.get(status) or f"HTTP/1.1 {status} Status"]
     lines += [f"{name}: {value}" for name, value in headers]
-    if length is not None and not any(name.lower() == "content-length" for name, _ in headers):
+    if length is not None and "content-length" not in [name.lower() for name, _ in headers]:
         lines.append(f"content-length: {length}")
     lines.append(f"date: {_now()}")
     if not keeps_alive:

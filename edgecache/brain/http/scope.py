@@ -1,13 +1,12 @@
 """What a request says before its body."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from edgecache.brain.http.headers import Headers
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(NamedTuple):
     """RSGI's scope, with what signatures and keys need beside it.
 
     raw_path: as it stands in the request line, without the query. client: ``address:port``.

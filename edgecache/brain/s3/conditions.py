@@ -9,6 +9,7 @@ from edgecache.brain.s3.requests import S3Request
 from edgecache.brain.values import Conditions
 
 ANY = "*"
+_OF_READS = frozenset(("if-match", "if-none-match", "if-modified-since", "if-unmodified-since"))
 
 
 class Unchanged(Exception):
@@ -22,6 +23,8 @@ def check_read(request: S3Request, etag: str, last_modified: datetime) -> None:
 
     Raises S3Error PreconditionFailed, Unchanged.
     """
+    if _OF_READS.isdisjoint(request.headers):
+        return
     _check(request.header, "if-", etag, last_modified)
 
 

@@ -1,11 +1,12 @@
 """Headers of objects: what an upload says, what an answer returns."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from email.header import Header
 from typing import Final
 
 from edgecache.brain.http.heads import http_date
+from edgecache.brain.memo import Memo
 from edgecache.brain.s3 import checksums
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import METADATA_PREFIX, S3Request
@@ -99,7 +100,9 @@ def overrides_of(request: S3Request) -> dict[str, str]:
 
     Raises S3Error InvalidArgument: a value that is no header's.
     """
-    found = {}
+    found: dict[str, str] = {}
+    if not request.by_name:
+        return found
     for parameter, name in OVERRIDES.items():
         if request.has(parameter):
             value = request.query(parameter)
@@ -115,8 +118,16 @@ def overrides_of(request: S3Request) -> dict[str, str]:
 
 def of_answer(
     found: Found, *, overrides: Mapping[str, str], with_checksums: bool
-) -> list[tuple[str, str]]:
+) -> Sequence[tuple[str, str]]:
     """Give the headers that describe an object; not its length, which a range may change."""
+    if not overrides and not with_checksums:
+        return _plain(found)
+    return _described(found, overrides, with_checksums=with_checksums)
+
+
+def _described(
+    found: Found, overrides: Mapping[str, str], *, with_checksums: bool
+) -> Sequence[tuple[str, str]]:
     described = {"content-type": found.content_type, **found.headers, **overrides}
     lines = [
         ("etag", f'"{found.etag}"'),
@@ -128,6 +139,10 @@ def of_answer(
     if with_checksums:
         lines += checksums.headers(found.checksums)
     return lines
+
+
+# Nearly every answer has these, and popular objects the same ones each time.
+_plain: Final = Memo(lambda found: _described(found, {}, with_checksums=False))
 
 
 def spoken(text: str) -> str:

@@ -1,5 +1,7 @@
 """What every reading of an object begins with: which version, under which conditions."""
 
+from collections.abc import Sequence
+
 from edgecache.brain.errors import OriginMissing
 from edgecache.brain.s3 import checksums, conditions, object_headers
 from edgecache.brain.s3.calls import Call
@@ -49,7 +51,7 @@ def overrides_of(call: Call) -> dict[str, str]:
 
 def describe(
     call: Call, found: Found, overrides: dict[str, str]
-) -> tuple[Selection, list[tuple[str, str]]]:
+) -> tuple[Selection, Sequence[tuple[str, str]]]:
     """Apply the conditions; give what to send, and its headers.
 
     Raises S3Error, Unchanged.

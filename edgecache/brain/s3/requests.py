@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from edgecache.brain.http.headers import Headers
@@ -18,8 +17,7 @@ _ADDRESS: Final = re.compile(r"\d+\.\d+\.\d+\.\d+")
 _BROKEN_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
-@dataclass(frozen=True, slots=True)
-class S3Request:
+class S3Request(NamedTuple):
     """What was asked. key: empty where the bucket itself is meant.
 
     is_host_style: the bucket stands in the host name. parameters: the query in its order, decoded.
@@ -36,7 +34,7 @@ class S3Request:
     headers: Headers
     client: str
     request_id: str
-    by_name: dict[str, str] = field(default_factory=dict)
+    by_name: dict[str, str]
 
     def query(self, name: str, default: str = "") -> str:
         """Give the first value of a parameter."""

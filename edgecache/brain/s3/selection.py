@@ -1,6 +1,6 @@
 """Which bytes of an object an answer carries: all, a range, or a part of its upload."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from edgecache.brain.delivery import Span
 from edgecache.brain.s3 import conditions
@@ -12,8 +12,7 @@ from edgecache.protocol.ranges import RangeNotSatisfiable, requested
 PART_LIMIT = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(NamedTuple):
     """A span, with the status and the headers that say so. is_whole: no less than all."""
 
     span: Span

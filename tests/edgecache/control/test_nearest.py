@@ -1,6 +1,5 @@
 """The nearest of those that hold an object; among equals the fastest, then the idlest."""
 
-from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -14,7 +13,7 @@ ATLAS = Atlas({"home": (48.1, 11.6)})
 def holder(number: int, region: str, **changes: object) -> Holder:
     """Give a node that nobody has asked yet."""
     made = Holder(UUID(int=number), "http://node", region, 0.0, 0.0, 0)
-    return replace(made, **changes)  # type: ignore[arg-type]  # the tests' own values
+    return made._replace(**changes)  # type: ignore[arg-type]  # the tests' own values
 
 
 def test_distances_are_those_of_the_globe() -> None:
