@@ -149,9 +149,10 @@ class Fills:
         confirms = ask is not None and ask.stale is not None
         if not confirms and self.fetches.is_missing(name):
             raise OriginMissing
+        ask = ask or Ask()
         flight = None if alone else await self.fetches.joinable(name)
-        if flight is None:
-            flight = self.fetches.launch(bucket, name, ask or Ask(), alone=alone)
+        if flight is None or not ask.joins(flight):
+            flight = self.fetches.launch(bucket, name, ask, alone=alone)
         return await self._board(bucket, flight)
 
     async def reopen(self, bucket: BucketInfo, found: Found, span: Span) -> AsyncIterator[bytes]:

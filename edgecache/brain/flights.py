@@ -64,12 +64,14 @@ class Ask:
 
     stale: the version that a 304 confirms. above: a generation; a version above it that another
     brain has brought meanwhile spares the fetch. judge: decides, once the origin's header has come.
+    joins: decides whether a fetch that is under way will do, for all that others may have it.
     """
 
     question: Question = PLAIN
     stale: Found | None = None
     above: int = 0
     judge: Callable[[Answer], Verdict] = as_an_object
+    joins: Callable[["Flight"], bool] = lambda _flight: True
 
 
 class Keeper(Protocol):

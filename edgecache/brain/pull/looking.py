@@ -200,7 +200,7 @@ class Looking:
             query=wanted.query,
             accepts=frozenset({CONFIRMED}) if conditions else frozenset(),
         )
-        return Ask(question, stale=stale if conditions else None, judge=judge)
+        return Ask(question, stale=stale if conditions else None, judge=judge, joins=_comes_in_time)
 
     def _looked(self, wanted: Wanted, opened: Opened, ask: Ask, *, why: str) -> Looked:
         found, flight = opened.found, opened.flight
@@ -226,3 +226,14 @@ class Looking:
         del self._behind[name]
         if not task.cancelled() and isinstance(task.exception(), BrainError):
             log.info("refresh_failed", error=type(task.exception()).__name__)
+
+
+def _comes_in_time(flight: Flight) -> bool:
+    """Tell whether a fetch under way answers who asks now.
+
+    One whose answer came before is not over until its bytes are kept; by then the origin may say
+    something else, and where the answer wants to be confirmed (max-age=0) it has to be asked.
+    """
+    if not flight.opened.done() or not flight.verdict.http:
+        return True
+    return rules.use(Kept.of_json(flight.verdict.http), now=time.time()) is not Use.REVALIDATE

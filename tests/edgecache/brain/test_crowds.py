@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from edgecache.brain.database import Database
+from edgecache.brain.fetches import Keeper
 from edgecache.brain.pull.looking import Looking, Wanted
 from edgecache.brain.s3.access_keys import AccessKeys
 from edgecache.brain.values import BucketInfo
@@ -169,3 +170,37 @@ async def test_a_crowd_that_is_answered_with_something_stale_has_one_refresh_beh
     assert len(looking._behind) == 1
     await looking.stop()
     assert not looking._behind
+
+
+@pytest.mark.parametrize(("lifetime_s", "told"), [(0, b"again"), (600, b"first")])
+async def test_who_asks_after_the_answer_has_come_shares_it_only_while_it_is_fresh(
+    brain: Brain,
+    origin: HttpOrigin,
+    bucket: BucketInfo,
+    monkeypatch: pytest.MonkeyPatch,
+    lifetime_s: int,
+    told: bytes,
+) -> None:
+    gate = asyncio.Event()
+    commit = Keeper.commit
+
+    async def held(*args: Any) -> Any:
+        await gate.wait()
+        return await commit(*args)
+
+    async def answer(asked: Asked) -> None:
+        asked.head("200 OK", "Content-Length: 5", f"Cache-Control: max-age={lifetime_s}")
+        await asked.say(b"first" if origin.count("/k") == 1 else b"again")
+
+    monkeypatch.setattr(Keeper, "commit", held)
+    origin.handler = answer
+    looking = Looking(brain.fills, brain.directory)
+    wanted = Wanted(bucket, "k", "", {})
+    assert await read((await looking.look(wanted)).opened) == b"first"
+    # Its bytes have come; kept they are not.
+    assert brain.fills.fetches.is_busy
+
+    assert await read((await looking.look(wanted)).opened) == told
+
+    gate.set()
+    await settled(brain)
