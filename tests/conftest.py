@@ -1,8 +1,10 @@
 """What every test may ask for."""
 
 import gc
+import os
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 from cryptography.fernet import Fernet
 
@@ -12,6 +14,11 @@ from environments.models import Organization
 from tests import cast, emptying
 from tests.edgecache.databases import brain_database
 from tests.edgecache.s3.cluster import Cluster
+
+# In CI hypothesis looks at a hundred examples, with a profile of its own.
+if not os.environ.get("CI"):
+    hypothesis.settings.register_profile("quick", max_examples=30)
+    hypothesis.settings.load_profile("quick")
 
 
 def pytest_collection_finish() -> None:
