@@ -19,7 +19,7 @@ def check_cluster(
     return [Error("ZSQL_CLUSTER_URL is not set: POST /v1/sql has no server.", id="sqlgateway.E001")]
 
 
-@register()
+@register("settings")
 def check_limits(
     app_configs: Sequence[AppConfig] | None = None, **options: Any
 ) -> list[CheckMessage]:

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 from django.contrib import admin
+from django.core.management import call_command
+from django.core.management.base import SystemCheckError
 from django.test import override_settings
 
 from platform_site.lib.sql_settings import DEFAULTS, SETTINGS
@@ -70,6 +72,11 @@ def test_limits_that_contradict_each_other_are_told() -> None:
     assert found == ["sqlgateway.E002", "sqlgateway.E003", "sqlgateway.E004"]
     with override_settings(SQL_CLUSTER_URL=""):
         assert [message.id for message in checks.check_cluster()] == ["sqlgateway.E001"]
+
+
+def test_nothing_starts_with_limits_that_contradict_each_other() -> None:
+    with override_settings(SQL_BUFFER_BYTES=1), pytest.raises(SystemCheckError, match="E004"):
+        call_command("bootstrap", skip_checks=False)
 
 
 def test_every_default_is_within_its_bounds() -> None:

@@ -22,6 +22,8 @@ class Command(BaseCommand):
         "Make the development organization, its bucket and its access key, and register this "
         "machine's cache workers; all of it once. Prints the organization's id and token."
     )
+    # The others are about the code, and load all of it: half a second of each start.
+    requires_system_checks = ["settings"]
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take --migrate and --json."""
