@@ -34,8 +34,9 @@ from edgecache.brain.delivery import Tenant
 from edgecache.brain.tickets import Leave, TicketSigner
 from edgecache.protocol.names import TICKET_PARAMETER, object_path
 from edgecache.protocol.tickets import Kind
-from tests.edgecache.s3.cluster import Cluster, free_port
+from tests.edgecache.s3.cluster import Cluster
 from tests.edgecache.s3.raw import EMPTY, Signer, send
+from tests.ports import free_port
 
 SIZES: Final = {"1 KiB": 2**10, "64 KiB": 2**16, "1 MiB": 2**20}
 CONNECTIONS: Final = 16

@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.load import run
-from benchmarks.servers import free_port
 from edgecache.protocol.names import TICKET_HEADER, object_path
 from tests.edgecache.worker.brain import CLIENT, FakeBrain
 from tests.edgecache.worker.running import Worker, name
+from tests.ports import free_port
 
 SIZES = {"1 KiB": 1 << 10, "64 KiB": 64 << 10, "1 MiB": 1 << 20}
 CONNECTIONS = 16

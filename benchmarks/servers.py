@@ -1,7 +1,6 @@
 """Servers under test: gunicorn with the same arguments for Zonal and for its yardstick."""
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -11,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.ports import free_port
 
 PLATFORM = "platform_site.wsgi"
 
@@ -40,14 +41,6 @@ class Served:
     def processor_s(self) -> float:
         """Give the processor time of its processes so far."""
         return _processor_s(self.pid)
-
-
-def free_port() -> int:
-    """Give a port nobody listens on."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
 
 
 @contextmanager

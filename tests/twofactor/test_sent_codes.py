@@ -16,8 +16,9 @@ from accounts.models import Delivery, User
 from environments.models import Organization
 from platform_site.lib.crypto import decrypt
 from tests import inbox
-from tests.accounts.delivery.support import free_port, run
+from tests.accounts.delivery.support import run
 from tests.cast import Answer, Caller, signed_in
+from tests.ports import free_port
 from tests.twofactor.holder import Holder, ask, log_in, pending, reply
 from twofactor.models import Challenge, Enrolment, Factor
 

@@ -1,7 +1,6 @@
 """Providers on loopback, and what tests of the delivery ask of the database."""
 
 import json
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from django.db import connection
 
 from accounts.delivery.tasks import deliver
 from accounts.models import Delivery
+from tests.ports import free_port
 
 CODE = "493817"
 # As the code of an answer: a page of some proxy's instead of JSON.
@@ -67,13 +67,6 @@ def smtp_server(mailbox: Mailbox, port: int = 0) -> Iterator[int]:
         yield port
     finally:
         controller.stop()
-
-
-def free_port() -> int:
-    """Give a port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def smtp_options(port: int) -> dict[str, Any]:

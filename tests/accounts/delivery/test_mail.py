@@ -16,12 +16,12 @@ from tests.accounts.delivery.support import (
     CODE,
     Mailbox,
     Twilio,
-    free_port,
     jobs_of,
     run,
     smtp_options,
     smtp_server,
 )
+from tests.ports import free_port
 
 pytestmark = pytest.mark.django_db
 

@@ -14,7 +14,8 @@ from uuid import UUID
 from edgecache.protocol.credentials import authorization
 from edgecache.protocol.names import worker_path
 from tests.bystander import Bystander
-from tests.edgecache.s3.cluster import Cluster, free_port
+from tests.edgecache.s3.cluster import Cluster
+from tests.ports import free_port
 
 WAIT_S = 30.0
 # Ends every connection to a database.

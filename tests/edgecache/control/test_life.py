@@ -26,7 +26,8 @@ from edgecache.protocol.credentials import authorization
 from edgecache.protocol.names import worker_path
 from tests.edgecache.control.conftest import ROOT
 from tests.edgecache.control.support import CUT, Internal, Rows, ask, register
-from tests.edgecache.s3.cluster import Cluster, free_port
+from tests.edgecache.s3.cluster import Cluster
+from tests.ports import free_port
 from tests.waiting import wait_until
 
 SECRET = "a secret of more than thirty-two characters"

@@ -17,8 +17,8 @@ import pytest
 
 from platform_site.embedded.folders import make_folders
 from tests.edgecache.control.support import ask
-from tests.edgecache.s3.cluster import free_port
 from tests.platform_site.embedded.support import PROJECT, environment
+from tests.ports import free_port
 from tests.waiting import wait_until
 
 PORTS = ("PORT", "ZBRAIN_PORT", "ZBRAIN_S3_PORT", "ZBRAIN_WORKER_PORT")

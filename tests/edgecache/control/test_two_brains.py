@@ -14,7 +14,8 @@ from tests.edgecache.control.support import (
     register,
     run_worker,
 )
-from tests.edgecache.s3.cluster import Cluster, free_port
+from tests.edgecache.s3.cluster import Cluster
+from tests.ports import free_port
 from tests.waiting import wait_until
 
 Start = Callable[..., Cluster]

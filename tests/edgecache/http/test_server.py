@@ -16,7 +16,7 @@ from edgecache.brain.http.exchange import BodyTimeout, ClientGone, Exchange
 from edgecache.brain.http.heads import HeaderRefused, response_head
 from edgecache.brain.http.scope import Scope
 from edgecache.brain.http.server import Server
-from tests.edgecache.s3.cluster import free_port
+from tests.ports import free_port
 
 App = Callable[[Scope, Exchange], Awaitable[None]]
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]

@@ -9,7 +9,8 @@ from pytest_django import Settings
 from accounts.models import AuditEvent, User
 from edgecache.brain.internal import everyone
 from tests.cast import signed_in
-from tests.edgecache.s3.cluster import Cluster, free_port
+from tests.edgecache.s3.cluster import Cluster
+from tests.ports import free_port
 from tests.staff import staff_client
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("over_a_brain")]

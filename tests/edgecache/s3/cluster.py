@@ -3,7 +3,6 @@
 import json
 import os
 import secrets
-import socket
 import subprocess
 import sys
 import time
@@ -14,16 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.ports import free_port
+
 START_S = 30.0
 STOP_S = 20.0
 POLL_S = 0.05
-
-
-def free_port() -> int:
-    """Give a port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def until(holds: Callable[[], bool], *, seconds: float = 20.0) -> None:

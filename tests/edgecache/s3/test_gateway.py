@@ -15,10 +15,11 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from edgecache.brain import gateway
-from tests.edgecache.s3.cluster import Cluster, Keys, free_port, until
+from tests.edgecache.s3.cluster import Cluster, Keys, until
 from tests.edgecache.s3.conftest import ROOT, connect
 from tests.edgecache.s3.raw import Signer, md5, send
 from tests.edgecache.s3.test_clients import program
+from tests.ports import free_port
 
 SMALL = os.urandom(3000)
 LARGE = os.urandom(6 * 2**20 + 3)

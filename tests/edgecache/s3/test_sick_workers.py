@@ -16,10 +16,11 @@ from cryptography.fernet import Fernet
 
 from tests.edgecache.databases import brain_database
 from tests.edgecache.s3 import sick
-from tests.edgecache.s3.cluster import Cluster, free_port, until
+from tests.edgecache.s3.cluster import Cluster, until
 from tests.edgecache.s3.conftest import connect
 from tests.edgecache.s3.raw import Signer
 from tests.edgecache.s3.sick import Illness, Proxy
+from tests.ports import free_port
 
 SMALL = os.urandom(5000)
 LARGE = os.urandom(3 * 2**20 + 5)

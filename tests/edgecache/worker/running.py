@@ -4,7 +4,6 @@ import hashlib
 import http.client
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from uuid import uuid4
 from edgecache.protocol.names import TICKET_HEADER, object_path
 from edgecache.protocol.tickets import Kind
 from tests.edgecache.worker.brain import CLIENT, NODE, SECRET, FakeBrain
+from tests.ports import free_port
 
 START_S = 20.0
 STOP_S = 10.0
@@ -39,13 +39,6 @@ def name(content: bytes) -> bytes:
 def unmeasured() -> dict[str, str]:
     """Give this process's environment, but for what has children measure their coverage."""
     return {key: value for key, value in os.environ.items() if not key.startswith("COVERAGE")}
-
-
-def free_port() -> int:
-    """Give a port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @dataclass

@@ -12,7 +12,8 @@ import pytest
 from edgecache.protocol.jobs import Job, JobDone, JobKind, JobSource
 from edgecache.protocol.tickets import Kind
 from tests.edgecache.worker.brain import FakeBrain
-from tests.edgecache.worker.running import Worker, free_port, name
+from tests.edgecache.worker.running import Worker, name
+from tests.ports import free_port
 
 CONTENT = os.urandom(2_500_000)
 

@@ -10,7 +10,8 @@ import pytest
 from platform_site.embedded.binaries import Binaries, find_binaries
 from platform_site.embedded.cluster import CONTROL, TENANTS, Cluster, ClusterSpec
 from platform_site.embedded.folders import Folders, make_folders, make_runtime_dir
-from tests.platform_site.embedded.support import MakeCluster, Platform, free_port, start
+from tests.platform_site.embedded.support import MakeCluster, Platform, start
+from tests.ports import free_port
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
 """What several tests of this folder use."""
 
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -38,13 +37,6 @@ def start(cluster: Cluster) -> None:
 def postmaster_pid(cluster: Cluster) -> int:
     """Read the server's process id."""
     return int((cluster.data / "postmaster.pid").read_text().splitlines()[0])
-
-
-def free_port() -> int:
-    """Pick a port that nobody has at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Platform:

@@ -15,7 +15,7 @@ from platform_site.embedded.launch import Launch
 from platform_site.embedded.probes import call_probe, http_probe
 from platform_site.embedded.process import Patience, Process
 from platform_site.embedded.supervisor import Supervisor
-from tests.platform_site.embedded.support import free_port
+from tests.ports import free_port
 from tests.waiting import wait_until
 
 QUICK = Patience(first_delay_s=0.05, longest_delay_s=0.05, failures=3)
@@ -31,6 +31,7 @@ print(name, "runs", flush=True)
 time.sleep(60)
 """
 STUBBORN = """
+from tests.ports import free_port
 import signal, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 print("stubborn runs", flush=True)

@@ -15,7 +15,8 @@ from platform_site.embedded.folders import make_folders
 from platform_site.embedded.identity import began_at, processes_in
 from platform_site.embedded.ports import port_from
 from platform_site.embedded.runtime_env import load_runtime_env
-from tests.platform_site.embedded.support import Platform, free_port
+from tests.platform_site.embedded.support import Platform
+from tests.ports import free_port
 from tests.waiting import wait_until
 
 

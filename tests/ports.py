@@ -1,0 +1,40 @@
+"""Ports for servers that have to be told theirs before they start."""
+
+import itertools
+import os
+import secrets
+import socket
+from collections.abc import Iterator
+from typing import Final
+
+# Below the range that a system takes "any port" and those of outgoing connections from: one of
+# that range may go to somebody else before the server that was told of it binds it.
+LOWEST: Final = 10_000
+HIGHEST: Final = 32_767
+
+
+def free_port() -> int:
+    """Give a port that nobody listens on now, and that no other test is given for long."""
+    return next(port for port in _ports if _is_free(port))
+
+
+def _share() -> Iterator[int]:
+    """Go round the ports of this test process, from anywhere: another run has the same shares."""
+    count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    size = (HIGHEST + 1 - LOWEST) // count
+    start = secrets.randbelow(size)
+    first = LOWEST + number * size
+    return itertools.cycle([*range(first + start, first + size), *range(first, first + start)])
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+_ports = _share()
