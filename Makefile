@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXEC := $(BIN)/python -m platform_site.embedded exec --
 TESTS ?= tests
-# CI measures coverage as well and drives a browser, which doubles the time.
+# CI measures coverage as well and drives a browser, which takes half as long again.
 CHOSEN := $(if $(CI),--cov --cov-report=term,-m "not browser")
 
 # The oldest PostgreSQL that works, as Debian 12 has it, and the tests that it must pass.

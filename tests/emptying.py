@@ -18,6 +18,7 @@ KEPT = frozenset({"django_content_type", "auth_permission"})
 # A table that grew beyond this starts from nothing: what is deleted from it stays in its pages.
 LARGE_BYTES = 2**18
 
+# Tables whose rows a trigger watches as they are deleted (8 in pg_trigger.tgtype).
 GUARDED = """
     SELECT DISTINCT tgrelid::regclass::text FROM pg_trigger
     WHERE NOT tgisinternal AND tgtype & 8 = 8
@@ -33,17 +34,16 @@ REFERRING = """
 
 def install() -> None:
     """Have it done this way wherever Django would flush."""
-    TransactionTestCase._fixture_teardown = _empty  # type: ignore[attr-defined]  # Django's own seam
+    TransactionTestCase._fixture_teardown = _empty_what_is_filled  # type: ignore[attr-defined]  # Django's own seam
 
 
 def empty(database: Bystander, names: Sequence[str]) -> None:
     """Empty tables, and those that refer to them."""
     found = database.execute(REFERRING, [list(names)]).fetchall()
-    deletions = _deletions([name for (name,) in found])
-    database.execute(sql.SQL("WITH {} SELECT").format(deletions))
+    database.execute(_deletion([name for (name,) in found]))
 
 
-def _empty(case: TransactionTestCase) -> None:
+def _empty_what_is_filled(case: TransactionTestCase) -> None:
     for alias in case._databases_names(include_mirrors=False):  # type: ignore[attr-defined]  # as above
         with connections[alias].cursor() as cursor:
             cursor.execute(_question(alias))
@@ -54,15 +54,14 @@ def _empty(case: TransactionTestCase) -> None:
                 cursor.execute(sql.SQL("TRUNCATE {} CASCADE").format(tables))
             deleted = [name for name, is_truncated in filled if not is_truncated]
             if deleted:
-                cursor.execute(sql.SQL("WITH {} SELECT").format(_deletions(deleted)))
+                cursor.execute(_deletion(deleted))
 
 
-def _deletions(names: Sequence[str]) -> sql.Composed:
-    """Give parts of one statement: what refers to what is only looked at when all are done."""
-    return sql.SQL(", ").join(
-        sql.SQL("{} AS (DELETE FROM {})").format(sql.Identifier(f"_{name}"), sql.Identifier(name))
-        for name in names
-    )
+def _deletion(names: Sequence[str]) -> sql.Composed:
+    """Give one statement for all: what refers to what is only looked at when they are empty."""
+    one = sql.SQL("{} AS (DELETE FROM {})")
+    parts = [one.format(sql.Identifier(f"_{name}"), sql.Identifier(name)) for name in names]
+    return sql.SQL("WITH {} SELECT").format(sql.SQL(", ").join(parts))
 
 
 @cache

@@ -9,6 +9,7 @@ The Django package beside it would add models, sessions and views, none of them 
 """
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Literal, NoReturn
 
@@ -42,7 +43,7 @@ class CredentialsRefused(Exception):
     """The provider no longer takes somebody's tokens: withdrawn, expired, or never ours."""
 
 
-class Client(BaseOAuth2[str]):
+class Client(BaseOAuth2[str], ABC):
     """One provider as we speak to it; the modules of ``providers`` each add what is its own.
 
     returns_by_post: the browser comes back with a form sent from the provider's own page.
@@ -56,16 +57,16 @@ class Client(BaseOAuth2[str]):
         self.visit = strategy
 
     @classmethod
+    @abstractmethod
     def options(cls, provider: ProviderSettings) -> dict[str, Any]:
         """Give social-core's settings for a provider, by their bare names."""
-        raise NotImplementedError
 
+    @abstractmethod
     def profile(self, answer: dict[str, Any]) -> Profile:
         """Say who it is, by the token endpoint's answer.
 
         Raises what ``PlatformError`` a person should be told, and social-core's exceptions.
         """
-        raise NotImplementedError
 
     def issuers(self) -> tuple[str, ...]:
         """Give the names the provider calls itself by; () where it has none."""
@@ -198,9 +199,9 @@ class VisitNonce(OpenIdConnectAssociation):
 class OpenIdClient(Client, OpenIdConnectAuth[str]):
     """A provider that speaks OpenID Connect: the nonce is the visit's, as the state is."""
 
+    @abstractmethod
     def issuers(self) -> tuple[str, ...]:
         """Give what ``iss`` has to be one of."""
-        raise NotImplementedError
 
     def id_token_issuer(self) -> Any:
         """Tell social-core the same."""

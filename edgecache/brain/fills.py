@@ -146,10 +146,9 @@ class Fills:
         name = (bucket.id, check_key(key), variant)
         if bucket.origin_id is None:
             return await self._adopt(bucket, key)
-        confirms = ask is not None and ask.stale is not None
-        if not confirms and self.fetches.is_missing(name):
-            raise OriginMissing
         ask = ask or Ask()
+        if ask.stale is None and self.fetches.is_missing(name):
+            raise OriginMissing
         flight = None if alone else await self.fetches.joinable(name)
         if flight is None or not ask.joins(flight):
             flight = self.fetches.launch(bucket, name, ask, alone=alone)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from edgecache.brain.errors import BrainError, OriginError, OriginMissing
+from edgecache.brain.errors import BrainError, OriginChanged, OriginError, OriginMissing
 from edgecache.brain.fills import Opened
 from edgecache.brain.flights import Ask, Flight, Verdict
 from edgecache.brain.index import Name
@@ -129,6 +129,9 @@ class Looking:
             opened = await self._answer_to(wanted, ask)
         except OriginMissing:
             raise
+        except OriginChanged:
+            # Something hit the key before the confirmation was noted: a purge, or who asked later.
+            return await self.fetch(wanted)
         except OriginError as exc:
             if not rules.serves_on_error(kept, now=time.time()):
                 raise
@@ -234,6 +237,5 @@ def _comes_in_time(flight: Flight) -> bool:
     One whose answer came before is not over until its bytes are kept; by then the origin may say
     something else, and where the answer wants to be confirmed (max-age=0) it has to be asked.
     """
-    if not flight.opened.done() or not flight.verdict.http:
-        return True
-    return rules.use(Kept.of_json(flight.verdict.http), now=time.time()) is not Use.REVALIDATE
+    answer = flight.verdict.http or (flight.kept.http if flight.kept is not None else {})
+    return not answer or rules.use(Kept.of_json(answer), now=time.time()) is not Use.REVALIDATE

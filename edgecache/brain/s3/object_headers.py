@@ -142,7 +142,7 @@ def _described(
 
 
 # Nearly every answer has these, and popular objects the same ones each time.
-_plain: Final = Memo(lambda found: _described(found, {}, with_checksums=False))
+_plain: Final = Memo(lambda found: tuple(_described(found, {}, with_checksums=False)))
 
 
 def spoken(text: str) -> str:

@@ -109,6 +109,13 @@ class Gate:
         self.came.set()
         await self.opened.wait()
 
+    async def between_halves(self, asked: Asked) -> None:
+        """Answer with ten bytes, five before and five after."""
+        asked.head("200 OK", "Content-Length: 10")
+        await asked.say(b"first")
+        await self.wait()
+        await asked.say(b"later")
+
 
 async def _read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Asked:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")

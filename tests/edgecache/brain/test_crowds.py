@@ -12,7 +12,7 @@ from edgecache.brain.pull.looking import Looking, Wanted
 from edgecache.brain.s3.access_keys import AccessKeys
 from edgecache.brain.values import BucketInfo
 from platform_site.lib.crypto import encrypt
-from tests.edgecache.brain.brains import ALICE, Brain, Rows, read, settled
+from tests.edgecache.brain.brains import ALICE, Brain, Rows, read, settled, until
 from tests.edgecache.brain.http_origin import Asked, HttpOrigin
 
 CROWD = 1000
@@ -203,4 +203,42 @@ async def test_who_asks_after_the_answer_has_come_shares_it_only_while_it_is_fre
     assert await read((await looking.look(wanted)).opened) == told
 
     gate.set()
+    await settled(brain)
+
+
+async def test_who_asks_after_a_confirmation_has_come_asks_again(
+    brain: Brain, origin: HttpOrigin, bucket: BucketInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, gate = asyncio.Event(), asyncio.Event()
+    refresh = Keeper.refresh
+
+    async def hold(*args: Any) -> Any:
+        held.set()
+        await gate.wait()
+        return await refresh(*args)
+
+    async def answer(asked: Asked) -> None:
+        if origin.count("/k") == 2:
+            asked.head("304 Not Modified", "Cache-Control: max-age=0", 'ETag: "v1"')
+            return
+        is_old = origin.count("/k") == 1
+        tag = "v1" if is_old else "v2"
+        asked.head("200 OK", "Content-Length: 5", "Cache-Control: max-age=0", f'ETag: "{tag}"')
+        await asked.say(b"first" if is_old else b"again")
+
+    monkeypatch.setattr(Keeper, "refresh", hold)
+    origin.handler = answer
+    looking = Looking(brain.fills, brain.directory)
+    wanted = Wanted(bucket, "k", "", {})
+    assert await read((await looking.look(wanted)).opened) == b"first"
+    await settled(brain)
+    confirming = asyncio.create_task(looking.look(wanted))
+    await held.wait()
+
+    assert await read((await looking.look(wanted)).opened) == b"again"
+
+    await until(lambda: len(brain.kept) == 2)
+    gate.set()
+    # What was confirmed is not there any more: it has what there is now.
+    assert await read((await confirming).opened) == b"again"
     await settled(brain)

@@ -64,14 +64,7 @@ async def test_waiters_read_while_it_grows(
     brain: Brain, origin: HttpOrigin, bucket: BucketInfo
 ) -> None:
     gate = Gate()
-
-    async def halting(asked: Asked) -> None:
-        asked.head("200 OK", "Content-Length: 10")
-        await asked.say(b"first")
-        await gate.wait()
-        await asked.say(b"later")
-
-    origin.handler = halting
+    origin.handler = gate.between_halves
     opened = await brain.fills.open(bucket, "k")
     late = await brain.fills.open(bucket, "k")
     body = aiter(opened.body())

@@ -44,14 +44,7 @@ async def test_a_small_body_is_fetched_whole_though_everyone_left(
     brain: Brain, origin: HttpOrigin, bucket: BucketInfo
 ) -> None:
     gate = Gate()
-
-    async def halting(asked: Asked) -> None:
-        asked.head("200 OK", "Content-Length: 10")
-        await asked.say(b"first")
-        await gate.wait()
-        await asked.say(b"later")
-
-    origin.handler = halting
+    origin.handler = gate.between_halves
     opened = await brain.fills.open(bucket, "k")
     body = aiter(opened.body())
     await anext(body)

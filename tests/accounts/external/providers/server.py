@@ -9,6 +9,7 @@ import hashlib
 import json
 import secrets
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -70,7 +71,7 @@ class Code:
 Route = Callable[[Asked], Said]
 
 
-class ProviderServer:
+class ProviderServer(ABC):
     """A provider on a port of its own; ``person`` is who sits at its sign-in page.
 
     asked: what came. faults: by path. refuses: the person does not agree.
@@ -99,9 +100,9 @@ class ProviderServer:
         self.http.server_close()
         self.thread.join()
 
+    @abstractmethod
     def routes(self) -> dict[str, Route]:
         """Give what answers which path; a ``*`` at its end takes what follows."""
-        raise NotImplementedError
 
     def answer(self, asked: Asked) -> Said:
         """Find the route and ask it."""
