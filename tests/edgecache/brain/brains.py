@@ -200,10 +200,10 @@ class Rows(Bystander):
         return node_id
 
     def cut(self, application: str) -> int:
-        """End the connections of a name; give how many there were."""
+        """End the connections of a name, and see them ended; give how many there were."""
         return len(
             self.all(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
                 " WHERE application_name = %s AND datname = current_database()",
                 [application],
             )
