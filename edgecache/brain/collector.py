@@ -24,14 +24,20 @@ log = structlog.get_logger(__name__)
 
 EVERY_S: Final = 5.0
 SWEEP_EVERY_S: Final = 3600.0
-STEP_BLOBS: Final = 1000
+STEP_RELEASES: Final = 40
 STEP_TIMEOUT_S: Final = 30.0
 
+TAKE: Final = (
+    "DELETE FROM brain_release WHERE id IN"
+    " (SELECT id FROM brain_release ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED) RETURNING blobs"
+)
 # Locked first, looked at in statements of their own: whoever names them meanwhile is seen, and
 # whoever wants to waits until they are gone.
-RELEASED: Final = (
-    "SELECT sha256 FROM brain_blob WHERE released_at IS NOT NULL"
-    " ORDER BY released_at LIMIT %s FOR UPDATE SKIP LOCKED"
+LOCK: Final = "SELECT sha256 FROM brain_blob WHERE sha256 = ANY(%s) FOR UPDATE SKIP LOCKED"
+# What somebody else has locked is looked at again; what is not there any more is not.
+PUT_BACK: Final = (
+    "INSERT INTO brain_release (blobs) SELECT array_agg(sha256) FROM brain_blob"
+    " WHERE sha256 = ANY(%s::bytea[]) HAVING count(*) > 0"
 )
 NAMED: Final = (
     "SELECT sha256,"
@@ -146,20 +152,19 @@ class Collector:
     async def _collect(self) -> bool:
         """Take a step; whether there is more."""
         async with self._coherence.change(waits=False, timeout_s=STEP_TIMEOUT_S) as change:
-            rows = await change.all(RELEASED, [STEP_BLOBS])
+            rows = await change.all(TAKE, [STEP_RELEASES])
             if not rows:
                 return False
-            named = await change.all(NAMED, [[row.sha256 for row in rows]])
-            kept = [row.sha256 for row in named if row.is_cached or row.is_stored]
-            await change.run(
-                "UPDATE brain_blob SET released_at = NULL WHERE sha256 = ANY(%s)", [kept]
-            )
+            released = {sha256 for row in rows for sha256 in row.blobs}
+            locked = [row.sha256 for row in await change.all(LOCK, [list(released)])]
+            await change.run(PUT_BACK, [list(released.difference(locked))])
+            named = await change.all(NAMED, [locked])
             await self._free_nodes(change, [row.sha256 for row in named if not row.is_cached])
             gone = [row.sha256 for row in named if not row.is_cached and not row.is_stored]
             # While the rows are locked nobody can begin to name these bytes.
             await self._staging.run(self._staging.unlink, gone)
             await change.run("DELETE FROM brain_blob WHERE sha256 = ANY(%s)", [gone])
-        return len(rows) == STEP_BLOBS
+        return len(rows) == STEP_RELEASES
 
     async def _free_nodes(self, change: Change, blobs: Sequence[bytes]) -> None:
         freed = await change.all(

@@ -36,11 +36,13 @@ RECORD: Final = (
     " RETURNING id, bucket_id, generation, pattern"
 )
 # What was hit is counted even where another transaction deletes it first: only then is a step
-# that deleted nothing known to be the last.
+# that deleted nothing known to be the last. A version that took a row's place meanwhile stays.
 STEP: Final = (
-    "WITH hit AS MATERIALIZED (SELECT id FROM brain_cachedobject WHERE bucket_id = %(bucket)s"
-    " AND key >= %(prefix)s AND key <= %(last)s AND generation < %(generation)s LIMIT %(limit)s),"
-    " gone AS (DELETE FROM brain_cachedobject WHERE id IN (SELECT id FROM hit) RETURNING blob_id)"
+    "WITH hit AS MATERIALIZED (SELECT ctid AS place FROM brain_cachedobject"
+    " WHERE bucket_id = %(bucket)s AND key >= %(prefix)s AND key <= %(last)s"
+    " AND generation < %(generation)s ORDER BY key LIMIT %(limit)s),"
+    " gone AS (DELETE FROM brain_cachedobject WHERE ctid = ANY(ARRAY(SELECT place FROM hit))"
+    " AND generation < %(generation)s RETURNING blob_id)"
     " SELECT (SELECT count(*) FROM hit) AS hit, count(*) AS gone,"
     " coalesce(array_agg(DISTINCT blob_id), '{}') AS blobs FROM gone"
 )

@@ -1,5 +1,6 @@
 """Objects: stored ones, cached ones, and what is under way with them."""
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
@@ -9,9 +10,8 @@ from edgecache.brain.models.places import Bucket
 class Blob(models.Model):
     """Bytes that the cache or the built-in origin knows by their hash.
 
-    chunks: SHA-256 of every MiB, 32 bytes each. crc32: unsigned. released_at: when the last object
-    that is known to have named it went; the collector then looks whether another one does.
-    hot_until: it has more copies than others until then.
+    chunks: SHA-256 of every MiB, 32 bytes each. crc32: unsigned. hot_until: it has more copies than
+    others until then.
     """
 
     sha256 = models.BinaryField(primary_key=True, max_length=32)
@@ -19,22 +19,26 @@ class Blob(models.Model):
     md5 = models.BinaryField(max_length=16)
     crc32 = models.BigIntegerField()
     chunks = models.BinaryField()
-    released_at = models.DateTimeField(null=True)
     hot_until = models.DateTimeField(null=True)
     created_at = models.DateTimeField(db_default=Now())
-
-    class Meta:
-        indexes = [
-            models.Index(
-                fields=["released_at"],
-                condition=models.Q(released_at__isnull=False),
-                name="blob_released",
-            )
-        ]
 
     def __str__(self) -> str:
         """Name it."""
         return bytes(self.sha256).hex()
+
+
+class Release(models.Model):
+    """Bytes that the last cached object known to name them let go of: the collector looks at them.
+
+    blobs: SHA-256s, some tens together. A purge lets go of many at once: to mark each where it is,
+    or in a row of its own, would take longer than all else about it.
+    """
+
+    blobs = ArrayField(models.BinaryField(max_length=32))
+
+    def __str__(self) -> str:
+        """Say how many."""
+        return f"{len(self.blobs)} blobs"
 
 
 class ObjectFields(models.Model):

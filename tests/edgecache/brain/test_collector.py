@@ -4,6 +4,7 @@ import asyncio
 import os
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from edgecache.brain import evictions
@@ -87,6 +88,48 @@ async def test_an_origins_copies_go_when_they_are_purged(
     assert files(brain, "blobs") == set()
     assert rows.value("SELECT count(*) FROM brain_blob") == 0
     assert brain.staging.copies_bytes == 0
+
+
+async def test_what_somebody_has_locked_is_looked_at_again(brain: Brain, rows: Rows) -> None:
+    bucket = await brain.bucket()
+    for key in ("a", "b"):
+        await brain.put(bucket, key, key.encode())
+    busy = await brain.directory.find(bucket.id, "a")
+    assert busy is not None
+    await brain.fills.delete(bucket, ["a", "b"])
+
+    with psycopg.connect(rows.url) as writer:
+        # As a writer that is about to name the bytes has it.
+        writer.execute("SELECT FROM brain_blob WHERE sha256 = %s FOR KEY SHARE", [busy.sha256])
+        await brain.collector.round()
+        assert rows.all("SELECT sha256 FROM brain_blob") == [(busy.sha256,)]
+        assert files(brain, "origin") == {busy.sha256.hex()}
+
+    await brain.collector.round()
+    assert rows.value("SELECT count(*) FROM brain_blob") == 0
+    assert rows.value("SELECT count(*) FROM brain_release") == 0
+    assert files(brain, "origin") == set()
+
+
+async def test_many_that_one_purge_let_go_of_are_all_collected(
+    brain: Brain, rows: Rows, origin: HttpOrigin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgecache.brain.commits.TOGETHER", 3)
+    monkeypatch.setattr("edgecache.brain.collector.STEP_RELEASES", 2)
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    for n in range(20):
+        origin.objects[f"/k{n}"] = f"bytes {n}".encode()
+        await brain.get(bucket, f"k{n}")
+    await settled(brain)
+    assert len(files(brain, "blobs")) == 20
+
+    assert (await brain.purges.purge(ALICE, prefix="docs/")).objects_purged == 20
+    assert rows.value("SELECT count(*) FROM brain_release") == 7
+    await brain.collector.round()
+
+    assert files(brain, "blobs") == set()
+    assert rows.value("SELECT count(*) FROM brain_blob") == 0
+    assert rows.value("SELECT count(*) FROM brain_release") == 0
 
 
 async def test_writers_of_the_same_bytes_and_the_collector_do_not_harm_each_other(

@@ -4,13 +4,14 @@ import asyncio
 from pathlib import Path
 from uuid import UUID
 
+import psycopg
 import pytest
 
 from edgecache.brain.errors import DatabaseAway
 from edgecache.brain.purges import Count, Targets
 from edgecache.brain.values import BucketInfo, PurgeResult
 from platform_site.lib.ids import uuid7
-from tests.edgecache.brain.brains import ALICE, CHARLIE, Brain, Rows, settled
+from tests.edgecache.brain.brains import ALICE, CHARLIE, Brain, Rows, settled, until
 from tests.edgecache.brain.http_origin import Asked, HttpOrigin
 
 NOTHING = PurgeResult(0, 0, 0)
@@ -171,6 +172,27 @@ async def test_what_a_purge_hit_is_gone_before_it_is_deleted(brain: Brain, rows:
     await fill(brain, bucket, "a/1")
     brain.directory.index.clear()
     assert await brain.directory.find(bucket.id, "a/1") is not None
+
+
+async def test_a_version_that_comes_while_the_old_one_is_deleted_stays(
+    brain: Brain, rows: Rows
+) -> None:
+    bucket = await brain.bucket()
+    await fill(brain, bucket, "a/1", "a/2", "b")
+    count = Count()
+    (begun,) = await brain.purges.begin(Targets({}, [(bucket.id, "a/")]), count)
+
+    with psycopg.connect(rows.url) as writer:
+        writer.execute(
+            "UPDATE brain_cachedobject SET generation = nextval('brain_generation')"
+            " WHERE key = 'a/1'"
+        )
+        finishing = asyncio.create_task(brain.purges.finish(begun, count))
+        await until(lambda: bool(rows.all("SELECT FROM pg_locks WHERE NOT granted")))
+
+    await finishing
+    assert await names(brain, bucket) == {"a/1", "b"}
+    assert count.objects == 1
 
 
 async def test_a_purge_whose_brain_died_is_finished_by_another(
