@@ -2,9 +2,12 @@
 
 import secrets
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import boto3
+import pytest
+from cryptography.fernet import Fernet
 
 from tests.edgecache.control.support import (
     FakeWorker,
@@ -14,11 +17,43 @@ from tests.edgecache.control.support import (
     register,
     run_worker,
 )
+from tests.edgecache.databases import brain_database
 from tests.edgecache.s3.cluster import Cluster
+from tests.emptying import empty
 from tests.ports import free_port
 from tests.waiting import wait_until
 
 Start = Callable[..., Cluster]
+Pair = tuple[Cluster, Cluster]
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    """Give two brains over one database, for the tests that let both live."""
+    secret_keys = Fernet.generate_key().decode()
+    with brain_database() as url, ExitStack() as stack:
+        first = Cluster(tmp_path_factory.mktemp("first"), url, secret_keys, workers=0)
+        second = Cluster(
+            tmp_path_factory.mktemp("second"), url, secret_keys, workers=0, secret=first.secret
+        )
+        for brain in (first, second):
+            stack.callback(brain.stop)
+            brain.start()
+        yield first, second
+
+
+@pytest.fixture
+def rows(running: Pair) -> Rows:
+    """Give their tables, which know no node."""
+    found = Rows(running[0].database_url)
+    empty(found, ("brain_node", "brain_usageline", "brain_measurement"))
+    return found
+
+
+@pytest.fixture
+def pair(running: Pair, rows: Rows) -> Pair:
+    """Give two brains that know no node."""
+    return running
 
 
 def voice_on(brain: Cluster, node: FakeWorker) -> FakeWorker:
@@ -28,16 +63,16 @@ def voice_on(brain: Cluster, node: FakeWorker) -> FakeWorker:
     return made
 
 
-def test_a_node_of_one_brain_is_a_node_of_the_other(start: Start) -> None:
-    first, second = start(), start()
+def test_a_node_of_one_brain_is_a_node_of_the_other(pair: Pair) -> None:
+    first, second = pair
     node = register(first)
     assert voice_on(second, node).beat().status == 200
     wait_until(lambda: Internal(first)("GET", "/v1/status").body["online_nodes"] == 1)
     wait_until(lambda: Internal(second)("GET", "/v1/status").body["online_nodes"] == 1)
 
 
-def test_a_decision_of_one_brain_holds_on_the_other_when_it_returns(start: Start) -> None:
-    first, second = start(), start()
+def test_a_decision_of_one_brain_holds_on_the_other_when_it_returns(pair: Pair) -> None:
+    first, second = pair
     node = register(first)
     other = voice_on(second, node)
     other.beat()
@@ -48,25 +83,25 @@ def test_a_decision_of_one_brain_holds_on_the_other_when_it_returns(start: Start
     assert other.beat().status == 410
 
 
-def test_both_sign_with_the_same_key(start: Start) -> None:
-    first, second = start(), start()
+def test_both_sign_with_the_same_key(pair: Pair) -> None:
+    first, second = pair
     node = register(first)
     assert node.beat().body["keys"] == voice_on(second, node).beat().body["keys"]
 
 
-def test_an_inventory_may_come_in_parts_to_both(start: Start, database_url: str) -> None:
-    first, second = start(), start()
+def test_an_inventory_may_come_in_parts_to_both(pair: Pair, rows: Rows) -> None:
+    first, second = pair
     node = register(first)
     node.beat()
     node.hold(page=0, last=False)
     other = voice_on(second, node)
     other.hold(page=1)
     assert other.beat().body["wants_inventory"] is False
-    assert Rows(database_url).value("SELECT inventory_of FROM brain_node") == "first"
+    assert rows.value("SELECT inventory_of FROM brain_node") == "first"
 
 
-def test_an_access_key_that_one_brain_deletes_is_refused_by_the_other(start: Start) -> None:
-    first, second = start(), start()
+def test_an_access_key_that_one_brain_deletes_is_refused_by_the_other(pair: Pair) -> None:
+    first, second = pair
     keys = first.tenant()
     assert second.call("GET", f"/v1/access-keys?{keys.scope}")["access_keys"]
     Internal(first)("DELETE", f"/v1/access-keys/{keys.access_key}?{keys.scope}")
@@ -92,15 +127,14 @@ def test_the_second_brain_heals_once_the_first_is_dead(start: Start, database_ur
     )
 
 
-def test_metrics_are_those_of_both_once_they_are_written(start: Start, database_url: str) -> None:
-    first, second = start(), start()
+def test_metrics_are_those_of_both_once_they_are_written(pair: Pair, rows: Rows) -> None:
     for _ in range(2):
-        Rows(database_url).run(
+        rows.run(
             "INSERT INTO brain_measurement (brain_id, minute, hits, misses, bytes_served,"
             " latencies) VALUES (gen_random_uuid(), date_trunc('minute', now()), 3, 1, 10,"
             ' \'{"counts": {"300": 4}, "total_us": 40000}\')'
         )
-    for brain in (first, second):
+    for brain in pair:
         said = Internal(brain)("GET", "/v1/metrics").body
         assert (said["total_hits"], said["total_misses"], said["bytes_served"]) == (6, 2, 20)
         assert said["hit_ratio"] == 0.75

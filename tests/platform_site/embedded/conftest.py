@@ -10,8 +10,7 @@ import pytest
 from platform_site.embedded.binaries import Binaries, find_binaries
 from platform_site.embedded.cluster import CONTROL, TENANTS, Cluster, ClusterSpec
 from platform_site.embedded.folders import Folders, make_folders, make_runtime_dir
-from tests.platform_site.embedded.support import MakeCluster, Platform, start
-from tests.ports import free_port
+from tests.platform_site.embedded.support import MakeCluster, start
 
 
 @pytest.fixture(scope="session")
@@ -66,14 +65,3 @@ def running(
         cluster.stop()
         cluster.release()
     shutil.rmtree(folders.clusters_dir, ignore_errors=True)
-
-
-@pytest.fixture
-def platform(tmp_path: Path) -> Iterator[Platform]:
-    """Prepare a platform that is not started yet."""
-    with_port = Platform(tmp_path / "var", port=free_port())
-    yield with_port
-    if with_port.process is not None:
-        with_port.process.terminate()
-        with_port.process.wait(30)
-    shutil.rmtree(make_folders(with_port.data_dir).clusters_dir, ignore_errors=True)

@@ -61,11 +61,19 @@ class Platform:
             )
         return self.process
 
-    def start(self) -> None:
-        """Start it and wait for the banner."""
-        process = self.begin()
-        wait_until(lambda: "Zonal is up" in self.said() or process.poll() is not None)
+    def start(self, **changes: str) -> None:
+        """Start it and wait for the end of the banner."""
+        for of_last_start in self.data_dir.glob("*.pid"):
+            of_last_start.unlink()
+        process = self.begin(**changes)
+        wait_until(lambda: "Ctrl-C stops everything" in self.said() or process.poll() is not None)
         assert process.poll() is None, self.said()
+
+    def end(self) -> int:
+        """Ask it to end, and wait; the exit status."""
+        assert self.process is not None
+        self.process.terminate()
+        return self.process.wait(30)
 
     def said(self) -> str:
         """Read what it printed."""

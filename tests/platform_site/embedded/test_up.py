@@ -1,11 +1,17 @@
-"""`up` from end to end, with stand-ins for the web server and the worker."""
+"""`up` from end to end, with stand-ins for the web server and the worker.
+
+One platform for all of it: each test finds it running, however the one before has left it.
+"""
 
 import contextlib
 import os
 import re
+import shutil
 import signal
 import socket
 import stat
+from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -20,6 +26,25 @@ from tests.ports import free_port
 from tests.waiting import wait_until
 
 
+@pytest.fixture(scope="module")
+def first_start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+    """Give a platform that was started, with databases of its own."""
+    one = Platform(tmp_path_factory.mktemp("up") / "var", port=free_port())
+    one.start()
+    yield one
+    one.end()
+    shutil.rmtree(make_folders(one.data_dir).clusters_dir, ignore_errors=True)
+
+
+@pytest.fixture
+def platform(first_start: Platform) -> Platform:
+    """Give it running, with its worker."""
+    if first_start.process is None or first_start.process.poll() is not None:
+        first_start.start()
+    wait_until(lambda: first_start.pid_of("worker"))
+    return first_start
+
+
 def stop(platform: Platform) -> int:
     """Press Ctrl-C and wait; the exit status."""
     assert platform.process is not None
@@ -27,38 +52,36 @@ def stop(platform: Platform) -> int:
     return platform.process.wait(30)
 
 
+def starts(platform: Platform) -> int:
+    """Say how many starts its database knows of."""
+    with psycopg.connect(load_runtime_env(platform.data_dir)["DATABASE_URL"]) as connection:
+        return len(connection.execute("SELECT FROM starts").fetchall())
+
+
 def test_a_second_start_finds_data_and_secrets_again(platform: Platform) -> None:
-    platform.start()
-    first = load_runtime_env(platform.data_dir)
+    first, known = load_runtime_env(platform.data_dir), starts(platform)
     pids = platform.pids()
     assert stop(platform) == 0
     assert not [pid for pid in pids if began_at(pid)]
 
     platform.start()
 
-    assert "zonal_dev_2" in platform.said()
+    assert f"zonal_dev_{known + 1}" in platform.said()
     assert load_runtime_env(platform.data_dir) == first
     assert first["ZAUTH_DEV_ORG_ID"] == "7"
     assert stat.S_IMODE((platform.data_dir / "runtime.env").stat().st_mode) == 0o600
 
 
 def test_the_banner_tells_where_and_how(platform: Platform) -> None:
-    platform.start()
-    wait_until(lambda: "Ctrl-C stops everything" in platform.said())
-
     said = platform.said()
 
     assert f"http://127.0.0.1:{platform.port}/v1/" in said
     assert str(platform.data_dir) in said
-    assert (
-        len(re.findall(r"^  curl -s http://127\.0\.0\.1.*Bearer zonal_dev_1'", said, re.MULTILINE))
-        == 3
-    )
+    line = r"^  curl -s http://127\.0\.0\.1.*Bearer zonal_dev_\d+'"
+    assert len(re.findall(line, said, re.MULTILINE)) == 3
 
 
 def test_a_second_terminal_finds_the_databases(platform: Platform) -> None:
-    platform.start()
-
     settings = load_runtime_env(platform.data_dir)
 
     for name in ("DATABASE_URL", "ZSQL_CLUSTER_URL"):
@@ -66,8 +89,6 @@ def test_a_second_terminal_finds_the_databases(platform: Platform) -> None:
 
 
 def test_each_killed_child_heals(platform: Platform) -> None:
-    platform.start()
-    wait_until(lambda: platform.pid_of("worker"))
     for name in ("control", "tenants", "web", "worker"):
         killed = platform.pid_of(name)
         os.kill(killed, signal.SIGKILL)
@@ -90,10 +111,8 @@ def accepts(url: str) -> bool:
 def test_killing_the_supervisor_leaves_no_child_and_the_next_start_works(
     platform: Platform,
 ) -> None:
-    platform.start()
     assert platform.process is not None
-    wait_until(lambda: platform.pid_of("worker"))
-    pids = platform.pids()
+    pids, known = platform.pids(), starts(platform)
     platform.process.kill()
     platform.process.wait()
 
@@ -104,13 +123,12 @@ def test_killing_the_supervisor_leaves_no_child_and_the_next_start_works(
         assert processes_in(data.resolve(), program="postgres") == []
     platform.start()
 
-    assert "zonal_dev_2" in platform.said()
+    assert f"zonal_dev_{known + 1}" in platform.said()
 
 
 def test_killing_everything_at_once_loses_nothing(platform: Platform) -> None:
-    platform.start()
     assert platform.process is not None
-    wait_until(lambda: platform.pid_of("worker"))
+    known = starts(platform)
     for pid in (platform.process.pid, *platform.pids()):
         # Some do not outlive the first one.
         with contextlib.suppress(ProcessLookupError):
@@ -119,10 +137,11 @@ def test_killing_everything_at_once_loses_nothing(platform: Platform) -> None:
 
     platform.start()
 
-    assert "zonal_dev_2" in platform.said()
+    assert f"zonal_dev_{known + 1}" in platform.said()
 
 
-def test_a_taken_port_is_one_sentence_with_the_setting(platform: Platform) -> None:
+def test_a_taken_port_is_one_sentence_with_the_setting(tmp_path: Path) -> None:
+    platform = Platform(tmp_path / "var", port=free_port())
     with socket.socket() as stranger:
         stranger.bind(("127.0.0.1", platform.port))
         stranger.listen()
@@ -135,7 +154,6 @@ def test_a_taken_port_is_one_sentence_with_the_setting(platform: Platform) -> No
 
 
 def test_a_second_up_with_the_same_data_is_refused(platform: Platform) -> None:
-    platform.start()
     assert platform.process is not None
     second = Platform(platform.data_dir, port=platform.port)
     second.log = platform.data_dir.parent / "second.log"
@@ -148,18 +166,17 @@ def test_a_second_up_with_the_same_data_is_refused(platform: Platform) -> None:
     assert len(second.said().splitlines()) == 1
 
 
-def test_a_database_of_ones_own_is_used_and_not_written_down(platform: Platform) -> None:
-    platform.start()
-    settings = load_runtime_env(platform.data_dir)
-    other = Platform(platform.data_dir.parent / "other", port=free_port())
-    process = other.begin(
+def test_a_database_of_ones_own_is_used_and_not_written_down(
+    platform: Platform, tmp_path: Path
+) -> None:
+    settings, known = load_runtime_env(platform.data_dir), starts(platform)
+    other = Platform(tmp_path / "other", port=free_port())
+    other.start(
         DATABASE_URL=settings["DATABASE_URL"], ZSQL_CLUSTER_URL=settings["ZSQL_CLUSTER_URL"]
     )
-    wait_until(lambda: "Zonal is up" in other.said())
-    process.terminate()
 
-    assert process.wait(30) == 0
-    assert "zonal_dev_2" in other.said()
+    assert other.end() == 0
+    assert f"zonal_dev_{known + 1}" in other.said()
     assert "PostgreSQL" not in other.said()
     assert not {"DATABASE_URL", "ZSQL_CLUSTER_URL"} & set(load_runtime_env(other.data_dir))
 
