@@ -13,27 +13,39 @@ from platform_site.embedded.binaries import find_binaries
 from platform_site.embedded.cluster import CONTROL, Cluster
 from platform_site.embedded.folders import make_folders, make_runtime_dir
 from platform_site.embedded.identity import processes_in
+from tests.bystander import Bystander
 from tests.edgecache.brain.brains import ALICE, Brain, running, until
 from tests.edgecache.databases import migrate
+from tests.emptying import empty
 from tests.platform_site.embedded.support import start
 
 WRITERS = 6
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """Give a PostgreSQL of the test's own, which keeps what it acknowledged."""
-    folders = make_folders(tmp_path / "var")
-    binaries = find_binaries({}, make_runtime_dir(tmp_path / "runtime"), production=False)
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Give a PostgreSQL of these tests' own, which keeps what it acknowledged."""
+    folders = make_folders(tmp_path_factory.mktemp("restarts") / "var")
+    binaries = find_binaries({}, make_runtime_dir(folders.data_dir), production=False)
     own = Cluster(CONTROL, folders, binaries)
     try:
         start(own)
         migrate(own.url)
+        own.stop()
         yield own
     finally:
         own.stop()
         own.release()
         shutil.rmtree(folders.clusters_dir, ignore_errors=True)
+
+
+@pytest.fixture
+def cluster(made: Cluster) -> Iterator[Cluster]:
+    """Give it running, with empty tables. A server ends with the thread that started it."""
+    start(made)
+    empty(Bystander(made.url), ("brain_bucket", "brain_blob", "brain_braininstance"))
+    yield made
+    made.stop()
 
 
 def restart(cluster: Cluster, *, is_killed: bool) -> None:
