@@ -12,7 +12,7 @@ from accounts.models import User
 from accounts.passwords import TunedArgon2Hasher
 from environments.models import Organization
 from tests import cast, emptying
-from tests.edgecache.databases import brain_database
+from tests.edgecache.databases import brain_database, drop_left
 from tests.edgecache.s3.cluster import Cluster
 
 # In CI hypothesis has a profile of its own: a hundred examples, the same each time. Elsewhere it
@@ -37,6 +37,12 @@ def _cheap_hashes() -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _quick_emptying() -> None:
     emptying.install()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_brains_left() -> Iterator[None]:
+    yield
+    drop_left()
 
 
 @pytest.fixture

@@ -19,6 +19,8 @@ TEMPLATE = "brain_template"
 # Of all processes that test over this cluster, one makes the template.
 LOCK = 7_313_001
 
+_left: list[str] = []
+
 
 def migrate(url: str) -> None:
     """Give a database the brain's tables."""
@@ -32,7 +34,7 @@ def migrate(url: str) -> None:
 
 @contextmanager
 def brain_database() -> Iterator[str]:
-    """Give the URL of a database with the brain's tables, which goes with the block."""
+    """Give the URL of a new database with the brain's tables."""
     with _administrator() as connection:
         connection.execute("SELECT pg_advisory_lock(%s)", [LOCK])
         found = connection.execute("SELECT FROM pg_database WHERE datname = %s", [TEMPLATE])
@@ -50,15 +52,21 @@ def brain_database() -> Iterator[str]:
 
 @contextmanager
 def new_database(template: str = PLAIN) -> Iterator[str]:
-    """Give the URL of a fresh database, which goes with the block."""
+    """Give the URL of a fresh database, which nobody uses after the block."""
     name = f"brain_{uuid.uuid4().hex}"
     _create(name, template)
     try:
         yield _url(name)
     finally:
-        drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
+        _left.append(name)
+
+
+def drop_left() -> None:
+    """Drop what tests left: in the end, for the reason that ``Kept.take`` gives."""
+    drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
+    while _left:
         with _administrator() as connection:
-            connection.execute(drop.format(sql.Identifier(name)))
+            connection.execute(drop.format(sql.Identifier(_left.pop())))
 
 
 def _create(name: str, template: str) -> None:

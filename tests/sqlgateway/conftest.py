@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sqlgateway import clusters, connections, making
+from sqlgateway import clusters, connections
 from sqlgateway.models import Database
 from sqlgateway.placements import CACHE
 from tests.sqlgateway import support
@@ -20,29 +20,39 @@ def _no_leftovers() -> Iterator[None]:
     connections.CACHE.clear()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _none_left() -> Iterator[None]:
+    """Drop in the end what tests left."""
+    yield
+    KEPT.drop_all()
+
+
 @pytest.fixture
 def databases(db: None) -> Iterator[None]:
-    """Drop the test's databases when it is over."""
+    """Take the test's databases back when it is over."""
     yield
-    _drop_all()
+    _take_back()
 
 
-def _drop_all() -> None:
+def _take_back() -> None:
     connections.CACHE.clear()
     # A test may have led the cluster's address astray.
     clusters.default()
     for database in Database.unscoped.select_related("cluster"):
-        if not KEPT.take(database):
-            making.drop(database)
+        KEPT.take(database)
+
+
+def _admin_of(name: str, request: pytest.FixtureRequest) -> support.Caller:
+    someone = support.caller(support.organization(name))
+    if request.node.get_closest_marker("provisions") is None:
+        KEPT.give(someone.scope)
+    return someone
 
 
 @pytest.fixture
 def alice(databases: None, request: pytest.FixtureRequest) -> support.Caller:
     """Give the admin of an environment; with ``provisions`` its database is yet to be made."""
-    someone = support.caller(support.organization("Alice's"))
-    if request.node.get_closest_marker("provisions") is None:
-        KEPT.give(someone.scope)
-    return someone
+    return _admin_of("Alice's", request)
 
 
 @pytest.fixture
@@ -52,13 +62,13 @@ def bob(alice: support.Caller) -> support.Caller:
 
 
 @pytest.fixture
-def charlie(databases: None) -> support.Caller:
-    """Give the admin of another organization."""
-    return support.caller(support.organization("Charlie's"))
+def charlie(databases: None, request: pytest.FixtureRequest) -> support.Caller:
+    """Give the admin of another organization, in the same way."""
+    return _admin_of("Charlie's", request)
 
 
 @pytest.fixture
 def committed(transactional_db: None) -> Iterator[support.Caller]:
     """Give Alice with rows that other threads see."""
     yield support.caller(support.organization("Alice's"))
-    _drop_all()
+    _take_back()

@@ -2,12 +2,15 @@
 
 from typing import Any, Final
 
+from psycopg import sql
+
 from platform_site.lib.principals import Scope
 from sqlgateway import clusters, provisioning
 from sqlgateway.models import Database
 
 MOST: Final = 2
-FIELDS: Final = ("dbname", "admin_role", "operator_role", "reader_role", "secrets", "hardening")
+ROLES: Final = ("admin_role", "operator_role", "reader_role")
+FIELDS: Final = ("dbname", *ROLES, "secrets", "hardening")
 CATALOGS: Final = (
     *("attribute", "cast", "class", "collation", "constraint", "conversion", "default_acl"),
     *("event_trigger", "extension", "foreign_server", "language", "largeobject_metadata"),
@@ -35,6 +38,8 @@ class Kept:
     def __init__(self) -> None:
         self._ready: list[dict[str, Any]] = []
         self._states: dict[str, State] = {}
+        self._left: list[dict[str, Any]] = []
+        self._address: clusters.Address | None = None
 
     def give(self, scope: Scope) -> None:
         """Make one the scope's."""
@@ -47,14 +52,33 @@ class Kept:
         database.save()
         database.hand_over(scope.organization_id, scope.environment_pk)
 
-    def take(self, database: Database) -> bool:
-        """Take one back, if it came from here and is as it was."""
+    def take(self, database: Database) -> None:
+        """Take one back; it serves again if it came from here and is as it was.
+
+        The others are dropped in the end: ext4 does not use a file's inode again for a minute or
+        more, and a new database has hundreds of files that would each look at all of those.
+        """
+        self._address = clusters.address_of(database.cluster)
+        fields = {name: getattr(database, name) for name in FIELDS}
         state = self._states.get(database.dbname)
         if len(self._ready) >= MOST or state is None or state_of(database) != state:
             self._states.pop(database.dbname, None)
-            return False
-        self._ready.append({name: getattr(database, name) for name in FIELDS})
-        return True
+            self._left.append(fields)
+            return
+        self._ready.append(fields)
+
+    def drop_all(self) -> None:
+        """Drop all of them, where the last one was."""
+        if self._address is None:
+            return
+        databases = [*self._left, *self._ready]
+        roles = [fields[name] for fields in databases for name in ROLES]
+        with clusters.administer(self._address) as connection:
+            for fields in databases:
+                name = sql.Identifier(fields["dbname"])
+                connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))
+            for role in roles:
+                connection.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(sql.Identifier(role)))
 
 
 def state_of(database: Database) -> State:
