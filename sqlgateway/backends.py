@@ -15,7 +15,12 @@ from sqlgateway.sessions import Session
 TERMINATE: Final = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s AND usename = %s"
 )
-IS_THERE: Final = "SELECT count(*) FROM pg_stat_activity WHERE pid = %s AND usename = %s"
+# A transaction that has written may be past its commit, waiting for a disk or another server.
+IS_OPEN: Final = (
+    "SELECT xact_start IS NOT NULL"
+    " AND (backend_xid IS NULL OR coalesce(wait_event_type NOT IN ('IO', 'IPC', 'LWLock'), true))"
+    " FROM pg_stat_activity WHERE pid = %s AND usename = %s"
+)
 HAS_WRITTEN: Final = (
     "SELECT backend_xid IS NOT NULL FROM pg_stat_activity WHERE pid = %s AND usename = %s"
 )
@@ -74,13 +79,17 @@ class Administrator:
             log.warning("sql_terminate_failed", pid=session.pid, kind=type(exc).__name__)
             return False
 
-    def is_there(self, session: Session) -> bool:
-        """Say whether a session's backend still exists; True where nobody can tell."""
+    def is_open(self, session: Session) -> bool | None:
+        """Say whether a session's backend is inside a transaction that it has not committed.
+
+        None when the backend is gone; False, too, where nobody can tell.
+        """
         login = session.login
         try:
-            return bool(self.ask(login.address, IS_THERE, [session.pid, login.user]))
+            answer = self.ask(login.address, IS_OPEN, [session.pid, login.user])
         except psycopg.Error:
-            return True
+            return False
+        return None if answer is None else bool(answer)
 
     def has_written(self, session: Session) -> bool:
         """Say whether the session's open transaction has changed anything so far.

@@ -105,6 +105,8 @@ class Execution:
         except ConnectionLost:
             outcome.is_clean = False
             outcome.error = self._lost()
+            # A backend that is ended while it writes to the gateway has no last word.
+            self._looks_late = watch.was_open
         if WATCHDOG.finish(watch):
             outcome.is_clean = False
             if self._looks_late:
@@ -264,10 +266,14 @@ class Execution:
 
     def _end_overflow(self) -> PlatformError:
         """End the backend, as a rule while it is still sending, so that it cannot commit."""
-        was_running = ADMINISTRATOR.terminate(self._session)
+        was_open = ADMINISTRATOR.is_open(self._session)
+        was_told = ADMINISTRATOR.terminate(self._session)
+        outcome = self._session.last_words()
+        if outcome == "rolled_back" and not (was_open and was_told):
+            outcome = "unknown"
         return errors.ResultTooWide(
             f"Single rows must stay well below {limit('SQL_BUFFER_BYTES')} bytes.",
-            extra={"outcome": self._session.last_words() if was_running else "unknown"},
+            extra={"outcome": outcome},
         )
 
     def _lost(self) -> PlatformError:

@@ -30,13 +30,18 @@ log = structlog.get_logger(__name__)
 
 
 class Watch:
-    """One request under watch. has_fired: its deadline came before its end."""
+    """One request under watch.
 
-    __slots__ = ("has_fired", "looks", "session")
+    has_fired: its deadline came before its end. was_open: its backend was ended inside a
+    transaction, which is undone by that.
+    """
+
+    __slots__ = ("has_fired", "looks", "session", "was_open")
 
     def __init__(self, session: Session) -> None:
         self.session: Session | None = session
         self.has_fired = False
+        self.was_open = False
         self.looks = 0
 
 
@@ -125,10 +130,13 @@ class Watchdog:
     def _terminate(self, watch: Watch) -> None:
         """End the backend if it is still there; also one whose connection was closed meanwhile."""
         session = watch.session
-        if session is None or not self._administrator.is_there(session):
+        is_open = None if session is None else self._administrator.is_open(session)
+        if session is None or is_open is None:
             watch.session = None
             return
-        self._administrator.terminate(session)
+        # Told first: the request ends as soon as the backend does.
+        watch.was_open = is_open if watch.looks == 0 else watch.was_open
+        watch.was_open = self._administrator.terminate(session) and watch.was_open
         watch.looks += 1
         if watch.looks > LOOKS:
             log.error("sql_backend_survives", pid=session.pid)

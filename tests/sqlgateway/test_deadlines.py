@@ -4,6 +4,10 @@ import time
 
 import pytest
 
+from sqlgateway.backends import ADMINISTRATOR
+from sqlgateway.provisioning import database_for
+from sqlgateway.sessions import open_session
+from sqlgateway.wire import Wire
 from tests.sqlgateway.support import Answer, Caller, backends_of
 
 STUBBORN = [
@@ -112,3 +116,48 @@ def test_ones_own_statement_timeout_is_a_cancellation(alice: Caller) -> None:
     assert (answer.status, answer.code) == (400, "query_cancelled")
     assert answer.body["sqlstate"] == "57014"
     assert answer.body["retryable"] is False
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT repeat('x', 20000000)",
+        "INSERT INTO t VALUES (1) RETURNING repeat('x', 20000000)",
+        "INSERT INTO t VALUES (1); SELECT repeat('x', 20000000)",
+    ],
+)
+def test_a_backend_that_is_ended_while_it_sends_is_late_and_undone(
+    alice: Caller, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    alice.sql("CREATE TABLE t (id int)")
+    take = Wire._take
+
+    def take_slowly(wire: Wire) -> None:
+        # As a gateway that is given little of the processor: the backend waits to be read.
+        time.sleep(0.02)
+        take(wire)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Wire, "_take", take_slowly)
+        answer = alice.sql(text, timeout_ms=300)
+
+    assert (answer.status, answer.code) == (400, "query_timeout"), answer.body
+    assert backends_of(alice) == []
+    assert alice.value("SELECT count(*) FROM t") == 0
+
+
+def test_only_what_is_under_way_can_be_undone(alice: Caller) -> None:
+    alice.value("SELECT 1")
+    session = open_session(database_for(alice.scope).login("admin"))
+    session.give_up_at = time.monotonic() + 10
+    try:
+        assert ADMINISTRATOR.is_open(session) is False
+        session.run(b"BEGIN")
+        assert ADMINISTRATOR.is_open(session) is True
+        session.run(b"COMMIT")
+        assert ADMINISTRATOR.is_open(session) is False
+        assert ADMINISTRATOR.terminate(session)
+        while ADMINISTRATOR.is_open(session) is not None:
+            time.sleep(0.01)
+    finally:
+        session.close()
