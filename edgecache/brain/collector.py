@@ -37,7 +37,7 @@ LOCK: Final = "SELECT sha256 FROM brain_blob WHERE sha256 = ANY(%s) FOR UPDATE S
 # What somebody else has locked is looked at again; what is not there any more is not.
 PUT_BACK: Final = (
     "INSERT INTO brain_release (blobs) SELECT array_agg(sha256) FROM brain_blob"
-    " WHERE sha256 = ANY(%s::bytea[]) HAVING count(*) > 0"
+    " WHERE sha256 = ANY(%s) HAVING count(*) > 0"
 )
 NAMED: Final = (
     "SELECT sha256,"
@@ -157,7 +157,8 @@ class Collector:
                 return False
             released = {sha256 for row in rows for sha256 in row.blobs}
             locked = [row.sha256 for row in await change.all(LOCK, [list(released)])]
-            await change.run(PUT_BACK, [list(released.difference(locked))])
+            if busy := released.difference(locked):
+                await change.run(PUT_BACK, [list(busy)])
             named = await change.all(NAMED, [locked])
             await self._free_nodes(change, [row.sha256 for row in named if not row.is_cached])
             gone = [row.sha256 for row in named if not row.is_cached and not row.is_stored]

@@ -28,7 +28,11 @@ class Patience:
     """One thread per process, which looks at the connections of the requests under way.
 
     A connection that waits for an answer in every look for LIMIT_S is cut off: its statement ends
-    as if the server had gone, and the request with a 503. No statement of a request takes so long.
+    as if the server had gone, and the request with a 503. No statement of a request takes so long;
+    ten seconds of statements without a pause between them look the same, and end the same.
+
+    _since: when a thread's connection was first seen to wait, without a look since then that found
+    it not waiting.
     """
 
     def __init__(self) -> None:
@@ -57,9 +61,13 @@ class Patience:
     def _run(self) -> None:
         while True:
             time.sleep(LOOK_EVERY_S)
-            with self._lock:
-                for thread, database in self._under_way.items():
-                    self._look(thread, database)
+            try:
+                with self._lock:
+                    for thread, database in self._under_way.items():
+                        self._look(thread, database)
+            except Exception:
+                # Nobody would start another thread.
+                log.exception("control_database_unwatched")
 
     def _look(self, thread: int, database: BaseDatabaseWrapper) -> None:
         connection = database.connection

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -60,3 +61,19 @@ def test_who_is_not_in_a_request_may_wait(transactional_db: None) -> None:
         cursor.execute("SELECT pg_sleep(2)")
         cursor.execute("SELECT 1")
         assert cursor.fetchone() == (1,)
+
+
+def test_a_look_that_fails_is_not_the_last_one(
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = threading.Semaphore(0)
+
+    def fail(_thread: int, _database: object) -> None:
+        looked.release()
+        raise RuntimeError("a look that fails")
+
+    watcher = patience.Patience()
+    monkeypatch.setattr(watcher, "_look", fail)
+    with watcher.watching():
+        assert looked.acquire(timeout=10)
+        assert looked.acquire(timeout=10)
