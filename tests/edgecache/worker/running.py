@@ -36,6 +36,11 @@ def name(content: bytes) -> bytes:
     return hashlib.sha256(content).digest()
 
 
+def altered(content: bytes) -> bytes:
+    """Give the bytes with another one in the place of the first."""
+    return bytes([content[0] ^ 1]) + content[1:]
+
+
 def unmeasured() -> dict[str, str]:
     """Give this process's environment, but for what has children measure their coverage."""
     return {key: value for key, value in os.environ.items() if not key.startswith("COVERAGE")}

@@ -12,7 +12,7 @@ import pytest
 from edgecache.protocol.names import TICKET_HEADER, object_path
 from edgecache.protocol.tickets import Kind
 from tests.edgecache.worker.brain import FakeBrain
-from tests.edgecache.worker.running import Worker, name
+from tests.edgecache.worker.running import Worker, altered, name
 
 KEPT = os.urandom(500_000)
 CONTENT = os.urandom(4_000_000)
@@ -69,7 +69,7 @@ def test_killed_after_the_row_before_the_report(brain: FakeBrain, worker: Worker
 
 def test_a_wrong_file_that_is_found_is_never_served(worker: Worker) -> None:
     worker.kill()
-    worker.file(CONTENT).write_bytes(CONTENT[:-1] + b"?")
+    worker.file(CONTENT).write_bytes(altered(CONTENT))
     worker.start()
     worker.wait_until(lambda: not worker.file(CONTENT).exists())
     assert worker.get(CONTENT).status == 404

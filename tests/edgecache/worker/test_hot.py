@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from edgecache.worker.files import Files
-from tests.edgecache.worker.running import Worker, name
+from tests.edgecache.worker.running import Worker, altered, name
 
 CONTENT = b"hot" * 1000
 
@@ -54,7 +54,7 @@ def test_a_disk_that_changes_a_byte_does_not_reach_who_reads_from_memory(worker:
     for _ in range(3):
         assert worker.get(CONTENT).body == CONTENT
     file = worker.file(CONTENT)
-    file.write_bytes(b"X" + CONTENT[1:])
+    file.write_bytes(altered(CONTENT))
 
     assert worker.get(CONTENT).body == CONTENT
     assert worker.get(CONTENT, headers={"Range": "bytes=0-9"}).body == CONTENT[:10]

@@ -12,7 +12,7 @@ import pytest
 from edgecache.protocol.jobs import Job, JobDone, JobKind, JobSource
 from edgecache.protocol.tickets import Kind
 from tests.edgecache.worker.brain import FakeBrain
-from tests.edgecache.worker.running import Worker, name
+from tests.edgecache.worker.running import Worker, altered, name
 from tests.ports import free_port
 
 CONTENT = os.urandom(2_500_000)
@@ -94,7 +94,7 @@ def test_what_is_held_is_not_fetched_again(worker: Worker) -> None:
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        (whole(CONTENT[:-1] + b"?"), "wrong_bytes"),
+        (whole(altered(CONTENT)), "wrong_bytes"),
         (whole(CONTENT + b"more"), "wrong_bytes"),
         (whole(CONTENT[:1000]), "wrong_bytes"),
         (whole(CONTENT[:1000], len(CONTENT)), "broken_off"),
@@ -115,7 +115,7 @@ def test_a_source_that_lies_or_fails_leaves_nothing(
 
 def test_the_next_source_is_tried(source: Worker, worker: Worker) -> None:
     gone = JobSource(f"http://127.0.0.1:{free_port()}", "t" * 300)
-    liar = BadSource(whole(CONTENT[:-1] + b"?")).offer
+    liar = BadSource(whole(altered(CONTENT))).offer
     assert give(worker.brain, copy_from(gone, liar, offer(source))).ok
     assert worker.get(CONTENT).body == CONTENT
 

@@ -10,7 +10,7 @@ import pytest
 
 from edgecache.protocol.names import TICKET_HEADER, object_path
 from edgecache.protocol.tickets import Kind
-from tests.edgecache.worker.running import Worker, name
+from tests.edgecache.worker.running import Worker, altered, name
 
 CONTENT = os.urandom(3_000_000)
 
@@ -42,9 +42,10 @@ def test_storing_says_created_then_held(worker: Worker) -> None:
 
 
 def test_wrong_bytes_are_never_kept(worker: Worker) -> None:
-    altered = bytes([CONTENT[0] ^ 1]) + CONTENT[1:]
     ticket = worker.brain.signer.ticket(CONTENT, kind=Kind.STORE)
-    answer = worker.request("PUT", object_path(name(CONTENT)), altered, {TICKET_HEADER: ticket})
+    answer = worker.request(
+        "PUT", object_path(name(CONTENT)), altered(CONTENT), {TICKET_HEADER: ticket}
+    )
     assert answer.status == 422
     assert b"wrong_bytes" in answer.body
     assert not worker.file(CONTENT).exists()
@@ -112,7 +113,7 @@ def test_many_at_once_with_one_name_are_one_object(worker: Worker) -> None:
 
 
 def test_right_and_wrong_bytes_at_once_leave_the_right_ones(worker: Worker) -> None:
-    wrong = CONTENT[:-1] + bytes([CONTENT[-1] ^ 1])
+    wrong = altered(CONTENT)
     path = object_path(name(CONTENT))
 
     def put(body: bytes) -> int:
