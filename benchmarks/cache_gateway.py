@@ -206,6 +206,7 @@ class Bench:
             "ZSECRET_KEYS": self.cluster.secret_keys,
             "ZCACHE_BRAIN_SECRET": self.cluster.secret,
             "ZBRAIN_S3_PORT": str(self.cluster.port),
+            **self.cluster.variables,
         }
 
     def _nginx_text(self, name: str, sites: str) -> str:
@@ -324,7 +325,9 @@ def _cluster(folder: Path) -> Iterator[Cluster]:
         try:
             command = [sys.executable, "manage.py", "migrate", "brain", "-v0"]
             subprocess.run(command, cwd=ROOT, check=True, env=environment)
-            cluster = Cluster(folder, url, secret_key, workers=1)
+            # As nginx is told to reach a brain on its machine.
+            beside = {"ZBRAIN_S3_SOCKET": str(folder / "objects.sock")}
+            cluster = Cluster(folder, url, secret_key, workers=1, variables=beside)
             try:
                 yield cluster.start()
             finally:

@@ -80,7 +80,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Give the brain with two workers that tests share, each with a tenant of its own."""
     with brain_database() as url:
         secret_key = Fernet.generate_key().decode()
-        running = Cluster(tmp_path_factory.mktemp("cluster"), url, secret_key)
+        folder = tmp_path_factory.mktemp("cluster")
+        beside = {"ZBRAIN_S3_SOCKET": str(folder / "objects.sock")}
+        running = Cluster(folder, url, secret_key, variables=beside)
         try:
             yield running.start()
         finally:

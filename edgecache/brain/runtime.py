@@ -164,7 +164,9 @@ class Brain:
         settings = self.settings
         self._pull = PullApi(self)
         api = ObjectApi(self, pull=self._pull)
-        objects = Server(api, address=settings.s3.address, port=settings.s3.port)
+        objects = Server(
+            api, address=settings.s3.address, port=settings.s3.port, path=settings.s3_socket
+        )
         tls = (settings.tls_cert, settings.tls_key)
         return [
             granian(internal_api(self), settings.internal),

@@ -81,7 +81,8 @@ class Connection(asyncio.Protocol):
         """Begin to wait for a head."""
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=WRITE_HIGH_BYTES)
-        address = transport.get_extra_info("peername") or ("unknown", 0)
+        # A Unix socket's peer has no address: it is on this machine.
+        address = transport.get_extra_info("peername") or ("127.0.0.1", 0)
         host = f"[{address[0]}]" if ":" in address[0] else address[0]
         self._client = f"{host}:{address[1]}"
         self.deadline = self._loop.time() + HEAD_TIMEOUT_S

@@ -9,10 +9,12 @@ import asyncio
 import contextlib
 import resource
 import socket
+from pathlib import Path
 from typing import Final
 
 import structlog
 
+from edgecache.brain.http import unix_socket
 from edgecache.brain.http.connection import App, Connection
 
 log = structlog.get_logger(__name__)
@@ -31,34 +33,43 @@ class Server:
     """A listener. ``serve`` runs until ``stop``."""
 
     def __init__(
-        self, app: App, *, address: str, port: int, connection_limit: int = CONNECTION_LIMIT
+        self,
+        app: App,
+        *,
+        address: str,
+        port: int,
+        path: Path | None = None,
+        connection_limit: int = CONNECTION_LIMIT,
     ) -> None:
-        """connection_limit: the most clients at once; fewer where the system allows less."""
+        """Bind nothing yet.
+
+        path: of a Unix socket beside the port. connection_limit: the most clients at once; fewer
+        where the system allows less.
+        """
         self.app = app
         self.port = port
         self._address = address
+        self._path = path
         self._limit = connection_limit
         self._connections: set[Connection] = set()
         self._stopping = asyncio.Event()
         self._emptied = asyncio.Event()
 
     async def serve(self) -> None:
-        """Listen, and answer until ``stop``; then let what runs finish, for a while."""
+        """Listen, and answer until ``stop``; then let what runs finish, for a while.
+
+        Raises OSError, StartError when it cannot listen.
+        """
         loop = asyncio.get_running_loop()
         # A client, and a worker or a file for it.
         self._limit = min(self._limit, (_files_allowed() - FILES_RESERVED) // 2)
-        listener = await loop.create_server(
-            lambda: Connection(self, loop),
-            self._address,
-            self.port,
-            backlog=BACKLOG,
-            family=socket.AF_INET6 if ":" in self._address else socket.AF_INET,
-        )
+        listeners = await self._listen(loop)
         sweep = asyncio.create_task(self._sweep())
         try:
             await self._stopping.wait()
         finally:
-            listener.close()
+            for listener in listeners:
+                listener.close()
             await self._finish()
             sweep.cancel()
 
@@ -86,6 +97,26 @@ class Server:
         self._connections.discard(connection)
         if not self._connections:
             self._emptied.set()
+
+    async def _listen(self, loop: asyncio.AbstractEventLoop) -> list[asyncio.Server]:
+        listeners = []
+        if self._path is not None:
+            beside = unix_socket.bind(self._path)
+            listeners.append(
+                await loop.create_unix_server(
+                    lambda: Connection(self, loop), sock=beside, backlog=BACKLOG
+                )
+            )
+        listeners.append(
+            await loop.create_server(
+                lambda: Connection(self, loop),
+                self._address,
+                self.port,
+                backlog=BACKLOG,
+                family=socket.AF_INET6 if ":" in self._address else socket.AF_INET,
+            )
+        )
+        return listeners
 
     async def _sweep(self) -> None:
         """Cut who is over the time."""

@@ -29,9 +29,10 @@ WAIT_S = 15.0
 class Nginx:
     """A gateway that runs."""
 
-    def __init__(self, folder: Path, cluster: Cluster, *stores: str) -> None:
+    def __init__(self, folder: Path, cluster: Cluster, *stores: str, **variables: str) -> None:
         """stores: of workers on this machine, as ``gatewayconfig`` takes them."""
         self.folder, self.cluster, self.stores = folder, cluster, stores
+        self.variables = variables
         self.port = free_port()
         self.site = folder / "zonal.conf"
         self.process: subprocess.Popen[bytes] | None = None
@@ -58,6 +59,7 @@ class Nginx:
                 "ZSECRET_KEYS": self.cluster.secret_keys,
                 "ZCACHE_BRAIN_SECRET": self.cluster.secret,
                 "ZBRAIN_S3_PORT": str(self.cluster.port),
+                **self.variables,
             },
         )
         assert done.returncode == 0, done.stderr
@@ -119,10 +121,11 @@ def nginx(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture(scope="module")
 def beside(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nginx]:
-    """Give a gateway on the machine of all workers."""
+    """Give a gateway on the machine of the brain and all workers."""
     stores = (f"{node['node_id']}={_store(cluster, node)}" for node in cluster.nodes)
-    running = Nginx(tmp_path_factory.mktemp("nginx"), cluster, *stores)
+    running = Nginx(tmp_path_factory.mktemp("nginx"), cluster, *stores, **cluster.variables)
     running.configure()
+    assert f"server unix:{cluster.variables['ZBRAIN_S3_SOCKET']};" in running.site.read_text()
     running.start()
     yield running
     running.stop()
@@ -284,7 +287,7 @@ def test_nginx_sends_the_files_of_a_worker_beside_it(
         assert signer.send("GET", "/docs/large").body == LARGE
     until(lambda: len(beside.log.splitlines()) == len(asked) + 10)
     # Nobody but the brain was asked.
-    brain = f"127.0.0.1:{beside.cluster.port}"
+    brain = f"unix:{beside.variables['ZBRAIN_S3_SOCKET']}"
     assert {line.split()[1] for line in beside.log.splitlines()[len(asked) :]} == {brain}
     # What nginx would judge by itself goes the other way: the brain judges.
     part = signer.send("GET", "/docs/large", headers={"range": "bytes=5-9"})

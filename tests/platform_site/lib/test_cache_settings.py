@@ -60,6 +60,13 @@ def test_a_database_of_its_own_is_used() -> None:
     assert brain(ZBRAIN_DATABASE_URL=url).database_url == url
 
 
+def test_the_object_api_has_a_unix_socket_when_one_is_named() -> None:
+    assert brain().s3_socket is None
+    assert brain(ZBRAIN_S3_SOCKET="/run/zonal/objects.sock").s3_socket == Path(
+        "/run/zonal/objects.sock"
+    )
+
+
 def test_no_secret_shows_in_what_is_printed() -> None:
     shown = repr(brain()) + repr(cache_settings.client(Env({"BRAIN_SECRET": SECRET})))
     assert SECRET not in shown
@@ -80,6 +87,10 @@ def test_features_are_those_that_there_are() -> None:
         ("ZBRAIN_S3_PORT", "99999"),
         ("ZBRAIN_WORKER_PORT", "eighty"),
         ("ZBRAIN_BIND", "localhost"),
+        ("ZBRAIN_S3_SOCKET", "objects.sock"),
+        ("ZBRAIN_S3_SOCKET", "/run/a b.sock"),
+        ("ZBRAIN_S3_SOCKET", "/run/a;b.sock"),
+        ("ZBRAIN_S3_SOCKET", "/run/" + "a" * 100),
         ("ZBRAIN_WORKER_URL", "brain:8083"),
         ("ZBRAIN_WORKER_URL", "http://user@brain:8083"),
         ("ZBRAIN_DATABASE_URL", "mysql://host/brain"),

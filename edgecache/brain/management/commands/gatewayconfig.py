@@ -13,6 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 from edgecache.brain import gateway
 from edgecache.brain.gateway_config import Wanted, Worker, configuration
 from edgecache.brain.models import Node
+from platform_site.lib.cache_settings import BrainSettings
 
 
 class Command(BaseCommand):
@@ -34,7 +35,9 @@ class Command(BaseCommand):
         )
         parser.add_argument("--server-name", default="_", help="Host names; default: any.")
         parser.add_argument(
-            "--brain", metavar="HOST:PORT", help="Default: this brain's object API."
+            "--brain",
+            metavar="HOST:PORT",
+            help="Default: this brain's object API; unix:FILE is its ZBRAIN_S3_SOCKET.",
         )
         parser.add_argument("--tls-cert", type=Path, metavar="FILE")
         parser.add_argument("--tls-key", type=Path, metavar="FILE")
@@ -56,7 +59,6 @@ class Command(BaseCommand):
             raise CommandError("ZCACHE_BRAIN_SECRET is missing: nginx's token is derived from it.")
         if (options["tls_cert"] is None) != (options["tls_key"] is None):
             raise CommandError("--tls-cert and --tls-key go together.")
-        listener = settings.BRAIN.s3
         nodes = Node.objects.filter(
             organization_id=None, status__in=("active", "draining"), removed_at=None
         )
@@ -64,7 +66,7 @@ class Command(BaseCommand):
         text = configuration(
             Wanted(
                 token=gateway.token_of(settings.BRAIN.secret),
-                brain=options["brain"] or _host_and_port(listener.address, listener.port),
+                brain=options["brain"] or _own_brain(settings.BRAIN),
                 listen=options["listen"] or ["80"],
                 server_name=options["server_name"],
                 workers=[
@@ -81,7 +83,10 @@ class Command(BaseCommand):
         self.stdout.write(f"{options['output']} written; now: nginx -t && nginx -s reload")
 
 
-def _host_and_port(address: str, port: int) -> str:
+def _own_brain(brain: BrainSettings) -> str:
+    if brain.s3_socket is not None:
+        return f"unix:{brain.s3_socket}"
+    address, port = brain.s3.address, brain.s3.port
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
