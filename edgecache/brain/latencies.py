@@ -14,9 +14,10 @@ US_PER_MS: Final = 1000
 
 
 def bucket_of(us: int) -> int:
-    """Give the bucket of a duration in microseconds; they rise with it."""
-    us = min(max(us, 0), LONGEST_US)
-    shift = max(us.bit_length() - SUB_BITS - 1, 0)
+    """Give the bucket of a duration in microseconds, 0 to LONGEST_US; they rise with it."""
+    shift = us.bit_length() - SUB_BITS - 1
+    if shift <= 0:
+        return us
     return (shift << SUB_BITS) + (us >> shift)
 
 
@@ -42,11 +43,11 @@ class Latencies:
 
     def add(self, seconds: float) -> None:
         """Count one duration."""
-        us = int(seconds * 1_000_000)
+        us = min(max(int(seconds * 1_000_000), 0), LONGEST_US)
         bucket = bucket_of(us)
         self.counts[bucket] = self.counts.get(bucket, 0) + 1
         self.count += 1
-        self.total_us += min(max(us, 0), LONGEST_US)
+        self.total_us += us
 
     def merge(self, other: "Latencies") -> None:
         """Add another histogram's counts."""

@@ -75,7 +75,7 @@ class Line:
 
 @dataclass(slots=True)
 class Measure:
-    """Counts and latencies of one node, or of all of them."""
+    """Counts and latencies of one node, of all of them, or of what none of them gave."""
 
     hits: int = 0
     misses: int = 0
@@ -99,11 +99,21 @@ class Measure:
 
 @dataclass(slots=True)
 class Batch:
-    """What was counted from a minute on, until it is written. measures: None is all nodes."""
+    """What was counted from a minute on, until it is written.
+
+    measures: by the worker that gave the bytes, None where none did.
+    """
 
     minute: datetime
     lines: dict[Place, Line] = field(default_factory=dict)
     measures: dict[UUID | None, Measure] = field(default_factory=dict)
+
+    def all(self) -> Measure:
+        """Give the sum of the measures: adding up here is cheaper than counting twice."""
+        found = Measure()
+        for measure in self.measures.values():
+            found.merge(measure)
+        return found
 
 
 class Meters:
@@ -121,8 +131,7 @@ class Meters:
         # Held while a batch is on its way: what is written and what is not add up only without it.
         self.writing = asyncio.Lock()
         self._rounds = Rounds("meters", self.flush, self._until_the_minute_ends)
-        # Since this process began: for Prometheus, which wants counters that only rise.
-        self.total = Measure()
+        self._written = Measure()
 
     def record(
         self,
@@ -144,18 +153,27 @@ class Meters:
         if line is None:
             line = self._open.lines[place] = Line()
         line.add(is_hit=is_hit, bytes_served=bytes_served)
-        self.total.add(is_hit=is_hit, bytes_served=bytes_served, seconds=seconds)
-        for name in {None, node_id}:
-            measure = self._open.measures.get(name)
-            if measure is None:
-                measure = self._open.measures[name] = Measure()
-            measure.add(is_hit=is_hit, bytes_served=bytes_served, seconds=seconds)
+        measure = self._open.measures.get(node_id)
+        if measure is None:
+            measure = self._open.measures[node_id] = Measure()
+        measure.add(is_hit=is_hit, bytes_served=bytes_served, seconds=seconds)
+
+    @property
+    def total(self) -> Measure:
+        """Give what was counted since this process began, for Prometheus: it only rises."""
+        found = self.unwritten()
+        found.merge(self._written)
+        return found
 
     def unwritten(self, node_id: UUID | None = None) -> Measure:
         """Give what is counted but not written yet, of one node or of all."""
         found = Measure()
         for batch in (self._unwritten, self._open):
-            if batch is not None and node_id in batch.measures:
+            if batch is None:
+                continue
+            if node_id is None:
+                found.merge(batch.all())
+            elif node_id in batch.measures:
                 found.merge(batch.measures[node_id])
         return found
 
@@ -184,6 +202,7 @@ class Meters:
                 if self._unwritten is None:
                     return
                 await self._write(self._unwritten)
+                self._written.merge(self._unwritten.all())
                 self._unwritten = None
 
     async def _until_the_minute_ends(self) -> None:
@@ -195,7 +214,8 @@ class Meters:
             if not await _insert_lines(connection, batch):
                 # An earlier attempt had been committed after all.
                 return
-            for node_id, measure in batch.measures.items():
+            of_nodes = {name: each for name, each in batch.measures.items() if name is not None}
+            for node_id, measure in {None: batch.all(), **of_nodes}.items():
                 await connection.run(
                     INSERT_MEASUREMENT,
                     [

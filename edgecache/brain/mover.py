@@ -321,8 +321,11 @@ class Mover:
         return self._tickets.for_own_read(source.node_id, leave, now=time.time())
 
     def _has_stranger(self, delivery: Delivery) -> bool:
-        rows = [self._nodes.get(source.node_id) for source in delivery.sources]
-        return any(row is None or row.organization_id is not None for row in rows)
+        for source in delivery.sources:
+            row = self._nodes.get(source.node_id)
+            if row is None or row.organization_id is not None:
+                return True
+        return False
 
     def _hand_over(self, delivery: Delivery, exchange: Exchange) -> None:
         """Have nginx send the bytes; how far it gets is not heard of, so all of them count."""

@@ -13,9 +13,8 @@ class Headers:
 
     def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
         self._pairs = list(pairs)
-        self._first: dict[str, str] = {}
-        for name, value in self._pairs:
-            self._first.setdefault(name, value)
+        # Of several of one name the first one stands.
+        self._first = dict(reversed(self._pairs))
 
     def __contains__(self, name: object) -> bool:
         return name in self._first

@@ -138,21 +138,29 @@ class _Line:
 
     def fields(self, scope: Scope, exchange: Exchange) -> dict[str, Any]:
         """Give what is logged."""
-        return {
-            "request_id": self.request_id or None,
-            "operation": self.operation or None,
+        said: dict[str, Any] = {
             "method": scope.method,
-            "bucket": self.bucket or None,
-            "key": self.key[:200] or None,
-            "access_key_id": self.access_key or None,
             "status": exchange.status,
-            "error": self.error or None,
-            "is_hit": self.is_hit,
             "sent_bytes": exchange.sent_bytes,
             "received_bytes": exchange.body_bytes,
             "ms": round((time.perf_counter() - exchange.began) * 1000, 2),
             "client": self.client or scope.client_address,
         }
+        if self.request_id:
+            said["request_id"] = self.request_id
+        if self.operation:
+            said["operation"] = self.operation
+        if self.bucket:
+            said["bucket"] = self.bucket
+        if self.key:
+            said["key"] = self.key[:200]
+        if self.access_key:
+            said["access_key_id"] = self.access_key
+        if self.error:
+            said["error"] = self.error
+        if self.is_hit is not None:
+            said["is_hit"] = self.is_hit
+        return said
 
 
 def _as_s3(exc: Exception) -> S3Error:

@@ -7,7 +7,6 @@ a secret, and a key that looks like one is blanked as everywhere.
 
 import asyncio
 import sys
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -31,7 +30,7 @@ class RequestLog:
         self._timer: asyncio.TimerHandle | None = None
 
     def write(self, fields: dict[str, Any]) -> None:
-        """Note a line; fields that are None are left out."""
+        """Note a line. fields: this log's own from now on."""
         if not self.is_on:
             return
         self._lines.append(fields)
@@ -48,24 +47,22 @@ class RequestLog:
         lines, self._lines = self._lines, []
         if lines:
             now = datetime.now(UTC).isoformat()
-            sys.stderr.write("".join(_written(line, now, self._format) for line in lines))
+            for line in lines:
+                if "key" in line:
+                    line["key"] = SECRET_SHAPE.sub(REDACTED, line["key"])
+            sys.stderr.write(self._format(lines, now))
             sys.stderr.flush()
 
 
-def _written(
-    line: dict[str, Any], now: str, formatted: Callable[[dict[str, Any], str], str]
-) -> str:
-    fields = {name: value for name, value in line.items() if value is not None}
-    if "key" in fields:
-        fields["key"] = SECRET_SHAPE.sub(REDACTED, fields["key"])
-    return formatted(fields, now)
+def _as_json(lines: list[dict[str, Any]], now: str) -> str:
+    said = {"event": EVENT, "level": "info", "timestamp": now, "logger": __name__}
+    return b"".join(
+        orjson.dumps(said | line, option=orjson.OPT_APPEND_NEWLINE) for line in lines
+    ).decode()
 
 
-def _as_json(fields: dict[str, Any], now: str) -> str:
-    line = {"event": EVENT, "level": "info", "timestamp": now, "logger": __name__, **fields}
-    return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE).decode()
-
-
-def _as_text(fields: dict[str, Any], now: str) -> str:
-    said = " ".join(f"{name}={value!r}" for name, value in fields.items())
-    return f"{now} [info     ] {EVENT} [{__name__}] {said}\n"
+def _as_text(lines: list[dict[str, Any]], now: str) -> str:
+    head = f"{now} [info     ] {EVENT} [{__name__}] "
+    return "".join(
+        f"{head}{' '.join(f'{name}={value!r}' for name, value in line.items())}\n" for line in lines
+    )
