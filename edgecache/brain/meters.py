@@ -214,8 +214,8 @@ class Meters:
             if not await _insert_lines(connection, batch):
                 # An earlier attempt had been committed after all.
                 return
-            of_nodes = {name: each for name, each in batch.measures.items() if name is not None}
-            for node_id, measure in {None: batch.all(), **of_nodes}.items():
+            # In the table no node is all of them.
+            for node_id, measure in (batch.measures | {None: batch.all()}).items():
                 await connection.run(
                     INSERT_MEASUREMENT,
                     [

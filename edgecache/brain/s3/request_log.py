@@ -15,7 +15,7 @@ import orjson
 from platform_site.lib.logs import REDACTED, SECRET_SHAPE
 
 FLUSH_S: Final = 0.05
-LINES_AT_ONCE: Final = 1000
+LINES_AT_ONCE: Final = 200
 EVENT: Final = "object_request"
 LOGGED_AT: Final = frozenset(("debug", "info"))
 
@@ -26,14 +26,20 @@ class RequestLog:
     def __init__(self, log_format: str, log_level: str) -> None:
         self.is_on = log_level.lower() in LOGGED_AT
         self._format = _as_json if log_format == "json" else _as_text
-        self._lines: list[dict[str, Any]] = []
+        self._lines: list[str] = []
+        self._now = ""
         self._timer: asyncio.TimerHandle | None = None
 
     def write(self, fields: dict[str, Any]) -> None:
-        """Note a line. fields: this log's own from now on."""
+        """Note a line, at the time of the first one that is written with it."""
         if not self.is_on:
             return
-        self._lines.append(fields)
+        if not self._lines:
+            self._now = datetime.now(UTC).isoformat()
+        if "key" in fields:
+            fields["key"] = SECRET_SHAPE.sub(REDACTED, fields["key"])
+        # Made here and not together later: some hundred at once would keep all requests waiting.
+        self._lines.append(self._format(fields, self._now))
         if len(self._lines) >= LINES_AT_ONCE:
             self.flush()
         elif self._timer is None:
@@ -46,23 +52,15 @@ class RequestLog:
             self._timer = None
         lines, self._lines = self._lines, []
         if lines:
-            now = datetime.now(UTC).isoformat()
-            for line in lines:
-                if "key" in line:
-                    line["key"] = SECRET_SHAPE.sub(REDACTED, line["key"])
-            sys.stderr.write(self._format(lines, now))
+            sys.stderr.write("".join(lines))
             sys.stderr.flush()
 
 
-def _as_json(lines: list[dict[str, Any]], now: str) -> str:
-    said = {"event": EVENT, "level": "info", "timestamp": now, "logger": __name__}
-    return b"".join(
-        orjson.dumps(said | line, option=orjson.OPT_APPEND_NEWLINE) for line in lines
-    ).decode()
+def _as_json(fields: dict[str, Any], now: str) -> str:
+    line = {"event": EVENT, "level": "info", "timestamp": now, "logger": __name__, **fields}
+    return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE).decode()
 
 
-def _as_text(lines: list[dict[str, Any]], now: str) -> str:
-    head = f"{now} [info     ] {EVENT} [{__name__}] "
-    return "".join(
-        f"{head}{' '.join(f'{name}={value!r}' for name, value in line.items())}\n" for line in lines
-    )
+def _as_text(fields: dict[str, Any], now: str) -> str:
+    said = " ".join(f"{name}={value!r}" for name, value in fields.items())
+    return f"{now} [info     ] {EVENT} [{__name__}] {said}\n"
