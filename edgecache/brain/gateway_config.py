@@ -117,8 +117,8 @@ STORE: Final = """
         etag off;
         if_modified_since off;
         max_ranges 0;
-{carried_set}
-{carried_add}
+        # Nobody else was asked since: what the brain said is still at hand.
+{carried_on}
         error_page 403 404 500 = @zonal_built_in;
     }}
 """
@@ -175,6 +175,10 @@ def _server(wanted: Wanted) -> str:
     carried_add = "\n".join(
         f"        add_header {name} $zonal_{variable};" for name, variable in variables.items()
     )
+    carried_on = "\n".join(
+        f"        add_header {name} $upstream_http_{variable};"
+        for name, variable in variables.items()
+    )
     stores = {gateway.upstream_name(row.node_id): row.store for row in wanted.workers if row.store}
     return SERVER.format(
         listen="\n".join(f"    listen {text};" for text in wanted.listen),
@@ -198,8 +202,7 @@ def _server(wanted: Wanted) -> str:
                 prefix=gateway.STORE_PATH,
                 name=name,
                 objects=folder / "objects",
-                carried_set=carried_set,
-                carried_add=carried_add,
+                carried_on=carried_on,
             )
             for name, folder in stores.items()
         ),
