@@ -121,9 +121,11 @@ class Fills:
         DatabaseAway.
         """
         name = (bucket.id, check_key(key), variant)
-        flight = await self.fetches.joinable(name)
-        if flight is not None:
-            return await self._board(bucket, flight)
+        # Hardly any has one: not even a coroutine is made for the others.
+        if name in self.fetches.flights:
+            flight = await self.fetches.joinable(name)
+            if flight is not None:
+                return await self._board(bucket, flight)
         found = await self._directory.find(*name)
         if found is not None:
             return Opened(self, bucket, found)

@@ -123,6 +123,13 @@ class Hosts:
         own = any(host == name or host.endswith(f".{name}") for name in self._s3_domains)
         return not own and DOMAIN.fullmatch(host) is not None
 
+    def names_none(self, authority: str) -> bool:
+        """Tell that a Host header names no bucket; False, too, where the database must be asked."""
+        host = host_name(authority)
+        if self._known is not None and self._coherence.is_current:
+            return host not in self._known
+        return not self.may_be(host)
+
     async def bucket_id(self, authority: str) -> int | None:
         """Give the bucket whose host a Host header names, None for any other.
 

@@ -43,7 +43,7 @@ class Pull(Protocol):
 class ObjectApi:
     """Answers one request after the other; each gets a line in the log, without its secrets."""
 
-    def __init__(self, brain: "Brain", *, pull: Pull | None = None) -> None:
+    def __init__(self, brain: "Brain", *, pull: Pull) -> None:
         """pull: answers ``/p/…`` and hosts that are buckets', which are no S3."""
         self._brain = brain
         self._keys = AccessKeys(brain.database, brain.coherence)
@@ -73,7 +73,7 @@ class ObjectApi:
             if self._log.is_on:
                 self._log.write(line.fields(scope, exchange))
 
-    async def _pulled(self, pull: Pull, scope: Scope, exchange: Exchange, line: "_Line") -> bool:
+    async def _pulled(self, scope: Scope, exchange: Exchange, line: "_Line") -> bool:
         """Answer what is plain HTTP. A bucket's host comes first: nothing else is to be had there.
 
         Raises DatabaseAway.
@@ -87,13 +87,15 @@ class ObjectApi:
         else:
             return False
         line.operation, line.request_id = "Pull", ""
-        await pull(scope, exchange, bucket_id)
+        await self._pull(scope, exchange, bucket_id)
         return True
 
     async def _answer(self, scope: Scope, exchange: Exchange, line: "_Line") -> None:
         brain = self._brain
         line.client = brain.mover.gateway.client_of(scope)
-        if self._pull is not None and await self._pulled(self._pull, scope, exchange, line):
+        may_be_plain = scope.raw_path.startswith(PULL_PREFIX)
+        may_be_plain = may_be_plain or not brain.hosts.names_none(scope.authority)
+        if may_be_plain and await self._pulled(scope, exchange, line):
             return
         request = requests.parse(
             scope, brain.settings.s3_domains, line.request_id, client=line.client

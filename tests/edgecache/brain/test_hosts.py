@@ -44,6 +44,17 @@ async def test_hosts_that_are_nobodys_cost_one_look_between_them(
     assert len(looks) == 1
 
 
+async def test_what_names_none_is_known_at_once(brain: Brain) -> None:
+    hosts = hosts_of(brain)
+    assert hosts.names_none("127.0.0.1:9000")
+    assert not hosts.names_none(HOST)
+    assert await hosts.bucket_id(HOST) is None
+    assert hosts.names_none(f"{HOST}:9000")
+    mine = await brain.bucket()
+    await hosts.prove(ALICE, mine.id, HOST, token=TOKEN, seen=[TOKEN])
+    assert not hosts.names_none(f"{HOST}:9000")
+
+
 @pytest.mark.parametrize(
     "authority",
     ["", ":", "localhost:9000", "127.0.0.1", "[::1]:9000", "docs.s3.example.net", "x" * 9000, "\0"],
