@@ -49,24 +49,21 @@ TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
 
 def test_the_brains_tables_are_in_its_own_database_alone(manage: Manage) -> None:
     with new_database() as control, new_database() as brain:
-        manage.run(control, brain, "migrate", "-v0", "--database", "brain")
-        manage.run(control, brain, "migrate", "-v0")
+        said = manage.run(control, brain, "bootstrap", "--migrate", "--json")
+        assert '"bucket": "development"' in said
+        assert Rows(brain).value("SELECT name FROM brain_bucket") == "development"
+
         tables = {row[0] for row in Rows(brain).all(TABLES)}
         others = {row[0] for row in Rows(control).all(TABLES)}
-
         assert "brain_node" in tables
         assert {name for name in tables if not name.startswith("brain_")} == {"django_migrations"}
         assert not {name for name in others if name.startswith("brain_")}
         assert "accounts_user" in others
 
+        # As somebody prepares it who does not bootstrap: nothing is left to do.
+        planned = manage.run(control, brain, "migrate", "--plan", "--database", "brain")
+        assert "No planned migration operations" in planned
         manage.run(
             control, brain, "registerlocalnode", str(manage.folder / "node"), "--region", "eu-west"
         )
         assert Rows(brain).value("SELECT region FROM brain_node") == "eu-west"
-
-
-def test_setup_prepares_both_databases(manage: Manage) -> None:
-    with new_database() as control, new_database() as brain:
-        said = manage.run(control, brain, "bootstrap", "--migrate", "--json")
-        assert '"bucket": "development"' in said
-        assert Rows(brain).value("SELECT name FROM brain_bucket") == "development"

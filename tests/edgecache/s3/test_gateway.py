@@ -205,8 +205,12 @@ def test_nginx_itself_fetches_from_the_worker(through: Any, nginx: Nginx, keys: 
     location = locations.pop()
     assert location.startswith("/.zonal-worker/zonal_")
     workers = {node["endpoint"].removeprefix("http://") for node in nginx.cluster.nodes}
-    assert through.get_object(Bucket="docs", Key="small")["Body"].read() == SMALL
-    until(lambda: any(worker in nginx.log for worker in workers))
+
+    def is_asked() -> bool:
+        assert through.get_object(Bucket="docs", Key="small")["Body"].read() == SMALL
+        return any(worker in nginx.log for worker in workers)
+
+    until(is_asked)
     # Nobody else gets there, with a ticket or without.
     refused = send(nginx.url, "GET", location)
     assert refused.status in {400, 403, 404}
@@ -276,8 +280,7 @@ def test_nginx_sends_the_files_of_a_worker_beside_it(
     through: Any, beside: Nginx, keys: Keys
 ) -> None:
     direct, signer = Signer(keys, beside.cluster.url), Signer(keys, beside.url)
-    # A sample is moved by the brain itself.
-    until(lambda: _way(beside, keys).startswith("/.zonal-store/"))
+    _way(beside, keys)
     for key, body in (("small", SMALL), ("large", LARGE)):
         said, own = signer.send("GET", f"/docs/{key}"), direct.send("GET", f"/docs/{key}")
         assert said.body == body
@@ -301,7 +304,6 @@ def test_nginx_sends_the_files_of_a_worker_beside_it(
 def test_nobody_else_reaches_the_files_and_a_lost_one_is_the_brain_s_business(
     through: Any, beside: Nginx, keys: Keys
 ) -> None:
-    until(lambda: _way(beside, keys).startswith("/.zonal-store/"))
     way = _way(beside, keys)
     refused = send(beside.url, "GET", way)
     assert refused.status in {400, 403, 404}
@@ -320,14 +322,23 @@ def test_nobody_else_reaches_the_files_and_a_lost_one_is_the_brain_s_business(
 
 
 def _way(nginx: Nginx, keys: Keys) -> str:
-    """Give where the brain sends nginx for an object; empty when it moves the bytes itself."""
+    """Give where the brain sends nginx for an object, once a worker holds it."""
     names = (gateway.upstream_name(UUID(node["node_id"])) for node in nginx.cluster.nodes)
     said = {
         "x-zonal-gateway": gateway.token_of(nginx.cluster.secret),
         "x-zonal-stores": " ".join(names),
     }
-    answer = Signer(keys, nginx.cluster.url).send("GET", "/docs/small", headers=said)
-    return str(answer.headers.get("x-accel-redirect", ""))
+    found = ""
+
+    def is_told() -> bool:
+        # A sample is moved by the brain itself.
+        nonlocal found
+        answer = Signer(keys, nginx.cluster.url).send("GET", "/docs/small", headers=said)
+        found = answer.headers.get("x-accel-redirect", "")
+        return found.startswith("/.zonal-store/")
+
+    until(is_told)
+    return found
 
 
 def _of_object(headers: Mapping[str, str]) -> dict[str, str]:
