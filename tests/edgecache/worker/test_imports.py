@@ -12,17 +12,22 @@ from tests.edgecache.worker.running import unmeasured
 
 ROOT = Path(__file__).parents[3]
 LOOK = """
-import importlib, json, pkgutil, sys
+import sys
+there = set(sys.modules)
+import importlib, json, pkgutil
 package = importlib.import_module({package!r})
 for found in pkgutil.iter_modules(package.__path__):
     if found.name != "__main__":
         importlib.import_module(f"{{package.__name__}}.{{found.name}}")
-print(json.dumps(sorted({{name.partition(".")[0] for name in sys.modules}})))
+print(json.dumps(sorted({{name.partition(".")[0] for name in set(sys.modules) - there}})))
 """
 
 
 def loaded(package: str) -> set[str]:
-    """Give the top names that a fresh process has loaded, with all modules of a package."""
+    """Give the top names that all modules of a package load, beside what any process has.
+
+    A distribution's Python has modules of its own (Debian's sitecustomize).
+    """
     said = subprocess.run(
         [sys.executable, "-c", LOOK.format(package=package)],
         capture_output=True,
