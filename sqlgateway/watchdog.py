@@ -134,9 +134,11 @@ class Watchdog:
         if session is None or is_open is None:
             watch.session = None
             return
-        # Told first: the request ends as soon as the backend does.
-        watch.was_open = is_open if watch.looks == 0 else watch.was_open
-        watch.was_open = self._administrator.terminate(session) and watch.was_open
+        if watch.looks == 0:
+            # Noted first: the request ends as soon as the backend does.
+            watch.was_open = is_open
+        if not self._administrator.terminate(session):
+            watch.was_open = False
         watch.looks += 1
         if watch.looks > LOOKS:
             log.error("sql_backend_survives", pid=session.pid)

@@ -100,6 +100,7 @@ class Server:
 
     async def _listen(self, loop: asyncio.AbstractEventLoop) -> list[asyncio.Server]:
         listeners = []
+        # First, so that whoever finds the port open finds this open, too.
         if self._path is not None:
             beside = unix_socket.bind(self._path)
             listeners.append(

@@ -16,7 +16,7 @@ def bind(path: Path) -> socket.socket:
     if path.exists() and not path.is_socket():
         sentence = f"{path} is there, and no socket. Choose another path: ZBRAIN_S3_SOCKET."
         raise StartError(sentence)
-    if is_open(path):
+    if _is_served(path):
         sentence = f"{path} is in use by another program. Choose another path: ZBRAIN_S3_SOCKET."
         raise PortTakenError(sentence)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
@@ -34,7 +34,7 @@ def bind(path: Path) -> socket.socket:
     return bound
 
 
-def is_open(path: Path) -> bool:
+def _is_served(path: Path) -> bool:
     """Tell whether somebody listens there."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
