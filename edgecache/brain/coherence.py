@@ -105,6 +105,8 @@ class Coherence:
         # Of a greeting: what was committed before it. Who acknowledges it has seen all of that.
         self._earlier: dict[int, list[Pending]] = {}
         self._news = asyncio.Condition()
+        # Rises with whatever may make untrue what is remembered anywhere.
+        self.changes = 0
 
     @property
     def is_current(self) -> bool:
@@ -297,6 +299,7 @@ class Coherence:
                 pending.acked.add(UUID(peer))
 
     def _tell(self, topic: str, values: list[Any]) -> None:
+        self.changes += 1
         for listener in self._subscribers.get(topic, ()):
             listener(*values)
 
@@ -325,6 +328,7 @@ class Coherence:
         self._forget()
 
     def _forget(self) -> None:
+        self.changes += 1
         for forget in self._on_loss:
             forget()
 

@@ -204,6 +204,10 @@ class Directory:
         """
         return await self._bucket(public_name, BUCKET + "public_name = %s", [public_name])
 
+    def known_public(self, public_name: str) -> BucketInfo | None:
+        """Give what ``bucket_by_public_name`` gave, while that is remembered."""
+        return self._buckets.get(public_name)
+
     async def bucket_by_id(self, bucket_id: int) -> BucketInfo:
         """Give a bucket by its row's id.
 

@@ -61,6 +61,11 @@ OF_THE_WORKER: Final = frozenset(("content-range",))
 _SPEAKABLE: Final = KEPT | OF_THE_WORKER | frozenset(CARRIED)
 
 
+def is_sample() -> bool:
+    """Draw whether the brain moves, and checks, what nginx could have moved."""
+    return random.random() < CHECKED_SHARE  # noqa: S311 - a sample
+
+
 def token_of(secret: str) -> str:
     """Derive what nginx says to be believed."""
     return hmac.new(secret.encode(), PURPOSE, hashlib.sha256).hexdigest()
@@ -85,9 +90,10 @@ class Gateway:
     def is_before(self, scope: Scope) -> bool:
         """Tell whether a request came through nginx."""
         given = scope.headers.get(TOKEN_HEADER)
-        if not given:
-            return False
-        said = given.encode("latin-1")
+        return bool(given) and self.knows(given.encode("latin-1"))
+
+    def knows(self, said: bytes) -> bool:
+        """Tell whether this is what nginx says to be believed."""
         # A loop, as a generator takes longer than the comparison.
         for token in self._tokens:  # noqa: SIM110 - see above
             if hmac.compare_digest(said, token):
@@ -108,7 +114,7 @@ class Gateway:
             and self.is_before(scope)
             and not scope.headers.get(MOVER_HEADER)
             and _SPEAKABLE.issuperset([name for name, _ in delivery.headers])
-            and random.random() >= CHECKED_SHARE  # noqa: S311 - a sample
+            and not is_sample()
         )
 
 

@@ -132,6 +132,8 @@ class Meters:
         self.writing = asyncio.Lock()
         self._rounds = Rounds("meters", self.flush, self._until_the_minute_ends)
         self._written = Measure()
+        # Of all answers, those that an earlier decision gave; for Prometheus.
+        self.repeated = 0
 
     def record(
         self,

@@ -89,19 +89,18 @@ class Mover:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
 
-    async def deliver(self, delivery: Delivery, exchange: Exchange, own: Own) -> None:
-        """Answer an exchange.
+    async def deliver(self, delivery: Delivery, exchange: Exchange, own: Own) -> Source | None:
+        """Answer an exchange; give the worker whose file nginx was told to send, if it was.
 
         own: the last resort. Raises BrainError where nothing was answered yet, or too little
         (the connection is to be cut then); ClientGone.
         """
         if not delivery.sends_body or delivery.span.length == 0:
             exchange.response_empty(delivery.status, _with_length(delivery))
-            return
+            return None
         self.on_read(delivery)
         if self.gateway.may_move(delivery, exchange.scope) and not self._has_stranger(delivery):
-            self._hand_over(delivery, exchange)
-            return
+            return self._hand_over(delivery, exchange)
         outcome = _Outcome(exchange.began)
         try:
             if delivery.span.length <= SMALL_BYTES:
@@ -118,6 +117,7 @@ class Mover:
                     bytes_served=exchange.sent_bytes,
                     seconds=outcome.first_byte_s,
                 )
+        return None
 
     async def pass_on(
         self,
@@ -327,22 +327,30 @@ class Mover:
                 return True
         return False
 
-    def _hand_over(self, delivery: Delivery, exchange: Exchange) -> None:
-        """Have nginx send the bytes; how far it gets is not heard of, so all of them count."""
-        source = readable_store(delivery, exchange.scope)
-        if source is not None:
-            headers = headers_for_file(delivery, source)
+    def _hand_over(self, delivery: Delivery, exchange: Exchange) -> Source | None:
+        """Have nginx send the bytes; give the worker whose file it is, None where nginx asks it."""
+        beside = readable_store(delivery, exchange.scope)
+        if beside is not None:
+            headers = headers_for_file(delivery, beside)
         else:
             source = delivery.sources[0]
             headers = headers_for(delivery, source, self.ticket(delivery, source))
         exchange.response_empty(delivery.status, headers)
+        self.count_handed_over(delivery, beside or delivery.sources[0], began=exchange.began)
+        return beside
+
+    def count_handed_over(self, delivery: Delivery, source: Source, *, began: float) -> None:
+        """Count what nginx sends; how far it gets is not heard of, so all of it counts.
+
+        began: ``time.perf_counter`` when the request's head had come.
+        """
         self._meters.record(
             delivery.tenant,
             delivery.bucket_id,
             source.node_id,
             is_hit=delivery.is_hit,
             bytes_served=delivery.span.length,
-            seconds=time.perf_counter() - exchange.began,
+            seconds=time.perf_counter() - began,
         )
 
     def blame(self, delivery: Delivery, source: Source, failure: NodeFailed) -> None:

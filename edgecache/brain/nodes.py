@@ -61,6 +61,8 @@ class Nodes:
         self._background: set[asyncio.Task[None]] = set()
         # Found out by this brain, and not yet written down.
         self._liars: set[UUID] = set()
+        # Rises with whatever may change who is asked; that some grew silent, with the next reading.
+        self.changes = 0
 
     async def start(self) -> None:
         """Read them for the first time, then again and again."""
@@ -82,6 +84,7 @@ class Nodes:
         """Read the rows. Raises DatabaseAway."""
         rows = await node_rows.read_all(self._database)
         self._read_at = time.monotonic()
+        self.changes += 1
         self._rows = {row.id: row for row in rows}
         self._conduct = {row.id: self._conduct.get(row.id) or Conduct() for row in rows}
 
@@ -174,6 +177,7 @@ class Nodes:
     def lied(self, node_id: UUID, sha256: bytes) -> None:
         """Note that a node gave wrong bytes: nobody asks it again until staff approves it."""
         self._liars.add(node_id)
+        self.changes += 1
         log.error("node_gave_wrong_bytes", node_id=str(node_id), sha256=sha256.hex())
         task = asyncio.create_task(self._quarantine(node_id, f"wrong bytes for {sha256.hex()}"))
         self._background.add(task)

@@ -165,7 +165,11 @@ class Brain:
         self._pull = PullApi(self)
         api = ObjectApi(self, pull=self._pull)
         objects = Server(
-            api, address=settings.s3.address, port=settings.s3.port, path=settings.s3_socket
+            api,
+            address=settings.s3.address,
+            port=settings.s3.port,
+            path=settings.s3_socket,
+            at_once=api.standing.answer,
         )
         tls = (settings.tls_cert, settings.tls_key)
         return [

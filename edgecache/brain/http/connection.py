@@ -16,6 +16,8 @@ from edgecache.brain.http.scope import Scope
 log = structlog.get_logger(__name__)
 
 App = Callable[[Scope, Exchange], Awaitable[None]]
+# Gives the whole answer to a GET without a body where it is at hand, head and all; else None.
+AtOnce = Callable[[RequestHead], bytes | None]
 
 HEAD_LIMIT_BYTES: Final = 65_536
 WRITE_HIGH_BYTES: Final = 2**18
@@ -43,6 +45,8 @@ class Registry(Protocol):
 
     @property
     def app(self) -> App: ...
+    @property
+    def at_once(self) -> AtOnce | None: ...
     def opened(self, connection: "Connection") -> bool: ...
     def closed(self, connection: "Connection") -> None: ...
 
@@ -70,6 +74,7 @@ class Connection(asyncio.Protocol):
         self._wants_continue = False
         self._drained: asyncio.Future[None] | None = None
         self._is_paused = False
+        self._is_held = False
         self._is_reading = True
         self._lingers = False
         self._lingered_bytes = 0
@@ -94,7 +99,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the work that was for this client."""
-        self._is_closing = True
+        self._is_closing, self._is_held = True, False
         self._server.closed(self)
         self.resume_writing()
         for exchange in (self._running, self._incoming, *self._waiting):
@@ -139,6 +144,9 @@ class Connection(asyncio.Protocol):
         self.deadline = NEVER
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
+        if self._is_held:
+            self._is_held = False
+            self._go_on()
 
     # --- the parser's side --------------------------------------------------------------------
 
@@ -152,15 +160,17 @@ class Connection(asyncio.Protocol):
 
     def on_url(self, piece: bytes) -> None:
         """Take a piece of the request target."""
-        self._request_head.target.append(piece)
+        self._request_head.pieces.append(piece)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header field."""
         self._request_head.add(name, value)
 
     def on_headers_complete(self) -> None:
-        """Begin an exchange."""
+        """Begin an exchange, unless the answer is there already."""
         self._is_in_head = False
+        if self._answer_at_once():
+            return
         scope = self._request_head.scope(
             self._parser.get_method(), self._parser.get_http_version(), self._client
         )
@@ -242,7 +252,7 @@ class Connection(asyncio.Protocol):
         if running is not None and running is self._incoming and not running.is_answered:
             self.deadline = self._loop.time() + LINGER_S
             running.expire()
-        elif self._running is None and self._is_in_message and not self._lingers:
+        elif not running and self._is_in_message and not self._lingers and not self._is_held:
             self._refuse(408)
         else:
             self.cut()
@@ -256,6 +266,21 @@ class Connection(asyncio.Protocol):
             self._running.keeps_alive = False
 
     # --- inside -------------------------------------------------------------------------------
+
+    def _answer_at_once(self) -> bool:
+        at_once = self._server.at_once
+        # In their order, and none for whoever does not take those before.
+        if at_once is None or self._running is not None or self._is_paused:
+            return False
+        if self._parser.get_method() != b"GET" or not self._parser.should_keep_alive():
+            return False
+        answer = at_once(self._request_head)
+        if answer is None:
+            return False
+        self.write(answer)
+        self.is_idle = True
+        self.deadline = self._loop.time() + IDLE_TIMEOUT_S
+        return True
 
     def _run(self, exchange: Exchange) -> None:
         self._running = exchange
@@ -300,6 +325,12 @@ class Connection(asyncio.Protocol):
 
     def _go_on(self) -> None:
         self._wants_continue = False
+        if self._is_paused:
+            # Whoever asks and asks and takes no answers would fill the memory with them.
+            self._is_held = True
+            self._pause_reading()
+            self.deadline = self._loop.time() + TAKE_TIMEOUT_S
+            return
         if self._waiting:
             following = self._waiting.popleft()
             self._run(following)

@@ -17,33 +17,44 @@ class HeadRefused(Exception):
 
 
 class RequestHead:
-    """Collects a request's target and header fields. target: its pieces."""
+    """Collects a request's target and header fields, as they were sent. pieces: of the target."""
 
-    __slots__ = ("_fields", "target")
+    __slots__ = ("fields", "pieces")
 
     def __init__(self) -> None:
-        self.target: list[bytes] = []
-        self._fields: list[tuple[str, str]] = []
+        self.pieces: list[bytes] = []
+        self.fields: list[tuple[bytes, bytes]] = []
+
+    @property
+    def target(self) -> bytes:
+        """Give the request target."""
+        pieces = self.pieces
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def add(self, name: bytes, value: bytes) -> None:
         """Take a header field.
 
         Raises HeadRefused: there are too many.
         """
-        if len(self._fields) >= HEADER_LIMIT:
+        if len(self.fields) >= HEADER_LIMIT:
             raise HeadRefused(431)
-        self._fields.append((name.decode("latin-1").lower(), value.decode("latin-1")))
+        self.fields.append((name, value))
 
     def scope(self, method: bytes, version: str, client: str) -> Scope:
         """Give what the head says.
 
         Raises HeadRefused: no host, or more than one.
         """
-        headers = Headers(self._fields)
+        headers = Headers(
+            [
+                (name.decode("latin-1").lower(), value.decode("latin-1"))
+                for name, value in self.fields
+            ]
+        )
         hosts = headers.get_all("host")
         if len(hosts) > 1 or (not hosts and version == "1.1"):
             raise HeadRefused(400)
-        target = b"".join(self.target).decode("latin-1")
+        target = self.target.decode("latin-1")
         path, _, query = _origin_form(target).partition("?")
         return Scope(
             method=method.decode("latin-1"),

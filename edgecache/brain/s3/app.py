@@ -1,8 +1,7 @@
 """The object API: an application for port 9000 that speaks S3."""
 
 import random
-import time
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import structlog
 from django.conf import settings
@@ -17,8 +16,9 @@ from edgecache.brain.s3.authentication import authenticate
 from edgecache.brain.s3.calls import Answer, Call
 from edgecache.brain.s3.conditions import Unchanged
 from edgecache.brain.s3.errors import S3Error, of_the_brain
-from edgecache.brain.s3.request_log import RequestLog
+from edgecache.brain.s3.request_log import Line, RequestLog
 from edgecache.brain.s3.routes import operation_of
+from edgecache.brain.s3.standing import REQUEST_ID_BITS, Standing
 
 if TYPE_CHECKING:
     # The brain is made of the object API, too.
@@ -28,7 +28,6 @@ log = structlog.get_logger(__name__)
 
 PULL_PREFIX: Final = "/p/"
 SLOW_DOWN_S: Final = "1"
-REQUEST_ID_BITS: Final = 64
 PUBLIC_NAME_CHARS: Final = 32
 
 
@@ -49,12 +48,13 @@ class ObjectApi:
         self._keys = AccessKeys(brain.database, brain.coherence)
         self._pull = pull
         self._log = RequestLog(settings.LOG_FORMAT, settings.LOG_LEVEL)
+        self.standing = Standing(brain, self._log)
 
     async def __call__(self, scope: Scope, exchange: Exchange) -> None:
         """Answer one request; whatever goes wrong, the caller hears S3's XML."""
         # A mark and no secret: not worth a system call.
         request_id = f"{random.getrandbits(REQUEST_ID_BITS):016X}"
-        line = _Line(request_id)
+        line = Line(request_id)
         try:
             await self._answer(scope, exchange, line)
         except ClientGone:
@@ -73,7 +73,7 @@ class ObjectApi:
             if self._log.is_on:
                 self._log.write(line.fields(scope, exchange))
 
-    async def _pulled(self, scope: Scope, exchange: Exchange, line: "_Line") -> bool:
+    async def _pulled(self, scope: Scope, exchange: Exchange, line: Line) -> bool:
         """Answer what is plain HTTP. A bucket's host comes first: nothing else is to be had there.
 
         Raises DatabaseAway.
@@ -90,7 +90,7 @@ class ObjectApi:
         await self._pull(scope, exchange, bucket_id)
         return True
 
-    async def _answer(self, scope: Scope, exchange: Exchange, line: "_Line") -> None:
+    async def _answer(self, scope: Scope, exchange: Exchange, line: Line) -> None:
         brain = self._brain
         line.client = brain.mover.gateway.client_of(scope)
         may_be_plain = scope.raw_path.startswith(PULL_PREFIX)
@@ -116,53 +116,8 @@ class ObjectApi:
             line.is_hit = call.is_hit
         if answer is not None:
             _respond(exchange, answer, line.request_id)
-
-
-class _Line:
-    """The request's line in the log. Nothing of the query or the headers: they may be secrets."""
-
-    __slots__ = (
-        "access_key",
-        "bucket",
-        "client",
-        "error",
-        "is_hit",
-        "key",
-        "operation",
-        "request_id",
-    )
-
-    def __init__(self, request_id: str) -> None:
-        self.request_id = request_id
-        self.operation = self.bucket = self.key = self.access_key = self.error = ""
-        self.client = ""
-        self.is_hit: bool | None = None
-
-    def fields(self, scope: Scope, exchange: Exchange) -> dict[str, Any]:
-        """Give what is logged."""
-        said: dict[str, Any] = {
-            "method": scope.method,
-            "status": exchange.status,
-            "sent_bytes": exchange.sent_bytes,
-            "received_bytes": exchange.body_bytes,
-            "ms": round((time.perf_counter() - exchange.began) * 1000, 2),
-            "client": self.client or scope.client_address,
-        }
-        if self.request_id:
-            said["request_id"] = self.request_id
-        if self.operation:
-            said["operation"] = self.operation
-        if self.bucket:
-            said["bucket"] = self.bucket
-        if self.key:
-            said["key"] = self.key[:200]
-        if self.access_key:
-            said["access_key_id"] = self.access_key
-        if self.error:
-            said["error"] = self.error
-        if self.is_hit is not None:
-            said["is_hit"] = self.is_hit
-        return said
+        elif call.decision is not None:
+            self.standing.keep(call, call.decision, line)
 
 
 def _as_s3(exc: Exception) -> S3Error:

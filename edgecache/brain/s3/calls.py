@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from edgecache.brain.delivery import Tenant
+from edgecache.brain.delivery import Delivery, Source, Tenant
 from edgecache.brain.http.exchange import Exchange
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import S3Request, is_bucket_name
 from edgecache.brain.s3.sigv4.verification import Seal
 from edgecache.brain.s3.xml import CONTENT_TYPE
-from edgecache.brain.values import BucketInfo
+from edgecache.brain.values import BucketInfo, Found
 
 if TYPE_CHECKING:
     # The brain is made of the object API, too.
@@ -28,11 +28,21 @@ class Identity:
     seal: Seal
 
 
+class Decision(NamedTuple):
+    """That nginx sends the file of a worker beside it, and what that followed from."""
+
+    bucket: BucketInfo
+    found: Found
+    delivery: Delivery
+    source: Source
+
+
 @dataclass(slots=True)
 class Call:
     """One request, read and authenticated. identity: None is anybody.
 
-    bucket_id, is_hit: for the request's line in the log, once they are known.
+    bucket_id, is_hit: for the request's line in the log, once they are known. decision: where
+    nothing but that was left to do.
     """
 
     brain: "Brain"
@@ -41,6 +51,7 @@ class Call:
     identity: Identity | None
     bucket_id: int | None = None
     is_hit: bool | None = None
+    decision: Decision | None = None
 
     @property
     def tenant(self) -> Tenant:
@@ -66,9 +77,7 @@ class Call:
         A stranger's bucket is absent. Raises S3Error NoSuchBucket, AccessDenied.
         """
         wanted = name or self.request.bucket
-        owner = self.request.header("x-amz-expected-bucket-owner")
-        if owner and owner != f"{self.tenant.organization_id:012d}":
-            raise S3Error("AccessDenied")
+        self._check_owner(self.tenant)
         found = await self.brain.directory.bucket(self.tenant, wanted)
         if found is None:
             code = "NoSuchBucket" if is_bucket_name(wanted) else "InvalidBucketName"
@@ -87,8 +96,14 @@ class Call:
         found = await self.brain.directory.bucket_by_public_name(self.request.bucket)
         if found is None or not found.is_public:
             raise S3Error("AccessDenied")
+        self._check_owner(found.tenant)
         self.bucket_id = found.id
         return found
+
+    def _check_owner(self, tenant: Tenant) -> None:
+        owner = self.request.header("x-amz-expected-bucket-owner")
+        if owner and owner != f"{tenant.organization_id:012d}":
+            raise S3Error("AccessDenied")
 
 
 @dataclass(frozen=True, slots=True)

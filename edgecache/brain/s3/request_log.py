@@ -7,11 +7,14 @@ a secret, and a key that looks like one is blanked as everywhere.
 
 import asyncio
 import sys
+import time
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import orjson
 
+from edgecache.brain.http.exchange import Exchange
+from edgecache.brain.http.scope import Scope
 from platform_site.lib.logs import REDACTED, SECRET_SHAPE, SECRET_SIGNS
 
 FLUSH_S: Final = 0.05
@@ -57,6 +60,53 @@ class RequestLog:
         if lines:
             sys.stderr.write("".join(lines))
             sys.stderr.flush()
+
+
+class Line:
+    """The request's line in the log. Nothing of the query or the headers: they may be secrets."""
+
+    __slots__ = (
+        "access_key",
+        "bucket",
+        "client",
+        "error",
+        "is_hit",
+        "key",
+        "operation",
+        "request_id",
+    )
+
+    def __init__(self, request_id: str) -> None:
+        self.request_id = request_id
+        self.operation = self.bucket = self.key = self.access_key = self.error = ""
+        self.client = ""
+        self.is_hit: bool | None = None
+
+    def fields(self, scope: Scope, exchange: Exchange) -> dict[str, Any]:
+        """Give what is logged."""
+        said: dict[str, Any] = {
+            "method": scope.method,
+            "status": exchange.status,
+            "sent_bytes": exchange.sent_bytes,
+            "received_bytes": exchange.body_bytes,
+            "ms": round((time.perf_counter() - exchange.began) * 1000, 2),
+            "client": self.client or scope.client_address,
+        }
+        if self.request_id:
+            said["request_id"] = self.request_id
+        if self.operation:
+            said["operation"] = self.operation
+        if self.bucket:
+            said["bucket"] = self.bucket
+        if self.key:
+            said["key"] = self.key[:200]
+        if self.access_key:
+            said["access_key_id"] = self.access_key
+        if self.error:
+            said["error"] = self.error
+        if self.is_hit is not None:
+            said["is_hit"] = self.is_hit
+        return said
 
 
 def _json_head(now: str) -> str:

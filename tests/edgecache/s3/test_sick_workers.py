@@ -9,16 +9,18 @@ import http.client
 import os
 from collections.abc import Iterator
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
 from cryptography.fernet import Fernet
 
+from edgecache.brain import gateway
 from tests.edgecache.databases import brain_database
 from tests.edgecache.s3 import sick
 from tests.edgecache.s3.cluster import Cluster, until
 from tests.edgecache.s3.conftest import connect
-from tests.edgecache.s3.raw import Signer
+from tests.edgecache.s3.raw import Signer, send
 from tests.edgecache.s3.sick import Illness, Proxy
 from tests.ports import free_port
 
@@ -289,3 +291,28 @@ def test_the_last_resort_is_not_needed_while_a_worker_is_well(ward: Ward) -> Non
     for first, second in ((sick.fails, sick.healthy), (sick.healthy, sick.fails)):
         ward.infect(first, second)
         assert ward.get("large") == LARGE
+
+
+def test_nginx_is_told_of_no_file_of_a_worker_that_lied(ward: Ward) -> None:
+    ward.configure(is_public=True)
+    names = [gateway.upstream_name(UUID(node["node_id"])) for node in ward.nodes()]
+    beside = {
+        "x-zonal-gateway": gateway.token_of(ward.cluster.secret),
+        "x-zonal-client": "203.0.113.9",
+        "x-zonal-stores": " ".join(names),
+    }
+    bucket = ward.cluster.call("GET", f"/v1/buckets?{ward.keys.scope}")["buckets"][0]
+
+    def told() -> str:
+        answer = send(ward.cluster.url, "GET", f"/{bucket['public_name']}/small", beside)
+        # A sample is moved by the brain itself.
+        return answer.headers.get("x-accel-redirect", "")
+
+    until(lambda: told().startswith("/.zonal-store/"))
+    assert any(told() for _ in range(5))
+    ward.infect(sick.altered, sick.altered)
+    for _ in range(4):
+        with contextlib.suppress(http.client.IncompleteRead, ConnectionError):
+            ward.get("large")
+    until(lambda: ward.statuses() == ["quarantined", "quarantined"])
+    assert not any(told() for _ in range(20))

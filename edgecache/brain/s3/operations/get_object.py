@@ -4,7 +4,7 @@ from edgecache.brain.delivery import Delivery, Source
 from edgecache.brain.errors import OriginMissing
 from edgecache.brain.fills import Opened
 from edgecache.brain.s3 import directly
-from edgecache.brain.s3.calls import Answer, Call
+from edgecache.brain.s3.calls import Answer, Call, Decision
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.reading import check_version, describe, head, overrides_of
 from edgecache.brain.values import BucketInfo, Found
@@ -41,7 +41,9 @@ async def run(call: Call) -> Answer | None:
         is_hit=opened.is_hit,
         crc32=found.crc32,
     )
-    await call.brain.mover.deliver(delivery, call.exchange, opened.body)
+    beside = await call.brain.mover.deliver(delivery, call.exchange, opened.body)
+    if beside is not None:
+        call.decision = Decision(bucket, found, delivery, beside)
     return None
 
 

@@ -1,0 +1,231 @@
+"""Decisions that stand: made once, given again while everything that they follow from is the same.
+
+For what is asked for most: a plain GET of a public object whose file nginx can send by itself. The
+answer follows from host and target of the request, and from what this brain remembers of bucket,
+object and nodes. Whatever else a request may say (a signature, a range, a condition, a header that
+is not known to change nothing) has it decided anew; so has one of 64, whose bytes the brain moves.
+"""
+
+import random
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from edgecache.brain.delivery import Source
+from edgecache.brain.gateway import (
+    CLIENT_HEADER,
+    MOVER_HEADER,
+    STORES_HEADER,
+    TOKEN_HEADER,
+    headers_for_file,
+    is_sample,
+)
+from edgecache.brain.http.heads import date_line, head_before_date
+from edgecache.brain.http.request_head import RequestHead
+from edgecache.brain.s3.calls import Call, Decision
+from edgecache.brain.s3.request_log import Line, RequestLog
+
+if TYPE_CHECKING:
+    # The brain is made of the object API, too.
+    from edgecache.brain.runtime import Brain
+
+REMEMBERED: Final = 1024
+REQUEST_ID_BITS: Final = 64
+REQUEST_ID_HEADER: Final = "x-amz-request-id"
+# Of a request's header names together: what is remembered of them must not be a stranger's to fill.
+NAMES_LIMIT_BYTES: Final = 1024
+
+FROM_NGINX: Final = (TOKEN_HEADER, CLIENT_HEADER, STORES_HEADER)
+# Nothing here asks for these where an object is read: not authentication, not the conditions.
+INDIFFERENT: Final = frozenset(
+    (
+        *FROM_NGINX,
+        "accept",
+        "accept-charset",
+        "accept-encoding",
+        "accept-language",
+        "cache-control",
+        "cookie",
+        "dnt",
+        "forwarded",
+        "host",
+        "origin",
+        "pragma",
+        "priority",
+        "referer",
+        "sec-ch-ua",
+        "sec-ch-ua-mobile",
+        "sec-ch-ua-platform",
+        "sec-fetch-dest",
+        "sec-fetch-mode",
+        "sec-fetch-site",
+        "sec-fetch-user",
+        "traceparent",
+        "tracestate",
+        "upgrade-insecure-requests",
+        "user-agent",
+        "via",
+        "x-forwarded-for",
+        "x-forwarded-host",
+        "x-forwarded-port",
+        "x-forwarded-proto",
+        "x-real-ip",
+    )
+)
+
+
+class _Places(NamedTuple):
+    """Where a plain request's header fields have what counts."""
+
+    host: int
+    token: int
+    client: int
+    stores: int
+
+
+@dataclass(slots=True)
+class _Standing:
+    """A decision, and what it followed from. stamp: of the moment when it was last looked through.
+
+    name: host and target. stores: as nginx said it. line: of its first request in the log.
+    """
+
+    name: tuple[bytes, bytes]
+    decision: Decision
+    head: bytes
+    stores: bytes
+    host: str
+    region: str
+    holders: tuple[Any, ...]
+    sources: frozenset[Source]
+    line: dict[str, Any]
+    stamp: int
+
+
+class Standing:
+    """The decisions of one brain that stand."""
+
+    def __init__(self, brain: "Brain", log: RequestLog) -> None:
+        self._brain = brain
+        self._log = log
+        self._known: dict[tuple[bytes, bytes], _Standing] = {}
+        self._places: dict[tuple[bytes, ...], _Places | None] = {}
+
+    def answer(self, head: RequestHead) -> bytes | None:
+        """Give the whole answer to a GET without a body, None where it has to be decided."""
+        fields = head.fields
+        places = self._places_in(tuple([name for name, _ in fields]))
+        if places is None:
+            return None
+        known = self._known.get((fields[places.host][1], head.target))
+        if known is None or known.stores != fields[places.stores][1]:
+            return None
+        client = fields[places.client][1]
+        gateway = self._brain.mover.gateway
+        if not client or not gateway.knows(fields[places.token][1]) or not self._stands(known):
+            return None
+        if is_sample():
+            # As nginx itself asks for it where it got nothing.
+            head.add(MOVER_HEADER.encode(), b"built-in")
+            return None
+        return self._again(known, client.decode("latin-1"))
+
+    def keep(self, call: Call, decision: Decision, line: Line) -> None:
+        """Remember a decision, where another request of the same host and target has the same."""
+        request, scope = call.request, call.exchange.scope
+        is_plain = call.identity is None and not scope.query_string
+        if not is_plain or not INDIFFERENT.issuperset(scope.headers):
+            return
+        brain, delivery, bucket = self._brain, decision.delivery, decision.bucket
+        headers = headers_for_file(delivery, decision.source)
+        known = _Standing(
+            (request.host.encode("latin-1"), scope.raw_path.encode("latin-1")),
+            decision,
+            head_before_date(200, [row for row in headers if row[0] != REQUEST_ID_HEADER], 0),
+            scope.headers.get(STORES_HEADER).encode("latin-1"),
+            request.host,
+            brain.locator.region_of(request.client, request.headers),
+            brain.directory.holders.get(delivery.sha256) or (),
+            frozenset(delivery.sources),
+            line.fields(scope, call.exchange),
+            self._stamp,
+        )
+        if not self._is_the_same(known) or bucket.public_name != request.bucket:
+            return
+        if len(self._known) >= REMEMBERED:
+            self._known.clear()
+        self._known[known.name] = known
+
+    def _again(self, known: _Standing, client: str) -> bytes:
+        began = time.perf_counter()
+        decision, mover = known.decision, self._brain.mover
+        request_id = f"{random.getrandbits(REQUEST_ID_BITS):016X}"
+        mover.on_read(decision.delivery)
+        mover.count_handed_over(decision.delivery, decision.source, began=began)
+        self._brain.meters.repeated += 1
+        if self._log.is_on:
+            ms = round((time.perf_counter() - began) * 1000, 2)
+            said = {"ms": ms, "client": client, "request_id": request_id}
+            self._log.write(known.line | said)
+        tag = b"%b: %b\r\n" % (REQUEST_ID_HEADER.encode(), request_id.encode())
+        return b"".join((known.head, tag, date_line(), b"\r\n"))
+
+    @property
+    def _stamp(self) -> int:
+        # Both only rise.
+        return self._brain.coherence.changes + self._brain.nodes.changes
+
+    def _stands(self, known: _Standing) -> bool:
+        """Tell whether deciding anew would come to the same."""
+        if not self._brain.coherence.is_current:
+            return False
+        stamp = self._stamp
+        if known.stamp != stamp:
+            if not self._is_the_same(known):
+                del self._known[known.name]
+                return False
+            known.stamp = stamp
+        return True
+
+    def _is_the_same(self, known: _Standing) -> bool:
+        """Look through all that a decision followed from, as far as it can change."""
+        brain, (bucket, found, delivery, _) = self._brain, known.decision
+        directory = brain.directory
+        name = (bucket.id, found.key, found.variant)
+        return (
+            brain.hosts.names_none(known.host)
+            and directory.known_public(bucket.public_name) is bucket
+            and directory.index.get(name) is found
+            and directory.holders.get(delivery.sha256) == known.holders
+            and known.sources
+            == frozenset(
+                brain.nodes.sources(
+                    known.holders,
+                    known.region,
+                    organization_id=bucket.tenant.organization_id,
+                    is_public=bucket.is_public,
+                )
+            )
+        )
+
+    def _places_in(self, names: tuple[bytes, ...]) -> _Places | None:
+        try:
+            return self._places[names]
+        except KeyError:
+            pass
+        if sum(map(len, names)) > NAMES_LIMIT_BYTES:
+            return None
+        if len(self._places) >= REMEMBERED:
+            self._places.clear()
+        places = self._places[names] = _places_of([name.decode("latin-1") for name in names])
+        return places
+
+
+def _places_of(names: list[str]) -> _Places | None:
+    """Give the places in a plain request that came through nginx, None for any other."""
+    lower = [name.lower() for name in names]
+    if not INDIFFERENT.issuperset(lower) or len(set(lower)) != len(lower):
+        return None
+    if not {"host", *FROM_NGINX}.issubset(lower):
+        return None
+    return _Places(*(lower.index(name) for name in ("host", *FROM_NGINX)))

@@ -1,0 +1,128 @@
+"""Requests that come one behind the other: their order, and whoever takes no answers."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from edgecache.brain.http import connection as connections
+from edgecache.brain.http.exchange import Exchange
+from edgecache.brain.http.request_head import RequestHead
+from edgecache.brain.http.scope import Scope
+from tests.edgecache.http.test_server import connected, run, serving
+
+GET = b"GET /%b HTTP/1.1\r\nhost: x\r\n\r\n"
+
+
+async def name(scope: Scope, exchange: Exchange) -> None:
+    """Answer with the path, a turn later."""
+    await asyncio.sleep(0)
+    exchange.response_str(200, [], f"app {scope.path}")
+
+
+def ready(head: RequestHead) -> bytes | None:
+    """Have an answer for one path."""
+    if head.target != b"/ready":
+        return None
+    return b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n/rdy"
+
+
+def test_an_answer_that_is_there_keeps_its_place_in_the_order() -> None:
+    async def work() -> None:
+        async with serving(name, at_once=ready) as port, connected(port) as (reader, writer):
+            asked = (b"ready", b"1", b"ready", b"2", b"ready")
+            writer.write(b"".join(GET % path for path in asked))
+            said = b""
+            while said.count(b"HTTP/1.1 200") < len(asked) or not said.endswith(b"app /ready"):
+                said += await reader.read(2**16)
+            # What comes behind one that has to be made is made, too: it waits for its turn.
+            bodies = [part.partition(b"\r\n\r\n")[2] for part in said.split(b"HTTP/1.1 200 OK")[1:]]
+            assert bodies == [b"/rdy", b"app /1", b"app /ready", b"app /2", b"app /ready"]
+            # And the connection goes on.
+            writer.write(GET % b"ready")
+            assert (await reader.readuntil(b"/rdy")).count(b"HTTP/1.1") == 1
+
+    run(work())
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        b"HEAD /ready HTTP/1.1\r\nhost: x\r\n\r\n",
+        b"POST /ready HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n",
+        b"GET /ready HTTP/1.0\r\nhost: x\r\n\r\n",
+        b"GET /ready HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
+    ],
+)
+def test_what_is_no_plain_get_is_the_application_s(request_bytes: bytes) -> None:
+    async def work() -> None:
+        async with serving(name, at_once=ready) as port, connected(port) as (reader, writer):
+            writer.write(request_bytes)
+            said = await reader.readuntil(b"\r\n\r\n")
+            assert b"content-length: 4\r\n" not in said
+
+    run(work())
+
+
+def test_a_connection_answered_at_once_is_idle_and_ends_with_the_server() -> None:
+    async def work() -> None:
+        async with serving(name, at_once=ready, connection_limit=1) as port:
+            await asyncio.sleep(0.1)  # for the connection that found the server open
+            async with connected(port) as (reader, writer):
+                writer.write(GET % b"ready")
+                await reader.readuntil(b"/rdy")
+                # The next one takes its place, as it does any idle one's.
+                async with connected(port) as (second, asking):
+                    asking.write(GET % b"ready")
+                    await second.readuntil(b"/rdy")
+                    assert await reader.read() == b""
+
+    run(work())
+
+
+def test_whoever_asks_and_takes_nothing_fills_no_memory() -> None:
+    async def work() -> None:
+        asked = 0
+
+        async def large(_scope: Scope, exchange: Exchange) -> None:
+            nonlocal asked
+            asked += 1
+            exchange.response_bytes(200, [], bytes(2**18))
+
+        async with serving(large) as port, connected(port) as (reader, writer):
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
+            for _ in range(3):
+                writer.write(GET % b"" * 20)
+                await asyncio.sleep(0.1)
+            # What the kernel takes on both sides, and one more.
+            assert asked < 45
+            writer.transport.resume_reading()  # type: ignore[attr-defined]
+            for _ in range(60):
+                await reader.readuntil(b"\r\n\r\n")
+                assert len(await reader.readexactly(2**18)) == 2**18
+            assert asked == 60
+
+    run(work())
+
+
+def test_whoever_takes_nothing_for_too_long_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "TAKE_TIMEOUT_S", 0.2)
+
+    async def work() -> None:
+        async def large(_scope: Scope, exchange: Exchange) -> None:
+            exchange.response_bytes(200, [], bytes(2**22))
+
+        async with serving(large) as port, connected(port) as (reader, writer):
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
+            # Half a head behind it: nobody is told that it came too late.
+            writer.write(GET % b"" * 10 + b"GET / HT")
+            await asyncio.sleep(2.5)
+            writer.transport.resume_reading()  # type: ignore[attr-defined]
+            said = bytearray()
+            with contextlib.suppress(ConnectionResetError):
+                while piece := await reader.read(2**16):
+                    said += piece
+            assert b" 408 " not in said
+            assert len(said) < 10 * 2**22
+
+    run(work())
