@@ -43,7 +43,9 @@ class Latencies:
 
     def add(self, seconds: float) -> None:
         """Count one duration."""
-        us = min(max(int(seconds * 1_000_000), 0), LONGEST_US)
+        us = int(seconds * 1_000_000)
+        if not 0 <= us <= LONGEST_US:
+            us = 0 if us < 0 else LONGEST_US
         bucket = bucket_of(us)
         self.counts[bucket] = self.counts.get(bucket, 0) + 1
         self.count += 1

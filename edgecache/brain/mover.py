@@ -336,22 +336,16 @@ class Mover:
             source = delivery.sources[0]
             headers = headers_for(delivery, source, self.ticket(delivery, source))
         exchange.response_empty(delivery.status, headers)
-        self.count_handed_over(delivery, beside or delivery.sources[0], began=exchange.began)
-        return beside
-
-    def count_handed_over(self, delivery: Delivery, source: Source, *, began: float) -> None:
-        """Count what nginx sends; how far it gets is not heard of, so all of it counts.
-
-        began: ``time.perf_counter`` when the request's head had come.
-        """
+        # How far nginx gets is not heard of, so all of it counts.
         self._meters.record(
             delivery.tenant,
             delivery.bucket_id,
-            source.node_id,
+            (beside or delivery.sources[0]).node_id,
             is_hit=delivery.is_hit,
             bytes_served=delivery.span.length,
-            seconds=time.perf_counter() - began,
+            seconds=time.perf_counter() - exchange.began,
         )
+        return beside
 
     def blame(self, delivery: Delivery, source: Source, failure: NodeFailed) -> None:
         """Note what a worker did not do; one that says it has not got the bytes is believed."""

@@ -2,22 +2,17 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
 from typing import Final, Protocol, cast
 
 import httptools
 import structlog
 
-from edgecache.brain.http.exchange import BODY_HIGH_BYTES, ClientGone, Exchange
+from edgecache.brain.http.exchange import BODY_HIGH_BYTES, App, ClientGone, Exchange
 from edgecache.brain.http.heads import response_head
-from edgecache.brain.http.request_head import HeadRefused, RequestHead
-from edgecache.brain.http.scope import Scope
+from edgecache.brain.http.request_head import HEADER_LIMIT, AtOnce, HeadRefused, RequestHead
 
 log = structlog.get_logger(__name__)
 
-App = Callable[[Scope, Exchange], Awaitable[None]]
-# Gives the whole answer to a GET without a body where it is at hand, head and all; else None.
-AtOnce = Callable[[RequestHead], bytes | None]
 
 HEAD_LIMIT_BYTES: Final = 65_536
 WRITE_HIGH_BYTES: Final = 2**18
@@ -164,7 +159,10 @@ class Connection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header field."""
-        self._request_head.add(name, value)
+        fields = self._request_head.fields
+        if len(fields) >= HEADER_LIMIT:
+            raise HeadRefused(431)
+        fields.append((name, value))
 
     def on_headers_complete(self) -> None:
         """Begin an exchange, unless the answer is there already."""
@@ -269,15 +267,16 @@ class Connection(asyncio.Protocol):
 
     def _answer_at_once(self) -> bool:
         at_once = self._server.at_once
+        parser = self._parser
         # In their order, and none for whoever does not take those before.
         if at_once is None or self._running is not None or self._is_paused:
             return False
-        if self._parser.get_method() != b"GET" or not self._parser.should_keep_alive():
+        if parser.get_method() != b"GET" or not parser.should_keep_alive():
             return False
         answer = at_once(self._request_head)
         if answer is None:
             return False
-        self.write(answer)
+        self._transport.write(answer)
         self.is_idle = True
         self.deadline = self._loop.time() + IDLE_TIMEOUT_S
         return True

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
 from edgecache.brain.http.heads import HeaderPairs, response_head
@@ -246,3 +246,6 @@ class Exchange:
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+
+
+App = Callable[[Scope, Exchange], Awaitable[None]]

@@ -1,5 +1,6 @@
 """The head of a request, as the parser gives it piece by piece."""
 
+from collections.abc import Callable
 from typing import Final
 
 from edgecache.brain.http.headers import Headers
@@ -17,7 +18,7 @@ class HeadRefused(Exception):
 
 
 class RequestHead:
-    """Collects a request's target and header fields, as they were sent. pieces: of the target."""
+    """A request's target and header fields, as they were sent. pieces: of the target."""
 
     __slots__ = ("fields", "pieces")
 
@@ -30,15 +31,6 @@ class RequestHead:
         """Give the request target."""
         pieces = self.pieces
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-    def add(self, name: bytes, value: bytes) -> None:
-        """Take a header field.
-
-        Raises HeadRefused: there are too many.
-        """
-        if len(self.fields) >= HEADER_LIMIT:
-            raise HeadRefused(431)
-        self.fields.append((name, value))
 
     def scope(self, method: bytes, version: str, client: str) -> Scope:
         """Give what the head says.
@@ -64,6 +56,10 @@ class RequestHead:
             headers=headers,
             client=client,
         )
+
+
+# Gives the whole answer to a GET without a body where it is at hand, head and all; else None.
+AtOnce = Callable[[RequestHead], bytes | None]
 
 
 def _origin_form(target: str) -> str:

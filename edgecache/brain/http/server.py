@@ -15,7 +15,9 @@ from typing import Final
 import structlog
 
 from edgecache.brain.http import unix_socket
-from edgecache.brain.http.connection import App, AtOnce, Connection
+from edgecache.brain.http.connection import Connection
+from edgecache.brain.http.exchange import App
+from edgecache.brain.http.request_head import AtOnce
 
 log = structlog.get_logger(__name__)
 

@@ -22,6 +22,7 @@ from edgecache.brain.gateway import (
 )
 from edgecache.brain.http.heads import date_line, head_before_date
 from edgecache.brain.http.request_head import RequestHead
+from edgecache.brain.meters import Tally
 from edgecache.brain.s3.calls import Call, Decision
 from edgecache.brain.s3.request_log import Line, RequestLog
 
@@ -100,6 +101,7 @@ class _Standing:
     sources: frozenset[Source]
     line: dict[str, Any]
     stamp: int
+    tally: Tally
 
 
 class Standing:
@@ -107,6 +109,8 @@ class Standing:
 
     def __init__(self, brain: "Brain", log: RequestLog) -> None:
         self._brain = brain
+        self._coherence, self._nodes, self._meters = brain.coherence, brain.nodes, brain.meters
+        self._gateway = brain.mover.gateway
         self._log = log
         self._known: dict[tuple[bytes, bytes], _Standing] = {}
         self._places: dict[tuple[bytes, ...], _Places | None] = {}
@@ -121,12 +125,13 @@ class Standing:
         if known is None or known.stores != fields[places.stores][1]:
             return None
         client = fields[places.client][1]
-        gateway = self._brain.mover.gateway
-        if not client or not gateway.knows(fields[places.token][1]) or not self._stands(known):
+        if not client or not self._gateway.knows(fields[places.token][1]):
+            return None
+        if not self._stands(known):
             return None
         if is_sample():
             # As nginx itself asks for it where it got nothing.
-            head.add(MOVER_HEADER.encode(), b"built-in")
+            fields.append((MOVER_HEADER.encode(), b"built-in"))
             return None
         return self._again(known, client.decode("latin-1"))
 
@@ -138,17 +143,19 @@ class Standing:
             return
         brain, delivery, bucket = self._brain, decision.delivery, decision.bucket
         headers = headers_for_file(delivery, decision.source)
+        headers = [row for row in headers if row[0] != REQUEST_ID_HEADER]
         known = _Standing(
             (request.host.encode("latin-1"), scope.raw_path.encode("latin-1")),
             decision,
-            head_before_date(200, [row for row in headers if row[0] != REQUEST_ID_HEADER], 0),
+            head_before_date(200, headers, 0) + f"{REQUEST_ID_HEADER}: ".encode(),
             scope.headers.get(STORES_HEADER).encode("latin-1"),
             request.host,
             brain.locator.region_of(request.client, request.headers),
             brain.directory.holders.get(delivery.sha256) or (),
             frozenset(delivery.sources),
             line.fields(scope, call.exchange),
-            self._stamp,
+            self._stamp(),
+            self._tally(decision),
         )
         if not self._is_the_same(known) or bucket.public_name != request.bucket:
             return
@@ -158,34 +165,40 @@ class Standing:
 
     def _again(self, known: _Standing, client: str) -> bytes:
         began = time.perf_counter()
-        decision, mover = known.decision, self._brain.mover
+        delivery, meters = known.decision.delivery, self._meters
         request_id = f"{random.getrandbits(REQUEST_ID_BITS):016X}"
-        mover.on_read(decision.delivery)
-        mover.count_handed_over(decision.delivery, decision.source, began=began)
-        self._brain.meters.repeated += 1
+        self._brain.mover.on_read(delivery)
+        if not meters.is_open(known.tally):
+            known.tally = self._tally(known.decision)
+        seconds = time.perf_counter() - began
+        known.tally.add(is_hit=True, bytes_served=delivery.size, seconds=seconds)
+        meters.repeated += 1
         if self._log.is_on:
-            ms = round((time.perf_counter() - began) * 1000, 2)
-            said = {"ms": ms, "client": client, "request_id": request_id}
-            self._log.write(known.line | said)
-        tag = b"%b: %b\r\n" % (REQUEST_ID_HEADER.encode(), request_id.encode())
-        return b"".join((known.head, tag, date_line(), b"\r\n"))
+            said = known.line.copy()
+            said["ms"], said["client"] = round(seconds * 1000, 2), client
+            said["request_id"] = request_id
+            self._log.write(said)
+        return b"".join((known.head, request_id.encode(), b"\r\n", date_line(), b"\r\n"))
 
-    @property
-    def _stamp(self) -> int:
-        # Both only rise.
-        return self._brain.coherence.changes + self._brain.nodes.changes
+    def _tally(self, decision: Decision) -> Tally:
+        delivery = decision.delivery
+        return self._meters.tally(delivery.tenant, delivery.bucket_id, decision.source.node_id)
 
     def _stands(self, known: _Standing) -> bool:
         """Tell whether deciding anew would come to the same."""
-        if not self._brain.coherence.is_current:
+        if not self._coherence.is_current:
             return False
-        stamp = self._stamp
+        stamp = self._stamp()
         if known.stamp != stamp:
             if not self._is_the_same(known):
                 del self._known[known.name]
                 return False
             known.stamp = stamp
         return True
+
+    def _stamp(self) -> int:
+        # Both only rise.
+        return self._coherence.changes + self._nodes.changes
 
     def _is_the_same(self, known: _Standing) -> bool:
         """Look through all that a decision followed from, as far as it can change."""
