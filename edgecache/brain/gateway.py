@@ -10,7 +10,6 @@ read, and sends those files itself.
 
 import hashlib
 import hmac
-import random
 from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
@@ -29,9 +28,6 @@ STORES_HEADER: Final = "x-zonal-stores"
 INTERNAL_PATH: Final = "/.zonal-worker"
 STORE_PATH: Final = "/.zonal-store"
 PURPOSE: Final = b"zonal edge cache: gateway, 1"
-# Of what nginx could move, so much is moved, and checked, by the brain all the same.
-CHECKED_SHARE: Final = 1 / 64
-
 # What would make nginx judge by itself how a file is to be sent.
 OF_FILES: Final = frozenset(
     ("range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since")
@@ -59,11 +55,6 @@ CARRIED: Final = (
 # The worker says it itself.
 OF_THE_WORKER: Final = frozenset(("content-range",))
 _SPEAKABLE: Final = KEPT | OF_THE_WORKER | frozenset(CARRIED)
-
-
-def is_sample() -> bool:
-    """Draw whether the brain moves, and checks, what nginx could have moved."""
-    return random.random() < CHECKED_SHARE  # noqa: S311 - a sample
 
 
 def token_of(secret: str) -> str:
@@ -114,7 +105,6 @@ class Gateway:
             and self.is_before(scope)
             and not scope.headers.get(MOVER_HEADER)
             and _SPEAKABLE.issuperset([name for name, _ in delivery.headers])
-            and not is_sample()
         )
 
 

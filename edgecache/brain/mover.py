@@ -10,8 +10,7 @@ import random
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import aclosing
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 import structlog
@@ -22,13 +21,15 @@ from edgecache.brain.directory import Directory
 from edgecache.brain.errors import DatabaseAway, OriginFailed
 from edgecache.brain.gateway import Gateway, headers_for, headers_for_file, readable_store
 from edgecache.brain.health import Conduct
-from edgecache.brain.http.exchange import Exchange, Stream
+from edgecache.brain.http.exchange import Exchange
 from edgecache.brain.http.heads import HeaderPairs
 from edgecache.brain.meters import Meters
 from edgecache.brain.node_client import Address, NodeFailed
 from edgecache.brain.nodes import Nodes
+from edgecache.brain.samples import Samples
 from edgecache.brain.tickets import Leave, TicketSigner
 from edgecache.brain.values import CHUNK_BYTES, BucketInfo
+from edgecache.brain.way_out import Outcome, WayOut, with_length
 from edgecache.brain.worker_pool import Asked, WorkerConnection, WorkerPool
 from edgecache.protocol.hot import OBJECT_LIMIT_BYTES, Hot
 
@@ -40,20 +41,14 @@ SMALL_BYTES: Final = 2**18
 # whole MiBs. The rest of whole blobs is checked against CRC-32, ranges of small ones always.
 CHECKED_SHARE: Final = 1 / 16
 
-# The share of reads that ask a worker though the bytes are in memory: so it hears what is warm.
-ASKED_SHARE: Final = 1 / 64
-
 # Gives bytes of the version when no worker does.
 Own = Callable[[Span], AsyncIterator[bytes]]
 
 
-@dataclass(slots=True)
-class _Outcome:
-    """Who gave the bytes, and when the first one went out."""
+class Without(NamedTuple):
+    """How it is done without asking a worker. beside: whose file nginx sends, else from memory."""
 
-    began: float
-    node_id: UUID | None = None
-    first_byte_s: float = 0.0
+    beside: Source | None
 
 
 class Mover:
@@ -74,6 +69,7 @@ class Mover:
         self.gateway = gateway
         # Told of each delivery of a body, whoever moves it.
         self.on_read: Callable[[Delivery], None] = lambda _delivery: None
+        self.samples = Samples()
         self._hot = Hot()
         self._pool = WorkerPool()
         self._background: set[asyncio.Task[None]] = set()
@@ -89,20 +85,24 @@ class Mover:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
 
-    async def deliver(self, delivery: Delivery, exchange: Exchange, own: Own) -> Source | None:
-        """Answer an exchange; give the worker whose file nginx was told to send, if it was.
+    async def deliver(self, delivery: Delivery, exchange: Exchange, own: Own) -> Without | None:
+        """Answer an exchange; tell how, where it was done without a worker.
 
         own: the last resort. Raises BrainError where nothing was answered yet, or too little
         (the connection is to be cut then); ClientGone.
         """
         if not delivery.sends_body or delivery.span.length == 0:
-            exchange.response_empty(delivery.status, _with_length(delivery))
+            exchange.response_empty(delivery.status, with_length(delivery))
             return None
         self.on_read(delivery)
-        if self.gateway.may_move(delivery, exchange.scope) and not self._has_stranger(delivery):
+        # What a stranger's machine holds comes from there: its operator is paid for that.
+        asks = self._has_stranger(delivery) or self.samples.take(delivery.sha256)
+        if not asks and self.gateway.may_move(delivery, exchange.scope):
             return self._hand_over(delivery, exchange)
-        outcome = _Outcome(exchange.began)
+        outcome = Outcome(exchange.began)
         try:
+            if not asks and self._from_memory(delivery, exchange, outcome):
+                return Without(None)
             if delivery.span.length <= SMALL_BYTES:
                 await self._small(delivery, exchange, own, outcome)
             else:
@@ -168,13 +168,8 @@ class Mover:
         return Passing(span)
 
     async def _small(
-        self, delivery: Delivery, exchange: Exchange, own: Own, outcome: _Outcome
+        self, delivery: Delivery, exchange: Exchange, own: Own, outcome: Outcome
     ) -> None:
-        ready = self._in_memory(delivery)
-        if ready is not None:
-            outcome.first_byte_s = time.perf_counter() - outcome.began
-            exchange.response_bytes(delivery.status, delivery.headers, ready)
-            return
         for source in delivery.sources:
             check = await self.check_of(delivery)
             try:
@@ -198,16 +193,19 @@ class Mover:
         outcome.first_byte_s = time.perf_counter() - outcome.began
         exchange.response_bytes(delivery.status, delivery.headers, b"".join(pieces))
 
-    def _in_memory(self, delivery: Delivery) -> bytes | None:
-        """Give a small span of a blob that is in memory here: a hash's bytes never change.
+    def in_memory(self, sha256: bytes) -> bytes | None:
+        """Give a small blob that is in memory here: a hash's bytes never change."""
+        return self._hot.get(sha256)
 
-        What a stranger's machine holds comes from there: its operator is paid for that.
-        """
-        whole = self._hot.get(delivery.sha256)
-        if whole is None or self._has_stranger(delivery) or random.random() < ASKED_SHARE:  # noqa: S311 - a sample
-            return None
-        start, length = delivery.span.start, delivery.span.length
-        return whole if length == delivery.size else whole[start : start + length]
+    def _from_memory(self, delivery: Delivery, exchange: Exchange, outcome: Outcome) -> bool:
+        whole = self.in_memory(delivery.sha256)
+        if whole is None:
+            return False
+        start, length = delivery.span
+        ready = whole if length == delivery.size else whole[start : start + length]
+        outcome.first_byte_s = time.perf_counter() - outcome.began
+        exchange.response_bytes(delivery.status, delivery.headers, ready)
+        return True
 
     async def _gather(
         self, delivery: Delivery, source: Source, check: Check, began: float
@@ -226,10 +224,10 @@ class Mover:
             self._pool.release(address, connection)
 
     async def _long(
-        self, delivery: Delivery, exchange: Exchange, own: Own, outcome: _Outcome
+        self, delivery: Delivery, exchange: Exchange, own: Own, outcome: Outcome
     ) -> None:
         check = await self.check_of(delivery)
-        way_out = _WayOut(delivery, exchange, outcome)
+        way_out = WayOut(delivery, exchange, outcome)
         givers: set[UUID] = set()
         for source in delivery.sources:
             try:
@@ -327,8 +325,8 @@ class Mover:
                 return True
         return False
 
-    def _hand_over(self, delivery: Delivery, exchange: Exchange) -> Source | None:
-        """Have nginx send the bytes; give the worker whose file it is, None where nginx asks it."""
+    def _hand_over(self, delivery: Delivery, exchange: Exchange) -> Without | None:
+        """Have nginx send the bytes, of a file beside it or from a worker."""
         beside = readable_store(delivery, exchange.scope)
         if beside is not None:
             headers = headers_for_file(delivery, beside)
@@ -345,7 +343,7 @@ class Mover:
             bytes_served=delivery.span.length,
             seconds=time.perf_counter() - exchange.began,
         )
-        return beside
+        return None if beside is None else Without(beside)
 
     def blame(self, delivery: Delivery, source: Source, failure: NodeFailed) -> None:
         """Note what a worker did not do; one that says it has not got the bytes is believed."""
@@ -366,31 +364,7 @@ class Mover:
         task.add_done_callback(self._background.discard)
 
 
-class _WayOut:
-    """The client's side: the answer begins with the first byte that is known to come."""
-
-    def __init__(self, delivery: Delivery, exchange: Exchange, outcome: _Outcome) -> None:
-        self._delivery = delivery
-        self._exchange = exchange
-        self._outcome = outcome
-        self._stream: Stream | None = None
-
-    async def send(self, data: bytes) -> None:
-        """Send bytes. Raises ClientGone."""
-        if self._stream is None:
-            self._outcome.first_byte_s = time.perf_counter() - self._outcome.began
-            self._stream = self._exchange.response_stream(
-                self._delivery.status, _with_length(self._delivery)
-            )
-        if data:
-            await self._stream.send_bytes(data)
-
-
 def _digest_of(delivery: Delivery, *, is_checked: bool) -> Digest:
     if is_checked or delivery.crc32 is None or not delivery.sources:
         return Sha256(delivery.sha256)
     return Crc32(delivery.crc32)
-
-
-def _with_length(delivery: Delivery) -> list[tuple[str, str]]:
-    return [*delivery.headers, ("content-length", str(delivery.span.length))]

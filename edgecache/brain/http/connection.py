@@ -273,10 +273,11 @@ class Connection(asyncio.Protocol):
             return False
         if parser.get_method() != b"GET" or not parser.should_keep_alive():
             return False
-        answer = at_once(self._request_head)
+        answer = at_once(self._request_head, self._client)
         if answer is None:
             return False
-        self._transport.write(answer)
+        for piece in answer:
+            self._transport.write(piece)
         self.is_idle = True
         self.deadline = self._loop.time() + IDLE_TIMEOUT_S
         return True

@@ -58,8 +58,9 @@ class RequestHead:
         )
 
 
-# Gives the whole answer to a GET without a body where it is at hand, head and all; else None.
-AtOnce = Callable[[RequestHead], bytes | None]
+# Gives the whole answer to a GET without a body where it is at hand, head and all, in pieces; else
+# None. Told is who asks, ``address:port``.
+AtOnce = Callable[[RequestHead, str], tuple[bytes, ...] | None]
 
 
 def _origin_form(target: str) -> str:

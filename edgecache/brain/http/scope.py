@@ -34,4 +34,9 @@ class Scope(NamedTuple):
     @property
     def client_address(self) -> str:
         """Give the peer's IP address."""
-        return self.client.rpartition(":")[0].strip("[]")
+        return address_of(self.client)
+
+
+def address_of(client: str) -> str:
+    """Give the IP address of ``address:port``."""
+    return client.rpartition(":")[0].strip("[]")

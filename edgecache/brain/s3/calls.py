@@ -29,20 +29,23 @@ class Identity:
 
 
 class Decision(NamedTuple):
-    """That nginx sends the file of a worker beside it, and what that followed from."""
+    """An answer that no worker was asked for, and what it followed from.
+
+    beside: the worker whose file nginx sends; None where the bytes were in memory.
+    """
 
     bucket: BucketInfo
     found: Found
     delivery: Delivery
-    source: Source
+    beside: Source | None
 
 
 @dataclass(slots=True)
 class Call:
     """One request, read and authenticated. identity: None is anybody.
 
-    bucket_id, is_hit: for the request's line in the log, once they are known. decision: where
-    nothing but that was left to do.
+    bucket_id, is_hit: for the request's line in the log, once they are known. decision: one that
+    may be worth remembering.
     """
 
     brain: "Brain"

@@ -1,9 +1,9 @@
 """Decisions that stand: made once, given again while everything that they follow from is the same.
 
-For what is asked for most: a plain GET of a public object whose file nginx can send by itself. The
-answer follows from host and target of the request, and from what this brain remembers of bucket,
-object and nodes. Whatever else a request may say (a signature, a range, a condition, a header that
-is not known to change nothing) has it decided anew; so has one of 64, whose bytes the brain moves.
+For what is asked for most: a plain GET of a public object that is in memory here, or whose file
+nginx can send by itself. The answer follows from host and target of the request, and from what this
+brain remembers of bucket, object and nodes. Whatever else a request may say (a signature, a range,
+a condition, a header that is not known to change nothing) has it decided anew.
 """
 
 import random
@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from edgecache.brain.delivery import Source
 from edgecache.brain.gateway import (
     CLIENT_HEADER,
-    MOVER_HEADER,
     STORES_HEADER,
     TOKEN_HEADER,
     headers_for_file,
-    is_sample,
 )
+from edgecache.brain.http.exchange import COPIED_BYTES
 from edgecache.brain.http.heads import date_line, head_before_date
 from edgecache.brain.http.request_head import RequestHead
+from edgecache.brain.http.scope import address_of
 from edgecache.brain.meters import Tally
 from edgecache.brain.s3.calls import Call, Decision
 from edgecache.brain.s3.request_log import Line, RequestLog
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     # The brain is made of the object API, too.
     from edgecache.brain.runtime import Brain
 
-REMEMBERED: Final = 1024
+# Each takes some 3 KiB.
+REMEMBERED: Final = 4096
+NAMES_REMEMBERED: Final = 1024
 REQUEST_ID_BITS: Final = 64
 REQUEST_ID_HEADER: Final = "x-amz-request-id"
 # Of a request's header names together: what is remembered of them must not be a stranger's to fill.
@@ -46,6 +48,7 @@ INDIFFERENT: Final = frozenset(
         "accept-encoding",
         "accept-language",
         "cache-control",
+        "connection",
         "cookie",
         "dnt",
         "forwarded",
@@ -75,26 +78,29 @@ INDIFFERENT: Final = frozenset(
 )
 
 
+# Host and target as they were sent, and the stores that nginx named; None without nginx.
+_Name = tuple[bytes, bytes, bytes | None]
+
+
 class _Places(NamedTuple):
-    """Where a plain request's header fields have what counts."""
+    """Where a plain request's header fields have what counts; none of nginx's without nginx."""
 
     host: int
-    token: int
-    client: int
-    stores: int
+    token: int | None = None
+    client: int = 0
+    stores: int = 0
 
 
 @dataclass(slots=True)
 class _Standing:
     """A decision, and what it followed from. stamp: of the moment when it was last looked through.
 
-    name: host and target. stores: as nginx said it. line: of its first request in the log.
+    head: up to the request's id. line: of its first request in the log.
     """
 
-    name: tuple[bytes, bytes]
+    name: _Name
     decision: Decision
     head: bytes
-    stores: bytes
     host: str
     region: str
     holders: tuple[Any, ...]
@@ -112,58 +118,70 @@ class Standing:
         self._coherence, self._nodes, self._meters = brain.coherence, brain.nodes, brain.meters
         self._gateway = brain.mover.gateway
         self._log = log
-        self._known: dict[tuple[bytes, bytes], _Standing] = {}
+        self._known: dict[_Name, _Standing] = {}
         self._places: dict[tuple[bytes, ...], _Places | None] = {}
 
-    def answer(self, head: RequestHead) -> bytes | None:
-        """Give the whole answer to a GET without a body, None where it has to be decided."""
+    def answer(self, head: RequestHead, peer: str) -> tuple[bytes, ...] | None:
+        """Give the whole answer to a GET without a body, None where it has to be decided.
+
+        peer: ``address:port``.
+        """
         fields = head.fields
         places = self._places_in(tuple([name for name, _ in fields]))
         if places is None:
             return None
-        known = self._known.get((fields[places.host][1], head.target))
-        if known is None or known.stores != fields[places.stores][1]:
+        if places.token is None:
+            stores, client = None, address_of(peer)
+        else:
+            if not self._gateway.knows(fields[places.token][1]):
+                return None
+            stores, client = fields[places.stores][1], fields[places.client][1].decode("latin-1")
+        known = self._known.get((fields[places.host][1], head.target, stores))
+        if known is None or not self._stands(known):
             return None
-        client = fields[places.client][1]
-        if not client or not self._gateway.knows(fields[places.token][1]):
+        mover, sha256 = self._brain.mover, known.decision.delivery.sha256
+        body = b"" if known.decision.beside else mover.in_memory(sha256)
+        if body is None or mover.samples.draw(sha256):
             return None
-        if not self._stands(known):
-            return None
-        if is_sample():
-            # As nginx itself asks for it where it got nothing.
-            fields.append((MOVER_HEADER.encode(), b"built-in"))
-            return None
-        return self._again(known, client.decode("latin-1"))
+        return self._again(known, client, body)
 
     def keep(self, call: Call, decision: Decision, line: Line) -> None:
         """Remember a decision, where another request of the same host and target has the same."""
-        request, scope = call.request, call.exchange.scope
+        scope, bucket = call.exchange.scope, decision.bucket
         is_plain = call.identity is None and not scope.query_string
         if not is_plain or not INDIFFERENT.issuperset(scope.headers):
             return
-        brain, delivery, bucket = self._brain, decision.delivery, decision.bucket
-        headers = headers_for_file(delivery, decision.source)
+        # What nginx is told to send has no body here; what it is not told of is not remembered.
+        if (decision.beside is None) is (TOKEN_HEADER in scope.headers):
+            return
+        known = self._made(call, decision, line)
+        if not self._is_the_same(known) or bucket.public_name != call.request.bucket:
+            return
+        if len(self._known) >= REMEMBERED:
+            del self._known[next(iter(self._known))]
+        self._known[known.name] = known
+
+    def _made(self, call: Call, decision: Decision, line: Line) -> _Standing:
+        request, scope, delivery = call.request, call.exchange.scope, decision.delivery
+        headers, size, stores = delivery.headers, delivery.size, None
+        if decision.beside is not None:
+            headers, size = headers_for_file(delivery, decision.beside), 0
+            stores = scope.headers.get(STORES_HEADER).encode("latin-1")
         headers = [row for row in headers if row[0] != REQUEST_ID_HEADER]
-        known = _Standing(
-            (request.host.encode("latin-1"), scope.raw_path.encode("latin-1")),
+        return _Standing(
+            (request.host.encode("latin-1"), scope.raw_path.encode("latin-1"), stores),
             decision,
-            head_before_date(200, headers, 0) + f"{REQUEST_ID_HEADER}: ".encode(),
-            scope.headers.get(STORES_HEADER).encode("latin-1"),
+            head_before_date(200, headers, size) + f"{REQUEST_ID_HEADER}: ".encode(),
             request.host,
-            brain.locator.region_of(request.client, request.headers),
-            brain.directory.holders.get(delivery.sha256) or (),
+            self._brain.locator.region_of(request.client, request.headers),
+            self._brain.directory.holders.get(delivery.sha256) or (),
             frozenset(delivery.sources),
             line.fields(scope, call.exchange),
             self._stamp(),
             self._tally(decision),
         )
-        if not self._is_the_same(known) or bucket.public_name != request.bucket:
-            return
-        if len(self._known) >= REMEMBERED:
-            self._known.clear()
-        self._known[known.name] = known
 
-    def _again(self, known: _Standing, client: str) -> bytes:
+    def _again(self, known: _Standing, client: str, body: bytes) -> tuple[bytes, ...]:
         began = time.perf_counter()
         delivery, meters = known.decision.delivery, self._meters
         request_id = f"{random.getrandbits(REQUEST_ID_BITS):016X}"
@@ -178,11 +196,13 @@ class Standing:
             said["ms"], said["client"] = round(seconds * 1000, 2), client
             said["request_id"] = request_id
             self._log.write(said)
-        return b"".join((known.head, request_id.encode(), b"\r\n", date_line(), b"\r\n"))
+        head = b"".join((known.head, request_id.encode(), b"\r\n", date_line(), b"\r\n"))
+        return (head, body) if len(body) > COPIED_BYTES else (head + body,)
 
     def _tally(self, decision: Decision) -> Tally:
         delivery = decision.delivery
-        return self._meters.tally(delivery.tenant, delivery.bucket_id, decision.source.node_id)
+        node_id = decision.beside.node_id if decision.beside else None
+        return self._meters.tally(delivery.tenant, delivery.bucket_id, node_id)
 
     def _stands(self, known: _Standing) -> bool:
         """Tell whether deciding anew would come to the same."""
@@ -228,17 +248,19 @@ class Standing:
             pass
         if sum(map(len, names)) > NAMES_LIMIT_BYTES:
             return None
-        if len(self._places) >= REMEMBERED:
+        if len(self._places) >= NAMES_REMEMBERED:
             self._places.clear()
         places = self._places[names] = _places_of([name.decode("latin-1") for name in names])
         return places
 
 
 def _places_of(names: list[str]) -> _Places | None:
-    """Give the places in a plain request that came through nginx, None for any other."""
+    """Give the places in a plain request, None for any other."""
     lower = [name.lower() for name in names]
-    if not INDIFFERENT.issuperset(lower) or len(set(lower)) != len(lower):
+    if not INDIFFERENT.issuperset(lower) or len(set(lower)) != len(lower) or "host" not in lower:
         return None
-    if not {"host", *FROM_NGINX}.issubset(lower):
+    if TOKEN_HEADER not in lower:
+        return _Places(lower.index("host"))
+    if not {CLIENT_HEADER, STORES_HEADER}.issubset(lower):
         return None
     return _Places(*(lower.index(name) for name in ("host", *FROM_NGINX)))

@@ -20,11 +20,11 @@ async def name(scope: Scope, exchange: Exchange) -> None:
     exchange.response_str(200, [], f"app {scope.path}")
 
 
-def ready(head: RequestHead) -> bytes | None:
+def ready(head: RequestHead, _peer: str) -> tuple[bytes, ...] | None:
     """Have an answer for one path."""
     if head.target != b"/ready":
         return None
-    return b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n/rdy"
+    return (b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n", b"/rdy")
 
 
 def test_an_answer_that_is_there_keeps_its_place_in_the_order() -> None:

@@ -95,6 +95,16 @@ def _hash(body: bytes) -> str:
 
 
 @pytest.fixture
+def direct(cluster: Cluster, keys: Keys) -> Shelf:
+    """Give a bucket with one object, which the brain itself answers with again and again."""
+    row = cluster.call("POST", f"/v1/buckets?{keys.scope}", {"name": "shelf", "is_public": True})
+    made = Shelf(cluster, keys, row)
+    made.put("k", BODY, **{"content-type": "text/x-k"})
+    made.rest()
+    return made
+
+
+@pytest.fixture
 def shelf(cluster: Cluster, keys: Keys) -> Shelf:
     """Give a bucket with one object, whose decision stands."""
     row = cluster.call("POST", f"/v1/buckets?{keys.scope}", {"name": "shelf", "is_public": True})
@@ -134,7 +144,9 @@ def test_it_says_what_the_decision_said(shelf: Shelf) -> None:
     assert all(re.fullmatch("[0-9A-F]{16}", each) for each in ids)
 
 
-def test_it_ends_with_what_it_followed_from(shelf: Shelf) -> None:
+@pytest.mark.parametrize("way", ["shelf", "direct"])
+def test_it_ends_with_what_it_followed_from(way: str, request: pytest.FixtureRequest) -> None:
+    shelf: Shelf = request.getfixturevalue(way)
     for body in (OTHER, BODY, OTHER):
         shelf.put("k", body)
         assert {shelf.told() for _ in range(5)} == {_hash(body)}
@@ -235,6 +247,55 @@ def test_what_says_more_is_decided_anew(
         lambda: is_right(send(shelf.cluster.url, "GET", shelf.path("k"), shelf.headers | headers))
     )
     assert shelf.repeated == before
+
+
+@pytest.mark.parametrize("headers", [{}, {"x-zonal-client": CLIENT, "user-agent": "a"}])
+def test_what_is_in_memory_is_said_again(direct: Shelf, headers: dict[str, str]) -> None:
+    before = direct.repeated
+    answers = [direct.ask(**headers) for _ in range(20)]
+    assert direct.repeated > before + 10
+    for answer in answers:
+        assert (answer.status, answer.body) == (200, BODY)
+        assert answer.headers["etag"] == f'"{md5(BODY).hex()}"'
+        assert answer.headers["content-type"] == "text/x-k"
+        assert answer.headers["content-length"] == str(len(BODY))
+    assert len({answer.headers["x-amz-request-id"] for answer in answers}) == 20
+    # A client's own word for its address is nobody's.
+    said = answers[-1].headers["x-amz-request-id"]
+    until(lambda: f'"request_id":"{said}"' in direct.cluster.log)
+    (line,) = (line for line in direct.cluster.log.splitlines() if said in line)
+    assert '"client":"127.0.0.1"' in line
+    assert f'"sent_bytes":{len(BODY)}' in line
+
+
+def test_one_that_is_larger_than_a_packet_is_said_again_whole(direct: Shelf) -> None:
+    large = os.urandom(100_000)
+    direct.put("large", large)
+    direct.rest("large")
+    before = direct.repeated
+    assert {direct.ask("large").body for _ in range(20)} == {large}
+    assert direct.repeated > before + 10
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"range": "bytes=5-9"}, 206),
+        ({"if-none-match": f'"{md5(BODY).hex()}"'}, 304),
+        ({"x-zonal-redirect": "1"}, 307),
+        ({"x-zonal-gateway": "0" * 64, "x-zonal-client": "1.2.3.4", "x-zonal-stores": "z"}, 200),
+        ({"expect": "100-continue"}, 200),
+        ({"content-length": "0"}, 200),
+        ({"upgrade": "h2c", "connection": "upgrade"}, 200),
+    ],
+)
+def test_what_says_more_is_not_said_again(
+    direct: Shelf, headers: dict[str, str], status: int
+) -> None:
+    before = direct.repeated
+    answer = send(direct.cluster.url, "GET", direct.path("k"), headers)
+    assert answer.status == status
+    assert direct.repeated == before
 
 
 @pytest.mark.parametrize(

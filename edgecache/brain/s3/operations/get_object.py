@@ -41,9 +41,9 @@ async def run(call: Call) -> Answer | None:
         is_hit=opened.is_hit,
         crc32=found.crc32,
     )
-    beside = await call.brain.mover.deliver(delivery, call.exchange, opened.body)
-    if beside is not None:
-        call.decision = Decision(bucket, found, delivery, beside)
+    without = await call.brain.mover.deliver(delivery, call.exchange, opened.body)
+    if without is not None:
+        call.decision = Decision(bucket, found, delivery, without.beside)
     return None
 
 
