@@ -1,6 +1,5 @@
 """Names that brain, worker and client must agree on: headers, paths, sizes of batches."""
 
-import string
 from typing import Final
 from uuid import UUID
 
@@ -21,8 +20,6 @@ RECEIPT_BATCH: Final = 500
 JOB_BATCH: Final = 100
 MESSAGE_LIMIT_BYTES: Final = 1 << 20
 
-_HEX: Final = frozenset(string.digits + "abcdef")
-
 
 def object_path(sha256: bytes) -> str:
     """Give the path of a blob on a worker: ``/o/`` and 64 lower-case hexadecimal digits."""
@@ -31,9 +28,13 @@ def object_path(sha256: bytes) -> str:
 
 def parse_sha256(text: str) -> bytes | None:
     """Read 64 lower-case hexadecimal digits; None for anything else: a name has one form."""
-    if len(text) != SHA256_HEX or not _HEX.issuperset(text):
+    if len(text) != SHA256_HEX:
         return None
-    return bytes.fromhex(text)
+    try:
+        sha256 = bytes.fromhex(text)
+    except ValueError:
+        return None
+    return sha256 if sha256.hex() == text else None
 
 
 def object_file(sha256: bytes) -> str:

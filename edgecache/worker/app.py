@@ -29,7 +29,16 @@ class App:
     async def __call__(self, scope: Any, protocol: Any) -> None:
         """Answer one request; whatever goes wrong has an answer, too."""
         try:
-            await _answer(self._node, scope, protocol)
+            path, method = scope.path, scope.method
+            if not path.startswith(OBJECT_PREFIX):
+                _show(self._node, scope, protocol, path)
+                return
+            sha256 = _named(path)
+            # Without a coroutine of its own: it is what is asked for most.
+            if method in READING:
+                reads.read(self._node, scope, protocol, sha256, is_head=method == "HEAD")
+            else:
+                await _change(self._node, scope, protocol, sha256)
         except Refused as refused:
             _refuse(scope, protocol, refused)
         except asyncio.CancelledError:
@@ -40,26 +49,24 @@ class App:
             _refuse(scope, protocol, FAULT)
 
 
-async def _answer(node: Node, scope: Any, protocol: Any) -> None:
-    path, method = scope.path, scope.method
-    if path.startswith(OBJECT_PREFIX):
-        sha256 = parse_object_path(path)
-        if sha256 is None:
-            raise not_found()
-        await _answer_object(node, scope, protocol, sha256)
-        return
+def _named(path: str) -> bytes:
+    sha256 = parse_object_path(path)
+    if sha256 is None:
+        raise not_found()
+    return sha256
+
+
+def _show(node: Node, scope: Any, protocol: Any, path: str) -> None:
     page = PAGES.get(path)
     if page is None:
         raise not_found()
-    if method not in READING:
+    if scope.method not in READING:
         raise method_not_allowed("GET, HEAD")
     page(node, scope, protocol)
 
 
-async def _answer_object(node: Node, scope: Any, protocol: Any, sha256: bytes) -> None:
+async def _change(node: Node, scope: Any, protocol: Any, sha256: bytes) -> None:
     match scope.method:
-        case "GET" | "HEAD":
-            reads.read(node, scope, protocol, sha256)
         case "PUT":
             await stores.store(node, scope, protocol, sha256)
         case "DELETE":

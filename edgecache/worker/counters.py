@@ -39,6 +39,12 @@ class Counters:
         with self._lock:
             self._counts[name] += count
 
+    def add_read(self, length: int) -> None:
+        """Count a read of so many bytes."""
+        with self._lock:
+            self._counts["reads"] += 1
+            self._counts["read_bytes"] += length
+
     def get(self, name: str) -> int:
         """Give a count."""
         return self._counts[name]

@@ -65,7 +65,8 @@ class Node:
     """One worker process.
 
     incarnation: made new at each start. sequence: of the last message to the brain.
-    talking: held while a message with a sequence is on its way.
+    talking: held while a message with a sequence is on its way. name: the node's id, as it is said
+    in each answer.
     """
 
     options: Options
@@ -89,6 +90,10 @@ class Node:
     jobs_wait: asyncio.Event = field(default_factory=asyncio.Event)
     told: asyncio.Event = field(default_factory=asyncio.Event)
     background: set[asyncio.Task[None]] = field(default_factory=set)
+    name: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.name = str(self.options.node_id)
 
     def next_sequence(self) -> int:
         """Give the number of the next message."""

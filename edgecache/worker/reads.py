@@ -23,9 +23,9 @@ AT_ONCE_BYTES: Final = 128 << 10
 _PARAMETER: Final = f"{TICKET_PARAMETER}="
 
 
-def ticket_text(scope: Any) -> str:
+def ticket_text(scope: Any, headers: Any) -> str:
     """Give the ticket that a request shows, in its header or its query. Raises Refused."""
-    text = scope.headers.get(TICKET_HEADER)
+    text = headers.get(TICKET_HEADER)
     if text is None:
         for part in scope.query_string.split("&"):
             if part.startswith(_PARAMETER):
@@ -45,19 +45,20 @@ def admit(node: Node, text: str, *, sha256: bytes, kind: Kind) -> Ticket:
         raise ticket_refused(refused) from None
 
 
-def read(node: Node, scope: Any, protocol: Any, sha256: bytes) -> None:
+def read(node: Node, scope: Any, protocol: Any, sha256: bytes, *, is_head: bool) -> None:
     """Answer a read. Raises Refused."""
     node.check_can_read()
-    text = ticket_text(scope)
+    given = scope.headers
+    text = ticket_text(scope, given)
     ticket = admit(node, text, sha256=sha256, kind=Kind.READ)
     size = _held_size(node, sha256)
     etag = f'"{sha256.hex()}"'
-    headers = [("etag", etag), ("accept-ranges", "bytes"), (NODE_HEADER, str(ticket.node_id))]
-    given = scope.headers
+    headers = [("etag", etag), ("accept-ranges", "bytes"), (NODE_HEADER, node.name)]
     if _names(given.get("if-none-match"), etag):
         protocol.response_empty(HTTPStatus.NOT_MODIFIED, headers)
         return
-    span = _span(given.get("range") if given.get("if-range", etag) == etag else None, size)
+    asked = given.get("range")
+    span = _span(asked, size) if asked and given.get("if-range", etag) == etag else None
     start, length = span or (0, size)
     _check_covers(node, ticket, start, length)
     headers += [
@@ -65,16 +66,15 @@ def read(node: Node, scope: Any, protocol: Any, sha256: bytes) -> None:
         ("content-type", "application/octet-stream"),
         ("x-content-type-options", "nosniff"),
     ]
-    status = HTTPStatus.OK
+    status = 200
     if span is not None:
-        status = HTTPStatus.PARTIAL_CONTENT
+        status = 206
         headers.append(("content-range", f"bytes {start}-{start + length - 1}/{size}"))
-    if scope.method == "HEAD":
+    if is_head:
         protocol.response_empty(status, headers)
         return
     node.store.count_read(sha256)
-    node.counters.add("reads")
-    node.counters.add("read_bytes", length)
+    node.counters.add_read(length)
     if ticket.is_direct:
         _meter(node, scope.client, (ticket, text), length, headers)
     _answer(node, protocol, (status, headers), sha256, (start, length, size))

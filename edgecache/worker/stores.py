@@ -28,7 +28,7 @@ LENGTH_DIGITS: Final = 19
 async def store(node: Node, scope: Any, protocol: Any, sha256: bytes) -> None:
     """Take an object whose bytes hash to its name. Raises Refused."""
     node.check_can_store()
-    ticket = admit(node, ticket_text(scope), sha256=sha256, kind=Kind.STORE)
+    ticket = admit(node, ticket_text(scope, scope.headers), sha256=sha256, kind=Kind.STORE)
     size = _content_length(scope)
     body = Body(protocol, timeout_s=node.options.client_timeout_s)
     try:
@@ -56,7 +56,7 @@ async def store(node: Node, scope: Any, protocol: Any, sha256: bytes) -> None:
 async def delete(node: Node, scope: Any, protocol: Any, sha256: bytes) -> None:
     """Let an object go once its lease is over; absent ones are gone already. Raises Refused."""
     node.check_can_read()
-    admit(node, ticket_text(scope), sha256=sha256, kind=Kind.DELETE)
+    admit(node, ticket_text(scope, scope.headers), sha256=sha256, kind=Kind.DELETE)
     try:
         await node.on_disk(node.store.doom, sha256)
     except (OSError, sqlite3.Error) as error:
