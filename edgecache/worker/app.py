@@ -66,6 +66,8 @@ def _show(node: Node, scope: Any, protocol: Any, path: str) -> None:
 
 
 async def _change(node: Node, scope: Any, protocol: Any, sha256: bytes) -> None:
+    # Time limits and the like want a task around them (``eager``).
+    await asyncio.sleep(0)
     match scope.method:
         case "PUT":
             await stores.store(node, scope, protocol, sha256)

@@ -15,6 +15,7 @@ from edgecache.protocol.fields import MalformedMessage
 from edgecache.worker.app import App
 from edgecache.worker.brain import BrainApi, BrainError
 from edgecache.worker.clock import BrainClock
+from edgecache.worker.eager import begin_at_once
 from edgecache.worker.files import FolderInUse
 from edgecache.worker.heartbeat import beat, heartbeats
 from edgecache.worker.inventory import Reader
@@ -66,6 +67,7 @@ def run(options: Options) -> int:
 
 
 async def _live(options: Options, store: Store) -> int:
+    begin_at_once(asyncio.get_running_loop())
     node = _node(options, store)
     listening = Listening(options, App(node))
     stop = _stop_signal()
