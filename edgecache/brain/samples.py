@@ -33,6 +33,8 @@ class Samples:
             return False
         if len(self._last) >= REMEMBERED:
             self._last.clear()
+            # Those whose delivery never came.
+            self._drawn.clear()
         self._last[sha256] = now
         self._drawn.add(sha256)
         return True

@@ -27,9 +27,14 @@ def begin_at_once(loop: asyncio.AbstractEventLoop) -> None:
             waited = coro.send(None)
         except StopIteration:
             return ended
-        return asyncio.Task(_rest(coro, waited), loop=loop, **options)
+        return asyncio.Task(_go_on(coro, waited), loop=loop, **options)
 
     loop.set_task_factory(make)  # type: ignore[arg-type] # a future is all that Granian needs
+
+
+async def _go_on(coro: Coroutine[Any, Any, Any], waited: Any) -> Any:
+    # A generator alone is no coroutine to newer versions of Python.
+    return await _rest(coro, waited)  # type: ignore[misc] # awaitable by types.coroutine
 
 
 @types.coroutine

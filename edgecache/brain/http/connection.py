@@ -2,56 +2,31 @@
 
 import asyncio
 from collections import deque
-from typing import Final, Protocol, cast
+from typing import Final, cast
 
 import httptools
 import structlog
 
-from edgecache.brain.http.exchange import BODY_HIGH_BYTES, App, ClientGone, Exchange
+from edgecache.brain.http import limits
+from edgecache.brain.http.exchange import BODY_HIGH_BYTES, ClientGone, Exchange
 from edgecache.brain.http.heads import response_head
-from edgecache.brain.http.request_head import HEADER_LIMIT, AtOnce, HeadRefused, RequestHead
+from edgecache.brain.http.registry import Registry
+from edgecache.brain.http.request_head import HEADER_LIMIT, HeadRefused, RequestHead
 
 log = structlog.get_logger(__name__)
 
-
-HEAD_LIMIT_BYTES: Final = 65_536
-WRITE_HIGH_BYTES: Final = 2**18
-# A head must come whole within this; an idle connection is kept for that.
-HEAD_TIMEOUT_S: Final = 15.0
-IDLE_TIMEOUT_S: Final = 75.0
-# A client must take WRITE_HIGH_BYTES within this, and send a byte of its body within that.
-TAKE_TIMEOUT_S: Final = 60.0
-SEND_TIMEOUT_S: Final = 30.0
-# And over the whole body no less than this, once the grace is over.
-BODY_GRACE_S: Final = 60.0
-BODY_LEAST_BYTES_PER_S: Final = 1024
-# What is read and thrown away after an early answer, so that the client gets to see it.
-LINGER_BYTES: Final = 2**26
-LINGER_S: Final = 5.0
-# Requests that wait their turn on one connection (pipelining).
-PIPELINE_LIMIT: Final = 64
-NEVER: Final = float("inf")
 # Of no use to anybody once the client is gone; a write may be.
 READS: Final = frozenset(("GET", "HEAD"))
 
 
-class Registry(Protocol):
-    """What a connection needs of its server."""
-
-    @property
-    def app(self) -> App: ...
-    @property
-    def at_once(self) -> AtOnce | None: ...
-    def opened(self, connection: "Connection") -> bool: ...
-    def closed(self, connection: "Connection") -> None: ...
-
-
 class Connection(asyncio.Protocol):
-    """A client. ``deadline`` (the loop's time) is when the server's sweep cuts it."""
+    """A client."""
 
     def __init__(self, server: Registry, loop: asyncio.AbstractEventLoop) -> None:
-        self.deadline = 0.0
-        self.is_idle = False
+        # Until when what goes on now must be over, what was sent be taken, and all be at its end.
+        self._deadline = 0.0
+        self._take_by = self._end_by = limits.NEVER
+        self._is_idle = False
         self._server = server
         self._loop = loop
         self._parser = httptools.HttpRequestParser(self)
@@ -75,17 +50,27 @@ class Connection(asyncio.Protocol):
         self._lingered_bytes = 0
         self._is_closing = False
 
+    @property
+    def deadline(self) -> float:
+        """Give when the server's sweep is to cut this, by the loop's time."""
+        return min(self._deadline, self._take_by, self._end_by)
+
+    @property
+    def is_idle(self) -> bool:
+        """Say whether nobody loses anything if this is closed."""
+        return self._is_idle and not self._transport.get_write_buffer_size()
+
     # --- asyncio's side -----------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to wait for a head."""
         self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(high=WRITE_HIGH_BYTES)
+        self._transport.set_write_buffer_limits(high=limits.WRITE_HIGH_BYTES)
         # A Unix socket's peer has no address: it is on this machine.
         address = transport.get_extra_info("peername") or ("127.0.0.1", 0)
         host = f"[{address[0]}]" if ":" in address[0] else address[0]
         self._client = f"{host}:{address[1]}"
-        self.deadline = self._loop.time() + HEAD_TIMEOUT_S
+        self._deadline = self._loop.time() + limits.HEAD_TIMEOUT_S
         if not self._server.opened(self):
             # Nothing was read, and nothing will be: this one is not to cost anything.
             self._is_closing = True
@@ -112,7 +97,7 @@ class Connection(asyncio.Protocol):
             return
         if self._is_in_head:
             self._head_bytes += len(data)
-            if self._head_bytes > HEAD_LIMIT_BYTES + len(data):
+            if self._head_bytes > limits.HEAD_LIMIT_BYTES + len(data):
                 self._refuse(431)
                 return
         try:
@@ -131,15 +116,18 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """Hold the answer back: the client does not take it."""
         self._is_paused = True
-        self.deadline = self._loop.time() + TAKE_TIMEOUT_S
+        self._take_by = self._loop.time() + limits.TAKE_TIMEOUT_S
 
     def resume_writing(self) -> None:
         """Go on."""
         self._is_paused = False
-        self.deadline = NEVER
+        self._take_by = limits.NEVER
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
-        if self._is_held:
+        if self._transport.is_closing():
+            # Nothing is sent any more: this is heard once, and the rest has to be taken as well.
+            self._end_by = self._loop.time() + limits.TAKE_TIMEOUT_S
+        elif self._is_held:
             self._is_held = False
             self._go_on()
 
@@ -149,9 +137,9 @@ class Connection(asyncio.Protocol):
         """Forget the head before."""
         self._request_head = RequestHead()
         self._is_in_head, self._head_bytes = True, 0
-        self._is_in_message, self.is_idle = True, False
+        self._is_in_message, self._is_idle = True, False
         if self._running is None:
-            self.deadline = self._loop.time() + HEAD_TIMEOUT_S
+            self._deadline = self._loop.time() + limits.HEAD_TIMEOUT_S
 
     def on_url(self, piece: bytes) -> None:
         """Take a piece of the request target."""
@@ -173,7 +161,7 @@ class Connection(asyncio.Protocol):
             self._parser.get_method(), self._parser.get_http_version(), self._client
         )
         self._wants_continue = scope.headers.get("expect").lower() == "100-continue"
-        if len(self._waiting) >= PIPELINE_LIMIT:
+        if len(self._waiting) >= limits.PIPELINE_LIMIT:
             raise HeadRefused(429)
         exchange = Exchange(scope, self, keeps_alive=self._parser.should_keep_alive())
         self._incoming = exchange
@@ -182,7 +170,7 @@ class Connection(asyncio.Protocol):
         else:
             self._waiting.append(exchange)
         self._body_began = self._loop.time()
-        self.deadline = self._body_began + SEND_TIMEOUT_S
+        self._deadline = self._body_began + limits.SEND_TIMEOUT_S
 
     def on_body(self, piece: bytes) -> None:
         """Hand a piece of the body on."""
@@ -203,7 +191,7 @@ class Connection(asyncio.Protocol):
             return
         exchange.end()
         self._is_in_head, self._head_bytes = True, 0
-        self.deadline = NEVER
+        self._deadline = limits.NEVER
         if self._waiting:
             self._pause_reading()
 
@@ -230,7 +218,7 @@ class Connection(asyncio.Protocol):
             self._wants_continue = False
             self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             self._body_began = self._loop.time()
-            self.deadline = self._body_began + SEND_TIMEOUT_S
+            self._deadline = self._body_began + limits.SEND_TIMEOUT_S
         self._resume_reading()
 
     def pace_reading(self) -> None:
@@ -248,9 +236,9 @@ class Connection(asyncio.Protocol):
         """Act on the deadline: a body that is late ends in an answer, all else in a cut."""
         running = self._running
         if running is not None and running is self._incoming and not running.is_answered:
-            self.deadline = self._loop.time() + LINGER_S
+            self._deadline = self._loop.time() + limits.LINGER_S
             running.expire()
-        elif not running and self._is_in_message and not self._lingers and not self._is_held:
+        elif self._deadline < self._loop.time() and self._may_be_told:
             self._refuse(408)
         else:
             self.cut()
@@ -258,12 +246,16 @@ class Connection(asyncio.Protocol):
     def close(self) -> None:
         """Close when idle; else after the answer under way."""
         if self._running is None:
-            self._is_closing = True
-            self._transport.close()
+            self._shut()
         else:
             self._running.keeps_alive = False
 
     # --- inside -------------------------------------------------------------------------------
+
+    @property
+    def _may_be_told(self) -> bool:
+        """Whether somebody sends a head, and would hear that it comes too late."""
+        return self._running is None and self._is_in_message and not self._lingers
 
     def _answer_at_once(self) -> bool:
         at_once = self._server.at_once
@@ -273,13 +265,17 @@ class Connection(asyncio.Protocol):
             return False
         if parser.get_method() != b"GET" or not parser.should_keep_alive():
             return False
-        answer = at_once(self._request_head, self._client)
+        try:
+            answer = at_once(self._request_head, self._client)
+        except Exception:
+            log.exception("answer_at_once_failed")
+            return False
         if answer is None:
             return False
         for piece in answer:
             self._transport.write(piece)
-        self.is_idle = True
-        self.deadline = self._loop.time() + IDLE_TIMEOUT_S
+        self._is_idle = True
+        self._deadline = self._loop.time() + limits.IDLE_TIMEOUT_S
         return True
 
     def _run(self, exchange: Exchange) -> None:
@@ -329,7 +325,6 @@ class Connection(asyncio.Protocol):
             # Whoever asks and asks and takes no answers would fill the memory with them.
             self._is_held = True
             self._pause_reading()
-            self.deadline = self._loop.time() + TAKE_TIMEOUT_S
             return
         if self._waiting:
             following = self._waiting.popleft()
@@ -338,27 +333,35 @@ class Connection(asyncio.Protocol):
                 self._resume_reading()
             return
         self._resume_reading()
-        self.is_idle = not self._is_in_message
-        wait_s = HEAD_TIMEOUT_S if self._is_in_message else IDLE_TIMEOUT_S
-        self.deadline = self._loop.time() + wait_s
+        self._is_idle = not self._is_in_message
+        wait_s = limits.HEAD_TIMEOUT_S if self._is_in_message else limits.IDLE_TIMEOUT_S
+        self._deadline = self._loop.time() + wait_s
 
     def _end(self, exchange: Exchange) -> None:
         self._waiting.clear()
         if exchange.is_complete:
-            self._is_closing = True
-            self.deadline = self._loop.time() + TAKE_TIMEOUT_S
-            self._transport.close()
+            self._shut()
             return
         # A close with unread bytes is a reset, which would take the answer away from the client.
-        self._lingers = True
-        self.deadline = self._loop.time() + LINGER_S
         self._resume_reading()
+        self._begin_to_linger()
+
+    def _shut(self) -> None:
+        """Take nothing more; what was sent has its time to be taken."""
+        self._is_closing, self._is_held, self._is_idle = True, False, False
+        self._waiting.clear()
+        self._end_by = self._loop.time() + limits.TAKE_TIMEOUT_S
+        self._transport.close()
+
+    def _begin_to_linger(self) -> None:
+        self._lingers = True
+        self._end_by = self._loop.time() + limits.LINGER_S
         if self._transport.can_write_eof():
             self._transport.write_eof()
 
     def _linger(self, count: int) -> None:
         self._lingered_bytes += count
-        if self._lingered_bytes > LINGER_BYTES:
+        if self._lingered_bytes > limits.LINGER_BYTES:
             self.cut()
 
     def _refuse(self, status: int) -> None:
@@ -367,10 +370,7 @@ class Connection(asyncio.Protocol):
             self.write(response_head(status, [], 0, keeps_alive=False))
         self._stop_parsing()
         if self._running is None:
-            self._lingers = True
-            self.deadline = self._loop.time() + LINGER_S
-            if self._transport.can_write_eof():
-                self._transport.write_eof()
+            self._begin_to_linger()
 
     def _stop_parsing(self) -> None:
         self._waiting.clear()
@@ -382,14 +382,14 @@ class Connection(asyncio.Protocol):
 
     def _extend_body_deadline(self, exchange: Exchange) -> None:
         now = self._loop.time()
-        allowed = BODY_GRACE_S + exchange.body_bytes / BODY_LEAST_BYTES_PER_S
-        self.deadline = min(now + SEND_TIMEOUT_S, self._body_began + allowed)
+        allowed = limits.BODY_GRACE_S + exchange.body_bytes / limits.BODY_LEAST_BYTES_PER_S
+        self._deadline = min(now + limits.SEND_TIMEOUT_S, self._body_began + allowed)
 
     def _pause_reading(self) -> None:
         if self._is_reading:
             self._is_reading = False
             self._transport.pause_reading()
-            self.deadline = NEVER
+            self._deadline = limits.NEVER
 
     def _resume_reading(self) -> None:
         if not self._is_reading and not self._is_closing:

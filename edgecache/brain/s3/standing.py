@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     # The brain is made of the object API, too.
     from edgecache.brain.runtime import Brain
 
-# Each takes some 3 KiB.
+# Each takes some 3 KiB; with a long key, or more headers than most, three times that.
 REMEMBERED: Final = 4096
+HOST_LIMIT: Final = 255
+HEAD_LIMIT_BYTES: Final = 2048
 NAMES_REMEMBERED: Final = 1024
 REQUEST_ID_BITS: Final = 64
 REQUEST_ID_HEADER: Final = "x-amz-request-id"
@@ -95,10 +97,12 @@ class _Places(NamedTuple):
 class _Standing:
     """A decision, and what it followed from. stamp: of the moment when it was last looked through.
 
-    head: up to the request's id. line: of its first request in the log.
+    object: bucket, key, variant. head: up to the request's id. line: of its first request, in the
+    log.
     """
 
     name: _Name
+    object: tuple[int, str, str]
     decision: Decision
     head: bytes
     host: str
@@ -116,7 +120,7 @@ class Standing:
     def __init__(self, brain: "Brain", log: RequestLog) -> None:
         self._brain = brain
         self._coherence, self._nodes, self._meters = brain.coherence, brain.nodes, brain.meters
-        self._gateway = brain.mover.gateway
+        self._gateway, self._flights = brain.mover.gateway, brain.fills.fetches.flights
         self._log = log
         self._known: dict[_Name, _Standing] = {}
         self._places: dict[tuple[bytes, ...], _Places | None] = {}
@@ -155,6 +159,8 @@ class Standing:
         if (decision.beside is None) is (TOKEN_HEADER in scope.headers):
             return
         known = self._made(call, decision, line)
+        if len(known.host) > HOST_LIMIT or len(known.head) > HEAD_LIMIT_BYTES:
+            return
         if not self._is_the_same(known) or bucket.public_name != call.request.bucket:
             return
         if len(self._known) >= REMEMBERED:
@@ -170,6 +176,7 @@ class Standing:
         headers = [row for row in headers if row[0] != REQUEST_ID_HEADER]
         return _Standing(
             (request.host.encode("latin-1"), scope.raw_path.encode("latin-1"), stores),
+            (delivery.bucket_id, decision.found.key, decision.found.variant),
             decision,
             head_before_date(200, headers, size) + f"{REQUEST_ID_HEADER}: ".encode(),
             request.host,
@@ -206,7 +213,8 @@ class Standing:
 
     def _stands(self, known: _Standing) -> bool:
         """Tell whether deciding anew would come to the same."""
-        if not self._coherence.is_current:
+        # Who asks while it is fetched waits for that, whatever was known before.
+        if not self._coherence.is_current or known.object in self._flights:
             return False
         stamp = self._stamp()
         if known.stamp != stamp:
@@ -224,11 +232,10 @@ class Standing:
         """Look through all that a decision followed from, as far as it can change."""
         brain, (bucket, found, delivery, _) = self._brain, known.decision
         directory = brain.directory
-        name = (bucket.id, found.key, found.variant)
         return (
             brain.hosts.names_none(known.host)
             and directory.known_public(bucket.public_name) is bucket
-            and directory.index.get(name) is found
+            and directory.index.get(known.object) is found
             and directory.holders.get(delivery.sha256) == known.holders
             and known.sources
             == frozenset(

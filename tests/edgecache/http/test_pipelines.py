@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 
-from edgecache.brain.http import connection as connections
+from edgecache.brain.http import limits
 from edgecache.brain.http.exchange import Exchange
 from edgecache.brain.http.request_head import RequestHead
 from edgecache.brain.http.scope import Scope
@@ -90,13 +90,13 @@ def test_whoever_asks_and_takes_nothing_fills_no_memory() -> None:
             exchange.response_bytes(200, [], bytes(2**18))
 
         async with serving(large) as port, connected(port) as (reader, writer):
-            writer.transport.pause_reading()  # type: ignore[attr-defined]
+            writer.transport.pause_reading()  # type: ignore[attr-defined] # a StreamWriter's transport reads, too
             for _ in range(3):
                 writer.write(GET % b"" * 20)
                 await asyncio.sleep(0.1)
             # What the kernel takes on both sides, and one more.
             assert asked < 45
-            writer.transport.resume_reading()  # type: ignore[attr-defined]
+            writer.transport.resume_reading()  # type: ignore[attr-defined] # a StreamWriter's transport reads, too
             for _ in range(60):
                 await reader.readuntil(b"\r\n\r\n")
                 assert len(await reader.readexactly(2**18)) == 2**18
@@ -106,18 +106,18 @@ def test_whoever_asks_and_takes_nothing_fills_no_memory() -> None:
 
 
 def test_whoever_takes_nothing_for_too_long_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "TAKE_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(limits, "TAKE_TIMEOUT_S", 0.2)
 
     async def work() -> None:
         async def large(_scope: Scope, exchange: Exchange) -> None:
             exchange.response_bytes(200, [], bytes(2**22))
 
         async with serving(large) as port, connected(port) as (reader, writer):
-            writer.transport.pause_reading()  # type: ignore[attr-defined]
+            writer.transport.pause_reading()  # type: ignore[attr-defined] # a StreamWriter's transport reads, too
             # Half a head behind it: nobody is told that it came too late.
             writer.write(GET % b"" * 10 + b"GET / HT")
             await asyncio.sleep(2.5)
-            writer.transport.resume_reading()  # type: ignore[attr-defined]
+            writer.transport.resume_reading()  # type: ignore[attr-defined] # a StreamWriter's transport reads, too
             said = bytearray()
             with contextlib.suppress(ConnectionResetError):
                 while piece := await reader.read(2**16):
@@ -126,3 +126,102 @@ def test_whoever_takes_nothing_for_too_long_is_cut(monkeypatch: pytest.MonkeyPat
             assert len(said) < 10 * 2**22
 
     run(work())
+
+
+def large(head: RequestHead, _peer: str) -> tuple[bytes, ...] | None:
+    """Have a large answer for any path but one."""
+    if head.target == b"/app":
+        return None
+    size = 2**23 if head.target == b"/one" else 2**17
+    return (b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % size, bytes(size))
+
+
+async def endless(scope: Scope, exchange: Exchange) -> None:
+    """Send for as long as somebody takes it, where that is asked for."""
+    if scope.raw_path != "/app":
+        exchange.response_bytes(200, [], bytes(2**17))
+        return
+    stream = exchange.response_stream(200, [("content-length", str(2**40))])
+    while True:
+        await stream.send_bytes(bytes(2**16))
+
+
+@pytest.mark.parametrize("behind", [b"GET /h", b"GET /app HTTP/1.1\r\nhost: x\r\n\r\n", b""])
+@pytest.mark.parametrize("takes", [True, False])
+def test_nobody_stays_for_ever(
+    monkeypatch: pytest.MonkeyPatch, behind: bytes, *, takes: bool
+) -> None:
+    for name in ("TAKE_TIMEOUT_S", "HEAD_TIMEOUT_S", "IDLE_TIMEOUT_S"):
+        monkeypatch.setattr(limits, name, 0.2)
+
+    async def work() -> None:
+        async with serving(endless, at_once=large) as port, connected(port) as (reader, writer):
+            writer.transport.pause_reading()  # type: ignore[attr-defined] # as above
+            # More than the kernel takes, so that the rest waits here.
+            writer.write(GET % b"one")
+            await asyncio.sleep(0.05)
+            writer.write(behind)
+            await asyncio.sleep(0.05)
+            if takes and b"/app" not in behind:
+                writer.transport.resume_reading()  # type: ignore[attr-defined] # as above
+                await reader.readuntil(b"\r\n\r\n")
+                await reader.readexactly(2**23)
+            else:
+                await asyncio.sleep(3)
+                writer.transport.resume_reading()  # type: ignore[attr-defined] # as above
+            with contextlib.suppress(ConnectionResetError):
+                async with asyncio.timeout(5):
+                    while await reader.read(2**16):
+                        pass
+
+    run(work())
+
+
+def test_a_client_that_has_not_taken_its_answers_gives_up_no_place_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # So that it is never held back, and looks idle.
+    monkeypatch.setattr(limits, "WRITE_HIGH_BYTES", 2**26)
+
+    async def work() -> None:
+        async with serving(name, at_once=large, connection_limit=1) as port:
+            await asyncio.sleep(0.1)  # for the connection that found the server open
+            async with connected(port) as (_, writer):
+                writer.transport.pause_reading()  # type: ignore[attr-defined] # as above
+                writer.write(GET % b"" * 60)
+                await asyncio.sleep(0.1)
+                for _ in range(5):
+                    async with connected(port) as (second, asking):
+                        asking.write(GET % b"")
+                        assert (await second.read()).startswith(b"HTTP/1.1 503")
+
+    run(work())
+
+
+def test_what_waits_behind_answers_nobody_took_is_not_done_after_the_end() -> None:
+    async def work() -> None:
+        asked: list[str] = []
+
+        async def app(scope: Scope, exchange: Exchange) -> None:
+            asked.append(scope.raw_path)
+            exchange.response_bytes(200, [], bytes(2**23))
+
+        async with serving(app) as port, connected(port) as (reader, writer):
+            writer.transport.pause_reading()  # type: ignore[attr-defined] # as above
+            writer.write(GET % b"first" + GET % b"second")
+            await asyncio.sleep(0.1)
+            assert asked == ["/first"]
+            stopping = asyncio.get_running_loop().create_task(_read_later(reader, writer))
+        await stopping
+        assert asked == ["/first"]
+
+    run(work())
+
+
+async def _read_later(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Take everything once the server is about to end."""
+    await asyncio.sleep(0.2)
+    writer.transport.resume_reading()  # type: ignore[attr-defined] # as above
+    with contextlib.suppress(ConnectionResetError):
+        while await reader.read(2**16):
+            pass

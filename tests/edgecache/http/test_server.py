@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from edgecache.brain.http import connection as connections
+from edgecache.brain.http import limits
 from edgecache.brain.http import server as servers
 from edgecache.brain.http.exchange import BodyTimeout, ClientGone, Exchange
 from edgecache.brain.http.heads import HeaderRefused, response_head
@@ -323,8 +323,8 @@ def test_the_work_for_a_client_that_left_ends(request_bytes: bytes, how: str) ->
 
 
 def test_slow_heads_and_slow_bodies_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "HEAD_TIMEOUT_S", 0.05)
-    monkeypatch.setattr(connections, "SEND_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(limits, "HEAD_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(limits, "SEND_TIMEOUT_S", 0.05)
     monkeypatch.setattr(servers, "SWEEP_S", 0.02)
 
     async def read(_scope: Scope, exchange: Exchange) -> None:
@@ -345,7 +345,7 @@ def test_slow_heads_and_slow_bodies_are_cut(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_client_that_does_not_take_its_answer_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "TAKE_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(limits, "TAKE_TIMEOUT_S", 0.05)
     monkeypatch.setattr(servers, "SWEEP_S", 0.02)
     gone = asyncio.Event()
 

@@ -329,6 +329,15 @@ def test_what_was_decided_for_more_does_not_stand(shelf: Shelf) -> None:
     assert shelf.repeated == before
 
 
+def test_a_stranger_s_long_names_are_not_remembered(direct: Shelf) -> None:
+    before = direct.repeated
+    for _ in range(5):
+        assert direct.ask(host="h" * 300).body == BODY
+    assert direct.repeated == before
+    direct.headers["host"] = "h" * 200
+    direct.rest()
+
+
 def test_headers_that_change_nothing_change_nothing(shelf: Shelf) -> None:
     before = shelf.repeated
     agent = {"User-Agent": "a", "Accept": "*/*", "cookie": "a=b", "X-Forwarded-For": "1.2.3.4"}

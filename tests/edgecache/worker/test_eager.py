@@ -112,6 +112,6 @@ def test_granian_still_calls_it_so() -> None:
     async def app(*_: object) -> None:
         return
 
-    work = _futures._future_watcher_wrapper(app)(object())  # type: ignore[no-untyped-call]
+    work = _futures._future_watcher_wrapper(app)(object())  # type: ignore[no-untyped-call] # Granian has no hint
     assert work.__name__ == "future_watcher"
     work.close()
