@@ -49,7 +49,13 @@ async def test_a_database_that_is_not_there_is_away_within_seconds() -> None:
 
 
 async def test_connections_that_died_are_replaced(database: Database, rows: Rows) -> None:
-    await asyncio.gather(*(database.one("SELECT pg_sleep(0.05)") for _ in range(4)))
+    all_are_open = asyncio.Barrier(4)
+
+    async def open_one() -> None:
+        async with database.transaction():
+            await all_are_open.wait()
+
+    await asyncio.gather(*(open_one() for _ in range(4)))
     assert rows.cut("zonal-brain") == 4
     # They are told to end, and end a moment later.
     ended = (

@@ -27,6 +27,7 @@ MISSING = (
 )
 # A page says in its own words what it was refused; the browser's line about it is no fault.
 REFUSALS = re.compile(r"the server responded with a status of (4\d\d|503)")
+# For deeds and for what is to be seen alike: beside other tests a page may take seconds.
 TIMEOUT_MS = 15_000
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
@@ -39,6 +40,7 @@ def launch(playwright: Playwright) -> Browser:
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if program is None:
         raise RuntimeError(MISSING)
+    expect.set_options(timeout=TIMEOUT_MS)
     return playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
 
 

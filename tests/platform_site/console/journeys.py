@@ -79,6 +79,7 @@ def keep_backup_codes(visitor: Visitor) -> list[str]:
     codes = visitor.page.locator("#backup-codes-list li").all_text_contents()
     visitor.press("I have kept them")
     expect(visitor.page.get_by_role("heading", name="Security", exact=True)).to_be_visible()
+    visitor.settle()
     return codes
 
 

@@ -228,9 +228,15 @@ def test_log_lines_carry_no_control_characters(
 
     async def scenario(supervisor: Supervisor) -> None:
         await supervisor.start([Process(name="web", launch=python(script))])
-        await asyncio.sleep(0.3)
+        await eventually(lambda: "gone" in heard())
         interrupt()
+
+    said: list[str] = []
+
+    def heard() -> str:
+        said.append(capsys.readouterr().out)
+        return "".join(said)
 
     supervise(tmp_path, scenario)
 
-    assert "web       | \N{REPLACEMENT CHARACTER}[2Jgone" in capsys.readouterr().out
+    assert "web       | \N{REPLACEMENT CHARACTER}[2Jgone" in heard()

@@ -6,8 +6,7 @@ import { bindPassword, showPassword } from "./account_password.js";
 import { onLink } from "./link.js";
 import { bindReveals } from "./reveal.js";
 import { bindSessions, showSessions } from "./session_list.js";
-import { enter } from "./shell.js";
-import { ready } from "./status.js";
+import { openPage } from "./shell.js";
 
 /** A link's code waits here, should one have to sign in first. */
 const KEPT = "zonal-mail-code";
@@ -15,8 +14,7 @@ const KEPT = "zonal-mail-code";
 onLink(({ code }) => {
   if (code) sessionStorage.setItem(KEPT, code);
 });
-const who = await enter();
-if (who) {
+await openPage(async (who) => {
   bindReveals();
   bindEmail();
   bindPassword(who.email, showSessions);
@@ -24,5 +22,4 @@ if (who) {
   const code = sessionStorage.getItem(KEPT) ?? "";
   sessionStorage.removeItem(KEPT);
   await Promise.all([showEmail(code), showPassword(), showSessions()]);
-  ready();
-}
+});

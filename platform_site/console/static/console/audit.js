@@ -5,8 +5,8 @@ import { get } from "./api.js";
 import { byId, element, show } from "./dom.js";
 import { onPress, onSubmit } from "./forms.js";
 import { moment } from "./format.js";
-import { enter } from "./shell.js";
-import { broken, ready } from "./status.js";
+import { openPage } from "./shell.js";
+import { broken } from "./status.js";
 
 const PATH = "/v1/audit";
 const DAY_MS = 24 * 3600 * 1000;
@@ -14,20 +14,18 @@ const DAY_MS = 24 * 3600 * 1000;
 /** Where the next page is. */
 let older = "";
 
-const who = await enter();
-if (who) {
+await openPage(async (who) => {
   if (!who.roles.includes("admin") && !who.roles.includes("operator")) {
     broken("Only admins and operators see the audit trail.");
-  } else {
-    onSubmit(/** @type {HTMLFormElement} */ (byId("filter")), async (values) => {
-      byId("event-rows").replaceChildren();
-      await showPage(`${PATH}?${query(values)}`);
-    });
-    onPress(byId("older"), byId("events"), () => showPage(older));
-    await showPage(PATH);
-    ready();
+    return;
   }
-}
+  onSubmit(/** @type {HTMLFormElement} */ (byId("filter")), async (values) => {
+    byId("event-rows").replaceChildren();
+    await showPage(`${PATH}?${query(values)}`);
+  });
+  onPress(byId("older"), byId("events"), () => showPage(older));
+  await showPage(PATH);
+});
 
 /** @param {Record<string, string>} values */
 function query(values) {

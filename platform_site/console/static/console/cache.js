@@ -9,18 +9,16 @@ import { draw } from "./chart.js";
 import { byId, element, fill, show } from "./dom.js";
 import { bytes, share } from "./format.js";
 import { Problem } from "./problem.js";
-import { enter } from "./shell.js";
-import { ready } from "./status.js";
+import { openPage } from "./shell.js";
+import { tell } from "./status.js";
 
 const REFRESH_MS = 30_000;
 
-const who = await enter();
-if (who) {
-  await showAll(who.roles);
-  ready();
-  byId("hours").addEventListener("change", showCharts);
-  setInterval(() => document.hidden || showReadings(), REFRESH_MS);
-}
+await openPage(async ({ roles }) => {
+  byId("hours").addEventListener("change", () => void showCharts().catch(tell));
+  setInterval(() => document.hidden || showReadings().catch(tell), REFRESH_MS);
+  await showAll(roles);
+});
 
 /** @param {string[]} roles */
 async function showAll(roles) {

@@ -2,7 +2,7 @@
 /** Forms: one deed at a time, refusals next to the fields they are about. */
 
 import { show, within } from "./dom.js";
-import { Cancelled, Problem } from "./problem.js";
+import { Cancelled, Problem, sentenceOf } from "./problem.js";
 
 /** @typedef {Record<string, string>} Values */
 
@@ -60,7 +60,7 @@ export function onPress(button, root, deed) {
 export function showProblem(root, error) {
   if (error instanceof Cancelled) return;
   if (!(error instanceof Problem)) {
-    say(root, "Something went wrong in this page. Reload it and try again.");
+    say(root, sentenceOf(error));
     throw error;
   }
   const homeless = error.fields.filter((wrong) => !mark(root, wrong.field, wrong.message));

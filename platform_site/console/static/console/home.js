@@ -4,12 +4,10 @@
 import { get } from "./api.js";
 import { byId, element, fill, show } from "./dom.js";
 import { moment } from "./format.js";
-import { enter } from "./shell.js";
+import { openPage } from "./shell.js";
 import { bindSql } from "./sql.js";
-import { ready } from "./status.js";
 
-const who = await enter();
-if (who) {
+await openPage(async (who) => {
   fill(byId("who"), {
     email: who.email,
     organization: who.organization,
@@ -21,8 +19,7 @@ if (who) {
   showEnvironments(who);
   await showWhatIsDue();
   bindSql(who.environment.name);
-  ready();
-}
+});
 
 /** @param {import("./shell.js").Who} who */
 function showEnvironments({ environments, environment: current }) {

@@ -7,7 +7,7 @@ import { byId, element, fill, show, stamp, within } from "./dom.js";
 import { isAtHome, linkWith, providers, takePending, takeReturn } from "./external.js";
 import { attempt, onPress } from "./forms.js";
 import { day } from "./format.js";
-import { enter } from "./shell.js";
+import { openPage } from "./shell.js";
 import { announce, ready } from "./status.js";
 
 /**
@@ -23,12 +23,11 @@ import { announce, ready } from "./status.js";
 const PATH = "/v1/auth/identities";
 
 const back = takeReturn();
-const who = await enter();
-if (who) {
+await openPage(async () => {
   await Promise.all([showIdentities(), offerProviders()]);
   ready();
   await attempt(byId("identities"), finish);
-}
+});
 
 /** Finish what the page was opened for: a link that comes back, or one that waited for a sign-in. */
 async function finish() {

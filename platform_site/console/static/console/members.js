@@ -4,11 +4,9 @@
 import { byId, show } from "./dom.js";
 import { bindInvitations, showInvitations } from "./invitations.js";
 import { bindMembers, showMembers } from "./member_list.js";
-import { enter } from "./shell.js";
-import { ready } from "./status.js";
+import { openPage } from "./shell.js";
 
-const who = await enter();
-if (who) {
+await openPage(async (who) => {
   const isAdmin = who.roles.includes("admin");
   const mayRead = isAdmin || who.roles.includes("operator");
   show(byId("members-closed"), !mayRead);
@@ -18,5 +16,4 @@ if (who) {
     bindInvitations(isAdmin);
     await Promise.all([showMembers(), showInvitations()]);
   }
-  ready();
-}
+});

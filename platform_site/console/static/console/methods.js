@@ -4,7 +4,7 @@
 import { call } from "./api.js";
 import { confirm } from "./confirm.js";
 import { byId, fill, show, stamp, turnTo, within } from "./dom.js";
-import { onPress } from "./forms.js";
+import { attempt, onPress } from "./forms.js";
 import { methodName } from "./format.js";
 import { setUp } from "./enrol.js";
 
@@ -102,7 +102,7 @@ function bindSetUp(row, method, { isOn, isOffered }, refresh) {
   place.textContent = verb;
   onPress(place, byId("factors"), () =>
     setUp(method, {
-      done: () => void refresh(`${name} is on.`),
+      done: () => void attempt(byId("factors"), () => refresh(`${name} is on.`)),
       back: () => turnTo(byId("overview")),
     }),
   );

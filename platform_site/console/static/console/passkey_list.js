@@ -5,7 +5,7 @@ import { call, list } from "./api.js";
 import { confirm } from "./confirm.js";
 import { byId, fill, show, turnTo, within } from "./dom.js";
 import { setUp } from "./enrol.js";
-import { onPress } from "./forms.js";
+import { attempt, onPress } from "./forms.js";
 import { day } from "./format.js";
 import { isAvailable, isOnAddress } from "./passkeys.js";
 import { showThings } from "./things.js";
@@ -20,7 +20,7 @@ export function bindPasskeys(refresh) {
   if (isOnAddress()) pointToName(byId("passkeys-elsewhere"));
   onPress(byId("passkey-add"), byId("passkeys"), () =>
     setUp("webauthn", {
-      done: () => void refresh("Your passkey is added."),
+      done: () => void attempt(byId("passkeys"), () => refresh("Your passkey is added.")),
       back: () => turnTo(byId("overview")),
     }),
   );

@@ -6,14 +6,13 @@ import { byId, fill, show, stamp, within } from "./dom.js";
 import { onSubmit } from "./forms.js";
 import { methodName, moment } from "./format.js";
 import { bindReveals } from "./reveal.js";
-import { enter } from "./shell.js";
-import { announce, ready } from "./status.js";
+import { openPage } from "./shell.js";
+import { announce } from "./status.js";
 
 const METHODS = ["totp", "webauthn", "sms", "email", "backup_codes"];
 const PATH = "/v1/auth/2fa/policy";
 
-const who = await enter();
-if (who) {
+await openPage(async (who) => {
   const isAdmin = who.roles.includes("admin");
   bindReveals();
   showPolicy(await get(PATH));
@@ -24,8 +23,7 @@ if (who) {
     bind();
     await showMembers();
   }
-  ready();
-}
+});
 
 function bind() {
   const form = /** @type {HTMLFormElement} */ (byId("policy-form"));

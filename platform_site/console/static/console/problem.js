@@ -29,6 +29,14 @@ export class Problem extends Error {
   }
 }
 
+/**
+ * Give the sentence to show for what went wrong; what is no problem is a fault of the page.
+ * @param {unknown} error
+ */
+export function sentenceOf(error) {
+  return error instanceof Problem ? error.sentence : "Something went wrong in this page. Reload it and try again.";
+}
+
 /** What a person gives up is no failure, and is not shown as one. */
 export class Cancelled extends Error {}
 

@@ -12,36 +12,54 @@ import { showMethods } from "./methods.js";
 import { bindPasskeys, showPasskeys } from "./passkey_list.js";
 import { bindQuestions } from "./questions.js";
 import { bindReveals } from "./reveal.js";
-import { enter } from "./shell.js";
-import { announce, ready } from "./status.js";
+import { openPage } from "./shell.js";
+import { announce } from "./status.js";
 
-const who = await enter();
-bindReveals();
-bindPasskeys(refresh);
-bindCodes();
-bindQuestions();
-fill(byId("questions"), { org_id: who?.org_id ?? "(ask an admin)" });
-// A session that its policy restricts sees nothing but what sets up a second factor.
-for (const id of ["devices", "questions"]) show(byId(id), who !== null);
-await refresh();
-ready();
+/** A session that its policy restricts sees nothing but what sets up a second factor. */
+let isRestricted = false;
+
+await openPage(
+  (who) => begin(who.org_id),
+  () => {
+    isRestricted = true;
+    return begin("(ask an admin)");
+  },
+);
+
+/** @param {string | number} org_id */
+async function begin(org_id) {
+  bindReveals();
+  bindPasskeys(refresh);
+  bindCodes();
+  bindQuestions();
+  fill(byId("questions"), { org_id });
+  for (const id of ["devices", "questions"]) show(byId(id), !isRestricted);
+  await refresh();
+}
 
 /**
  * Show the state anew.
- * @param {string} [done] what has just been done
+ * @param {string} [done] what has just been done, whether or not its outcome can be shown
  */
 async function refresh(done) {
+  try {
+    await showState();
+  } finally {
+    if (done) announce(done);
+  }
+}
+
+async function showState() {
   if (byId("overview").hidden) turnTo(byId("overview"));
   const status = await get("/v1/auth/2fa/status");
   // The session has shown a second factor now: the rest of the page is open to it.
-  if (!who && status.enabled) location.reload();
+  if (isRestricted && status.enabled) location.reload();
   const state = await get("/v1/auth/2fa/compliance");
   showRequirement(state);
   showMethods(status, state.allowed_methods, refresh);
   showCodesLeft(status);
   await attempt(byId("passkeys"), () => showPasskeys(refresh));
-  if (who) await attempt(byId("devices"), () => showDevices(refresh));
-  if (done) announce(done);
+  if (!isRestricted) await attempt(byId("devices"), () => showDevices(refresh));
 }
 
 /** @param {any} state of compliance */

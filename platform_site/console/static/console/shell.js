@@ -4,8 +4,8 @@
 import { get, handle, list, post } from "./api.js";
 import { byId, element, fill, show, within } from "./dom.js";
 import { HOME, signIn } from "./places.js";
-import { Problem } from "./problem.js";
-import { announce, broken } from "./status.js";
+import { Problem, sentenceOf } from "./problem.js";
+import { broken, ready, tell } from "./status.js";
 import { stepUp } from "./stepup.js";
 import { listen, tellOthers } from "./tabs.js";
 
@@ -26,14 +26,33 @@ import { listen, tellOthers } from "./tabs.js";
 const SECURITY = "/console/security";
 
 /**
- * Fill the frame; give who is signed in. A visitor who is not is sent to sign in; one whose
- * organization asks for a second factor first gets null, and only the security page.
- * @returns {Promise<Who | null>}
+ * Fill the frame and the page, then show it; what cannot be had is said instead. A visitor who is
+ * not signed in is sent to sign in; one whose organization asks for a second factor first is sent
+ * to the page that has something for such visitors.
+ * @param {(who: Who) => Promise<void>} showPage
+ * @param {() => Promise<void>} [showRestricted]
  */
-export async function enter() {
+export async function openPage(showPage, showRestricted) {
   handle({ stepUp, signedOut: signIn });
   listen();
   byId("sign-out").addEventListener("click", signOut);
+  try {
+    const who = await enter();
+    if (who) await showPage(who);
+    else if (showRestricted) await showRestricted();
+    else return location.replace(SECURITY);
+    ready();
+  } catch (error) {
+    broken(sentenceOf(error));
+    if (!(error instanceof Problem)) throw error;
+  }
+}
+
+/**
+ * Fill the frame; give who is signed in, null for whom a policy restricts.
+ * @returns {Promise<Who | null>}
+ */
+async function enter() {
   try {
     /** @type {Who} */
     const who = { ...(await get("/v1/whoami")), environments: await list("/v1/environments") };
@@ -42,11 +61,7 @@ export async function enter() {
     localStorage.setItem("zonal-organization", String(who.org_id));
     return who;
   } catch (error) {
-    if (error instanceof Problem && error.code === "second_factor_due") {
-      if (location.pathname !== SECURITY) location.replace(SECURITY);
-      return null;
-    }
-    if (error instanceof Problem) broken(error.sentence);
+    if (error instanceof Problem && error.code === "second_factor_due") return null;
     throw error;
   }
 }
@@ -93,7 +108,7 @@ async function switchTo(place) {
   try {
     await post("/v1/auth/switch", { environment: place.id });
   } catch (error) {
-    if (error instanceof Problem) announce(error.sentence);
+    tell(error);
     return;
   }
   tellOthers();
@@ -101,16 +116,18 @@ async function switchTo(place) {
 }
 
 async function signOut() {
-  handle({ signedOut: null });
+  // Whatever call is the first to hear of it, this one or one that was under way: it is over.
+  handle({ signedOut: leave });
   try {
     await post("/v1/auth/logout");
+    leave();
   } catch (error) {
-    // Refused, it is over as well; unreached, it is not.
-    if (error instanceof Problem && (error.status === 0 || error.status >= 500)) {
-      announce(error.sentence);
-      return;
-    }
+    handle({ signedOut: signIn });
+    tell(error);
   }
+}
+
+function leave() {
   tellOthers();
   location.assign(`${HOME}sign-in`);
 }

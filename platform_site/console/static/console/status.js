@@ -2,6 +2,7 @@
 /** What just happened, seen at the foot of the page and read out by screen readers. */
 
 import { byId, show } from "./dom.js";
+import { Cancelled, Problem, sentenceOf } from "./problem.js";
 
 const SHOWN_MS = 8000;
 let timer = 0;
@@ -13,6 +14,16 @@ export function announce(text) {
   place.textContent = text;
   place.classList.add("shown");
   timer = setTimeout(() => place.classList.remove("shown"), SHOWN_MS);
+}
+
+/**
+ * Say what went wrong with what has no place of its own to say it.
+ * @param {unknown} error
+ */
+export function tell(error) {
+  if (error instanceof Cancelled) return;
+  announce(sentenceOf(error));
+  if (!(error instanceof Problem)) throw error;
 }
 
 /** Show the page once it has what it shows. */

@@ -1,0 +1,106 @@
+"""In a browser: calls that fail while a page is filled, refreshed or left."""
+
+import json
+
+import pytest
+from playwright.sync_api import Route, expect
+
+from tests.platform_site.console.browser import Visitor
+from tests.platform_site.console.journeys import begin_app, code, sign_up
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.django_db(transaction=True),
+]
+COMPLIANCE = "**/v1/auth/2fa/compliance*"
+SENTENCE = "The service is at its limit."
+
+
+def refuse(route: Route, *, status: int = 503, problem_code: str = "overloaded") -> None:
+    """Answer a call with a problem."""
+    content = {"type": "about:blank", "title": SENTENCE, "status": status, "code": problem_code}
+    route.fulfill(status=status, content_type="application/problem+json", body=json.dumps(content))
+
+
+def turn_on_app(visitor: Visitor) -> None:
+    """Set up an app, up to where the page is about to be refreshed."""
+    visitor.go("/console/security")
+    seed = begin_app(visitor)
+    visitor.fill("Code", code(seed))
+    visitor.press("Turn on")
+    visitor.sees("Keep your backup codes")
+
+
+@pytest.mark.parametrize(
+    ("page", "call"),
+    [
+        ("", "**/v1/whoami"),
+        ("", COMPLIANCE),
+        ("security", "**/v1/auth/2fa/status"),
+        ("account", "**/v1/auth/sessions*"),
+        ("linked-accounts", "**/v1/auth/identities*"),
+        ("members", "**/v1/members?*"),
+        ("policy", COMPLIANCE),
+        ("audit", "**/v1/audit*"),
+        ("cache", "**/v1/cache/metrics/history*"),
+    ],
+)
+def test_a_page_that_cannot_be_filled_says_why(visitor: Visitor, page: str, call: str) -> None:
+    sign_up(visitor)
+    visitor.page.route(call, refuse)
+    visitor.go(f"/console/{page}")
+    expect(visitor.page.locator("#page-problem")).to_have_text(SENTENCE)
+
+
+def test_a_refresh_that_fails_is_said_where_the_deed_was(visitor: Visitor) -> None:
+    sign_up(visitor)
+    turn_on_app(visitor)
+    visitor.page.route("**/v1/auth/2fa/status", refuse)
+    visitor.press("I have kept them")
+    expect(visitor.page.locator("#factors [data-problem]")).to_have_text(SENTENCE)
+    visitor.is_told("Authenticator app is on.")
+
+
+def test_who_leaves_while_the_page_is_refreshed_just_leaves(visitor: Visitor) -> None:
+    sign_up(visitor)
+    turn_on_app(visitor)
+    waiting: list[Route] = []
+
+    def keep(route: Route) -> None:
+        waiting.append(route)
+
+    visitor.page.route(COMPLIANCE, keep)
+    with visitor.page.expect_request(COMPLIANCE):
+        visitor.press("I have kept them")
+
+    def end(route: Route) -> None:
+        # As if the session's end had overtaken this call.
+        refuse(waiting.pop(), status=401, problem_code="session_revoked")
+        route.continue_()
+
+    visitor.page.route("**/v1/auth/logout", end)
+    visitor.press("Sign out")
+    visitor.is_at("/console/sign-in")
+    assert waiting == []
+
+
+def test_who_could_not_leave_is_signed_in_still(visitor: Visitor) -> None:
+    sign_up(visitor)
+    visitor.page.route("**/v1/auth/logout", refuse)
+    visitor.press("Sign out")
+    visitor.is_told(SENTENCE)
+    visitor.page.unroute("**/v1/auth/logout")
+    visitor.press("Sign out")
+    visitor.is_at("/console/sign-in")
+
+
+def test_readings_that_cannot_be_had_are_said_and_tried_again(visitor: Visitor) -> None:
+    sign_up(visitor)
+    visitor.page.clock.install()
+    visitor.go("/console/cache")
+    visitor.page.route("**/v1/cache/status", refuse)
+    visitor.page.clock.fast_forward(31_000)
+    visitor.is_told(SENTENCE)
+    visitor.page.unroute("**/v1/cache/status")
+    with visitor.page.expect_response("**/v1/cache/status"):
+        visitor.page.clock.fast_forward(31_000)
