@@ -66,16 +66,17 @@ def test_what_is_no_plain_get_is_the_application_s(request_bytes: bytes) -> None
 
 def test_a_connection_answered_at_once_is_idle_and_ends_with_the_server() -> None:
     async def work() -> None:
-        async with serving(name, at_once=ready, connection_limit=1) as port:
-            await asyncio.sleep(0.1)  # for the connection that found the server open
-            async with connected(port) as (reader, writer):
-                writer.write(GET % b"ready")
-                await reader.readuntil(b"/rdy")
-                # The next one takes its place, as it does any idle one's.
-                async with connected(port) as (second, asking):
-                    asking.write(GET % b"ready")
-                    await second.readuntil(b"/rdy")
-                    assert await reader.read() == b""
+        async with (
+            serving(name, at_once=ready, connection_limit=1) as port,
+            connected(port) as (reader, writer),
+        ):
+            writer.write(GET % b"ready")
+            await reader.readuntil(b"/rdy")
+            # The next one takes its place, as it does any idle one's.
+            async with connected(port) as (second, asking):
+                asking.write(GET % b"ready")
+                await second.readuntil(b"/rdy")
+                assert await reader.read() == b""
 
     run(work())
 
@@ -152,7 +153,7 @@ def test_nobody_stays_for_ever(
     monkeypatch: pytest.MonkeyPatch, behind: bytes, *, takes: bool
 ) -> None:
     for name in ("TAKE_TIMEOUT_S", "HEAD_TIMEOUT_S", "IDLE_TIMEOUT_S"):
-        monkeypatch.setattr(limits, name, 0.2)
+        monkeypatch.setattr(limits, name, 0.5)
 
     async def work() -> None:
         async with serving(endless, at_once=large) as port, connected(port) as (reader, writer):
@@ -184,16 +185,17 @@ def test_a_client_that_has_not_taken_its_answers_gives_up_no_place_twice(
     monkeypatch.setattr(limits, "WRITE_HIGH_BYTES", 2**26)
 
     async def work() -> None:
-        async with serving(name, at_once=large, connection_limit=1) as port:
-            await asyncio.sleep(0.1)  # for the connection that found the server open
-            async with connected(port) as (_, writer):
-                writer.transport.pause_reading()  # type: ignore[attr-defined] # as above
-                writer.write(GET % b"" * 60)
-                await asyncio.sleep(0.1)
-                for _ in range(5):
-                    async with connected(port) as (second, asking):
-                        asking.write(GET % b"")
-                        assert (await second.read()).startswith(b"HTTP/1.1 503")
+        async with (
+            serving(name, at_once=large, connection_limit=1) as port,
+            connected(port) as (_, writer),
+        ):
+            writer.transport.pause_reading()  # type: ignore[attr-defined] # as above
+            writer.write(GET % b"" * 60)
+            await asyncio.sleep(0.1)
+            for _ in range(5):
+                async with connected(port) as (second, asking):
+                    asking.write(GET % b"")
+                    assert (await second.read()).startswith(b"HTTP/1.1 503")
 
     run(work())
 
@@ -209,6 +211,8 @@ def test_what_waits_behind_answers_nobody_took_is_not_done_after_the_end() -> No
         async with serving(app) as port, connected(port) as (reader, writer):
             writer.transport.pause_reading()  # type: ignore[attr-defined] # as above
             writer.write(GET % b"first" + GET % b"second")
+            while not asked:  # noqa: ASYNC110 - told by the server's task, as it runs
+                await asyncio.sleep(0.01)
             await asyncio.sleep(0.1)
             assert asked == ["/first"]
             stopping = asyncio.get_running_loop().create_task(_read_later(reader, writer))

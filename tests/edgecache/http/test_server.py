@@ -30,12 +30,13 @@ async def serving(app: App, **options: Any) -> AsyncIterator[int]:
     task = asyncio.create_task(server.serve())
     while True:
         try:
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
-        except OSError:
-            await asyncio.sleep(0)
-        else:
-            writer.close()
+            async with connected(port) as (reader, writer):
+                # To its end, so that it takes nobody's place.
+                writer.write_eof()
+                await reader.read()
             break
+        except ConnectionRefusedError:
+            await asyncio.sleep(0)
     try:
         yield port
     finally:
