@@ -285,7 +285,12 @@ def test_copies_that_a_dead_brain_owed_are_made_by_the_next(
 
 def test_an_object_that_is_asked_for_often_gets_a_third_copy(site: Site) -> None:
     data = site.objects["key0"]
-    for _ in range(HOT_READS):
-        assert site.client.get_object(Bucket="docs", Key="key0")["Body"].read() == data
-    wait_until(lambda: len(site.holders()["key0"]) == 3)
+
+    def is_read_and_copied() -> bool:
+        # Time and again: so many within ten seconds count, which may end amid the first ones.
+        for _ in range(HOT_READS // 4):
+            assert site.client.get_object(Bucket="docs", Key="key0")["Body"].read() == data
+        return len(site.holders()["key0"]) == 3
+
+    wait_until(is_read_and_copied)
     assert len(site.holders()["key1"]) == 2

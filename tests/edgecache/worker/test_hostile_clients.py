@@ -143,7 +143,7 @@ def test_a_body_that_nobody_asked_for_is_not_read_into_memory(worker: Worker) ->
 
 def test_a_large_fill_is_not_held_in_memory(workers: Callable[..., Worker]) -> None:
     worker = workers(capacity="1GiB").start()
-    content = os.urandom(MIB) * 150
+    content = os.urandom(MIB) * 80
     before = memory(worker, "Private_Dirty")
     assert worker.put(content).status == 201
     assert memory(worker, "Private_Dirty") - before < 24 * MIB
