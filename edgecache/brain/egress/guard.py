@@ -8,7 +8,8 @@ import asyncio
 import ipaddress
 import socket
 import threading
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, Final
@@ -18,10 +19,14 @@ from edgecache.brain.errors import OriginFailed, OriginForbidden, OriginTimeout
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Answers = list[tuple[Any, ...]]
+# Gives the checked addresses of a host and a port (``Guard.resolve``).
+Resolve = Callable[[str, int], Awaitable[list[str]]]
 
 RESOLVE_TIMEOUT_S: Final = 5.0
 # Names at once. A look-up that is given up keeps its thread until the resolver gives up, too.
 LOOK_UPS: Final = 64
+# Of these one organization's: its origins may redirect to ever new names that hang.
+LOOK_UPS_EACH: Final = 8
 WEB_PORTS: Final = frozenset({80, 443})
 FIRST_FREE_PORT: Final = 1024
 
@@ -60,16 +65,18 @@ class Guard:
         self._refused = tuple(refused)
         # One for all who ask for a name.
         self._looking: dict[tuple[str, int], asyncio.Future[Answers]] = {}
+        self._looking_for: Counter[int | None] = Counter()
 
-    async def resolve(self, host: str, port: int) -> list[str]:
+    async def resolve(self, host: str, port: int, *, owner: int | None = None) -> list[str]:
         """Give the addresses to dial, in the resolver's order.
 
+        owner: the organization for whom; the proxy does not know, and is one like any other.
         Raises OriginForbidden when one of them is refused, OriginFailed when there is none,
         OriginTimeout.
         """
         if port not in WEB_PORTS and port < FIRST_FREE_PORT and not self.allows_private:
             raise OriginForbidden("The origin's port is not one that the cache connects to.")
-        addresses = [ipaddress.ip_address(text) for text in await self._look_up(host, port)]
+        addresses = [ipaddress.ip_address(text) for text in await self._look_up(host, port, owner)]
         if not all(self.allows(address) for address in addresses):
             raise OriginForbidden
         return [str(address) for address in addresses]
@@ -84,10 +91,10 @@ class Guard:
             return not _is_in(address, REFUSED_V4)
         return address in GLOBAL_V6 and not _is_in(address, REFUSED_V6)
 
-    async def _look_up(self, host: str, port: int) -> list[str]:
+    async def _look_up(self, host: str, port: int, owner: int | None) -> list[str]:
         try:
             async with asyncio.timeout(RESOLVE_TIMEOUT_S):
-                found = await asyncio.shield(self._asked(host, port))
+                found = await asyncio.shield(self._asked(host, port, owner))
         except (OSError, UnicodeError) as exc:
             if isinstance(exc, TimeoutError):
                 raise OriginTimeout("The origin's name could not be resolved in time.") from exc
@@ -95,18 +102,24 @@ class Guard:
         # A scope (fe80::1%eth0) only link-local addresses have, and these are refused.
         return list(dict.fromkeys(str(row[4][0]).partition("%")[0] for row in found))
 
-    def _asked(self, host: str, port: int) -> "asyncio.Future[Answers]":
+    def _asked(self, host: str, port: int, owner: int | None) -> "asyncio.Future[Answers]":
         name = (host, port)
         looking = self._looking.get(name)
         if looking is None:
-            if len(self._looking) >= LOOK_UPS:
+            if len(self._looking) >= LOOK_UPS or self._looking_for[owner] >= LOOK_UPS_EACH:
                 raise OriginTimeout("Too many names of origins are not resolved in time.")
             looking = self._looking[name] = _ask_resolver(host, port)
-            looking.add_done_callback(partial(self._looked_up, name))
+            self._looking_for[owner] += 1
+            looking.add_done_callback(partial(self._looked_up, name, owner))
         return looking
 
-    def _looked_up(self, name: tuple[str, int], looking: "asyncio.Future[Answers]") -> None:
+    def _looked_up(
+        self, name: tuple[str, int], owner: int | None, looking: "asyncio.Future[Answers]"
+    ) -> None:
         del self._looking[name]
+        self._looking_for[owner] -= 1
+        if not self._looking_for[owner]:
+            del self._looking_for[owner]
         if not looking.cancelled():
             # Looked at, so that a failure that nobody waits for is not an unheard one.
             looking.exception()

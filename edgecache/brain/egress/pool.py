@@ -6,7 +6,7 @@ from typing import Final
 
 import httpcore
 
-from edgecache.brain.egress.guard import Guard
+from edgecache.brain.egress.guard import Resolve
 
 CONNECTIONS: Final = 64
 KEPT: Final = 16
@@ -16,8 +16,8 @@ KEPT_S: Final = 15.0
 class GuardedBackend(httpcore.AsyncNetworkBackend):
     """Dials for httpcore. TLS still checks the certificate against the name."""
 
-    def __init__(self, guard: Guard) -> None:
-        self._guard = guard
+    def __init__(self, resolve: Resolve) -> None:
+        self._resolve = resolve
         self._dialler = httpcore.AnyIOBackend()
 
     async def connect_tcp(
@@ -33,7 +33,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         Raises OriginForbidden, OriginFailed, OriginTimeout, and httpcore's errors.
         """
         failure: httpcore.ConnectError | httpcore.ConnectTimeout = httpcore.ConnectError()
-        for address in await self._guard.resolve(host, port):
+        for address in await self._resolve(host, port):
             try:
                 return await self._dialler.connect_tcp(
                     address, port, timeout, local_address, socket_options
@@ -47,12 +47,12 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         await self._dialler.sleep(seconds)
 
 
-def open_pool(guard: Guard, trust: ssl.SSLContext) -> httpcore.AsyncConnectionPool:
+def open_pool(resolve: Resolve, trust: ssl.SSLContext) -> httpcore.AsyncConnectionPool:
     """Give a pool of connections for one origin."""
     return httpcore.AsyncConnectionPool(
         ssl_context=trust,
         max_connections=CONNECTIONS,
         max_keepalive_connections=KEPT,
         keepalive_expiry=KEPT_S,
-        network_backend=GuardedBackend(guard),
+        network_backend=GuardedBackend(resolve),
     )

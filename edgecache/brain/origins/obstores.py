@@ -17,7 +17,7 @@ import orjson
 from obstore import exceptions
 from obstore.store import AzureStore, GCSStore
 
-from edgecache.brain.egress.guard import Guard
+from edgecache.brain.egress.guard import Resolve
 from edgecache.brain.errors import (
     KeyRefused,
     OriginDenied,
@@ -91,11 +91,11 @@ class ObstoreDriver:
     """One bucket or container, and the prefix within it. endpoint: where its store connects to."""
 
     def __init__(
-        self, store: GCSStore | AzureStore, guard: Guard, endpoint: str, *, prefix: str
+        self, store: GCSStore | AzureStore, resolve: Resolve, endpoint: str, *, prefix: str
     ) -> None:
         self.store = store
         self.prefix = prefix
-        self._guard = guard
+        self._resolve = resolve
         self._site = urlsplit(endpoint)
 
     @asynccontextmanager
@@ -191,7 +191,7 @@ class ObstoreDriver:
     async def _check_address(self) -> None:
         # The proxy looks itself; but obstore would tell its refusal as any other failure.
         port = self._site.port or HTTPS_PORT
-        await self._guard.resolve(self._site.hostname or "", port)
+        await self._resolve(self._site.hostname or "", port)
 
     async def _opened(self, key: str) -> str:
         """Give the path of a key, at an origin that may be asked."""

@@ -14,7 +14,7 @@ from cryptography.fernet import InvalidToken
 
 from edgecache.brain.coherence import Coherence
 from edgecache.brain.database import Database, Row
-from edgecache.brain.egress.guard import Guard, Network
+from edgecache.brain.egress.guard import Guard, Network, Resolve
 from edgecache.brain.egress.identity import forget_ambient_identity
 from edgecache.brain.egress.pool import open_pool
 from edgecache.brain.egress.proxy import Proxy
@@ -34,7 +34,7 @@ from platform_site.lib.crypto import decrypt
 log = structlog.get_logger(__name__)
 
 ORIGINS_KEPT: Final = 256
-ORIGIN: Final = "SELECT kind, config, secret FROM brain_origin WHERE id = %s"
+ORIGIN: Final = "SELECT organization_id, kind, config, secret FROM brain_origin WHERE id = %s"
 
 # Gives the driver for one prefix within the origin.
 Opener = Callable[[str], Driver]
@@ -125,22 +125,23 @@ class Origins:
             log.error("origin_secret_unreadable", origin_id=origin_id)  # noqa: TRY400 - no trace
             raise OriginFailed("The origin's credentials cannot be read.") from None
         config = OriginConfig(row.kind, row.config, secret)
+        resolve = partial(self._guard.resolve, owner=row.organization_id)
         if config.kind in {"gcs", "azure"}:
-            return Open(row, self._through_proxy(config))
-        line = Line(open_pool(self._guard, self._trust), self._stall_timeout_s)
+            return Open(row, self._through_proxy(config, resolve))
+        line = Line(open_pool(resolve, self._trust), self._stall_timeout_s)
         if config.kind == "http":
             return Open(row, partial(_http, line, config), line)
         return Open(row, partial(_s3, line, config, self._staging), line)
 
-    def _through_proxy(self, config: OriginConfig) -> Opener:
+    def _through_proxy(self, config: OriginConfig, resolve: Resolve) -> Opener:
         link = obstores.Link(self._proxy.url, self._stall_timeout_s, self._trust_pem)
         if config.kind == "gcs":
             gcs = obstores.open_gcs(config, link)
             endpoint = config.config.get("endpoint", obstores.GOOGLE)
-            return lambda prefix: obstores.ObstoreDriver(gcs, self._guard, endpoint, prefix=prefix)
+            return lambda prefix: obstores.ObstoreDriver(gcs, resolve, endpoint, prefix=prefix)
         azure = obstores.open_azure(config, link)
         endpoint = obstores.azure_endpoint(config)
-        return lambda prefix: obstores.ObstoreDriver(azure, self._guard, endpoint, prefix=prefix)
+        return lambda prefix: obstores.ObstoreDriver(azure, resolve, endpoint, prefix=prefix)
 
     def _close(self, origin_id: int) -> None:
         opened = self._open.pop(origin_id, None)

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 BODY_LIMIT_BYTES: Final = 8 * 2**20
 # Of one bucket: nobody's clients take the place of another's.
 AT_ONCE: Final = 32
+# Who has been sending a body for so long makes room, where the places are all taken.
+UNHURRIED_S: Final = 5.0
 LIMIT_S: Final = 300.0
 # Of a request: what it says of its body, what it makes depend on what, and who says it.
 PASSED_ON: Final = (
@@ -59,6 +61,16 @@ class Unforwarded(Exception):
         self.status = status
 
 
+@dataclass(slots=True, eq=False)
+class Place:
+    """A request under way. since: the loop's time; is_receiving: its client still sends."""
+
+    bucket_id: int
+    exchange: Exchange
+    since: float
+    is_receiving: bool = True
+
+
 @dataclass(frozen=True, slots=True)
 class Told:
     """What an origin is to be told, and where."""
@@ -74,7 +86,7 @@ class Forwarding:
 
     def __init__(self, brain: "Brain") -> None:
         self._brain = brain
-        self._under_way: dict[asyncio.Task[Any], int] = {}
+        self._under_way: dict[asyncio.Task[Any], Place] = {}
 
     async def forward(self, scope: Scope, exchange: Exchange, bucket: BucketInfo, key: str) -> None:
         """Hand a request to the origin, and the origin's answer to the client.
@@ -84,13 +96,14 @@ class Forwarding:
         """
         if not bucket.forwards_writes or bucket.origin_id is None:
             raise OriginReadOnly
-        if sum(bucket_id == bucket.id for bucket_id in self._under_way.values()) >= AT_ONCE:
-            raise Overloaded
         if LOOP_MARK in ",".join(scope.headers.get_all("cdn-loop")).lower():
             # It came from here: without end, were it handed on again (RFC 8586).
             raise Unforwarded(HTTPStatus.LOOP_DETECTED)
-        task = asyncio.create_task(self._forward(scope, exchange, bucket, check_key(key)))
-        self._under_way[task] = bucket.id
+        key = check_key(key)
+        self._make_room(bucket.id)
+        place = Place(bucket.id, exchange, asyncio.get_running_loop().time())
+        task = asyncio.create_task(self._forward(scope, place, bucket, key))
+        self._under_way[task] = place
         task.add_done_callback(self._ended)
         await asyncio.shield(task)
 
@@ -100,18 +113,30 @@ class Forwarding:
             task.cancel()
         await asyncio.gather(*self._under_way, return_exceptions=True)
 
-    async def _forward(
-        self, scope: Scope, exchange: Exchange, bucket: BucketInfo, key: str
-    ) -> None:
+    def _make_room(self, bucket_id: int) -> None:
+        """Have a place free, at the cost of the slowest sender. Raises Overloaded."""
+        places = [place for place in self._under_way.values() if place.bucket_id == bucket_id]
+        if len(places) < AT_ONCE:
+            return
+        border = asyncio.get_running_loop().time() - UNHURRIED_S
+        slow = [place for place in places if place.is_receiving and place.since < border]
+        if not slow:
+            raise Overloaded
+        slowest = min(slow, key=lambda place: place.since)
+        slowest.is_receiving = False
+        slowest.exchange.expire()
+
+    async def _forward(self, scope: Scope, place: Place, bucket: BucketInfo, key: str) -> None:
         driver = await self._brain.origins.driver(bucket)
         if not isinstance(driver, HttpDriver):
             raise OriginReadOnly
         told = Told(bucket, driver, key, driver.url(key, scope.query_string))
-        staged = await self._received(scope, exchange)
+        staged = await self._received(scope, place.exchange)
+        place.is_receiving = False
         try:
             async with asyncio.timeout(LIMIT_S), AsyncExitStack() as stack:
                 reply = await self._tell(told, scope, staged, stack)
-                await self._answer(told, exchange, reply)
+                await self._answer(told, place.exchange, reply)
         except TimeoutError:
             raise Unforwarded(HTTPStatus.GATEWAY_TIMEOUT) from None
         finally:

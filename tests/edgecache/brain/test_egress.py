@@ -1,26 +1,17 @@
 """A tenant's origin cannot make the brain connect to where it should not."""
 
 import asyncio
-import contextlib
 import ipaddress
 import socket
-import subprocess
-import sys
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from edgecache.brain.egress.guard import LOOK_UPS, Guard
-from edgecache.brain.errors import (
-    OriginFailed,
-    OriginForbidden,
-    OriginTimeout,
-)
+from edgecache.brain.egress.guard import Guard
+from edgecache.brain.errors import OriginFailed, OriginForbidden
 from tests.edgecache.brain import certificates
-from tests.edgecache.brain.brains import Brain, Rows, running, until
+from tests.edgecache.brain.brains import Brain, Rows, running
 from tests.edgecache.brain.http_origin import Asked, HttpOrigin
 
 FORBIDDEN = [
@@ -128,97 +119,17 @@ async def test_a_name_is_looked_up_once_and_that_address_is_dialled(
     assert origin.asked == []
 
 
-async def test_a_name_without_an_address_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(OriginFailed, match="resolved"):
-        await Guard(allows_private=False).resolve("nowhere.invalid", 443)
-    with pytest.raises(OriginFailed, match="resolved"):
-        await Guard(allows_private=False).resolve("a" * 300, 443)
+PRIVATE = [
+    ("http", {"url": "http://127.0.0.1:{port}"}),
+    ("http", {"url": "https://localhost:{port}"}),
+    ("http", {"url": "http://[::ffff:127.0.0.1]:{port}"}),
+    ("s3", {"bucket": "store", "region": "eu", "endpoint": "https://127.0.0.1:{port}"}),
+    ("gcs", {"bucket": "store", "endpoint": "https://127.0.0.1:{port}"}),
+    ("azure", {"account": "acc", "container": "store", "endpoint": "https://localhost:{port}"}),
+]
 
 
-async def test_a_resolver_that_hangs_is_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
-    with hanging(monkeypatch), pytest.raises(OriginTimeout):
-        await Guard(allows_private=False).resolve("slow.example", 443)
-
-
-async def test_names_that_hang_hold_up_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    guard = Guard(allows_private=False)
-    with hanging(monkeypatch) as asked:
-        many = [guard.resolve("slow.example", 443) for _ in range(100)]
-        outcomes = await asyncio.gather(*many, return_exceptions=True)
-        assert {type(outcome) for outcome in outcomes} == {OriginTimeout}
-
-        assert await guard.resolve("8.8.8.8", 443) == ["8.8.8.8"]
-        async with asyncio.timeout(5):
-            assert await asyncio.to_thread(int) == 0
-        assert asked == ["slow.example"]
-
-
-async def test_so_many_names_hang_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    guard = Guard(allows_private=False)
-    with hanging(monkeypatch) as asked:
-        many = [guard.resolve(f"slow{number}.example", 443) for number in range(2 * LOOK_UPS)]
-        outcomes = await asyncio.gather(*many, return_exceptions=True)
-        assert {type(outcome) for outcome in outcomes} == {OriginTimeout}
-        assert len(guard._looking) == LOOK_UPS
-        await until(lambda: len(asked) == LOOK_UPS)
-
-    await until(lambda: not guard._looking)
-    assert await guard.resolve("8.8.8.8", 443) == ["8.8.8.8"]
-
-
-ENDS_WHILE_A_NAME_HANGS = """
-import asyncio, contextlib, socket, time
-from edgecache.brain.egress import guard
-from edgecache.brain.errors import OriginTimeout
-
-async def main():
-    with contextlib.suppress(OriginTimeout):
-        await guard.Guard(allows_private=False).resolve("slow.example", 443)
-        raise SystemExit("it was resolved")
-
-guard.RESOLVE_TIMEOUT_S = 0.2
-socket.getaddrinfo = lambda *_, **__: time.sleep(60)
-asyncio.run(main())
-"""
-
-
-def test_a_name_that_hangs_does_not_hold_up_the_end_of_the_process() -> None:
-    subprocess.run([sys.executable, "-c", ENDS_WHILE_A_NAME_HANGS], check=True, timeout=30)
-
-
-@contextlib.contextmanager
-def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Have a resolver hang at some names until the block ends; give those it was asked for."""
-    asked: list[str] = []
-    over, resolve = threading.Event(), socket.getaddrinfo
-
-    def hang(host: str, *args: Any, **options: Any) -> list[Any]:
-        if host.startswith("slow"):
-            asked.append(host)
-            assert over.wait(20)
-            raise socket.gaierror
-        return resolve(host, *args, **options)
-
-    monkeypatch.setattr("edgecache.brain.egress.guard.RESOLVE_TIMEOUT_S", 0.2)
-    monkeypatch.setattr(socket, "getaddrinfo", hang)
-    try:
-        yield asked
-    finally:
-        over.set()
-        monkeypatch.setattr(socket, "getaddrinfo", resolve)
-
-
-@pytest.mark.parametrize(
-    ("kind", "config"),
-    [
-        ("http", {"url": "http://127.0.0.1:{port}"}),
-        ("http", {"url": "https://localhost:{port}"}),
-        ("http", {"url": "http://[::ffff:127.0.0.1]:{port}"}),
-        ("s3", {"bucket": "store", "region": "eu", "endpoint": "https://127.0.0.1:{port}"}),
-        ("gcs", {"bucket": "store", "endpoint": "https://127.0.0.1:{port}"}),
-        ("azure", {"account": "acc", "container": "store", "endpoint": "https://localhost:{port}"}),
-    ],
-)
+@pytest.mark.parametrize(("kind", "config"), PRIVATE)
 async def test_no_kind_of_origin_reaches_a_private_address(
     strict: Brain, kind: str, config: dict[str, str]
 ) -> None:
@@ -237,6 +148,24 @@ async def test_no_kind_of_origin_reaches_a_private_address(
                 await call
     server.close()
     assert connected == []
+
+
+@pytest.mark.parametrize(("kind", "config"), PRIVATE)
+async def test_names_are_looked_up_on_the_account_of_the_origins_organization(
+    strict: Brain, monkeypatch: pytest.MonkeyPatch, kind: str, config: dict[str, str]
+) -> None:
+    owners: list[int | None] = []
+
+    async def resolve(_guard: Guard, *_name: object, owner: int | None = None) -> list[str]:
+        owners.append(owner)
+        raise OriginForbidden
+
+    monkeypatch.setattr(Guard, "resolve", resolve)
+    told = {name: value.format(port=8443) for name, value in config.items()}
+    bucket = await strict.origin_bucket(kind, told)
+    with pytest.raises(OriginForbidden):
+        await strict.fills.open(bucket, "k")
+    assert set(owners) == {bucket.tenant.organization_id}
 
 
 async def test_a_redirect_to_a_private_address_is_not_followed(

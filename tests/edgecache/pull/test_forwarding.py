@@ -1,12 +1,23 @@
 """POST, PUT, PATCH and DELETE through a public bucket whose owner has them forwarded."""
 
+import asyncio
+import select
 import socket
 import threading
+from contextlib import ExitStack
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
-from edgecache.brain.pull.forwarding import BODY_LIMIT_BYTES
+from edgecache.brain.errors import Overloaded
+from edgecache.brain.pull.forwarding import (
+    AT_ONCE,
+    BODY_LIMIT_BYTES,
+    UNHURRIED_S,
+    Forwarding,
+    Place,
+)
 from tests.edgecache.pull.conftest import Asked, Origin, Pulled, Said, pull_from
 from tests.edgecache.pull.test_pulling import until
 from tests.edgecache.s3.cluster import Cluster
@@ -190,6 +201,62 @@ def test_more_than_the_limit_does_not_reach_the_origin(forwarded: Pulled, framin
             client.sendall(b"%x\r\n" % size + bytes(size))
         assert client.recv(100).startswith(b"HTTP/1.1 413 ")
     assert forwarded.origin.asked == []
+
+
+def test_who_sends_slowly_makes_room_when_all_places_are_taken(forwarded: Pulled) -> None:
+    go_on = threading.Event()
+
+    def hold(asked: Asked) -> None:
+        if asked.path == "/held":
+            assert go_on.wait(20)
+
+    forwarded.origin.said = {"POST /held": Said(200), "POST /a": Said(200)}
+    forwarded.origin.meanwhile = hold
+    with ExitStack() as stack:
+
+        def begin(path: str, body: bytes) -> socket.socket:
+            address = ("127.0.0.1", forwarded.cluster.port)
+            client = stack.enter_context(socket.create_connection(address, timeout=20))
+            line = f"POST /p/{forwarded.public_name}{path} HTTP/1.1\r\n"
+            client.sendall(f"{line}Host: x\r\nContent-Length: 2\r\n\r\n".encode() + body)
+            return client
+
+        held = [begin("/held", b"xx") for _ in range(2)]
+        until(lambda: forwarded.asked("/held") == len(held))
+        slow = [begin("/a", b"x") for _ in range(AT_ONCE - len(held))]
+        until(lambda: forwarded.send("POST", "/a", b"x").status == 503)
+        until(lambda: forwarded.send("POST", "/a", b"x").status == 200)
+
+        (told,), *_ = select.select(slow, [], [], 20)
+        assert told.recv(100).startswith(b"HTTP/1.1 408 ")
+        # And nobody else: not who sends less slowly, nor whose request is at the origin.
+        slow.remove(told)
+        go_on.set()
+        for client in slow:
+            client.sendall(b"x")
+        for client in (*slow, *held):
+            assert client.recv(100).startswith(b"HTTP/1.1 200 ")
+
+
+async def test_nobody_else_makes_room() -> None:
+    forwarding, now = Forwarding(Mock()), asyncio.get_running_loop().time()
+
+    def place(*, bucket_id: int = 1, age_s: float = 2 * UNHURRIED_S, sends: bool = True) -> Mock:
+        exchange = Mock()
+        forwarding._under_way[Mock()] = Place(bucket_id, exchange, now - age_s, sends)
+        return exchange
+
+    others = [place(bucket_id=2, age_s=99), place(sends=False, age_s=99)]
+    others += [place(age_s=UNHURRIED_S / 2) for _ in range(AT_ONCE - 3)]
+    forwarding._make_room(1)
+    later, sooner = place(), place(age_s=3 * UNHURRIED_S)
+    forwarding._make_room(1)
+    sooner.expire.assert_called_once()
+    forwarding._make_room(1)
+    later.expire.assert_called_once()
+    with pytest.raises(Overloaded):
+        forwarding._make_room(1)
+    assert not any(other.expire.called for other in others)
 
 
 def test_what_came_from_here_is_not_sent_round_again(forwarded: Pulled) -> None:

@@ -1,0 +1,121 @@
+"""Names of origins that cannot be resolved, or hang, hold up nothing else."""
+
+import asyncio
+import contextlib
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from edgecache.brain.egress.guard import LOOK_UPS, LOOK_UPS_EACH, Guard
+from edgecache.brain.errors import OriginFailed, OriginTimeout
+from tests.edgecache.brain.brains import until
+
+
+@contextlib.contextmanager
+def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Have a resolver hang at some names until the block ends; give those it was asked for."""
+    asked: list[str] = []
+    over, resolve = threading.Event(), socket.getaddrinfo
+
+    def hang(host: str, *args: Any, **options: Any) -> list[Any]:
+        if host.startswith("slow"):
+            asked.append(host)
+            assert over.wait(20)
+            raise socket.gaierror
+        return resolve(host, *args, **options)
+
+    monkeypatch.setattr("edgecache.brain.egress.guard.RESOLVE_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(socket, "getaddrinfo", hang)
+    try:
+        yield asked
+    finally:
+        over.set()
+        monkeypatch.setattr(socket, "getaddrinfo", resolve)
+
+
+async def test_a_name_without_an_address_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(OriginFailed, match="resolved"):
+        await Guard(allows_private=False).resolve("nowhere.invalid", 443)
+    with pytest.raises(OriginFailed, match="resolved"):
+        await Guard(allows_private=False).resolve("a" * 300, 443)
+
+
+async def test_a_resolver_that_hangs_is_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    with hanging(monkeypatch), pytest.raises(OriginTimeout):
+        await Guard(allows_private=False).resolve("slow.example", 443)
+
+
+async def test_names_that_hang_hold_up_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    guard = Guard(allows_private=False)
+    with hanging(monkeypatch) as asked:
+        many = [guard.resolve("slow.example", 443) for _ in range(100)]
+        outcomes = await asyncio.gather(*many, return_exceptions=True)
+        assert {type(outcome) for outcome in outcomes} == {OriginTimeout}
+
+        assert await guard.resolve("8.8.8.8", 443) == ["8.8.8.8"]
+        async with asyncio.timeout(5):
+            assert await asyncio.to_thread(int) == 0
+        assert asked == ["slow.example"]
+
+
+async def test_so_many_names_hang_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    guard = Guard(allows_private=False)
+    with hanging(monkeypatch) as asked:
+        many = [
+            guard.resolve(f"slow{number}.example", 443, owner=number)
+            for number in range(2 * LOOK_UPS)
+        ]
+        outcomes = await asyncio.gather(*many, return_exceptions=True)
+        assert {type(outcome) for outcome in outcomes} == {OriginTimeout}
+        assert len(guard._looking) == LOOK_UPS
+        await until(lambda: len(asked) == LOOK_UPS)
+
+    await until(lambda: not guard._looking)
+    assert await guard.resolve("8.8.8.8", 443) == ["8.8.8.8"]
+
+
+@pytest.mark.parametrize("owner", [1, None])
+async def test_an_organizations_names_that_hang_leave_room_for_others(
+    monkeypatch: pytest.MonkeyPatch, owner: int | None
+) -> None:
+    guard = Guard(allows_private=False)
+    with hanging(monkeypatch) as asked:
+        many = [
+            guard.resolve(f"slow{number}.example", 443, owner=owner) for number in range(LOOK_UPS)
+        ]
+        outcomes = await asyncio.gather(*many, return_exceptions=True)
+        assert {type(outcome) for outcome in outcomes} == {OriginTimeout}
+        await until(lambda: len(asked) == LOOK_UPS_EACH)
+        with pytest.raises(OriginTimeout):
+            await guard.resolve("8.8.8.8", 443, owner=owner)
+
+        assert await guard.resolve("8.8.8.8", 443, owner=2) == ["8.8.8.8"]
+
+    await until(lambda: not guard._looking)
+    assert await guard.resolve("8.8.8.8", 443, owner=owner) == ["8.8.8.8"]
+    assert not guard._looking_for
+
+
+ENDS_WHILE_A_NAME_HANGS = """
+import asyncio, contextlib, socket, time
+from edgecache.brain.egress import guard
+from edgecache.brain.errors import OriginTimeout
+
+async def main():
+    with contextlib.suppress(OriginTimeout):
+        await guard.Guard(allows_private=False).resolve("slow.example", 443)
+        raise SystemExit("it was resolved")
+
+guard.RESOLVE_TIMEOUT_S = 0.2
+socket.getaddrinfo = lambda *_, **__: time.sleep(60)
+asyncio.run(main())
+"""
+
+
+def test_a_name_that_hangs_does_not_hold_up_the_end_of_the_process() -> None:
+    subprocess.run([sys.executable, "-c", ENDS_WHILE_A_NAME_HANGS], check=True, timeout=30)
