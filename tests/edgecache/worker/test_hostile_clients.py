@@ -151,7 +151,7 @@ def test_a_large_fill_is_not_held_in_memory(workers: Callable[..., Worker]) -> N
 
 def test_a_client_that_reads_nothing_costs_little(workers: Callable[..., Worker]) -> None:
     worker = workers(capacity="1GiB").start()
-    content = os.urandom(MIB) * 100
+    content = os.urandom(MIB) * 40
     worker.put(content)
     before = memory(worker, "Private_Dirty")
     clients = [connect(worker) for _ in range(20)]
