@@ -8,11 +8,12 @@ import asyncio
 import ipaddress
 import socket
 import threading
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 from edgecache.brain.errors import OriginFailed, OriginForbidden, OriginTimeout
 
@@ -65,12 +66,14 @@ class Guard:
         self._refused = tuple(refused)
         # One for all who ask for a name.
         self._looking: dict[tuple[str, int], asyncio.Future[Answers]] = {}
-        self._looking_for: Counter[int | None] = Counter()
+        self._places = asyncio.Semaphore(LOOK_UPS)
+        # Of each organization that has names looked up, or waits for that.
+        self._shares: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()
 
-    async def resolve(self, host: str, port: int, *, owner: int | None = None) -> list[str]:
+    async def resolve(self, host: str, port: int, *, owner: int) -> list[str]:
         """Give the addresses to dial, in the resolver's order.
 
-        owner: the organization for whom; the proxy does not know, and is one like any other.
+        owner: the organization for whom.
         Raises OriginForbidden when one of them is refused, OriginFailed when there is none,
         OriginTimeout.
         """
@@ -91,10 +94,12 @@ class Guard:
             return not _is_in(address, REFUSED_V4)
         return address in GLOBAL_V6 and not _is_in(address, REFUSED_V6)
 
-    async def _look_up(self, host: str, port: int, owner: int | None) -> list[str]:
+    async def _look_up(self, host: str, port: int, owner: int) -> list[str]:
+        with suppress(ValueError):
+            return [str(ipaddress.ip_address(host))]
         try:
             async with asyncio.timeout(RESOLVE_TIMEOUT_S):
-                found = await asyncio.shield(self._asked(host, port, owner))
+                found = await self._asked(host, port, owner)
         except (OSError, UnicodeError) as exc:
             if isinstance(exc, TimeoutError):
                 raise OriginTimeout("The origin's name could not be resolved in time.") from exc
@@ -102,24 +107,32 @@ class Guard:
         # A scope (fe80::1%eth0) only link-local addresses have, and these are refused.
         return list(dict.fromkeys(str(row[4][0]).partition("%")[0] for row in found))
 
-    def _asked(self, host: str, port: int, owner: int | None) -> "asyncio.Future[Answers]":
+    async def _asked(self, host: str, port: int, owner: int) -> Answers:
         name = (host, port)
-        looking = self._looking.get(name)
-        if looking is None:
-            if len(self._looking) >= LOOK_UPS or self._looking_for[owner] >= LOOK_UPS_EACH:
-                raise OriginTimeout("Too many names of origins are not resolved in time.")
-            looking = self._looking[name] = _ask_resolver(host, port)
-            self._looking_for[owner] += 1
-            looking.add_done_callback(partial(self._looked_up, name, owner))
-        return looking
+        if name not in self._looking:
+            await self._begin(name, owner)
+        return await asyncio.shield(self._looking[name])
+
+    async def _begin(self, name: tuple[str, int], owner: int) -> None:
+        """Have a name looked up, once there is a place for it."""
+        share = self._shares.get(owner)
+        if share is None:
+            share = self._shares[owner] = asyncio.Semaphore(LOOK_UPS_EACH)
+        async with AsyncExitStack() as places:
+            await places.enter_async_context(share)
+            await places.enter_async_context(self._places)
+            # Somebody else may have had it looked up meanwhile.
+            if name not in self._looking:
+                looking = self._looking[name] = _ask_resolver(*name)
+                looking.add_done_callback(partial(self._looked_up, name, share))
+                places.pop_all()
 
     def _looked_up(
-        self, name: tuple[str, int], owner: int | None, looking: "asyncio.Future[Answers]"
+        self, name: tuple[str, int], share: asyncio.Semaphore, looking: "asyncio.Future[Answers]"
     ) -> None:
         del self._looking[name]
-        self._looking_for[owner] -= 1
-        if not self._looking_for[owner]:
-            del self._looking_for[owner]
+        share.release()
+        self._places.release()
         if not looking.cancelled():
             # Looked at, so that a failure that nobody waits for is not an unheard one.
             looking.exception()

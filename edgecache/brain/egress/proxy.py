@@ -23,27 +23,25 @@ HEAD_LIMIT_BYTES: Final = 16_384
 HEAD_TIMEOUT_S: Final = 5.0
 DIAL_TIMEOUT_S: Final = 5.0
 PIECE_BYTES: Final = 256 * 1024
-USER: Final = "brain"
 TARGET: Final = re.compile(
     r"CONNECT (?:\[([0-9A-Fa-f:.]+)\]|([^\s:/]{1,255})):([0-9]{1,5}) HTTP/1\.1"
 )
 
 
 class Proxy:
-    """The proxy of one brain. url: what its clients are told."""
+    """The proxy of one brain."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
         self._password = secrets.token_urlsafe(24)
         self._server = StreamServer(self._serve, limit=HEAD_LIMIT_BYTES)
 
-    @property
-    def url(self) -> str:
-        """Give the address with the password.
+    def url(self, owner: int) -> str:
+        """Give the address with the password. owner: the organization that is told as the user.
 
         Raises RuntimeError before ``start``.
         """
-        return f"http://{USER}:{self._password}@127.0.0.1:{self._server.port}"
+        return f"http://{owner}:{self._password}@127.0.0.1:{self._server.port}"
 
     async def start(self) -> None:
         """Listen on a free port."""
@@ -64,10 +62,11 @@ class Proxy:
         target = TARGET.fullmatch(line)
         if target is None:
             return await _refuse(writer, "405 Method Not Allowed")
-        if not self._is_ours(fields):
+        owner = self._owner(fields)
+        if owner is None:
             return await _refuse(writer, "407 Proxy Authentication Required")
         try:
-            upstream = await self._dial(target[1] or target[2], int(target[3]))
+            upstream = await self._dial(target[1] or target[2], int(target[3]), owner)
         except OriginForbidden:
             log.warning("origin_address_refused")
             return await _refuse(writer, "403 Forbidden")
@@ -80,19 +79,23 @@ class Proxy:
             await _join((reader, writer), upstream)
         return None
 
-    def _is_ours(self, fields: list[str]) -> bool:
-        expected = base64.b64encode(f"{USER}:{self._password}".encode()).decode()
+    def _owner(self, fields: list[str]) -> int | None:
+        """Give the organization that a client of ours dials for; None for anybody else."""
         for field in fields:
             name, _, value = field.partition(":")
             if name.strip().lower() == "proxy-authorization":
-                return hmac.compare_digest(value.strip().encode(), f"Basic {expected}".encode())
-        return False
+                with contextlib.suppress(ValueError):
+                    said = base64.b64decode(value.strip().removeprefix("Basic "), validate=True)
+                    user, _, password = said.partition(b":")
+                    if hmac.compare_digest(password, self._password.encode()):
+                        return int(user)
+        return None
 
     async def _dial(
-        self, host: str, port: int
+        self, host: str, port: int, owner: int
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         failure: OSError = OSError("no address")
-        for address in await self._guard.resolve(host, port):
+        for address in await self._guard.resolve(host, port, owner=owner):
             try:
                 async with asyncio.timeout(DIAL_TIMEOUT_S):
                     return await asyncio.open_connection(address, port)

@@ -125,16 +125,21 @@ class Origins:
             log.error("origin_secret_unreadable", origin_id=origin_id)  # noqa: TRY400 - no trace
             raise OriginFailed("The origin's credentials cannot be read.") from None
         config = OriginConfig(row.kind, row.config, secret)
-        resolve = partial(self._guard.resolve, owner=row.organization_id)
         if config.kind in {"gcs", "azure"}:
-            return Open(row, self._through_proxy(config, resolve))
-        line = Line(open_pool(resolve, self._trust), self._stall_timeout_s)
+            return Open(row, self._through_proxy(config, row.organization_id))
+        line = Line(
+            open_pool(self._resolve(row.organization_id), self._trust), self._stall_timeout_s
+        )
         if config.kind == "http":
             return Open(row, partial(_http, line, config), line)
         return Open(row, partial(_s3, line, config, self._staging), line)
 
-    def _through_proxy(self, config: OriginConfig, resolve: Resolve) -> Opener:
-        link = obstores.Link(self._proxy.url, self._stall_timeout_s, self._trust_pem)
+    def _resolve(self, owner: int) -> Resolve:
+        return partial(self._guard.resolve, owner=owner)
+
+    def _through_proxy(self, config: OriginConfig, owner: int) -> Opener:
+        resolve = self._resolve(owner)
+        link = obstores.Link(self._proxy.url(owner), self._stall_timeout_s, self._trust_pem)
         if config.kind == "gcs":
             gcs = obstores.open_gcs(config, link)
             endpoint = config.config.get("endpoint", obstores.GOOGLE)

@@ -20,6 +20,7 @@ from edgecache.brain.errors import OriginReadOnly, Overloaded
 from edgecache.brain.http.exchange import BODYLESS, Exchange
 from edgecache.brain.http.headers import Headers
 from edgecache.brain.http.heads import HeaderPairs
+from edgecache.brain.http.limits import NEVER
 from edgecache.brain.http.scope import Scope
 from edgecache.brain.origins.exchange import Reply
 from edgecache.brain.origins.http import SAFE, HttpDriver
@@ -32,8 +33,9 @@ if TYPE_CHECKING:
 BODY_LIMIT_BYTES: Final = 8 * 2**20
 # Of one bucket: nobody's clients take the place of another's.
 AT_ONCE: Final = 32
-# Who has been sending a body for so long makes room, where the places are all taken.
+# Where the places are all taken, who sends a body more slowly than that makes room.
 UNHURRIED_S: Final = 5.0
+UNHURRIED_BYTES_PER_S: Final = 65_536
 LIMIT_S: Final = 300.0
 # Of a request: what it says of its body, what it makes depend on what, and who says it.
 PASSED_ON: Final = (
@@ -63,12 +65,17 @@ class Unforwarded(Exception):
 
 @dataclass(slots=True, eq=False)
 class Place:
-    """A request under way. since: the loop's time; is_receiving: its client still sends."""
+    """A request under way. began: the loop's time when its client was to send, NEVER otherwise."""
 
     bucket_id: int
     exchange: Exchange
-    since: float
-    is_receiving: bool = True
+    began: float = NEVER
+
+    def pace(self, now: float) -> float:
+        """Give the bytes a second that its client sends; NEVER where nobody waits for them."""
+        if self.exchange.is_complete or now - self.began < UNHURRIED_S:
+            return NEVER
+        return self.exchange.body_bytes / (now - self.began)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +107,9 @@ class Forwarding:
             # It came from here: without end, were it handed on again (RFC 8586).
             raise Unforwarded(HTTPStatus.LOOP_DETECTED)
         key = check_key(key)
+        _check_length(scope)
         self._make_room(bucket.id)
-        place = Place(bucket.id, exchange, asyncio.get_running_loop().time())
+        place = Place(bucket.id, exchange)
         task = asyncio.create_task(self._forward(scope, place, bucket, key))
         self._under_way[task] = place
         task.add_done_callback(self._ended)
@@ -118,12 +126,12 @@ class Forwarding:
         places = [place for place in self._under_way.values() if place.bucket_id == bucket_id]
         if len(places) < AT_ONCE:
             return
-        border = asyncio.get_running_loop().time() - UNHURRIED_S
-        slow = [place for place in places if place.is_receiving and place.since < border]
-        if not slow:
+        now = asyncio.get_running_loop().time()
+        slowest = min(places, key=lambda place: place.pace(now))
+        # Who was told to go may take a moment; so many more are let in meanwhile.
+        if slowest.pace(now) > UNHURRIED_BYTES_PER_S or len(places) >= 2 * AT_ONCE:
             raise Overloaded
-        slowest = min(slow, key=lambda place: place.since)
-        slowest.is_receiving = False
+        slowest.began = NEVER
         slowest.exchange.expire()
 
     async def _forward(self, scope: Scope, place: Place, bucket: BucketInfo, key: str) -> None:
@@ -131,8 +139,9 @@ class Forwarding:
         if not isinstance(driver, HttpDriver):
             raise OriginReadOnly
         told = Told(bucket, driver, key, driver.url(key, scope.query_string))
-        staged = await self._received(scope, place.exchange)
-        place.is_receiving = False
+        place.began = asyncio.get_running_loop().time()
+        staged = await self._brain.staging.take(_limited(place.exchange))
+        place.began = NEVER
         try:
             async with asyncio.timeout(LIMIT_S), AsyncExitStack() as stack:
                 reply = await self._tell(told, scope, staged, stack)
@@ -141,13 +150,6 @@ class Forwarding:
             raise Unforwarded(HTTPStatus.GATEWAY_TIMEOUT) from None
         finally:
             await self._brain.staging.discard(staged)
-
-    async def _received(self, scope: Scope, exchange: Exchange) -> StagedFile:
-        length = scope.headers.get("content-length")
-        if length.isdecimal() and int(length) > BODY_LIMIT_BYTES:
-            # Before the client is told to go on with it (Expect).
-            raise Unforwarded(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-        return await self._brain.staging.take(_limited(exchange))
 
     async def _tell(
         self, told: Told, scope: Scope, staged: StagedFile, stack: AsyncExitStack
@@ -189,6 +191,13 @@ class Forwarding:
         if not task.cancelled():
             # Looked at, so that a failure that nobody waits for is not an unheard one.
             task.exception()
+
+
+def _check_length(scope: Scope) -> None:
+    """Refuse what is too large before the client is told to go on with it (Expect)."""
+    length = scope.headers.get("content-length")
+    if length.isdecimal() and int(length) > BODY_LIMIT_BYTES:
+        raise Unforwarded(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
 
 
 async def _limited(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -60,13 +60,13 @@ def test_networks_of_ones_own_are_refused() -> None:
 )
 async def test_however_loopback_is_written_it_is_refused(host: str) -> None:
     with pytest.raises(OriginForbidden):
-        await Guard(allows_private=False).resolve(host, 443)
+        await Guard(allows_private=False).resolve(host, 443, owner=1)
 
 
 @pytest.mark.parametrize("port", [22, 25, 53, 0, 1023])
 async def test_a_port_of_another_service_is_refused(port: int) -> None:
     with pytest.raises(OriginForbidden):
-        await Guard(allows_private=False).resolve("8.8.8.8", port)
+        await Guard(allows_private=False).resolve("8.8.8.8", port, owner=1)
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
@@ -92,7 +92,7 @@ async def test_one_private_address_among_others_is_enough(monkeypatch: pytest.Mo
     answering(monkeypatch, ["8.8.8.8", "10.0.0.1"])
 
     with pytest.raises(OriginForbidden):
-        await Guard(allows_private=False).resolve("mixed.example", 443)
+        await Guard(allows_private=False).resolve("mixed.example", 443, owner=1)
 
 
 async def test_a_name_is_looked_up_once_and_that_address_is_dialled(
@@ -154,9 +154,9 @@ async def test_no_kind_of_origin_reaches_a_private_address(
 async def test_names_are_looked_up_on_the_account_of_the_origins_organization(
     strict: Brain, monkeypatch: pytest.MonkeyPatch, kind: str, config: dict[str, str]
 ) -> None:
-    owners: list[int | None] = []
+    owners: list[int] = []
 
-    async def resolve(_guard: Guard, *_name: object, owner: int | None = None) -> list[str]:
+    async def resolve(_guard: Guard, *_name: object, owner: int) -> list[str]:
         owners.append(owner)
         raise OriginForbidden
 

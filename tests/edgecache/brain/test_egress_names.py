@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import socket
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from edgecache.brain.egress.guard import LOOK_UPS, LOOK_UPS_EACH, Guard
-from edgecache.brain.errors import OriginFailed, OriginTimeout
+from edgecache.brain.errors import OriginFailed, OriginForbidden, OriginTimeout
 from tests.edgecache.brain.brains import until
 
 
@@ -27,6 +28,8 @@ def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
             asked.append(host)
             assert over.wait(20)
             raise socket.gaierror
+        if host.startswith("quick"):
+            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("8.8.8.8", 443))]
         return resolve(host, *args, **options)
 
     monkeypatch.setattr("edgecache.brain.egress.guard.RESOLVE_TIMEOUT_S", 0.2)
@@ -40,24 +43,24 @@ def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 async def test_a_name_without_an_address_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(OriginFailed, match="resolved"):
-        await Guard(allows_private=False).resolve("nowhere.invalid", 443)
+        await Guard(allows_private=False).resolve("nowhere.invalid", 443, owner=1)
     with pytest.raises(OriginFailed, match="resolved"):
-        await Guard(allows_private=False).resolve("a" * 300, 443)
+        await Guard(allows_private=False).resolve("a" * 300, 443, owner=1)
 
 
 async def test_a_resolver_that_hangs_is_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     with hanging(monkeypatch), pytest.raises(OriginTimeout):
-        await Guard(allows_private=False).resolve("slow.example", 443)
+        await Guard(allows_private=False).resolve("slow.example", 443, owner=1)
 
 
 async def test_names_that_hang_hold_up_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     guard = Guard(allows_private=False)
     with hanging(monkeypatch) as asked:
-        many = [guard.resolve("slow.example", 443) for _ in range(100)]
+        many = [guard.resolve("slow.example", 443, owner=1) for _ in range(100)]
         outcomes = await asyncio.gather(*many, return_exceptions=True)
         assert {type(outcome) for outcome in outcomes} == {OriginTimeout}
 
-        assert await guard.resolve("8.8.8.8", 443) == ["8.8.8.8"]
+        assert await guard.resolve("quick.example", 443, owner=1) == ["8.8.8.8"]
         async with asyncio.timeout(5):
             assert await asyncio.to_thread(int) == 0
         assert asked == ["slow.example"]
@@ -76,29 +79,47 @@ async def test_so_many_names_hang_and_no_more(monkeypatch: pytest.MonkeyPatch) -
         await until(lambda: len(asked) == LOOK_UPS)
 
     await until(lambda: not guard._looking)
-    assert await guard.resolve("8.8.8.8", 443) == ["8.8.8.8"]
+    with pytest.raises(OriginForbidden):
+        await guard.resolve("localhost", 443, owner=1)
 
 
-@pytest.mark.parametrize("owner", [1, None])
 async def test_an_organizations_names_that_hang_leave_room_for_others(
-    monkeypatch: pytest.MonkeyPatch, owner: int | None
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     guard = Guard(allows_private=False)
     with hanging(monkeypatch) as asked:
-        many = [
-            guard.resolve(f"slow{number}.example", 443, owner=owner) for number in range(LOOK_UPS)
-        ]
+        many = [guard.resolve(f"slow{number}.example", 443, owner=1) for number in range(LOOK_UPS)]
         outcomes = await asyncio.gather(*many, return_exceptions=True)
         assert {type(outcome) for outcome in outcomes} == {OriginTimeout}
         await until(lambda: len(asked) == LOOK_UPS_EACH)
         with pytest.raises(OriginTimeout):
-            await guard.resolve("8.8.8.8", 443, owner=owner)
+            await guard.resolve("quick.example", 443, owner=1)
 
-        assert await guard.resolve("8.8.8.8", 443, owner=2) == ["8.8.8.8"]
+        assert await guard.resolve("quick.example", 443, owner=2) == ["8.8.8.8"]
+        # What is no name takes nobody's place.
+        assert await guard.resolve("2a00::1", 443, owner=1) == ["2a00::1"]
 
     await until(lambda: not guard._looking)
-    assert await guard.resolve("8.8.8.8", 443, owner=owner) == ["8.8.8.8"]
-    assert not guard._looking_for
+    with pytest.raises(OriginForbidden):
+        await guard.resolve("localhost", 443, owner=1)
+    assert len(asked) == LOOK_UPS_EACH
+    # What was raised holds on to its frames.
+    del outcomes
+    gc.collect()
+    assert not guard._shares
+
+
+async def test_more_names_than_an_organization_has_places_for_wait_their_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    guard = Guard(allows_private=False)
+    with hanging(monkeypatch):
+        many = [
+            guard.resolve(f"quick{number // 2}.example", 443, owner=1)
+            for number in range(8 * LOOK_UPS_EACH)
+        ]
+        assert await asyncio.gather(*many) == [["8.8.8.8"]] * len(many)
+    assert not guard._looking
 
 
 ENDS_WHILE_A_NAME_HANGS = """
@@ -108,7 +129,7 @@ from edgecache.brain.errors import OriginTimeout
 
 async def main():
     with contextlib.suppress(OriginTimeout):
-        await guard.Guard(allows_private=False).resolve("slow.example", 443)
+        await guard.Guard(allows_private=False).resolve("slow.example", 443, owner=1)
         raise SystemExit("it was resolved")
 
 guard.RESOLVE_TIMEOUT_S = 0.2

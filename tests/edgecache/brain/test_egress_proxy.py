@@ -12,14 +12,17 @@ import pytest
 
 from edgecache.brain.egress.guard import Guard
 from edgecache.brain.egress.proxy import Proxy
+from edgecache.brain.errors import OriginForbidden
 from tests.edgecache.brain.http_origin import HttpOrigin
 
+OWNER = 7
 
-async def talk(proxy: Proxy, head: str, *, password: str | None = None) -> bytes:
-    """Say something to the proxy; give its whole answer."""
-    parts = urlsplit(proxy.url)
-    secret = parts.password if password is None else password
-    token = base64.b64encode(f"brain:{secret}".encode()).decode()
+
+async def talk(proxy: Proxy, head: str, *, said: str = "{user}:{password}") -> bytes:
+    """Say something to the proxy; give its whole answer. said: in place of the credentials."""
+    parts = urlsplit(proxy.url(OWNER))
+    text = said.format(user=parts.username, password=parts.password)
+    token = base64.b64encode(text.encode()).decode()
     reader, writer = await asyncio.open_connection("127.0.0.1", parts.port)
     writer.write(f"{head}\r\nProxy-Authorization: Basic {token}\r\n\r\n".encode())
     answer = await reader.read(200)
@@ -53,10 +56,25 @@ async def test_the_proxy_refuses(proxy: Proxy, head: str, status: bytes) -> None
     assert (await talk(proxy, head)).startswith(b"HTTP/1.1 " + status)
 
 
-async def test_the_proxy_is_the_brains_alone(proxy: Proxy) -> None:
-    answer = await talk(proxy, "CONNECT 8.8.8.8:443 HTTP/1.1", password="guess")
+@pytest.mark.parametrize("said", ["{user}:guess", "{user}:", "{password}", "x:{password}", ""])
+async def test_the_proxy_is_the_brains_alone(proxy: Proxy, said: str) -> None:
+    answer = await talk(proxy, "CONNECT 8.8.8.8:443 HTTP/1.1", said=said)
 
     assert answer.startswith(b"HTTP/1.1 407")
+
+
+async def test_names_are_looked_up_on_the_account_of_who_is_told(
+    proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owners: list[int] = []
+
+    async def resolve(_guard: Guard, *_name: object, owner: int) -> list[str]:
+        owners.append(owner)
+        raise OriginForbidden
+
+    monkeypatch.setattr(Guard, "resolve", resolve)
+    assert (await talk(proxy, "CONNECT a.example:443 HTTP/1.1")).startswith(b"HTTP/1.1 403")
+    assert owners == [OWNER]
 
 
 Tunnel = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -64,8 +82,8 @@ Tunnel = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 async def tunnel(proxy: Proxy, port: int) -> Tunnel:
     """Have oneself joined to a port."""
-    parts = urlsplit(proxy.url)
-    token = base64.b64encode(f"brain:{parts.password}".encode()).decode()
+    parts = urlsplit(proxy.url(OWNER))
+    token = base64.b64encode(f"{OWNER}:{parts.password}".encode()).decode()
     reader, writer = await asyncio.open_connection("127.0.0.1", parts.port)
     writer.write(
         f"CONNECT 127.0.0.1:{port} HTTP/1.1\r\nproxy-authorization: Basic {token}\r\n\r\n".encode()
@@ -116,7 +134,7 @@ async def test_whenever_the_proxy_stops_both_ends_are_closed(turns: int) -> None
 async def test_who_comes_as_the_proxy_stops_is_closed_too(turns: int) -> None:
     one = Proxy(Guard(allows_private=True))
     await one.start()
-    near = socket.create_connection(("127.0.0.1", urlsplit(one.url).port or 0))
+    near = socket.create_connection(("127.0.0.1", urlsplit(one.url(OWNER)).port or 0))
     near.setblocking(False)
     gc.disable()
     try:

@@ -11,9 +11,11 @@ from unittest.mock import Mock
 import pytest
 
 from edgecache.brain.errors import Overloaded
+from edgecache.brain.http.limits import NEVER
 from edgecache.brain.pull.forwarding import (
     AT_ONCE,
     BODY_LIMIT_BYTES,
+    UNHURRIED_BYTES_PER_S,
     UNHURRIED_S,
     Forwarding,
     Place,
@@ -241,22 +243,46 @@ def test_who_sends_slowly_makes_room_when_all_places_are_taken(forwarded: Pulled
 async def test_nobody_else_makes_room() -> None:
     forwarding, now = Forwarding(Mock()), asyncio.get_running_loop().time()
 
-    def place(*, bucket_id: int = 1, age_s: float = 2 * UNHURRIED_S, sends: bool = True) -> Mock:
-        exchange = Mock()
-        forwarding._under_way[Mock()] = Place(bucket_id, exchange, now - age_s, sends)
+    def place(
+        sent: int = 0,
+        *,
+        age_s: float = 2 * UNHURRIED_S,
+        bucket_id: int = 1,
+        is_complete: bool = False,
+    ) -> Mock:
+        exchange = Mock(body_bytes=sent, is_complete=is_complete)
+        forwarding._under_way[Mock()] = Place(bucket_id, exchange, now - age_s)
         return exchange
 
-    others = [place(bucket_id=2, age_s=99), place(sends=False, age_s=99)]
-    others += [place(age_s=UNHURRIED_S / 2) for _ in range(AT_ONCE - 3)]
+    others = [
+        place(bucket_id=2),
+        place(is_complete=True),
+        # At the origin, or not told to send yet.
+        place(age_s=-NEVER),
+        *(place(age_s=UNHURRIED_S / 2) for _ in range(AT_ONCE - 5)),
+        place(int(3 * UNHURRIED_BYTES_PER_S * UNHURRIED_S)),
+    ]
     forwarding._make_room(1)
-    later, sooner = place(), place(age_s=3 * UNHURRIED_S)
+    faster, slower = place(9), place(8, age_s=1.5 * UNHURRIED_S)
+    slowest = place(8)
     forwarding._make_room(1)
-    sooner.expire.assert_called_once()
+    assert (slowest.expire.call_count, slower.expire.call_count) == (1, 0)
     forwarding._make_room(1)
-    later.expire.assert_called_once()
+    forwarding._make_room(1)
+    assert [each.expire.call_count for each in (slowest, slower, faster)] == [1, 1, 1]
     with pytest.raises(Overloaded):
         forwarding._make_room(1)
     assert not any(other.expire.called for other in others)
+
+
+async def test_who_was_told_to_go_counts_until_gone() -> None:
+    forwarding, now = Forwarding(Mock()), asyncio.get_running_loop().time()
+    for _ in range(2 * AT_ONCE):
+        forwarding._make_room(1)
+        exchange = Mock(body_bytes=0, is_complete=False)
+        forwarding._under_way[Mock()] = Place(1, exchange, now - 2 * UNHURRIED_S)
+    with pytest.raises(Overloaded):
+        forwarding._make_room(1)
 
 
 def test_what_came_from_here_is_not_sent_round_again(forwarded: Pulled) -> None:
