@@ -13,6 +13,7 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
 ]
 COMPLIANCE = "**/v1/auth/2fa/compliance*"
+HISTORY = "**/v1/cache/metrics/history*"
 SENTENCE = "The service is at its limit."
 
 
@@ -42,7 +43,7 @@ def turn_on_app(visitor: Visitor) -> None:
         ("members", "**/v1/members?*"),
         ("policy", COMPLIANCE),
         ("audit", "**/v1/audit*"),
-        ("cache", "**/v1/cache/metrics/history*"),
+        ("cache", HISTORY),
     ],
 )
 def test_a_page_that_cannot_be_filled_says_why(visitor: Visitor, page: str, call: str) -> None:
@@ -50,6 +51,8 @@ def test_a_page_that_cannot_be_filled_says_why(visitor: Visitor, page: str, call
     visitor.page.route(call, refuse)
     visitor.go(f"/console/{page}")
     expect(visitor.page.locator("#page-problem")).to_have_text(SENTENCE)
+    # No form that nothing is bound to: what is typed into it would go into the address.
+    expect(visitor.page.locator("#main > *").locator("visible=true")).to_have_count(1)
 
 
 def test_a_refresh_that_fails_is_said_where_the_deed_was(visitor: Visitor) -> None:
@@ -94,13 +97,31 @@ def test_who_could_not_leave_is_signed_in_still(visitor: Visitor) -> None:
     visitor.is_at("/console/sign-in")
 
 
+def test_who_has_no_cookies_any_more_is_out(visitor: Visitor) -> None:
+    sign_up(visitor)
+    visitor.context.clear_cookies()
+    visitor.press("Sign out")
+    visitor.is_at("/console/sign-in")
+
+
+def test_a_call_that_the_policy_has_come_to_refuse_leads_to_set_up(visitor: Visitor) -> None:
+    sign_up(visitor)
+
+    def restrict(route: Route) -> None:
+        refuse(route, status=403, problem_code="second_factor_due")
+
+    visitor.page.route("**/v1/auth/sessions*", restrict)
+    visitor.page.goto(f"{visitor.base}/console/account")
+    visitor.is_at("/console/security")
+
+
 def test_readings_that_cannot_be_had_are_said_and_tried_again(visitor: Visitor) -> None:
     sign_up(visitor)
     visitor.page.clock.install()
     visitor.go("/console/cache")
-    visitor.page.route("**/v1/cache/status", refuse)
+    visitor.page.route(HISTORY, refuse)
     visitor.page.clock.fast_forward(31_000)
     visitor.is_told(SENTENCE)
-    visitor.page.unroute("**/v1/cache/status")
-    with visitor.page.expect_response("**/v1/cache/status"):
+    visitor.page.unroute(HISTORY)
+    with visitor.page.expect_response(HISTORY):
         visitor.page.clock.fast_forward(31_000)

@@ -180,6 +180,32 @@ def test_a_session_that_a_new_policy_restricts_is_led_to_set_up(visitor: Visitor
     visitor.sees("Password and second factor")
 
 
+def test_a_session_whose_method_is_no_longer_allowed_sets_up_another(visitor: Visitor) -> None:
+    sign_up(visitor)
+    set_up_app(visitor)
+    Organization.objects.update(
+        mfa_required=True, mfa_grace_period_days=0, mfa_allowed_methods=["email"]
+    )
+    visitor.page.goto(f"{visitor.base}/console/")
+    visitor.is_at("/console/security")
+    visitor.sees("Your organization does not allow the methods you have. Set up another one.")
+    expect(visitor.page.get_by_role("button", name="Set up: E-mail")).to_be_visible()
+
+
+def test_a_session_from_before_the_second_factor_is_told_to_sign_in_anew(
+    visitor: Visitor, visit: Callable[..., Visitor]
+) -> None:
+    sign_up(visitor)
+    elsewhere = visit()
+    give_password(elsewhere)
+    elsewhere.is_at("/console/")
+    set_up_app(elsewhere)
+    Organization.objects.update(mfa_required=True, mfa_grace_period_days=0)
+    visitor.page.goto(f"{visitor.base}/console/")
+    visitor.is_at("/console/security")
+    visitor.sees("and you have one: sign out, and in again with it.")
+
+
 def test_who_is_not_signed_in_comes_back_to_the_page_he_wanted(visitor: Visitor) -> None:
     sign_up(visitor)
     sign_out(visitor)

@@ -15,9 +15,9 @@ import { tell } from "./status.js";
 const REFRESH_MS = 30_000;
 
 await openPage(async ({ roles }) => {
+  await showAll(roles);
   byId("hours").addEventListener("change", () => void showCharts().catch(tell));
   setInterval(() => document.hidden || showReadings().catch(tell), REFRESH_MS);
-  await showAll(roles);
 });
 
 /** @param {string[]} roles */

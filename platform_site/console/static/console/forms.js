@@ -27,6 +27,7 @@ export function onSubmit(form, deed) {
  * @param {() => Promise<void>} deed
  */
 export async function attempt(root, deed) {
+  clearProblem(root);
   root.dataset.busy = "";
   root.setAttribute("aria-busy", "true");
   try {
@@ -48,7 +49,6 @@ export async function attempt(root, deed) {
 export function onPress(button, root, deed) {
   button.addEventListener("click", async () => {
     if (root.dataset.busy !== undefined) return;
-    clearProblem(root);
     await attempt(root, deed);
   });
 }

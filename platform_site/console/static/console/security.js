@@ -6,7 +6,7 @@ import { showCodes } from "./codes.js";
 import { confirm } from "./confirm.js";
 import { showDevices } from "./devices.js";
 import { byId, fill, show, turnTo } from "./dom.js";
-import { attempt, onPress } from "./forms.js";
+import { attempt, clearProblem, onPress } from "./forms.js";
 import { count, moment } from "./format.js";
 import { showMethods } from "./methods.js";
 import { bindPasskeys, showPasskeys } from "./passkey_list.js";
@@ -43,7 +43,9 @@ async function begin(org_id) {
  */
 async function refresh(done) {
   try {
-    await showState();
+    const state = await showState();
+    // What the session has just shown opens the rest of the page to it.
+    if (isRestricted && done && state.compliant) location.reload();
   } finally {
     if (done) announce(done);
   }
@@ -52,24 +54,27 @@ async function refresh(done) {
 async function showState() {
   if (byId("overview").hidden) turnTo(byId("overview"));
   const status = await get("/v1/auth/2fa/status");
-  // The session has shown a second factor now: the rest of the page is open to it.
-  if (isRestricted && status.enabled) location.reload();
   const state = await get("/v1/auth/2fa/compliance");
+  clearProblem(byId("factors"));
   showRequirement(state);
   showMethods(status, state.allowed_methods, refresh);
   showCodesLeft(status);
   await attempt(byId("passkeys"), () => showPasskeys(refresh));
   if (!isRestricted) await attempt(byId("devices"), () => showDevices(refresh));
+  return state;
 }
 
 /** @param {any} state of compliance */
 function showRequirement(state) {
   const ends = state.grace_ends_at ? ` You have time until ${moment(state.grace_ends_at)}.` : "";
-  const text = state.reasons.includes("no_allowed_method")
+  const missing = state.reasons.includes("no_allowed_method")
     ? "Your organization does not allow the methods you have. Set up another one."
     : "Your organization requires a second factor. Set one up.";
-  fill(byId("required"), { required: `${text}${state.days_left ? ends : ""}` });
-  show(byId("required"), !state.compliant);
+  const text = state.compliant
+    ? "Your organization requires a second factor, and you have one: sign out, and in again with it."
+    : `${missing}${state.days_left ? ends : ""}`;
+  fill(byId("required"), { required: text });
+  show(byId("required"), !state.compliant || isRestricted);
 }
 
 /** @param {any} status */

@@ -40,12 +40,21 @@ export async function openPage(showPage, showRestricted) {
     const who = await enter();
     if (who) await showPage(who);
     else if (showRestricted) await showRestricted();
-    else return location.replace(SECURITY);
-    ready();
+    else location.replace(SECURITY);
+    if (who || showRestricted) ready();
   } catch (error) {
+    if (isDue(error) && !showRestricted) return location.replace(SECURITY);
     broken(sentenceOf(error));
     if (!(error instanceof Problem)) throw error;
   }
+}
+
+/**
+ * Say whether a policy asks for a second factor first.
+ * @param {unknown} error
+ */
+function isDue(error) {
+  return error instanceof Problem && error.code === "second_factor_due";
 }
 
 /**
@@ -61,7 +70,7 @@ async function enter() {
     localStorage.setItem("zonal-organization", String(who.org_id));
     return who;
   } catch (error) {
-    if (error instanceof Problem && error.code === "second_factor_due") return null;
+    if (isDue(error)) return null;
     throw error;
   }
 }
@@ -122,6 +131,11 @@ async function signOut() {
     await post("/v1/auth/logout");
     leave();
   } catch (error) {
+    // Refused, it is over as well, the cookies are gone; unreached, or kept from being heard, it is not.
+    if (error instanceof Problem && error.status >= 400 && error.status < 500 && error.code !== "csrf_failed") {
+      leave();
+      return;
+    }
     handle({ signedOut: signIn });
     tell(error);
   }

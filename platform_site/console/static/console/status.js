@@ -32,11 +32,12 @@ export function ready() {
 }
 
 /**
- * Show that the page could not be filled.
+ * Show that the page could not be filled, and nothing else: no form of it does what it says.
  * @param {string} text
  */
 export function broken(text) {
   const place = byId("page-problem");
+  for (const part of byId("main").children) show(/** @type {HTMLElement} */ (part), false);
   place.textContent = text;
   show(place);
   ready();
