@@ -4,6 +4,7 @@ import hashlib
 
 import pytest
 
+from edgecache.protocol.hot import OBJECT_LIMIT_BYTES
 from tests.edgecache.pull.conftest import Pulled
 from tests.edgecache.pull.test_pulling import until
 from tests.edgecache.s3.cluster import Keys
@@ -31,7 +32,8 @@ def read_as_an_object(pulled: Pulled, key: str) -> bytes:
 
 @pytest.mark.parametrize("path", ["/a", "/a?v=1"])
 def test_lost_bytes_are_a_miss(pulled: Pulled, path: str) -> None:
-    old = f"lost of {path} {pulled.public_name}".encode()
+    # Too large for anybody's memory, where it would not be lost.
+    old = f"lost of {path} {pulled.public_name}".encode().ljust(2 * OBJECT_LIMIT_BYTES)
     pulled.tell(path, "max-age=600", old)
     pulled.get(path)
     until(pulled.says("hit", path))
