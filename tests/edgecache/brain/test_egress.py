@@ -12,6 +12,7 @@ from edgecache.brain.egress.guard import Guard
 from edgecache.brain.errors import OriginFailed, OriginForbidden
 from tests.edgecache.brain import certificates
 from tests.edgecache.brain.brains import Brain, Rows, running
+from tests.edgecache.brain.egress import forbidding
 from tests.edgecache.brain.http_origin import Asked, HttpOrigin
 
 FORBIDDEN = [
@@ -154,13 +155,7 @@ async def test_no_kind_of_origin_reaches_a_private_address(
 async def test_names_are_looked_up_on_the_account_of_the_origins_organization(
     strict: Brain, monkeypatch: pytest.MonkeyPatch, kind: str, config: dict[str, str]
 ) -> None:
-    owners: list[int] = []
-
-    async def resolve(_guard: Guard, *_name: object, owner: int) -> list[str]:
-        owners.append(owner)
-        raise OriginForbidden
-
-    monkeypatch.setattr(Guard, "resolve", resolve)
+    owners = forbidding(monkeypatch)
     told = {name: value.format(port=8443) for name, value in config.items()}
     bucket = await strict.origin_bucket(kind, told)
     with pytest.raises(OriginForbidden):

@@ -12,7 +12,7 @@ import pytest
 
 from edgecache.brain.egress.guard import Guard
 from edgecache.brain.egress.proxy import Proxy
-from edgecache.brain.errors import OriginForbidden
+from tests.edgecache.brain.egress import forbidding
 from tests.edgecache.brain.http_origin import HttpOrigin
 
 OWNER = 7
@@ -66,13 +66,7 @@ async def test_the_proxy_is_the_brains_alone(proxy: Proxy, said: str) -> None:
 async def test_names_are_looked_up_on_the_account_of_who_is_told(
     proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    owners: list[int] = []
-
-    async def resolve(_guard: Guard, *_name: object, owner: int) -> list[str]:
-        owners.append(owner)
-        raise OriginForbidden
-
-    monkeypatch.setattr(Guard, "resolve", resolve)
+    owners = forbidding(monkeypatch)
     assert (await talk(proxy, "CONNECT a.example:443 HTTP/1.1")).startswith(b"HTTP/1.1 403")
     assert owners == [OWNER]
 
