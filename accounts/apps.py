@@ -13,4 +13,4 @@ class AccountsConfig(AppConfig):
         """Register the deployment checks."""
         # Django wants models loaded first.
         from accounts import checks  # noqa: F401, PLC0415 - as above
-        from accounts.external import checks as external  # noqa: F401, PLC0415 - as above
+        from accounts.oauth import checks as oauth  # noqa: F401, PLC0415 - as above

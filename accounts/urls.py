@@ -12,7 +12,7 @@ urlpatterns = [
     path("v1/auth/logout", views.LogoutView.as_view()),
     path("v1/whoami", views.WhoamiView.as_view()),
     path("v1/permissions/effective", views.EffectivePermissionsView.as_view()),
-    path("", include("accounts.external.urls")),
+    path("", include("accounts.oauth.urls")),
     path("", include("accounts.members.urls")),
     path("", include("accounts.trail.urls")),
     path("", include("accounts.invitations.urls")),

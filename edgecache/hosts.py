@@ -9,9 +9,9 @@ from django.conf import settings
 
 from accounts import audit, limits
 from accounts.errors import TooManyAttempts
-from accounts.external.domains import resolver
-from accounts.external.domains.resolver import LookupFailed
-from accounts.external.errors import DnsUnavailable
+from accounts.oauth.domains import resolver
+from accounts.oauth.domains.resolver import LookupFailed
+from accounts.oauth.errors import DnsUnavailable
 from edgecache import client, holdings
 from edgecache.errors import HostNotFound, HostNotProved
 from edgecache.holdings import Row

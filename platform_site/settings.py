@@ -226,7 +226,7 @@ LIFECYCLE_HOOKS: Final = {
     ],
     "trust_ended": ["twofactor.lifecycle.on_trust_ended"],
     "user_stripped": [
-        "accounts.external.identities.on_user_stripped",
+        "accounts.oauth.identities.on_user_stripped",
         "recovery.aftermath.on_user_stripped",
     ],
     "factors_stripped": ["twofactor.lifecycle.on_factors_stripped"],
@@ -245,7 +245,7 @@ AUDIT_RETENTION_DAYS: Final = account_settings.audit_retention_days(ENV)
 PRUNING_TASKS: Final = [
     "accounts.tasks.forget_expired",
     "accounts.delivery.tasks.tend_deliveries",
-    "accounts.external.tasks.forget_expired",
+    "accounts.oauth.tasks.forget_expired",
     "twofactor.tasks.forget_expired",
     "twofactor.webauthn.tasks.forget_expired",
     "recovery.tasks.forget_expired",
@@ -302,7 +302,7 @@ SMS_BACKEND: Final = SMS.path
 SMS_OPTIONS: Final = SMS.options
 PROCRASTINATE_IMPORT_PATHS: Final = [
     "accounts.delivery.tasks",
-    "accounts.external.tasks",
+    "accounts.oauth.tasks",
     "twofactor.webauthn.tasks",
 ]
 

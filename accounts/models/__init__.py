@@ -1,6 +1,5 @@
 """Who: users, their sessions, the audit trail, and the counters behind the limits."""
 
-from accounts.external.models import Domain, Identity, ProviderGrant, ProviderVisit
 from accounts.models.audit import AuditEvent
 from accounts.models.deliveries import Delivery
 from accounts.models.invitations import Invitation
@@ -8,6 +7,7 @@ from accounts.models.mailbox_proofs import MailboxProof
 from accounts.models.sessions import Session
 from accounts.models.throttles import Throttle
 from accounts.models.users import User
+from accounts.oauth.models import Domain, Identity, ProviderGrant, ProviderVisit
 
 __all__ = [
     "AuditEvent",

@@ -16,7 +16,7 @@ class User(AbstractBaseUser, TenantModel):
     """A person who belongs to one organization; the e-mail is unique without regard to case.
 
     roles: of ``admin``, ``operator``, ``reader``, given by hand; derived_roles: those that follow
-    from memberships at an identity provider (accounts.external.roles alone writes them). Who acts
+    from memberships at an identity provider (accounts.oauth.roles alone writes them). Who acts
     has both. labels: free words of the organization's own.
     is_staff: works for the platform itself, and may enter the admin.
     """

@@ -1,7 +1,7 @@
 """Pre-hijacking: an account made with a victim's address, before the victim comes.
 
 The attacks by their names in the literature (Sudhodanan, Paverd: Pre-hijacked accounts, USENIX
-Security 2022). The victim proves the mailbox by recovery here; tests/accounts/external has the
+Security 2022). The victim proves the mailbox by recovery here; tests/accounts/oauth has the
 providers.
 """
 

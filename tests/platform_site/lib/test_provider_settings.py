@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from accounts.external.checks import production_providers
+from accounts.oauth.checks import production_providers
 from platform_site.env import Env, SettingError
 from platform_site.lib.permissions import ROLES
 from platform_site.lib.provider_settings import External, RoleMapping, read
-from tests.accounts.external.providers import keys
+from tests.accounts.oauth.providers import keys
 
 PUBLIC = "https://zonal.example.com"
 GOOGLE = {"GOOGLE_CLIENT_ID": "id", "GOOGLE_CLIENT_SECRET": "secret-0123456789"}

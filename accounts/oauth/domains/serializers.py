@@ -1,0 +1,44 @@
+"""Domains in JSON."""
+
+from rest_framework import serializers
+
+from accounts.oauth.domains import domains
+from accounts.oauth.models import Domain
+from platform_site.lib.api import StrictSerializer
+
+
+class ClaimSerializer(StrictSerializer):
+    """A domain, and the role of those who will join by it; nobody becomes an admin that way."""
+
+    domain = serializers.CharField(max_length=254)
+    role = serializers.ChoiceField(choices=["operator", "reader"], required=False, default="reader")
+
+
+class RecordSerializer(serializers.Serializer[Domain]):
+    """A DNS record to add."""
+
+    type = serializers.CharField()
+    name = serializers.CharField()
+    value = serializers.CharField()
+
+
+class DomainSerializer(serializers.ModelSerializer[Domain]):
+    """A claimed domain; ``record`` proves it, and has to stay."""
+
+    status = serializers.SerializerMethodField()
+    record = serializers.SerializerMethodField()
+
+    class Meta:
+        """What an admin is shown."""
+
+        model = Domain
+        fields = ("id", "domain", "role", "status", "record", "created_at", "verified_at")
+        read_only_fields = fields
+
+    def get_status(self, domain: Domain) -> str:
+        """Say ``verified`` or ``pending``."""
+        return "verified" if domain.verified_at is not None else "pending"
+
+    def get_record(self, domain: Domain) -> dict[str, str]:
+        """Give the record."""
+        return domains.record_of(domain)

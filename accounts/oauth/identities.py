@@ -1,0 +1,147 @@
+"""Linked identities: found by the provider's own id, attached, used, removed."""
+
+import json
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from django.utils.module_loading import import_string
+
+from accounts import audit
+from accounts.delivery import notices
+from accounts.models import User
+from accounts.oauth import roles
+from accounts.oauth.errors import IdentityTaken, LastLoginMethod
+from accounts.oauth.models import Identity
+from accounts.oauth.profile import Credentials, Profile
+from platform_site.lib.crypto import encrypt
+from platform_site.lib.errors import NotFound
+from platform_site.lib.principals import PlatformRequest, Principal
+
+
+def find(profile: Profile) -> Identity | None:
+    """Give the identity that a profile is of."""
+    rows = Identity.unscoped.select_related("user")  # unscoped: this is where the user comes from
+    found: Identity | None = rows.filter(provider=profile.provider, subject=profile.subject).first()
+    return found
+
+
+def attach(request: PlatformRequest, user: User, profile: Profile, *, now: datetime) -> Identity:
+    """Let an identity sign a user in from now on; the user's row is locked.
+
+    The owner is told by mail. Linking again what is linked changes nothing.
+    Raises IdentityTaken (409) where it signs somebody else in.
+    """
+    identity = find(profile)
+    if identity is not None:
+        if identity.user_id != user.pk:
+            raise IdentityTaken
+        note_use(identity, profile, now=now)
+        return identity
+    identity = Identity(
+        user=user,
+        organization_id=user.organization_id,
+        provider=profile.provider,
+        subject=profile.subject,
+        # At first sight only: Apple tells it once, and elsewhere it is not worth following.
+        name=profile.name,
+        created_at=now,
+    )
+    _describe(identity, profile, now=now)
+    try:
+        with transaction.atomic():
+            identity.save(force_insert=True)
+    except IntegrityError as exc:
+        raise IdentityTaken from exc
+    audit.record_user(request, "api:identity:create", user, **_about(identity))
+    notices.notify(user, "identity_linked", provider=identity.get_provider_display())
+    roles.follow(request, identity, profile.memberships, now=now)
+    return identity
+
+
+def note_use(identity: Identity, profile: Profile, *, now: datetime) -> None:
+    """Keep what a provider told at a sign-in; the user's row is locked."""
+    _describe(identity, profile, now=now)
+    identity.save()
+    roles.follow(None, identity, profile.memberships, now=now)
+
+
+def _describe(identity: Identity, profile: Profile, *, now: datetime) -> None:
+    identity.email = profile.email
+    identity.is_private_email = profile.is_private_email
+    identity.username = profile.username
+    identity.last_used_at = now
+    if profile.credentials is not None and roles.mappings_of(identity):
+        identity.credentials = sealed(profile.credentials)
+
+
+def sealed(credentials: Credentials) -> str:
+    """Give a provider's tokens as a row keeps them."""
+    return encrypt(
+        json.dumps([credentials.access_token, credentials.refresh_token, credentials.expires_at])
+    )
+
+
+def remove(
+    request: PlatformRequest, principal: Principal, identity_id: str, *, now: datetime
+) -> None:
+    """Unlink one of the caller's identities, with the roles that follow from it.
+
+    Raises NotFound (404), LastLoginMethod (409).
+    """
+    with transaction.atomic():
+        user = _lock(principal.own_id)
+        identity = _mine(user, identity_id)
+        if not _has_another_way(user, identity):
+            raise LastLoginMethod
+        identity.delete()
+        audit.record_request(request, "api:identity:delete", **_about(identity))
+        notices.notify(user, "identity_unlinked", provider=identity.get_provider_display())
+        roles.recompute(request, user, because=identity.provider, now=now)
+
+
+def on_user_stripped(user_id: UUID) -> None:
+    """Unlink all of a user's identities (a lifecycle hook): whoever linked them is a stranger."""
+    user = _lock(user_id)
+    Identity.unscoped.filter(user_id=user_id).delete()  # unscoped: by the user's own key
+    roles.recompute(None, user, because="strip", now=timezone.now())
+
+
+def _lock(user_id: UUID) -> User:
+    rows = User.unscoped.select_for_update(no_key=True)  # unscoped: the principal's own, by key
+    found: User = rows.get(pk=user_id)
+    return found
+
+
+def _mine(user: User, identity_id: str) -> Identity:
+    try:
+        key = UUID(identity_id)
+    except ValueError:
+        raise NotFound from None
+    mine = Identity.scoped.within_organization(user.organization_id)
+    found: Identity | None = mine.filter(pk=key, user=user).first()
+    if found is None:
+        raise NotFound
+    return found
+
+
+def _has_another_way(user: User, besides: Identity) -> bool:
+    """Say whether a user could still sign in; a provider that is turned off is no way."""
+    if user.has_usable_password():
+        return True
+    mine = Identity.scoped.within_organization(user.organization_id).filter(user=user)
+    others = mine.exclude(pk=besides.pk).filter(provider__in=list(settings.OAUTH_PROVIDERS))
+    if others.exists():
+        return True
+    return any(import_string(path)(user.pk) for path in settings.OTHER_WAYS_IN)
+
+
+def _about(identity: Identity) -> dict[str, Any]:
+    return {
+        "identity": str(identity.pk),
+        "provider": identity.provider,
+        "subject": identity.subject,
+    }

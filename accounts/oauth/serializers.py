@@ -1,0 +1,137 @@
+"""External sign-in in JSON."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from accounts.oauth.capabilities import CHALLENGE
+from accounts.oauth.models import Identity
+from platform_site.lib.api import StrictSerializer
+
+SECRET_CHARS = 200
+
+
+class StampField(serializers.IntegerField):
+    """A moment in Unix seconds."""
+
+    def to_representation(self, value: Any) -> int:
+        """Give the seconds."""
+        return int(value.timestamp())
+
+
+class ExactField(serializers.CharField):
+    """A text that is compared, or given back, to the letter."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(trim_whitespace=False, **options)
+
+
+class ChallengeField(serializers.RegexField):
+    """The S256 challenge of a PKCE verifier."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(rf"\A{CHALLENGE.pattern}\Z", trim_whitespace=False, **options)
+
+
+class WishSerializer(StrictSerializer):
+    """What a client wants of a visit to a provider; the challenge is RFC 7636's, S256 alone."""
+
+    redirect_to = ExactField(max_length=2000, required=False, default="")
+    state = ExactField(max_length=512, required=False, default="")
+    code_challenge = ChallengeField()
+    code_challenge_method = serializers.ChoiceField(
+        choices=["S256"], required=False, default="S256"
+    )
+
+
+class StartSerializer(WishSerializer):
+    """The query of a sign-in's start; ``environment`` takes an id or a name."""
+
+    environment = serializers.CharField(max_length=100, required=False, default="")
+
+
+class TicketSerializer(StrictSerializer):
+    """The query of a link's start."""
+
+    ticket = serializers.CharField(max_length=SECRET_CHARS)
+
+
+class ExchangeSerializer(StrictSerializer):
+    """The one-time code, and the verifier whose challenge the start was given."""
+
+    code = serializers.CharField(max_length=SECRET_CHARS)
+    code_verifier = serializers.CharField(max_length=SECRET_CHARS)
+
+
+class LinkSerializer(StrictSerializer):
+    """Either a visit to begin, or the ``link_token`` of a conflict."""
+
+    link_token = serializers.CharField(max_length=SECRET_CHARS, required=False)
+    redirect_to = ExactField(max_length=2000, required=False, default="")
+    state = ExactField(max_length=512, required=False, default="")
+    code_challenge = ChallengeField(required=False)
+    code_challenge_method = serializers.ChoiceField(
+        choices=["S256"], required=False, default="S256"
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Ask for exactly one of the two."""
+        if ("link_token" in attrs) == ("code_challenge" in attrs):
+            raise serializers.ValidationError(
+                {"code_challenge": "Send this, or a link_token.", "link_token": "See above."}
+            )
+        return attrs
+
+
+class ProviderSerializer(serializers.Serializer[Any]):
+    """A configured provider."""
+
+    name = serializers.CharField()
+    title = serializers.CharField()
+    start_url = serializers.URLField()
+
+
+class ProvidersSerializer(serializers.Serializer[Any]):
+    """The configured providers, in the order in which to show them."""
+
+    providers = ProviderSerializer(many=True)
+
+
+class IdentitySerializer(serializers.ModelSerializer[Identity]):
+    """A linked identity; times in Unix seconds."""
+
+    title = serializers.CharField(source="get_provider_display", read_only=True)
+    created_at = StampField()
+    last_used_at = StampField(allow_null=True)
+
+    class Meta:
+        """What its owner is shown."""
+
+        model = Identity
+        fields = (
+            "id",
+            "provider",
+            "title",
+            "email",
+            "is_private_email",
+            "username",
+            "name",
+            "created_at",
+            "last_used_at",
+        )
+        read_only_fields = fields
+
+
+class LinkedSerializer(serializers.Serializer[Any]):
+    """A link that is finished."""
+
+    status = serializers.ChoiceField(choices=["linked"])
+    identity = IdentitySerializer()
+
+
+class LinkStartedSerializer(serializers.Serializer[Any]):
+    """A link that a browser has to go on with: open ``start_url`` in it."""
+
+    status = serializers.ChoiceField(choices=["started"])
+    start_url = serializers.URLField()
+    expires_at = serializers.IntegerField()

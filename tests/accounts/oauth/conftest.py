@@ -1,0 +1,69 @@
+"""Providers on this machine, and a platform that signs in with them."""
+
+from collections.abc import Iterator
+
+import pytest
+from pytest_django import Settings
+from social_core.backends.open_id_connect import OpenIdConnectAuth
+
+from platform_site.lib.provider_settings import ProviderSettings
+from tests.accounts.oauth.journeys import APP
+from tests.accounts.oauth.providers import keys
+from tests.accounts.oauth.providers.apple import KEY_ID, TEAM_ID, AppleServer
+from tests.accounts.oauth.providers.discord import DiscordServer
+from tests.accounts.oauth.providers.github import GitHubServer
+from tests.accounts.oauth.providers.google import GoogleServer
+from tests.accounts.oauth.providers.server import CLIENT_ID, CLIENT_SECRET, ProviderServer
+
+BASE = "https://zonal.example.com"
+
+
+@pytest.fixture(autouse=True)
+def platform(settings: Settings) -> None:
+    """Have a client of ours be known, and no provider yet."""
+    # Kept by URL, and a stand-in may get the port of an earlier one.
+    OpenIdConnectAuth.get_jwks_keys_for_uri.invalidate()
+    settings.OAUTH_REDIRECT_BASE_URL = BASE
+    settings.OAUTH_REDIRECTS = (APP,)
+    settings.OAUTH_PROVIDERS = {}
+
+
+def configure(settings: Settings, name: str, server: ProviderServer, **options: object) -> None:
+    """Turn a provider on."""
+    server.redirect_uris.add(f"{BASE}/v1/auth/oauth/{name}/callback")
+    given = {"client_id": CLIENT_ID, "client_secret": CLIENT_SECRET, "base_url": server.url}
+    provider = ProviderSettings(**(given | options))  # type: ignore[arg-type]  # by name
+    settings.OAUTH_PROVIDERS = settings.OAUTH_PROVIDERS | {name: provider}
+
+
+@pytest.fixture
+def google(settings: Settings, db: None) -> Iterator[GoogleServer]:
+    """Give Google, configured."""
+    with GoogleServer() as server:
+        configure(settings, "google", server)
+        yield server
+
+
+@pytest.fixture
+def github(settings: Settings, db: None) -> Iterator[GitHubServer]:
+    """Give GitHub, configured without mappings."""
+    with GitHubServer() as server:
+        configure(settings, "github", server)
+        yield server
+
+
+@pytest.fixture
+def discord(settings: Settings, db: None) -> Iterator[DiscordServer]:
+    """Give Discord, configured without mappings."""
+    with DiscordServer() as server:
+        configure(settings, "discord", server)
+        yield server
+
+
+@pytest.fixture
+def apple(settings: Settings, db: None) -> Iterator[AppleServer]:
+    """Give Apple, configured with a key."""
+    with AppleServer() as server:
+        key = {"team_id": TEAM_ID, "key_id": KEY_ID, "private_key": keys.ec_pem("apple")}
+        configure(settings, "apple", server, client_secret="", **key)
+        yield server
