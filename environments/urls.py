@@ -1,10 +1,9 @@
 """Paths of the environments."""
 
-from django.urls import path
+from environments.views import EnvironmentViewSet
+from platform_site.lib.viewsets import Router
 
-from environments.views import EnvironmentsView, EnvironmentView
+router = Router()
+router.register("v1/environments", EnvironmentViewSet)
 
-urlpatterns = [
-    path("v1/environments", EnvironmentsView.as_view()),
-    path("v1/environments/<str:environment_id>", EnvironmentView.as_view()),
-]
+urlpatterns = router.urls

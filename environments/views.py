@@ -1,13 +1,15 @@
 """``/v1/environments``."""
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema
-from rest_framework import status
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from environments import lifecycle
+from environments.errors import EnvironmentNotFound
 from environments.models import Environment
 from environments.serializers import (
     EnvironmentCreateSerializer,
@@ -15,43 +17,50 @@ from environments.serializers import (
     EnvironmentUpdateSerializer,
 )
 from platform_site.lib import audit
-from platform_site.lib.api import ApiView, CursorPages
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.permissions import MEMBER, needs
+from platform_site.lib.viewsets import PlatformViewSet
 
 
-class EnvironmentPages(CursorPages):
-    """Oldest first, so that the built-in ones lead."""
-
-    ordering = "id"
-
-
-class EnvironmentsView(ApiView):
+@extend_schema_view(
+    list=extend_schema(
+        summary="List environments",
+        description="List the environments a session can be opened in, oldest first.",
+    ),
+    retrieve=extend_schema(
+        summary="Read an environment", description="Return one environment by its id."
+    ),
+)
+class EnvironmentViewSet(ListModelMixin, RetrieveModelMixin, PlatformViewSet):
     """The environments of the caller's organization."""
 
-    access = {"GET": MEMBER, "POST": needs("environments", "create")}
+    access = {
+        "list": MEMBER,
+        "retrieve": MEMBER,
+        "create": needs("environments", "create"),
+        "partial_update": needs("environments", "update"),
+        "destroy": needs("environments", "delete").fresh(),
+    }
+    serializer_class = EnvironmentSerializer
+    request_serializers = {
+        "create": EnvironmentCreateSerializer,
+        "partial_update": EnvironmentUpdateSerializer,
+    }
+    lookup_field = "slug"
+    lookup_url_kwarg = "environment_id"
+    not_found = EnvironmentNotFound
+    # The built-in environments come first.
+    ordering = "id"
 
-    @extend_schema(
-        operation_id="environments_list",
-        summary="List environments",
-        parameters=EnvironmentPages.parameters(),
-        responses=EnvironmentPages.schema_of(EnvironmentSerializer),
-    )
-    def get(self, request: Request) -> Response:
-        """List the environments a session can be opened in."""
+    def get_queryset(self) -> QuerySet[Environment]:
+        """Return the organization's environments that are not deleted."""
         rows = Environment.scoped.within_organization(self.principal.organization_id)
-        return EnvironmentPages.respond(
-            self, rows.filter(deleted_at=None), serializer=EnvironmentSerializer
-        )
+        return rows.filter(deleted_at=None)
 
-    @extend_schema(
-        summary="Create an environment",
-        request=EnvironmentCreateSerializer,
-        responses={201: EnvironmentSerializer},
-    )
-    def post(self, request: Request) -> Response:
-        """Add an environment, empty; its database is made at the first query."""
-        body = self.read(EnvironmentCreateSerializer)
+    @extend_schema(summary="Create an environment")
+    def create(self, request: Request) -> Response:
+        """Add an empty environment; its database is created at the first query."""
+        body = self.read()
         name = body.get("name", "")
         slug = body.get("id") or name
         if not slug:
@@ -59,47 +68,27 @@ class EnvironmentsView(ApiView):
         with transaction.atomic():
             environment = lifecycle.create(self.principal.organization_id, slug, name=name)
             audit.record(self.platform_request, "api:environment:create", environment=slug)
-        return Response(EnvironmentSerializer(environment).data, status=status.HTTP_201_CREATED)
+        return self.respond(environment)
 
-
-class EnvironmentView(ApiView):
-    """One environment of the caller's organization."""
-
-    access = {
-        "GET": MEMBER,
-        "PATCH": needs("environments", "update"),
-        "DELETE": needs("environments", "delete").fresh(),
-    }
-
-    @extend_schema(summary="Read an environment", responses=EnvironmentSerializer)
-    def get(self, request: Request, environment_id: str) -> Response:
-        """Give one environment by its id."""
-        environment = lifecycle.by_slug(self.principal.organization_id, environment_id)
-        return Response(EnvironmentSerializer(environment).data)
-
-    @extend_schema(
-        summary="Rename an environment",
-        request=EnvironmentUpdateSerializer,
-        responses=EnvironmentSerializer,
-    )
-    def patch(self, request: Request, environment_id: str) -> Response:
-        """Change the label; the id never changes."""
-        body = self.read(EnvironmentUpdateSerializer)
+    @extend_schema(summary="Rename an environment")
+    def partial_update(self, request: Request, environment_id: str) -> Response:
+        """Change the name; the id never changes."""
+        name = self.read()["name"]
         with transaction.atomic():
             environment = lifecycle.relabel(
-                self.principal.organization_id, environment_id, name=body["name"]
+                self.principal.organization_id, environment_id, name=name
             )
             audit.record(
                 self.platform_request, "api:environment:update", environment=environment_id
             )
-        return Response(EnvironmentSerializer(environment).data)
+        return self.respond(environment)
 
-    @extend_schema(summary="Delete an environment", responses={204: None})
-    def delete(self, request: Request, environment_id: str) -> Response:
+    @extend_schema(summary="Delete an environment")
+    def destroy(self, request: Request, environment_id: str) -> Response:
         """End the environment's sessions at once; its data is dropped after seven days."""
         with transaction.atomic():
             lifecycle.delete(self.principal.organization_id, environment_id, now=timezone.now())
             audit.record(
                 self.platform_request, "api:environment:delete", environment=environment_id
             )
-        return Response(status=status.HTTP_204_NO_CONTENT)
+        return self.no_content()

@@ -91,8 +91,12 @@ class ApiView(APIView):
 
     def get_authenticators(self) -> list[BaseAuthentication]:
         """Ignore credentials where none are asked for: a stale header must not break a login."""
-        access = self.access.get((self.request and self.request.method) or "")
+        access = self.access_for((self.request and self.request.method) or "")
         return [] if access is not None and access.kind == "public" else [AUTHENTICATION]
+
+    def access_for(self, method: str) -> Access | None:
+        """Return what a method asks of its caller, None where there is no such method."""
+        return self.access.get(method)
 
     @property
     def platform_request(self) -> PlatformRequest:
@@ -142,8 +146,40 @@ class CursorPages(CursorPagination):
     page_size_query_param = "page_size"
     max_page_size = 200
     ordering = "-id"
-    # Of the query string: what is no filter.
+    # Names in the query string that are not filters.
     NAMES: ClassVar[frozenset[str]] = frozenset({"cursor", "page_size"})
+
+    def get_ordering(
+        self, request: Request, queryset: QuerySet[Any], view: APIView
+    ) -> tuple[str, ...]:
+        """Return the order of a list: a viewset's own, else newest first."""
+        return (getattr(view, "ordering", self.ordering),)
+
+    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Describe one page to OpenAPI."""
+        link = {"type": "string", "nullable": True, "format": "uri"}
+        return {
+            "type": "object",
+            "required": ["next", "previous", "results"],
+            "properties": {"next": link, "previous": link, "results": schema},
+        }
+
+    def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
+        """Describe the query string to OpenAPI."""
+        return [
+            {
+                "name": "cursor",
+                "in": "query",
+                "description": "From `next` or `previous`.",
+                "schema": {"type": "string"},
+            },
+            {
+                "name": "page_size",
+                "in": "query",
+                "description": f"1 to {self.max_page_size}.",
+                "schema": {"type": "integer"},
+            },
+        ]
 
     @classmethod
     def respond(

@@ -154,7 +154,7 @@ class HasAccess(BasePermission):
     def has_permission(self, request: Request, view: Any) -> bool:
         """Return True, or raise: a refusal carries its own code."""
         method = "GET" if request.method == "HEAD" else request.method
-        access = view.access.get(method)
+        access = view.access_for(method)
         if access is None:
             raise MethodNotAllowed
         user: object = request.user

@@ -5,7 +5,9 @@ from typing import Any, Literal
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 
+from platform_site.lib.api import ApiView
 from platform_site.lib.permissions import Access
+from platform_site.lib.viewsets import PlatformViewSet
 
 
 class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # untyped hook
@@ -41,7 +43,26 @@ class Schema(AutoSchema):
 
     def get_override_parameters(self) -> list[Any]:
         """Leave parameters to the views."""
+        view = self.view
+        if isinstance(view, PlatformViewSet) and view.action in view.query_serializers:
+            return [view.query_serializers[view.action]]
         return []
+
+    def get_request_serializer(self) -> Any:
+        """Take the body from the viewset's table; a view without one names it itself."""
+        if isinstance(self.view, PlatformViewSet):
+            return self.view.request_serializers.get(self.view.action)
+        return super().get_request_serializer()
+
+    def get_response_serializers(self) -> Any:
+        """Take the answer and its status from the viewset's tables."""
+        if isinstance(self.view, PlatformViewSet):
+            return {self.view.success_status(): self.view.response_serializer()}
+        return super().get_response_serializers()
+
+    def get_paginated_name(self, serializer_name: str) -> str:
+        """Name one page of these."""
+        return f"{serializer_name}Page"
 
     def _get_response_bodies(
         self, direction: Literal["request", "response"] = "response"
@@ -57,5 +78,5 @@ class Schema(AutoSchema):
         return responses
 
     def _access(self) -> Access | None:
-        access: Access | None = getattr(self.view, "access", {}).get(self.method)
-        return access
+        view = self.view
+        return view.access_for(self.method) if isinstance(view, ApiView) else None

@@ -3,23 +3,29 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from platform_site.lib.api import ApiView
+from platform_site.lib.viewsets import PlatformViewSet
 
 PLACEHOLDER = re.compile(r"<(?:\w+:)?(\w+)>")
-METHODS = ("get", "post", "put", "patch", "delete")
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 # They are documents, not data: the schema and the pages that show it.
 DOCUMENTS = {"v1/schema", "v1/docs"}
 
 
 @dataclass(frozen=True)
 class Route:
-    """One path and its view."""
+    """One path, its view, and the action behind each method.
+
+    A view that is not a viewset has no names for its actions: they are the methods themselves.
+    """
 
     path: str
     view: type[ApiView]
+    actions: tuple[tuple[str, str], ...]
 
     @property
     def placeholders(self) -> list[str]:
@@ -32,26 +38,38 @@ class Route:
 
     @property
     def methods(self) -> list[str]:
-        """The methods that the view implements."""
-        return [name.upper() for name in METHODS if hasattr(self.view, name)]
+        """The methods that the path answers."""
+        return [method for method, _ in self.actions]
+
+    def action_of(self, method: str) -> str:
+        """Return the name by which the view's tables know a method."""
+        return dict(self.actions)[method]
 
 
-def _walk(patterns: list[URLPattern | URLResolver], prefix: str) -> Iterator[tuple[str, object]]:
+def _actions(callback: Any, view: type[ApiView]) -> tuple[tuple[str, str], ...]:
+    if issubclass(view, PlatformViewSet):
+        routed = callback.actions
+        return tuple((name, routed[name.lower()]) for name in METHODS if name.lower() in routed)
+    return tuple((name, name) for name in METHODS if hasattr(view, name.lower()))
+
+
+def _walk(patterns: list[URLPattern | URLResolver], prefix: str) -> Iterator[tuple[str, Any]]:
     for pattern in patterns:
         path = prefix + str(pattern.pattern)
         if isinstance(pattern, URLResolver):
             yield from _walk(pattern.url_patterns, path)
         else:
-            yield path, getattr(pattern.callback, "cls", None) or pattern.callback
+            yield path, pattern.callback
 
 
 def api_routes() -> list[Route]:
-    """Give every route under /v1; a view there that is no ApiView fails."""
+    """Return every route under /v1; a view there that is not an ApiView fails."""
     routes = []
-    for path, view in _walk(get_resolver().url_patterns, ""):
+    for path, callback in _walk(get_resolver().url_patterns, ""):
         if not path.startswith("v1/") or path in DOCUMENTS:
             continue
-        assert isinstance(view, type), f"{path} is no class-based view"
-        assert issubclass(view, ApiView), f"{path} does not stand on ApiView"
-        routes.append(Route(path, view))
+        view = getattr(callback, "cls", callback)
+        assert isinstance(view, type), f"{path} is not a class-based view"
+        assert issubclass(view, ApiView), f"{path} is not based on ApiView"
+        routes.append(Route(path, view, _actions(callback, view)))
     return routes

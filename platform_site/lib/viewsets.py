@@ -1,0 +1,162 @@
+"""The base of every resource of the API: a viewset whose class body is its declaration.
+
+How to write one (``environments/views.py`` is the example)::
+
+    class DeviceViewSet(ListModelMixin, PlatformViewSet):
+        access = {"list": USER, "create": USER.fresh(), "destroy": USER, "rename": USER}
+        serializer_class = DeviceSerializer
+        request_serializers = {"create": DeviceCreateSerializer, "rename": DeviceNameSerializer}
+        lookup_url_kwarg = "device_id"
+        not_found = DeviceNotFound
+
+        def get_queryset(self) -> QuerySet[Device]:
+            return Device.scoped.within(self.principal.scope).filter(user_id=self.principal.own_id)
+
+        @extend_schema(summary="Trust a device")
+        def create(self, request: Request) -> Response:
+            return self.respond(devices.trust(self.principal, **self.read(), now=timezone.now()))
+
+        @extend_schema(summary="Stop trusting a device")
+        def destroy(self, request: Request, device_id: str) -> Response:
+            devices.remove(self.principal, device_id)
+            return self.no_content()
+
+        @extend_schema(summary="Rename a device")
+        @action(detail=True, methods=["post"])
+        def rename(self, request: Request, device_id: str) -> Response:
+            return self.respond(devices.rename(self.get_object(), **self.read()))
+
+    router = Router()
+    router.register("v1/devices", DeviceViewSet)
+    urlpatterns = router.urls
+
+Five tables by action name declare the rest. The code and the OpenAPI document both read them, so
+that they cannot contradict each other:
+
+- ``access``: who may call the action. An action that is missing here answers 405.
+- ``request_serializers``: the body. ``self.read()`` returns it validated.
+- ``query_serializers``: the query string's filters. ``self.read_query()`` returns them validated.
+- ``response_serializers``: what the action answers with, where that is not ``serializer_class``;
+  None for no body. ``self.respond(value)`` is the only way to answer with a body.
+- ``success_statuses``: the status, where it is not DRF's own (201 for ``create``, 200 with a
+  body, 204 without one).
+
+Standard actions: ``list create`` on the collection, ``retrieve update partial_update destroy`` on
+one object. DRF's ``ListModelMixin`` and ``RetrieveModelMixin`` work as they are. Anything else is
+an ``@action``; ``url_path`` may hold slashes and converters (``"<str:provider>/start"``), and
+``@rename.mapping.delete`` adds a method to the same path. Verbs without a resource, such as
+``/v1/auth/login``, are actions of a viewset that is registered under their common path.
+
+``tests/rules`` checks that every action is in ``access`` and walks every route with every role.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest
+from rest_framework import status
+from rest_framework.generics import GenericAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.routers import SimpleRouter
+from rest_framework.serializers import BaseSerializer
+from rest_framework.viewsets import ViewSetMixin
+
+from platform_site.lib.api import ApiView, CursorPages, StrictSerializer
+from platform_site.lib.errors import NotFound
+from platform_site.lib.permissions import Access
+
+# Actions that answer without a body unless they name a serializer.
+WITHOUT_BODY: Final = frozenset({"destroy"})
+
+
+class PlatformViewSet(ViewSetMixin, ApiView, GenericAPIView[Any]):
+    """Actions on one resource; see the module for how to write one.
+
+    access: by action, unlike a plain view's. ordering: of a list, stable and by indexed columns.
+    not_found: raised by ``get_object``; a subclass of NotFound, with the resource's own code.
+    """
+
+    access: ClassVar[Mapping[str, Access]] = {}
+    request_serializers: ClassVar[Mapping[str, type[StrictSerializer]]] = {}
+    query_serializers: ClassVar[Mapping[str, type[StrictSerializer]]] = {}
+    response_serializers: ClassVar[Mapping[str, type[BaseSerializer[Any]] | None]] = {}
+    success_statuses: ClassVar[Mapping[str, int]] = {}
+    not_found: ClassVar[type[NotFound]] = NotFound
+    ordering: ClassVar[str] = "-id"
+    pagination_class = CursorPages
+
+    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
+        """Set the action before anything asks for its access."""
+        self.action = self.action_map.get((request.method or "").lower(), "")
+        return ApiView.initialize_request(self, request, *args, **kwargs)
+
+    def access_for(self, method: str) -> Access | None:
+        """Return what the action behind a method asks of its caller."""
+        return self.access.get(self.action_map.get(method.lower(), ""))
+
+    def get_queryset(self) -> QuerySet[Any]:
+        """Return the rows that the caller may reach: every implementation begins with a scope."""
+        raise NotImplementedError(f"{type(self).__name__} has no get_queryset")
+
+    def get_object(self) -> Any:
+        """Return the object that the path names, or raise ``not_found``.
+
+        A malformed id, such as one that is no UUID, is not found either.
+        """
+        # PostgreSQL refuses text with a NUL, with an error that is not a ValueError.
+        if any("\0" in str(value) for value in self.kwargs.values()):
+            raise self.not_found
+        try:
+            return super().get_object()
+        except Http404:
+            raise self.not_found from None
+
+    def response_serializer(self) -> type[BaseSerializer[Any]] | None:
+        """Return the serializer of the present action's answer, None if it has no body."""
+        default = None if self.action in WITHOUT_BODY else self.serializer_class
+        return self.response_serializers.get(self.action, default)
+
+    def success_status(self) -> int:
+        """Return the status with which the present action succeeds."""
+        if self.action in self.success_statuses:
+            return self.success_statuses[self.action]
+        if self.response_serializer() is None:
+            return status.HTTP_204_NO_CONTENT
+        return status.HTTP_201_CREATED if self.action == "create" else status.HTTP_200_OK
+
+    def get_serializer_class(self) -> type[BaseSerializer[Any]]:
+        """Return the serializer of the answer (DRF's mixins ask for it)."""
+        serializer = self.response_serializer()
+        if serializer is None:
+            raise TypeError(f"{type(self).__name__}.{self.action} answers without a body")
+        return serializer
+
+    def read(self, serializer: type[StrictSerializer] | None = None) -> dict[str, Any]:
+        """Return the validated body, or raise InvalidRequest naming each wrong field."""
+        return super().read(serializer or self.request_serializers[self.action])
+
+    def read_query(self, serializer: type[StrictSerializer] | None = None) -> dict[str, Any]:
+        """Return the validated filters, or raise InvalidRequest naming each wrong one."""
+        return super().read_query(serializer or self.query_serializers[self.action])
+
+    def respond(self, value: Any, *, headers: Mapping[str, str] | None = None) -> Response:
+        """Answer with a value in the form of the action's serializer."""
+        data = self.get_serializer(value).data
+        return Response(data, status=self.success_status(), headers=dict(headers or {}))
+
+    def no_content(self, *, headers: Mapping[str, str] | None = None) -> Response:
+        """Answer without a body."""
+        return Response(status=self.success_status(), headers=dict(headers or {}))
+
+
+class Router(SimpleRouter):
+    """DRF's router over plain paths: no trailing slash, no index page, no regular expressions."""
+
+    def __init__(self) -> None:
+        super().__init__(trailing_slash=False, use_regex_path=False)
+
+    def get_default_basename(self, viewset: type[Any]) -> str:
+        """Return the name of the viewset: routes are never reversed by name."""
+        return viewset.__name__
