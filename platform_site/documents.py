@@ -5,8 +5,11 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from edgecache import conf as cache_conf
+from edgecache.brain import conf as brain_conf
 from platform_site import settings
 from platform_site.lib.errors import PlatformError
+from platform_site.settings_table import Row, rows
 
 SETTINGS_HEAD: Final = """# Settings
 
@@ -15,8 +18,8 @@ What is unset falls back to `$ZDATA_DIR/runtime.env`, which `make run` writes (m
 the default. A wrong value ends the process at start with a sentence that names the variable.
 Written by `manage.py writedocs`; a test compares.
 
-| variable | kind | default | meaning |
-|---|---|---|---|
+| variable | kind | default | unit | meaning |
+|---|---|---|---|---|
 """
 
 ERRORS_HEAD: Final = """# Errors
@@ -32,16 +35,24 @@ Written by `manage.py writedocs`; a test compares.
 
 
 def settings_page() -> str:
-    """Give docs/settings.md."""
-    rows = (
-        f"| `{row.name}` | {row.kind} | {row.default} | {row.help} |"
-        for row in sorted(settings.ENV.declared.values(), key=lambda row: row.name.lstrip("Z"))
-    )
-    return SETTINGS_HEAD + "\n".join(rows) + "\n"
+    """Return docs/settings.md."""
+    lines = {
+        row.name: f"| `{row.name}` | {row.kind} | {row.default} | | {row.help} |"
+        for row in settings.ENV.declared.values()
+    }
+    for table in (*cache_conf.TABLES, *brain_conf.TABLES):
+        for row in rows(table).values():
+            lines |= {name: _settings_line(name, row) for name in row.names}
+    ordered = (lines[name] for name in sorted(lines, key=lambda name: name.lstrip("Z")))
+    return SETTINGS_HEAD + "\n".join(ordered) + "\n"
+
+
+def _settings_line(name: str, row: Row) -> str:
+    return f"| `{name}` | {row.kind} | {row.shown_default} | {row.unit} | {row.sentence} |"
 
 
 def errors_page() -> str:
-    """Give docs/errors.md."""
+    """Return docs/errors.md."""
     kinds = {kind.code: kind for kind in every_error()}
     rows = (
         f"| {kind.status} | `{kind.code}` | {_meaning(kind)} |"
@@ -51,7 +62,7 @@ def errors_page() -> str:
 
 
 def every_error() -> list[type[PlatformError]]:
-    """Give the errors that can be answered: the leaves of the tree."""
+    """Return the errors that can be answered: the leaves of the tree."""
     return [kind for kind in _walk(PlatformError) if not kind.is_branch]
 
 

@@ -50,7 +50,7 @@ class Env:
     def text(self, name: str, default: str = "", *, help_text: str, shown: str = "") -> str:
         """Give a string; ``shown`` replaces the default in the documentation."""
         self._declare(name, "text", shown or default or "none", help_text)
-        return self._raw(name) or default
+        return self.raw(name) or default
 
     def secret(
         self, name: str, *, help_text: str, min_chars: int = 32, aliases: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class Env:
         value = ""
         for spelling in (name, *aliases):
             self._declare(spelling, "secret", "none", help_text, secret=True)
-            value = value or self._raw(spelling)
+            value = value or self.raw(spelling)
         if value and len(value) < min_chars:
             raise SettingError(name, f"must have at least {min_chars} characters.")
         return value
@@ -69,7 +69,7 @@ class Env:
     ) -> int:
         """Give an integer within bounds."""
         self._declare(name, "integer", str(default), help_text)
-        raw = self._raw(name)
+        raw = self.raw(name)
         if not raw:
             return default
         if not re.fullmatch(r"-?[0-9]{1,18}", raw):
@@ -81,7 +81,7 @@ class Env:
     def flag(self, name: str, *, default: bool, help_text: str) -> bool:
         """Give a boolean, written as true/false, 1/0, yes/no or on/off."""
         self._declare(name, "boolean", str(default).lower(), help_text)
-        raw = self._raw(name).lower()
+        raw = self.raw(name).lower()
         if raw and raw not in TRUE | FALSE:
             raise SettingError(name, f"must be true or false, not {raw!r}.")
         return raw in TRUE if raw else default
@@ -89,7 +89,7 @@ class Env:
     def choice(self, name: str, default: str, options: tuple[str, ...], *, help_text: str) -> str:
         """Give one of a few words."""
         self._declare(name, " or ".join(options), default, help_text)
-        value = self._raw(name) or default
+        value = self.raw(name) or default
         if value not in options:
             raise SettingError(name, f"must be one of {', '.join(options)}, not {value!r}.")
         return value
@@ -97,13 +97,13 @@ class Env:
     def words(self, name: str, default: tuple[str, ...] = (), *, help_text: str) -> tuple[str, ...]:
         """Give a comma-separated list."""
         self._declare(name, "list", ", ".join(default) or "none", help_text)
-        raw = self._raw(name)
+        raw = self.raw(name)
         return tuple(word.strip() for word in raw.split(",") if word.strip()) if raw else default
 
     def secrets(self, name: str, *, help_text: str, min_chars: int = 32) -> tuple[str, ...]:
         """Give a comma-separated list of secrets, the current one first."""
         self._declare(name, "secrets", "none", help_text, secret=True)
-        values = tuple(word.strip() for word in self._raw(name).split(",") if word.strip())
+        values = tuple(word.strip() for word in self.raw(name).split(",") if word.strip())
         if any(len(value) < min_chars for value in values):
             raise SettingError(name, f"must have at least {min_chars} characters in each secret.")
         return values
@@ -111,7 +111,7 @@ class Env:
     def url(self, name: str, default: str = "", *, help_text: str, schemes: tuple[str, ...]) -> str:
         """Give a URL of one of the schemes; its value may hold a password, so it is never shown."""
         self._declare(name, "URL", default or "none", help_text, secret=True)
-        value = self._raw(name) or default
+        value = self.raw(name) or default
         if value and urlsplit(value).scheme not in schemes:
             raise SettingError(name, f"must be a URL starting with {' or '.join(schemes)}://.")
         return value
@@ -121,7 +121,11 @@ class Env:
     ) -> None:
         self.declared[name] = Setting(name, kind, default, help_text, secret)
 
-    def _raw(self, name: str) -> str:
+    def raw(self, name: str) -> str:
+        """Return a variable's text, '' when it is unset.
+
+        Raises SettingError for a file that cannot be read.
+        """
         value = self.variables.get(name, "").strip()
         path = self.variables.get(f"{name}_FILE", "").strip()
         if value or not path:

@@ -7,11 +7,12 @@ from typing import Final
 
 from cryptography.fernet import Fernet
 
+from edgecache import conf as cache_conf
+from edgecache.brain import conf as brain_conf
 from platform_site import env as environment
 from platform_site.lib import (
     account_settings,
     address_settings,
-    cache_settings,
     database_settings,
     delivery_settings,
     passkey_settings,
@@ -155,18 +156,14 @@ globals().update(sql_settings.read(ENV))
 DEFAULT_AUTO_FIELD: Final = "django.db.models.BigAutoField"
 
 # --- edge cache -------------------------------------------------------------------------------
-FEATURES: Final = cache_settings.features(ENV)
+FEATURES: Final = address_settings.features(ENV)
 HAS_CACHE: Final = "cache" in FEATURES
 CACHE_APPS: Final = ["edgecache.apps.EdgeCacheConfig", "edgecache.brain.apps.BrainConfig"]
-CACHE: Final = cache_settings.client(ENV)
-BRAIN: Final = cache_settings.brain(
-    ENV,
-    data_dir=DATA_DIR,
-    secret=CACHE.secret,
-    database_url=DATABASE_URL,
-    is_production=IS_PRODUCTION,
+BRAIN: Final = brain_conf.read(
+    ENV, data_dir=DATA_DIR, database_url=DATABASE_URL, is_production=IS_PRODUCTION
 )
-if cache_settings.own_database_url(ENV):
+CACHE: Final = cache_conf.read(ENV, BRAIN)
+if BRAIN.database_url != DATABASE_URL:
     DATABASES["brain"] = database_settings.control_database(BRAIN.database_url, DB_POOL_SIZE)
     DATABASE_ROUTERS: Final = ["edgecache.brain.router.BrainRouter"]
 

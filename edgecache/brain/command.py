@@ -6,10 +6,10 @@ import sys
 
 from django.conf import settings
 
+from edgecache.brain.conf import BrainSettings
 from edgecache.brain.runtime import assemble
 from platform_site.embedded.errors import StartError
 from platform_site.embedded.runtime_env import is_given
-from platform_site.lib.cache_settings import BrainSettings
 
 
 def refusal(chosen: BrainSettings) -> str:

@@ -16,8 +16,8 @@ from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.server.embed import Server
 
+from edgecache.brain.conf import Listener
 from platform_site.embedded.ports import check_port
-from platform_site.lib.cache_settings import Listener
 
 log = structlog.get_logger(__name__)
 

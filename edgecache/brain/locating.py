@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
+from edgecache.brain.conf import REGION, Geography, Network
 from edgecache.brain.regions import CONTINENTS, Atlas
-from platform_site.lib.cache_settings import REGION, Geography, Network
 
 if TYPE_CHECKING:
     from collections.abc import Callable

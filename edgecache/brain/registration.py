@@ -10,12 +10,12 @@ import structlog
 
 from edgecache.brain import node_rows
 from edgecache.brain.coherence import Change, Coherence
+from edgecache.brain.conf import REGION
 from edgecache.brain.endpoints import normalize
 from edgecache.brain.errors import Invalid
 from edgecache.brain.node_rows import NodeRow
 from edgecache.brain.refusals import EndpointTaken, NodeMissing, NotPossible
 from edgecache.protocol.credentials import secret_hash
-from platform_site.lib.cache_settings import REGION
 from platform_site.lib.ids import uuid7
 
 log = structlog.get_logger(__name__)

@@ -12,6 +12,7 @@ import structlog
 from edgecache.brain.buckets import Buckets
 from edgecache.brain.coherence import Coherence
 from edgecache.brain.collector import Collector
+from edgecache.brain.conf import BrainSettings
 from edgecache.brain.copies import Copies
 from edgecache.brain.database import Database
 from edgecache.brain.directory import Directory
@@ -40,7 +41,6 @@ from edgecache.brain.statistics import Statistics
 from edgecache.brain.tickets import TicketSigner
 from edgecache.brain.upkeep import Upkeep
 from edgecache.brain.workers_api.app import workers_api
-from platform_site.lib.cache_settings import BrainSettings
 from platform_site.lib.ids import uuid7
 
 log = structlog.get_logger(__name__)

@@ -1,9 +1,30 @@
 """Settings of where the service is reached from outside."""
 
 from collections.abc import Sequence
+from typing import Final
 from urllib.parse import urlsplit
 
 from platform_site.env import Env, SettingError
+
+FEATURES: Final = ("cache",)
+
+
+def features(env: Env) -> tuple[str, ...]:
+    """Give ZFEATURES: the optional parts that are compiled in.
+
+    Raises SettingError for one that does not exist.
+    """
+    given = env.words(
+        "ZFEATURES",
+        FEATURES,
+        help_text="Optional parts of the platform; without `cache` the edge cache's routes are "
+        "404. `none` is no part at all.",
+    )
+    chosen = tuple(word for word in given if word != "none")
+    for word in chosen:
+        if word not in FEATURES:
+            raise SettingError("ZFEATURES", f"may hold {', '.join(FEATURES)}, not {word!r}.")
+    return chosen
 
 
 def public_url(env: Env, hosts: Sequence[str], *, port: int, is_production: bool) -> str:

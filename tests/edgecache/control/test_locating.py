@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from edgecache.brain.conf import Geography
 from edgecache.brain.locating import Locator
 from edgecache.brain.regions import Atlas
-from platform_site.lib.cache_settings import Geography
 
 BARE = Geography(
     region="eu-central", coordinates={}, networks=(), header="", trusted_edges=(), geoip=None

@@ -11,9 +11,9 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from edgecache.brain import gateway
+from edgecache.brain.conf import BrainSettings
 from edgecache.brain.gateway_config import Wanted, Worker, configuration
 from edgecache.brain.models import Node
-from platform_site.lib.cache_settings import BrainSettings
 
 
 class Command(BaseCommand):

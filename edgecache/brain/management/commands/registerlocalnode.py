@@ -9,10 +9,10 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from edgecache.brain import local
+from edgecache.brain.conf import REGION
 from edgecache.brain.endpoints import normalize
 from edgecache.brain.errors import Invalid
 from platform_site.embedded import local_nodes
-from platform_site.lib.cache_settings import REGION
 
 UNITS: Final = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 

@@ -5,54 +5,65 @@ from pathlib import Path
 
 import pytest
 
+from edgecache import conf
+from edgecache.brain import conf as brain_conf
+from edgecache.brain.conf import BrainSettings
+from edgecache.conf import CacheSettings
 from platform_site.env import Env, SettingError
-from platform_site.lib import cache_settings
-from platform_site.lib.cache_settings import BrainSettings
+from platform_site.lib.address_settings import features
 
 SECRET = "a secret of more than thirty-two characters"
 
 
 def brain(**given: str) -> BrainSettings:
     """Read the brain's settings."""
-    return cache_settings.brain(
+    return brain_conf.read(
         Env(given),
         data_dir=Path("/data"),
-        secret=SECRET,
         database_url="postgresql://user:word@host/zonal",
         is_production=False,
     )
 
 
+def client(**given: str) -> CacheSettings:
+    """Read the platform's settings of the cache."""
+    return conf.read(Env(given), brain(**given))
+
+
 def test_defaults_are_the_published_ones() -> None:
-    client = cache_settings.client(Env({}))
-    assert client.is_enabled
-    assert client.brain_url == "http://127.0.0.1:8081"
-    assert client.s3_url == "http://127.0.0.1:9000"
-    assert (client.timeout_s, client.metrics_interval_s, client.secret) == (10, 30, "")
-    made = brain()
-    assert (made.internal.port, made.s3.port, made.workers.port) == (8081, 9000, 8083)
-    assert {made.internal.address, made.s3.address, made.workers.address} == {"127.0.0.1"}
-    assert (made.replicas, made.hot_replicas, made.heartbeat_s) == (2, 3, 10)
-    assert made.database_url == "postgresql://user:word@host/zonal"
-    assert made.data_dir == Path("/data/brain")
-    assert made.workers_url == "http://127.0.0.1:8083"
+    made = client()
+    assert made.is_enabled
+    assert made.brain_url == "http://127.0.0.1:8081"
+    assert made.s3_url == "http://127.0.0.1:9000"
+    assert (made.timeout_s, made.metrics_interval_s, made.secret) == (10, 30, "")
+    found = brain()
+    assert (found.internal.port, found.s3.port, found.workers.port) == (
+        8081,
+        9000,
+        8083,
+    )
+    assert {found.internal.address, found.s3.address, found.workers.address} == {"127.0.0.1"}
+    assert (found.replicas, found.hot_replicas, found.heartbeat_s) == (2, 3, 10)
+    assert found.database_url == "postgresql://user:word@host/zonal"
+    assert found.data_dir == Path("/data/brain")
+    assert found.workers_url == "http://127.0.0.1:8083"
 
 
 def test_urls_follow_the_ports() -> None:
-    client = cache_settings.client(Env({"ZBRAIN_PORT": "18081", "ZBRAIN_S3_PORT": "19000"}))
-    assert client.brain_url == "http://127.0.0.1:18081"
-    assert client.s3_url == "http://127.0.0.1:19000"
+    made = client(ZBRAIN_PORT="18081", ZBRAIN_S3_PORT="19000")
+    assert made.brain_url == "http://127.0.0.1:18081"
+    assert made.s3_url == "http://127.0.0.1:19000"
     assert brain(ZBRAIN_WORKER_PORT="18083").workers_url == "http://127.0.0.1:18083"
 
 
 @pytest.mark.parametrize("name", ["ZCACHE_BRAIN_SECRET", "BRAIN_SECRET"])
 def test_the_secret_has_two_names(name: str) -> None:
-    assert cache_settings.client(Env({name: SECRET})).secret == SECRET
+    assert client(**{name: SECRET}).secret == SECRET
 
 
 def test_a_short_secret_is_refused() -> None:
     with pytest.raises(SettingError, match="at least 32 characters"):
-        cache_settings.client(Env({"BRAIN_SECRET": "short"}))
+        client(BRAIN_SECRET="short")
 
 
 def test_a_database_of_its_own_is_used() -> None:
@@ -68,16 +79,16 @@ def test_the_object_api_has_a_unix_socket_when_one_is_named() -> None:
 
 
 def test_no_secret_shows_in_what_is_printed() -> None:
-    shown = repr(brain()) + repr(cache_settings.client(Env({"BRAIN_SECRET": SECRET})))
+    shown = repr(brain()) + repr(client(BRAIN_SECRET=SECRET))
     assert SECRET not in shown
     assert "word" not in shown
 
 
 def test_features_are_those_that_there_are() -> None:
-    assert cache_settings.features(Env({})) == ("cache",)
-    assert cache_settings.features(Env({"ZFEATURES": "none"})) == ()
+    assert features(Env({})) == ("cache",)
+    assert features(Env({"ZFEATURES": "none"})) == ()
     with pytest.raises(SettingError, match="ZFEATURES may hold cache"):
-        cache_settings.features(Env({"ZFEATURES": "cache,teleport"}))
+        features(Env({"ZFEATURES": "cache,teleport"}))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +127,7 @@ def test_a_certificate_needs_its_key(tmp_path: Path) -> None:
     file.touch()
     with pytest.raises(SettingError, match="ZBRAIN_TLS_KEY is missing"):
         brain(ZBRAIN_TLS_CERT=str(file))
-    with pytest.raises(SettingError, match="ZBRAIN_TLS_CERT names no file"):
+    with pytest.raises(SettingError, match="ZBRAIN_TLS_CERT names a file that does not exist"):
         brain(ZBRAIN_TLS_CERT="/nowhere.pem", ZBRAIN_TLS_KEY=str(file))
     both = brain(ZBRAIN_TLS_CERT=str(file), ZBRAIN_TLS_KEY=str(file))
     assert both.workers_url == "https://127.0.0.1:8083"

@@ -1,0 +1,441 @@
+"""Settings of the brain: its listeners, its budgets, where it and its clients are."""
+
+import ipaddress
+import re
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Final
+
+from platform_site.env import Env, SettingError
+from platform_site.settings_table import (
+    POSTGRESQL_SCHEMES,
+    Integer,
+    Secret,
+    Secrets,
+    Text,
+    Url,
+    Words,
+    load,
+)
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+MIB: Final = 2**20
+SECRET_CHARS: Final = 32
+# As nginx reads it after `unix:`, and with room for a temporary name in what the kernel takes.
+SOCKET_PATH: Final = re.compile(r"(?:/[A-Za-z0-9._@+-]+)+")
+SOCKET_PATH_LIMIT: Final = 90
+REGION: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_URL: Final = re.compile(r"https?://[^\s/?#@]+")
+
+
+def _address(text: str) -> str:
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        raise ValueError(f"must be an IP address, not {text!r}.") from None
+
+
+def _socket_path(text: str) -> Path | None:
+    if text and not (SOCKET_PATH.fullmatch(text) and len(text) <= SOCKET_PATH_LIMIT):
+        raise ValueError(
+            f"must be an absolute path of at most {SOCKET_PATH_LIMIT} plain characters, not "
+            f"{text!r}."
+        )
+    return Path(text) if text else None
+
+
+def _existing_file(text: str) -> Path | None:
+    if text and not Path(text).is_file():
+        raise ValueError(f"names a file that does not exist: {text!r}.")
+    return Path(text) if text else None
+
+
+def api_url(text: str) -> str:
+    """Return the URL of an API without a slash at its end; '' stays.
+
+    Raises ValueError for anything with a path, a query or a user.
+    """
+    url = text.rstrip("/")
+    if url and not _URL.fullmatch(url):
+        raise ValueError(f"must be like http://127.0.0.1:8081, not {text!r}.")
+    return url
+
+
+def _mebibytes(value: int) -> int:
+    return value * MIB
+
+
+def _region(text: str) -> str:
+    region = text.strip()
+    if not REGION.fullmatch(region):
+        raise ValueError(f"has an invalid region name: {region!r}.")
+    return region
+
+
+def _network(text: str) -> Network:
+    try:
+        return ipaddress.ip_network(text.strip())
+    except ValueError:
+        raise ValueError(f"has an invalid network: {text!r}.") from None
+
+
+def _trusted(words: tuple[str, ...]) -> tuple[Network, ...]:
+    return tuple(_network(word) for word in words)
+
+
+def _coordinates(words: tuple[str, ...]) -> dict[str, tuple[float, float]]:
+    found: dict[str, tuple[float, float]] = {}
+    for word in words:
+        match = re.fullmatch(r"([^=]+)=(-?\d{1,2}(?:\.\d+)?):(-?\d{1,3}(?:\.\d+)?)", word)
+        if match is None:
+            raise ValueError(f"must be like eu-home=48.1:11.6, not {word!r}.")
+        found[_region(match[1])] = (float(match[2]), float(match[3]))
+    return found
+
+
+def _networks(words: tuple[str, ...]) -> tuple[tuple[Network, str], ...]:
+    """Return networks with their region, the narrowest first."""
+    found = []
+    for word in words:
+        network, separator, region = word.partition("=")
+        if not separator:
+            raise ValueError(f"must be like 203.0.113.0/24=us-east, not {word!r}.")
+        found.append((_network(network), _region(region)))
+    return tuple(sorted(found, key=lambda row: row[0].prefixlen, reverse=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listener:
+    """Where one of the brain's APIs listens; port_setting names what chooses another port."""
+
+    address: str
+    port: int
+    port_setting: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Geography:
+    """How a client's region is found, and how far regions are from one another.
+
+    region: the brain's own, and that of a client who cannot be located. coordinates: latitude and
+    longitude of regions beyond the built-in table. networks: regions by network; the narrowest
+    network counts.
+    """
+
+    region: Annotated[
+        str,
+        Text(
+            "ZCACHE_REGION",
+            "The brain's own region, and that of a client who cannot be located.",
+            default="eu-central",
+            parse=_region,
+        ),
+    ]
+    coordinates: Annotated[
+        dict[str, tuple[float, float]],
+        Words(
+            "ZCACHE_REGIONS",
+            "Regions beyond the built-in ones: `name=latitude:longitude`, in degrees.",
+            parse=_coordinates,
+        ),
+    ]
+    networks: Annotated[
+        tuple[tuple[Network, str], ...],
+        Words(
+            "ZCACHE_NETWORKS",
+            "Clients' regions by network: `203.0.113.0/24=us-east`.",
+            parse=_networks,
+        ),
+    ]
+    header: Annotated[
+        str,
+        Text(
+            "ZCACHE_REGION_HEADER",
+            "Header in which an edge of ZCACHE_TRUSTED_EDGES declares a client's region.",
+            parse=str.lower,
+        ),
+    ]
+    trusted_edges: Annotated[
+        tuple[Network, ...],
+        Words(
+            "ZCACHE_TRUSTED_EDGES",
+            "Networks of your own edges, which are believed about a client's region and address.",
+            parse=_trusted,
+        ),
+    ]
+    geoip: Annotated[
+        Path | None,
+        Text(
+            "ZCACHE_GEOIP",
+            "A MaxMind database (.mmdb) that locates clients.",
+            parse=_existing_file,
+        ),
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerSettings:
+    """Addresses and ports of the brain's three APIs."""
+
+    internal_address: Annotated[
+        str,
+        Text(
+            "ZBRAIN_BIND",
+            "Address that the brain's internal API listens on.",
+            default="127.0.0.1",
+            parse=_address,
+        ),
+    ]
+    internal_port: Annotated[
+        int,
+        Integer(
+            "ZBRAIN_PORT",
+            "Port of the brain's internal API.",
+            default=8081,
+            minimum=1,
+            maximum=65535,
+        ),
+    ]
+    s3_address: Annotated[
+        str,
+        Text(
+            "ZBRAIN_S3_BIND",
+            "Address that the brain's object API listens on.",
+            default="127.0.0.1",
+            parse=_address,
+        ),
+    ]
+    s3_port: Annotated[
+        int,
+        Integer(
+            "ZBRAIN_S3_PORT",
+            "Port of the brain's object API.",
+            default=9000,
+            minimum=1,
+            maximum=65535,
+        ),
+    ]
+    workers_address: Annotated[
+        str,
+        Text(
+            "ZBRAIN_WORKER_BIND",
+            "Address that the brain's workers' API listens on.",
+            default="127.0.0.1",
+            parse=_address,
+        ),
+    ]
+    workers_port: Annotated[
+        int,
+        Integer(
+            "ZBRAIN_WORKER_PORT",
+            "Port of the brain's workers' API.",
+            default=8083,
+            minimum=1,
+            maximum=65535,
+        ),
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrainSettings:
+    """Settings of one brain.
+
+    database_url: its own, else the control database's. previous_secrets: accepted until the last
+    process has the new one. data_dir: files of the brains that share it (the built-in origin's
+    objects, uploads, fills). s3_socket: the object API's Unix socket beside its port. s3_domains:
+    host names whose subdomains are buckets. is_production: private endpoints are refused then.
+    """
+
+    internal: Listener
+    s3: Listener
+    workers: Listener
+    geography: Geography
+    data_dir: Path
+    is_production: bool
+    s3_socket: Annotated[
+        Path | None,
+        Text(
+            "ZBRAIN_S3_SOCKET",
+            "A Unix socket for the object API beside its port, for an nginx on the same machine: "
+            "cheaper than TCP.",
+            parse=_socket_path,
+        ),
+    ]
+    workers_url: Annotated[
+        str,
+        Text(
+            "ZBRAIN_WORKER_URL",
+            "URL of the brain's workers' API that workers use.",
+            shown="http://127.0.0.1:ZBRAIN_WORKER_PORT",
+            parse=api_url,
+        ),
+    ]
+    tls_cert: Annotated[
+        Path | None,
+        Text(
+            "ZBRAIN_TLS_CERT",
+            "PEM file with the certificate of the workers' API.",
+            parse=_existing_file,
+        ),
+    ]
+    tls_key: Annotated[
+        Path | None,
+        Text(
+            "ZBRAIN_TLS_KEY",
+            "PEM file with the private key of the workers' API.",
+            parse=_existing_file,
+        ),
+    ]
+    database_url: Annotated[
+        str,
+        Url(
+            "ZBRAIN_DATABASE_URL",
+            "A database for the brain alone; unset, it uses the control database.",
+            schemes=POSTGRESQL_SCHEMES,
+        ),
+    ] = field(repr=False)
+    secret: Annotated[
+        str,
+        Secret(
+            "ZCACHE_BRAIN_SECRET",
+            "Shared secret of the platform and the brain; the brain needs it to start.",
+            min_chars=SECRET_CHARS,
+            aliases=("BRAIN_SECRET",),
+        ),
+    ] = field(repr=False)
+    previous_secrets: Annotated[
+        tuple[str, ...],
+        Secrets(
+            "ZCACHE_BRAIN_SECRET_PREVIOUS",
+            "Earlier values of ZCACHE_BRAIN_SECRET that the brain still accepts.",
+            min_chars=SECRET_CHARS,
+        ),
+    ] = field(repr=False)
+    s3_domains: Annotated[
+        tuple[str, ...],
+        Words(
+            "ZBRAIN_S3_DOMAINS",
+            "Host names of the object API whose subdomains are buckets.",
+            default=("localhost",),
+        ),
+    ]
+    connections: Annotated[
+        int,
+        Integer(
+            "ZBRAIN_CONNECTIONS",
+            "Connections of one brain to its database.",
+            default=8,
+            minimum=2,
+            maximum=1000,
+        ),
+    ]
+    index_bytes: Annotated[
+        int,
+        Integer(
+            "ZBRAIN_INDEX_MIB",
+            "Memory of the brain's directory.",
+            default=1024,
+            unit="MiB",
+            minimum=1,
+            maximum=2**20,
+            parse=_mebibytes,
+        ),
+    ]
+    staging_bytes: Annotated[
+        int,
+        Integer(
+            "ZBRAIN_STAGING_MIB",
+            "Disk that unfinished uploads and fills of one brain may take.",
+            default=20_480,
+            unit="MiB",
+            minimum=16,
+            maximum=2**30,
+            parse=_mebibytes,
+        ),
+    ]
+    fills: Annotated[
+        int,
+        Integer(
+            "ZBRAIN_FILLS",
+            "Fetches from origins at once.",
+            default=64,
+            minimum=1,
+            maximum=10_000,
+        ),
+    ]
+    replicas: Annotated[
+        int,
+        Integer(
+            "ZCACHE_REPLICAS", "Copies of an object on workers.", default=2, minimum=1, maximum=8
+        ),
+    ]
+    hot_replicas: Annotated[
+        int,
+        Integer(
+            "ZCACHE_HOT_REPLICAS",
+            "Copies of an object that is requested often.",
+            default=3,
+            minimum=1,
+            maximum=16,
+        ),
+    ]
+    heartbeat_s: Annotated[
+        int,
+        Integer(
+            "ZCACHE_HEARTBEAT",
+            "Time between two heartbeats of a worker.",
+            default=10,
+            unit="seconds",
+            minimum=1,
+            maximum=300,
+        ),
+    ]
+
+
+TABLES: Final = (ListenerSettings, BrainSettings, Geography)
+
+
+def read(env: Env, *, data_dir: Path, database_url: str, is_production: bool) -> BrainSettings:
+    """Return the brain's settings.
+
+    database_url: the control database's.
+    Raises SettingError.
+    """
+    internal, s3, workers = _listeners(env)
+    chosen = load(
+        BrainSettings,
+        env,
+        internal=internal,
+        s3=s3,
+        workers=workers,
+        geography=load(Geography, env),
+        data_dir=data_dir / "brain",
+        is_production=is_production,
+    )
+    if bool(chosen.tls_cert) != bool(chosen.tls_key):
+        missing = "ZBRAIN_TLS_KEY" if chosen.tls_cert else "ZBRAIN_TLS_CERT"
+        raise SettingError(missing, "is missing: certificate and key belong together.")
+    scheme = "https" if chosen.tls_cert else "http"
+    return replace(
+        chosen,
+        workers_url=chosen.workers_url or f"{scheme}://127.0.0.1:{workers.port}",
+        database_url=chosen.database_url or database_url,
+    )
+
+
+def _listeners(env: Env) -> tuple[Listener, Listener, Listener]:
+    chosen = load(ListenerSettings, env)
+    return (
+        Listener(
+            address=chosen.internal_address,
+            port=chosen.internal_port,
+            port_setting="ZBRAIN_PORT",
+        ),
+        Listener(address=chosen.s3_address, port=chosen.s3_port, port_setting="ZBRAIN_S3_PORT"),
+        Listener(
+            address=chosen.workers_address,
+            port=chosen.workers_port,
+            port_setting="ZBRAIN_WORKER_PORT",
+        ),
+    )
