@@ -9,8 +9,8 @@ from django.conf import settings
 
 from accounts import audit, limits
 from accounts.errors import TooManyAttempts
-from accounts.oauth.domains import resolver
-from accounts.oauth.domains.resolver import LookupFailed
+from accounts.oauth.domains import dns_lookup
+from accounts.oauth.domains.dns_lookup import LookupFailed
 from accounts.oauth.errors import DnsUnavailable
 from edgecache import client, holdings
 from edgecache.errors import HostNotFound, HostNotProved
@@ -119,7 +119,7 @@ def _state_of(host: str, token: str) -> str:
 def _tokens(host: str) -> list[str]:
     mark = _mark()
     try:
-        texts = resolver.txt_records(_record_name(host))
+        texts = dns_lookup.txt_records(_record_name(host))
     except LookupFailed as exc:
         log.info("cache_host_lookup_failed", host=host, reason=str(exc.__cause__))
         raise

@@ -16,8 +16,8 @@ class User(AbstractBaseUser, TenantModel):
     """A person who belongs to one organization; the e-mail is unique without regard to case.
 
     roles: of ``admin``, ``operator``, ``reader``, given by hand; derived_roles: those that follow
-    from memberships at an identity provider (accounts.oauth.roles alone writes them). Who acts
-    has both. labels: free words of the organization's own.
+    from memberships at an identity provider, written by accounts.oauth.memberships.derived_roles
+    alone. Both kinds of roles count. labels: free words of the organization's own.
     is_staff: works for the platform itself, and may enter the admin.
     """
 

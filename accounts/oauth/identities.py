@@ -13,10 +13,10 @@ from django.utils.module_loading import import_string
 from accounts import audit
 from accounts.delivery import notices
 from accounts.models import User
-from accounts.oauth import roles
 from accounts.oauth.errors import IdentityTaken, LastLoginMethod
+from accounts.oauth.memberships import derived_roles
 from accounts.oauth.models import Identity
-from accounts.oauth.profile import Credentials, Profile
+from accounts.oauth.providers.profile import Credentials, Profile
 from platform_site.lib.crypto import encrypt
 from platform_site.lib.errors import NotFound
 from platform_site.lib.principals import PlatformRequest, Principal
@@ -58,7 +58,7 @@ def attach(request: PlatformRequest, user: User, profile: Profile, *, now: datet
         raise IdentityTaken from exc
     audit.record_user(request, "api:identity:create", user, **_about(identity))
     notices.notify(user, "identity_linked", provider=identity.get_provider_display())
-    roles.follow(request, identity, profile.memberships, now=now)
+    derived_roles.follow(request, identity, profile.memberships, now=now)
     return identity
 
 
@@ -66,7 +66,7 @@ def note_use(identity: Identity, profile: Profile, *, now: datetime) -> None:
     """Keep what a provider told at a sign-in; the user's row is locked."""
     _describe(identity, profile, now=now)
     identity.save()
-    roles.follow(None, identity, profile.memberships, now=now)
+    derived_roles.follow(None, identity, profile.memberships, now=now)
 
 
 def _describe(identity: Identity, profile: Profile, *, now: datetime) -> None:
@@ -74,7 +74,7 @@ def _describe(identity: Identity, profile: Profile, *, now: datetime) -> None:
     identity.is_private_email = profile.is_private_email
     identity.username = profile.username
     identity.last_used_at = now
-    if profile.credentials is not None and roles.mappings_of(identity):
+    if profile.credentials is not None and derived_roles.mappings_of(identity):
         identity.credentials = sealed(profile.credentials)
 
 
@@ -100,14 +100,14 @@ def remove(
         identity.delete()
         audit.record_request(request, "api:identity:delete", **_about(identity))
         notices.notify(user, "identity_unlinked", provider=identity.get_provider_display())
-        roles.recompute(request, user, because=identity.provider, now=now)
+        derived_roles.recompute(request, user, because=identity.provider, now=now)
 
 
 def on_user_stripped(user_id: UUID) -> None:
     """Unlink all of a user's identities (a lifecycle hook): whoever linked them is a stranger."""
     user = _lock(user_id)
     Identity.unscoped.filter(user_id=user_id).delete()  # unscoped: by the user's own key
-    roles.recompute(None, user, because="strip", now=timezone.now())
+    derived_roles.recompute(None, user, because="strip", now=timezone.now())
 
 
 def _lock(user_id: UUID) -> User:

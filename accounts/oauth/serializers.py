@@ -4,8 +4,8 @@ from typing import Any
 
 from rest_framework import serializers
 
-from accounts.oauth.capabilities import CHALLENGE
 from accounts.oauth.models import Identity
+from accounts.oauth.secrets import CHALLENGE
 from platform_site.lib.api import StrictSerializer
 
 SECRET_CHARS = 200

@@ -7,8 +7,8 @@ from django.utils import timezone
 from procrastinate.contrib.django import app
 from procrastinate.exceptions import AlreadyEnqueued
 
-from accounts.oauth import sync
-from accounts.oauth.domains import domains
+from accounts.oauth.domains import verification
+from accounts.oauth.memberships import sync
 from accounts.oauth.models import ProviderGrant, ProviderVisit
 
 
@@ -25,7 +25,7 @@ def forget_expired(timestamp: int) -> None:
 @app.task(queueing_lock="look_at_domains_again")
 def look_at_domains_again(timestamp: int) -> None:
     """Look whether proven domains still have their records."""
-    domains.look_again(now=timezone.now())
+    verification.look_again(now=timezone.now())
 
 
 @app.periodic(cron="*/10 * * * *")

@@ -10,10 +10,11 @@ from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.oauth import binding, exchange, identities, registry, returns, visits
-from accounts.oauth.exchange import Linked
-from accounts.oauth.forms import ReturnFormParser, once
+from accounts.oauth import browser_binding, callback, code_exchange, identities, transactions
+from accounts.oauth.code_exchange import Linked
+from accounts.oauth.form_post import ReturnFormParser, once
 from accounts.oauth.models import Identity
+from accounts.oauth.providers import registry
 from accounts.oauth.serializers import (
     ExchangeSerializer,
     IdentitySerializer,
@@ -24,7 +25,7 @@ from accounts.oauth.serializers import (
     StartSerializer,
     TicketSerializer,
 )
-from accounts.oauth.visits import Departure, Wish
+from accounts.oauth.transactions import Departure, Wish
 from accounts.serializers import LoginAnswerSerializer
 from platform_site.lib.api import NO_STORE, ApiView, CursorPages, StrictSerializer
 from platform_site.lib.errors import MethodNotAllowed
@@ -73,11 +74,15 @@ class StartView(ApiView):
         if "ticket" in request.query_params:
             query = self._query(TicketSerializer)
             return self._depart(
-                visits.depart_for_link(self.platform_request, provider, query["ticket"], now=now)
+                transactions.depart_for_link(
+                    self.platform_request, provider, query["ticket"], now=now
+                )
             )
         query = self._query(StartSerializer)
         query.pop("code_challenge_method")
-        return self._depart(visits.depart(self.platform_request, provider, Wish(**query), now=now))
+        return self._depart(
+            transactions.depart(self.platform_request, provider, Wish(**query), now=now)
+        )
 
     def _query(self, serializer: type[StrictSerializer]) -> dict[str, Any]:
         bound = serializer(data=once(_pairs(self.request)))
@@ -86,7 +91,7 @@ class StartView(ApiView):
 
     def _depart(self, departure: Departure) -> HttpResponse:
         response = _redirect(departure.url)
-        binding.put(response, departure.secret, by_post=departure.by_post)
+        browser_binding.put(response, departure.secret, by_post=departure.by_post)
         return response
 
 
@@ -124,7 +129,7 @@ class CallbackView(ApiView):
         if registry.returns_by_post(provider) != by_post:
             raise MethodNotAllowed
         return _redirect(
-            returns.finish(self.platform_request, provider, values, now=timezone.now())
+            callback.finish(self.platform_request, provider, values, now=timezone.now())
         )
 
 
@@ -145,7 +150,7 @@ class TokenView(ApiView):
     def post(self, request: Request) -> Response:
         """Answer as a login does; for a link, which takes the session that began it: `linked`."""
         body = self.read(ExchangeSerializer)
-        done = exchange.exchange(
+        done = code_exchange.exchange(
             self.platform_request, body["code"], body["code_verifier"], now=timezone.now()
         )
         answer = _linked(done) if isinstance(done, Linked) else done.answer
@@ -172,12 +177,12 @@ class LinkView(ApiView):
         registry.settings_of(provider)
         now = timezone.now()
         if "link_token" in body:
-            done = exchange.link_by_token(
+            done = code_exchange.link_by_token(
                 self.platform_request, self.principal, provider, body["link_token"], now=now
             )
             return Response(_linked(done), headers=NO_STORE)
         wish = Wish(body["redirect_to"], body["state"], body["code_challenge"])
-        url, expires_at = visits.prepare_link(
+        url, expires_at = transactions.prepare_link(
             self.platform_request, self.principal, provider, wish, now=now
         )
         answer = {

@@ -7,9 +7,9 @@ from accounts.models import Identity, User
 from accounts.signin import Way
 from environments.models import Organization
 from platform_site.lib.provider_settings import ProviderSettings
-from tests.accounts.oauth.journeys import APP, Journey
-from tests.accounts.oauth.providers.google import GooglePerson, GoogleServer
-from tests.accounts.oauth.providers.server import CLIENT_ID, CLIENT_SECRET
+from tests.accounts.oauth.fake_providers.google import GooglePerson, GoogleServer
+from tests.accounts.oauth.fake_providers.server import CLIENT_ID, CLIENT_SECRET
+from tests.accounts.oauth.flow import APP, Journey
 from tests.cast import Answer, member
 from tests.ways.driver import EMAIL, Driver
 

@@ -2,7 +2,7 @@
 
 from rest_framework import serializers
 
-from accounts.oauth.domains import domains
+from accounts.oauth.domains import verification
 from accounts.oauth.models import Domain
 from platform_site.lib.api import StrictSerializer
 
@@ -41,4 +41,4 @@ class DomainSerializer(serializers.ModelSerializer[Domain]):
 
     def get_record(self, domain: Domain) -> dict[str, str]:
         """Give the record."""
-        return domains.record_of(domain)
+        return verification.record_of(domain)

@@ -6,7 +6,7 @@ from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.oauth.domains import domains
+from accounts.oauth.domains import verification
 from accounts.oauth.domains.serializers import ClaimSerializer, DomainSerializer
 from platform_site.lib.api import ApiView, CursorPages
 from platform_site.lib.permissions import needs
@@ -25,7 +25,7 @@ class DomainsView(ApiView):
     )
     def get(self, request: Request) -> Response:
         """List the domains, claimed and proven."""
-        rows = domains.of(self.principal.organization_id)
+        rows = verification.of(self.principal.organization_id)
         return CursorPages.respond(self, rows, serializer=DomainSerializer)
 
     @extend_schema(
@@ -34,7 +34,7 @@ class DomainsView(ApiView):
     def post(self, request: Request) -> Response:
         """Claim a domain; `record` is what to add to its DNS before verifying."""
         body = self.read(ClaimSerializer)
-        claimed = domains.claim(
+        claimed = verification.claim(
             self.platform_request,
             self.principal,
             body["domain"],
@@ -52,7 +52,7 @@ class DomainView(ApiView):
     @extend_schema(summary="Give up a domain", responses={204: None})
     def delete(self, request: Request, domain_id: str) -> Response:
         """Give it up: nobody joins by it any more, and who has joined stays."""
-        domains.remove(self.platform_request, self.principal, domain_id)
+        verification.remove(self.platform_request, self.principal, domain_id)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -64,7 +64,7 @@ class DomainVerifyView(ApiView):
     @extend_schema(summary="Verify a domain", request=None, responses=DomainSerializer)
     def post(self, request: Request, domain_id: str) -> Response:
         """Look for the record; from then on Google accounts of the domain join by themselves."""
-        proven = domains.verify(
+        proven = verification.verify(
             self.platform_request, self.principal, domain_id, now=timezone.now()
         )
         return Response(DomainSerializer(proven).data)

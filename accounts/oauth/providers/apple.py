@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from social_core.backends.apple import AppleIdAuth
 
-from accounts.oauth.client import OpenIdClient
 from accounts.oauth.errors import AccessDenied
-from accounts.oauth.profile import Profile, address, one_line
+from accounts.oauth.providers.backend import OpenIdClient
+from accounts.oauth.providers.profile import Profile, address, one_line
 from platform_site.lib.provider_settings import ProviderSettings
 
 ISSUER: Final = "https://appleid.apple.com"

@@ -12,10 +12,10 @@ import requests
 from social_core.backends.discord import DiscordOAuth2
 from social_core.backends.oauth import BaseOAuth2PKCE
 
-from accounts.oauth import outbound
-from accounts.oauth.client import Client, CredentialsRefused
 from accounts.oauth.errors import ProviderError
-from accounts.oauth.profile import Credentials, Memberships, Profile, address, one_line
+from accounts.oauth.providers import http
+from accounts.oauth.providers.backend import Client, CredentialsRefused
+from accounts.oauth.providers.profile import Credentials, Memberships, Profile, address, one_line
 from platform_site.lib.provider_settings import ProviderSettings
 
 API: Final = "/api/v10"
@@ -89,7 +89,7 @@ class Discord(Client, DiscordOAuth2[str], BaseOAuth2PKCE[str]):
         None where Discord does not say. Raises CredentialsRefused.
         """
         try:
-            answer = outbound.send(
+            answer = http.send(
                 "GET",
                 f"{self._api}/users/@me/guilds/{guild}/member",
                 headers=self.bearer(credentials.access_token),

@@ -13,10 +13,10 @@ import requests
 from social_core.backends.github import GithubOAuth2
 from social_core.backends.oauth import BaseOAuth2PKCE
 
-from accounts.oauth import outbound
-from accounts.oauth.client import Client, CredentialsRefused
 from accounts.oauth.errors import ProviderError
-from accounts.oauth.profile import Credentials, Memberships, Profile, address, one_line
+from accounts.oauth.providers import http
+from accounts.oauth.providers.backend import Client, CredentialsRefused
+from accounts.oauth.providers.profile import Credentials, Memberships, Profile, address, one_line
 from platform_site.lib.provider_settings import ProviderSettings
 
 VERSION: Final = "2022-11-28"
@@ -122,7 +122,7 @@ class GitHub(Client, GithubOAuth2[str], BaseOAuth2PKCE[str]):
 
     def _get(self, path: str, credentials: Credentials) -> requests.Response | None:
         try:
-            return outbound.send("GET", f"{self._api}{path}", headers=self._headers(credentials))
+            return http.send("GET", f"{self._api}{path}", headers=self._headers(credentials))
         except requests.RequestException:
             return None
 

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from social_core.backends.google_openidconnect import GoogleOpenIdConnect
 
-from accounts.oauth.client import OpenIdClient
 from accounts.oauth.errors import DomainNotAllowed
-from accounts.oauth.profile import Profile, address, one_line
+from accounts.oauth.providers.backend import OpenIdClient
+from accounts.oauth.providers.profile import Profile, address, one_line
 from platform_site.lib.provider_settings import ProviderSettings
 
 ISSUER: Final = "https://accounts.google.com"

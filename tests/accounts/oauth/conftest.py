@@ -7,13 +7,13 @@ from pytest_django import Settings
 from social_core.backends.open_id_connect import OpenIdConnectAuth
 
 from platform_site.lib.provider_settings import ProviderSettings
-from tests.accounts.oauth.journeys import APP
-from tests.accounts.oauth.providers import keys
-from tests.accounts.oauth.providers.apple import KEY_ID, TEAM_ID, AppleServer
-from tests.accounts.oauth.providers.discord import DiscordServer
-from tests.accounts.oauth.providers.github import GitHubServer
-from tests.accounts.oauth.providers.google import GoogleServer
-from tests.accounts.oauth.providers.server import CLIENT_ID, CLIENT_SECRET, ProviderServer
+from tests.accounts.oauth.fake_providers import keys
+from tests.accounts.oauth.fake_providers.apple import KEY_ID, TEAM_ID, AppleServer
+from tests.accounts.oauth.fake_providers.discord import DiscordServer
+from tests.accounts.oauth.fake_providers.github import GitHubServer
+from tests.accounts.oauth.fake_providers.google import GoogleServer
+from tests.accounts.oauth.fake_providers.server import CLIENT_ID, CLIENT_SECRET, ProviderServer
+from tests.accounts.oauth.flow import APP
 
 BASE = "https://zonal.example.com"
 

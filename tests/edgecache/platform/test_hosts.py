@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from accounts.models import AuditEvent, User
 from edgecache.tasks import look_at_hosts_again
-from tests.accounts.oauth.nameserver import NameServer
+from tests.accounts.oauth.domains.nameserver import NameServer
 from tests.cast import Answer, Caller, signed_in
 from tests.edgecache.pull.conftest import Origin, Said
 from tests.edgecache.s3 import raw

@@ -10,10 +10,10 @@ from social_core.backends.open_id_connect import OpenIdConnectAuth
 
 from accounts.models import Identity, Session, User
 from platform_site.lib.provider_settings import ProviderSettings
-from tests.accounts.oauth.providers import keys
-from tests.accounts.oauth.providers.apple import KEY_ID, TEAM_ID, AppleServer
-from tests.accounts.oauth.providers.google import GooglePerson, GoogleServer
-from tests.accounts.oauth.providers.server import CLIENT_ID, CLIENT_SECRET
+from tests.accounts.oauth.fake_providers import keys
+from tests.accounts.oauth.fake_providers.apple import KEY_ID, TEAM_ID, AppleServer
+from tests.accounts.oauth.fake_providers.google import GooglePerson, GoogleServer
+from tests.accounts.oauth.fake_providers.server import CLIENT_ID, CLIENT_SECRET
 from tests.platform_site.console.browser import Visitor
 from tests.platform_site.console.journeys import (
     EMAIL,

@@ -10,7 +10,7 @@ from accounts.oauth.checks import production_providers
 from platform_site.env import Env, SettingError
 from platform_site.lib.permissions import ROLES
 from platform_site.lib.provider_settings import External, RoleMapping, read
-from tests.accounts.oauth.providers import keys
+from tests.accounts.oauth.fake_providers import keys
 
 PUBLIC = "https://zonal.example.com"
 GOOGLE = {"GOOGLE_CLIENT_ID": "id", "GOOGLE_CLIENT_SECRET": "secret-0123456789"}

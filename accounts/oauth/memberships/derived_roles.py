@@ -1,0 +1,87 @@
+"""Roles that follow from memberships at a provider, kept apart from those given by hand.
+
+``User.roles`` is given by hand and never touched here; ``User.derived_roles`` is computed from the
+identities' memberships and settings' mappings, and nothing else writes it. Who acts has both.
+"""
+
+from datetime import datetime
+from typing import Final
+
+from django.conf import settings
+
+from accounts import audit
+from accounts.invitations import invitations
+from accounts.models import User
+from accounts.oauth.models import Identity
+from accounts.oauth.providers.profile import Memberships
+from platform_site.lib.permissions import ROLES
+from platform_site.lib.principals import PlatformRequest
+from platform_site.lib.provider_settings import RoleMapping
+
+TAG: Final = "sync:member:update"
+
+
+def mappings_of(identity: Identity) -> tuple[RoleMapping, ...]:
+    """Give the mappings that may give an identity's user a role: its organization's."""
+    provider = settings.OAUTH_PROVIDERS.get(identity.provider)
+    if provider is None:
+        return ()
+    mine = identity.organization_id
+    return tuple(row for row in provider.mappings if row.organization_id == mine)
+
+
+def follow(
+    request: PlatformRequest | None,
+    identity: Identity,
+    memberships: Memberships | None,
+    *,
+    now: datetime,
+) -> None:
+    """Take over what a provider says of memberships; the user's row is locked.
+
+    memberships: None where the provider was not asked, which changes nothing.
+    """
+    if memberships is not None:
+        mine = {row.group for row in mappings_of(identity)}
+        held = memberships.over(identity.memberships)
+        identity.memberships = [group for group in held if group in mine]
+        identity.synced_at = now
+        if not memberships.unknown:
+            identity.confirmed_at = now
+        identity.save(update_fields=["memberships", "synced_at", "confirmed_at"])
+    recompute(request, identity.user, because=identity.provider, now=now)
+
+
+def recompute(request: PlatformRequest | None, user: User, *, because: str, now: datetime) -> None:
+    """Derive a user's roles anew; a change holds on the next request, and is audited.
+
+    because: which provider's news, or what else has happened. The user's row is locked.
+    """
+    mine = Identity.scoped.within_organization(user.organization_id).filter(user=user)
+    held = {
+        row.role
+        for identity in mine
+        for row in mappings_of(identity)
+        if row.group in identity.memberships
+    }
+    derived = [role for role in ROLES if role in held]
+    before = list(user.derived_roles)
+    if derived == before:
+        return
+    user.derived_roles = derived
+    user.save(update_fields=["derived_roles"])
+    if "admin" in before and "admin" not in (*user.roles, *derived):
+        # Who was an admin must not come back by an invitation of its own.
+        invitations.revoke_those_of(user, now=now)
+    audit.add(
+        request,
+        TAG,
+        organization_id=user.organization_id,
+        data={
+            "user": str(user.pk),
+            "email": user.email,
+            "because": because,
+            "derived_roles": derived,
+            "before": before,
+        },
+    )

@@ -1,0 +1,336 @@
+"""Memberships asked for again: derived roles follow, and nothing else does."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from django.db import connections
+from django.utils import timezone
+from procrastinate.contrib.django.models import ProcrastinateJob
+from pytest_django import Settings
+
+from accounts.models import AuditEvent, Identity, User
+from accounts.oauth import identities, tasks
+from accounts.oauth.memberships import sync
+from accounts.oauth.providers.profile import Credentials
+from environments.models import Organization
+from platform_site.lib.crypto import decrypt
+from platform_site.lib.provider_settings import RoleMapping
+from tests.accounts.oauth.conftest import configure
+from tests.accounts.oauth.fake_providers.discord import WEEK_S, DiscordServer
+from tests.accounts.oauth.fake_providers.github import API, GitHubServer
+from tests.accounts.oauth.fake_providers.server import Fault, Said
+from tests.accounts.oauth.flow import Journey
+from tests.cast import PASSWORD, Caller, member, organization, signed_in
+
+GUILD = "613425648685547541"
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def acme(github: GitHubServer, settings: Settings) -> Organization:
+    """Give an organization with mapped teams, whose member is signed in by GitHub."""
+    home = organization("Acme")
+    mappings = (
+        RoleMapping("acme", home.pk, "reader"),
+        RoleMapping("acme/platform", home.pk, "admin"),
+    )
+    configure(settings, "github", github, mappings=mappings)
+    github.person.organizations = {"acme": "active"}
+    github.person.teams = {"acme/platform": "active"}
+    return home
+
+
+@pytest.fixture
+def dora(acme: Organization) -> Caller:
+    """Give a session of somebody who has joined by GitHub."""
+    return Caller().holding(Journey("github").sign_in())
+
+
+@pytest.fixture
+def club(discord: DiscordServer, settings: Settings) -> Caller:
+    """Give a session of somebody who has joined by Discord."""
+    home = organization("Club")
+    configure(settings, "discord", discord, mappings=(RoleMapping(GUILD, home.pk, "reader"),))
+    discord.person.guilds = {GUILD: []}
+    return Caller().holding(Journey("discord").sign_in())
+
+
+def roles_of(caller: Caller) -> list[str]:
+    """Give the roles of a caller's session."""
+    roles: list[str] = caller.get("/v1/whoami").body["roles"]
+    return roles
+
+
+def run(*, after: timedelta = HOUR) -> None:
+    """Run what is due some time from now."""
+    with time_machine.travel(timezone.now() + after):
+        now = timezone.now()
+        for identity_id in sync.due(now=now):
+            sync.sync(identity_id, now=now)
+
+
+def test_a_role_taken_away_upstream_is_gone_with_the_next_request(
+    github: GitHubServer, dora: Caller
+) -> None:
+    assert roles_of(dora) == ["admin", "reader"]
+    github.person.teams = {}
+    run()
+    assert roles_of(dora) == ["reader"]
+    assert dora.post("/v1/environments", {"id": "x"}).code == "permission_denied"
+    github.person.organizations = {}
+    run(after=2 * HOUR)
+    assert roles_of(dora) == []
+
+
+def test_a_role_given_upstream_comes_without_a_sign_in(github: GitHubServer, dora: Caller) -> None:
+    github.person.teams = {}
+    run()
+    github.person.teams = {"acme/platform": "active"}
+    run(after=2 * HOUR)
+    assert roles_of(dora) == ["admin", "reader"]
+
+
+def test_a_change_is_in_the_audit_trail(github: GitHubServer, dora: Caller) -> None:
+    github.person.teams = {}
+    run()
+    event = AuditEvent.objects.filter(tag="sync:member:update").latest("at")
+    user = User.unscoped.get()
+    assert event.organization_id == user.organization_id
+    assert event.actor_id is None
+    assert event.data == {
+        "user": str(user.pk),
+        "email": user.email,
+        "because": "github",
+        "derived_roles": ["reader"],
+        "before": ["admin", "reader"],
+    }
+    count = AuditEvent.objects.count()
+    run(after=2 * HOUR)
+    assert AuditEvent.objects.count() == count
+
+
+def test_roles_given_by_hand_are_never_touched(github: GitHubServer, acme: Organization) -> None:
+    user = member(acme, "erin@example.com", role="operator", password=PASSWORD)
+    caller = signed_in(user)
+    Journey("github").link(caller)
+    assert roles_of(caller) == ["operator", "admin", "reader"]
+    User.unscoped.update(roles=["operator", "reader"])
+    assert roles_of(caller) == ["operator", "reader", "admin"]
+    github.person.teams, github.person.organizations = {}, {}
+    run()
+    assert roles_of(caller) == ["operator", "reader"]
+    assert User.unscoped.get().roles == ["operator", "reader"]
+
+
+def test_unlinking_takes_the_derived_roles_along(github: GitHubServer, acme: Organization) -> None:
+    user = member(acme, "erin@example.com", role="operator", password=PASSWORD)
+    caller = signed_in(user)
+    linked = Journey("github").link(caller).body["identity"]["id"]
+    assert caller.call("DELETE", f"/v1/auth/identities/{linked}").status == 204
+    assert roles_of(caller) == ["operator"]
+    assert User.unscoped.get().derived_roles == []
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(Said(500, {})),
+        Fault(Said(502, b"<html>")),
+        Fault(Said(403, {"message": "API rate limit exceeded"})),
+        Fault(Said(429, {}, {"Retry-After": "60"})),
+        Fault(Said(200, b"<html>")),
+        Fault(Said(302, {}, {"Location": "/elsewhere"})),
+        Fault(is_silent=True),
+    ],
+)
+@pytest.mark.parametrize(
+    "path", [f"{API}/user", f"{API}/user/memberships/orgs/acme", f"{API}/orgs/acme/teams"]
+)
+def test_an_error_is_not_no_member(
+    github: GitHubServer, dora: Caller, settings: Settings, fault: Fault, path: str
+) -> None:
+    settings.OAUTH_TIMEOUT_S = 0.2
+    full = f"{path}/platform/memberships/dora" if path.endswith("teams") else path
+    github.faults[full] = fault
+    for hours in range(1, 4):
+        run(after=hours * HOUR * 24)
+    assert roles_of(dora) == ["admin", "reader"]
+
+
+def test_of_two_organizations_the_silent_one_keeps_its_role(
+    github: GitHubServer, dora: Caller, settings: Settings
+) -> None:
+    github.restricted = {"acme"}
+    home = User.unscoped.get().organization_id
+    more = RoleMapping("beta", home, "operator")
+    mappings = (*settings.OAUTH_PROVIDERS["github"].mappings, more)
+    configure(settings, "github", github, mappings=mappings)
+    github.person.organizations = {"beta": "active"}
+    run()
+    assert roles_of(dora) == ["admin", "operator", "reader"]
+
+
+def test_who_withdraws_the_token_keeps_the_role_for_a_day(
+    github: GitHubServer, dora: Caller
+) -> None:
+    """Else revoking the application before one is removed there would keep the role for ever."""
+    github.is_revoked = True
+    run(after=23 * HOUR)
+    assert roles_of(dora) == ["admin", "reader"]
+    run(after=25 * HOUR)
+    assert roles_of(dora) == []
+    assert Identity.unscoped.get().credentials == ""
+    github.is_revoked = False
+    assert roles_of(Caller().holding(Journey("github").sign_in())) == ["admin", "reader"]
+
+
+def test_a_token_of_another_account_says_nothing_of_this_one(
+    github: GitHubServer, dora: Caller
+) -> None:
+    github.person.id = 7
+    run(after=25 * HOUR)
+    assert roles_of(dora) == []
+
+
+def test_a_disabled_users_tokens_are_not_used_any_more(github: GitHubServer, dora: Caller) -> None:
+    User.unscoped.update(is_active=False)
+    before = len(github.asked)
+    run()
+    assert len(github.asked) == before
+    identity = Identity.unscoped.get()
+    assert (identity.credentials, identity.memberships) == ("", [])
+    assert User.unscoped.get().derived_roles == []
+
+
+@pytest.mark.parametrize("is_all", [True, False])
+def test_a_mapping_that_is_taken_away_takes_its_roles_along(
+    github: GitHubServer, dora: Caller, settings: Settings, is_all: bool
+) -> None:
+    mappings = () if is_all else settings.OAUTH_PROVIDERS["github"].mappings[:1]
+    configure(settings, "github", github, mappings=mappings)
+    run()
+    assert roles_of(dora) == ([] if is_all else ["reader"])
+    assert (Identity.unscoped.get().credentials == "") is is_all
+
+
+def test_a_provider_that_is_turned_off_takes_its_roles_along(
+    dora: Caller, settings: Settings
+) -> None:
+    settings.OAUTH_PROVIDERS = {}
+    run()
+    assert roles_of(dora) == []
+    assert Identity.unscoped.get().credentials == ""
+
+
+def test_tokens_are_kept_encrypted_and_shown_to_nobody(github: GitHubServer, dora: Caller) -> None:
+    [token] = github.tokens
+    identity = Identity.unscoped.get()
+    assert token not in identity.credentials
+    assert json.loads(decrypt(identity.credentials))[0] == token
+    shown = dora.get("/v1/auth/identities").raw.content.decode()
+    assert token not in shown
+    assert identity.credentials not in shown
+    assert token not in str(list(AuditEvent.objects.values()))
+
+
+def test_an_identity_is_asked_about_once_an_hour(github: GitHubServer, dora: Caller) -> None:
+    before = len(github.asked)
+    run(after=timedelta(minutes=59))
+    assert len(github.asked) == before
+    run(after=timedelta(minutes=61))
+    asked = len(github.asked)
+    assert asked > before
+    run(after=timedelta(minutes=90))
+    assert len(github.asked) == asked
+
+
+# --- Discord's tokens end after a week, and each refresh token is good for one renewal
+
+
+def test_an_expired_token_is_renewed(discord: DiscordServer, club: Caller) -> None:
+    for weeks in (1, 2, 3):
+        run(after=timedelta(seconds=weeks * (WEEK_S + 60)))
+    assert len(discord.calls("/api/oauth2/token")) == 4
+    assert Identity.unscoped.get().confirmed_at is not None
+    assert User.unscoped.get().derived_roles == ["reader"]
+    discord.person.guilds = {}
+    run(after=timedelta(weeks=5))
+    assert User.unscoped.get().derived_roles == []
+
+
+def test_a_renewed_token_is_kept_although_the_next_call_fails(
+    discord: DiscordServer, club: Caller
+) -> None:
+    member_path = f"/api/v10/users/@me/guilds/{GUILD}/member"
+    discord.faults[member_path] = Fault(Said(500, {}))
+    run(after=timedelta(weeks=2))
+    discord.faults.clear()
+    run(after=timedelta(weeks=4))
+    assert User.unscoped.get().derived_roles == ["reader"]
+
+
+@pytest.mark.parametrize(
+    ("said", "is_kept"),
+    [
+        (Said(503, {}), True),
+        (Said(500, b"<html>"), True),
+        (Said(401, {"error": "invalid_client"}), True),
+        (Said(400, {"error": "invalid_grant"}), False),
+    ],
+)
+def test_a_renewal_that_fails_is_told_from_one_that_is_refused(
+    discord: DiscordServer, club: Caller, said: Said, is_kept: bool
+) -> None:
+    discord.faults["/api/oauth2/token"] = Fault(said)
+    run(after=timedelta(weeks=2))
+    assert User.unscoped.get().derived_roles == (["reader"] if is_kept else [])
+    assert (Identity.unscoped.get().credentials != "") is is_kept
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_sign_in_meanwhile_is_not_overwritten(discord: DiscordServer, club: Caller) -> None:
+    """The answer to an older question must not undo what a newer sign-in has found."""
+    newer = identities.sealed(Credentials("newer", "newer", 0))
+    answer = discord.member
+
+    def meanwhile(asked: Any) -> Said:
+        Identity.unscoped.update(credentials=newer)
+        connections.close_all()
+        discord.person.guilds = {}
+        return answer(asked)
+
+    discord.member = meanwhile  # type: ignore[method-assign]  # the stand-in's, not ours
+    identity = Identity.unscoped.get()
+    sync.sync(identity.pk, now=timezone.now())
+    assert Identity.unscoped.get().credentials == newer
+    assert User.unscoped.get().derived_roles == ["reader"]
+
+
+# --- jobs
+
+
+def test_what_is_due_is_queued_once_each(dora: Caller) -> None:
+    with time_machine.travel(timezone.now() + HOUR):
+        tasks.plan_membership_syncs(0)
+        tasks.plan_membership_syncs(0)
+    [job] = ProcrastinateJob.objects.filter(task_name="accounts.oauth.tasks.sync_membership")
+    identity = Identity.unscoped.get()
+    assert job.args == {"identity_id": str(identity.pk)}
+    assert job.lock == job.queueing_lock == f"membership sync {identity.pk}"
+
+
+def test_a_job_asks_and_settles(github: GitHubServer, dora: Caller) -> None:
+    github.person.teams = {}
+    tasks.sync_membership(str(Identity.unscoped.get().pk))
+    assert roles_of(dora) == ["reader"]
+
+
+def test_a_job_of_an_identity_that_is_gone_does_nothing(github: GitHubServer, dora: Caller) -> None:
+    key = str(Identity.unscoped.get().pk)
+    Identity.unscoped.all().delete()
+    before = len(github.asked)
+    tasks.sync_membership(key)
+    assert len(github.asked) == before

@@ -1,0 +1,134 @@
+"""Discord: the verified address, servers and the roles in them."""
+
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from accounts.models import Identity, User
+from environments.models import Organization
+from platform_site.lib.provider_settings import RoleMapping
+from tests.accounts.oauth.conftest import configure
+from tests.accounts.oauth.fake_providers.discord import API, DiscordServer
+from tests.accounts.oauth.fake_providers.server import Fault, Said
+from tests.accounts.oauth.flow import Journey
+from tests.cast import Caller, organization
+
+GUILD = "613425648685547541"
+MODERATORS = "936746847437983786"
+MEMBER = f"{API}/guilds/{GUILD}/member"
+
+
+def whoami() -> dict[str, Any]:
+    """Sign in with Discord; give who one is then."""
+    body: dict[str, Any] = Caller().holding(Journey("discord").sign_in()).get("/v1/whoami").body
+    return body
+
+
+@pytest.fixture
+def club(discord: DiscordServer, settings: Settings) -> Organization:
+    """Give an organization that a server and one of its roles are mapped to."""
+    home = organization("Club")
+    mappings = (
+        RoleMapping(GUILD, home.pk, "reader"),
+        RoleMapping(f"{GUILD}/{MODERATORS}", home.pk, "operator"),
+    )
+    configure(settings, "discord", discord, mappings=mappings)
+    return home
+
+
+@pytest.mark.parametrize(
+    ("email", "verified", "code"),
+    [
+        (None, False, "email_missing"),
+        ("", True, "email_missing"),
+        ("dora@example.com", False, "email_unverified"),
+        ("dora@example.com", "yes", "email_unverified"),
+    ],
+)
+def test_a_newcomer_needs_a_verified_address(
+    discord: DiscordServer, email: str | None, verified: Any, code: str
+) -> None:
+    discord.person.email, discord.person.verified = email, verified
+    assert Journey("discord").error() == code
+    assert not User.unscoped.exists()
+
+
+@pytest.mark.parametrize("key", [None, 80351110224678912, "", "dora", "8035/../me"])
+def test_an_id_that_is_none_is_refused(discord: DiscordServer, key: object) -> None:
+    discord.faults[API] = Fault(Said(body={"id": key, "username": "dora"}))
+    assert Journey("discord").error() == "provider_error"
+
+
+def test_servers_are_asked_for_only_where_they_are_mapped(discord: DiscordServer) -> None:
+    whoami()
+    assert discord.calls("/oauth2/authorize")[0].query["scope"] == "identify email"
+    assert not discord.calls(MEMBER)
+    assert Identity.unscoped.get().credentials == ""
+
+
+def test_a_member_of_a_mapped_server_joins_its_organization(
+    discord: DiscordServer, club: Organization
+) -> None:
+    discord.person.guilds = {GUILD: []}
+    who = whoami()
+    assert (who["org_id"], who["roles"]) == (club.pk, ["reader"])
+    scope = discord.calls("/oauth2/authorize")[0].query["scope"]
+    assert set(scope.split()) == {"identify", "email", "guilds.members.read"}
+
+
+def test_a_role_in_the_server_gives_its_role_here(
+    discord: DiscordServer, club: Organization
+) -> None:
+    discord.person.guilds = {GUILD: [MODERATORS, "1"]}
+    assert whoami()["roles"] == ["operator", "reader"]
+    # One call a server, whatever is mapped of it.
+    assert len(discord.calls(MEMBER)) == 1
+
+
+def test_a_role_that_is_gone_takes_its_role_here_along(
+    discord: DiscordServer, club: Organization
+) -> None:
+    discord.person.guilds = {GUILD: [MODERATORS]}
+    whoami()
+    discord.person.guilds = {GUILD: []}
+    assert whoami()["roles"] == ["reader"]
+    discord.person.guilds = {}
+    assert whoami()["roles"] == []
+
+
+def test_who_has_not_agreed_to_the_servers_rules_is_no_member_yet(
+    discord: DiscordServer, club: Organization
+) -> None:
+    discord.person.guilds, discord.person.pending = {GUILD: [MODERATORS]}, True
+    assert whoami()["org_id"] != club.pk
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        Said(500, {}),
+        Said(403, {"message": "Missing Access", "code": 50001}),
+        Said(429, {"retry_after": 1.0}, {"Retry-After": "1"}),
+        Said(200, {"roles": "all"}),
+        Said(200, b"<html>"),
+    ],
+)
+def test_no_answer_takes_no_role_away_and_sends_nobody_astray(
+    discord: DiscordServer, club: Organization, said: Said
+) -> None:
+    discord.person.guilds = {GUILD: [MODERATORS]}
+    discord.faults[MEMBER] = Fault(said)
+    assert Journey("discord").sign_in().code == "provider_unavailable"
+    assert not User.unscoped.exists()
+    discord.faults.clear()
+    whoami()
+    discord.faults[MEMBER] = Fault(said)
+    assert whoami()["roles"] == ["operator", "reader"]
+
+
+def test_a_token_refused_at_once_is_the_providers_fault(
+    discord: DiscordServer, club: Organization
+) -> None:
+    discord.faults[MEMBER] = Fault(Said(401, {}))
+    assert Journey("discord").error() == "provider_error"

@@ -1,0 +1,252 @@
+"""GitHub: the verified primary address, organizations and teams, and what is no answer."""
+
+import time
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from pytest_django import Settings
+
+from accounts.models import Identity, User
+from accounts.oauth.providers.github import GitHub
+from accounts.oauth.providers.strategy import VisitStrategy
+from environments.models import Organization
+from platform_site.lib.provider_settings import ProviderSettings, RoleMapping
+from tests.accounts.oauth.conftest import configure
+from tests.accounts.oauth.fake_providers.github import API, GitHubServer
+from tests.accounts.oauth.fake_providers.server import Fault, Said
+from tests.accounts.oauth.flow import Journey
+from tests.cast import Caller, organization, signed_in
+
+
+def email(address: str, *, primary: bool, verified: bool) -> dict[str, Any]:
+    """Give a row of the list of addresses."""
+    return {"email": address, "primary": primary, "verified": verified, "visibility": None}
+
+
+def whoami() -> dict[str, Any]:
+    """Sign in with GitHub; give who one is then."""
+    body: dict[str, Any] = Caller().holding(Journey("github").sign_in()).get("/v1/whoami").body
+    return body
+
+
+@pytest.fixture
+def acme(github: GitHubServer, settings: Settings) -> Organization:
+    """Give an organization that GitHub's organization and teams are mapped to."""
+    home = organization("Acme")
+    mappings = (
+        RoleMapping("acme", home.pk, "reader"),
+        RoleMapping("acme/platform", home.pk, "admin"),
+    )
+    configure(settings, "github", github, mappings=mappings)
+    return home
+
+
+@pytest.mark.parametrize(
+    ("emails", "code"),
+    [
+        ([], "email_missing"),
+        ([email("dora@example.com", primary=True, verified=False)], "email_unverified"),
+        # A verified one beside it is not the one that GitHub says it is.
+        (
+            [
+                email("dora@example.com", primary=True, verified=False),
+                email("old@example.com", primary=False, verified=True),
+            ],
+            "email_unverified",
+        ),
+        ([email("dora@example.com", primary=False, verified=True)], "email_missing"),
+        ([{"email": 7, "primary": True, "verified": True}], "email_missing"),
+        ([{"email": "dora@example.com", "primary": True, "verified": 1}], "email_unverified"),
+        (["dora@example.com"], "email_missing"),
+    ],
+)
+def test_only_the_verified_primary_address_counts(
+    github: GitHubServer, emails: list[Any], code: str
+) -> None:
+    github.person.emails = emails
+    assert Journey("github").error() == code
+    assert not User.unscoped.exists()
+
+
+def test_the_public_address_is_never_taken(github: GitHubServer) -> None:
+    assert whoami()["email"] == "dora@example.com"
+    assert Identity.unscoped.get().email == "dora@example.com"
+
+
+@pytest.mark.parametrize("path", [f"{API}/user", f"{API}/user/emails"])
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        (Said(500, {"message": "Server Error"}), "provider_unavailable"),
+        (Said(401, {"message": "Bad credentials"}), "provider_error"),
+        (Said(403, {"message": "API rate limit exceeded"}), "provider_error"),
+        (Said(200, {"message": "nonsense"}), "provider_error"),
+        (Said(200, b"<html>"), "provider_error"),
+    ],
+)
+def test_without_an_answer_nobody_is_guessed(
+    github: GitHubServer, path: str, said: Said, code: str
+) -> None:
+    github.faults[path] = Fault(said)
+    assert Journey("github").error() == code
+    assert not User.unscoped.exists()
+
+
+@pytest.mark.parametrize("key", [None, 0, -1, True, "583231", 1.5])
+def test_an_id_that_is_none_is_refused(github: GitHubServer, key: object) -> None:
+    github.faults[f"{API}/user"] = Fault(Said(body={"id": key, "login": "dora"}))
+    assert Journey("github").error() == "provider_error"
+
+
+def test_another_login_is_the_same_person_and_the_same_login_may_be_another(
+    github: GitHubServer,
+) -> None:
+    first = whoami()
+    github.person.login = "dora-lake"
+    assert whoami()["user_id"] == first["user_id"]
+    assert Identity.unscoped.get().username == "dora-lake"
+    github.person.id, github.person.login = 7, "dora"
+    assert Journey("github").sign_in().code == "link_required"
+
+
+def test_organizations_are_asked_for_only_where_they_are_mapped(github: GitHubServer) -> None:
+    location = Journey("github").start().headers["Location"]
+    query = dict(parse_qsl(urlsplit(location).query))
+    assert query["scope"] == "user:email"
+    whoami()
+    assert not [asked for asked in github.asked if "/orgs/" in asked.path]
+    assert Identity.unscoped.get().credentials == ""
+
+
+def test_a_member_of_a_mapped_organization_joins_it(
+    github: GitHubServer, acme: Organization
+) -> None:
+    github.person.organizations = {"acme": "active"}
+    who = whoami()
+    assert (who["org_id"], who["roles"]) == (acme.pk, ["reader"])
+    user = User.unscoped.get()
+    assert (user.roles, user.derived_roles) == ([], ["reader"])
+    query = dict(github.calls("/login/oauth/authorize")[0].query)
+    assert query["scope"] == "user:email read:org"
+
+
+def test_a_team_gives_its_role_as_well(github: GitHubServer, acme: Organization) -> None:
+    github.person.organizations = {"acme": "active"}
+    github.person.teams = {"acme/platform": "active"}
+    assert whoami()["roles"] == ["admin", "reader"]
+
+
+@pytest.mark.parametrize("state", [{}, {"acme": "pending"}, {"other": "active"}])
+def test_who_is_not_an_active_member_gets_an_organization_of_their_own(
+    github: GitHubServer, acme: Organization, state: dict[str, str]
+) -> None:
+    github.person.organizations = state
+    who = whoami()
+    assert who["org_id"] != acme.pk
+    assert who["roles"] == ["admin"]
+    identity = Identity.unscoped.get()
+    # Memberships that bear on nothing are not kept, nor the token to ask for them.
+    assert (identity.memberships, identity.credentials) == ([], "")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(Said(500, {})),
+        Fault(Said(403, {"message": "OAuth App access restrictions"})),
+        Fault(Said(429, {})),
+        Fault(Said(200, {"state": "?"})),
+        Fault(Said(200, b"<html>")),
+        Fault(is_silent=True),
+    ],
+)
+def test_a_newcomer_is_not_sent_astray_by_an_outage(
+    github: GitHubServer, acme: Organization, settings: Settings, fault: Fault
+) -> None:
+    """An organization of one's own, made for want of an answer, would stay."""
+    settings.OAUTH_TIMEOUT_S = 0.3
+    github.person.organizations = {"acme": "active"}
+    github.faults[f"{API}/user/memberships/orgs/acme"] = fault
+    answer = Journey("github").sign_in()
+    assert (answer.status, answer.code) == (503, "provider_unavailable")
+    assert not User.unscoped.exists()
+    github.faults.clear()
+    assert whoami()["org_id"] == acme.pk
+
+
+def test_many_groups_do_not_hold_a_sign_in_up(
+    github: GitHubServer, acme: Organization, settings: Settings
+) -> None:
+    settings.OAUTH_TIMEOUT_S = 0.3
+    whoami()
+    names = [f"group{number}" for number in range(20)]
+    mappings = tuple(RoleMapping(name, acme.pk, "reader") for name in names)
+    configure(settings, "github", github, mappings=mappings)
+    for name in names:
+        github.faults[f"{API}/user/memberships/orgs/{name}"] = Fault(is_silent=True)
+    begun = time.monotonic()
+    whoami()
+    assert time.monotonic() - begun < 3
+    assert len([asked for asked in github.asked if "/orgs/group" in asked.path]) <= 3
+
+
+def test_an_outage_takes_no_role_away(github: GitHubServer, acme: Organization) -> None:
+    github.person.organizations = {"acme": "active"}
+    whoami()
+    github.restricted = {"acme"}
+    assert whoami()["roles"] == ["reader"]
+    github.restricted = set()
+    github.person.organizations = {}
+    assert whoami()["roles"] == []
+
+
+def test_a_token_too_weak_to_see_is_no_proof_of_absence(
+    github: GitHubServer, acme: Organization
+) -> None:
+    github.person.organizations = {"acme": "active"}
+    whoami()
+    github.grants = "user:email"
+    assert whoami()["roles"] == ["reader"]
+
+
+def test_groups_of_other_organizations_here_give_no_role(
+    github: GitHubServer, acme: Organization, alice: User
+) -> None:
+    github.person.organizations = {"acme": "active"}
+    Journey("github").link(signed_in(alice))
+    who = Caller().holding(Journey("github").sign_in()).get("/v1/whoami").body
+    assert (who["org_id"], who["roles"]) == (alice.organization_id, ["admin"])
+    identity = Identity.unscoped.get()
+    assert (identity.memberships, identity.credentials) == ([], "")
+
+
+def test_a_mapping_to_an_organization_that_is_gone_is_passed_over(
+    github: GitHubServer, acme: Organization
+) -> None:
+    github.person.organizations = {"acme": "active"}
+    acme.delete()
+    assert whoami()["roles"] == ["admin"]
+
+
+@pytest.mark.parametrize(
+    ("base_url", "authorize", "api"),
+    [
+        ("", "https://github.com/login/oauth/authorize", "https://api.github.com"),
+        (
+            "https://github.example.com",
+            "https://github.example.com/login/oauth/authorize",
+            "https://github.example.com/api/v3",
+        ),
+        (
+            "https://acme.ghe.com",
+            "https://acme.ghe.com/login/oauth/authorize",
+            "https://api.acme.ghe.com",
+        ),
+    ],
+)
+def test_enterprise_hosts_have_their_own_endpoints(base_url: str, authorize: str, api: str) -> None:
+    provider = ProviderSettings("id", "secret", base_url)
+    assert GitHub.options(provider)["AUTHORIZATION_URL"] == authorize
+    client = GitHub(provider, VisitStrategy({}, kept={}), "https://x/callback")
+    assert client._api == api

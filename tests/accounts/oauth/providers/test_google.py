@@ -1,0 +1,168 @@
+"""Google's whole journey: new user, returning user, what is asked of it, and its domains."""
+
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from django.utils import timezone
+from pytest_django import Settings
+
+from accounts.models import AuditEvent, Domain, Identity, ProviderGrant, User
+from environments.models import Organization
+from tests.accounts.oauth.conftest import BASE, configure
+from tests.accounts.oauth.fake_providers.google import GooglePerson, GoogleServer
+from tests.accounts.oauth.fake_providers.server import s256
+from tests.accounts.oauth.flow import Journey
+from tests.cast import Caller, organization
+
+
+def whoami(journey: Journey) -> dict[str, object]:
+    """Sign in; give who one is then."""
+    body: dict[str, object] = Caller().holding(journey.sign_in()).get("/v1/whoami").body
+    return body
+
+
+def test_a_new_user_gets_an_organization_and_a_session(google: GoogleServer) -> None:
+    answer = Journey("google").sign_in()
+    assert answer.status == 200, answer.body
+    assert answer.body["status"] == "authenticated"
+    assert answer.body["environment"] == {"id": "live", "name": "live"}
+    assert answer.headers["Cache-Control"] == "no-store"
+    who = Caller().holding(answer).get("/v1/whoami").body
+    assert who["email"] == "dora@example.com"
+    assert who["roles"] == ["admin"]
+    assert who["organization"] == "Dora Lake"
+    assert (who["aal"], who["amr"]) == (1, ["fed"])
+    assert User.unscoped.get().email_verified_at is not None
+    identity = Identity.unscoped.get()
+    assert (identity.provider, identity.subject) == ("google", google.person.sub)
+    # Nothing has to be asked later, so no token of Google's is kept.
+    assert identity.credentials == ""
+
+
+def test_a_returning_user_is_known_by_the_subject_alone(google: GoogleServer) -> None:
+    first = whoami(Journey("google"))
+    # Another address, and even one that Google has not verified: the account is the same.
+    google.person.email, google.person.email_verified = "dora@elsewhere.example", False
+    again = whoami(Journey("google"))
+    assert again["user_id"] == first["user_id"]
+    assert again["email"] == "dora@example.com"
+    assert Identity.unscoped.get().email == "dora@elsewhere.example"
+
+
+def test_an_address_given_to_somebody_else_opens_no_account(google: GoogleServer) -> None:
+    whoami(Journey("google"))
+    google.person = GooglePerson(sub="999", email="dora@example.com")
+    assert Journey("google").sign_in().code == "link_required"
+
+
+def test_google_is_asked_for_no_more_than_who_it_is(google: GoogleServer) -> None:
+    journey = Journey("google")
+    location = journey.start().headers["Location"]
+    assert location.startswith(f"{google.url}/o/oauth2/v2/auth?")
+    query = dict(parse_qsl(urlsplit(location).query))
+    assert query["scope"] == "openid email profile"
+    assert query["redirect_uri"] == f"{BASE}/v1/auth/oauth/google/callback"
+    assert query["code_challenge_method"] == "S256"
+    assert len(query["nonce"]) >= 43
+    assert len(query["state"]) >= 43
+    # Ours towards Google, the client's towards us: neither stands for the other.
+    assert query["code_challenge"] != s256(journey.verifier)
+    assert query["state"] != journey.state
+
+
+def test_the_code_is_exchanged_with_the_verifier(google: GoogleServer) -> None:
+    Journey("google").sign_in()
+    sent = google.calls("/token")[0].form
+    challenge = google.calls("/o/oauth2/v2/auth")[0].query["code_challenge"]
+    assert s256(sent["code_verifier"]) == challenge
+
+
+@pytest.mark.parametrize(
+    ("email", "is_verified", "code"),
+    [
+        ("dora@example.com", False, "email_unverified"),
+        ("dora@example.com", "true", "email_unverified"),
+        ("dora@example.com", None, "email_unverified"),
+        ("", True, "email_missing"),
+        (None, True, "email_missing"),
+        ("no address", True, "email_missing"),
+        ("dora@example.com\r\nBcc: all@example.com", True, "email_missing"),
+        (["dora@example.com"], True, "email_missing"),
+    ],
+)
+def test_a_newcomer_needs_a_verified_address(
+    google: GoogleServer, email: object, is_verified: object, code: str
+) -> None:
+    google.claims = {"email": email, "email_verified": is_verified}
+    assert Journey("google").error() == code
+    assert not User.unscoped.exists()
+    assert not ProviderGrant.objects.exists()
+    event = AuditEvent.objects.get()
+    assert (event.tag, event.outcome) == ("api:session:create", "refused")
+    assert event.data == {"way": "external", "provider": "google", "error": code}
+
+
+@pytest.mark.parametrize(
+    ("hd", "is_let_in"),
+    [("example.com", True), ("Example.com", True), ("example.org", False), ("", False)],
+)
+def test_only_the_allowed_domains_may_sign_in(
+    google: GoogleServer, settings: Settings, hd: str, is_let_in: bool
+) -> None:
+    configure(settings, "google", google, domains=("example.com",))
+    # The address says nothing: anybody can have a Google account with any address.
+    google.person = GooglePerson(email="dora@example.com", hd=hd)
+    journey = Journey("google")
+    if is_let_in:
+        assert journey.sign_in().status == 200
+    else:
+        assert journey.error() == "domain_not_allowed"
+        assert not User.unscoped.exists()
+    assert google.calls("/o/oauth2/v2/auth")[0].query["hd"] == "example.com"
+
+
+def test_a_domain_that_is_no_longer_allowed_shuts_out_who_came_by_it(
+    google: GoogleServer, settings: Settings
+) -> None:
+    google.person.hd = "example.com"
+    whoami(Journey("google"))
+    configure(settings, "google", google, domains=("example.org",))
+    assert Journey("google").error() == "domain_not_allowed"
+
+
+def proven(home: Organization, domain: str = "example.com", role: str = "reader") -> None:
+    """Have an organization that has proven a domain."""
+    now = timezone.now()
+    Domain.unscoped.create(
+        organization=home,
+        domain=domain,
+        role=role,
+        token="x",
+        created_at=now,
+        verified_at=now,
+        seen_at=now,
+    )
+
+
+def test_a_proven_domain_leads_to_its_organization(google: GoogleServer) -> None:
+    home = organization("Lakes")
+    proven(home, role="operator")
+    google.person.hd = "example.com"
+    who = whoami(Journey("google"))
+    assert (who["org_id"], who["roles"]) == (home.pk, ["operator"])
+    assert Organization.objects.count() == 1
+
+
+def test_the_address_alone_leads_to_no_organization(google: GoogleServer) -> None:
+    home = organization("Lakes")
+    proven(home)
+    google.person = GooglePerson(email="dora@example.com", hd="")
+    assert whoami(Journey("google"))["org_id"] != home.pk
+
+
+def test_a_domain_that_was_only_claimed_leads_nowhere(google: GoogleServer) -> None:
+    home = organization("Lakes")
+    proven(home)
+    Domain.unscoped.update(verified_at=None)
+    google.person.hd = "example.com"
+    assert whoami(Journey("google"))["org_id"] != home.pk

@@ -1,0 +1,96 @@
+"""A provider that is slow, broken, endless or leads elsewhere: quickly back, nothing made."""
+
+import time
+
+import pytest
+from pytest_django import Settings
+
+from accounts.models import AuditEvent, ProviderGrant, User
+from accounts.oauth.providers import http
+from tests.accounts.oauth.conftest import configure
+from tests.accounts.oauth.fake_providers.google import GoogleServer
+from tests.accounts.oauth.fake_providers.server import Fault, Said
+from tests.accounts.oauth.flow import Journey
+
+AWAY = "provider_unavailable"
+BROKEN = "provider_error"
+
+
+@pytest.fixture(autouse=True)
+def hurry(settings: Settings) -> None:
+    """Have silence be noticed soon."""
+    settings.OAUTH_TIMEOUT_S = 0.3
+
+
+@pytest.mark.parametrize("path", ["/token", "/oauth2/v3/certs"])
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [
+        (Fault(is_silent=True), AWAY),
+        (Fault(drips=True), AWAY),
+        (Fault(is_endless=True), AWAY),
+        (Fault(Said(500, {"error": "server_error"})), AWAY),
+        (Fault(Said(503, b"<html>")), AWAY),
+        (Fault(Said(429, {}, {"Retry-After": "60"})), AWAY),
+        (Fault(Said(404, b"")), BROKEN),
+        (Fault(Said(200, b"<html>")), BROKEN),
+        (Fault(Said(200, [])), BROKEN),
+        (Fault(Said(200, None)), BROKEN),
+    ],
+    ids=[
+        "silent",
+        "drips",
+        "endless",
+        "500",
+        "503",
+        "429",
+        "404",
+        "html",
+        "list",
+        "empty",
+    ],
+)
+def test_a_provider_that_does_not_work_is_told_from_one_that_refuses(
+    google: GoogleServer, path: str, fault: Fault, code: str
+) -> None:
+    google.faults[path] = fault
+    begun = time.monotonic()
+    found = Journey("google").error()
+    # Broken keys are no reason to believe a token.
+    assert found == ("identity_invalid" if code == BROKEN and "certs" in path else code)
+    assert time.monotonic() - begun < 5
+    assert not User.unscoped.exists()
+    assert not ProviderGrant.objects.exists()
+    assert AuditEvent.objects.get().data["error"] == found
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed(google: GoogleServer, status: int) -> None:
+    elsewhere = f"{google.url}/elsewhere"
+    google.faults["/token"] = Fault(Said(status, {}, {"Location": elsewhere}))
+    assert Journey("google").error() == BROKEN
+    # With the code and our secret, to wherever it said.
+    assert not google.calls("/elsewhere")
+
+
+def test_a_provider_that_is_not_there_is_away(google: GoogleServer, settings: Settings) -> None:
+    journey = Journey("google")
+    sent = journey.at_provider(journey.start().headers["Location"])
+    configure(settings, "google", google, base_url="http://127.0.0.1:1")
+    assert journey.returned(journey.back(sent))["error"] == AWAY
+
+
+def test_the_next_try_works(google: GoogleServer) -> None:
+    google.faults["/token"] = Fault(Said(503, {}))
+    assert Journey("google").error() == AWAY
+    google.faults.clear()
+    assert Journey("google").sign_in().status == 200
+
+
+def test_an_answer_may_be_as_long_as_its_limit(google: GoogleServer, settings: Settings) -> None:
+    settings.OAUTH_TIMEOUT_S = 10
+    google.faults["/x"] = Fault(Said(200, b"x" * http.MAX_BYTES))
+    assert len(http.send("GET", f"{google.url}/x").content) == http.MAX_BYTES
+    google.faults["/x"] = Fault(Said(200, b"x" * (http.MAX_BYTES + 1)))
+    with pytest.raises(http.AnswerTooLong):
+        http.send("GET", f"{google.url}/x")

@@ -1,0 +1,163 @@
+"""What an ID token has to prove, and that nothing happens where it does not."""
+
+import base64
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives import serialization
+
+from accounts.models import AuditEvent, Identity, ProviderGrant, User
+from tests.accounts.oauth.fake_providers import keys
+from tests.accounts.oauth.fake_providers.google import GoogleServer
+from tests.accounts.oauth.fake_providers.server import CLIENT_ID, Fault, Said
+from tests.accounts.oauth.flow import Journey
+
+# Whole hours, so that every process that collects these tests names them alike.
+HOUR_AGO = int(time.time()) // 3600 * 3600 - 3600
+IN_AN_HOUR = HOUR_AGO + 3 * 3600
+
+
+def refused() -> None:
+    """Hold Google's journey to being refused, with nothing made and a line in the audit trail."""
+    assert Journey("google").error() == "identity_invalid"
+    assert not User.unscoped.exists()
+    assert not Identity.unscoped.exists()
+    assert not ProviderGrant.objects.exists()
+    assert AuditEvent.objects.get().data["error"] == "identity_invalid"
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"iss": "https://evil.example"},
+        {"iss": None},
+        {"aud": "another-client"},
+        {"aud": None},
+        {"aud": [CLIENT_ID, "another-client"], "azp": None},
+        {"azp": "another-client"},
+        {"nonce": "another-visit"},
+        {"nonce": None},
+        {"nonce": ""},
+        {"exp": HOUR_AGO},
+        {"exp": None},
+        {"iat": HOUR_AGO},
+        {"iat": None},
+        {"nbf": IN_AN_HOUR},
+        {"sub": None},
+        {"at_hash": "AAAAAAAAAAAAAAAAAAAAAA"},
+    ],
+    ids=str,
+)
+def test_a_claim_that_does_not_fit_is_refused(google: GoogleServer, claims: dict[str, Any]) -> None:
+    google.claims = claims
+    refused()
+
+
+def test_a_signature_by_an_unlisted_key_is_refused(google: GoogleServer) -> None:
+    google.signs_with, google.kid = "stranger", "google-1"
+    refused()
+
+
+def test_an_unknown_key_is_looked_for_once_more_and_refused(google: GoogleServer) -> None:
+    google.signs_with = "stranger"
+    refused()
+    assert len(google.calls("/oauth2/v3/certs")) == 2
+
+
+def unsigned(claims: dict[str, Any]) -> str:
+    """Give a token that says it needs no signature."""
+    return jwt.encode(claims, "", algorithm="none", headers={"kid": "google-1"})
+
+
+def by_public_key(claims: dict[str, Any]) -> str:
+    """Give a token whose HMAC key is the public RSA key, which everybody knows."""
+    public = keys.rsa_key("google-1").public_key()
+    pem = public.public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+
+    def part(value: bytes) -> bytes:
+        return base64.urlsafe_b64encode(value).rstrip(b"=")
+
+    head = part(json.dumps({"alg": "HS256", "typ": "JWT", "kid": "google-1"}).encode())
+    signed = head + b"." + part(json.dumps(claims).encode())
+    # By hand: PyJWT itself makes no HMAC with a public key.
+    return (signed + b"." + part(hmac.new(pem, signed, hashlib.sha256).digest())).decode()
+
+
+def changed(claims: dict[str, Any]) -> str:
+    """Give a token whose claims were exchanged under their signature."""
+    honest = keys.sign(claims, "google-1")
+    head, _, signature = honest.split(".")
+    body = base64.urlsafe_b64encode(json.dumps(claims | {"sub": "victim"}).encode())
+    return f"{head}.{body.decode().rstrip('=')}.{signature}"
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [unsigned, by_public_key, changed, lambda claims: "garbage", lambda claims: "a.b.c"],
+)
+def test_a_forged_token_is_refused(
+    google: GoogleServer, forge: Callable[[dict[str, Any]], str]
+) -> None:
+    journey = Journey("google")
+    location = journey.start().headers["Location"]
+    sent = journey.at_provider(location)
+    nonce = google.calls("/o/oauth2/v2/auth")[0].query["nonce"]
+    now = int(time.time())
+    claims = {
+        "iss": google.url,
+        "aud": CLIENT_ID,
+        "sub": "1",
+        "email": "dora@example.com",
+        "email_verified": True,
+        "nonce": nonce,
+        "iat": now,
+        "exp": now + 60,
+    }
+    body = {"access_token": "x", "token_type": "Bearer", "id_token": forge(claims)}
+    google.faults["/token"] = Fault(Said(body=body))
+    assert journey.returned(journey.back(sent))["error"] == "identity_invalid"
+    assert not User.unscoped.exists()
+
+
+@pytest.mark.parametrize("token", [None, "", 7, ["a.b.c"]])
+def test_an_answer_without_a_token_is_refused(google: GoogleServer, token: object) -> None:
+    google.faults["/token"] = Fault(Said(body={"access_token": "x", "id_token": token}))
+    refused()
+
+
+def test_keys_may_be_changed_without_anybody_being_shut_out(google: GoogleServer) -> None:
+    assert Journey("google").sign_in().status == 200
+    google.rotate("google-2")
+    assert Journey("google").sign_in().status == 200
+    # The retired key signs nothing any more.
+    google.signs_with = "google-1"
+    assert Journey("google").error() == "identity_invalid"
+
+
+def test_keys_are_not_asked_for_at_every_sign_in(google: GoogleServer) -> None:
+    for _ in range(3):
+        assert Journey("google").sign_in().status == 200
+    assert len(google.calls("/oauth2/v3/certs")) == 1
+
+
+@pytest.mark.parametrize(
+    "keys_", [{"keys": "none"}, {"keys": [7]}, {}, [], {"keys": [{"kid": "google-1", "kty": "?"}]}]
+)
+def test_nonsense_instead_of_keys_is_refused(google: GoogleServer, keys_: object) -> None:
+    google.faults["/oauth2/v3/certs"] = Fault(Said(body=keys_))
+    refused()
+
+
+@pytest.mark.parametrize("subject", ["", " ", "\x00", "ü", "x" * 256])
+def test_a_subject_that_could_not_be_kept_is_refused(google: GoogleServer, subject: str) -> None:
+    google.claims = {"sub": subject}
+    assert Journey("google").error() == "provider_error"
+    assert not User.unscoped.exists()

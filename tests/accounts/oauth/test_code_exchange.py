@@ -1,0 +1,216 @@
+"""The code's exchange: once, by who began, through the same gate as every other way in."""
+
+import secrets
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+import time_machine
+from django.db import connections
+from django.utils import timezone
+from pytest_django import Settings
+
+from accounts.models import AuditEvent, Identity, ProviderGrant, Session, User
+from environments.models import Organization
+from tests.accounts.oauth.fake_providers.google import GooglePerson, GoogleServer
+from tests.accounts.oauth.flow import Journey
+from tests.cast import Answer, Caller
+from tests.twofactor.holder import with_totp
+
+
+def test_a_code_is_exchanged_once(google: GoogleServer) -> None:
+    journey = Journey("google")
+    code = journey.code()
+    assert journey.exchange(code).status == 200
+    again = journey.exchange(code)
+    assert (again.status, again.code) == (410, "oauth_code_gone")
+    assert Session.unscoped.count() == 1
+
+
+@pytest.mark.parametrize("verifier", ["x" * 43, "", "short", "x" * 129, "ü" * 43, "x" * 200])
+def test_who_saw_only_the_code_gets_nothing_and_neither_does_anybody_after(
+    google: GoogleServer, verifier: str
+) -> None:
+    journey = Journey("google")
+    code = journey.code()
+    stolen = journey.exchange(code, code_verifier=verifier)
+    if verifier == "":
+        assert stolen.code == "invalid_request"
+        return
+    assert (stolen.status, stolen.code) == (410, "oauth_code_gone")
+    assert journey.exchange(code).code == "oauth_code_gone"
+    assert not User.unscoped.exists()
+
+
+def test_a_code_is_good_for_a_minute(google: GoogleServer) -> None:
+    now = timezone.now()
+    with time_machine.travel(now, tick=False) as clock:
+        journey, late = Journey("google"), Journey("google")
+        code, late_code = journey.code(), late.code()
+        clock.move_to(now + timedelta(seconds=59))
+        assert journey.exchange(code).status == 200
+        clock.move_to(now + timedelta(seconds=60))
+        assert late.exchange(late_code).code == "oauth_code_gone"
+
+
+def test_codes_and_profiles_are_not_kept_in_clear(google: GoogleServer) -> None:
+    code = Journey("google").code()
+    row = str(ProviderGrant.objects.values().get())
+    assert code not in row
+    assert google.person.email not in row
+    assert google.person.sub not in row
+
+
+@pytest.mark.parametrize("body", [{}, {"code": "x"}, {"code": 7, "code_verifier": []}])
+def test_an_exchange_without_both_is_malformed(db: None, body: dict[str, object]) -> None:
+    answer = Caller().post("/v1/auth/oauth/token", body)
+    assert (answer.status, answer.code) == (400, "invalid_request")
+
+
+@pytest.mark.parametrize("code", ["unknown", "x" * 200, "\x00", "☃"])
+def test_an_unknown_code_is_gone(db: None, code: str) -> None:
+    body = {"code": code, "code_verifier": "x" * 43}
+    answer = Caller().post("/v1/auth/oauth/token", body)
+    assert (answer.status, answer.code) in {(410, "oauth_code_gone"), (400, "invalid_request")}
+
+
+def test_a_stale_authorization_header_does_not_break_a_sign_in(google: GoogleServer) -> None:
+    journey = Journey("google")
+    assert journey.exchange(journey.code(), Caller("stale")).status == 200
+
+
+def test_the_environment_is_the_one_that_was_asked_for(google: GoogleServer) -> None:
+    answer = Journey("google", environment="sandbox").sign_in()
+    assert answer.body["environment"]["id"] == "sandbox"
+    # And then it is the last used.
+    assert Journey("google").sign_in().body["environment"]["id"] == "sandbox"
+
+
+def test_an_unknown_environment_uses_nothing_up_and_makes_nothing(google: GoogleServer) -> None:
+    journey = Journey("google", environment="nowhere")
+    code = journey.code()
+    assert journey.exchange(code).code == "environment_not_found"
+    assert not User.unscoped.exists()
+    assert not Organization.objects.exists()
+    ProviderGrant.objects.update(environment="live")
+    assert journey.exchange(code).status == 200
+
+
+def test_a_disabled_user_stays_out(google: GoogleServer) -> None:
+    Journey("google").sign_in()
+    User.unscoped.update(is_active=False)
+    answer = Journey("google").sign_in()
+    assert (answer.status, answer.code) == (401, "identity_refused")
+    assert "access_token" not in answer.body
+    event = AuditEvent.objects.order_by("-id")[0]
+    assert (event.outcome, event.data["error"]) == ("refused", "identity_refused")
+    assert event.actor == "dora@example.com"
+
+
+def test_a_second_factor_is_asked_for(google: GoogleServer) -> None:
+    Journey("google").sign_in()
+    with_totp(User.unscoped.get())
+    answer = Journey("google").sign_in()
+    assert answer.body["status"] == "mfa_required"
+    assert "access_token" not in answer.body
+    waiting = Caller(answer.body["mfa_token"])
+    assert waiting.get("/v1/whoami").status == 401
+    assert waiting.get("/v1/auth/2fa/challenge?method=totp").status == 200
+
+
+def test_the_policy_has_a_newcomer_set_up_a_second_factor(
+    google: GoogleServer, settings: Settings
+) -> None:
+    Journey("google").sign_in()
+    Organization.objects.update(mfa_required=True, mfa_grace_period_days=0)
+    answer = Journey("google").sign_in()
+    assert answer.body["status"] == "mfa_enrollment_required"
+    assert "access_token" not in answer.body
+
+
+def test_a_sign_in_is_in_the_audit_trail(google: GoogleServer) -> None:
+    Journey("google").sign_in()
+    events = {event.tag: event for event in AuditEvent.objects.all()}
+    assert set(events) == {
+        "api:organization:create",
+        "api:identity:create",
+        "api:session:create",
+    }
+    assert events["api:session:create"].data["way"] == "external"
+    assert events["api:identity:create"].data["subject"] == google.person.sub
+
+
+def test_new_organizations_count_as_sign_ups(google: GoogleServer, settings: Settings) -> None:
+    settings.LIMIT_SIGNUPS_PER_HOUR = 1
+    assert Journey("google").sign_in().status == 200
+    google.person = GooglePerson(sub="2", email="other@example.com")
+    answer = Journey("google").sign_in()
+    assert (answer.status, answer.code) == (429, "too_many_attempts")
+    assert User.unscoped.count() == 1
+    # Who has an account is not in the way of the limit.
+    google.person = GooglePerson()
+    assert Journey("google").sign_in().status == 200
+
+
+def test_without_a_name_the_address_names_the_organization(google: GoogleServer) -> None:
+    google.person.name = ""
+    Journey("google").sign_in()
+    assert Organization.objects.get().name == "dora"
+
+
+def test_a_newcomer_has_no_password_until_one_is_set(google: GoogleServer) -> None:
+    Journey("google").sign_in()
+    assert not User.unscoped.get().has_usable_password()
+    for password in ("", "!", secrets.token_urlsafe(8)):
+        body = {"email": "dora@example.com", "password": password}
+        assert Caller().post("/v1/auth/login", body).status in {400, 401}
+
+
+def together(journeys: list[tuple[Journey, str]]) -> list[Answer]:
+    """Exchange codes at once."""
+
+    def one(given: tuple[Journey, str]) -> Answer:
+        journey, code = given
+        try:
+            return journey.exchange(code)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(len(journeys)) as pool:
+        return list(pool.map(one, journeys))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_parallel_exchanges_of_one_code_one_signs_in(google: GoogleServer) -> None:
+    journey = Journey("google")
+    code = journey.code()
+    answers = together([(journey, code)] * 6)
+    assert sorted(answer.status for answer in answers) == [200] + [410] * 5
+    assert Session.unscoped.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_newcomer_in_several_tabs_becomes_one_user(google: GoogleServer) -> None:
+    journeys = [Journey("google") for _ in range(6)]
+    answers = together([(journey, journey.code()) for journey in journeys])
+    assert [answer.status for answer in answers] == [200] * 6
+    assert (User.unscoped.count(), Identity.unscoped.count()) == (1, 1)
+    assert Organization.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_parallel_returns_one_gets_a_code(google: GoogleServer) -> None:
+    journey = Journey("google")
+    sent = journey.at_provider(journey.start().headers["Location"])
+
+    def one(_: int) -> dict[str, str]:
+        try:
+            return journey.returned(journey.back(sent))
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(6) as pool:
+        returned = list(pool.map(one, range(6)))
+    assert sum("code" in values for values in returned) == 1
+    assert [each["error"] for each in returned if "error" in each] == ["oauth_state_used"] * 5
+    assert len(google.calls("/token")) == 1
