@@ -19,7 +19,7 @@ def record_request(
         organization_id=principal.organization_id if principal else None,
         environment_id=principal.environment_id if principal else "",
         actor_id=principal.user_id if principal else None,
-        actor=(principal.email or "development token") if principal else "",
+        actor=principal.audit_name if principal else "",
         data=data,
     )
 
@@ -34,7 +34,7 @@ def record_user(
         outcome=outcome,
         organization_id=user.organization_id,
         actor_id=user.pk,
-        actor=user.email,
+        actor=str(user),
         data=data,
     )
 

@@ -1,7 +1,7 @@
 """Who: a bearer access token, resolved with one query into a principal."""
 
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import orjson
 from django.conf import settings
@@ -99,7 +99,7 @@ def authenticate(request: PlatformRequest, token: str) -> Principal | None:
     return Principal(
         kind="user",
         user_id=pointer.user_id,
-        email=row["email"],
+        email=row["email"] or None,
         email_verified=row["email_verified"],
         organization_id=row["organization_id"],
         organization_name=row["organization_name"],
@@ -124,8 +124,10 @@ def _find(pointer: tokens.Pointer) -> dict[str, Any] | None:
     return dict(zip(_COLUMNS, orjson.loads(found), strict=True)) if found is not None else None
 
 
-def _restriction(row: dict[str, Any], now: datetime) -> str:
-    """Say what the policy holds against a session; it holds on sessions that live already, too."""
+def _restriction(row: dict[str, Any], now: datetime) -> Literal["", "second_factor", "email"]:
+    """Return why the session is restricted; this holds on sessions that live already, too."""
+    if not row["email"]:
+        return "email"
     if not row["mfa_required"]:
         return ""
     if row["aal"] >= AAL2 and row["mfa_method"] in row["mfa_allowed_methods"]:

@@ -55,6 +55,7 @@ def find(email: str) -> User | None:
     found: User | None = (
         User.unscoped.select_related("organization", "last_environment")  # unscoped: signing in
         .filter(email__iexact=email.strip())
+        .exclude(email="")
         .first()
     )
     # The index knows more letters that have one capital, so that no two of them sign up.

@@ -39,8 +39,7 @@ def sign_up(
         raise EmailTaken
     try:
         with transaction.atomic():
-            user = add_user(lifecycle.create_organization(name), email, encoded, roles=["admin"])
-            audit.record_user(request, "api:organization:create", user)
+            user = create_account(request, email, encoded, name=name)
             proofs.put(user, user.email, now=now)
             place = lifecycle.find(user.organization_id, "live")
             attempt = Attempt(user, place, way=Way.SIGNUP, amr=["pwd"], now=now)
@@ -55,6 +54,20 @@ def _count(address: str, now: datetime) -> None:
     wait_s = limits.take("signup", network_of(address), limit=limit, window=WINDOW, now=now)
     if wait_s:
         raise TooManyAttempts(retry_after_s=wait_s)
+
+
+def create_account(
+    request: PlatformRequest, email: str, encoded_password: str, *, name: str = ""
+) -> User:
+    """Make an organization and return its first admin; call inside a transaction.
+
+    name: of the organization; '' takes it from the address.
+    Raises IntegrityError when the address has an account.
+    """
+    organization = lifecycle.create_organization(name or email.partition("@")[0])
+    user = add_user(organization, email, encoded_password, roles=["admin"])
+    audit.record_user(request, "api:organization:create", user)
+    return user
 
 
 def add_user(

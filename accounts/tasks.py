@@ -7,7 +7,7 @@ from django.conf import settings
 from django.utils import timezone
 from procrastinate.contrib.django import app
 
-from accounts import limits
+from accounts import address_release, limits
 from accounts.invitations import invitations
 from accounts.models import Session
 from accounts.profile import proofs
@@ -21,8 +21,9 @@ KEEP_ENDED: Final = timedelta(days=30)
 @app.periodic(cron="41 * * * *")
 @app.task(queueing_lock="forget_expired_accounts_data")
 def forget_expired(timestamp: int) -> None:
-    """Delete ended sessions, old counters, and offers and codes whose time is over."""
+    """Delete what is over: sessions, counters, offers, codes, accounts without an address."""
     now = timezone.now()
+    address_release.delete_expired(now=now)
     invitations.forget_old(now=now)
     proofs.forget_old(now=now)
     limits.forget_old(now=now)

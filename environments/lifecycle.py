@@ -115,6 +115,19 @@ def delete(organization_id: int, slug: str, *, now: datetime) -> Environment:
     return environment
 
 
+def close_organization(organization_id: int, *, now: datetime) -> None:
+    """Delete every environment, the built-in ones too, of an organization without members.
+
+    Call inside a transaction; the data is dropped after the retention.
+    """
+    _lock(organization_id)
+    live = Environment.scoped.within_organization(organization_id).filter(deleted_at=None)
+    for environment in live:
+        environment.deleted_at = now
+        environment.save(update_fields=["deleted_at"])
+        _tell("environment_deleted", environment.pk)
+
+
 def expired(*, now: datetime) -> list[int]:
     """Give the keys of environments deleted longer ago than the retention."""
     cutoff = now - timedelta(days=settings.ENVIRONMENT_RETENTION_DAYS)

@@ -73,8 +73,8 @@ def send_token(
 
 
 def mail_addresses(user: User, held: Holdings) -> list[str]:
-    """Give every address: the account's, and that of the e-mail factor where it is another."""
-    found = [user.email]
+    """Return every address: the account's, and that of the e-mail factor where it is another."""
+    found = [user.email] if user.email else []
     if "email" in held.factors:
         further = decrypt(held.factors["email"].secret)
         if folded(further) != folded(user.email):

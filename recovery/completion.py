@@ -1,60 +1,107 @@
 """The end of a recovery of the password: a new one, and no session."""
 
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
 
-from accounts import audit, passwords, takeover
+from accounts import address_release, audit, passwords, takeover
+from accounts.delivery import notices
+from accounts.models import User
+from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest
 from recovery import aftermath, challenges, channels, rows
 from recovery.challenges import Given
-from recovery.errors import RecoveryGone
+from recovery.errors import NoIndependentFactor, RecoveryChallengeRequired, RecoveryGone
 from recovery.models import Recovery
 from recovery.reset_tokens import Pointer
 from recovery.rows import Holder
 from twofactor.errors import CodeRejected
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What completes a recovery: a new password, with a proof or with a new account.
+
+    given: the proof of a second factor, where the account has one. new_account: the caller wants a
+    new account with the address instead of the one with the second factor.
+    """
+
+    password: str
+    given: Given
+    new_account: bool = False
+
+
 def set_password(
-    request: PlatformRequest, pointer: Pointer, password: str, given: Given, *, now: datetime
+    request: PlatformRequest, pointer: Pointer, choice: Choice, *, now: datetime
 ) -> None:
     """Set a new password, once; all sessions and trusted devices end, every address is told.
 
-    given: the proof of a second factor, where the account has one.
-    Raises InvalidRequest (400) for a weak password, HashingBusy (503), RecoveryGone (410), what
-    challenges.is_proven raises, CodeRejected (401, counted).
+    Raises InvalidRequest (400) for a weak password or a new account that was not offered,
+    HashingBusy (503), RecoveryGone (410), what challenges.is_proven raises, CodeRejected (401,
+    counted).
     """
     user = rows.peek(pointer, now=now).user
     if user is None:
         raise RecoveryGone
     context = (user.email, user.organization.name, settings.SERVICE_NAME)
-    passwords.validate(password, context=context)
+    passwords.validate(choice.password, context=context)
     # Before the locks: a hash takes long.
-    encoded = passwords.hash_password(password)
+    encoded = passwords.hash_password(choice.password)
     with transaction.atomic():
         recovery = rows.lock_by_pointer(pointer, now=now)
         holder = rows.lock_holder(recovery)
+        if choice.new_account:
+            _open_new_account(request, recovery, holder, encoded, now)
+            return
         method = ""
         if holder.held.proper:
-            method = challenges.is_proven(request, recovery, holder.held, given, now=now)
+            method = _prove_factor(request, recovery, holder, choice.given, now)
         is_proven = bool(method) or not holder.held.proper
         if is_proven:
             if recovery.channel == "email" and holder.user.email_verified_at is None:
                 _take_from_stranger(request, holder, now)
             _apply(recovery, holder, encoded, now)
-            audit.record_user(
-                request,
-                "api:recovery:complete",
-                holder.user,
-                recovery=str(recovery.pk),
-                purpose=recovery.purpose,
-                method=recovery.method,
-                second_factor=method,
-            )
+            _record(request, recovery, holder.user, second_factor=method)
     # Raised outside of the transaction, so that the count stays.
     if not is_proven:
         raise CodeRejected
+
+
+def _prove_factor(
+    request: PlatformRequest, recovery: Recovery, holder: Holder, given: Given, now: datetime
+) -> str:
+    try:
+        return challenges.is_proven(request, recovery, holder.held, given, now=now)
+    except (RecoveryChallengeRequired, NoIndependentFactor) as exc:
+        exc.extra["new_account_offered"] = rows.is_new_account_offered(recovery, holder)
+        raise
+
+
+def _open_new_account(
+    request: PlatformRequest, recovery: Recovery, holder: Holder, encoded: str, now: datetime
+) -> None:
+    """Leave the account with the second factor as it is, but for its address."""
+    if not rows.is_new_account_offered(recovery, holder):
+        raise InvalidRequest.for_field("new_account", "Not for this account.", code="not_offered")
+    rows.end(recovery, reason="address_released", now=now)
+    user = address_release.replace(request, holder.user, encoded, now=now)
+    notices.notify(user, "recovery_completed", purpose="a new account has your address")
+    _record(request, recovery, user, new_account=True)
+
+
+def _record(request: PlatformRequest, recovery: Recovery, user: User, **data: Any) -> None:
+    audit.record_user(
+        request,
+        "api:recovery:complete",
+        user,
+        recovery=str(recovery.pk),
+        purpose=recovery.purpose,
+        method=recovery.method,
+        **data,
+    )
 
 
 def _apply(recovery: Recovery, holder: Holder, encoded: str, now: datetime) -> None:
@@ -67,9 +114,9 @@ def _apply(recovery: Recovery, holder: Holder, encoded: str, now: datetime) -> N
 
 
 def _take_from_stranger(request: PlatformRequest, holder: Holder, now: datetime) -> None:
-    """Note that the mailbox is proven now; whoever signed up may have been somebody else.
+    """Reclaim an account whose mailbox is proven now: somebody else may have signed up.
 
-    A second factor stays and was just proven: recovery never removes one at once.
+    A second factor stays, since it was just proven: recovery never removes one at once.
     """
     has_factors = bool(holder.held.proper)
     takeover.strip_unproven(holder.user, request=request, now=now, keep_factors=has_factors)

@@ -8,9 +8,10 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
+from accounts import address_release
 from accounts.models import User
 from recovery.errors import RecoveryGone
-from recovery.models import Recovery
+from recovery.models import Purpose, Recovery
 from recovery.reset_tokens import Pointer
 from twofactor import methods
 from twofactor.capabilities import digest, is_same
@@ -98,6 +99,13 @@ def lock_present_holder(recovery: Recovery) -> Holder:
     if not user.is_active:
         raise RecoveryGone
     return Holder(user, held)
+
+
+def is_new_account_offered(recovery: Recovery, holder: Holder) -> bool:
+    """True if the mailbox was proven and a second factor that may be a stranger's is in the way."""
+    is_by_mail = recovery.purpose == Purpose.PASSWORD and recovery.channel == "email"
+    has_factor = bool(holder.held.proper)
+    return is_by_mail and has_factor and address_release.is_releasable(holder.user)
 
 
 def end(recovery: Recovery, *, reason: str, now: datetime) -> None:

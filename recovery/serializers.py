@@ -53,6 +53,10 @@ class RecoveryVerifiedSerializer(serializers.Serializer[Any]):
     expires_at = serializers.IntegerField()
     next = serializers.ChoiceField(choices=["password", "password_and_challenge", "first_factor"])
     methods = serializers.ListField(child=serializers.CharField())
+    new_account_offered = serializers.BooleanField(
+        help_text="The address was never verified: completing with `new_account` needs no second "
+        "factor, and opens a new account instead."
+    )
 
 
 class ResetTokenField(serializers.CharField):
@@ -86,6 +90,12 @@ class RecoveryCompleteSerializer(RecoveryProofSerializer):
     """The new password, and a second factor where there is one; neither for a lost factor."""
 
     password = PasswordField(required=False)
+    new_account = serializers.BooleanField(
+        required=False,
+        default=False,
+        help_text="Take a new account with this address, where `new_account_offered` was true; "
+        "the account with the second factor goes on without the address.",
+    )
 
 
 class RecoveryProveSerializer(RecoveryProofSerializer):

@@ -19,7 +19,7 @@ RESET_LIFE: Final = timedelta(minutes=10)
 def verify(
     request: PlatformRequest, recovery_id: str, token: str, *, now: datetime
 ) -> dict[str, Any]:
-    """Give ``reset_token``, ``expires_at``, ``next`` and ``methods``; a token works once.
+    """Return the fields of RecoveryVerifiedSerializer; a token works once.
 
     next: ``password``; ``password_and_challenge``, with a second factor from ``methods``;
     ``first_factor`` (purpose second_factor), a password or one of ``methods``.
@@ -62,6 +62,7 @@ def _accept(
         "expires_at": int(recovery.reset_expires_at.timestamp()),
         "next": _next(recovery, holder),
         "methods": challenges.spelled(challenges.offered(recovery, holder.held)),
+        "new_account_offered": rows.is_new_account_offered(recovery, holder),
     }
 
 

@@ -170,9 +170,8 @@ class CompleteView(ApiView):
         if is_lost_factor:
             answer = lost_factor.complete(self.platform_request, pointer, now=now)
             return Response(answer, headers=NO_STORE)
-        completion.set_password(
-            self.platform_request, pointer, body["password"], _given(body), now=now
-        )
+        choice = completion.Choice(body["password"], _given(body), body["new_account"])
+        completion.set_password(self.platform_request, pointer, choice, now=now)
         return Response(status=status.HTTP_204_NO_CONTENT, headers=NO_STORE)
 
 

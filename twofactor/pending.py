@@ -114,7 +114,7 @@ def authenticate(request: PlatformRequest, token: str) -> Principal | None:
     return Principal(
         kind="pending",
         user_id=pending.user_id,
-        email=pending.user.email,
+        email=pending.user.email or None,
         organization_id=pending.organization_id,
         organization_name=pending.organization.name,
         environment_pk=pending.environment_id,

@@ -133,7 +133,7 @@ def compliance_of_organization(organization_id: int) -> dict[str, Any]:
     holds = Q(factors__method__in=proper)
     missing = members.exclude(pk__in=members.filter(holds).values("pk")).order_by("email")
     total = members.count()
-    rows = [{"user_id": user.pk, "email": user.email} for user in missing]
+    rows = [{"user_id": user.pk, "email": user.email or None} for user in missing]
     policy = describe(organization)
     return {
         "required": organization.mfa_required,

@@ -37,7 +37,7 @@ CHALLENGE_METHODS = [spelled_in_challenges(method) for method in MFA_METHODS]
 class StatusView(ApiView):
     """What the caller has."""
 
-    access = {"GET": USER.or_pending("challenge", "enrol")}
+    access = {"GET": USER.or_pending("challenge", "enrol").without_email()}
 
     @extend_schema(summary="2FA status", responses=StatusSerializer)
     def get(self, request: Request) -> Response:
@@ -48,7 +48,7 @@ class StatusView(ApiView):
 class ChallengeView(ApiView):
     """Ask for a challenge."""
 
-    access = {"GET": USER.or_pending("challenge")}
+    access = {"GET": USER.or_pending("challenge").without_email()}
 
     @extend_schema(
         summary="Create a challenge",

@@ -10,8 +10,16 @@ from accounts.models import Delivery, User
 
 def notify(
     user: User, notice: templates.Notice, *, to: str = "", **context: templates.Scalar
+) -> None:
+    """Queue a notice as ``queue`` does; an account without an address gets none."""
+    if to or user.email:
+        queue(user, notice, to=to, **context)
+
+
+def queue(
+    user: User, notice: templates.Notice, *, to: str = "", **context: templates.Scalar
 ) -> Delivery:
-    """Queue a notice to the user, in the transaction of what it tells of.
+    """Queue a notice to the user, in the transaction of the change that it reports.
 
     to: another address than the user's present one: the old one for ``email_changed``, each
     further one for recovery. context: the template's own fields, and where known ``address`` and
@@ -22,7 +30,7 @@ def notify(
         raise ValueError(f"{notice} is no notice.")
     now = timezone.now()
     told = {
-        "account": mask_email(user.email),
+        "account": mask_email(user.email) if user.email else "an account without an address",
         "at": f"{now:%Y-%m-%d %H:%M} UTC",
         "security_link": console_link("security"),
     }

@@ -32,7 +32,7 @@ class InvitationSerializer(serializers.Serializer[Invitation]):
 
     def get_invited_by(self, invitation: Invitation) -> str | None:
         """Give the address of who invited; null for an operator, and for a member who is gone."""
-        return invitation.invited_by.email if invitation.invited_by else None
+        return (invitation.invited_by.email or None) if invitation.invited_by else None
 
 
 class InvitationCreateSerializer(StrictSerializer):

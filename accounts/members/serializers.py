@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from accounts.members.labels import MAX_LABEL_CHARS, MAX_LABELS
@@ -43,7 +44,7 @@ class MemberSerializer(serializers.Serializer[User]):
     """
 
     user_id = serializers.UUIDField(source="id")
-    email = serializers.EmailField()
+    email = serializers.SerializerMethodField()
     email_verified = serializers.SerializerMethodField()
     roles = serializers.ListField(child=serializers.CharField())
     derived_roles = serializers.ListField(child=serializers.CharField())
@@ -51,6 +52,11 @@ class MemberSerializer(serializers.Serializer[User]):
     disabled = serializers.SerializerMethodField()
     created_at = serializers.DateTimeField()
     last_login_at = serializers.DateTimeField(source="last_login", allow_null=True)
+
+    @extend_schema_field(serializers.EmailField(allow_null=True))
+    def get_email(self, member: User) -> str | None:
+        """Return the address; null for an account that has to give another one."""
+        return member.email or None
 
     def get_email_verified(self, member: User) -> bool:
         """Say whether the address was proven."""

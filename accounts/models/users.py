@@ -19,12 +19,15 @@ class User(AbstractBaseUser, TenantModel):
     from memberships at an identity provider, written by accounts.oauth.memberships.derived_roles
     alone. Both kinds of roles count. labels: free words of the organization's own.
     is_staff: works for the platform itself, and may enter the admin.
+    email: '' for an account whose unverified address went to the owner of the mailbox;
+    address_released_at says when (accounts/address_release.py).
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="users")
-    email = models.EmailField(max_length=254)
+    email = models.EmailField(max_length=254, blank=True)
     email_verified_at = models.DateTimeField(null=True, blank=True)
+    address_released_at = models.DateTimeField(null=True, blank=True, db_index=True)
     roles = ArrayField(models.CharField(max_length=20), default=list)
     derived_roles = ArrayField(models.CharField(max_length=20), default=list, blank=True)
     labels = ArrayField(models.CharField(max_length=100), default=list, blank=True)
@@ -43,12 +46,15 @@ class User(AbstractBaseUser, TenantModel):
         """One account an address, however it is spelled (UPPER is what iexact asks for)."""
 
         constraints: ClassVar[list[Any]] = [
-            models.UniqueConstraint(Upper("email"), name="user_email_unique"),
+            # A query has to exclude '' itself for PostgreSQL to use the index.
+            models.UniqueConstraint(
+                Upper("email"), condition=~models.Q(email=""), name="user_email_unique"
+            ),
         ]
 
     def __str__(self) -> str:
-        """Give the address."""
-        return self.email
+        """Return the address, or the id of an account without one."""
+        return self.email or str(self.pk)
 
     def has_perm(self, perm: str, obj: Any = None) -> bool:
         """Staff may do in the admin what its pages offer."""

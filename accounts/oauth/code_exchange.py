@@ -181,6 +181,6 @@ def _note_refused(
         outcome="refused",
         organization_id=user.organization_id if user is not None else None,
         actor_id=user.pk if user is not None else None,
-        actor=user.email if user is not None else "",
+        actor=str(user) if user is not None else "",
         data={"way": str(Way.EXTERNAL), "provider": grant.provider, "error": refused.code},
     )

@@ -15,6 +15,7 @@ from django.db.models import F
 from accounts import audit, credentials, mailed
 from accounts.delivery import notices
 from accounts.errors import (
+    EmailChangeGone,
     EmailCodeGone,
     EmailCodeRejected,
     EmailTaken,
@@ -53,9 +54,12 @@ def lock(user_id: UUID) -> User:
 def resend(user_id: UUID, *, now: datetime) -> State:
     """Mail a new code to the address that waits to be proven; the one before is void.
 
-    Raises EmailVerified (409) where none waits, MailedTooOften (429) within a minute of the last.
+    Raises EmailVerified (409) where none waits, EmailChangeGone (410) where the account has no
+    address and none was given, MailedTooOften (429) within a minute of the last.
     """
     waiting = state_of(user_id, now=now)
+    if waiting.pending is None and not waiting.user.email:
+        raise EmailChangeGone
     email = waiting.pending.email if waiting.pending else waiting.user.email
     proofs.refuse_flood(user_id, email, now=now)
     with transaction.atomic():
@@ -63,6 +67,8 @@ def resend(user_id: UUID, *, now: datetime) -> State:
         proof = proofs.current(user, now=now)
         if proof is None and user.email_verified_at is not None:
             raise EmailVerified
+        if proof is None and not user.email:
+            raise EmailChangeGone
         if proof is not None and now < proof.sent_at + COOL_DOWN:
             left = proof.sent_at + COOL_DOWN - now
             raise MailedTooOften(retry_after_s=int(left.total_seconds()) + 1)
@@ -104,8 +110,8 @@ def _take(request: PlatformRequest, user: User, code: str, now: datetime) -> Sta
         rows.update(attempts_left=F("attempts_left") - 1)
         return None
     former = user.email
-    user.email, user.email_verified_at = proof.email, now
-    user.save(update_fields=["email", "email_verified_at"])
+    user.email, user.email_verified_at, user.address_released_at = proof.email, now, None
+    user.save(update_fields=["email", "email_verified_at", "address_released_at"])
     if proof.fingerprint:
         notices.notify(user, "email_changed", to=former)
         audit.record_request(request, "api:email:update", before=former, after=user.email)

@@ -71,11 +71,12 @@ class PasswordChangeSerializer(StrictSerializer):
 class EmailSerializer(serializers.Serializer[Any]):
     """Where the account's mailbox stands.
 
+    email: null for an account that has to give another address.
     pending_email: the address to change to, once its code is given; null for none. code_expires_at:
     until when the code that was mailed last can be given; null where none is awaited.
     """
 
-    email = serializers.EmailField()
+    email = serializers.EmailField(allow_null=True)
     email_verified = serializers.BooleanField()
     pending_email = serializers.EmailField(allow_null=True)
     code_expires_at = serializers.IntegerField(allow_null=True)

@@ -102,7 +102,7 @@ class PasswordView(ApiView):
 def _shown(state: State) -> dict[str, Any]:
     proof = state.pending
     return {
-        "email": state.user.email,
+        "email": state.user.email or None,
         "email_verified": state.user.email_verified_at is not None,
         "pending_email": proof.email if proof and proof.fingerprint else None,
         "code_expires_at": int(proof.expires_at.timestamp()) if proof else None,
@@ -112,7 +112,7 @@ def _shown(state: State) -> dict[str, Any]:
 class EmailView(ApiView):
     """The caller's e-mail address."""
 
-    access = {"GET": USER}
+    access = {"GET": USER.without_email()}
 
     @extend_schema(summary="Read one's e-mail address", responses=EmailSerializer)
     def get(self, request: Request) -> Response:
@@ -123,7 +123,7 @@ class EmailView(ApiView):
 class EmailChangeView(ApiView):
     """A change of the caller's e-mail address."""
 
-    access = {"POST": USER.fresh(), "DELETE": USER}
+    access = {"POST": USER.fresh().without_email(), "DELETE": USER.without_email()}
 
     @extend_schema(
         summary="Change the e-mail address",
@@ -155,7 +155,7 @@ class EmailChangeView(ApiView):
 class EmailVerifyView(ApiView):
     """Prove an e-mail address."""
 
-    access = {"POST": USER}
+    access = {"POST": USER.without_email()}
 
     @extend_schema(
         summary="Verify an e-mail address", request=EmailCodeSerializer, responses=EmailSerializer
@@ -172,7 +172,7 @@ class EmailVerifyView(ApiView):
 class EmailResendView(ApiView):
     """Another mail with a code."""
 
-    access = {"POST": USER}
+    access = {"POST": USER.without_email()}
 
     @extend_schema(summary="Mail a new code", request=None, responses={202: EmailSerializer})
     def post(self, request: Request) -> Response:

@@ -31,7 +31,7 @@ def record(request: PlatformRequest, *, resource: str, action: str) -> None:
         organization_id=principal.organization_id,
         environment_id=principal.environment_id,
         actor_id=principal.user_id,
-        actor=principal.email or "development token",
+        actor=principal.audit_name,
         data={
             "permission": f"{resource}:{action}",
             "method": request.method,

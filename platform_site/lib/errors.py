@@ -133,6 +133,13 @@ class SecondFactorDue(Forbidden):
     title = "Your organization requires a second factor."
 
 
+class EmailRequired(Forbidden):
+    """The account's unverified address went to the owner of the mailbox; give and prove another."""
+
+    code = "email_required"
+    title = "This account needs another e-mail address."
+
+
 class NotFound(PlatformError):
     """Absent, or another tenant's."""
 

@@ -10,6 +10,7 @@ from rest_framework.request import Request
 
 from platform_site.lib import audit
 from platform_site.lib.errors import (
+    EmailRequired,
     Forbidden,
     MethodNotAllowed,
     NotAuthenticated,
@@ -68,6 +69,7 @@ class Access(NamedTuple):
     pending: tuple[str, ...] = ()
     is_fresh: bool = False
     is_always_open: bool = False
+    is_open_without_email: bool = False
 
     def fresh(self) -> "Access":
         """Also ask for a proof of identity not older than 15 minutes (step-up)."""
@@ -80,6 +82,10 @@ class Access(NamedTuple):
     def always(self) -> "Access":
         """Stay open to sessions that the policy on second factors restricts."""
         return self._replace(is_always_open=True)
+
+    def without_email(self) -> "Access":
+        """Also let in a session whose account has no e-mail address and has to give one."""
+        return self._replace(is_open_without_email=True)
 
 
 PUBLIC: Final = Access("public")
@@ -128,7 +134,9 @@ def require(access: Access, principal: Principal | None) -> None:
         raise NotAuthenticated
     if principal.kind == "pending" and principal.pending_use not in access.pending:
         raise TokenInvalid
-    if principal.restriction and not access.is_always_open:
+    if principal.restriction == "email" and not access.is_open_without_email:
+        raise EmailRequired
+    if principal.restriction == "second_factor" and not access.is_always_open:
         raise SecondFactorDue
     if access.kind == "user" and principal.user_id is None:
         raise Forbidden("A development token has no user, so it has no profile to act on.")

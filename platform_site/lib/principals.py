@@ -29,8 +29,10 @@ class Principal:
     pending_id, pending_use: only of kind ``pending``, a sign-in whose second factor is still due;
     it has no roles, and only the views that name it let it in.
     email_verified: whether the e-mail was proven, None where there is no user.
-    restriction: set where the organization's policy asks for a second factor that this session
-    has not shown; only the views that help to get one let it in.
+    restriction: why only some views let this session in, '' for no restriction. ``second_factor``:
+    the organization's policy asks for one that this session has not shown, and only the views that
+    help to get one are open. ``email``: the account has no e-mail address any more, and only the
+    views that give and prove another one are open.
     """
 
     kind: Literal["user", "dev", "pending"]
@@ -51,7 +53,7 @@ class Principal:
     mfa_time: int | None = None
     pending_id: UUID | None = None
     pending_use: str = ""
-    restriction: str = ""
+    restriction: Literal["", "second_factor", "email"] = ""
     email_verified: bool | None = None
 
     is_authenticated = True
@@ -69,7 +71,14 @@ class Principal:
     @property
     def name(self) -> str:
         """Who it is, for those who are told what it did."""
-        return self.email or "a development token"
+        if self.user_id is not None:
+            return self.email or "a member without an e-mail address"
+        return "a development token"
+
+    @property
+    def audit_name(self) -> str:
+        """Who it is, in the audit trail."""
+        return self.email or ("development token" if self.user_id is None else str(self.user_id))
 
     @property
     def scope(self) -> Scope:

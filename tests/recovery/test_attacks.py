@@ -130,7 +130,7 @@ def test_a_reset_token_opens_nothing_else(alice: User) -> None:
     for route in api_routes():
         path = route.filled(dict.fromkeys(route.placeholders, "x"))
         for method in route.methods:
-            if route.view.access[method].kind == "public":
+            if route.access_of(method).kind == "public":
                 continue
             answer = caller.call(method, path, {})
             assert (answer.status, answer.code) == (401, "token_invalid"), path

@@ -127,7 +127,7 @@ def test_what_is_given_opens_nothing_but_an_enrolment(holder: Holder) -> None:
         caller = Caller(finish(begun).body["mfa_token"])
         for route in api_routes():
             for method in route.methods:
-                access = route.view.access[method]
+                access = route.access_of(method)
                 if access.kind == "public" or "enrol" in access.pending:
                     continue
                 path = route.filled(dict.fromkeys(route.placeholders, "x"))

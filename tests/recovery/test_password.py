@@ -35,7 +35,10 @@ def test_the_mailed_token_leads_to_a_new_password(alice: User) -> None:
     assert set(started.body) == {"recovery_id", "expires_at"}
     verified = verify(started, mailed_token())
     assert verified.status == 200
-    assert set(verified.body) == {"reset_token", "expires_at", "next", "methods"}
+    assert set(verified.body) == {
+        *("reset_token", "expires_at", "next", "methods"),
+        "new_account_offered",
+    }
     assert (verified.body["next"], verified.body["methods"]) == ("password", [])
     answer = complete(verified)
     assert (answer.status, answer.body) == (204, None)

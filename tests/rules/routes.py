@@ -8,6 +8,7 @@ from typing import Any
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from platform_site.lib.api import ApiView
+from platform_site.lib.permissions import Access
 from platform_site.lib.viewsets import PlatformViewSet
 
 PLACEHOLDER = re.compile(r"<(?:\w+:)?(\w+)>")
@@ -44,6 +45,10 @@ class Route:
     def action_of(self, method: str) -> str:
         """Return the name by which the view's tables know a method."""
         return dict(self.actions)[method]
+
+    def access_of(self, method: str) -> Access:
+        """Return what a method asks of its caller."""
+        return self.view.access[self.action_of(method)]
 
 
 def _actions(callback: Any, view: type[ApiView]) -> tuple[tuple[str, str], ...]:

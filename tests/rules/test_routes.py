@@ -5,7 +5,7 @@ import pytest
 from accounts.models import User
 from environments.models import Organization
 from platform_site.lib.api import ApiView
-from platform_site.lib.permissions import ROLES, TABLE, Access, is_permitted
+from platform_site.lib.permissions import ROLES, TABLE, is_permitted
 from tests.cast import Caller, member, signed_in
 from tests.rules.routes import Route, api_routes
 
@@ -16,10 +16,6 @@ NOBODYS = "00000000-0000-7000-8000-000000000000"
 
 def ids(value: object) -> str:
     return value.path if isinstance(value, Route) else str(value)
-
-
-def access_of(route: Route, method: str) -> Access:
-    return route.view.access[route.action_of(method)]
 
 
 def sent(caller: Caller, route: Route, method: str) -> tuple[int, str]:
@@ -46,7 +42,7 @@ def test_a_view_declares_access_for_each_of_its_actions(view: type[ApiView]) -> 
 @pytest.mark.parametrize(("route", "method"), EACH, ids=ids)
 def test_nobody_gets_in_without_credentials(db: None, route: Route, method: str) -> None:
     status, code = sent(Caller(), route, method)
-    if access_of(route, method).kind == "public":
+    if route.access_of(method).kind == "public":
         assert code != "not_authenticated"
     else:
         assert (status, code) == (401, "not_authenticated")
@@ -56,7 +52,7 @@ def test_nobody_gets_in_without_credentials(db: None, route: Route, method: str)
 def test_a_refresh_token_opens_no_route(alice: User, route: Route, method: str) -> None:
     caller = Caller(signed_in(alice).refresh_token)
     status, code = sent(caller, route, method)
-    if access_of(route, method).kind != "public":
+    if route.access_of(method).kind != "public":
         assert (status, code) == (401, "token_invalid")
 
 
@@ -65,7 +61,7 @@ def test_a_refresh_token_opens_no_route(alice: User, route: Route, method: str) 
 def test_the_table_decides_for_each_role(
     home: Organization, route: Route, method: str, role: str
 ) -> None:
-    access = access_of(route, method)
+    access = route.access_of(method)
     if access.resource is None or access.action is None:
         return
     user = member(home, "someone@example.com", role=role)

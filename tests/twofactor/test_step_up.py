@@ -86,7 +86,7 @@ def test_what_has_to_ask_for_a_proof_does() -> None:
         f"{method} {route.path}"
         for route in api_routes()
         for method in route.methods
-        if route.view.access[method].is_fresh
+        if route.access_of(method).is_fresh
     }
     assert asked >= {
         "POST v1/auth/2fa/totp/setup",

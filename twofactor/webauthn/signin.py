@@ -143,7 +143,7 @@ def _prove(
         outcome="refused",
         organization_id=user.organization_id if user else None,
         actor_id=user.pk if user else None,
-        actor=user.email if user else "",
+        actor=str(user) if user else "",
         data={"way": str(Way.PASSKEY)},
     )
     return None

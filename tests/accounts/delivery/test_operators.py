@@ -161,6 +161,6 @@ def test_production_asks_for_mail(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_notice_without_a_queue_worker_waits_visibly(alice: User) -> None:
-    delivery = notices.notify(alice, "password_changed")
+    delivery = notices.queue(alice, "password_changed")
     assert "password_changed" in command("--state", "queued")
     assert delivery.next_attempt_at is not None

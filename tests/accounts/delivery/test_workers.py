@@ -42,7 +42,7 @@ def work(**options: Any) -> None:
 @pytest.mark.usefixtures("clean_queue")
 def test_a_worker_sends_what_was_committed(mailbox: Mailbox, alice: User) -> None:
     with transaction.atomic():
-        delivery = notices.notify(alice, "password_changed")
+        delivery = notices.queue(alice, "password_changed")
     work()
     delivery.refresh_from_db()
     assert delivery.state == "sent"
@@ -52,7 +52,7 @@ def test_a_worker_sends_what_was_committed(mailbox: Mailbox, alice: User) -> Non
 
 @pytest.mark.usefixtures("clean_queue")
 def test_two_jobs_of_one_worker_send_once(mailbox: Mailbox, alice: User) -> None:
-    delivery = notices.notify(alice, "password_changed")
+    delivery = notices.queue(alice, "password_changed")
     for _ in range(3):
         jobs.enqueue(delivery.pk)
     work(concurrency=4)
@@ -62,7 +62,7 @@ def test_two_jobs_of_one_worker_send_once(mailbox: Mailbox, alice: User) -> None
 
 @pytest.mark.usefixtures("clean_queue")
 def test_workers_that_run_the_same_job_at_once_send_once(mailbox: Mailbox, alice: User) -> None:
-    delivery = notices.notify(alice, "password_changed")
+    delivery = notices.queue(alice, "password_changed")
     start = Barrier(8)
 
     def once(_: int) -> None:
@@ -88,7 +88,7 @@ def test_what_a_job_queues_in_a_worker_is_part_of_its_transaction(alice: User) -
 
     def cause() -> None:
         with transaction.atomic():
-            kept.append(notices.notify(alice, "password_changed"))
+            kept.append(notices.queue(alice, "password_changed"))
             raise Abandoned
 
     kept: list[Delivery] = []
@@ -109,7 +109,7 @@ def test_a_job_without_a_row_does_nothing(alice: User) -> None:
 @pytest.mark.django_db
 def test_a_lost_worker_gives_its_message_back_when_the_lease_is_over(alice: User) -> None:
     now = timezone.now()
-    delivery = notices.notify(alice, "password_changed")
+    delivery = notices.queue(alice, "password_changed")
     assert sending._claim(delivery.pk, now=now) is not None
     assert run(delivery).state == "sending"
     upkeep.tend(now=now + timedelta(minutes=4))
@@ -125,7 +125,7 @@ def test_a_lost_worker_gives_its_message_back_when_the_lease_is_over(alice: User
 @pytest.mark.django_db
 def test_a_message_that_loses_every_worker_is_failed(alice: User) -> None:
     now = timezone.now()
-    delivery = notices.notify(alice, "password_changed")
+    delivery = notices.queue(alice, "password_changed")
     Delivery.unscoped.update(state="sending", attempts=10, claimed_at=now - timedelta(hours=1))
     upkeep.tend(now=now)
     delivery.refresh_from_db()
@@ -138,7 +138,7 @@ def test_a_worker_whose_lease_was_over_changes_nothing_that_another_claimed(
     alice: User, failure: Delayed | None
 ) -> None:
     now = timezone.now()
-    delivery = notices.notify(alice, "password_changed")
+    delivery = notices.queue(alice, "password_changed")
     slow = sending._claim(delivery.pk, now=now)
     assert slow is not None
     upkeep.tend(now=now + timedelta(minutes=6))
@@ -151,7 +151,7 @@ def test_a_worker_whose_lease_was_over_changes_nothing_that_another_claimed(
 @pytest.mark.django_db
 def test_a_lost_job_is_replaced_once(alice: User) -> None:
     now = timezone.now()
-    delivery = notices.notify(alice, "password_changed")
+    delivery = notices.queue(alice, "password_changed")
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM procrastinate_jobs")
     for minutes in (6, 11, 16):
@@ -168,7 +168,7 @@ def test_what_expires_or_waits_too_long_for_an_operator_is_wiped(alice: User) ->
     code = outbox.send_mail(
         alice.email, "email_code", context, organization_id=None, expires_at=soon
     )
-    notice = notices.notify(alice, "password_changed")
+    notice = notices.queue(alice, "password_changed")
     notice.finish(Delivery.State.FAILED, error="smtp_451", now=now)
     upkeep.tend(now=now + timedelta(minutes=11))
     code.refresh_from_db()
@@ -183,8 +183,8 @@ def test_what_expires_or_waits_too_long_for_an_operator_is_wiped(alice: User) ->
 @pytest.mark.django_db
 def test_finished_rows_are_kept_for_a_month(alice: User) -> None:
     now = timezone.now()
-    delivery = run(notices.notify(alice, "password_changed"))
-    waiting = notices.notify(alice, "password_changed")
+    delivery = run(notices.queue(alice, "password_changed"))
+    waiting = notices.queue(alice, "password_changed")
     upkeep.tend(now=now + timedelta(days=29))
     assert Delivery.unscoped.filter(pk=delivery.pk).exists()
     upkeep.tend(now=now + timedelta(days=31))

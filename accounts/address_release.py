@@ -1,0 +1,103 @@
+"""An unverified address given to whoever proves its mailbox, without the account that used it.
+
+An account whose address nobody has proven goes to the owner of the mailbox (account reclaim), but
+an account with a second factor does not: its owner may be another person who mistyped an address,
+and a mailbox alone must not open what a second factor protects. There the address moves. The owner
+of the mailbox gets a new account in a new organization; the old account keeps its data and factors,
+has no address, and its sessions may only give and prove another one. Without one it is deleted
+after 30 days.
+
+A verified address never moves, nor does the address of staff, whom an operator has identified.
+"""
+
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+import structlog
+from django.db import transaction
+
+from accounts import audit, lifecycle, signup
+from accounts.models import MailboxProof, User
+from environments import lifecycle as environments
+from environments.models import Organization
+from platform_site.lib.principals import PlatformRequest
+
+KEEP: Final = timedelta(days=30)
+
+log = structlog.get_logger(__name__)
+
+
+def is_releasable(user: User) -> bool:
+    """True if the address belongs to whoever proves its mailbox."""
+    return bool(user.email) and user.email_verified_at is None and not user.is_staff
+
+
+def release(user: User, *, now: datetime) -> str:
+    """Take the address from an account and return it; the account and its sessions go on.
+
+    Call inside a transaction, with the user's row locked. Recoveries, e-mail codes and changes of
+    address under way end, since they are bound to the address.
+    Raises ValueError for an address that is verified or belongs to staff.
+    """
+    if not is_releasable(user):
+        raise ValueError("The address is not to be released.")
+    address: str = user.email
+    user.email, user.address_released_at = "", now
+    user.save(update_fields=["email", "address_released_at"])
+    MailboxProof.unscoped.filter(pk=user.pk).delete()  # unscoped: the user's own
+    # Without the request: the organization must not learn where the mailbox's owner is.
+    audit.add(
+        None,
+        "api:email:release",
+        organization_id=user.organization_id,
+        actor_id=user.pk,
+        actor=str(user),
+    )
+    return address
+
+
+def replace(
+    request: PlatformRequest, user: User, encoded_password: str, *, name: str = "", now: datetime
+) -> User:
+    """Release the address of an account and open a new account with it; return the new user.
+
+    name: of the new organization; '' takes it from the address. Call inside a transaction, with the
+    old user's row locked.
+    """
+    address = release(user, now=now)
+    made = signup.create_account(request, address, encoded_password, name=name)
+    made.email_verified_at = now
+    made.save(update_fields=["email_verified_at"])
+    return made
+
+
+def delete_expired(*, now: datetime) -> int:
+    """Delete the accounts that have had no address for 30 days; return their number."""
+    cutoff = now - KEEP
+    rows = User.unscoped.filter(address_released_at__lte=cutoff)  # unscoped: housekeeping
+    found = list(rows.values_list("pk", "organization_id"))
+    return sum(_delete(user_id, home, cutoff, now=now) for user_id, home in found)
+
+
+def _delete(user_id: UUID, organization_id: int, cutoff: datetime, *, now: datetime) -> bool:
+    with transaction.atomic():
+        Organization.objects.select_for_update(no_key=True).only("pk").get(pk=organization_id)
+        others = User.scoped.within_organization(organization_id).exclude(pk=user_id)
+        active_admins = others.filter(roles__contains=["admin"], is_active=True)
+        if others.exists() and not active_admins.exists():
+            # The other members could no longer be managed; the account holds no address meanwhile.
+            log.warning("account_without_address_is_last_admin", organization=organization_id)
+            return False
+        lifecycle.tell("user_removed", user_id)
+        rows = User.scoped.within_organization(organization_id).select_for_update()
+        user = rows.filter(pk=user_id, address_released_at__lte=cutoff).first()
+        if user is None:
+            # It got an address while the locks were waited for.
+            transaction.set_rollback(True)
+            return False
+        if not others.exists():
+            environments.close_organization(organization_id, now=now)
+        audit.add(None, "system:member:delete", organization_id=organization_id, actor=str(user))
+        user.delete()
+    return True
