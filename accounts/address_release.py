@@ -17,9 +17,11 @@ from uuid import UUID
 import structlog
 from django.db import transaction
 
-from accounts import audit, lifecycle, signup
+from accounts import account_lifecycle
+from accounts.audit import audit
 from accounts.models import MailboxProof, User
-from environments import lifecycle as environments
+from accounts.signin import signup
+from environments import environments
 from environments.models import Organization
 from platform_site.lib.principals import PlatformRequest
 
@@ -89,7 +91,7 @@ def _delete(user_id: UUID, organization_id: int, cutoff: datetime, *, now: datet
             # The other members could no longer be managed; the account holds no address meanwhile.
             log.warning("account_without_address_is_last_admin", organization=organization_id)
             return False
-        lifecycle.tell("user_removed", user_id)
+        account_lifecycle.tell("user_removed", user_id)
         rows = User.scoped.within_organization(organization_id).select_for_update()
         user = rows.filter(pk=user_id, address_released_at__lte=cutoff).first()
         if user is None:

@@ -7,8 +7,8 @@ from django.contrib.auth.backends import BaseBackend
 from django.http import HttpRequest
 from django.utils import timezone
 
-from accounts import credentials
 from accounts.models import User
+from accounts.signin import credentials
 from platform_site.lib.addresses import client_address
 from platform_site.lib.errors import PlatformError
 

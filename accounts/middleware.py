@@ -11,7 +11,7 @@ from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from django.utils.module_loading import import_string
 
-from accounts.authentication import bearer_token
+from accounts.sessions.authentication import bearer_token
 from platform_site.lib import problems
 from platform_site.lib.errors import PlatformError, TokenInvalid
 from platform_site.lib.principals import PlatformRequest, Principal

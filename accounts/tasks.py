@@ -8,10 +8,10 @@ from django.utils import timezone
 from procrastinate.contrib.django import app
 
 from accounts import address_release, limits
+from accounts.audit import trail
 from accounts.invitations import invitations
 from accounts.models import Session
 from accounts.profile import proofs
-from accounts.trail import trail
 
 # Ended sessions stay this long for the owner's list and for replay detection: a refresh token
 # outlives its session by at most its own life.

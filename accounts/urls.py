@@ -14,7 +14,7 @@ urlpatterns = [
     path("v1/permissions/effective", views.EffectivePermissionsView.as_view()),
     path("", include("accounts.oauth.urls")),
     path("", include("accounts.members.urls")),
-    path("", include("accounts.trail.urls")),
+    path("", include("accounts.audit.urls")),
     path("", include("accounts.invitations.urls")),
     path("", include("accounts.profile.urls")),
 ]

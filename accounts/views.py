@@ -9,7 +9,7 @@ from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts import audit, credentials, exchange, sessions, signin, signup, tokens
+from accounts.audit import audit
 from accounts.errors import InvalidCredentials
 from accounts.serializers import (
     LoginAnswerSerializer,
@@ -23,7 +23,10 @@ from accounts.serializers import (
     TokenPairSerializer,
     WhoamiSerializer,
 )
-from accounts.signin import Attempt, SignedIn, Way
+from accounts.sessions import refresh, sessions
+from accounts.signin import credentials, signin, signup
+from accounts.signin.signin import Attempt, SignedIn, Way
+from accounts.tokens import tokens
 from platform_site.lib.addresses import client_address
 from platform_site.lib.api import NO_STORE, ApiView
 from platform_site.lib.permissions import MEMBER, PUBLIC, effective
@@ -89,7 +92,7 @@ class RefreshView(ApiView):
     def post(self, request: Request) -> Response:
         """Exchange a refresh token for a new pair; replaying a used one ends the sign-in."""
         body = self.read(RefreshTokenSerializer)
-        done = exchange.refresh(self.platform_request, body["refresh_token"], now=timezone.now())
+        done = refresh.refresh(self.platform_request, body["refresh_token"], now=timezone.now())
         pair = tokens.pair_for(done.session, done.environment)
         return Response(pair.as_json(), headers=NO_STORE)
 
@@ -107,7 +110,7 @@ class SwitchView(ApiView):
     def post(self, request: Request) -> Response:
         """Exchange a refresh token for a session in another environment of the organization."""
         body = self.read(SwitchSerializer)
-        done = exchange.switch(
+        done = refresh.switch(
             self.platform_request,
             body["refresh_token"],
             environment=body["environment"],

@@ -21,7 +21,7 @@ def tokens(count: int) -> list[str]:
 
 
 def _sign_in(name: str) -> dict[str, str]:
-    from accounts.tokens import pair_for  # noqa: PLC0415 - needs django.setup()
+    from accounts.tokens.tokens import pair_for  # noqa: PLC0415 - needs django.setup()
     from tests import cast  # noqa: PLC0415 - needs django.setup()
 
     home = cast.organization(name)

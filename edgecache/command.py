@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from environments import lifecycle
+from environments import environments
 from platform_site.lib.principals import Scope
 
 
@@ -23,7 +23,7 @@ def scope_of(options: Mapping[str, Any]) -> Scope:
 
     Raises EnvironmentNotFound.
     """
-    place = lifecycle.find(options["organization"], options["environment"])
+    place = environments.find(options["organization"], options["environment"])
     return Scope(options["organization"], place.pk)
 
 

@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 import structlog
 from django.conf import settings
 
-from accounts import audit, limits
+from accounts import limits
+from accounts.audit import audit
 from accounts.errors import TooManyAttempts
 from accounts.oauth.domains import dns_lookup
 from accounts.oauth.domains.dns_lookup import LookupFailed

@@ -5,7 +5,7 @@ from typing import Any, Final, cast
 
 from django.http import HttpRequest
 
-from accounts import audit
+from accounts.audit import audit
 from edgecache import client, nodes
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest

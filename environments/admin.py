@@ -1,4 +1,4 @@
-"""Organizations and environments in the admin: to look at; their life is in lifecycle.py."""
+"""Organizations and environments in the admin, read-only; environments.py changes them."""
 
 from typing import Any
 

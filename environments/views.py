@@ -8,7 +8,7 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from environments import lifecycle
+from environments import environments
 from environments.errors import EnvironmentNotFound
 from environments.models import Environment
 from environments.serializers import (
@@ -66,7 +66,7 @@ class EnvironmentViewSet(ListModelMixin, RetrieveModelMixin, PlatformViewSet):
         if not slug:
             raise InvalidRequest.for_field("id", "An id or a name is needed.", code="required")
         with transaction.atomic():
-            environment = lifecycle.create(self.principal.organization_id, slug, name=name)
+            environment = environments.create(self.principal.organization_id, slug, name=name)
             audit.record(self.platform_request, "api:environment:create", environment=slug)
         return self.respond(environment)
 
@@ -75,7 +75,7 @@ class EnvironmentViewSet(ListModelMixin, RetrieveModelMixin, PlatformViewSet):
         """Change the name; the id never changes."""
         name = self.read()["name"]
         with transaction.atomic():
-            environment = lifecycle.relabel(
+            environment = environments.relabel(
                 self.principal.organization_id, environment_id, name=name
             )
             audit.record(
@@ -87,7 +87,7 @@ class EnvironmentViewSet(ListModelMixin, RetrieveModelMixin, PlatformViewSet):
     def destroy(self, request: Request, environment_id: str) -> Response:
         """End the environment's sessions at once; its data is dropped after seven days."""
         with transaction.atomic():
-            lifecycle.delete(self.principal.organization_id, environment_id, now=timezone.now())
+            environments.delete(self.principal.organization_id, environment_id, now=timezone.now())
             audit.record(
                 self.platform_request, "api:environment:delete", environment=environment_id
             )

@@ -207,13 +207,13 @@ SILENCED_SYSTEM_CHECKS: Final = ["auth.W004"]
 AUTHENTICATION_BACKENDS: Final = ["accounts.backends.StaffBackend"]
 # Upward needs, by dotted path: what the lower layers call without knowing who answers.
 PRINCIPAL_AUTHENTICATORS: Final = [
-    "accounts.development.authenticate",
+    "accounts.tokens.development.authenticate",
     "twofactor.pending.authenticate",
-    "accounts.authentication.authenticate",
+    "accounts.sessions.authentication.authenticate",
 ]
 LIFECYCLE_HOOKS: Final = {
     "environment_deleted": [
-        "accounts.sessions.on_environment_deleted",
+        "accounts.sessions.sessions.on_environment_deleted",
         "sqlgateway.provisioning.on_environment_deleted",
         *(["edgecache.lifecycle.on_environment_deleted"] if HAS_CACHE else []),
     ],
@@ -235,8 +235,8 @@ OTHER_WAYS_IN: Final = ["twofactor.webauthn.passkeys.can_sign_in"]
 # What lets somebody try a password while strangers' guesses slow the account.
 DEVICE_VOUCHER: Final = "twofactor.devices.vouches"
 FRESH_PROOF_GUARD: Final = "twofactor.stepup.require_recent_proof"
-AUDIT_RECORDER: Final = "accounts.audit.record_request"
-DENIAL_RECORDER: Final = "accounts.trail.denials.record"
+AUDIT_RECORDER: Final = "accounts.audit.audit.record_request"
+DENIAL_RECORDER: Final = "accounts.audit.denials.record"
 AUDIT_RETENTION_DAYS: Final = account_settings.audit_retention_days(ENV)
 # What `pruneexpired` runs at once and the queue runs by itself.
 PRUNING_TASKS: Final = [

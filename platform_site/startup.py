@@ -5,7 +5,7 @@ import threading
 import structlog
 from django.conf import settings
 
-from accounts import development
+from accounts.tokens import development
 
 log = structlog.get_logger(__name__)
 

@@ -3,8 +3,8 @@
 from datetime import datetime
 from uuid import UUID
 
-from accounts import sessions
 from accounts.models import User
+from accounts.sessions import sessions
 from recovery.models import SecurityAnswer
 from twofactor import devices
 from twofactor.models import Challenge, Enrolment, PendingSignIn

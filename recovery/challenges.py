@@ -12,7 +12,7 @@ from typing import Any, Final
 from django.db import transaction
 from django.db.models import F
 
-from accounts import audit
+from accounts.audit import audit
 from platform_site.lib.crypto import decrypt, encrypt
 from platform_site.lib.ids import capability_id
 from platform_site.lib.principals import PlatformRequest

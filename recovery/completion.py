@@ -7,7 +7,8 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from accounts import address_release, audit, passwords, takeover
+from accounts import account_reclaim, address_release, passwords
+from accounts.audit import audit
 from accounts.delivery import notices
 from accounts.models import User
 from platform_site.lib.errors import InvalidRequest
@@ -119,4 +120,4 @@ def _take_from_stranger(request: PlatformRequest, holder: Holder, now: datetime)
     A second factor stays, since it was just proven: recovery never removes one at once.
     """
     has_factors = bool(holder.held.proper)
-    takeover.strip_unproven(holder.user, request=request, now=now, keep_factors=has_factors)
+    account_reclaim.strip_unproven(holder.user, request=request, now=now, keep_factors=has_factors)

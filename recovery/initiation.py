@@ -13,7 +13,7 @@ from django.db import transaction
 
 from accounts import limits
 from accounts.errors import TooManyAttempts
-from accounts.signin import origin_of
+from accounts.signin.signin import origin_of
 from platform_site.lib.addresses import client_address, network_of
 from platform_site.lib.emails import folded
 from platform_site.lib.ids import capability_id

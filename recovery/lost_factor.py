@@ -12,10 +12,11 @@ from typing import Any, Final
 from django.conf import settings
 from django.db import transaction
 
-from accounts import audit, credentials
+from accounts.audit import audit
 from accounts.delivery.links import console_link
 from accounts.models import User
-from accounts.signin import environment_for
+from accounts.signin import credentials
+from accounts.signin.signin import environment_for
 from platform_site.lib.addresses import client_address
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest

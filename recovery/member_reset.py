@@ -5,7 +5,7 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from accounts import audit
+from accounts.audit import audit
 from accounts.models import User
 from platform_site.lib.errors import NotFound
 from platform_site.lib.principals import PlatformRequest, Principal

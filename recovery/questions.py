@@ -12,7 +12,8 @@ from typing import Any, Final
 from django.conf import settings
 from django.db import transaction
 
-from accounts import audit, limits, passwords
+from accounts import limits, passwords
+from accounts.audit import audit
 from accounts.delivery import notices
 from accounts.models import User
 from platform_site.lib.crypto import keyed_digest

@@ -6,8 +6,9 @@ from uuid import UUID
 
 from django.db import transaction
 
-from accounts import audit, credentials
+from accounts.audit import audit
 from accounts.models import User
+from accounts.signin import credentials
 from recovery import channels, rows, tokens
 from recovery.models import Method, Purpose, Recovery
 from twofactor import methods

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from django.db import transaction
 
-from accounts import audit
+from accounts.audit import audit
 from platform_site.lib.principals import PlatformRequest
 from recovery import challenges, reset_tokens, rows, tokens
 from recovery.errors import RecoveryTokenRejected

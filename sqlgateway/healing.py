@@ -8,7 +8,7 @@ import psycopg
 import structlog
 from django.db import transaction
 
-from accounts import audit
+from accounts.audit import audit
 from platform_site.lib.errors import NotFound
 from platform_site.lib.permissions import Role
 from sqlgateway import names

@@ -12,9 +12,12 @@ from django.test import Client
 from django.test.client import ClientHandler
 from django.utils import timezone
 
-from accounts import passwords, sessions, signup, tokens
+from accounts import passwords
 from accounts.models import Session, User
-from environments import lifecycle
+from accounts.sessions import sessions
+from accounts.signin import signup
+from accounts.tokens import tokens
+from environments import environments
 from environments.models import Environment, Organization
 
 # One for all callers: each loads the middleware, which reads every static file.
@@ -81,7 +84,7 @@ class Caller:
 
 def organization(name: str = "Alice's") -> Organization:
     """Make an organization."""
-    return lifecycle.create_organization(name)
+    return environments.create_organization(name)
 
 
 def member(

@@ -10,9 +10,10 @@ from django.http import HttpRequest
 from django.utils import timezone
 from unfold.forms import ActionForm
 
-from accounts import audit, sessions
 from accounts.admin import ReadOnlyAdmin
+from accounts.audit import audit
 from accounts.delivery import notices
+from accounts.sessions import sessions
 from twofactor import factors
 from twofactor.models import Factor, Passkey, TrustedDevice
 

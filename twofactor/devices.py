@@ -7,10 +7,10 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import F, Func, QuerySet, Value
 
-from accounts import audit
-from accounts.authentication import TRUSTED_DEVICE
+from accounts.audit import audit
 from accounts.models import Session, User
-from accounts.signin import Attempt
+from accounts.sessions.authentication import TRUSTED_DEVICE
+from accounts.signin.signin import Attempt
 from platform_site.lib.principals import PlatformRequest
 from twofactor.capabilities import digest, digests, is_same
 from twofactor.errors import DeviceNotFound

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from django.db.models import F
 
-from accounts import audit
+from accounts.audit import audit
 from accounts.delivery import notices
 from accounts.models import Session, User
-from accounts.signin import Attempt, Halted, SignedIn, Way, finish
+from accounts.signin.signin import Attempt, Halted, SignedIn, Way, finish
 from platform_site.lib.crypto import encrypt
 from platform_site.lib.ids import capability_id
 from platform_site.lib.principals import PlatformRequest, Principal

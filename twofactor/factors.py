@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db import transaction
 
-from accounts import audit
+from accounts.audit import audit
 from accounts.delivery import notices
 from accounts.models import User
 from platform_site.lib.principals import PlatformRequest, Principal

@@ -13,8 +13,8 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from accounts import tokens
 from accounts.models import User
+from accounts.tokens import tokens
 from environments.models import Environment
 from platform_site.lib import joined_rows
 from platform_site.lib.errors import TokenExpired, TokenInvalid

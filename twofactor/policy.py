@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Max, Q
 
-from accounts import policy as accounts_policy
+from accounts import grace_period as accounts_policy
 from accounts.delivery import outbox
 from accounts.models import User
 from environments.models import MFA_METHODS, Organization

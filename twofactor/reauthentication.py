@@ -4,9 +4,10 @@ from datetime import datetime
 
 from django.db import transaction
 
-from accounts import audit, credentials
+from accounts.audit import audit
 from accounts.errors import InvalidCredentials
 from accounts.models import Session
+from accounts.signin import credentials
 from platform_site.lib.addresses import client_address
 from platform_site.lib.principals import PlatformRequest, Principal
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from accounts import policy
-from accounts.signin import Attempt, Halted
+from accounts import grace_period
+from accounts.signin.signin import Attempt, Halted
 from environments.models import Organization
 from platform_site.lib.principals import PlatformRequest
 from twofactor import devices, methods, pending
@@ -27,7 +27,7 @@ def _hold_to_policy(attempt: Attempt, organization: Organization) -> Halted | No
     is_shown = attempt.mfa_method and attempt.mfa_is_allowed
     if is_shown or not organization.mfa_required:
         return None
-    ends = policy.deadline(
+    ends = grace_period.deadline(
         organization.mfa_required_since,
         organization.mfa_grace_period_days,
         member_since=attempt.user.created_at,

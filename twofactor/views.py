@@ -7,7 +7,7 @@ from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts import audit
+from accounts.audit import audit
 from accounts.models import Session
 from environments.models import MFA_METHODS, Organization
 from platform_site.lib.api import NO_STORE, ApiView, CursorPages

@@ -6,13 +6,15 @@ from typing import Final
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from accounts import audit, limits, passwords, signin, signup
+from accounts import limits, passwords
+from accounts.audit import audit
 from accounts.delivery import notices
 from accounts.errors import EmailTaken, InvitationGone, TooManyAttempts
 from accounts.invitations import invitations
 from accounts.models import Invitation, User
-from accounts.signin import Attempt, Halted, SignedIn, Way
-from environments import lifecycle
+from accounts.signin import signin, signup
+from accounts.signin.signin import Attempt, Halted, SignedIn, Way
+from environments import environments
 from platform_site.lib.addresses import client_address, network_of
 from platform_site.lib.principals import PlatformRequest
 
@@ -54,7 +56,7 @@ def accept(
                 invitation=str(invitation.pk),
                 roles=user.roles,
             )
-            place = lifecycle.find(user.organization_id, "live")
+            place = environments.find(user.organization_id, "live")
             attempt = Attempt(user, place, way=Way.INVITATION, amr=["pwd"], now=now)
             return signin.finish(request, attempt)
     except IntegrityError as exc:

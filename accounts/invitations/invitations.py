@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
-from accounts import credentials, limits, mailed
+from accounts import limits, mailed_secrets
 from accounts.delivery import outbox
 from accounts.delivery.links import console_link
 from accounts.errors import (
@@ -24,6 +24,7 @@ from accounts.errors import (
     TooManyInvitations,
 )
 from accounts.models import Invitation, User
+from accounts.signin import credentials
 from environments.models import Organization
 
 LIFE: Final = timedelta(days=7)
@@ -120,7 +121,7 @@ def _save(
     *,
     member: User | None = None,
 ) -> tuple[Invitation, str]:
-    token = mailed.new_token()
+    token = mailed_secrets.new_token()
     invitation = Invitation(
         organization=organization,
         email=offer.email,
@@ -138,7 +139,7 @@ def _save(
 
 def digest(token: str) -> str:
     """Give what is kept of a token."""
-    return mailed.token_digest("invitation", token)
+    return mailed_secrets.token_digest("invitation", token)
 
 
 def _mail(invitation: Invitation, token: str, host: Host) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from django.utils import timezone
 from rest_framework import serializers
 
-from accounts.mailed import MAX_TOKEN_CHARS
+from accounts.mailed_secrets import MAX_TOKEN_CHARS
 from accounts.members.serializers import LabelsField, RolesField
 from accounts.models import Invitation
 from accounts.serializers import PasswordField

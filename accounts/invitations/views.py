@@ -8,7 +8,7 @@ from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts import audit, signup
+from accounts.audit import audit
 from accounts.invitations import acceptance, invitations
 from accounts.invitations.invitations import Host, Offer
 from accounts.invitations.serializers import (
@@ -21,6 +21,7 @@ from accounts.invitations.serializers import (
 )
 from accounts.models import Invitation
 from accounts.serializers import LoginAnswerSerializer
+from accounts.signin import signup
 from platform_site.lib.api import NO_STORE, ApiView, CursorPages
 from platform_site.lib.permissions import PUBLIC, needs
 

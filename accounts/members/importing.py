@@ -15,9 +15,9 @@ from django.contrib.auth.hashers import make_password
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Upper
 
-from accounts import signup
 from accounts.members import labels as words
 from accounts.models import User
+from accounts.signin import signup
 from environments.models import Organization
 from platform_site.lib.emails import is_address
 from platform_site.lib.permissions import ROLES

@@ -9,11 +9,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from accounts import lifecycle, sessions
+from accounts import account_lifecycle
 from accounts.delivery import notices
 from accounts.errors import LastAdmin, MemberNotFound
 from accounts.invitations import invitations
 from accounts.models import User
+from accounts.sessions import sessions
 from environments.models import Organization
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.permissions import ROLES
@@ -62,7 +63,7 @@ def change(
     member.save(update_fields=["roles", "labels", "is_active"])
     if changed.get("disabled"):
         sessions.end_all_of_user(member.pk, reason="disabled", now=now)
-        lifecycle.tell("trust_ended", member.pk)
+        account_lifecycle.tell("trust_ended", member.pk)
     _tell(member, changed, by)
     return member, changed
 
@@ -74,7 +75,7 @@ def remove(organization_id: int, user_id: str, *, by: str, now: datetime) -> Use
     """
     _lock_organization(organization_id)
     # The layers above let go first, in the order in which they lock their own rows.
-    lifecycle.tell("user_removed", find(organization_id, user_id).pk)
+    account_lifecycle.tell("user_removed", find(organization_id, user_id).pk)
     member = _lock(organization_id, user_id)
     if _is_acting_admin(member):
         _keep_an_admin(member)

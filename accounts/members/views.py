@@ -10,7 +10,7 @@ from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts import audit
+from accounts.audit import audit
 from accounts.members import members
 from accounts.members.members import Changes
 from accounts.members.serializers import (

@@ -17,7 +17,8 @@ from typing import Final
 from django.conf import settings
 from django.contrib.auth.hashers import make_password
 
-from accounts import audit, credentials, limits, signup, takeover
+from accounts import account_reclaim, limits
+from accounts.audit import audit
 from accounts.errors import EmailTaken, TooManyAttempts
 from accounts.models import User
 from accounts.oauth import identities, organization_matching
@@ -28,7 +29,8 @@ from accounts.oauth.errors import (
 )
 from accounts.oauth.models import Identity
 from accounts.oauth.providers.profile import Profile
-from environments import lifecycle
+from accounts.signin import credentials, signup
+from environments import environments
 from platform_site.lib.addresses import client_address, network_of
 from platform_site.lib.principals import PlatformRequest
 
@@ -110,7 +112,7 @@ def _owner(request: PlatformRequest, local: User, profile: Profile, *, now: date
     # Staff are made by an operator, who knows who they are.
     if user.email_verified_at is not None or user.is_staff:
         raise AccountThere(user)
-    takeover.strip_unproven(user, request=request, now=now)
+    account_reclaim.strip_unproven(user, request=request, now=now)
     user = lock(user)
     identities.attach(request, user, profile, now=now)
     return user
@@ -121,7 +123,7 @@ def _newcomer(request: PlatformRequest, profile: Profile, *, now: datetime) -> U
     if home is None:
         _count(request, now)
         name = profile.name or profile.email.partition("@")[0]
-        home = organization_matching.Home(lifecycle.create_organization(name), roles=["admin"])
+        home = organization_matching.Home(environments.create_organization(name), roles=["admin"])
         tag = "api:organization:create"
     else:
         tag = "api:member:create"

@@ -8,7 +8,7 @@ import structlog
 from django.conf import settings
 from django.db import transaction
 
-from accounts import audit
+from accounts.audit import audit
 from accounts.oauth import account_matching, redirects, transactions
 from accounts.oauth.errors import ProviderError
 from accounts.oauth.models import ProviderGrant, ProviderVisit
@@ -16,7 +16,7 @@ from accounts.oauth.providers import http, registry
 from accounts.oauth.providers.backend import why
 from accounts.oauth.providers.profile import Profile
 from accounts.oauth.secrets import digest, new_secret, seal
-from accounts.signin import Way
+from accounts.signin.signin import Way
 from platform_site.lib.errors import PlatformError
 from platform_site.lib.principals import PlatformRequest
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from django.db import IntegrityError, transaction
 
-from accounts import audit, signin
+from accounts.audit import audit
 from accounts.errors import EmailTaken, TooManyAttempts
 from accounts.models import User
 from accounts.oauth import account_matching, identities
@@ -27,7 +27,8 @@ from accounts.oauth.errors import (
 from accounts.oauth.models import Identity, ProviderGrant
 from accounts.oauth.providers.profile import Profile
 from accounts.oauth.secrets import digest, fits, new_secret, unseal
-from accounts.signin import Attempt, Halted, SignedIn, Way
+from accounts.signin import signin
+from accounts.signin.signin import Attempt, Halted, SignedIn, Way
 from platform_site.lib.errors import NotAuthenticated, PlatformError
 from platform_site.lib.principals import PlatformRequest, Principal
 

@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
-from accounts import audit
+from accounts.audit import audit
 from accounts.delivery import notices
 from accounts.models import User
 from accounts.oauth.errors import IdentityTaken, LastLoginMethod

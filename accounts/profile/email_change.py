@@ -5,7 +5,8 @@ from uuid import UUID
 
 from django.db import transaction
 
-from accounts import audit, credentials, mailed
+from accounts import mailed_secrets
+from accounts.audit import audit
 from accounts.delivery import notices
 from accounts.delivery.hints import mask_email
 from accounts.delivery.links import console_link
@@ -14,6 +15,7 @@ from accounts.models import MailboxProof
 from accounts.profile import mailbox, proofs
 from accounts.profile.mailbox import State
 from accounts.profile.proofs import Change
+from accounts.signin import credentials
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest
 
@@ -26,7 +28,7 @@ def begin(request: PlatformRequest, user_id: UUID, email: str, *, now: datetime)
     MailedTooOften (429).
     """
     proofs.refuse_flood(user_id, email, now=now)
-    token = mailed.new_token()
+    token = mailed_secrets.new_token()
     with transaction.atomic():
         user = mailbox.lock(user_id)
         if email == user.email:

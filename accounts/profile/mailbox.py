@@ -12,7 +12,8 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
-from accounts import audit, credentials, mailed
+from accounts import mailed_secrets
+from accounts.audit import audit
 from accounts.delivery import notices
 from accounts.errors import (
     EmailChangeGone,
@@ -25,6 +26,7 @@ from accounts.errors import (
 from accounts.models import MailboxProof, User
 from accounts.profile import proofs
 from accounts.profile.proofs import Change
+from accounts.signin import credentials
 from platform_site.lib.principals import PlatformRequest
 
 COOL_DOWN: Final = timedelta(seconds=60)
@@ -85,7 +87,7 @@ def verify(request: PlatformRequest, user_id: UUID, code: str, *, now: datetime)
     Raises EmailCodeRejected (400: wrong, counted; or no code at all), EmailCodeGone (410),
     EmailTaken (409) where the address got an account meanwhile.
     """
-    given = mailed.canonical_code(code)
+    given = mailed_secrets.canonical_code(code)
     if not given:
         message = "The code of the mail, as ABCD-EFGH."
         raise EmailCodeRejected.for_field("code", message, code="malformed")
@@ -105,7 +107,7 @@ def _take(request: PlatformRequest, user: User, code: str, now: datetime) -> Sta
     proof = proofs.current(user, now=now)
     if proof is None:
         raise EmailCodeGone
-    if not mailed.is_same(proof.code, proofs.code_digest(user, proof.email, code)):
+    if not mailed_secrets.is_same(proof.code, proofs.code_digest(user, proof.email, code)):
         rows = MailboxProof.unscoped.filter(pk=user.pk)  # unscoped: of the user just locked
         rows.update(attempts_left=F("attempts_left") - 1)
         return None

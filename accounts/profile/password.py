@@ -5,12 +5,15 @@ from datetime import datetime
 from django.conf import settings
 from django.db import transaction
 
-from accounts import audit, credentials, lifecycle, passwords, sessions
+from accounts import account_lifecycle, passwords
+from accounts.audit import audit
 from accounts.delivery import notices
 from accounts.errors import InvalidCredentials
 from accounts.models import User
 from accounts.profile import proofs
-from accounts.signin import origin_of
+from accounts.sessions import sessions
+from accounts.signin import credentials
+from accounts.signin.signin import origin_of
 from platform_site.lib.addresses import client_address
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest, Principal
@@ -51,7 +54,7 @@ def change(
         locked.password = encoded
         locked.save(update_fields=["password"])
         proofs.drop_change(locked)
-        lifecycle.tell("trust_ended", locked.pk)
+        account_lifecycle.tell("trust_ended", locked.pk)
         ended = _end_others(principal, now) if ends_others else 0
         origin = origin_of(request)
         notices.notify(locked, "password_changed", address=origin.address, agent=origin.agent[:300])

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from accounts import limits, mailed
+from accounts import limits, mailed_secrets
 from accounts.delivery import outbox
 from accounts.delivery.links import console_link
 from accounts.errors import MailedTooOften
@@ -48,7 +48,7 @@ def put(user: User, email: str, *, change: Change | None = None, now: datetime) 
     change: None for the account's own address. One that has an account already is mailed that
     instead, and no code counts for it.
     """
-    code = mailed.new_code()
+    code = mailed_secrets.new_code()
     proof: MailboxProof
     proof, _ = MailboxProof.unscoped.update_or_create(  # unscoped: the user's own
         user=user,
@@ -85,17 +85,17 @@ def _mail(proof: MailboxProof, template: str, context: dict[str, str | int]) -> 
 
 def code_digest(user: User, email: str, code: str) -> str:
     """Give what is kept of a code: bound to user and address, so that it fits no other."""
-    return mailed.code_digest("mailbox", user.pk, email, code=code)
+    return mailed_secrets.code_digest("mailbox", user.pk, email, code=code)
 
 
 def cancel_digest(token: str) -> str:
     """Give what is kept of the token that a notice carries."""
-    return mailed.token_digest("email change", token)
+    return mailed_secrets.token_digest("email change", token)
 
 
 def fingerprint(user: User) -> str:
     """Give what a change is bound to: it dies with the password and the address it began with."""
-    return mailed.code_digest("email change", user.pk, user.password, code=user.email)
+    return mailed_secrets.code_digest("email change", user.pk, user.password, code=user.email)
 
 
 def current(user: User, *, now: datetime) -> MailboxProof | None:
@@ -105,7 +105,7 @@ def current(user: User, *, now: datetime) -> MailboxProof | None:
     if proof is None or not proof.is_open(now):
         return None
     if proof.fingerprint:
-        is_same = mailed.is_same(proof.fingerprint, fingerprint(user))
+        is_same = mailed_secrets.is_same(proof.fingerprint, fingerprint(user))
         return proof if is_same else None
     is_due = user.email_verified_at is None and proof.email == user.email
     return proof if is_due else None

@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from accounts.mailed import MAX_TOKEN_CHARS
+from accounts.mailed_secrets import MAX_TOKEN_CHARS
 from accounts.models import Session
 from accounts.serializers import PasswordField
 from platform_site.lib.api import StrictSerializer

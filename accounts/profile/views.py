@@ -8,8 +8,7 @@ from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts import signup
-from accounts.profile import email_change, mailbox, own_sessions, password
+from accounts.profile import email_change, mailbox, password
 from accounts.profile.mailbox import State
 from accounts.profile.serializers import (
     EmailCancelSerializer,
@@ -21,6 +20,8 @@ from accounts.profile.serializers import (
     SessionsEndedSerializer,
     SessionSerializer,
 )
+from accounts.sessions import own_sessions
+from accounts.signin import signup
 from platform_site.lib.api import ApiView, CursorPages
 from platform_site.lib.permissions import PUBLIC, USER
 

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import AuditEvent, Session, User
-from environments import lifecycle
+from environments import environments
 from environments.models import Environment
 from tests.cast import Caller, signed_in
 
@@ -27,7 +27,7 @@ def test_every_member_sees_the_environments(bob: User) -> None:
 def test_the_list_is_paged(alice: User) -> None:
     caller = signed_in(alice)
     for number in range(5):
-        lifecycle.create(alice.organization_id, f"e{number}")
+        environments.create(alice.organization_id, f"e{number}")
     seen: list[str] = []
     url = f"{PATH}?page_size=3"
     while url:
@@ -139,15 +139,15 @@ def test_data_is_dropped_after_seven_days_and_never_of_a_live_one(alice: User) -
     row = Environment.unscoped.get(slug="staging")
     caller.call("DELETE", f"{PATH}/staging")
     now = timezone.now()
-    assert lifecycle.expired(now=now + timedelta(days=6, hours=23)) == []
-    assert lifecycle.expired(now=now + timedelta(days=7)) == [row.pk]
+    assert environments.expired(now=now + timedelta(days=6, hours=23)) == []
+    assert environments.expired(now=now + timedelta(days=7)) == [row.pk]
     live = Environment.unscoped.get(organization=alice.organization, slug="live")
-    with patch("environments.lifecycle._tell") as tell:
-        lifecycle.drop(live.pk)
+    with patch("environments.environments._tell") as tell:
+        environments.drop(live.pk)
         assert not tell.called
-        lifecycle.drop(row.pk)
+        environments.drop(row.pk)
         tell.assert_called_once_with("environment_dropped", row.pk)
-        lifecycle.drop(row.pk)
+        environments.drop(row.pk)
         tell.assert_called_once()
     assert not Environment.unscoped.filter(pk=row.pk).exists()
 

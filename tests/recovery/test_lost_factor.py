@@ -11,8 +11,8 @@ from django.db import connection
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts import credentials
 from accounts.models import AuditEvent, Session, User
+from accounts.signin import credentials
 from tests.cast import PASSWORD, Answer, Caller
 from tests.recovery.support import (
     NEW_PASSWORD,

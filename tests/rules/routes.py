@@ -42,13 +42,9 @@ class Route:
         """The methods that the path answers."""
         return [method for method, _ in self.actions]
 
-    def action_of(self, method: str) -> str:
-        """Return the name by which the view's tables know a method."""
-        return dict(self.actions)[method]
-
     def access_of(self, method: str) -> Access:
         """Return what a method asks of its caller."""
-        return self.view.access[self.action_of(method)]
+        return self.view.access[dict(self.actions)[method]]
 
 
 def _actions(callback: Any, view: type[ApiView]) -> tuple[tuple[str, str], ...]:

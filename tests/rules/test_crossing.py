@@ -16,7 +16,7 @@ from accounts.invitations import invitations
 from accounts.invitations.invitations import Host, Offer
 from accounts.models import Domain, Identity, User
 from edgecache import client, holdings, hosts, nodes
-from environments import lifecycle
+from environments import environments
 from platform_site.lib.principals import Scope
 from tests.cast import session_of, signed_in
 from tests.rules.routes import Route, api_routes
@@ -33,7 +33,7 @@ def a_node() -> dict[str, Any]:
 
 def home_of(user: User) -> Scope:
     """Give the user's ``live``."""
-    return Scope(user.organization_id, lifecycle.find(user.organization_id, "live").pk)
+    return Scope(user.organization_id, environments.find(user.organization_id, "live").pk)
 
 
 def host_of(user: User) -> str:
@@ -51,7 +51,7 @@ def host_of(user: User) -> str:
 
 # How to make, in Charlie's organization, a thing with the id that a path asks for.
 MAKERS: dict[str, Callable[[User], str]] = {
-    "environment_id": lambda user: lifecycle.create(user.organization_id, "charlies-own").slug,
+    "environment_id": lambda user: environments.create(user.organization_id, "charlies-own").slug,
     "device_id": lambda user: str(devices.trust(user, "Charlie's phone", now=timezone.now()).pk),
     "user_id": lambda user: str(user.pk),
     "session_id": lambda user: str(session_of(user).pk),

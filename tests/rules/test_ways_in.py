@@ -16,9 +16,9 @@ import pytest
 from django.http import HttpResponse
 from pytest_django import Settings
 
-from accounts import tokens
 from accounts.models import Session, User
-from accounts.signin import Attempt, Halted, Way
+from accounts.signin.signin import Attempt, Halted, Way
+from accounts.tokens import tokens
 from environments.models import Organization
 from tests.cast import Answer, Caller, signed_in
 from tests.twofactor.holder import ask, pending, reply, set_up, with_totp

@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpResponse
 from django.test import RequestFactory
 
-from environments import lifecycle
+from environments import environments
 from environments.models import Environment, Organization
 from platform_site.lib.principals import Principal, Scope
 from sqlgateway import clusters
@@ -105,7 +105,7 @@ def principal(scope: Scope, *roles: str) -> Principal:
 
 def organization(name: str) -> Organization:
     """Make an organization with live and sandbox."""
-    return lifecycle.create_organization(name)
+    return environments.create_organization(name)
 
 
 def caller(of: Organization, slug: str = "live", *, role: str = "admin") -> Caller:

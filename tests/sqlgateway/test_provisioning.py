@@ -14,7 +14,7 @@ from django.utils import timezone
 from procrastinate.contrib.django.models import ProcrastinateJob
 from pytest_django import Settings
 
-from environments import lifecycle
+from environments import environments
 from environments.models import Environment
 from platform_site.lib.errors import NotFound
 from platform_site.lib.principals import Scope
@@ -135,13 +135,13 @@ def test_a_dropped_environment_leaves_nothing_and_may_be_dropped_twice(alice: Ca
 def test_an_environments_whole_life(alice: Caller, settings: Settings) -> None:
     # No brain runs here: what it does then is told in tests/edgecache/platform.
     settings.CACHE = replace(settings.CACHE, is_enabled=False)
-    staging = lifecycle.create(alice.scope.organization_id, "staging")
+    staging = environments.create(alice.scope.organization_id, "staging")
     someone = Caller(Scope(alice.scope.organization_id, staging.pk))
     assert someone.value("SELECT 1") == 1
     database = someone.database
 
-    lifecycle.delete(alice.scope.organization_id, "staging", now=timezone.now())
-    lifecycle.drop(staging.pk)
+    environments.delete(alice.scope.organization_id, "staging", now=timezone.now())
+    environments.drop(staging.pk)
 
     assert not _is_there(database)
     assert not Environment.unscoped.filter(pk=staging.pk).exists()

@@ -12,8 +12,8 @@ from django.db import connection
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts import development
 from accounts.models import User
+from accounts.tokens import development
 from environments.models import Organization
 from tests.cast import Caller, signed_in
 from tests.twofactor.holder import Holder, ask, reply, set_up, with_totp

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import tests.ways
 from accounts.models import User
-from accounts.signin import Way
+from accounts.signin.signin import Way
 from environments.models import Organization
 from tests.cast import Answer
 

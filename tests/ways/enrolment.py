@@ -3,7 +3,7 @@
 import pyotp
 
 from accounts.models import User
-from accounts.signin import Way
+from accounts.signin.signin import Way
 from environments.models import Organization
 from tests.cast import PASSWORD, Answer, Caller, member
 from tests.twofactor.holder import log_in, set_up

@@ -4,7 +4,7 @@ from django.utils import timezone
 
 from accounts.invitations import invitations
 from accounts.invitations.invitations import Host, Offer
-from accounts.signin import Way
+from accounts.signin.signin import Way
 from environments.models import Organization
 from tests.accounts.invitations.support import accept, mailed_token
 from tests.cast import Answer

@@ -4,7 +4,7 @@ from django.test import override_settings
 from django.utils import timezone
 
 from accounts.models import Identity, User
-from accounts.signin import Way
+from accounts.signin.signin import Way
 from environments.models import Organization
 from platform_site.lib.provider_settings import ProviderSettings
 from tests.accounts.oauth.fake_providers.google import GooglePerson, GoogleServer

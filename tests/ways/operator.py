@@ -7,7 +7,7 @@ from django.core.management import CommandError, call_command
 from django.http import JsonResponse
 
 from accounts.models import User
-from accounts.signin import Way
+from accounts.signin.signin import Way
 from environments.models import Organization
 from platform_site.lib.commands import UNFINISHED
 from tests.cast import Answer, member

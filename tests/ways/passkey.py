@@ -1,7 +1,7 @@
 """A passkey alone, with user verification."""
 
 from accounts.models import User
-from accounts.signin import Way
+from accounts.signin.signin import Way
 from environments.models import Organization
 from tests.cast import Answer, member
 from tests.twofactor.webauthn.authenticator import Authenticator, Lies

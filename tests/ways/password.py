@@ -1,7 +1,7 @@
 """E-mail and password."""
 
 from accounts.models import User
-from accounts.signin import Way
+from accounts.signin.signin import Way
 from environments.models import Organization
 from tests.cast import PASSWORD, Answer, member
 from tests.twofactor.holder import log_in

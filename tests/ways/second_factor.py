@@ -1,7 +1,7 @@
 """The second half of a login: the challenge of the factor that was due."""
 
 from accounts.models import User
-from accounts.signin import Way
+from accounts.signin.signin import Way
 from environments.models import Organization
 from tests.cast import PASSWORD, Answer, member
 from tests.twofactor.holder import Holder, ask, log_in, pending, reply, with_totp

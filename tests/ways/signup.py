@@ -1,6 +1,6 @@
 """Signing up: an organization of one's own."""
 
-from accounts.signin import Way
+from accounts.signin.signin import Way
 from environments.models import Organization
 from tests.cast import PASSWORD, Answer, Caller
 from tests.ways.driver import EMAIL, Driver

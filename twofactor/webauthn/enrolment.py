@@ -16,7 +16,7 @@ from webauthn.helpers.structs import (
     UserVerificationRequirement,
 )
 
-from accounts import audit
+from accounts.audit import audit
 from accounts.models import User
 from platform_site.lib.emails import folded
 from platform_site.lib.errors import Conflict, InvalidRequest

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from webauthn.helpers.structs import AuthenticatorTransport, PublicKeyCredentialDescriptor
 
-from accounts import audit
+from accounts.audit import audit
 from accounts.delivery import notices
 from platform_site.lib.principals import PlatformRequest, Principal
 from twofactor import devices, enrolments, factors, methods

@@ -14,10 +14,12 @@ from webauthn import generate_authentication_options
 from webauthn.helpers import options_to_json_dict
 from webauthn.helpers.structs import UserVerificationRequirement
 
-from accounts import audit, limits, signin
+from accounts import limits
+from accounts.audit import audit
 from accounts.errors import TooManyAttempts
 from accounts.models import User
-from accounts.signin import Attempt, Halted, SignedIn, Way, environment_for
+from accounts.signin import signin
+from accounts.signin.signin import Attempt, Halted, SignedIn, Way, environment_for
 from environments.models import Environment
 from platform_site.lib.addresses import client_address, network_of
 from platform_site.lib.emails import folded

@@ -7,10 +7,12 @@ from django.contrib.auth.hashers import make_password
 from django.db import transaction
 from django.utils import timezone
 
-from accounts import audit, operators, signup
+from accounts.audit import audit
 from accounts.invitations import invitations
 from accounts.invitations.invitations import Host
-from environments import lifecycle
+from accounts.management import operators
+from accounts.signin import signup
+from environments import environments
 from environments.models import BUILT_IN
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
 
@@ -40,7 +42,7 @@ class Command(OpsCommand):
         asked: str | None = options["admin"]
         email = "" if asked is None else operators.free_address(asked)
         with operators.refusing_taken(email), transaction.atomic():
-            made = lifecycle.create_organization(name)
+            made = environments.create_organization(name)
             audit.add(None, "cli:organization:create", organization_id=made.pk, data={"name": name})
             if email:
                 admin = signup.add_user(made, email, make_password(None), roles=["admin"])

@@ -5,9 +5,11 @@ from typing import Any
 
 from django.db import transaction
 
-from accounts import audit, credentials, operators, signup
+from accounts.audit import audit
+from accounts.management import operators
 from accounts.models import User
-from environments import lifecycle
+from accounts.signin import credentials, signup
+from environments import environments
 from platform_site.lib.commands import OpsCommand, Outcome
 
 
@@ -46,4 +48,6 @@ class Command(OpsCommand):
 def _create(email: str) -> User:
     kept = operators.free_address(email)
     encoded = operators.asked_password(kept)
-    return signup.add_user(lifecycle.create_organization("Staff"), kept, encoded, roles=["admin"])
+    return signup.add_user(
+        environments.create_organization("Staff"), kept, encoded, roles=["admin"]
+    )

@@ -7,11 +7,13 @@ from django.contrib.auth.hashers import make_password
 from django.db import transaction
 from django.utils import timezone
 
-from accounts import audit, operators, signup
+from accounts.audit import audit
 from accounts.invitations import invitations
 from accounts.invitations.invitations import Host
+from accounts.management import operators
 from accounts.members import labels
 from accounts.models import User
+from accounts.signin import signup
 from environments.models import Organization
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
 from platform_site.lib.permissions import ROLES

@@ -7,8 +7,11 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from accounts import audit, lifecycle, operators, sessions
+from accounts import account_lifecycle
+from accounts.audit import audit
+from accounts.management import operators
 from accounts.models import User
+from accounts.sessions import sessions
 from platform_site.lib.commands import OpsCommand, Outcome
 
 
@@ -59,7 +62,7 @@ def _end(user: User, *, has_devices: bool) -> int:
     with transaction.atomic():
         number = sessions.end_all_of_user(user.pk, reason="operator", now=timezone.now())
         if has_devices:
-            lifecycle.tell("trust_ended", user.pk)
+            account_lifecycle.tell("trust_ended", user.pk)
         if number or has_devices:
             audit.add(
                 None,

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from accounts import operators
+from accounts.audit import trail
+from accounts.management import operators
 from accounts.models import AuditEvent
-from accounts.trail import trail
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
 
 # A spreadsheet would run a cell that begins so (CWE-1236), and callers choose their agent's name.

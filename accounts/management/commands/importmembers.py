@@ -11,9 +11,10 @@ from typing import Any, Final, TextIO
 from django.db import transaction
 from django.utils import timezone
 
-from accounts import audit, operators
+from accounts.audit import audit
 from accounts.invitations import invitations
 from accounts.invitations.invitations import Host
+from accounts.management import operators
 from accounts.members import importing
 from accounts.members.importing import ImportRefused, Wrong
 from environments.models import Organization

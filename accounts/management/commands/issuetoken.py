@@ -7,8 +7,9 @@ from django.db import transaction
 from django.http import HttpRequest
 from django.utils import timezone
 
-from accounts import operators, signin
-from accounts.signin import Attempt, Way
+from accounts.management import operators
+from accounts.signin import signin
+from accounts.signin.signin import Attempt, Way
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
 from platform_site.lib.principals import PlatformRequest
 

@@ -8,7 +8,8 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from accounts import audit, rotation
+from accounts.audit import audit
+from accounts.tokens import key_rotation
 from platform_site.embedded.runtime_env import is_given, load_runtime_env, save_runtime_env
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
 
@@ -44,22 +45,24 @@ class Command(OpsCommand):
         if retires <= now.date():
             raise Refused("date_past", "That day is over: it would sign everybody out at once.")
         if options["shows"]:
-            made = rotation.rotate(_present(), retires=retires, today=now.date())
+            made = key_rotation.rotate(_present(), retires=retires, today=now.date())
             text = "\n".join(f"{name}={value}" for name, value in made.items())
             return Outcome({"settings": made, "retires": retires.isoformat()}, text)
-        given = [name for name in rotation.ROTATED if is_given(name, os.environ)]
+        given = [name for name in key_rotation.ROTATED if is_given(name, os.environ)]
         if given:
             message = f"{' and '.join(given)} come from the environment: use --print and set them."
             raise Refused("keys_given", message)
         values = load_runtime_env(settings.DATA_DIR)
-        if not all(name in values for name in rotation.ROTATED):
+        if not all(name in values for name in key_rotation.ROTATED):
             raise Refused("keys_missing", f"There is no runtime.env in {settings.DATA_DIR}.")
         with transaction.atomic():
             audit.add(None, "cli:key:rotate", data={"retires": retires.isoformat()})
-            made = rotation.rotate(values, retires=retires, today=now.date())
+            made = key_rotation.rotate(values, retires=retires, today=now.date())
             save_runtime_env(settings.DATA_DIR, values | made)
         text = f"New keys from the next start on; the former ones verify before {retires}."
-        return Outcome({"retires": retires.isoformat(), "rotated": list(rotation.ROTATED)}, text)
+        return Outcome(
+            {"retires": retires.isoformat(), "rotated": list(key_rotation.ROTATED)}, text
+        )
 
 
 def _day(text: str) -> Any:
@@ -73,7 +76,7 @@ def _present() -> dict[str, str]:
     """Give the keys in use, with the dates of the former ones."""
     rings = (settings.JWT_SECRETS, settings.JWT_REFRESH_SECRETS)
     present: dict[str, str] = {}
-    for name, ring in zip(rotation.ROTATED, rings, strict=True):
+    for name, ring in zip(key_rotation.ROTATED, rings, strict=True):
         dated = [
             f"{key}@{settings.JWT_RETIREMENTS[key].isoformat()}"
             if key in settings.JWT_RETIREMENTS

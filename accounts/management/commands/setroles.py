@@ -6,7 +6,8 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from accounts import audit, operators
+from accounts.audit import audit
+from accounts.management import operators
 from accounts.members import members
 from accounts.members.members import Changes
 from platform_site.lib.commands import OpsCommand, Outcome

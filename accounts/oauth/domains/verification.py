@@ -13,7 +13,8 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
-from accounts import audit, limits
+from accounts import limits
+from accounts.audit import audit
 from accounts.errors import TooManyAttempts
 from accounts.oauth.domains import dns_lookup
 from accounts.oauth.domains.dns_lookup import LookupFailed

@@ -9,7 +9,7 @@ from typing import Final
 
 from django.conf import settings
 
-from accounts import audit
+from accounts.audit import audit
 from accounts.invitations import invitations
 from accounts.models import User
 from accounts.oauth.models import Identity

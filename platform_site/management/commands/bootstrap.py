@@ -8,8 +8,8 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
 
-from accounts import development
-from environments import lifecycle
+from accounts.tokens import development
+from environments import environments
 from environments.models import Environment, Organization
 from platform_site.embedded import local_nodes
 from platform_site.embedded.folders import make_private
@@ -37,7 +37,7 @@ class Command(BaseCommand):
                 call_command("migrate", interactive=False, verbosity=0, database=alias)
         organization = Organization.objects.filter(pk=settings.DEV_ORG_ID).first()
         if organization is None:
-            organization = lifecycle.create_organization("Development")
+            organization = environments.create_organization("Development")
         has_token = settings.DEV_SECRET and not development.is_refused()
         token = development.token_for(organization.pk) if has_token else ""
         access = _cache(organization) if "cache" in settings.FEATURES else {}

@@ -262,7 +262,7 @@ def test_one_address_invited_many_times_at_once_has_one_open_invitation(alice: U
 
 
 def test_a_development_token_invites_too(alice: User, settings: Settings) -> None:
-    from accounts import development
+    from accounts.tokens import development
 
     settings.DEV_ORG_ID, settings.DEV_SECRET = alice.organization_id, "x" * 40
     caller = Caller(development.token_for(alice.organization_id))

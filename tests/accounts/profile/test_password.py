@@ -10,10 +10,11 @@ from django.test import RequestFactory
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts import credentials, passwords, signin
+from accounts import passwords
 from accounts.errors import InvalidCredentials
 from accounts.models import AuditEvent, Session, User
-from accounts.signin import Attempt, Way
+from accounts.signin import credentials, signin
+from accounts.signin.signin import Attempt, Way
 from environments.models import Organization
 from tests import inbox
 from tests.cast import PASSWORD, Answer, Caller, member, signed_in
@@ -239,7 +240,7 @@ def test_no_sign_in_at_the_same_moment_survives_with_the_old_password(alice: Use
 
 
 def test_a_development_token_has_no_password(alice: User, settings: Settings) -> None:
-    from accounts import development
+    from accounts.tokens import development
 
     settings.DEV_ORG_ID, settings.DEV_SECRET = alice.organization_id, "x" * 40
     caller = Caller(development.token_for(alice.organization_id))

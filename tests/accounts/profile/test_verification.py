@@ -9,7 +9,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.delivery.tasks import deliver
-from accounts.mailed import canonical_code
+from accounts.mailed_secrets import canonical_code
 from accounts.models import AuditEvent, Delivery, MailboxProof, User
 from accounts.profile import proofs
 from tests import inbox

@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 
 from accounts.models import User
 from edgecache import holdings
-from environments import lifecycle
+from environments import environments
 from tests.edgecache.platform.brain import METRICS, STATUS, ScriptedBrain
 from tests.edgecache.platform.test_endpoints import MINE, node
 
@@ -59,7 +59,7 @@ def test_purgecache_acts_in_one_environment(brain: ScriptedBrain, alice: User) -
     brain.say("POST /v1/purge", 200, COUNTS)
     whose = f"--organization={alice.organization_id}"
     assert "3 objects, 30 bytes, 2 nodes." in said("purgecache", whose, "media/a", "media/b")
-    place = lifecycle.find(alice.organization_id, "live")
+    place = environments.find(alice.organization_id, "live")
     assert brain.last("POST").body == {
         "organization_id": alice.organization_id,
         "environment_pk": place.pk,
@@ -85,7 +85,7 @@ def test_warmcache_goes_in_batches(brain: ScriptedBrain, alice: User) -> None:
 def test_a_deleted_environment_is_shut_off_and_later_dropped(
     brain: ScriptedBrain, alice: User
 ) -> None:
-    place = lifecycle.create(alice.organization_id, "staging")
+    place = environments.create(alice.organization_id, "staging")
     brain.say("GET /v1/access-keys", 200, {"access_keys": [{"access_key_id": "ZK12"}]})
     brain.say("DELETE /v1/access-keys/ZK12", 204, None)
     brain.say("GET /v1/buckets", 200, {"buckets": [{"id": 5, "name": "media", "origin_id": None}]})

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from accounts.models import AuditEvent, User
-from environments import lifecycle
+from environments import environments
 from tests.cast import Caller, member, signed_in
 from tests.edgecache.platform.brain import METRICS, STATUS, ScriptedBrain
 
@@ -175,7 +175,7 @@ def purged(brain: ScriptedBrain, caller: Caller, body: dict[str, Any]) -> dict[s
 def test_a_purge_stays_inside_the_callers_environment(brain: ScriptedBrain, alice: User) -> None:
     caller = signed_in(alice, "sandbox")
     asked = purged(brain, caller, {"prefix": "media/2026/", "keys": ["media/a b"]})
-    place = lifecycle.find(alice.organization_id, "sandbox")
+    place = environments.find(alice.organization_id, "sandbox")
     assert asked == {
         "organization_id": alice.organization_id,
         "environment_pk": place.pk,

@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 
 from accounts.models import User
 from edgecache.tasks import close_environment
-from environments import lifecycle
+from environments import environments
 from tests.cast import Caller, signed_in
 
 pytestmark = pytest.mark.usefixtures("over_a_brain")
@@ -150,7 +150,7 @@ def test_a_node_is_registered_seen_and_removed(alice: User, bob: User) -> None:
 
 
 def test_a_deleted_environment_is_shut_off(alice: User) -> None:
-    place = lifecycle.create(alice.organization_id, "staging")
+    place = environments.create(alice.organization_id, "staging")
     caller = signed_in(alice, "staging")
     caller.post("/v1/cache/buckets", {"name": "media", "is_public": True})
     store = s3(caller)

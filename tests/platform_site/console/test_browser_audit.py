@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from accounts.models import User
-from tests.accounts.trail.test_reading import happened
+from tests.accounts.audit.test_trail import happened
 from tests.platform_site.console.browser import Visitor
 from tests.platform_site.console.journeys import EMAIL, sign_up
 

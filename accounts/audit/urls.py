@@ -2,6 +2,6 @@
 
 from django.urls import path
 
-from accounts.trail import views
+from accounts.audit import views
 
 urlpatterns = [path("v1/audit", views.AuditView.as_view())]

@@ -4,8 +4,8 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.trail import trail
-from accounts.trail.serializers import AuditEventSerializer, AuditFilterSerializer
+from accounts.audit import trail
+from accounts.audit.serializers import AuditEventSerializer, AuditFilterSerializer
 from platform_site.lib.api import ApiView, CursorPages
 from platform_site.lib.permissions import needs
 

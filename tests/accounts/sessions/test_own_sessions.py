@@ -10,7 +10,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import AuditEvent, Session, User
-from environments import lifecycle
+from environments import environments
 from tests.cast import Caller, session_of, signed_in
 from tests.parallel import at_once
 
@@ -60,7 +60,7 @@ def test_the_newest_leads_and_one_is_the_current(alice: User, bob: User) -> None
 
 def test_what_can_no_longer_be_used_is_not_listed(alice: User, settings: Settings) -> None:
     caller = signed_in(alice)
-    lifecycle.create(alice.organization_id, "gone")
+    environments.create(alice.organization_id, "gone")
     elsewhere = session_of(alice, "gone")
     Session.unscoped.filter(pk=elsewhere.pk).update(ended_at=None)
     ended, over, idle = session_of(alice), session_of(alice), session_of(alice)
@@ -158,7 +158,7 @@ def test_a_session_that_the_policy_restricts_can_still_end_others(alice: User) -
 
 
 def test_a_development_token_has_no_sessions(alice: User, settings: Settings) -> None:
-    from accounts import development
+    from accounts.tokens import development
 
     settings.DEV_ORG_ID, settings.DEV_SECRET = alice.organization_id, "x" * 40
     caller = Caller(development.token_for(alice.organization_id))

@@ -5,7 +5,8 @@ from typing import Final
 
 from django.utils import timezone
 
-from accounts import audit, limits
+from accounts import limits
+from accounts.audit import audit
 from platform_site.lib.principals import PlatformRequest
 
 # A caller that is refused in a loop fills neither the table nor the reader's screen.

@@ -7,9 +7,11 @@ outlive that moment. What belongs to the organization stays.
 
 from datetime import datetime
 
-from accounts import audit, lifecycle, sessions
+from accounts import account_lifecycle
+from accounts.audit import audit
 from accounts.invitations import invitations
 from accounts.models import MailboxProof, User
+from accounts.sessions import sessions
 from platform_site.lib.principals import PlatformRequest
 
 
@@ -32,10 +34,10 @@ def strip_unproven(
     ended = sessions.end_all_of_user(user.pk, reason="stripped", now=now)
     MailboxProof.unscoped.filter(pk=user.pk).delete()  # unscoped: the user's own
     revoked = invitations.revoke_those_of(user, now=now)
-    lifecycle.tell("trust_ended", user.pk)
-    lifecycle.tell("user_stripped", user.pk)
+    account_lifecycle.tell("trust_ended", user.pk)
+    account_lifecycle.tell("user_stripped", user.pk)
     if not keep_factors:
-        lifecycle.tell("factors_stripped", user.pk)
+        account_lifecycle.tell("factors_stripped", user.pk)
     audit.record_user(
         request,
         "api:user:strip",

@@ -10,7 +10,7 @@ from django.db import connection
 from django.utils import timezone
 
 from accounts.models import Session, User
-from environments import lifecycle
+from environments import environments
 from tests.cast import Answer, Caller, signed_in
 
 pytestmark = pytest.mark.django_db
@@ -49,7 +49,7 @@ def test_keep_current_leaves_the_old_session_going(alice: User) -> None:
 
 
 def test_switch_takes_a_name_too(alice: User) -> None:
-    lifecycle.create(alice.organization_id, "stage", name="The Stage")
+    environments.create(alice.organization_id, "stage", name="The Stage")
     assert switch(signed_in(alice), "the stage").body["environment"]["id"] == "stage"
 
 
@@ -75,7 +75,7 @@ def test_an_unknown_environment_is_404_and_uses_nothing_up(alice: User) -> None:
 
 
 def test_another_organizations_environment_is_404(alice: User, charlie: User) -> None:
-    lifecycle.create(charlie.organization_id, "charlies-own")
+    environments.create(charlie.organization_id, "charlies-own")
     assert switch(signed_in(alice), "charlies-own").status == 404
 
 

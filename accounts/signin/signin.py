@@ -14,10 +14,13 @@ from typing import Any
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from accounts import audit, credentials, sessions, tokens
+from accounts.audit import audit
 from accounts.models import Session, User
-from accounts.sessions import Assurance, Origin
-from environments import lifecycle
+from accounts.sessions import sessions
+from accounts.sessions.sessions import Assurance, Origin
+from accounts.signin import credentials
+from accounts.tokens import tokens
+from environments import environments
 from environments.models import Environment
 from platform_site.lib.addresses import client_address
 from platform_site.lib.principals import PlatformRequest
@@ -103,11 +106,11 @@ def environment_for(user: User, wanted: str) -> Environment:
     Raises EnvironmentNotFound for a wanted one that is not there.
     """
     if wanted:
-        return lifecycle.find(user.organization_id, wanted)
+        return environments.find(user.organization_id, wanted)
     last: Environment | None = user.last_environment
     if last is not None and last.deleted_at is None:
         return last
-    return lifecycle.find(user.organization_id, "live")
+    return environments.find(user.organization_id, "live")
 
 
 def finish(request: PlatformRequest, attempt: Attempt) -> SignedIn | Halted:

@@ -9,7 +9,7 @@ import pytest
 from django.test import RequestFactory
 from django.utils import timezone
 
-from accounts import takeover
+from accounts import account_reclaim
 from accounts.models import AuditEvent, Invitation, MailboxProof, Session, User
 from recovery.models import SecurityAnswer
 from tests import inbox
@@ -119,7 +119,7 @@ def test_an_account_that_was_proven_is_not_stripped() -> None:
     assert not AuditEvent.objects.filter(tag="api:user:strip").exists()
     request = RequestFactory().post("/")
     with pytest.raises(ValueError, match="proven before"):
-        takeover.strip_unproven(user, request=request, now=timezone.now())  # type: ignore[arg-type]  # unread
+        account_reclaim.strip_unproven(user, request=request, now=timezone.now())  # type: ignore[arg-type]  # unread
 
 
 def test_all_that_lets_in_ends_when_an_account_is_stripped(alice: User) -> None:
@@ -129,7 +129,7 @@ def test_all_that_lets_in_ends_when_an_account_is_stripped(alice: User) -> None:
     caller = signed_in(alice)
     user = user_of(alice.email)
     request = RequestFactory().post("/")
-    takeover.strip_unproven(user, request=request, now=timezone.now())  # type: ignore[arg-type]  # anonymous
+    account_reclaim.strip_unproven(user, request=request, now=timezone.now())  # type: ignore[arg-type]  # anonymous
     after = user_of(alice.email)
     assert not after.has_usable_password()
     assert after.email_verified_at is not None

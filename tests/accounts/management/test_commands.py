@@ -8,8 +8,8 @@ from django.core.management import CommandError, call_command
 from django.db import DatabaseError, OperationalError, connection
 from django.utils import timezone
 
-from accounts import signup
 from accounts.models import AuditEvent, Invitation, User
+from accounts.signin import signup
 from environments.models import Environment, Organization
 from tests import inbox
 from tests.accounts.invitations.support import accept, mailed_token
@@ -65,7 +65,7 @@ def test_a_database_that_is_away_ends_with_3_and_tells_nothing_of_it(
     def away(email: str) -> None:
         raise OperationalError("connection to 10.0.0.7 failed")
 
-    monkeypatch.setattr("accounts.operators.user", away)
+    monkeypatch.setattr("accounts.management.operators.user", away)
     out = io.StringIO()
     with pytest.raises(CommandError) as caught:
         call_command("setroles", "alice@example.com", "reader", "--json", stdout=out)
@@ -81,7 +81,7 @@ def test_a_statement_that_the_database_refuses_is_no_absence(
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1 / 0")
 
-    monkeypatch.setattr("accounts.operators.user", broken)
+    monkeypatch.setattr("accounts.management.operators.user", broken)
     with pytest.raises(DatabaseError):
         call_command("setroles", "alice@example.com", "reader")
 

@@ -22,7 +22,7 @@ from django.utils import timezone
 
 from accounts.errors import InvalidCredentials, SessionRevoked
 from accounts.models import Session, User
-from accounts.tokens import Pointer
+from accounts.tokens.tokens import Pointer
 from environments.models import Environment
 
 SWITCHED: Final = "switched"

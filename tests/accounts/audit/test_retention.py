@@ -13,12 +13,12 @@ from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 from procrastinate.contrib.django import app
 
+from accounts.audit import trail
+from accounts.audit.serializers import AuditFilterSerializer
 from accounts.models import AuditEvent, User
-from accounts.trail import trail
-from accounts.trail.serializers import AuditFilterSerializer
 from platform_site.env import Env, SettingError
 from platform_site.lib import account_settings
-from tests.accounts.trail.test_reading import happened
+from tests.accounts.audit.test_trail import happened
 from tests.commands import facts, help_of, misused, refused, run
 
 pytestmark = pytest.mark.django_db

@@ -12,8 +12,8 @@ from django.conf import settings as django_settings
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts import tokens
 from accounts.models import Session, User
+from accounts.tokens import tokens
 from tests.cast import Caller, signed_in
 
 pytestmark = pytest.mark.django_db

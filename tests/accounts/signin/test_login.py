@@ -13,7 +13,7 @@ from pytest_django import Settings
 
 from accounts import limits, passwords
 from accounts.models import AuditEvent, User
-from environments import lifecycle
+from environments import environments
 from environments.models import Organization
 from tests.cast import PASSWORD, Answer, Caller, member
 
@@ -42,7 +42,7 @@ def test_login_answers_authenticated_with_tokens(alice: User) -> None:
 
 
 def test_login_uses_the_environment_asked_for_by_id_or_name(alice: User) -> None:
-    lifecycle.create(alice.organization_id, "stage-1", name="Staging One")
+    environments.create(alice.organization_id, "stage-1", name="Staging One")
     assert log_in(environment="sandbox").body["environment"]["id"] == "sandbox"
     assert log_in(environment="staging one").body["environment"]["id"] == "stage-1"
 
@@ -54,10 +54,10 @@ def test_login_without_environment_uses_the_last_used_one(alice: User) -> None:
 
 
 def test_login_falls_back_to_live_when_the_last_environment_is_deleted(alice: User) -> None:
-    lifecycle.create(alice.organization_id, "gone")
+    environments.create(alice.organization_id, "gone")
     log_in(environment="gone")
-    with patch("environments.lifecycle._tell"):
-        lifecycle.delete(alice.organization_id, "gone", now=timezone.now())
+    with patch("environments.environments._tell"):
+        environments.delete(alice.organization_id, "gone", now=timezone.now())
     assert log_in().body["environment"]["id"] == "live"
 
 

@@ -7,9 +7,10 @@ import orjson
 from django.conf import settings
 from django.utils import timezone
 
-from accounts import policy, tokens
+from accounts import grace_period
 from accounts.errors import SessionRevoked
 from accounts.models import Session
+from accounts.tokens import tokens
 from platform_site.lib.errors import NotAuthenticated, TokenInvalid
 from platform_site.lib.prepared import PreparedQuery
 from platform_site.lib.principals import PlatformRequest, Principal
@@ -135,7 +136,7 @@ def _restriction(row: dict[str, Any], now: datetime) -> Literal["", "second_fact
     if TRUSTED_DEVICE in row["amr"]:
         return ""
     since = row["mfa_required_since"]
-    deadline = policy.deadline(
+    deadline = grace_period.deadline(
         _moment(since) if since is not None else None,
         row["mfa_grace_period_days"],
         member_since=_moment(row["created_at"]),

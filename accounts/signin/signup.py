@@ -6,13 +6,15 @@ from typing import Final
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from accounts import audit, limits, passwords, signin
-from accounts.credentials import find
+from accounts import limits, passwords
+from accounts.audit import audit
 from accounts.errors import EmailTaken, TooManyAttempts
 from accounts.models import User
 from accounts.profile import proofs
-from accounts.signin import Attempt, Halted, SignedIn, Way
-from environments import lifecycle
+from accounts.signin import signin
+from accounts.signin.credentials import find
+from accounts.signin.signin import Attempt, Halted, SignedIn, Way
+from environments import environments
 from environments.models import Organization
 from platform_site.lib.addresses import client_address, network_of
 from platform_site.lib.principals import PlatformRequest
@@ -41,7 +43,7 @@ def sign_up(
         with transaction.atomic():
             user = create_account(request, email, encoded, name=name)
             proofs.put(user, user.email, now=now)
-            place = lifecycle.find(user.organization_id, "live")
+            place = environments.find(user.organization_id, "live")
             attempt = Attempt(user, place, way=Way.SIGNUP, amr=["pwd"], now=now)
             return signin.finish(request, attempt)
     except IntegrityError as exc:
@@ -64,7 +66,7 @@ def create_account(
     name: of the organization; '' takes it from the address.
     Raises IntegrityError when the address has an account.
     """
-    organization = lifecycle.create_organization(name or email.partition("@")[0])
+    organization = environments.create_organization(name or email.partition("@")[0])
     user = add_user(organization, email, encoded_password, roles=["admin"])
     audit.record_user(request, "api:organization:create", user)
     return user

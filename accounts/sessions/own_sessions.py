@@ -7,9 +7,10 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
-from accounts import audit, sessions
+from accounts.audit import audit
 from accounts.errors import SessionNotFound
 from accounts.models import Session
+from accounts.sessions import sessions
 from platform_site.lib.principals import PlatformRequest, Principal
 
 

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from django.conf import settings
 from django.db import IntegrityError
 
-from accounts import credentials, passwords, signup
+from accounts import passwords
 from accounts.models import User
+from accounts.signin import credentials, signup
 from environments.models import Organization
 from platform_site.lib.commands import Refused
 from platform_site.lib.emails import is_address

@@ -5,13 +5,15 @@ from datetime import datetime
 import structlog
 from django.db import transaction
 
-from accounts import audit, sessions, tokens
+from accounts.audit import audit
 from accounts.delivery import notices
 from accounts.errors import SessionRevoked
 from accounts.models import Session
-from accounts.sessions import ReuseDetected
-from accounts.signin import SignedIn
-from environments import lifecycle
+from accounts.sessions import sessions
+from accounts.sessions.sessions import ReuseDetected
+from accounts.signin.signin import SignedIn
+from accounts.tokens import tokens
+from environments import environments
 from platform_site.lib.principals import PlatformRequest
 
 log = structlog.get_logger(__name__)
@@ -44,7 +46,7 @@ def switch(
     organization_id = owner.values_list("organization_id", flat=True).first()
     if organization_id is None:
         raise SessionRevoked
-    target = lifecycle.find(organization_id, environment)
+    target = environments.find(organization_id, environment)
     try:
         with transaction.atomic():
             session = sessions.switch(pointer, target, keep_current=keep_current, now=now)

@@ -3,7 +3,7 @@
 import pytest
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from accounts import development
+from accounts.tokens import development
 from environments.models import Organization
 from platform_site.startup import development_notice
 from tests.cast import Caller

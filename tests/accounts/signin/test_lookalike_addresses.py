@@ -7,8 +7,8 @@ import time_machine
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts import credentials
 from accounts.models import User
+from accounts.signin import credentials
 from environments.models import Organization
 from tests.cast import PASSWORD, Caller, member
 from tests.recovery.support import initiate, log_in, sent
