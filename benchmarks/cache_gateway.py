@@ -30,8 +30,8 @@ from cryptography.fernet import Fernet
 from psycopg import sql
 
 from benchmarks import load
-from edgecache.brain.delivery import Tenant
-from edgecache.brain.tickets import Leave, TicketSigner
+from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.nodes.tickets import Leave, TicketSigner
 from edgecache.protocol.names import TICKET_PARAMETER, object_path
 from edgecache.protocol.tickets import Kind
 from tests.edgecache.s3.cluster import Cluster

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
-from edgecache.brain.holders import Holders
-from edgecache.brain.index import Index
+from edgecache.brain.directory.index import Index
+from edgecache.brain.directory.locations import Holders
 from edgecache.brain.values import Found
 
 OBJECTS: Final = 1_000_000

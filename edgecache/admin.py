@@ -1,6 +1,6 @@
 """The cache in the admin: metrics over time, and the brain's nodes, buckets and keys.
 
-The latter are views over ``edgecache.client``: the brain's tables are the brain's alone.
+The latter are views over ``edgecache.api.client``: the brain's tables are the brain's alone.
 """
 
 from collections.abc import Callable
@@ -14,9 +14,9 @@ from django.urls import URLPattern, path, reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from accounts.admin import ReadOnlyAdmin
-from edgecache import overview
+from edgecache.api import staff_overview
+from edgecache.api.staff_overview import Page
 from edgecache.models import CacheSample
-from edgecache.overview import Page
 from platform_site.lib.errors import PlatformError
 
 
@@ -49,22 +49,26 @@ class CacheSampleAdmin(ReadOnlyAdmin):
 
     def nodes(self, request: HttpRequest) -> HttpResponse:
         """Show every node, with what may be decided about it."""
-        return self._page(request, "Nodes", "nodes.html", lambda _after: Page(overview.all_nodes()))
+        return self._page(
+            request, "Nodes", "nodes.html", lambda _after: Page(staff_overview.all_nodes())
+        )
 
     def buckets(self, request: HttpRequest) -> HttpResponse:
         """Show every bucket."""
-        return self._page(request, "Buckets", "buckets.html", overview.all_buckets)
+        return self._page(request, "Buckets", "buckets.html", staff_overview.all_buckets)
 
     def keys(self, request: HttpRequest) -> HttpResponse:
         """Show every access key, without secrets."""
-        return self._page(request, "Access keys", "keys.html", overview.all_keys)
+        return self._page(request, "Access keys", "keys.html", staff_overview.all_keys)
 
     def decide(self, request: HttpRequest, node_id: Any, decision: str) -> HttpResponse:
         """Carry out one decision about a node; the audit trail keeps who took it and why."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         try:
-            overview.decide(request, str(node_id), decision, reason=request.POST.get("reason", ""))
+            staff_overview.decide(
+                request, str(node_id), decision, reason=request.POST.get("reason", "")
+            )
         except PlatformError as exc:
             messages.error(request, exc.detail or exc.title)
         else:

@@ -9,8 +9,8 @@ from django.utils import timezone
 from procrastinate import RetryStrategy
 from procrastinate.contrib.django import app
 
-from edgecache import client, history, holdings, hosts
-from edgecache.errors import CacheUnavailable
+from edgecache.api import client, holdings, hosts, metrics_history
+from edgecache.api.errors import CacheUnavailable
 from environments.models import Environment
 from platform_site.lib.principals import Scope
 
@@ -35,7 +35,7 @@ def plan_polls(timestamp: int) -> None:
 def poll_metrics() -> None:
     """Keep one sample of the metrics; a brain that is away leaves a gap, the next poll comes."""
     try:
-        history.collect(now=timezone.now())
+        metrics_history.collect(now=timezone.now())
     except CacheUnavailable:
         log.info("cache_metrics_missed")
 
@@ -44,7 +44,7 @@ def poll_metrics() -> None:
 @app.task(queueing_lock="cache_roll_up")
 def roll_up_metrics(timestamp: int) -> None:
     """Roll the samples up by the hour."""
-    history.roll_up(now=timezone.now())
+    metrics_history.roll_up(now=timezone.now())
 
 
 @app.periodic(cron="*/10 * * * *")

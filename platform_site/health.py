@@ -67,7 +67,7 @@ def _ask_database() -> dict[str, str]:
 def _ask_cache() -> str:
     if not settings.CACHE.is_enabled:
         return "disabled"
-    from edgecache import client  # noqa: PLC0415 - only where the feature is installed
+    from edgecache.api import client  # noqa: PLC0415 - only where the feature is installed
 
     try:
         client.call("GET", "/health")

@@ -28,6 +28,6 @@ def probe_cache() -> None:
     """Log whether the cache's brain answers; the platform starts either way, without waiting."""
     if not settings.HAS_CACHE:
         return
-    from edgecache import client  # noqa: PLC0415 - only where the feature is installed
+    from edgecache.api import client  # noqa: PLC0415 - only where the feature is installed
 
     threading.Thread(target=client.probe, name="cache-probe", daemon=True).start()

@@ -24,7 +24,7 @@ urlpatterns = [
     path("", include("twofactor.urls")),
     path("", include("recovery.urls")),
     # Without the feature its paths are like any other that does not exist.
-    *([path("", include("edgecache.urls"))] if settings.HAS_CACHE else []),
+    *([path("", include("edgecache.api.urls"))] if settings.HAS_CACHE else []),
     path("", include("platform_site.console.urls")),
     path("admin/", admin.site.urls),
 ]

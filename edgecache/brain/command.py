@@ -6,8 +6,8 @@ import sys
 
 from django.conf import settings
 
+from edgecache.brain.app import assemble
 from edgecache.brain.conf import BrainSettings
-from edgecache.brain.runtime import assemble
 from platform_site.embedded.errors import StartError
 from platform_site.embedded.runtime_env import is_given
 

@@ -4,9 +4,9 @@ import asyncio
 from typing import Final, LiteralString
 
 from edgecache.brain.database import Database
-from edgecache.brain.receipts import KEPT_DAYS
-from edgecache.brain.rounds import Rounds
-from edgecache.brain.statistics import Statistics
+from edgecache.brain.metering.receipts import KEPT_DAYS
+from edgecache.brain.metering.statistics import Statistics
+from edgecache.brain.periodic import Rounds
 
 EVERY_S: Final = 3600.0
 

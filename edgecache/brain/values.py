@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from edgecache.brain.delivery import Tenant
+from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.errors import KeyRefused
 
 KEY_LIMIT_BYTES: Final = 1024

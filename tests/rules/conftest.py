@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from pytest_django import Settings
 
-from edgecache import client
+from edgecache.api import client
 from tests.edgecache.s3.cluster import Cluster
 
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 from accounts.invitations import invitations
 from accounts.invitations.invitations import Host, Offer
 from accounts.models import Domain, Identity, User
-from edgecache import client, holdings, hosts, nodes
+from edgecache.api import client, holdings, hosts, nodes
 from environments import environments
 from platform_site.lib.principals import Scope
 from tests.cast import session_of, signed_in

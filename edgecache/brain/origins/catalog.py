@@ -9,9 +9,9 @@ import orjson
 from psycopg import errors as postgres
 from psycopg.types.json import Jsonb
 
-from edgecache.brain.coherence import Coherence
 from edgecache.brain.database import Database
-from edgecache.brain.delivery import Tenant
+from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.errors import InUse, NoSuchOrigin, OriginExists
 from edgecache.brain.origins.config import parse
 from platform_site.lib.crypto import encrypt

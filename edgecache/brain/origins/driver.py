@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
-from edgecache.brain.index import Name
+from edgecache.brain.directory.index import Name
 from edgecache.brain.values import Conditions, Fields, Found, Listing, StagedFile
 
 

@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote, unquote_to_bytes, urljoin, urlsplit
 
+from edgecache.brain.cdn import rules
 from edgecache.brain.errors import (
     KeyRefused,
     OriginDenied,
@@ -17,7 +18,6 @@ from edgecache.brain.errors import (
 from edgecache.brain.origins.driver import PLAIN, Answer, Question, Written
 from edgecache.brain.origins.exchange import Line, Reply, Request, exchange
 from edgecache.brain.origins.headers import Pairs, answer_of
-from edgecache.brain.pull import rules
 from edgecache.brain.values import Conditions, Fields, Listing, StagedFile, check_key
 
 REDIRECTS: Final = 5

@@ -17,7 +17,6 @@ import orjson
 from obstore import exceptions
 from obstore.store import AzureStore, GCSStore
 
-from edgecache.brain.egress.guard import Resolve
 from edgecache.brain.errors import (
     KeyRefused,
     OriginDenied,
@@ -26,10 +25,11 @@ from edgecache.brain.errors import (
     OriginTimeout,
     PreconditionFailed,
 )
-from edgecache.brain.listings import after, paged
 from edgecache.brain.origins.config import OriginConfig
 from edgecache.brain.origins.driver import PLAIN, Answer, Question, Written
+from edgecache.brain.origins.egress.guard import Resolve
 from edgecache.brain.origins.exchange import CONNECT_TIMEOUT_S
+from edgecache.brain.storage.listings import after, paged
 from edgecache.brain.values import (
     DEFAULT_CONTENT_TYPE,
     Conditions,

@@ -14,7 +14,7 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
 
-from edgecache.brain.delivery import Span
+from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import (
     KeyRefused,
     OriginDenied,
@@ -23,7 +23,6 @@ from edgecache.brain.errors import (
     OriginMissing,
     PreconditionFailed,
 )
-from edgecache.brain.listings import behind
 from edgecache.brain.origins.driver import PLAIN, Answer, Question, Written
 from edgecache.brain.origins.exchange import Line, Reply, Request, exchange
 from edgecache.brain.origins.headers import answer_of, date_of, etag_of
@@ -34,8 +33,9 @@ from edgecache.brain.origins.s3_documents import (
     listing_of,
 )
 from edgecache.brain.origins.signing import Credentials, query_string, signed
-from edgecache.brain.s3.sigv4.canonical import encoded
-from edgecache.brain.staging import Staging
+from edgecache.brain.s3.auth.sigv4.canonical import encoded
+from edgecache.brain.storage.listings import behind
+from edgecache.brain.storage.staging import Staging
 from edgecache.brain.values import (
     KEY_LIMIT_BYTES,
     Conditions,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from edgecache.brain.s3.sigv4.canonical import (
+from edgecache.brain.s3.auth.sigv4.canonical import (
     ALGORITHM,
     encoded,
     signature,

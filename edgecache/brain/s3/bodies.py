@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from edgecache.brain.digests import Digests
-from edgecache.brain.http.exchange import BodyTimeout
 from edgecache.brain.s3 import checksums
+from edgecache.brain.s3.auth.sigv4.chunks import STREAMING, Chunks
+from edgecache.brain.s3.auth.sigv4.claims import UNSIGNED
 from edgecache.brain.s3.calls import Call
 from edgecache.brain.s3.errors import S3Error
-from edgecache.brain.s3.sigv4.chunks import STREAMING, Chunks
-from edgecache.brain.s3.sigv4.claims import UNSIGNED
+from edgecache.brain.storage.digests import Digests
 from edgecache.brain.values import Manifest, StagedFile
+from edgecache.http.exchange import BodyTimeout
 
 UPLOAD_LIMIT_BYTES: Final = 5 * 2**30
 XML_LIMIT_BYTES: Final = 2**22

@@ -4,17 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from edgecache.brain.delivery import Delivery, Source, Tenant
-from edgecache.brain.http.exchange import Exchange
+from edgecache.brain.delivery.delivery import Delivery, Source, Tenant
+from edgecache.brain.s3.auth.sigv4.verification import Seal
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import S3Request, is_bucket_name
-from edgecache.brain.s3.sigv4.verification import Seal
 from edgecache.brain.s3.xml import CONTENT_TYPE
 from edgecache.brain.values import BucketInfo, Found
+from edgecache.http.exchange import Exchange
 
 if TYPE_CHECKING:
     # The brain is made of the object API, too.
-    from edgecache.brain.runtime import Brain
+    from edgecache.brain.app import Brain
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from edgecache.brain.delivery import Source
+from edgecache.brain.delivery.delivery import Source
+from edgecache.brain.nodes.tickets import Leave
 from edgecache.brain.s3.calls import Answer, Call
 from edgecache.brain.s3.selection import Selection
-from edgecache.brain.tickets import Leave
 from edgecache.brain.values import BucketInfo, Found
 from edgecache.protocol.names import TICKET_PARAMETER, object_path
 from edgecache.protocol.tickets import Kind

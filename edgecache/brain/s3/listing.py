@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from edgecache.brain.delivery import Tenant
+from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.s3.auth.sigv4.canonical import encoded
 from edgecache.brain.s3.calls import Call
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import S3Request
-from edgecache.brain.s3.sigv4.canonical import encoded
 from edgecache.brain.s3.xml import Node
 from edgecache.brain.values import Listed, Listing
 

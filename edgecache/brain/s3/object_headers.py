@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from email.header import Header
 from typing import Final
 
-from edgecache.brain.http.heads import http_date
 from edgecache.brain.memo import Memo
 from edgecache.brain.s3 import checksums
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import METADATA_PREFIX, S3Request
 from edgecache.brain.values import DEFAULT_CONTENT_TYPE, Fields, Found
+from edgecache.http.heads import http_date
 
 METADATA_LIMIT_BYTES: Final = 2048
 CONTENT_TYPE_LIMIT: Final = 255

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import orjson
 
-from edgecache.brain.http.exchange import Exchange
-from edgecache.brain.http.scope import Scope
+from edgecache.http.exchange import Exchange
+from edgecache.http.scope import Scope
 from platform_site.lib.logs import REDACTED, SECRET_SHAPE, SECRET_SIGNS
 
 FLUSH_S: Final = 0.05

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from edgecache.brain.http.headers import Headers
-from edgecache.brain.http.scope import Scope
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.values import KEY_LIMIT_BYTES
+from edgecache.http.headers import Headers
+from edgecache.http.scope import Scope
 
 PARAMETER_LIMIT: Final = 100
 METADATA_PREFIX: Final = "x-amz-meta-"

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from edgecache.brain.delivery import Span
+from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.s3 import conditions
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import S3Request

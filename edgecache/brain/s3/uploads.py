@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 
 from edgecache.brain.database import Database, Row
 from edgecache.brain.s3.errors import S3Error
-from edgecache.brain.staging import Staging
+from edgecache.brain.storage.staging import Staging
 from edgecache.brain.values import BucketInfo, Fields, StagedFile
 
 ID_BYTES: Final = 48

@@ -4,16 +4,16 @@ import hmac
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from edgecache.brain import node_rows
-from edgecache.brain.internal import health
+from edgecache.brain.internal_api import health
 from edgecache.brain.json_api import Call, JsonApi
-from edgecache.brain.node_rows import NodeRow
+from edgecache.brain.nodes import rows as node_rows
+from edgecache.brain.nodes.rows import NodeRow
 from edgecache.brain.refusals import NodeRemoved, NotAuthenticated
 from edgecache.brain.workers_api import heartbeats, inventories, jobs, receipts
 from edgecache.protocol.credentials import parse_authorization, secret_hash
 
 if TYPE_CHECKING:
-    from edgecache.brain.runtime import Brain
+    from edgecache.brain.app import Brain
 
 
 def workers_api(brain: "Brain") -> JsonApi:

@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING
 import structlog
 from psycopg.errors import UniqueViolation
 
-from edgecache.brain import node_jobs, node_rows
-from edgecache.brain.endpoints import normalize
-from edgecache.brain.health import Health
 from edgecache.brain.json_api import Answer, Call, Route
-from edgecache.brain.node_rows import NodeRow
+from edgecache.brain.nodes import jobs as node_jobs
+from edgecache.brain.nodes import rows as node_rows
+from edgecache.brain.nodes.endpoints import normalize
+from edgecache.brain.nodes.health import Health
+from edgecache.brain.nodes.rows import NodeRow
 from edgecache.brain.refusals import NodeRemoved
 from edgecache.brain.workers_api.messages import read
 from edgecache.protocol.heartbeats import Heartbeat, HeartbeatAnswer, Problem
 
 if TYPE_CHECKING:
-    from edgecache.brain.runtime import Brain
+    from edgecache.brain.app import Brain
 
 log = structlog.get_logger(__name__)
 

@@ -6,15 +6,15 @@ touches the rows of what it names; with the last page, what no page touched is t
 
 from typing import TYPE_CHECKING, Final, LiteralString
 
-from edgecache.brain.coherence import Change
-from edgecache.brain.copies import look_soon
+from edgecache.brain.directory.coherence import Change
 from edgecache.brain.json_api import Answer, Call, Route
-from edgecache.brain.node_rows import NodeRow
+from edgecache.brain.nodes.replica_plan import look_soon
+from edgecache.brain.nodes.rows import NodeRow
 from edgecache.brain.workers_api.messages import read
 from edgecache.protocol.inventories import Inventory, InventoryAnswer
 
 if TYPE_CHECKING:
-    from edgecache.brain.runtime import Brain
+    from edgecache.brain.app import Brain
 
 BEGIN: Final[LiteralString] = (
     "UPDATE brain_node SET inventory_at = clock_timestamp(), inventory_of = '' WHERE id = %s"

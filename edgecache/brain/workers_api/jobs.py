@@ -5,20 +5,20 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from edgecache.brain import node_jobs
-from edgecache.brain.delivery import Tenant
+from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.json_api import Answer, Call, Route
-from edgecache.brain.node_jobs import Task
-from edgecache.brain.node_rows import NodeRow
+from edgecache.brain.nodes import jobs as node_jobs
+from edgecache.brain.nodes.jobs import Task
+from edgecache.brain.nodes.rows import NodeRow
+from edgecache.brain.nodes.tickets import Leave
 from edgecache.brain.refusals import Missing
-from edgecache.brain.tickets import Leave
 from edgecache.brain.workers_api.messages import read
 from edgecache.protocol.jobs import Job, JobDone, JobKind, Jobs, JobSource
 from edgecache.protocol.names import JOB_BATCH
 from edgecache.protocol.tickets import Kind
 
 if TYPE_CHECKING:
-    from edgecache.brain.runtime import Brain
+    from edgecache.brain.app import Brain
 
 log = structlog.get_logger(__name__)
 

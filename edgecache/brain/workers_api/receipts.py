@@ -4,13 +4,13 @@ import time
 from typing import TYPE_CHECKING
 
 from edgecache.brain.json_api import Answer, Call, Route
-from edgecache.brain.node_rows import NodeRow
-from edgecache.brain.receipts import redeem
+from edgecache.brain.metering.receipts import redeem
+from edgecache.brain.nodes.rows import NodeRow
 from edgecache.brain.workers_api.messages import read
 from edgecache.protocol.receipts import Receipts
 
 if TYPE_CHECKING:
-    from edgecache.brain.runtime import Brain
+    from edgecache.brain.app import Brain
 
 
 def routes(brain: "Brain") -> list[Route]:

@@ -3,8 +3,8 @@
 from argparse import ArgumentParser
 from typing import Any, Final
 
-from edgecache import nodes, overview
-from edgecache.command import table
+from edgecache.api import nodes, staff_overview
+from edgecache.api.command import table
 from platform_site.lib.commands import OpsCommand, Outcome
 
 COLUMNS: Final = (
@@ -32,6 +32,6 @@ class Command(OpsCommand):
         for decision in ("approve", "quarantine"):
             if options[decision]:
                 nodes.decide(options[decision], decision)
-        rows = overview.all_nodes()
+        rows = staff_overview.all_nodes()
         text = table(rows, COLUMNS) if rows else "No node is registered."
         return Outcome({"nodes": rows}, text)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from edgecache import readings
+from edgecache.api import cluster_status
 from platform_site.lib.commands import OpsCommand, Outcome
 
 
@@ -16,7 +16,7 @@ class Command(OpsCommand):
 
     def run(self, options: dict[str, Any]) -> Outcome:
         """Ask for both."""
-        facts = {"status": readings.status(), "metrics": readings.cluster_metrics()}
+        facts = {"status": cluster_status.status(), "metrics": cluster_status.cluster_metrics()}
         values = facts["status"] | facts["metrics"]
         width = max(map(len, values))
         text = "\n".join(f"{name.ljust(width)}  {value}" for name, value in values.items())

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from edgecache import nodes
+from edgecache.api import nodes
 from platform_site.lib.commands import OpsCommand, Outcome
 
 

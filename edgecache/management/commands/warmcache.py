@@ -4,8 +4,8 @@ import sys
 from argparse import ArgumentParser
 from typing import Any, Final
 
-from edgecache import holdings
-from edgecache.command import add_environment, scope_of
+from edgecache.api import holdings
+from edgecache.api.command import add_environment, scope_of
 from platform_site.lib.commands import OpsCommand, Outcome
 
 BATCH: Final = 20

@@ -59,8 +59,8 @@ class Command(BaseCommand):
 def _cache(organization: Organization) -> dict[str, str]:
     """Register this machine's workers; give the development key, nothing in production."""
     # Their tables are there only with the feature.
-    from edgecache.brain import local  # noqa: PLC0415 - see above
-    from edgecache.brain.delivery import Tenant  # noqa: PLC0415 - see above
+    from edgecache.brain.delivery.delivery import Tenant  # noqa: PLC0415 - see above
+    from edgecache.brain.nodes import local  # noqa: PLC0415 - see above
 
     for node in local_nodes.load_all(settings.DATA_DIR):
         local.register(node)

@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from edgecache.brain.buckets import Buckets
-from edgecache.brain.coherence import Coherence
-from edgecache.brain.collector import Collector
 from edgecache.brain.database import Database
-from edgecache.brain.delivery import Span, Tenant
-from edgecache.brain.directory import Directory
-from edgecache.brain.fills import Fills, Opened
+from edgecache.brain.delivery.delivery import Span, Tenant
+from edgecache.brain.directory.buckets import Buckets
+from edgecache.brain.directory.coherence import Coherence
+from edgecache.brain.directory.directory import Directory
+from edgecache.brain.directory.purges import Purges
+from edgecache.brain.fetch.objects import Fills, Opened
 from edgecache.brain.origins.catalog import Catalog
-from edgecache.brain.origins.origins import Origins
-from edgecache.brain.purges import Purges
-from edgecache.brain.staging import Staging
+from edgecache.brain.origins.registry import Origins
+from edgecache.brain.storage.garbage_collection import Collector
+from edgecache.brain.storage.staging import Staging
 from edgecache.brain.values import ALWAYS, BucketInfo, Conditions, Fields, Found
 from platform_site.lib.ids import uuid7
 from tests.bystander import Bystander

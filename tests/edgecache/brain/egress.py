@@ -2,8 +2,8 @@
 
 import pytest
 
-from edgecache.brain.egress.guard import Guard
 from edgecache.brain.errors import OriginForbidden
+from edgecache.brain.origins.egress.guard import Guard
 
 
 def forbidding(monkeypatch: pytest.MonkeyPatch) -> list[int]:

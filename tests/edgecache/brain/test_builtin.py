@@ -5,7 +5,7 @@ import hashlib
 
 import pytest
 
-from edgecache.brain.delivery import Span
+from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import (
     BucketExists,
     BucketNotEmpty,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from edgecache.brain import coherence as module
+from edgecache.brain.directory import coherence as module
 from edgecache.brain.errors import DatabaseAway, OriginMissing
 from edgecache.brain.values import BucketInfo
 from platform_site.lib.ids import uuid7

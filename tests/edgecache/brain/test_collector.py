@@ -7,8 +7,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from edgecache.brain import evictions
 from edgecache.brain.errors import OriginMissing
+from edgecache.brain.storage import eviction
 from edgecache.brain.values import BucketInfo
 from platform_site.lib.ids import uuid7
 from tests.edgecache.brain.brains import ALICE, CHARLIE, MIB, Brain, Rows, running, settled
@@ -114,8 +114,8 @@ async def test_what_somebody_has_locked_is_looked_at_again(brain: Brain, rows: R
 async def test_many_that_one_purge_let_go_of_are_all_collected(
     brain: Brain, rows: Rows, origin: HttpOrigin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgecache.brain.commits.TOGETHER", 3)
-    monkeypatch.setattr("edgecache.brain.collector.STEP_RELEASES", 2)
+    monkeypatch.setattr("edgecache.brain.directory.commits.TOGETHER", 3)
+    monkeypatch.setattr("edgecache.brain.storage.garbage_collection.STEP_RELEASES", 2)
     bucket = await brain.origin_bucket("http", {"url": origin.url})
     for n in range(20):
         origin.objects[f"/k{n}"] = f"bytes {n}".encode()
@@ -224,7 +224,7 @@ async def test_files_that_no_row_knows_are_swept_when_they_are_old(
     for name in (old, kept.sha256.hex()):
         os.utime(brain.staging.root / "origin" / name[:2] / name, (0, 0))
 
-    removed = await evictions.sweep(brain.staging, brain.database)
+    removed = await eviction.sweep(brain.staging, brain.database)
 
     assert removed == 1
     assert files(brain, "origin") == {young, kept.sha256.hex()}
@@ -251,7 +251,7 @@ async def test_parts_that_no_row_knows_are_swept_when_they_are_old(
     for name in (known, unknown):
         os.utime(brain.staging.part_path(name), (0, 0))
 
-    await evictions.sweep(brain.staging, brain.database)
+    await eviction.sweep(brain.staging, brain.database)
 
     assert files(brain, "parts") == {known}
 
@@ -275,7 +275,7 @@ async def test_a_round_that_fails_is_followed_by_the_next_one(
         raise PermissionError("a file that cannot be removed")
 
     monkeypatch.setattr(brain.collector, "round", failing)
-    monkeypatch.setattr("edgecache.brain.collector.EVERY_S", 0.01)
+    monkeypatch.setattr("edgecache.brain.storage.garbage_collection.EVERY_S", 0.01)
     await brain.collector.start()
 
     async with asyncio.timeout(20):
@@ -283,7 +283,7 @@ async def test_a_round_that_fails_is_followed_by_the_next_one(
 
 
 async def test_an_environment_that_is_dropped_leaves_nothing(brain: Brain, rows: Rows) -> None:
-    from edgecache.brain import tenants
+    from edgecache.brain.directory import tenants
 
     mine = await brain.bucket("docs", ALICE)
     theirs = await brain.bucket("docs", CHARLIE)

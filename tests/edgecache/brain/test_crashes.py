@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from edgecache.brain import evictions
 from edgecache.brain.errors import OriginMissing
+from edgecache.brain.storage import eviction
 from tests.edgecache.brain.brains import Brain, Rows, running, settled, until
 from tests.edgecache.brain.children import child
 from tests.edgecache.brain.http_origin import HttpOrigin
@@ -20,7 +20,9 @@ async def test_killed_after_the_fetch_and_before_the_commit(
     bucket = await brain.origin_bucket("http", {"url": origin.url})
     origin.objects["/k"] = b"bytes"
     async with child(rows.url, brain.staging.root) as doomed:
-        await doomed.halt("edgecache.brain.commits:hold_blob", "get", bucket=bucket.id, key="k")
+        await doomed.halt(
+            "edgecache.brain.directory.commits:hold_blob", "get", bucket=bucket.id, key="k"
+        )
         await doomed.kill()
 
     assert await brain.directory.find(bucket.id, "k") is None
@@ -58,7 +60,7 @@ async def test_killed_while_it_writes_to_the_builtin_origin(
     await brain.put(bucket, "k", b"old")
     async with child(rows.url, brain.staging.root) as doomed:
         await doomed.halt(
-            f"edgecache.brain.commits:{at}", "put", bucket=bucket.id, key="k", data="new"
+            f"edgecache.brain.directory.commits:{at}", "put", bucket=bucket.id, key="k", data="new"
         )
         await doomed.kill()
 
@@ -67,7 +69,7 @@ async def test_killed_while_it_writes_to_the_builtin_origin(
     assert rows.count("blob") == 1
     await brain.put(bucket, "k", b"new")
     assert await brain.get(bucket, "k") == b"new"
-    assert await evictions.sweep(brain.staging, brain.database) == 0
+    assert await eviction.sweep(brain.staging, brain.database) == 0
 
 
 async def test_killed_between_the_origins_word_and_the_commit(brain: Brain, rows: Rows) -> None:
@@ -76,7 +78,7 @@ async def test_killed_between_the_origins_word_and_the_commit(brain: Brain, rows
         await brain.put(bucket, "k", b"old")
         async with child(rows.url, brain.staging.root) as doomed:
             await doomed.halt(
-                "edgecache.brain.writes:Writes._commit",
+                "edgecache.brain.fetch.origin_writes:Writes._commit",
                 "put",
                 bucket=bucket.id,
                 key="k",
@@ -98,7 +100,9 @@ async def test_killed_between_the_two_steps_of_a_purge(brain: Brain, rows: Rows)
         await brain.put(bucket, f"a/{n}", b"x%d" % n)
     await brain.put(bucket, "b", b"x")
     async with child(rows.url, brain.staging.root) as doomed:
-        await doomed.halt("edgecache.brain.purges:Purges.finish", "purge", prefix="docs/a/")
+        await doomed.halt(
+            "edgecache.brain.directory.purges:Purges.finish", "purge", prefix="docs/a/"
+        )
         assert rows.count("cachedobject") == 6
         assert await brain.directory.find(bucket.id, "a/1") is None
         await doomed.kill()
@@ -148,8 +152,8 @@ async def test_a_killed_reader_harms_nobody(brain: Brain, rows: Rows) -> None:
         bucket = await brain.origin_bucket("s3", origin.config, origin.secret)
         origin.store["k"] = Stored(b"x" * 1_000_000)
         for at in (
-            "edgecache.brain.fetches:Keeper.commit",
-            "edgecache.brain.leases:Leases.give_back",
+            "edgecache.brain.fetch.fetches:Keeper.commit",
+            "edgecache.brain.fetch.leases:Leases.give_back",
         ):
             async with child(rows.url, brain.staging.root) as doomed:
                 await doomed.halt(at, "get", bucket=bucket.id, key="k")

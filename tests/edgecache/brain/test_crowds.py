@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from edgecache.brain.cdn.looking import Looking, Wanted
 from edgecache.brain.database import Database
-from edgecache.brain.fetches import Keeper
-from edgecache.brain.pull.looking import Looking, Wanted
-from edgecache.brain.s3.access_keys import AccessKeys
+from edgecache.brain.fetch.fetches import Keeper
+from edgecache.brain.s3.auth.access_keys import AccessKeys
 from edgecache.brain.values import BucketInfo
 from platform_site.lib.crypto import encrypt
 from tests.edgecache.brain.brains import ALICE, Brain, Rows, read, settled, until

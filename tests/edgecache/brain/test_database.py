@@ -10,8 +10,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from edgecache.brain.database import Database, RawConnection
-from edgecache.brain.egress.stream_server import StreamServer
 from edgecache.brain.errors import DatabaseAway
+from edgecache.brain.origins.egress.stream_server import StreamServer
 from platform_site.lib.ids import uuid7
 from tests.edgecache.brain.brains import Rows, assemble
 

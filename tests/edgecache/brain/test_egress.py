@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from edgecache.brain.egress.guard import Guard
 from edgecache.brain.errors import OriginFailed, OriginForbidden
+from edgecache.brain.origins.egress.guard import Guard
 from tests.edgecache.brain import certificates
 from tests.edgecache.brain.brains import Brain, Rows, running
 from tests.edgecache.brain.egress import forbidding

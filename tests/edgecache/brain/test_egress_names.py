@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from edgecache.brain.egress.guard import LOOK_UPS, LOOK_UPS_EACH, Guard
 from edgecache.brain.errors import OriginFailed, OriginForbidden, OriginTimeout
+from edgecache.brain.origins.egress.guard import LOOK_UPS, LOOK_UPS_EACH, Guard
 from tests.edgecache.brain.brains import until
 
 
@@ -32,7 +32,7 @@ def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
             return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("8.8.8.8", 443))]
         return resolve(host, *args, **options)
 
-    monkeypatch.setattr("edgecache.brain.egress.guard.RESOLVE_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("edgecache.brain.origins.egress.guard.RESOLVE_TIMEOUT_S", 0.2)
     monkeypatch.setattr(socket, "getaddrinfo", hang)
     try:
         yield asked
@@ -124,7 +124,7 @@ async def test_more_names_than_an_organization_has_places_for_wait_their_turn(
 
 ENDS_WHILE_A_NAME_HANGS = """
 import asyncio, contextlib, socket, time
-from edgecache.brain.egress import guard
+from edgecache.brain.origins.egress import guard
 from edgecache.brain.errors import OriginTimeout
 
 async def main():

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from edgecache.brain.egress.guard import Guard
-from edgecache.brain.egress.proxy import Proxy
+from edgecache.brain.origins.egress.guard import Guard
+from edgecache.brain.origins.egress.proxy import Proxy
 from tests.edgecache.brain.egress import forbidding
 from tests.edgecache.brain.http_origin import HttpOrigin
 

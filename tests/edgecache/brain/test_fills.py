@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from edgecache.brain.delivery import Span
+from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import (
     KeyRefused,
     OriginFailed,

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from edgecache.brain.directory.hosts import Hosts, Lapsed
 from edgecache.brain.errors import HostTaken, NoSuchBucket, NoSuchHost
-from edgecache.brain.hosts import Hosts, Lapsed
 from tests.edgecache.brain.brains import ALICE, CHARLIE, Brain, until
 
 HOST = "files.example.com"

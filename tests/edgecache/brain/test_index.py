@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgecache.brain.clock import Clock
-from edgecache.brain.holders import Holders
-from edgecache.brain.index import Index
+from edgecache.brain.bounded_cache import Clock
+from edgecache.brain.directory.index import Index
+from edgecache.brain.directory.locations import Holders
 from edgecache.brain.values import Found
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)

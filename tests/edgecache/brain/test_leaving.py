@@ -58,7 +58,7 @@ async def test_a_small_body_is_fetched_whole_though_everyone_left(
 async def test_a_large_body_that_nobody_wants_is_given_up(
     brain: Brain, origin: HttpOrigin, bucket: BucketInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgecache.brain.flights.ABANDON_S", 0.0)
+    monkeypatch.setattr("edgecache.brain.fetch.singleflight.ABANDON_S", 0.0)
     origin.handler = endless
     opened = await brain.fills.open(bucket, "k")
     body = aiter(opened.body())
@@ -74,7 +74,7 @@ async def test_a_large_body_that_nobody_wants_is_given_up(
 async def test_a_large_body_whose_asker_left_before_it_came_is_given_up(
     brain: Brain, origin: HttpOrigin, bucket: BucketInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgecache.brain.flights.ABANDON_S", 0.01)
+    monkeypatch.setattr("edgecache.brain.fetch.singleflight.ABANDON_S", 0.01)
     gate = Gate()
 
     async def late(asked: Asked) -> None:
@@ -96,7 +96,7 @@ async def test_a_large_body_whose_asker_left_before_it_came_is_given_up(
 async def test_who_boards_late_keeps_what_the_first_asker_left(
     brain: Brain, origin: HttpOrigin, bucket: BucketInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgecache.brain.flights.ABANDON_S", 0.01)
+    monkeypatch.setattr("edgecache.brain.fetch.singleflight.ABANDON_S", 0.01)
     gate, rest = Gate(), Gate()
     data = b"x" * 20 * MIB
 

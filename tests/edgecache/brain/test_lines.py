@@ -20,7 +20,7 @@ STEPS = 150
 async def test_who_leaves_at_any_moment_of_a_request_costs_no_connection(
     brain: Brain, origin: HttpOrigin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgecache.brain.egress.pool.CONNECTIONS", 1)
+    monkeypatch.setattr("edgecache.brain.origins.egress.pool.CONNECTIONS", 1)
     bucket: BucketInfo = await brain.origin_bucket("http", {"url": origin.url})
     driver = await brain.origins.driver(bucket)
 
@@ -42,7 +42,7 @@ async def test_who_leaves_at_any_moment_of_a_request_costs_no_connection(
 async def test_who_leaves_while_others_wait_for_a_connection_costs_none(
     brain: Brain, origin: HttpOrigin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgecache.brain.egress.pool.CONNECTIONS", 2)
+    monkeypatch.setattr("edgecache.brain.origins.egress.pool.CONNECTIONS", 2)
     bucket = await brain.origin_bucket("http", {"url": origin.url})
     driver = await brain.origins.driver(bucket)
 

@@ -6,10 +6,10 @@ from uuid import uuid4
 
 import pytest
 
-from edgecache.brain import samples
-from edgecache.brain.delivery import Delivery, Source, Span, Tenant
-from edgecache.brain.mover import Mover
-from edgecache.brain.samples import APART_S, Samples
+from edgecache.brain.delivery import spot_checks
+from edgecache.brain.delivery.delivery import Delivery, Source, Span, Tenant
+from edgecache.brain.delivery.spot_checks import APART_S, Samples
+from edgecache.brain.delivery.streaming import Mover
 
 BLOB = b"often" * 100
 SHA256 = hashlib.sha256(BLOB).digest()
@@ -46,7 +46,7 @@ async def from_memory(*, owner: int | None, start: int = 0, length: int = len(BL
 
 
 async def test_the_platforms_own_nodes_are_spared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(samples, "SHARE", 0.0)
+    monkeypatch.setattr(spot_checks, "SHARE", 0.0)
 
     assert await from_memory(owner=None) == BLOB
     assert await from_memory(owner=None, start=3, length=9) == BLOB[3:12]
@@ -55,13 +55,13 @@ async def test_the_platforms_own_nodes_are_spared(monkeypatch: pytest.MonkeyPatc
 async def test_a_strangers_node_is_asked_for_what_it_is_paid_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(samples, "SHARE", 0.0)
+    monkeypatch.setattr(spot_checks, "SHARE", 0.0)
 
     assert await from_memory(owner=7) == b""
 
 
 async def test_some_reads_go_to_a_worker_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(samples, "SHARE", 1.0)
+    monkeypatch.setattr(spot_checks, "SHARE", 1.0)
 
     assert await from_memory(owner=None) == b""
 
@@ -71,9 +71,9 @@ def test_a_draw_holds_for_the_next_delivery_of_the_same_bytes(
 ) -> None:
     now = 100.0
     drawing = Samples(lambda: now)
-    monkeypatch.setattr(samples, "SHARE", 1.0)
+    monkeypatch.setattr(spot_checks, "SHARE", 1.0)
     assert drawing.draw(b"a")
-    monkeypatch.setattr(samples, "SHARE", 0.0)
+    monkeypatch.setattr(spot_checks, "SHARE", 0.0)
     assert not drawing.take(b"b")
     assert drawing.take(b"a")
     assert not drawing.take(b"a")
@@ -82,8 +82,8 @@ def test_a_draw_holds_for_the_next_delivery_of_the_same_bytes(
 def test_the_same_bytes_are_a_sample_ten_times_a_second_at_most(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(samples, "SHARE", 1.0)
-    monkeypatch.setattr(samples, "REMEMBERED", 3)
+    monkeypatch.setattr(spot_checks, "SHARE", 1.0)
+    monkeypatch.setattr(spot_checks, "REMEMBERED", 3)
     now = 100.0
     drawing = Samples(lambda: now)
     assert [drawing.take(b"a") for _ in range(5)] == [True, False, False, False, False]

@@ -12,11 +12,11 @@ import pytest
 
 from edgecache.brain.database import Connection
 from edgecache.brain.errors import DatabaseAway
-from edgecache.brain.http.exchange import ClientGone
 from edgecache.brain.s3 import completion, uploads
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.operations import complete_multipart_upload
 from edgecache.brain.values import Fields, StagedFile
+from edgecache.http.exchange import ClientGone
 from tests.edgecache.brain.brains import Brain
 
 

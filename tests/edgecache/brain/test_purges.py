@@ -7,8 +7,8 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from edgecache.brain.directory.purges import Count, Targets
 from edgecache.brain.errors import DatabaseAway
-from edgecache.brain.purges import Count, Targets
 from edgecache.brain.values import BucketInfo, PurgeResult
 from platform_site.lib.ids import uuid7
 from tests.edgecache.brain.brains import ALICE, CHARLIE, Brain, Rows, settled, until
@@ -149,7 +149,7 @@ async def test_purges_at_once_count_each_object_and_byte_once(brain: Brain, rows
 async def test_a_large_purge_takes_many_steps(
     brain: Brain, rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgecache.brain.purges.STEP_ROWS", 7)
+    monkeypatch.setattr("edgecache.brain.directory.purges.STEP_ROWS", 7)
     bucket = await brain.bucket()
     await fill(brain, bucket, *(f"k{n}" for n in range(21)), "z")
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from edgecache.brain import regions
-from edgecache.brain.regions import UNKNOWN_KM, Atlas
+from edgecache.brain.nodes import regions
+from edgecache.brain.nodes.regions import UNKNOWN_KM, Atlas
 
 
 def test_regions_that_clients_make_up_do_not_fill_the_memory(

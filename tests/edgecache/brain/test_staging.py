@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from edgecache.brain import staging as files
-from edgecache.brain.delivery import Span
-from edgecache.brain.staging import BUFFER_BYTES, Staging
+from edgecache.brain.delivery.delivery import Span
+from edgecache.brain.storage import staging as files
+from edgecache.brain.storage.staging import BUFFER_BYTES, Staging
 from tests.edgecache.brain.brains import MIB, until
 
 WAIT_S = 20.0

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from edgecache.brain import fetches
+from edgecache.brain.fetch import fetches
 from edgecache.brain.values import BucketInfo
 from platform_site.lib.ids import uuid7
 from tests.edgecache.brain.brains import Brain, Rows, read, settled, until
@@ -170,7 +170,7 @@ async def test_a_long_fetch_keeps_its_turn(
     rows: Rows,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("edgecache.brain.leases.RENEW_S", 0.05)
+    monkeypatch.setattr("edgecache.brain.fetch.leases.RENEW_S", 0.05)
     bucket = await brain.origin_bucket("http", {"url": origin.url})
     origin.handler = held = Held(b"x")
     asking = asyncio.create_task(brain.get(bucket, "k"))

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from uuid import UUID
 
-from edgecache.brain.copies import Bytes, Copies, Plan, plan
-from edgecache.brain.node_rows import NodeRow
+from edgecache.brain.nodes.replica_plan import Bytes, Copies, Plan, plan
+from edgecache.brain.nodes.rows import NodeRow
 
 COPIES = Copies(usual=2, hot=3)
 HASH = bytes(range(32))

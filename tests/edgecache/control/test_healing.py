@@ -16,7 +16,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from edgecache.brain.heat import HOT_READS
+from edgecache.brain.nodes.hot_objects import HOT_READS
 from edgecache.protocol.hot import OBJECT_LIMIT_BYTES
 from tests.edgecache.control.support import (
     Internal,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgecache.brain.health import LONGEST_REST_S, Conduct, Health, by_heartbeat
+from edgecache.brain.nodes.health import LONGEST_REST_S, Conduct, Health, by_heartbeat
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgecache.brain.latencies import LONGEST_US, Latencies, bucket_of, middle_of
+from edgecache.brain.metering.latencies import LONGEST_US, Latencies, bucket_of, middle_of
 
 DURATIONS = st.lists(st.floats(0, 3600, allow_nan=False), max_size=60)
 

@@ -9,9 +9,9 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from edgecache.brain import local
-from edgecache.brain.delivery import Tenant
+from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.models import AccessKey, Bucket, Node
+from edgecache.brain.nodes import local
 from edgecache.protocol.credentials import secret_hash
 from platform_site.embedded import local_nodes
 from platform_site.lib.crypto import decrypt

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from edgecache.brain.conf import Geography
-from edgecache.brain.locating import Locator
-from edgecache.brain.regions import Atlas
+from edgecache.brain.nodes.client_region import Locator
+from edgecache.brain.nodes.regions import Atlas
 
 BARE = Geography(
     region="eu-central", coordinates={}, networks=(), header="", trusted_edges=(), geoip=None

@@ -9,10 +9,10 @@ from uuid import UUID, uuid4
 import pytest
 
 from edgecache.brain.database import Database
-from edgecache.brain.delivery import Tenant
+from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.errors import DatabaseAway
-from edgecache.brain.meters import MINUTE_S, Meters
-from edgecache.brain.statistics import Statistics
+from edgecache.brain.metering.meters import MINUTE_S, Meters
+from edgecache.brain.metering.statistics import Statistics
 from tests.edgecache.control.support import Rows
 
 NODE = UUID(int=7)

@@ -4,8 +4,8 @@ from uuid import UUID
 
 import pytest
 
-from edgecache.brain.nearest import Holder, order
-from edgecache.brain.regions import COORDINATES, Atlas, great_circle_km
+from edgecache.brain.nodes.nearest import Holder, order
+from edgecache.brain.nodes.regions import COORDINATES, Atlas, great_circle_km
 
 ATLAS = Atlas({"home": (48.1, 11.6)})
 

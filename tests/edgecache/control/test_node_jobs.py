@@ -2,7 +2,7 @@
 
 import secrets
 
-from edgecache.brain.tickets import TicketSigner
+from edgecache.brain.nodes.tickets import TicketSigner
 from edgecache.protocol.tickets import Kind
 from tests.edgecache.control.support import (
     Put,

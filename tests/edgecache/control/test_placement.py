@@ -8,7 +8,7 @@ from uuid import UUID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgecache.brain.placement import Candidate, choose, within_bound
+from edgecache.brain.nodes.placement import Candidate, choose, within_bound
 
 GIB = 2**30
 

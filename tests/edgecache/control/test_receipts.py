@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import pytest
 
-from edgecache.brain.delivery import Tenant
-from edgecache.brain.tickets import Leave, TicketSigner
+from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.nodes.tickets import Leave, TicketSigner
 from edgecache.protocol.tickets import LIFETIME_LIMIT_S, Kind
 from tests.edgecache.control.support import (
     FakeWorker,

@@ -5,8 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from edgecache.brain.delivery import Tenant
-from edgecache.brain.tickets import REUSE_S, Leave, TicketSigner
+from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.nodes.tickets import REUSE_S, Leave, TicketSigner
 from edgecache.protocol.tickets import Kind, TicketRefused, check
 
 SECRET = "a secret of more than thirty-two characters"

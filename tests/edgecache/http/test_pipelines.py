@@ -5,10 +5,10 @@ import contextlib
 
 import pytest
 
-from edgecache.brain.http import limits
-from edgecache.brain.http.exchange import Exchange
-from edgecache.brain.http.request_head import RequestHead
-from edgecache.brain.http.scope import Scope
+from edgecache.http import limits
+from edgecache.http.exchange import Exchange
+from edgecache.http.request_head import RequestHead
+from edgecache.http.scope import Scope
 from tests.edgecache.http.test_server import connected, run, serving
 
 GET = b"GET /%b HTTP/1.1\r\nhost: x\r\n\r\n"

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import uvloop
 
-from edgecache.brain.http import limits
-from edgecache.brain.http import server as servers
-from edgecache.brain.http.exchange import BodyTimeout, ClientGone, Exchange
-from edgecache.brain.http.heads import HeaderRefused, response_head
-from edgecache.brain.http.scope import Scope
-from edgecache.brain.http.server import Server
+from edgecache.http import limits
+from edgecache.http import server as servers
+from edgecache.http.exchange import BodyTimeout, ClientGone, Exchange
+from edgecache.http.heads import HeaderRefused, response_head
+from edgecache.http.scope import Scope
+from edgecache.http.server import Server
 from tests.ports import free_port
 
 App = Callable[[Scope, Exchange], Awaitable[None]]

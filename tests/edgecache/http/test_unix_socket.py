@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from edgecache.brain.http.exchange import Exchange
-from edgecache.brain.http.scope import Scope
-from edgecache.brain.http.server import Server
+from edgecache.http.exchange import Exchange
+from edgecache.http.scope import Scope
+from edgecache.http.server import Server
 from platform_site.embedded.errors import PortTakenError, StartError
 from tests.edgecache.http.test_server import ask, serving
 from tests.ports import free_port

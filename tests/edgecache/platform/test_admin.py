@@ -7,7 +7,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from accounts.models import AuditEvent, User
-from edgecache.brain.internal import everyone
+from edgecache.brain.internal_api import everyone
 from tests.cast import signed_in
 from tests.edgecache.s3.cluster import Cluster
 from tests.ports import free_port

@@ -5,9 +5,9 @@ from time import monotonic
 
 import pytest
 
-from edgecache import client
-from edgecache.breaker import Breaker
-from edgecache.errors import BucketTaken, CacheUnavailable, NodeNotFound
+from edgecache.api import client
+from edgecache.api.breaker import Breaker
+from edgecache.api.errors import BucketTaken, CacheUnavailable, NodeNotFound
 from platform_site.lib.errors import InvalidRequest, NotFound
 from tests.edgecache.platform.brain import STATUS, ScriptedBrain
 

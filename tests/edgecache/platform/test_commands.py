@@ -8,7 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from accounts.models import User
-from edgecache import holdings
+from edgecache.api import holdings
 from environments import environments
 from tests.edgecache.platform.brain import METRICS, STATUS, ScriptedBrain
 from tests.edgecache.platform.test_endpoints import MINE, node

@@ -6,7 +6,8 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import User
-from edgecache import history, tasks
+from edgecache import tasks
+from edgecache.api import metrics_history
 from edgecache.models import CacheSample
 from tests.cast import signed_in
 from tests.edgecache.platform.brain import METRICS, ScriptedBrain
@@ -17,9 +18,9 @@ NOON = datetime(2026, 11, 21, 12, 0, 1, tzinfo=UTC)
 
 
 def test_an_interval_gets_one_sample(brain: ScriptedBrain) -> None:
-    assert history.collect(now=NOON)
-    assert not history.collect(now=NOON + timedelta(seconds=20))
-    assert history.collect(now=NOON + timedelta(seconds=30))
+    assert metrics_history.collect(now=NOON)
+    assert not metrics_history.collect(now=NOON + timedelta(seconds=20))
+    assert metrics_history.collect(now=NOON + timedelta(seconds=30))
     first, second = CacheSample.objects.order_by("moment")
     assert (first.moment, second.moment) == (
         datetime(2026, 11, 21, 12, 0, tzinfo=UTC),
@@ -37,9 +38,9 @@ def test_a_brain_that_is_away_leaves_a_gap_and_no_failed_job(brain: ScriptedBrai
 def test_hours_keep_their_last_sample_and_old_ones_go(brain: ScriptedBrain) -> None:
     for minutes in (5, 25, 59, 61):
         brain.say("GET /v1/metrics", 200, METRICS | {"total_hits": minutes})
-        history.collect(now=NOON - timedelta(days=3) + timedelta(minutes=minutes))
-    history.roll_up(now=NOON)
-    history.roll_up(now=NOON)
+        metrics_history.collect(now=NOON - timedelta(days=3) + timedelta(minutes=minutes))
+    metrics_history.roll_up(now=NOON)
+    metrics_history.roll_up(now=NOON)
     hourly = CacheSample.objects.filter(is_hourly=True).order_by("moment")
     assert [sample.total_hits for sample in hourly] == [59, 61]
     assert [sample.moment.minute for sample in hourly] == [0, 0]
@@ -47,8 +48,8 @@ def test_hours_keep_their_last_sample_and_old_ones_go(brain: ScriptedBrain) -> N
 
 
 def test_the_hour_that_runs_is_left_alone(brain: ScriptedBrain) -> None:
-    history.collect(now=NOON)
-    history.roll_up(now=NOON + timedelta(minutes=30))
+    metrics_history.collect(now=NOON)
+    metrics_history.roll_up(now=NOON + timedelta(minutes=30))
     assert not CacheSample.objects.filter(is_hourly=True).exists()
 
 
@@ -56,7 +57,7 @@ def test_a_long_stretch_is_thinned_and_ends_with_the_latest(
     brain: ScriptedBrain, bob: User
 ) -> None:
     now = timezone.now()
-    values = {name: METRICS[name] for name in history.FIELDS} | {"total_hits": 0}
+    values = {name: METRICS[name] for name in metrics_history.FIELDS} | {"total_hits": 0}
     CacheSample.objects.bulk_create(
         CacheSample(moment=now - timedelta(seconds=30 * age), **values | {"total_misses": age})
         for age in range(1000)

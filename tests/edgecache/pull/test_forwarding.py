@@ -10,9 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from edgecache.brain.errors import Overloaded
-from edgecache.brain.http.limits import NEVER
-from edgecache.brain.pull.forwarding import (
+from edgecache.brain.cdn.forwarding import (
     AT_ONCE,
     BODY_LIMIT_BYTES,
     UNHURRIED_BYTES_PER_S,
@@ -20,6 +18,8 @@ from edgecache.brain.pull.forwarding import (
     Forwarding,
     Place,
 )
+from edgecache.brain.errors import Overloaded
+from edgecache.http.limits import NEVER
 from tests.edgecache.pull.conftest import Asked, Origin, Pulled, Said, pull_from
 from tests.edgecache.pull.test_pulling import until
 from tests.edgecache.s3.cluster import Cluster

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgecache.brain.pull import rules
-from edgecache.brain.pull.rules import Kept, Use
+from edgecache.brain.cdn import rules
+from edgecache.brain.cdn.rules import Kept, Use
 
 NOW = 1_795_000_000.0
 Pairs = list[tuple[str, str]]

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from edgecache.brain import checks
-from edgecache.brain.checks import (
+from edgecache.brain.delivery import integrity
+from edgecache.brain.delivery.delivery import Delivery, Source, Span, Tenant
+from edgecache.brain.delivery.integrity import (
     Check,
     Chunked,
     Crc32,
@@ -22,8 +23,7 @@ from edgecache.brain.checks import (
     Whole,
     WrongBytes,
 )
-from edgecache.brain.delivery import Delivery, Source, Span, Tenant
-from edgecache.brain.mover import Mover
+from edgecache.brain.delivery.streaming import Mover
 
 CHUNK = 64
 BLOB = os.urandom(64 * 5 + 7)
@@ -34,7 +34,7 @@ DIGESTS = b"".join(
 
 @pytest.fixture(autouse=True)
 def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "CHUNK_BYTES", CHUNK)
+    monkeypatch.setattr(integrity, "CHUNK_BYTES", CHUNK)
 
 
 def moved(check: Check, plan: list[tuple[int, int, int]]) -> tuple[bytes, bool]:
@@ -139,7 +139,7 @@ def caught(owner: int | None, *, is_verified: bool = False) -> int:
 def test_a_strangers_node_cannot_forge_what_the_platforms_own_is_trusted_with(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(checks, "CHUNK_BYTES", len(BLOB))
+    monkeypatch.setattr(integrity, "CHUNK_BYTES", len(BLOB))
     assert caught(owner=7) == 300
     assert caught(owner=None, is_verified=True) == 300
     # A sample of what our own nodes say is held against SHA-256, too.

@@ -14,7 +14,7 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from edgecache.brain import gateway
+from edgecache.brain.delivery import nginx_offload
 from tests.edgecache.s3.cluster import Cluster, Keys, until
 from tests.edgecache.s3.conftest import ROOT, connect
 from tests.edgecache.s3.raw import Signer, md5, send
@@ -158,7 +158,7 @@ def through(nginx: Nginx, keys: Keys, s3: Any, bucket: str) -> Iterator[Any]:
 def test_the_file_is_for_its_owner_alone(nginx: Nginx) -> None:
     assert nginx.site.stat().st_mode & 0o777 == 0o600
     text = nginx.site.read_text()
-    assert gateway.token_of(nginx.cluster.secret) in text
+    assert nginx_offload.token_of(nginx.cluster.secret) in text
     assert nginx.cluster.secret not in text
     for node in nginx.cluster.nodes:
         assert node["endpoint"].removeprefix("http://") in text
@@ -192,7 +192,7 @@ def test_objects_go_through_it_whole_and_in_ranges(through: Any, nginx: Nginx) -
 def test_nginx_itself_fetches_from_the_worker(through: Any, nginx: Nginx, keys: Keys) -> None:
     signer = Signer(keys, f"http://127.0.0.1:{nginx.cluster.port}")
     token = {
-        "x-zonal-gateway": gateway.token_of(nginx.cluster.secret),
+        "x-zonal-gateway": nginx_offload.token_of(nginx.cluster.secret),
         "x-zonal-client": "203.0.113.9",
     }
     until(lambda: "x-accel-redirect" in signer.send("GET", "/docs/small", headers=token).headers)
@@ -323,9 +323,9 @@ def test_nobody_else_reaches_the_files_and_a_lost_one_is_the_brain_s_business(
 
 def _way(nginx: Nginx, keys: Keys) -> str:
     """Give where the brain sends nginx for an object, once a worker holds it."""
-    names = (gateway.upstream_name(UUID(node["node_id"])) for node in nginx.cluster.nodes)
+    names = (nginx_offload.upstream_name(UUID(node["node_id"])) for node in nginx.cluster.nodes)
     said = {
-        "x-zonal-gateway": gateway.token_of(nginx.cluster.secret),
+        "x-zonal-gateway": nginx_offload.token_of(nginx.cluster.secret),
         "x-zonal-stores": " ".join(names),
     }
     found = ""

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from edgecache.brain.errors import StorageFull
-from edgecache.brain.http.exchange import Exchange
-from edgecache.brain.http.scope import Scope
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.operations import complete_multipart_upload
 from edgecache.brain.values import Found
+from edgecache.http.exchange import Exchange
+from edgecache.http.scope import Scope
 from tests.edgecache.http.test_server import ask, head, run, serving
 
 FOUND = Found(

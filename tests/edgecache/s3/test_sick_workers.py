@@ -15,7 +15,7 @@ import psycopg
 import pytest
 from cryptography.fernet import Fernet
 
-from edgecache.brain import gateway
+from edgecache.brain.delivery import nginx_offload
 from tests.edgecache.databases import brain_database
 from tests.edgecache.s3 import sick
 from tests.edgecache.s3.cluster import Cluster, until
@@ -295,9 +295,9 @@ def test_the_last_resort_is_not_needed_while_a_worker_is_well(ward: Ward) -> Non
 
 def test_nginx_is_told_of_no_file_of_a_worker_that_lied(ward: Ward) -> None:
     ward.configure(is_public=True)
-    names = [gateway.upstream_name(UUID(node["node_id"])) for node in ward.nodes()]
+    names = [nginx_offload.upstream_name(UUID(node["node_id"])) for node in ward.nodes()]
     beside = {
-        "x-zonal-gateway": gateway.token_of(ward.cluster.secret),
+        "x-zonal-gateway": nginx_offload.token_of(ward.cluster.secret),
         "x-zonal-client": "203.0.113.9",
         "x-zonal-stores": " ".join(names),
     }

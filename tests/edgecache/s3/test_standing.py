@@ -12,8 +12,8 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from edgecache.brain import gateway
-from edgecache.brain.coherence import CHANNEL
+from edgecache.brain.delivery import nginx_offload
+from edgecache.brain.directory.coherence import CHANNEL
 from tests.edgecache.s3.cluster import Cluster, Keys, until
 from tests.edgecache.s3.raw import Answer, Signer, md5, send
 
@@ -108,9 +108,9 @@ def direct(cluster: Cluster, keys: Keys) -> Shelf:
 def shelf(cluster: Cluster, keys: Keys) -> Shelf:
     """Give a bucket with one object, whose decision stands."""
     row = cluster.call("POST", f"/v1/buckets?{keys.scope}", {"name": "shelf", "is_public": True})
-    names = (gateway.upstream_name(UUID(node["node_id"])) for node in cluster.nodes)
+    names = (nginx_offload.upstream_name(UUID(node["node_id"])) for node in cluster.nodes)
     headers = {
-        "x-zonal-gateway": gateway.token_of(cluster.secret),
+        "x-zonal-gateway": nginx_offload.token_of(cluster.secret),
         "x-zonal-client": CLIENT,
         "x-zonal-stores": " ".join(names),
     }

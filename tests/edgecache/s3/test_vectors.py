@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from edgecache.brain.http.headers import Headers
-from edgecache.brain.http.scope import Scope
+from edgecache.brain.s3.auth.sigv4 import chunks
+from edgecache.brain.s3.auth.sigv4.claims import claims_of
+from edgecache.brain.s3.auth.sigv4.verification import Seal, verify
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import S3Request, parse
-from edgecache.brain.s3.sigv4 import chunks
-from edgecache.brain.s3.sigv4.claims import claims_of
-from edgecache.brain.s3.sigv4.verification import Seal, verify
+from edgecache.http.headers import Headers
+from edgecache.http.scope import Scope
 
 ACCESS_KEY = "AKIAIOSFODNN7EXAMPLE"
 SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"

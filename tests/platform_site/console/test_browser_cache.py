@@ -11,8 +11,8 @@ from playwright.sync_api import Page, expect
 from pytest_django import Settings
 
 from accounts.models import User
-from edgecache import client
-from edgecache.history import FIELDS
+from edgecache.api import client
+from edgecache.api.metrics_history import FIELDS
 from edgecache.models import CacheSample
 from tests.edgecache.platform.brain import METRICS, SECRET, ScriptedBrain
 from tests.edgecache.platform.test_endpoints import MINE, THEIRS, node

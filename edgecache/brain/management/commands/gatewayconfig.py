@@ -10,9 +10,9 @@ from uuid import UUID
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from edgecache.brain import gateway
 from edgecache.brain.conf import BrainSettings
-from edgecache.brain.gateway_config import Wanted, Worker, configuration
+from edgecache.brain.delivery import nginx_offload
+from edgecache.brain.delivery.nginx_config import Wanted, Worker, configuration
 from edgecache.brain.models import Node
 
 
@@ -65,7 +65,7 @@ class Command(BaseCommand):
         stores = dict(map(_store, options["store"]))
         text = configuration(
             Wanted(
-                token=gateway.token_of(settings.BRAIN.secret),
+                token=nginx_offload.token_of(settings.BRAIN.secret),
                 brain=options["brain"] or _own_brain(settings.BRAIN),
                 listen=options["listen"] or ["80"],
                 server_name=options["server_name"],

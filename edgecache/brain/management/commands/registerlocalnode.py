@@ -8,10 +8,10 @@ from typing import Any, Final
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from edgecache.brain import local
 from edgecache.brain.conf import REGION
-from edgecache.brain.endpoints import normalize
 from edgecache.brain.errors import Invalid
+from edgecache.brain.nodes import local
+from edgecache.brain.nodes.endpoints import normalize
 from platform_site.embedded import local_nodes
 
 UNITS: Final = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}

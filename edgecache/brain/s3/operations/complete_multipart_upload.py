@@ -5,11 +5,11 @@ from typing import Final
 
 from edgecache.brain.errors import BrainError, OriginMissing
 from edgecache.brain.s3 import checksums, completion, conditions, uploads
+from edgecache.brain.s3.auth.sigv4.canonical import encoded
 from edgecache.brain.s3.bodies import read_xml
 from edgecache.brain.s3.calls import Answer, Call
 from edgecache.brain.s3.completion import Named
 from edgecache.brain.s3.errors import S3Error, of_the_brain
-from edgecache.brain.s3.sigv4.canonical import encoded
 from edgecache.brain.s3.uploads import Upload
 from edgecache.brain.s3.xml import DECLARATION, Node, document
 from edgecache.brain.values import BucketInfo, Fields, Found

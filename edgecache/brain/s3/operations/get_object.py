@@ -1,8 +1,8 @@
 """GetObject and HeadObject: from the nearest worker that holds it, else from where it came."""
 
-from edgecache.brain.delivery import Delivery, Source
+from edgecache.brain.delivery.delivery import Delivery, Source
 from edgecache.brain.errors import OriginMissing
-from edgecache.brain.fills import Opened
+from edgecache.brain.fetch.objects import Opened
 from edgecache.brain.s3 import directly
 from edgecache.brain.s3.calls import Answer, Call, Decision
 from edgecache.brain.s3.errors import S3Error

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from edgecache.brain.http.heads import http_date
 from edgecache.brain.s3 import checksums, conditions
 from edgecache.brain.s3.calls import Answer, Call
 from edgecache.brain.s3.errors import S3Error
@@ -11,6 +10,7 @@ from edgecache.brain.s3.reading import check_version, head
 from edgecache.brain.s3.requests import S3Request
 from edgecache.brain.s3.xml import Node, document
 from edgecache.brain.values import Found
+from edgecache.http.heads import http_date
 
 ATTRIBUTES: Final = frozenset(("ETag", "Checksum", "ObjectParts", "StorageClass", "ObjectSize"))
 MAX_PARTS: Final = 1000

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from edgecache.brain.database import Row
-from edgecache.brain.listings import LAST
 from edgecache.brain.s3 import uploads
 from edgecache.brain.s3.calls import Answer, Call
 from edgecache.brain.s3.listing import STORAGE_CLASS, Asked, asked, iso, owner_id
 from edgecache.brain.s3.xml import Node, document
+from edgecache.brain.storage.listings import LAST
 from edgecache.brain.values import BucketInfo
 
 ROUNDS: Final = 1000

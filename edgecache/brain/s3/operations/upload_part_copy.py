@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from edgecache.brain.delivery import Span
+from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.s3 import bodies, checksums, uploads
 from edgecache.brain.s3.calls import Answer, Call
 from edgecache.brain.s3.copying import source_of

@@ -1,0 +1,133 @@
+"""Worker nodes as the platform shows them: everyone sees that they are there, owners see all."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+from uuid import UUID
+
+from edgecache.api import client
+from edgecache.api.cluster_status import no_metrics
+from edgecache.api.errors import NodeNotFound
+
+NO_ID: Final = "00000000-0000-0000-0000-000000000000"
+# What a stranger's node is to everyone; its endpoint and its load are its operator's.
+PUBLIC: Final = (
+    *("node_id", "region", "status", "health", "capacity_bytes", "used_bytes"),
+    *("created_at", "last_seen_at"),
+)
+
+
+def everyones(organization_id: int) -> list[dict[str, Any]]:
+    """List every registered node, those of other organizations with their public fields."""
+    answer = client.call("GET", "/v1/nodes", disabled={"nodes": []})
+    return [_seen_by(organization_id, node) for node in answer["nodes"]]
+
+
+def one(organization_id: int, node_id: str) -> dict[str, Any]:
+    """Give one node, another organization's with its public fields.
+
+    Raises NodeNotFound.
+    """
+    return _seen_by(organization_id, _read(node_id))
+
+
+def register(organization_id: int, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Register a worker of an organization; it waits for the platform's approval.
+
+    Returns the node with ``node_secret``, which is told this once, and ``brain_url``.
+    Raises NodeEndpointTaken and InvalidRequest.
+    """
+    body = {**wanted, "organization_id": organization_id, "is_trusted": False}
+    made: dict[str, Any] = client.call(
+        "POST",
+        "/v1/nodes",
+        body=body,
+        disabled=_nothing() | dict(wanted) | {"node_secret": "", "brain_url": ""},
+    )
+    return made | {"is_own": True}
+
+
+def remove(organization_id: int, node_id: str) -> None:
+    """Take an own node out; what it holds is moved away behind the answer.
+
+    Raises NodeNotFound, also for another organization's.
+    """
+    if client.is_enabled():
+        _own(organization_id, node_id)
+        client.call("DELETE", f"/v1/nodes/{node_id}")
+
+
+def discard(node_id: str) -> None:
+    """Take any node out: for the platform's operators.
+
+    Raises NodeNotFound.
+    """
+    client.call("DELETE", f"/v1/nodes/{_checked(node_id)}")
+
+
+def metrics(organization_id: int, node_id: str) -> dict[str, Any]:
+    """Give the metrics of an own node.
+
+    Raises NodeNotFound, also for another organization's.
+    """
+    nothing = {"node_id": node_id, "load": 0.0, **no_metrics()}
+    if not client.is_enabled():
+        return nothing
+    _own(organization_id, node_id)
+    answer: dict[str, Any] = client.call("GET", f"/v1/nodes/{node_id}/metrics")
+    return answer
+
+
+def decide(node_id: str, decision: str) -> None:
+    """Carry out what the platform's staff decided: ``approve``, ``quarantine`` or ``drain``.
+
+    Raises NodeNotFound.
+    """
+    client.call("POST", f"/v1/nodes/{_checked(node_id)}/{decision}", body={})
+
+
+def _own(organization_id: int, node_id: str) -> dict[str, Any]:
+    node = _read(node_id)
+    if node["organization_id"] != organization_id:
+        raise NodeNotFound
+    return node
+
+
+def _read(node_id: str) -> dict[str, Any]:
+    node: dict[str, Any] = client.call("GET", f"/v1/nodes/{_checked(node_id)}", disabled=_nothing())
+    return node
+
+
+def _checked(node_id: str) -> str:
+    """Keep out of the brain's paths what is no id.
+
+    Raises NodeNotFound.
+    """
+    try:
+        return str(UUID(node_id))
+    except ValueError:
+        raise NodeNotFound from None
+
+
+def _seen_by(organization_id: int, node: Mapping[str, Any]) -> dict[str, Any]:
+    is_own = node["organization_id"] == organization_id
+    shown = dict(node) if is_own else {name: node[name] for name in PUBLIC}
+    shown.pop("organization_id", None)
+    return shown | {"is_own": is_own}
+
+
+def _nothing() -> dict[str, Any]:
+    return {
+        "node_id": NO_ID,
+        "organization_id": None,
+        "endpoint": "",
+        "region": "",
+        "capacity_bytes": 0,
+        "used_bytes": 0,
+        "object_count": 0,
+        "evictions": 0,
+        "load": 0.0,
+        "status": "",
+        "health": "",
+        "created_at": None,
+        "last_seen_at": None,
+    }

@@ -1,0 +1,79 @@
+"""The whole cache for the platform's staff: every tenant's, through the brain's API."""
+
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from django.http import HttpRequest
+
+from accounts.audit import audit
+from edgecache.api import client, nodes
+from platform_site.lib.errors import InvalidRequest
+from platform_site.lib.principals import PlatformRequest
+
+# What may be decided about a node in a status.
+DECISIONS: Final = {
+    "pending": ("approve", "quarantine"),
+    "active": ("quarantine", "drain"),
+    "draining": ("approve", "quarantine"),
+    "quarantined": ("approve",),
+}
+
+
+def all_nodes() -> list[dict[str, Any]]:
+    """Give every node whole, with the ``decisions`` that may be taken."""
+    rows: list[dict[str, Any]] = client.call("GET", "/v1/nodes", disabled={"nodes": []})["nodes"]
+    return [row | {"decisions": DECISIONS.get(row["status"], ())} for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some rows. following: where the next page begins, None at the end."""
+
+    rows: list[dict[str, Any]]
+    following: str | None = None
+
+
+def all_buckets(after: str = "") -> Page:
+    """Give a page of every tenant's buckets.
+
+    Raises InvalidRequest, CacheUnavailable.
+    """
+    return _everyones("buckets", after)
+
+
+def all_keys(after: str = "") -> Page:
+    """Give a page of every tenant's access keys, without their secrets.
+
+    Raises InvalidRequest, CacheUnavailable.
+    """
+    return _everyones("access-keys", after)
+
+
+def decide(request: HttpRequest, node_id: str, decision: str, *, reason: str) -> None:
+    """Carry a decision out and note it with its reason.
+
+    Raises InvalidRequest for what is no decision or has no reason, and NodeNotFound.
+    """
+    if decision not in {"approve", "quarantine", "drain"}:
+        raise InvalidRequest.for_field("decision", "There is no such decision.")
+    if not reason.strip():
+        raise InvalidRequest("Give a reason: it is kept in the audit trail.")
+    nodes.decide(node_id, decision)
+    audit.add(
+        cast(PlatformRequest, request),
+        f"admin:node:{decision}",
+        actor_id=request.user.pk,
+        actor=str(request.user),
+        data={"node_id": node_id, "reason": reason.strip()[:300]},
+    )
+
+
+def _everyones(kind: str, after: str) -> Page:
+    name = kind.replace("-", "_")
+    answer = client.call(
+        "GET",
+        f"/v1/everyone/{kind}",
+        query={"after": after} if after else None,
+        disabled={name: [], "next": None},
+    )
+    return Page(answer[name], answer["next"])

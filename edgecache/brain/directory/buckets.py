@@ -1,0 +1,164 @@
+"""Buckets: made, changed, listed and removed."""
+
+import secrets
+from dataclasses import dataclass
+from typing import Final
+
+from psycopg import errors as postgres
+
+from edgecache.brain.database import Database
+from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.directory import commits
+from edgecache.brain.directory.coherence import Change, Coherence
+from edgecache.brain.directory.directory import BUCKET, bucket_of
+from edgecache.brain.errors import BucketExists, BucketNotEmpty, NoSuchBucket, NoSuchOrigin
+from edgecache.brain.values import BucketInfo
+
+# Of a bucket without objects: what still names it, and goes with it.
+LEFTOVERS: Final = (
+    "DELETE FROM brain_purgerecord WHERE bucket_id = %s",
+    "DELETE FROM brain_pendingwrite WHERE bucket_id = %s",
+    "DELETE FROM brain_filllease WHERE bucket_id = %s",
+    "DELETE FROM brain_host WHERE bucket_id = %s",
+)
+INSERT: Final = (
+    "INSERT INTO brain_bucket (organization_id, environment_pk, name, public_name, origin_prefix,"
+    " is_public, allows_redirect, verifies_reads, forwards_writes, origin_id)"
+    " SELECT %s, %s, %s, %s, %s, %s, %s, %s, %s, %s WHERE %s::bigint IS NULL OR EXISTS"
+    " (SELECT FROM brain_origin WHERE id = %s AND organization_id = %s AND environment_pk = %s)"
+    " RETURNING id, organization_id, environment_pk, name, public_name, origin_id, origin_prefix,"
+    " is_public, allows_redirect, verifies_reads, forwards_writes, created_at"
+)
+HOLDS: Final = (
+    "SELECT EXISTS (SELECT FROM brain_storedobject WHERE bucket_id = %s)"
+    " OR EXISTS (SELECT FROM brain_upload WHERE bucket_id = %s) AS holds"
+)
+REMOVAL_TIMEOUT_S: Final = 60.0
+UPDATE: Final = (
+    "UPDATE brain_bucket SET is_public = coalesce(%s, is_public),"
+    " allows_redirect = coalesce(%s, allows_redirect),"
+    " verifies_reads = coalesce(%s, verifies_reads),"
+    " forwards_writes = coalesce(%s, forwards_writes)"
+    " WHERE organization_id = %s AND environment_pk = %s AND id = %s"
+    " RETURNING id, organization_id, environment_pk, name, public_name, origin_id, origin_prefix,"
+    " is_public, allows_redirect, verifies_reads, forwards_writes, created_at"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Switches:
+    """What may be changed of a bucket; None leaves it as it is."""
+
+    is_public: bool | None = None
+    allows_redirect: bool | None = None
+    verifies_reads: bool | None = None
+    forwards_writes: bool | None = None
+
+
+AS_IT_IS: Final = Switches()
+
+
+class Buckets:
+    """Changes of buckets; every brain knows of them when they return."""
+
+    def __init__(self, database: Database, coherence: Coherence) -> None:
+        self._database = database
+        self._coherence = coherence
+
+    async def list(self, tenant: Tenant) -> list[BucketInfo]:
+        """Give the environment's buckets by name.
+
+        Raises DatabaseAway.
+        """
+        rows = await self._database.all(
+            BUCKET + 'organization_id = %s AND environment_pk = %s ORDER BY name COLLATE "C"',
+            [tenant.organization_id, tenant.environment_pk],
+        )
+        return [bucket_of(row) for row in rows]
+
+    async def create(
+        self,
+        tenant: Tenant,
+        name: str,
+        *,
+        origin_id: int | None = None,
+        origin_prefix: str = "",
+        switches: Switches = AS_IT_IS,
+    ) -> BucketInfo:
+        """Make a bucket. origin_id: of the same environment; None is the built-in origin.
+
+        The name's form is the caller's to check. Raises BucketExists, NoSuchOrigin, DatabaseAway.
+        """
+        try:
+            async with self._coherence.change() as change:
+                row = await change.one(
+                    INSERT,
+                    [
+                        *(tenant.organization_id, tenant.environment_pk, name),
+                        *(secrets.token_hex(10), origin_prefix),
+                        *(bool(switches.is_public), bool(switches.allows_redirect)),
+                        *(bool(switches.verifies_reads), bool(switches.forwards_writes)),
+                        origin_id,
+                        *(origin_id, origin_id, tenant.organization_id, tenant.environment_pk),
+                    ],
+                )
+                if row is None:
+                    raise NoSuchOrigin
+                change.announce("bucket", row.id)
+        except postgres.UniqueViolation:
+            raise BucketExists from None
+        return bucket_of(row)
+
+    async def change(self, tenant: Tenant, bucket_id: int, switches: Switches) -> BucketInfo:
+        """Change a bucket.
+
+        Raises NoSuchBucket, DatabaseAway.
+        """
+        async with self._coherence.change() as change:
+            row = await change.one(
+                UPDATE,
+                [
+                    *(switches.is_public, switches.allows_redirect),
+                    *(switches.verifies_reads, switches.forwards_writes),
+                    *(tenant.organization_id, tenant.environment_pk, bucket_id),
+                ],
+            )
+            if row is None:
+                raise NoSuchBucket
+            change.announce("bucket", bucket_id)
+        return bucket_of(row)
+
+    async def delete(self, tenant: Tenant, bucket_id: int) -> None:
+        """Remove a bucket that holds no object of the built-in origin and no unfinished upload.
+
+        What it caches of an external origin goes with it; the origin keeps its objects. Raises
+        NoSuchBucket, BucketNotEmpty, DatabaseAway.
+        """
+        async with self._coherence.change(timeout_s=REMOVAL_TIMEOUT_S) as change:
+            row = await change.one(
+                "SELECT id FROM brain_bucket WHERE organization_id = %s AND environment_pk = %s"
+                " AND id = %s FOR UPDATE",
+                [tenant.organization_id, tenant.environment_pk, bucket_id],
+            )
+            if row is None:
+                raise NoSuchBucket
+            held = await change.one(HOLDS, [bucket_id, bucket_id])
+            if held is None or held.holds:
+                raise BucketNotEmpty
+            await remove(change, bucket_id)
+
+
+async def remove(change: Change, bucket_id: int) -> None:
+    """Remove a bucket's row, which the transaction has locked, and what only it names."""
+    gone = await change.all(
+        "DELETE FROM brain_cachedobject WHERE bucket_id = %s RETURNING blob_id", [bucket_id]
+    )
+    await commits.release(change, {row.blob_id for row in gone})
+    for statement in LEFTOVERS:
+        await change.run(statement, [bucket_id])
+    generation = await commits.next_generation(change)
+    await change.run("DELETE FROM brain_bucket WHERE id = %s", [bucket_id])
+    change.announce("prefix", bucket_id, "", generation)
+    change.announce("bucket", bucket_id)
+    change.announce("hosts")
+    change.announce("released")

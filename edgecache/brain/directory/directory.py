@@ -1,0 +1,342 @@
+"""The directory: which bytes a key has, and which nodes hold them. PostgreSQL is the truth.
+
+Announced topics: ``key`` (bucket id, key, generation), ``prefix`` (bucket id, prefix, generation),
+``bucket`` (bucket id), ``blob`` (SHA-256 in hex: the nodes that hold it changed).
+"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Final
+from uuid import UUID
+
+from edgecache.brain.database import Database, Row
+from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.directory.coherence import Coherence
+from edgecache.brain.directory.index import Barrier, Index, Name
+from edgecache.brain.directory.locations import Holders
+from edgecache.brain.errors import NoSuchBucket
+from edgecache.brain.values import BucketInfo, Found, Manifest
+
+BUCKETS_KEPT: Final = 10_000
+# Above every generation: what was read before a loss is not remembered after it.
+NEVER: Final = 2**63
+
+BUCKET: Final = (
+    "SELECT id, organization_id, environment_pk, name, public_name, origin_id, origin_prefix,"
+    " is_public, allows_redirect, verifies_reads, forwards_writes, created_at"
+    " FROM brain_bucket WHERE "
+)
+# A purge hides what it hit at once, and deletes it afterwards.
+FIND: Final = (
+    "SELECT o.bucket_id, o.key, o.variant, o.generation, o.blob_id, b.size, o.etag,"
+    " o.content_type, o.headers, o.metadata, o.checksums, o.parts, o.last_modified, o.http,"
+    " o.cached_at, b.crc32,"
+    " ARRAY(SELECT l.node_id FROM brain_location l WHERE l.blob_id = o.blob_id"
+    " ORDER BY l.node_id) AS nodes"
+    " FROM brain_cachedobject o JOIN brain_blob b ON b.sha256 = o.blob_id"
+    " WHERE o.bucket_id = %s AND o.key = %s AND o.variant = %s AND NOT EXISTS ("
+    "SELECT FROM brain_purgerecord p WHERE p.bucket_id = o.bucket_id AND NOT p.is_done"
+    " AND p.generation > o.generation"
+    " AND CASE WHEN p.is_prefix THEN starts_with(o.key, p.pattern) ELSE o.key = p.pattern END)"
+)
+HOLDERS: Final = "SELECT node_id FROM brain_location WHERE blob_id = %s ORDER BY node_id"
+
+# How a bucket is asked for: by its tenant's name for it, its public name or its row's id.
+BucketName = tuple[Tenant, str] | str | int
+
+
+class Load:
+    """One reading or writing of a version.
+
+    newest: the generation that was announced meanwhile; an older version is not remembered.
+    """
+
+    __slots__ = ("moved", "name", "newest", "task")
+
+    def __init__(self, name: Name) -> None:
+        self.name = name
+        self.newest = 0
+        self.moved: set[bytes] = set()
+        self.task: asyncio.Task[Found | None] | None = None
+
+
+class Directory:
+    """What one brain knows; it answers from memory only while that is current."""
+
+    def __init__(self, database: Database, coherence: Coherence, *, index_bytes: int) -> None:
+        self._database = database
+        self.coherence = coherence
+        self.index = Index(index_bytes * 7 // 8)
+        self.holders = Holders(index_bytes // 8)
+        self._buckets: dict[BucketName, BucketInfo] = {}
+        self._joined_buckets: dict[BucketName, asyncio.Task[BucketInfo | None]] = {}
+        self._buckets_seen = 0
+        self._loads: set[Load] = set()
+        self._joined: dict[Name, Load] = {}
+        self._sweeps: set[asyncio.Task[None]] = set()
+        coherence.subscribe("key", self._on_key)
+        coherence.subscribe("prefix", self._on_prefix)
+        coherence.subscribe("bucket", self._on_bucket)
+        coherence.subscribe("blob", self._on_blob)
+        coherence.on_loss(self._on_loss)
+
+    # --- objects ----------------------------------------------------------------------------
+
+    async def find(self, bucket_id: int, key: str, variant: str = "") -> Found | None:
+        """Give the version that the cache may answer with.
+
+        Raises DatabaseAway.
+        """
+        name = (bucket_id, key, variant)
+        if not self.coherence.is_current:
+            # What others are being told may be old by now: nobody would say so.
+            return await self._load(Load(name))
+        found = self.index.get(name)
+        if found is not None:
+            return found
+        load = self._joined.get(name)
+        if load is None or load.task is None:
+            load = self._joined[name] = Load(name)
+            load.task = asyncio.create_task(self._load(load))
+        # One asker's leaving must not take the answer from the others.
+        found = await asyncio.shield(load.task)
+        if found is None and self.coherence.is_current:
+            # In a crowd the answer waits for its turn: a fetch may have brought it meanwhile.
+            return self.index.get(name)
+        return found
+
+    async def locations(self, sha256: bytes) -> tuple[UUID, ...]:
+        """Give the nodes that hold these bytes, in the order of their ids.
+
+        Raises DatabaseAway.
+        """
+        if self.coherence.is_current:
+            known = self.holders.get(sha256)
+            if known is not None:
+                return known
+        marks = self.holders.marks
+        rows = await self._database.all(HOLDERS, [sha256])
+        nodes = tuple(row.node_id for row in rows)
+        if self.coherence.is_current and marks == self.holders.marks:
+            self.holders.put(sha256, nodes)
+        return nodes
+
+    async def add_locations(self, sha256: bytes, nodes: tuple[UUID, ...]) -> bool:
+        """Note that nodes hold these bytes; False when nobody names them any more.
+
+        Raises DatabaseAway.
+        """
+        async with self.coherence.change(waits=False) as change:
+            blob = await change.one(
+                "SELECT 1 FROM brain_blob WHERE sha256 = %s FOR KEY SHARE", [sha256]
+            )
+            if blob is None:
+                return False
+            await change.run(
+                "INSERT INTO brain_location (blob_id, node_id)"
+                " SELECT %s, n.id FROM brain_node n WHERE n.id = ANY(%s) AND n.status <> 'removed'"
+                " ON CONFLICT DO NOTHING",
+                [sha256, list(nodes)],
+            )
+            await change.run(
+                "DELETE FROM brain_nodejob"
+                " WHERE sha256 = %s AND node_id = ANY(%s) AND kind = 'delete'",
+                [sha256, list(nodes)],
+            )
+            change.announce("blob", sha256.hex())
+        return True
+
+    async def drop_location(self, sha256: bytes, node_id: UUID) -> None:
+        """Note that a node does not hold these bytes (any more): a read failed there.
+
+        Raises DatabaseAway.
+        """
+        async with self.coherence.change(waits=False) as change:
+            await change.run(
+                "DELETE FROM brain_location WHERE blob_id = %s AND node_id = %s", [sha256, node_id]
+            )
+            change.announce("blob", sha256.hex())
+
+    async def manifest(self, sha256: bytes) -> Manifest | None:
+        """Give the digests of bytes that some object names.
+
+        Raises DatabaseAway.
+        """
+        row = await self._database.one(
+            "SELECT sha256, size, md5, crc32, chunks FROM brain_blob WHERE sha256 = %s", [sha256]
+        )
+        return None if row is None else Manifest(*row)
+
+    def remember(self, found: Found, load: Load) -> None:
+        """Keep a version that was just committed, unless something was announced since."""
+        if self.coherence.is_current and found.generation >= load.newest:
+            self.index.put(found)
+
+    @contextmanager
+    def loading(self, name: Name) -> Iterator[Load]:
+        """Give what notes the announcements about a name while the block runs."""
+        load = Load(name)
+        self._loads.add(load)
+        try:
+            yield load
+        finally:
+            self._loads.discard(load)
+
+    # --- buckets ----------------------------------------------------------------------------
+
+    async def bucket(self, tenant: Tenant, name: str) -> BucketInfo | None:
+        """Give the environment's bucket of this name.
+
+        Raises DatabaseAway.
+        """
+        return await self._bucket(
+            (tenant, name),
+            BUCKET + "organization_id = %s AND environment_pk = %s AND name = %s",
+            [tenant.organization_id, tenant.environment_pk, name],
+        )
+
+    async def bucket_by_public_name(self, public_name: str) -> BucketInfo | None:
+        """Give the bucket that ``/p/{public_name}/`` speaks of.
+
+        Raises DatabaseAway.
+        """
+        return await self._bucket(public_name, BUCKET + "public_name = %s", [public_name])
+
+    def known_public(self, public_name: str) -> BucketInfo | None:
+        """Give what ``bucket_by_public_name`` gave, while that is remembered."""
+        return self._buckets.get(public_name)
+
+    async def bucket_by_id(self, bucket_id: int) -> BucketInfo:
+        """Give a bucket by its row's id.
+
+        Raises NoSuchBucket, DatabaseAway.
+        """
+        bucket = await self._bucket(bucket_id, BUCKET + "id = %s", [bucket_id])
+        if bucket is None:
+            raise NoSuchBucket
+        return bucket
+
+    async def _bucket(
+        self,
+        name: BucketName,
+        sql: str,
+        params: list[str | int],
+    ) -> BucketInfo | None:
+        if not self.coherence.is_current:
+            return await self._load_bucket(name, sql, params)
+        if name in self._buckets:
+            return self._buckets[name]
+        loading = self._joined_buckets.get(name)
+        if loading is None:
+            loading = asyncio.create_task(self._load_bucket(name, sql, params))
+            self._joined_buckets[name] = loading
+            loading.add_done_callback(partial(self._bucket_loaded, name))
+        # One asker's leaving must not take the answer from the others.
+        return await asyncio.shield(loading)
+
+    async def _load_bucket(
+        self, name: BucketName, sql: str, params: list[str | int]
+    ) -> BucketInfo | None:
+        seen = self._buckets_seen
+        row = await self._database.one(sql, params)
+        if row is None:
+            return None
+        bucket = bucket_of(row)
+        if self.coherence.is_current and seen == self._buckets_seen:
+            if len(self._buckets) >= BUCKETS_KEPT:
+                self._buckets.clear()
+            self._buckets[name] = bucket
+        return bucket
+
+    def _bucket_loaded(self, name: BucketName, loading: asyncio.Task[BucketInfo | None]) -> None:
+        if self._joined_buckets.get(name) is loading:
+            del self._joined_buckets[name]
+        if not loading.cancelled():
+            # Looked at, so that a failure that nobody waits for is not an unheard one.
+            loading.exception()
+
+    # --- what is announced ------------------------------------------------------------------
+
+    def _on_key(self, bucket_id: int, key: str, generation: int, filled: str | None = None) -> None:
+        """Hear of a change. filled: the variant that a fetch brought; None where all are hit."""
+        if filled is None:
+            self.index.forget(bucket_id, key, below=generation)
+        else:
+            self.index.forget_variant((bucket_id, key, filled), below=generation)
+        for load in self._loads:
+            is_hit = load.name[:2] == (bucket_id, key) and filled in {None, load.name[2]}
+            if is_hit:
+                self._overtake(load, generation)
+
+    def _on_prefix(self, bucket_id: int, prefix: str, generation: int) -> None:
+        barrier = self.index.hide(bucket_id, prefix, generation)
+        for load in self._loads:
+            if load.name[0] == bucket_id and load.name[1].startswith(prefix):
+                self._overtake(load, generation)
+        sweep = asyncio.create_task(self._sweep(bucket_id, barrier))
+        self._sweeps.add(sweep)
+        sweep.add_done_callback(self._sweeps.discard)
+
+    def _on_bucket(self, _bucket_id: int) -> None:
+        self._forget_buckets()
+
+    def _forget_buckets(self) -> None:
+        self._buckets_seen += 1
+        self._buckets.clear()
+        # Who asks from now on must not be told what was read before.
+        self._joined_buckets.clear()
+
+    def _on_blob(self, sha256: str) -> None:
+        self.holders.forget(bytes.fromhex(sha256))
+        for load in self._loads:
+            load.moved.add(bytes.fromhex(sha256))
+
+    def _on_loss(self) -> None:
+        self.index.clear()
+        self.holders.clear()
+        self._forget_buckets()
+        for load in self._loads:
+            self._overtake(load, NEVER)
+
+    def _overtake(self, load: Load, generation: int) -> None:
+        load.newest = max(load.newest, generation)
+        if self._joined.get(load.name) is load:
+            del self._joined[load.name]
+
+    async def _sweep(self, bucket_id: int, barrier: Barrier) -> None:
+        for _ in self.index.sweep(bucket_id, barrier):
+            await asyncio.sleep(0)
+
+    async def _load(self, load: Load) -> Found | None:
+        may_keep = self.coherence.is_current
+        self._loads.add(load)
+        try:
+            row = await self._database.one(FIND, load.name)
+            while row is None and 0 < load.newest < NEVER:
+                # A fetch may have brought it between the question and its answer.
+                load.newest = 0
+                row = await self._database.one(FIND, load.name)
+            if row is None:
+                return None
+            found = found_of(row)
+            if may_keep and self.coherence.is_current:
+                self.remember(found, load)
+                if found.sha256 not in load.moved and load.newest < NEVER:
+                    self.holders.put(found.sha256, tuple(row.nodes))
+            return found
+        finally:
+            self._loads.discard(load)
+            if self._joined.get(load.name) is load:
+                del self._joined[load.name]
+
+
+def bucket_of(row: Row) -> BucketInfo:
+    """Give the bucket of a row of BUCKET's columns."""
+    return BucketInfo(row.id, Tenant(row.organization_id, row.environment_pk), *row[3:])
+
+
+def found_of(row: Row) -> Found:
+    """Give the version of a row of FIND's columns."""
+    return Found(*row[:11], *(tuple(row.parts), *row[12:16]))

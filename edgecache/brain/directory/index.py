@@ -1,0 +1,200 @@
+"""The directory in memory: a bounded cache over PostgreSQL.
+
+Entries are tuples of immutable values, so that a million of them neither fill the memory nor slow
+the garbage collector, which does not walk such tuples. A purge by prefix does not walk them
+either: it raises a barrier, which hides them at once, and they are swept out in small steps.
+"""
+
+import struct
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from edgecache.brain.bounded_cache import Clock
+from edgecache.brain.memo import Memo
+from edgecache.brain.values import Found
+
+Name = tuple[int, str, str]
+# numbers, sha256, etag, content type, extras as JSON
+Packed = tuple[bytes, bytes, str, str, bytes]
+
+# generation, size, last modified and cached at in microseconds, CRC-32 or -1
+NUMBERS: Final = struct.Struct("<qqqqq")
+# Measured: what one entry takes beyond its texts (benchmarks/cache_index.py).
+ENTRY_BYTES: Final = 480
+SWEEP_STEP: Final = 5_000
+EPOCH: Final = datetime.fromtimestamp(0, UTC)
+MICROSECOND: Final = timedelta(microseconds=1)
+
+
+class Barrier(NamedTuple):
+    """Entries under the prefix with an older generation are dead."""
+
+    prefix: str
+    generation: int
+
+
+class Index:
+    """What keys hold. limit_bytes: an estimate; the process takes about that much."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._entries: Clock[Name, Packed] = Clock(limit_bytes, _cost)
+        # What is asked for again and again is unpacked once.
+        self._unpacked = Memo(_unpack)
+        # Other than the empty variant, by (bucket, key): what a change of the key hits.
+        self._variants: dict[tuple[int, str], set[str]] = {}
+        self._barriers: dict[int, list[Barrier]] = {}
+
+    def __len__(self) -> int:
+        """Count the entries, hidden ones among them."""
+        return len(self._entries)
+
+    @property
+    def used_bytes(self) -> int:
+        """Estimate the memory it takes."""
+        return self._entries.used
+
+    def get(self, name: Name) -> Found | None:
+        """Give what is known of a name."""
+        packed = self._entries.get(name)
+        if packed is None:
+            return None
+        if self._barriers and self._is_hidden(name, _generation(packed)):
+            self._remove(name)
+            return None
+        return self._unpacked(packed, name)
+
+    def put(self, found: Found) -> None:
+        """Remember a version, unless a newer one is known."""
+        name = (found.bucket_id, found.key, found.variant)
+        if self._is_hidden(name, found.generation):
+            return
+        known = self._entries.peek(name)
+        if known is not None and _generation(known) > found.generation:
+            return
+        if found.variant:
+            self._variants.setdefault(name[:2], set()).add(found.variant)
+        for evicted in self._entries.put(name, _pack(found)):
+            self._forget_variant(evicted)
+
+    def forget(self, bucket_id: int, key: str, *, below: int) -> None:
+        """Drop every variant of a key that is older than a generation."""
+        for variant in ("", *self._variants.get((bucket_id, key), ())):
+            self._remove_older((bucket_id, key, variant), below)
+
+    def forget_variant(self, name: Name, *, below: int) -> None:
+        """Drop one variant of a key, if it is older than a generation."""
+        self._remove_older(name, below)
+
+    def hide(self, bucket_id: int, prefix: str, generation: int) -> Barrier:
+        """Hide what a prefix had before a generation, at once; ``sweep`` then takes it out."""
+        barrier = Barrier(prefix, generation)
+        self._barriers.setdefault(bucket_id, []).append(barrier)
+        return barrier
+
+    def sweep(self, bucket_id: int, barrier: Barrier) -> Iterator[None]:
+        """Take out what a barrier hides, a step at a time, and the barrier at the end."""
+        # What comes in meanwhile is newer than the barrier, or was refused by it.
+        names = self._entries.names()
+        for start in range(0, len(names), SWEEP_STEP):
+            for name in names[start : start + SWEEP_STEP]:
+                if name[0] == bucket_id and name[1].startswith(barrier.prefix):
+                    self._remove_older(name, barrier.generation)
+            yield
+        self._lower(bucket_id, barrier)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._entries.clear()
+        self._variants.clear()
+        self._barriers.clear()
+
+    def _lower(self, bucket_id: int, barrier: Barrier) -> None:
+        standing = self._barriers.get(bucket_id, [])
+        if barrier in standing:
+            standing.remove(barrier)
+        if not standing:
+            self._barriers.pop(bucket_id, None)
+
+    def _is_hidden(self, name: Name, generation: int) -> bool:
+        return any(
+            generation < barrier.generation and name[1].startswith(barrier.prefix)
+            for barrier in self._barriers.get(name[0], ())
+        )
+
+    def _remove_older(self, name: Name, generation: int) -> None:
+        packed = self._entries.peek(name)
+        if packed is not None and _generation(packed) < generation:
+            self._remove(name)
+
+    def _remove(self, name: Name) -> None:
+        if self._entries.pop(name) is not None:
+            self._forget_variant(name)
+
+    def _forget_variant(self, name: Name) -> None:
+        if not name[2]:
+            return
+        others = self._variants.get(name[:2], set())
+        others.discard(name[2])
+        if not others:
+            self._variants.pop(name[:2], None)
+
+
+def _cost(name: Name, packed: Packed) -> int:
+    return ENTRY_BYTES + len(name[1]) + len(name[2]) + len(packed[2]) + len(packed[4])
+
+
+def _generation(packed: Packed) -> int:
+    generation: int = NUMBERS.unpack(packed[0])[0]
+    return generation
+
+
+def _pack(found: Found) -> Packed:
+    extras: tuple[Any, ...] = (
+        found.headers,
+        found.metadata,
+        found.checksums,
+        found.parts,
+        found.http,
+    )
+    numbers = NUMBERS.pack(
+        found.generation,
+        found.size,
+        (found.last_modified - EPOCH) // MICROSECOND,
+        (found.cached_at - EPOCH) // MICROSECOND,
+        -1 if found.crc32 is None else found.crc32,
+    )
+    return (
+        numbers,
+        found.sha256,
+        found.etag,
+        sys.intern(found.content_type),
+        orjson.dumps(extras) if any(extras) else b"",
+    )
+
+
+def _unpack(packed: Packed, name: Name) -> Found:
+    numbers, sha256, etag, content_type, extras = packed
+    generation, size, last_modified, cached_at, crc32 = NUMBERS.unpack(numbers)
+    headers, metadata, checksums, parts, http = (
+        orjson.loads(extras) if extras else ({}, {}, {}, (), {})
+    )
+    return Found(
+        *name,
+        generation,
+        sha256,
+        size,
+        etag,
+        content_type,
+        headers,
+        metadata,
+        checksums,
+        tuple(parts),
+        EPOCH + last_modified * MICROSECOND,
+        http,
+        EPOCH + cached_at * MICROSECOND,
+        None if crc32 < 0 else crc32,
+    )

@@ -1,0 +1,273 @@
+"""Purges: what they hit is gone from every brain when they return, and the counts are exact.
+
+A purge by prefix has two steps. The first, one short transaction, raises the buckets' generation:
+from there on whatever is older under the prefix counts as gone, in memory and in PostgreSQL. The
+second deletes and counts it. The objects of the built-in origin stay: only the cache is emptied.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+
+from edgecache.brain.database import Database
+from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.directory import commits
+from edgecache.brain.directory.coherence import Change, Coherence
+from edgecache.brain.errors import NoSuchBucket
+from edgecache.brain.storage.listings import LAST
+from edgecache.brain.values import PurgeResult
+
+log = structlog.get_logger(__name__)
+
+STEP_ROWS: Final = 25_000
+STEP_TIMEOUT_S: Final = 60.0
+
+BUCKETS: Final = (
+    "SELECT id, name FROM brain_bucket WHERE organization_id = %s AND environment_pk = %s"
+)
+RECORD: Final = (
+    "INSERT INTO brain_purgerecord (bucket_id, generation, pattern, is_prefix, is_done, brain_id)"
+    " SELECT bucket, %(generation)s, pattern, true, false, %(brain)s"
+    " FROM unnest(%(buckets)s::bigint[], %(patterns)s::text[]) given (bucket, pattern)"
+    " RETURNING id, bucket_id, generation, pattern"
+)
+# What was hit is counted even where another transaction deletes it first: only then is a step
+# that deleted nothing known to be the last. A version that took a row's place meanwhile stays.
+STEP: Final = (
+    "WITH hit AS MATERIALIZED (SELECT ctid AS place FROM brain_cachedobject"
+    " WHERE bucket_id = %(bucket)s AND key >= %(prefix)s AND key <= %(last)s"
+    " AND generation < %(generation)s ORDER BY key LIMIT %(limit)s),"
+    " gone AS (DELETE FROM brain_cachedobject WHERE ctid = ANY(ARRAY(SELECT place FROM hit))"
+    " AND generation < %(generation)s RETURNING blob_id)"
+    " SELECT (SELECT count(*) FROM hit) AS hit, count(*) AS gone,"
+    " coalesce(array_agg(DISTINCT blob_id), '{}') AS blobs FROM gone"
+)
+PREVIEW: Final = (
+    "WITH hit AS MATERIALIZED (SELECT o.id, o.blob_id"
+    " FROM unnest(%(buckets)s::bigint[], %(patterns)s::text[]) given (bucket, pattern)"
+    " JOIN brain_cachedobject o ON o.bucket_id = given.bucket AND o.key >= given.pattern"
+    " AND o.key <= given.pattern || %(last)s"
+    " UNION SELECT o.id, o.blob_id FROM unnest(%(key_buckets)s::bigint[], %(keys)s::text[])"
+    " given (bucket, key) JOIN brain_cachedobject o"
+    " ON o.bucket_id = given.bucket AND o.key = given.key),"
+    " freed AS (SELECT b.sha256, b.size FROM brain_blob b"
+    " WHERE b.sha256 IN (SELECT blob_id FROM hit) AND NOT EXISTS (SELECT FROM brain_cachedobject c"
+    " WHERE c.blob_id = b.sha256 AND c.id NOT IN (SELECT id FROM hit)))"
+    " SELECT (SELECT count(*) FROM hit) AS objects, coalesce(sum(f.size), 0)::bigint AS bytes,"
+    " count(DISTINCT l.node_id) AS nodes"
+    " FROM freed f JOIN brain_location l ON l.blob_id = f.sha256"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """What a purge means: keys and prefixes, each with the id of its bucket."""
+
+    keys: dict[int, list[str]]
+    prefixes: list[tuple[int, str]]
+
+    @property
+    def buckets(self) -> set[int]:
+        """Give the buckets that it touches."""
+        return {*self.keys, *(bucket_id for bucket_id, _ in self.prefixes)}
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A purge of a prefix whose first step is committed: a row of PurgeRecord."""
+
+    id: int
+    bucket_id: int
+    generation: int
+    pattern: str
+
+
+class Count:
+    """What was purged so far."""
+
+    def __init__(self) -> None:
+        self.objects = 0
+        self.bytes = 0
+        self.nodes: set[UUID] = set()
+
+    def add(self, objects: int, released: commits.Released) -> None:
+        """Add a step's part."""
+        self.objects += objects
+        self.bytes += released.bytes
+        self.nodes |= released.nodes
+
+    def result(self) -> PurgeResult:
+        """Give the sum."""
+        return PurgeResult(self.objects, self.bytes, len(self.nodes))
+
+
+class Purges:
+    """This brain's purges."""
+
+    def __init__(self, database: Database, coherence: Coherence) -> None:
+        # Purges of this brain whose second step runs; the collector leaves them alone.
+        self.active: set[int] = set()
+        self._database = database
+        self._coherence = coherence
+        self._running: set[asyncio.Task[Any]] = set()
+
+    async def purge(
+        self,
+        tenant: Tenant,
+        *,
+        keys: Sequence[str] = (),
+        prefix: str = "",
+        everything: bool = False,
+        preview: bool = False,
+    ) -> PurgeResult:
+        """Empty the cache of ``bucket/key`` names, of those under a prefix, or of all.
+
+        Keys and prefix together mean their union. preview: only count. Unknown names count as
+        nothing. Goes on to its end when the caller goes away. Raises DatabaseAway.
+        """
+        targets = await self._targets(tenant, keys, prefix, everything=everything)
+        if not targets.buckets:
+            return PurgeResult(0, 0, 0)
+        if preview:
+            return await self._preview(targets)
+        task = asyncio.create_task(self._purge(targets))
+        self._running.add(task)
+        task.add_done_callback(self._done)
+        return await asyncio.shield(task)
+
+    async def stop(self) -> None:
+        """Let what runs end."""
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+    async def begin(self, targets: Targets, count: Count) -> list[Begun]:
+        """Make it all invisible everywhere; keys are counted already, prefixes are to be finished.
+
+        Raises NoSuchBucket, DatabaseAway.
+        """
+        begun: list[Begun] = []
+        try:
+            async with self._coherence.change(timeout_s=STEP_TIMEOUT_S) as change:
+                await commits.lock_buckets(change, targets.buckets)
+                for bucket_id, keys in targets.keys.items():
+                    gone, released = await commits.forget_keys(change, bucket_id, keys)
+                    count.add(gone, released)
+                begun = await self._record(change, targets)
+        except BaseException:
+            # It may have been committed all the same: the collector finishes it then.
+            self.active -= {record.id for record in begun}
+            raise
+        return begun
+
+    async def finish(self, begun: Begun, count: Count) -> None:
+        """Delete what a prefix hit, a step at a time.
+
+        Raises DatabaseAway: the collector goes on.
+        """
+        is_last = False
+        while not is_last:
+            async with self._coherence.change(waits=False, timeout_s=STEP_TIMEOUT_S) as change:
+                is_last = await self._step(change, begun, count)
+
+    async def _purge(self, targets: Targets) -> PurgeResult:
+        count = Count()
+        try:
+            begun = await self.begin(targets, count)
+        except NoSuchBucket:
+            # Dropped a moment ago, with all it held.
+            return count.result()
+        try:
+            for record in begun:
+                await self.finish(record, count)
+        finally:
+            self.active -= {record.id for record in begun}
+        return count.result()
+
+    async def _record(self, change: Change, targets: Targets) -> list[Begun]:
+        if not targets.prefixes:
+            return []
+        rows = await change.all(
+            RECORD,
+            {
+                "generation": await commits.next_generation(change),
+                "brain": self._coherence.brain_id,
+                "buckets": [bucket_id for bucket_id, _ in targets.prefixes],
+                "patterns": [pattern for _, pattern in targets.prefixes],
+            },
+        )
+        begun = [Begun(*row) for row in rows]
+        self.active |= {record.id for record in begun}
+        for record in begun:
+            change.announce("prefix", record.bucket_id, record.pattern, record.generation)
+        return begun
+
+    async def _step(self, change: Change, begun: Begun, count: Count) -> bool:
+        # One purge of a bucket at a time deletes: two would wait for each other's rows.
+        await change.run("SELECT pg_advisory_xact_lock(hashint8(%s), 0)", [begun.bucket_id])
+        row = await change.one(
+            STEP,
+            {
+                "bucket": begun.bucket_id,
+                "prefix": begun.pattern,
+                "last": begun.pattern + LAST,
+                "generation": begun.generation,
+                "limit": STEP_ROWS,
+            },
+        )
+        if row is not None and row.hit:
+            count.add(row.gone, await commits.release(change, row.blobs))
+        if row is not None and row.hit == STEP_ROWS:
+            return False
+        await change.run("UPDATE brain_purgerecord SET is_done = true WHERE id = %s", [begun.id])
+        change.announce("released")
+        return True
+
+    async def _preview(self, targets: Targets) -> PurgeResult:
+        named = [(bucket_id, key) for bucket_id, keys in targets.keys.items() for key in keys]
+        async with self._database.transaction(timeout_s=STEP_TIMEOUT_S) as connection:
+            row = await connection.one(
+                PREVIEW,
+                {
+                    "buckets": [bucket_id for bucket_id, _ in targets.prefixes],
+                    "patterns": [pattern for _, pattern in targets.prefixes],
+                    "key_buckets": [bucket_id for bucket_id, _ in named],
+                    "keys": [key for _, key in named],
+                    "last": LAST,
+                },
+            )
+        return PurgeResult(0, 0, 0) if row is None else PurgeResult(*row)
+
+    async def _targets(
+        self, tenant: Tenant, keys: Sequence[str], prefix: str, *, everything: bool
+    ) -> Targets:
+        rows = await self._database.all(BUCKETS, [tenant.organization_id, tenant.environment_pk])
+        ids = {row.name: row.id for row in rows}
+        if everything:
+            return Targets({}, [(bucket_id, "") for bucket_id in ids.values()])
+        return Targets(_keys(ids, keys), _prefixes(ids, prefix))
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.warning("purge_failed", kind=type(task.exception()).__name__)
+
+
+def _keys(ids: dict[str, int], names: Iterable[str]) -> dict[int, list[str]]:
+    found: dict[int, dict[str, None]] = {}
+    for name in names:
+        bucket, slash, key = name.partition("/")
+        if slash and key and bucket in ids and "\0" not in key:
+            found.setdefault(ids[bucket], {})[key] = None
+    return {bucket_id: list(keys) for bucket_id, keys in found.items()}
+
+
+def _prefixes(ids: dict[str, int], prefix: str) -> list[tuple[int, str]]:
+    if not prefix or "\0" in prefix:
+        return []
+    bucket, slash, rest = prefix.partition("/")
+    if slash:
+        return [(ids[bucket], rest)] if bucket in ids else []
+    return [(bucket_id, "") for name, bucket_id in ids.items() if name.startswith(prefix)]

@@ -1,0 +1,77 @@
+"""Everything of an environment goes: its buckets with their objects, its origins, its keys."""
+
+from typing import Final
+
+from edgecache.brain.database import Database
+from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.directory import buckets, commits
+from edgecache.brain.directory.coherence import Coherence
+from edgecache.brain.directory.purges import Purges
+from edgecache.brain.storage.staging import Staging
+
+STEP_ROWS: Final = 5_000
+STEP_TIMEOUT_S: Final = 60.0
+
+EMPTY: Final = (
+    "WITH gone AS (DELETE FROM brain_storedobject WHERE id IN"
+    " (SELECT id FROM brain_storedobject WHERE bucket_id = %s LIMIT %s) RETURNING blob_id)"
+    " SELECT count(*) AS gone, coalesce(array_agg(DISTINCT blob_id), '{}') AS blobs FROM gone"
+)
+PARTS: Final = (
+    "DELETE FROM brain_uploadpart WHERE upload_id IN"
+    " (SELECT id FROM brain_upload WHERE bucket_id = %s) RETURNING file"
+)
+
+
+async def drop(
+    database: Database, coherence: Coherence, staging: Staging, purges: Purges, tenant: Tenant
+) -> None:
+    """Drop all that an environment has in the cache; again is harmless, and goes on where it was.
+
+    Keys go first, so that nothing new comes in. Usage lines and receipts stay. External origins
+    keep their objects. Raises DatabaseAway.
+    """
+    whose = [tenant.organization_id, tenant.environment_pk]
+    async with coherence.change() as change:
+        gone = await change.all(
+            "DELETE FROM brain_accesskey WHERE organization_id = %s AND environment_pk = %s"
+            " RETURNING id",
+            whose,
+        )
+        for row in gone:
+            change.announce("access_key", row.id)
+    await purges.purge(tenant, everything=True)
+    rows = await database.all(
+        "SELECT id FROM brain_bucket WHERE organization_id = %s AND environment_pk = %s", whose
+    )
+    for row in rows:
+        await _drop_bucket(coherence, staging, row.id)
+    async with coherence.change() as change:
+        origins = await change.all(
+            "DELETE FROM brain_origin WHERE organization_id = %s AND environment_pk = %s"
+            " RETURNING id",
+            whose,
+        )
+        for origin in origins:
+            change.announce("origin", origin.id)
+
+
+async def _drop_bucket(coherence: Coherence, staging: Staging, bucket_id: int) -> None:
+    is_empty = False
+    while not is_empty:
+        async with coherence.change(waits=False, timeout_s=STEP_TIMEOUT_S) as change:
+            step = await change.one(EMPTY, [bucket_id, STEP_ROWS])
+            if step is not None:
+                await commits.release(change, step.blobs)
+            is_empty = step is None or step.gone < STEP_ROWS
+    files: list[str] = []
+    async with coherence.change(timeout_s=STEP_TIMEOUT_S) as change:
+        await change.run("SELECT FROM brain_bucket WHERE id = %s FOR UPDATE", [bucket_id])
+        rest = await change.all(
+            "DELETE FROM brain_storedobject WHERE bucket_id = %s RETURNING blob_id", [bucket_id]
+        )
+        await commits.release(change, {row.blob_id for row in rest})
+        files = [row.file for row in await change.all(PARTS, [bucket_id])]
+        await change.run("DELETE FROM brain_upload WHERE bucket_id = %s", [bucket_id])
+        await buckets.remove(change, bucket_id)
+    await staging.drop_parts(files)

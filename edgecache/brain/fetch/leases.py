@@ -1,0 +1,119 @@
+"""Which brain fetches a key now: the others wait for what it brings."""
+
+import asyncio
+from typing import Final
+from uuid import UUID
+
+from edgecache.brain.database import Database
+from edgecache.brain.directory.coherence import Coherence
+from edgecache.brain.directory.index import Name
+from edgecache.brain.errors import DatabaseAway
+
+LEASE_S: Final = 10
+RENEW_S: Final = 3.0
+# A lost announcement must not keep anyone longer than this.
+LOOK_S: Final = 1.0
+
+# A turn is over with its time, or with the brain that has it.
+TAKE: Final = (
+    "INSERT INTO brain_filllease AS held (bucket_id, key, variant, brain_id, expires_at)"
+    " VALUES (%s, %s, %s, %s, clock_timestamp() + make_interval(secs => %s))"
+    " ON CONFLICT (bucket_id, key, variant) DO UPDATE SET brain_id = EXCLUDED.brain_id,"
+    " expires_at = EXCLUDED.expires_at WHERE held.expires_at < clock_timestamp() OR NOT EXISTS"
+    " (SELECT FROM brain_braininstance i WHERE i.id = held.brain_id"
+    " AND i.lease_until > clock_timestamp())"
+    " RETURNING id"
+)
+RENEW: Final = (
+    "UPDATE brain_filllease SET expires_at = clock_timestamp() + make_interval(secs => %s)"
+    " WHERE bucket_id = %s AND key = %s AND variant = %s AND brain_id = %s"
+)
+GIVE_BACK: Final = (
+    "DELETE FROM brain_filllease"
+    " WHERE bucket_id = %s AND key = %s AND variant = %s AND brain_id = %s"
+)
+
+
+class Leases:
+    """This brain's turns at fetching. A brain alone takes none."""
+
+    def __init__(self, database: Database, coherence: Coherence, brain_id: UUID) -> None:
+        self._database = database
+        self._coherence = coherence
+        self._brain_id = brain_id
+        self._waiting: dict[Name, set[asyncio.Event]] = {}
+        coherence.subscribe("fill", self._on_fill)
+
+    async def take(self, name: Name) -> "Lease | None":
+        """Give the turn, None when another brain has it.
+
+        Raises DatabaseAway.
+        """
+        row = await self._database.one(TAKE, [*name, self._brain_id, LEASE_S])
+        return None if row is None else Lease(self, name)
+
+    async def wait(self, name: Name) -> None:
+        """Wait until the brain that has the turn says that it is over, or for a second."""
+        event = asyncio.Event()
+        self._waiting.setdefault(name, set()).add(event)
+        try:
+            async with asyncio.timeout(LOOK_S):
+                await event.wait()
+        except TimeoutError:
+            return
+        finally:
+            waiting = self._waiting[name]
+            waiting.discard(event)
+            if not waiting:
+                del self._waiting[name]
+
+    async def renew(self, name: Name) -> None:
+        """Keep the turn.
+
+        Raises DatabaseAway.
+        """
+        await self._database.run(RENEW, [LEASE_S, *name, self._brain_id])
+
+    async def give_back(self, name: Name) -> None:
+        """End the turn and say so.
+
+        Raises DatabaseAway: it then ends by itself.
+        """
+        async with self._coherence.change(waits=False) as change:
+            await change.run(GIVE_BACK, [*name, self._brain_id])
+            change.announce("fill", *name)
+
+    def _on_fill(self, bucket_id: int, key: str, variant: str) -> None:
+        for event in self._waiting.get((bucket_id, key, variant), ()):
+            event.set()
+
+
+class Lease:
+    """A turn, kept while its block runs."""
+
+    def __init__(self, leases: Leases, name: Name) -> None:
+        self._leases = leases
+        self._name = name
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> None:
+        """Keep it."""
+        self._task = asyncio.create_task(self._keep())
+
+    async def __aexit__(self, *_exc: object) -> None:
+        """Give it back."""
+        if self._task is not None:
+            self._task.cancel()
+        try:
+            await self._leases.give_back(self._name)
+        except DatabaseAway:
+            # It ends by itself, and nobody waits longer than for that.
+            return
+
+    async def _keep(self) -> None:
+        while True:
+            await asyncio.sleep(RENEW_S)
+            try:
+                await self._leases.renew(self._name)
+            except DatabaseAway:
+                continue

@@ -1,0 +1,41 @@
+"""What origins do not have, remembered for a moment."""
+
+import time
+from typing import Final
+
+from edgecache.brain.directory.index import Name
+
+MISSING_S: Final = 2.0
+NAMES_KEPT: Final = 10_000
+
+
+class Missing:
+    """Names whose origin answered 404 a moment ago. What is announced of them ends it."""
+
+    def __init__(self) -> None:
+        self._until: dict[Name, float] = {}
+
+    def note(self, name: Name) -> None:
+        """Remember a 404."""
+        if len(self._until) >= NAMES_KEPT:
+            self._until.clear()
+        self._until[name] = time.monotonic() + MISSING_S
+
+    def holds(self, name: Name) -> bool:
+        """Tell whether a 404 is still to be believed."""
+        until = self._until.get(name)
+        if until is None:
+            return False
+        if until > time.monotonic():
+            return True
+        del self._until[name]
+        return False
+
+    def forget(self, bucket_id: int, key: str, _generation: int) -> None:
+        """A key changed."""
+        for name in [name for name in self._until if name[:2] == (bucket_id, key)]:
+            del self._until[name]
+
+    def clear(self, *_announced: object) -> None:
+        """Something larger changed."""
+        self._until.clear()

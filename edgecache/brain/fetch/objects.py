@@ -1,0 +1,376 @@
+"""Objects of buckets: read through the cache, written through it to their origin.
+
+A read asks the directory, then the origin (``Fetches``). A write goes to the origin first, then
+to the directory; it returns when no brain answers with what was there before.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+from uuid import UUID
+
+from edgecache.brain.database import Database
+from edgecache.brain.delivery.delivery import Span
+from edgecache.brain.directory.directory import Directory, Load
+from edgecache.brain.errors import OriginChanged, OriginFailed, OriginMissing
+from edgecache.brain.fetch.fetches import Fetches
+from edgecache.brain.fetch.origin_writes import Writes
+from edgecache.brain.fetch.singleflight import Ask, Flight
+from edgecache.brain.fetch.verifying import verified
+from edgecache.brain.origins.driver import found_at
+from edgecache.brain.origins.registry import Origins
+from edgecache.brain.storage import builtin_origin
+from edgecache.brain.storage.listings import list_keys
+from edgecache.brain.storage.staging import Staging
+from edgecache.brain.values import (
+    ALWAYS,
+    BucketInfo,
+    Conditions,
+    Fields,
+    Found,
+    Listing,
+    StagedFile,
+    check_key,
+    fields_of,
+)
+
+T = TypeVar("T")
+
+
+class Opened:
+    """A version that may be read, whole already or still coming in.
+
+    found: its fields; ``sha256`` is empty while it is coming in. is_hit: no origin was asked.
+    flight: the fetch that brings it, with its verdict; None for a hit.
+    """
+
+    def __init__(
+        self, fills: "Fills", bucket: BucketInfo, found: Found, flight: Flight | None = None
+    ) -> None:
+        self.found = found
+        self.is_hit = flight is None
+        self.flight = flight
+        self._fills = fills
+        self._bucket = bucket
+
+    def body(self, span: Span | None = None) -> AsyncIterator[bytes]:
+        """Give the bytes of a span, or all of them.
+
+        Raises OriginError's kinds where they end too early: then the connection is to be cut.
+        """
+        if self.flight is not None and not self.found.sha256:
+            return self.flight.body(span)
+        whole = Span(0, self.found.size)
+        return self._fills.reopen(self._bucket, self.found, whole if span is None else span)
+
+    async def whole(self) -> Found:
+        """Wait for the last byte; then the size is known, and the hash where it was kept.
+
+        Raises OriginError's kinds.
+        """
+        if self.flight is not None and not self.found.sha256:
+            await self.flight.whole()
+            self.found = self.flight.landed(self.found)
+        return self.found
+
+
+class Fills:
+    """This brain's reads and writes of objects."""
+
+    def __init__(
+        self,
+        database: Database,
+        directory: Directory,
+        staging: Staging,
+        origins: Origins,
+        *,
+        brain_id: UUID,
+        limit: int = 256,
+    ) -> None:
+        self._database = database
+        self._directory = directory
+        self._coherence = directory.coherence
+        self._staging = staging
+        self._origins = origins
+        self._running: set[asyncio.Task[Any]] = set()
+        self.fetches = Fetches(
+            database, directory, staging, origins, brain_id=brain_id, limit=limit
+        )
+        self.writes = Writes(database, self._coherence, staging, brain_id)
+
+    @property
+    def on_kept(self) -> Callable[[Found], None]:
+        """Give what is called with each version that came in: it replicates its bytes."""
+        return self.fetches.on_kept
+
+    @on_kept.setter
+    def on_kept(self, listener: Callable[[Found], None]) -> None:
+        self.fetches.on_kept = listener
+
+    async def stop(self) -> None:
+        """Let the writes end, give up the fetches."""
+        await asyncio.gather(*self._running, return_exceptions=True)
+        await self.fetches.stop()
+
+    # --- reading ----------------------------------------------------------------------------
+
+    async def open(self, bucket: BucketInfo, key: str, *, variant: str = "") -> Opened:
+        """Give a version of a key, from the directory or from the origin.
+
+        Raises KeyRefused, OriginMissing, OriginError's kinds, NoSuchBucket, Overloaded,
+        DatabaseAway.
+        """
+        name = (bucket.id, check_key(key), variant)
+        # Hardly any has one: not even a coroutine is made for the others.
+        if name in self.fetches.flights:
+            flight = await self.fetches.joinable(name)
+            if flight is not None:
+                return await self._board(bucket, flight)
+        found = await self._directory.find(*name)
+        if found is not None:
+            return Opened(self, bucket, found)
+        return await self.fetch(bucket, key, variant=variant)
+
+    async def fetch(
+        self,
+        bucket: BucketInfo,
+        key: str,
+        *,
+        variant: str = "",
+        ask: Ask | None = None,
+        alone: bool = False,
+    ) -> Opened:
+        """Ask the origin, whatever the directory says; who asks meanwhile shares the answer.
+
+        alone: share with nobody, after an answer that was not for all (``Verdict.is_shared``).
+        Raises as ``open`` does.
+        """
+        name = (bucket.id, check_key(key), variant)
+        if bucket.origin_id is None:
+            return await self._adopt(bucket, key)
+        ask = ask or Ask()
+        if ask.stale is None and self.fetches.is_missing(name):
+            raise OriginMissing
+        flight = None if alone else await self.fetches.joinable(name)
+        if flight is None or not ask.joins(flight):
+            flight = self.fetches.launch(bucket, name, ask, alone=alone)
+        return await self._board(bucket, flight)
+
+    async def reopen(self, bucket: BucketInfo, found: Found, span: Span) -> AsyncIterator[bytes]:
+        """Give bytes of this very version when no node can: the brain's copy, or the origin's.
+
+        Raises OriginChanged when the origin has another version, OriginError's kinds, DatabaseAway.
+        """
+        path = await self._staging.local(found.sha256)
+        if path is not None:
+            source = self._staging.read(path, span)
+        elif bucket.origin_id is None:
+            raise OriginFailed("The object's bytes are not where they should be.")
+        else:
+            source = await self._again(bucket, found, span)
+        async for piece in source:
+            yield piece
+
+    async def head(self, bucket: BucketInfo, key: str) -> Found:
+        """Ask the origin what an object is. sha256 and checksums: where the cache knows them.
+
+        Raises KeyRefused, OriginMissing, OriginError's kinds, DatabaseAway.
+        """
+        check_key(key)
+        if bucket.origin_id is None:
+            found = await builtin_origin.head(self._database, bucket, key)
+            if found is None:
+                raise OriginMissing
+            return found
+        driver = await self._origins.driver(bucket)
+        answer = await driver.head(key)
+        cached = await self._directory.find(bucket.id, key)
+        if cached is not None and cached.etag == answer.etag:
+            return cached
+        return found_at((bucket.id, key, ""), answer)
+
+    async def list(
+        self,
+        bucket: BucketInfo,
+        prefix: str = "",
+        start_after: str = "",
+        delimiter: str = "",
+        limit: int = 1000,
+    ) -> Listing:
+        """Give a page of the origin's keys, in the order of their UTF-8 bytes.
+
+        Raises OriginError's kinds, DatabaseAway.
+        """
+        if bucket.origin_id is not None:
+            driver = await self._origins.driver(bucket)
+            return await driver.list(prefix, start_after, delimiter, limit)
+        return await list_keys(
+            self._database,
+            bucket.id,
+            prefix=prefix,
+            start_after=start_after,
+            delimiter=delimiter,
+            limit=limit,
+        )
+
+    # --- writing ----------------------------------------------------------------------------
+
+    async def put(
+        self,
+        bucket: BucketInfo,
+        key: str,
+        staged: StagedFile,
+        fields: Fields,
+        *,
+        conditions: Conditions = ALWAYS,
+    ) -> Found:
+        """Write an object to its origin and to the directory; the staged file is used up.
+
+        Goes on to its end when the caller goes away. Raises KeyRefused, PreconditionFailed,
+        OriginMissing (if_match, and nothing there), OriginError's kinds, NoSuchBucket, StorageFull,
+        DatabaseAway.
+        """
+        check_key(key)
+        return await self._to_its_end(self._put(bucket, key, staged, fields, conditions))
+
+    async def copy(
+        self,
+        source: tuple[BucketInfo, str],
+        bucket: BucketInfo,
+        key: str,
+        fields: Fields | None = None,
+        *,
+        source_etag: str = "",
+        conditions: Conditions = ALWAYS,
+    ) -> Found:
+        """Write an object with the bytes of another one: its bucket and key.
+
+        fields: None keeps the source's. source_etag: the version that is meant, empty for any.
+        Raises as ``put`` and ``open`` do; OriginChanged when the source has another ETag.
+        """
+        check_key(key)
+        origin, source_key = source
+        if origin.origin_id is None and bucket.origin_id is None:
+            found = await builtin_origin.head(self._database, origin, check_key(source_key))
+            if found is None:
+                raise OriginMissing
+            _check_etag(found, source_etag)
+            copied = await self._to_its_end(
+                self._copy_row(found, bucket, key, fields or fields_of(found), conditions)
+            )
+            if copied is not None:
+                return copied
+        opened = await self.open(origin, source_key)
+        _check_etag(opened.found, source_etag)
+        staged = await self._staging.take(opened.body())
+        return await self.put(
+            bucket, key, staged, fields or fields_of(opened.found), conditions=conditions
+        )
+
+    async def delete(self, bucket: BucketInfo, keys: Sequence[str]) -> None:
+        """Delete objects at their origin and from the directory; absent ones are no error.
+
+        Goes on to its end when the caller goes away. Raises KeyRefused, OriginError's kinds,
+        NoSuchBucket, DatabaseAway.
+        """
+        wanted = list(dict.fromkeys(check_key(key) for key in keys))
+        await self._to_its_end(self._delete(bucket, wanted))
+
+    # --- inside -----------------------------------------------------------------------------
+
+    async def _board(self, bucket: BucketInfo, flight: Flight) -> Opened:
+        return Opened(self, bucket, await flight.board(), flight)
+
+    async def _adopt(self, bucket: BucketInfo, key: str) -> Opened:
+        """Answer from the built-in origin, and put the object into the directory again."""
+        if await builtin_origin.head(self._database, bucket, key) is None:
+            raise OriginMissing
+        with self._directory.loading((bucket.id, key, "")) as load:
+            found = await builtin_origin.adopt(self._coherence, bucket, key)
+            if found is None:
+                raise OriginMissing
+            self._keep(found, load)
+        opened = Opened(self, bucket, found)
+        opened.is_hit = False
+        return opened
+
+    async def _again(self, bucket: BucketInfo, found: Found, span: Span) -> AsyncIterator[bytes]:
+        """Give a version's bytes from the origin, held against what is known of them."""
+        if found.variant:
+            # Of a URL with a query, or of what a client said it takes: the key does not tell.
+            raise OriginChanged
+        manifest = await self._directory.manifest(found.sha256)
+        if manifest is None:
+            raise OriginChanged
+        ask = Ask(above=found.generation)
+        opened = await self.fetch(bucket, found.key, variant=found.variant, ask=ask)
+        if opened.found.size not in {-1, found.size} or opened.found.etag != found.etag:
+            raise OriginChanged
+        return verified(opened.body, manifest, span)
+
+    async def _put(
+        self,
+        bucket: BucketInfo,
+        key: str,
+        staged: StagedFile,
+        fields: Fields,
+        conditions: Conditions,
+    ) -> Found:
+        try:
+            with self._directory.loading((bucket.id, key, "")) as load:
+                if bucket.origin_id is None:
+                    found = await builtin_origin.put(
+                        self._coherence, self._staging, bucket, key, staged, fields, conditions
+                    )
+                else:
+                    driver = await self._origins.driver(bucket)
+                    found = await self.writes.put(driver, bucket, key, staged, fields, conditions)
+                self._keep(found, load)
+                return found
+        finally:
+            await self._staging.discard(staged)
+
+    async def _copy_row(
+        self,
+        source: Found,
+        bucket: BucketInfo,
+        key: str,
+        fields: Fields,
+        conditions: Conditions,
+    ) -> Found | None:
+        with self._directory.loading((bucket.id, key, "")) as load:
+            found = await builtin_origin.copy(
+                self._coherence, source.sha256, bucket, key, fields, conditions
+            )
+            if found is not None:
+                self._keep(found, load)
+            return found
+
+    async def _delete(self, bucket: BucketInfo, keys: Sequence[str]) -> None:
+        if bucket.origin_id is None:
+            await builtin_origin.delete(self._coherence, bucket, keys)
+        else:
+            await self.writes.delete(await self._origins.driver(bucket), bucket, keys)
+
+    def _keep(self, found: Found, load: Load) -> None:
+        if found.generation:
+            self._directory.remember(found, load)
+            self.on_kept(found)
+
+    async def _to_its_end(self, deed: Coroutine[Any, Any, T]) -> T:
+        """Do something whole, whether or not the caller stays."""
+        task = asyncio.create_task(deed)
+        self._running.add(task)
+        task.add_done_callback(self._done)
+        return await asyncio.shield(task)
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            # Looked at, so that a failure that nobody waits for is not an unheard one.
+            task.exception()
+
+
+def _check_etag(found: Found, etag: str) -> None:
+    if etag and found.etag != etag:
+        raise OriginChanged

@@ -1,0 +1,103 @@
+"""``/v1/access-keys``: pairs for the object API. A secret is shown once, in the answer to POST."""
+
+import secrets
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.internal_api.bodies import Body, tenant_of
+from edgecache.brain.json_api import Answer, Call, Route
+from edgecache.brain.refusals import AccessKeyMissing, NotPossible
+from edgecache.brain.s3.auth.access_keys import TOPIC
+from platform_site.lib.crypto import encrypt
+
+if TYPE_CHECKING:
+    from edgecache.brain.app import Brain
+
+# As AWS's look, so that tools that check their form take them.
+ID_ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+ID_PREFIX: Final = "ZK"
+ID_RANDOM_CHARS: Final = 18
+SECRET_BYTES: Final = 30
+LABEL_CHARS: Final = 100
+KEYS_PER_ENVIRONMENT: Final = 1000
+
+LIST: Final = (
+    "SELECT id, label, access, created_at, last_used_at FROM brain_accesskey"
+    " WHERE organization_id = %s AND environment_pk = %s ORDER BY created_at, id"
+)
+INSERT: Final = (
+    "INSERT INTO brain_accesskey (id, organization_id, environment_pk, secret, label, access)"
+    " SELECT %s, %s, %s, %s, %s, %s WHERE (SELECT count(*) FROM brain_accesskey"
+    " WHERE organization_id = %s AND environment_pk = %s) < %s"
+    " RETURNING id, label, access, created_at, last_used_at"
+)
+DELETE: Final = (
+    "DELETE FROM brain_accesskey WHERE organization_id = %s AND environment_pk = %s AND id = %s"
+)
+
+
+def routes(brain: "Brain") -> list[Route]:
+    """Give the paths."""
+
+    async def listing(call: Call) -> Answer:
+        tenant = tenant_of(call.query)
+        rows = await brain.database.all(LIST, [tenant.organization_id, tenant.environment_pk])
+        return Answer({"access_keys": [shape(row) for row in rows]})
+
+    async def create(call: Call) -> Answer:
+        tenant = tenant_of(call.query)
+        body = Body(call.body)
+        label = body.text("label", limit=LABEL_CHARS, default="")
+        access = body.one_of("access", ("read", "write"), default="write")
+        body.finish()
+        key_id, secret = new_pair()
+        row = await brain.database.one(
+            INSERT, _values(tenant, key_id, secret, label=label, access=access)
+        )
+        if row is None:
+            raise NotPossible(f"An environment has at most {KEYS_PER_ENVIRONMENT} access keys.")
+        return Answer({**shape(row), "secret_access_key": secret}, 201)
+
+    async def delete(call: Call) -> Answer:
+        tenant = tenant_of(call.query)
+        key_id = call.captures["id"]
+        async with brain.coherence.change() as change:
+            values = [tenant.organization_id, tenant.environment_pk, key_id]
+            if "\0" in key_id or not await change.run(DELETE, values):
+                raise AccessKeyMissing
+            # When this returns, no brain accepts it any more.
+            change.announce(TOPIC, key_id)
+        return Answer(status=204)
+
+    return [
+        Route("GET", "/v1/access-keys", listing),
+        Route("POST", "/v1/access-keys", create),
+        Route("DELETE", "/v1/access-keys/{id}", delete),
+    ]
+
+
+def new_pair() -> tuple[str, str]:
+    """Give a fresh id and secret."""
+    chars = (secrets.choice(ID_ALPHABET) for _ in range(ID_RANDOM_CHARS))
+    return ID_PREFIX + "".join(chars), secrets.token_urlsafe(SECRET_BYTES)
+
+
+def shape(row: Any) -> dict[str, Any]:
+    """Give a key as JSON, without its secret."""
+    return {
+        "access_key_id": row.id,
+        "label": row.label,
+        "access": row.access,
+        "created_at": _iso(row.created_at),
+        "last_used_at": _iso(row.last_used_at),
+    }
+
+
+def _iso(moment: datetime | None) -> str | None:
+    return moment.astimezone(UTC).isoformat() if moment else None
+
+
+def _values(tenant: Tenant, key_id: str, secret: str, *, label: str, access: str) -> list[Any]:
+    mine = (tenant.organization_id, tenant.environment_pk)
+    return [key_id, *mine, encrypt(secret), label, access, *mine, KEYS_PER_ENVIRONMENT]

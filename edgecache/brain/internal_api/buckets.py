@@ -1,0 +1,109 @@
+"""``/v1/buckets``: names for objects, of one environment each."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from edgecache.brain.directory.buckets import Switches
+from edgecache.brain.errors import NoSuchBucket
+from edgecache.brain.internal_api.bodies import Body, tenant_of
+from edgecache.brain.json_api import Answer, Call, Route
+from edgecache.brain.s3.requests import is_bucket_name
+from edgecache.brain.values import BucketInfo
+
+if TYPE_CHECKING:
+    from edgecache.brain.app import Brain
+
+NAME_CHARS: Final = 63
+PREFIX_CHARS: Final = 1024
+
+
+def routes(brain: "Brain") -> list[Route]:
+    """Give the paths."""
+
+    async def listing(call: Call) -> Answer:
+        rows = await brain.buckets.list(tenant_of(call.query))
+        return Answer({"buckets": [shape(row) for row in rows]})
+
+    async def create(call: Call) -> Answer:
+        tenant = tenant_of(call.query)
+        body = Body(call.body)
+        name = body.text("name", limit=NAME_CHARS)
+        origin_id = body.id("origin_id", optional=True)
+        prefix = body.text("origin_prefix", limit=PREFIX_CHARS, default="")
+        switches = _switches(body)
+        if name and not is_bucket_name(name):
+            body.wrong("name", "must be 3 to 63 of a-z, 0-9, dots and hyphens, as S3 has it")
+        body.finish()
+        row = await brain.buckets.create(
+            tenant, name, origin_id=origin_id, origin_prefix=prefix, switches=switches
+        )
+        return Answer(shape(row), 201)
+
+    async def one(call: Call) -> Answer:
+        tenant, bucket_id = tenant_of(call.query), number(call)
+        rows = await brain.buckets.list(tenant)
+        row = next((row for row in rows if row.id == bucket_id), None)
+        if row is None:
+            raise NoSuchBucket
+        return Answer(shape(row))
+
+    return [
+        Route("GET", "/v1/buckets", listing),
+        Route("POST", "/v1/buckets", create),
+        Route("GET", "/v1/buckets/{id}", one),
+        *_changes(brain),
+    ]
+
+
+def _changes(brain: "Brain") -> list[Route]:
+    async def change(call: Call) -> Answer:
+        tenant, bucket_id = tenant_of(call.query), number(call)
+        body = Body(call.body)
+        switches = _switches(body)
+        body.finish()
+        row = await brain.buckets.change(tenant, bucket_id, switches)
+        if switches.is_public is not None:
+            # What became private leaves strangers' nodes; nobody reads it there from now on.
+            await brain.healing.again()
+        return Answer(shape(row))
+
+    async def delete(call: Call) -> Answer:
+        await brain.buckets.delete(tenant_of(call.query), number(call))
+        return Answer(status=204)
+
+    return [
+        Route("PATCH", "/v1/buckets/{id}", change),
+        Route("DELETE", "/v1/buckets/{id}", delete),
+    ]
+
+
+def shape(row: BucketInfo) -> dict[str, Any]:
+    """Give a bucket as JSON."""
+    return {
+        "id": row.id,
+        "name": row.name,
+        "public_name": row.public_name,
+        "origin_id": row.origin_id,
+        "origin_prefix": row.origin_prefix,
+        "is_public": row.is_public,
+        "allows_redirect": row.allows_redirect,
+        "verifies_reads": row.verifies_reads,
+        "forwards_writes": row.forwards_writes,
+        "created_at": row.created_at.isoformat(),
+    }
+
+
+def number(call: Call) -> int:
+    """Give the row's number in the path. Raises NoSuchBucket for what cannot be one."""
+    text = call.captures["id"]
+    if not text.isascii() or not text.isdecimal() or len(text) > 18:
+        raise NoSuchBucket
+    return int(text)
+
+
+def _switches(body: Body) -> Switches:
+    return Switches(
+        is_public=body.flag("is_public"),
+        allows_redirect=body.flag("allows_redirect"),
+        verifies_reads=body.flag("verifies_reads"),
+        forwards_writes=body.flag("forwards_writes"),
+    )

@@ -1,0 +1,56 @@
+"""``/v1/everyone/…``: all tenants' buckets and access keys, a page at a time, for the staff.
+
+Paths of their own, so that a call that forgot its tenant never gets another's.
+"""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from edgecache.brain.directory.directory import BUCKET, bucket_of
+from edgecache.brain.internal_api import access_keys, buckets
+from edgecache.brain.internal_api.bodies import Body
+from edgecache.brain.json_api import Answer, Call, Route
+
+if TYPE_CHECKING:
+    from edgecache.brain.app import Brain
+
+PAGE: Final = 100
+KEY_ID_CHARS: Final = 64
+BUCKETS: Final = BUCKET + "id > %s ORDER BY id LIMIT %s"
+KEYS: Final = (
+    "SELECT id, organization_id, environment_pk, label, access, created_at, last_used_at"
+    " FROM brain_accesskey WHERE id > %s ORDER BY id LIMIT %s"
+)
+
+
+def routes(brain: "Brain") -> list[Route]:
+    """Give the paths. after: of the query, the last page's ``next``; that is null at the end."""
+
+    async def all_buckets(call: Call) -> Answer:
+        body = Body(call.query)
+        after = body.count("after", default=0)
+        body.finish()
+        rows = await brain.database.all(BUCKETS, [after, PAGE + 1])
+        shapes = [buckets.shape(bucket_of(row)) | _owner(row) for row in rows]
+        return Answer(_page("buckets", shapes, "id"))
+
+    async def all_keys(call: Call) -> Answer:
+        body = Body(call.query)
+        after = body.text("after", limit=KEY_ID_CHARS, default="")
+        body.finish()
+        rows = await brain.database.all(KEYS, [after, PAGE + 1])
+        shapes = [access_keys.shape(row) | _owner(row) for row in rows]
+        return Answer(_page("access_keys", shapes, "access_key_id"))
+
+    return [
+        Route("GET", "/v1/everyone/buckets", all_buckets),
+        Route("GET", "/v1/everyone/access-keys", all_keys),
+    ]
+
+
+def _owner(row: Any) -> dict[str, int]:
+    return {"organization_id": row.organization_id, "environment_pk": row.environment_pk}
+
+
+def _page(name: str, rows: list[dict[str, Any]], id_field: str) -> dict[str, Any]:
+    shown = rows[:PAGE]
+    return {name: shown, "next": str(shown[-1][id_field]) if len(rows) > PAGE else None}

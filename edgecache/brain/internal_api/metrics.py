@@ -1,0 +1,65 @@
+"""``/v1/status``, ``/v1/metrics``, ``/v1/nodes/{id}/metrics``, ``/v1/usage`` and ``/metrics``."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from edgecache.brain.internal_api.bodies import Body
+from edgecache.brain.internal_api.nodes import find
+from edgecache.brain.json_api import Answer, Call, Route
+from edgecache.brain.metering import prometheus as exposition
+
+if TYPE_CHECKING:
+    from edgecache.brain.app import Brain
+
+USAGE_PAGE: Final = 1000
+USAGE: Final = (
+    "SELECT id, line_id, organization_id, environment_pk, bucket_id, node_id, minute, hits, misses,"
+    " bytes_served FROM brain_usageline WHERE id > %s ORDER BY id LIMIT %s"
+)
+
+
+def routes(brain: "Brain") -> list[Route]:
+    """Give the paths."""
+
+    async def status(_call: Call) -> Answer:
+        return Answer(await brain.statistics.status())
+
+    async def cluster(_call: Call) -> Answer:
+        return Answer(await brain.statistics.cluster())
+
+    async def of_node(call: Call) -> Answer:
+        return Answer(await brain.statistics.of_node(await find(brain, call)))
+
+    async def usage(call: Call) -> Answer:
+        body = Body(call.query)
+        after = body.count("after", default=0)
+        limit = body.count("limit", default=USAGE_PAGE)
+        body.finish()
+        rows = await brain.database.all(USAGE, [after, min(limit, USAGE_PAGE)])
+        following = rows[-1].id if rows else after
+        return Answer({"lines": [_line(row) for row in rows], "next": following})
+
+    async def prometheus(_call: Call) -> Answer:
+        return Answer(exposition.text(brain), content_type=exposition.CONTENT_TYPE)
+
+    return [
+        Route("GET", "/v1/status", status),
+        Route("GET", "/v1/metrics", cluster),
+        Route("GET", "/v1/nodes/{node_id}/metrics", of_node),
+        Route("GET", "/v1/usage", usage),
+        Route("GET", "/metrics", prometheus, is_local=True),
+    ]
+
+
+def _line(row: Any) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "line_id": str(row.line_id),
+        "organization_id": row.organization_id,
+        "environment_pk": row.environment_pk,
+        "bucket_id": row.bucket_id,
+        "node_id": str(row.node_id) if row.node_id else None,
+        "minute": row.minute.isoformat(),
+        "hits": row.hits,
+        "misses": row.misses,
+        "bytes_served": row.bytes_served,
+    }

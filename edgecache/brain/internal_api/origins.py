@@ -1,0 +1,58 @@
+"""``/v1/origins``: where buckets' objects come from. Secrets go in and never come out."""
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from edgecache.brain.internal_api.bodies import Body, tenant_of
+from edgecache.brain.internal_api.buckets import number
+from edgecache.brain.json_api import Answer, Call, Route
+from edgecache.brain.origins.catalog import OriginInfo
+
+if TYPE_CHECKING:
+    from edgecache.brain.app import Brain
+
+NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+NAME_CHARS: Final = 63
+KIND_CHARS: Final = 16
+
+
+def routes(brain: "Brain") -> list[Route]:
+    """Give the paths."""
+
+    async def listing(call: Call) -> Answer:
+        rows = await brain.catalog.list(tenant_of(call.query))
+        return Answer({"origins": [shape(row) for row in rows]})
+
+    async def create(call: Call) -> Answer:
+        tenant = tenant_of(call.query)
+        body = Body(call.body)
+        name = body.text("name", limit=NAME_CHARS)
+        kind = body.text("kind", limit=KIND_CHARS)
+        config, secret = body.mapping("config"), body.mapping("secret")
+        if name and not NAME.fullmatch(name):
+            body.wrong("name", "must be of a-z, 0-9 and hyphens")
+        body.finish()
+        row = await brain.catalog.create(tenant, name, kind, config, secret or None)
+        return Answer(shape(row), 201)
+
+    async def delete(call: Call) -> Answer:
+        await brain.catalog.delete(tenant_of(call.query), number(call))
+        return Answer(status=204)
+
+    return [
+        Route("GET", "/v1/origins", listing),
+        Route("POST", "/v1/origins", create),
+        Route("DELETE", "/v1/origins/{id}", delete),
+    ]
+
+
+def shape(row: OriginInfo) -> dict[str, Any]:
+    """Give an origin as JSON, without its secret."""
+    return {
+        "id": row.id,
+        "name": row.name,
+        "kind": row.kind,
+        "config": dict(row.config),
+        "has_secret": row.has_secret,
+        "created_at": row.created_at.isoformat(),
+    }

@@ -1,0 +1,75 @@
+"""``POST /v1/purge`` and ``POST /v1/warm``: what the cache shall forget, or have ready."""
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.errors import BrainError, Invalid
+from edgecache.brain.internal_api.bodies import Body
+from edgecache.brain.json_api import Answer, Call, Route
+
+if TYPE_CHECKING:
+    from edgecache.brain.app import Brain
+
+BODY_LIMIT_BYTES: Final = 8 * 2**20
+KEYS: Final = 10_000
+NAME_CHARS: Final = 1024 + 64
+WARM_KEYS: Final = 1000
+WARM_AT_ONCE: Final = 8
+
+
+def routes(brain: "Brain") -> list[Route]:
+    """Give the paths."""
+
+    async def purge(call: Call) -> Answer:
+        body = Body(call.body)
+        tenant = body.tenant()
+        keys = [key for key in body.texts("keys", limit=KEYS, length=NAME_CHARS) if key]
+        prefix = body.text("prefix", limit=NAME_CHARS, default="")
+        everything = bool(body.flag("all"))
+        preview = bool(body.flag("preview"))
+        if not (keys or prefix or everything):
+            body.wrong("keys", "give keys, a prefix, or all: true", code="required")
+        body.finish()
+        found = await brain.purges.purge(
+            tenant, keys=keys, prefix=prefix, everything=everything, preview=preview
+        )
+        return Answer(
+            {
+                "objects_purged": found.objects_purged,
+                "bytes_freed": found.bytes_freed,
+                "nodes_affected": found.nodes_affected,
+            }
+        )
+
+    async def warm(call: Call) -> Answer:
+        body = Body(call.body)
+        tenant = body.tenant()
+        keys = body.texts("keys", limit=WARM_KEYS, length=NAME_CHARS)
+        body.finish()
+        turns = asyncio.Semaphore(WARM_AT_ONCE)
+        codes = await asyncio.gather(*(_warm(brain, tenant, key, turns) for key in keys))
+        failed = [{"key": key, "code": code} for key, code in zip(keys, codes, strict=True) if code]
+        return Answer({"warmed": len(keys) - len(failed), "failed": failed})
+
+    return [
+        Route("POST", "/v1/purge", purge, body_limit_bytes=BODY_LIMIT_BYTES, timeout_s=300),
+        Route("POST", "/v1/warm", warm, body_limit_bytes=BODY_LIMIT_BYTES, timeout_s=300),
+    ]
+
+
+async def _warm(brain: "Brain", tenant: Tenant, name: str, turns: asyncio.Semaphore) -> str:
+    """Have an object in the cache; give the code of what stood in the way, "" when nothing did."""
+    bucket_name, _, key = name.partition("/")
+    async with turns:
+        try:
+            bucket = await brain.directory.bucket(tenant, bucket_name)
+            if bucket is None:
+                return "no_such_bucket"
+            opened = await brain.fills.open(bucket, key)
+            await opened.whole()
+        except Invalid:
+            return "invalid"
+        except BrainError as error:
+            return error.code
+    return ""

@@ -1,0 +1,264 @@
+"""What this brain answered with: counted in memory, written down once a minute, counted once.
+
+A batch of lines is written in one transaction. Its lines got their ids before, so that a batch
+whose commit was not confirmed can be written again without counting twice.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final, LiteralString, NamedTuple
+from uuid import UUID
+
+import structlog
+from psycopg.types.json import Jsonb
+
+from edgecache.brain.database import Connection, Database
+from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.errors import DatabaseAway
+from edgecache.brain.metering.latencies import Latencies
+from edgecache.brain.periodic import Rounds
+from platform_site.lib.ids import uuid7
+
+log = structlog.get_logger(__name__)
+
+MINUTE_S: Final = 60
+LAST_TRIES: Final = 3
+# Held while lines are written: their ids then rise in the order in which they become visible, and
+# who reads them by `id >` misses none.
+LINES_LOCK: Final = 0x5A0C_0001
+
+INSERT_LINES: Final[LiteralString] = """
+    INSERT INTO brain_usageline (line_id, organization_id, environment_pk, bucket_id, node_id,
+                                 minute, hits, misses, bytes_served)
+    SELECT * FROM unnest(%s::uuid[], %s::bigint[], %s::bigint[], %s::bigint[], %s::uuid[],
+                         %s::timestamptz[], %s::bigint[], %s::bigint[], %s::bigint[])
+    ON CONFLICT (line_id) DO NOTHING
+"""
+INSERT_MEASUREMENT: Final[LiteralString] = """
+    INSERT INTO brain_measurement (brain_id, node_id, minute, hits, misses, bytes_served, latencies)
+    VALUES (%s, %s, %s, %s, %s, %s, %s)
+    ON CONFLICT (brain_id, node_id, minute) DO UPDATE SET
+        hits = brain_measurement.hits + excluded.hits,
+        misses = brain_measurement.misses + excluded.misses,
+        bytes_served = brain_measurement.bytes_served + excluded.bytes_served,
+        latencies = excluded.latencies
+"""
+
+
+class Place(NamedTuple):
+    """Where something is counted. node_id: None when no worker gave the bytes."""
+
+    organization_id: int
+    environment_pk: int
+    bucket_id: int
+    node_id: UUID | None
+
+
+@dataclass(slots=True)
+class Line:
+    """Counts of one place."""
+
+    hits: int = 0
+    misses: int = 0
+    bytes_served: int = 0
+    id: UUID = field(default_factory=uuid7)
+
+    def add(self, *, is_hit: bool, bytes_served: int) -> None:
+        """Count one answer."""
+        self.hits += is_hit
+        self.misses += not is_hit
+        self.bytes_served += bytes_served
+
+
+@dataclass(slots=True)
+class Measure:
+    """Counts and latencies of one node, of all of them, or of what none of them gave."""
+
+    hits: int = 0
+    misses: int = 0
+    bytes_served: int = 0
+    latencies: Latencies = field(default_factory=Latencies)
+
+    def add(self, *, is_hit: bool, bytes_served: int, seconds: float) -> None:
+        """Count one answer."""
+        self.hits += is_hit
+        self.misses += not is_hit
+        self.bytes_served += bytes_served
+        self.latencies.add(seconds)
+
+    def merge(self, other: "Measure") -> None:
+        """Add another one's."""
+        self.hits += other.hits
+        self.misses += other.misses
+        self.bytes_served += other.bytes_served
+        self.latencies.merge(other.latencies)
+
+
+@dataclass(slots=True)
+class Batch:
+    """What was counted from a minute on, until it is written.
+
+    measures: by the worker that gave the bytes, None where none did.
+    """
+
+    minute: datetime
+    lines: dict[Place, Line] = field(default_factory=dict)
+    measures: dict[UUID | None, Measure] = field(default_factory=dict)
+
+    def all(self) -> Measure:
+        """Give the sum of the measures: adding up here is cheaper than counting twice."""
+        found = Measure()
+        for measure in self.measures.values():
+            found.merge(measure)
+        return found
+
+
+class Tally(NamedTuple):
+    """Where the answers of one place are counted, while their batch is open. batch: its number."""
+
+    batch: int
+    line: Line
+    measure: Measure
+
+    def add(self, *, is_hit: bool, bytes_served: int, seconds: float) -> None:
+        """Count one answer."""
+        self.line.add(is_hit=is_hit, bytes_served=bytes_served)
+        self.measure.add(is_hit=is_hit, bytes_served=bytes_served, seconds=seconds)
+
+
+class Meters:
+    """The counters of one brain."""
+
+    def __init__(
+        self, database: Database, brain_id: UUID, *, clock: Callable[[], float] = time.time
+    ) -> None:
+        """clock: Unix seconds."""
+        self._database = database
+        self._brain_id = brain_id
+        self._clock = clock
+        self._open = Batch(minute_of(clock()))
+        self._batches = 0
+        self._unwritten: Batch | None = None
+        # Held while a batch is on its way: what is written and what is not add up only without it.
+        self.writing = asyncio.Lock()
+        self._rounds = Rounds("meters", self.flush, self._until_the_minute_ends)
+        self._written = Measure()
+        # Of all answers, those that an earlier decision gave; for Prometheus.
+        self.repeated = 0
+
+    def record(
+        self,
+        tenant: Tenant,
+        bucket_id: int,
+        node_id: UUID | None,
+        *,
+        is_hit: bool,
+        bytes_served: int,
+        seconds: float,
+    ) -> None:
+        """Count one answer with an object's bytes, once it has ended.
+
+        node_id: the worker that gave them, None when it was the brain or the origin. is_hit: the
+        origin was not needed. bytes_served: that left for the client. seconds: to the first byte.
+        """
+        tally = self.tally(tenant, bucket_id, node_id)
+        tally.add(is_hit=is_hit, bytes_served=bytes_served, seconds=seconds)
+
+    def tally(self, tenant: Tenant, bucket_id: int, node_id: UUID | None) -> Tally:
+        """Give where to count answers of one place; for as long as ``is_open`` says so."""
+        place = Place(tenant.organization_id, tenant.environment_pk, bucket_id, node_id)
+        line = self._open.lines.get(place)
+        if line is None:
+            line = self._open.lines[place] = Line()
+        measure = self._open.measures.get(node_id)
+        if measure is None:
+            measure = self._open.measures[node_id] = Measure()
+        return Tally(self._batches, line, measure)
+
+    def is_open(self, tally: Tally) -> bool:
+        """Tell whether what is counted there will still be written."""
+        return tally.batch == self._batches
+
+    @property
+    def total(self) -> Measure:
+        """Give what was counted since this process began, for Prometheus: it only rises."""
+        found = self.unwritten()
+        found.merge(self._written)
+        return found
+
+    def unwritten(self, node_id: UUID | None = None) -> Measure:
+        """Give what is counted but not written yet, of one node or of all."""
+        found = Measure()
+        for batch in (self._unwritten, self._open):
+            if batch is None:
+                continue
+            if node_id is None:
+                found.merge(batch.all())
+            elif node_id in batch.measures:
+                found.merge(batch.measures[node_id])
+        return found
+
+    async def start(self) -> None:
+        """Begin to write down each minute."""
+        self._rounds.start()
+
+    async def stop(self) -> None:
+        """Write the rest."""
+        await self._rounds.stop()
+        for _ in range(LAST_TRIES):
+            try:
+                await self.flush()
+            except DatabaseAway:
+                continue
+            return
+        log.error("brain_usage_lost", lines=len(self._open.lines))
+
+    async def flush(self) -> None:
+        """Write what was counted so far. Raises DatabaseAway; nothing is lost then."""
+        async with self.writing:
+            # What could not be written comes first; meanwhile the rest is counted together.
+            for _ in range(2):
+                if self._unwritten is None and self._open.lines:
+                    self._unwritten, self._open = self._open, Batch(minute_of(self._clock()))
+                    self._batches += 1
+                if self._unwritten is None:
+                    return
+                await self._write(self._unwritten)
+                self._written.merge(self._unwritten.all())
+                self._unwritten = None
+
+    async def _until_the_minute_ends(self) -> None:
+        await asyncio.sleep(MINUTE_S - self._clock() % MINUTE_S)
+
+    async def _write(self, batch: Batch) -> None:
+        async with self._database.transaction() as connection:
+            await connection.run("SELECT pg_advisory_xact_lock(%s)", [LINES_LOCK])
+            if not await _insert_lines(connection, batch):
+                # An earlier attempt had been committed after all.
+                return
+            # In the table no node is all of them.
+            for node_id, measure in (batch.measures | {None: batch.all()}).items():
+                await connection.run(
+                    INSERT_MEASUREMENT,
+                    [
+                        *(self._brain_id, node_id, batch.minute, measure.hits, measure.misses),
+                        *(measure.bytes_served, Jsonb(measure.latencies.as_json())),
+                    ],
+                )
+
+
+async def _insert_lines(connection: Connection, batch: Batch) -> int:
+    rows = [
+        (line.id, *place, batch.minute, line.hits, line.misses, line.bytes_served)
+        for place, line in batch.lines.items()
+    ]
+    columns: list[Any] = [list(column) for column in zip(*rows, strict=True)]
+    return await connection.run(INSERT_LINES, columns)
+
+
+def minute_of(now: float) -> datetime:
+    """Give the minute that a moment (Unix seconds) belongs to."""
+    return datetime.fromtimestamp(int(now) // MINUTE_S * MINUTE_S, UTC)

@@ -1,0 +1,86 @@
+"""This brain's counters in Prometheus' text format.
+
+Written by hand: a registry would hold a second copy of every number. Source: "Exposition formats".
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from edgecache.brain.metering.latencies import Latencies, middle_of
+from edgecache.brain.nodes.health import Health
+
+if TYPE_CHECKING:
+    from edgecache.brain.app import Brain
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+BOUNDS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
+US_PER_S: Final = 1_000_000
+HEALTHS: Final = (*Health, "pending", "quarantined")
+
+Sample = tuple[str, dict[str, str], float]
+
+
+def text(brain: "Brain") -> bytes:
+    """Give all of it."""
+    lines = [*_traffic(brain), *_nodes(brain)]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _traffic(brain: "Brain") -> Iterator[str]:
+    total = brain.meters.total
+    counted = (
+        ("hits", "Answers that needed no origin.", total.hits),
+        ("misses", "Answers that needed the origin.", total.misses),
+        ("served_bytes", "Bytes of objects that left for clients.", total.bytes_served),
+        ("repeated", "Answers that an earlier decision gave.", brain.meters.repeated),
+    )
+    for name, meaning, value in counted:
+        yield from _family(f"zonal_cache_{name}_total", "counter", meaning, [("", {}, value)])
+    yield from _family(
+        "zonal_cache_first_byte_seconds",
+        "histogram",
+        "Time to the first byte of an object.",
+        _histogram(total.latencies),
+    )
+
+
+def _nodes(brain: "Brain") -> Iterator[str]:
+    rows = brain.nodes.all()
+    healths = [brain.nodes.health(row) for row in rows]
+    counts: list[Sample] = [("", {"health": str(h)}, healths.count(h)) for h in HEALTHS]
+    yield from _family("zonal_cache_nodes", "gauge", "Nodes by health.", counts)
+    fields = (
+        ("used_bytes", "Bytes stored.", lambda row: row.used_bytes),
+        ("capacity_bytes", "Bytes that may be stored.", lambda row: row.capacity_bytes),
+        ("load", "Load as the node says, 1 is all it can.", lambda row: row.load),
+        ("latency_seconds", "Mean time to its first byte.", lambda row: _latency(brain, row.id)),
+    )
+    for name, meaning, value in fields:
+        samples = [("", {"node": str(r.id), "region": r.region}, value(r)) for r in rows]
+        yield from _family(f"zonal_cache_node_{name}", "gauge", meaning, samples)
+
+
+def _latency(brain: "Brain", node_id: UUID) -> float:
+    return brain.nodes.conduct(node_id).latency_s
+
+
+def _histogram(latencies: Latencies) -> list[Sample]:
+    counts = sorted((middle_of(bucket) / US_PER_S, n) for bucket, n in latencies.counts.items())
+    samples: list[Sample] = [
+        ("_bucket", {"le": str(bound)}, sum(n for middle, n in counts if middle <= bound))
+        for bound in BOUNDS_S
+    ]
+    samples.append(("_bucket", {"le": "+Inf"}, latencies.count))
+    samples.append(("_sum", {}, latencies.total_us / US_PER_S))
+    samples.append(("_count", {}, latencies.count))
+    return samples
+
+
+def _family(name: str, kind: str, meaning: str, samples: Iterable[Sample]) -> Iterator[str]:
+    yield f"# HELP {name} {meaning}"
+    yield f"# TYPE {name} {kind}"
+    for suffix, labels, value in samples:
+        # Labels are ids, regions and words of ours: nothing in them needs escaping.
+        told = ",".join(f'{label}="{word}"' for label, word in labels.items())
+        yield f"{name}{suffix}{{{told}}} {value}" if told else f"{name}{suffix} {value}"

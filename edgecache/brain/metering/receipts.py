@@ -1,0 +1,147 @@
+"""Tickets that workers redeemed: each counts once, for what its bytes were, or not at all."""
+
+import uuid
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from edgecache.brain.database import Connection, Database
+from edgecache.brain.metering.meters import INSERT_LINES, LINES_LOCK, Place, minute_of
+from edgecache.brain.nodes.tickets import TicketSigner
+from edgecache.protocol.receipts import ReceiptLine, ReceiptsAnswer, RefusedReceipt
+from edgecache.protocol.tickets import Ticket, TicketRefused
+from platform_site.lib.ids import uuid7
+
+# Receipts are kept for longer than this, so that none counts twice.
+OLDEST_S: Final = 30 * 86_400
+KEPT_DAYS: Final = 35
+# By how much a worker may misjudge the brain's clock.
+SKEW_S: Final = 5
+# Counters of what workers served themselves, beside those of the brains.
+DIRECT: Final = uuid.UUID(int=1)
+
+INSERT: Final[LiteralString] = """
+    INSERT INTO brain_receipt (ticket_id, node_id, organization_id, environment_pk, bucket_id,
+                               sha256, bytes_served, served_at)
+    SELECT * FROM unnest(%s::uuid[], %s::uuid[], %s::bigint[], %s::bigint[], %s::bigint[],
+                         %s::bytea[], %s::bigint[], %s::timestamptz[])
+    ON CONFLICT (ticket_id) DO NOTHING
+    RETURNING ticket_id
+"""
+MEASURE: Final[LiteralString] = """
+    INSERT INTO brain_measurement (brain_id, node_id, minute, hits, misses, bytes_served, latencies)
+    VALUES (%s, %s, %s, %s, 0, %s, '{}')
+    ON CONFLICT (brain_id, node_id, minute) DO UPDATE SET
+        hits = brain_measurement.hits + excluded.hits,
+        bytes_served = brain_measurement.bytes_served + excluded.bytes_served
+"""
+
+
+class Code(StrEnum):
+    """Why a receipt does not count: stable, beside the codes of tickets."""
+
+    OTHER_NODE = "receipt_of_another_node"
+    NOT_DIRECT = "receipt_not_of_a_direct_read"
+    TOO_MUCH = "receipt_exceeds_the_ticket"
+    NOT_IN_TIME = "receipt_not_within_the_ticket"
+    TOO_OLD = "receipt_too_old"
+
+
+@dataclass(frozen=True, slots=True)
+class Redeemed:
+    """A ticket that may count, and what the worker says of it."""
+
+    ticket: Ticket
+    bytes_served: int
+    served_at: datetime
+
+
+async def redeem(
+    database: Database,
+    signer: TicketSigner,
+    node_id: UUID,
+    lines: Sequence[ReceiptLine],
+    *,
+    now: float,
+) -> ReceiptsAnswer:
+    """Write a batch down, all of it or nothing. The same batch again changes nothing.
+
+    Raises DatabaseAway.
+    """
+    good: dict[UUID, Redeemed] = {}
+    refused: list[RefusedReceipt] = []
+    for line in lines:
+        try:
+            ticket = signer.verify(line.ticket)
+        except TicketRefused:
+            # What did not come from us has no id that could be answered for.
+            continue
+        code = _objection(ticket, line, node_id, now=now)
+        if code is not None:
+            refused.append(RefusedReceipt(ticket.id, str(code)))
+        elif ticket.id not in good:
+            served_at = datetime.fromtimestamp(line.served_at, UTC)
+            good[ticket.id] = Redeemed(ticket, line.bytes_served, served_at)
+    if good:
+        await _write(database, node_id, good)
+    return ReceiptsAnswer(tuple(good), tuple(refused))
+
+
+def _objection(ticket: Ticket, line: ReceiptLine, node_id: UUID, *, now: float) -> Code | None:
+    if ticket.node_id != node_id:
+        return Code.OTHER_NODE
+    if not ticket.is_direct:
+        return Code.NOT_DIRECT
+    if line.bytes_served > ticket.length:
+        return Code.TOO_MUCH
+    if not ticket.issued_at - SKEW_S <= line.served_at <= ticket.expires_at + SKEW_S:
+        return Code.NOT_IN_TIME
+    if now - ticket.issued_at > OLDEST_S:
+        return Code.TOO_OLD
+    return None
+
+
+async def _write(database: Database, node_id: UUID, good: dict[UUID, Redeemed]) -> None:
+    async with database.transaction() as connection:
+        await connection.run("SELECT pg_advisory_xact_lock(%s)", [LINES_LOCK])
+        # One order for all: two batches with the same tickets must not wait for each other.
+        rows = [_row(node_id, good[ticket_id]) for ticket_id in sorted(good)]
+        fresh = await connection.all(INSERT, _columns(rows))
+        await _count(connection, node_id, [good[row.ticket_id] for row in fresh])
+
+
+async def _count(connection: Connection, node_id: UUID, fresh: Sequence[Redeemed]) -> None:
+    """Add up what counts for the first time: usage by bucket and minute, and measurements."""
+    lines: dict[tuple[Place, datetime], list[int]] = defaultdict(lambda: [0, 0])
+    minutes: dict[datetime, list[int]] = defaultdict(lambda: [0, 0])
+    for one in fresh:
+        ticket, minute = one.ticket, minute_of(one.served_at.timestamp())
+        place = Place(ticket.organization_id, ticket.environment_pk, ticket.bucket_id, node_id)
+        for counts in (lines[place, minute], minutes[minute]):
+            counts[0] += 1
+            counts[1] += one.bytes_served
+    if not fresh:
+        return
+    rows = [
+        (uuid7(), *place, minute, hits, 0, size) for (place, minute), (hits, size) in lines.items()
+    ]
+    await connection.run(INSERT_LINES, _columns(rows))
+    for minute, (hits, size) in minutes.items():
+        for name in (None, node_id):
+            await connection.run(MEASURE, [DIRECT, name, minute, hits, size])
+
+
+def _row(node_id: UUID, one: Redeemed) -> tuple[Any, ...]:
+    ticket = one.ticket
+    return (
+        *(ticket.id, node_id, ticket.organization_id, ticket.environment_pk, ticket.bucket_id),
+        *(ticket.sha256, one.bytes_served, one.served_at),
+    )
+
+
+def _columns(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
+    return [list(column) for column in zip(*rows, strict=True)]

@@ -1,0 +1,155 @@
+"""The cluster in numbers: what is written down, and what this brain has not written down yet.
+
+Totals are of all time; latencies of the last hour, to the first byte of what brains answered.
+"""
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from edgecache.brain.database import Database
+from edgecache.brain.metering.latencies import Latencies
+from edgecache.brain.metering.meters import Measure, Meters
+from edgecache.brain.nodes.health import Health
+from edgecache.brain.nodes.registry import Nodes
+from edgecache.brain.nodes.rows import NodeRow
+
+# Counting a million objects takes a while: the answer is kept for so many times as long.
+COUNT_KEPT: Final = 20
+# Rows older than this lose their latencies and become one an hour.
+DETAIL_DAYS: Final = 2
+ROLLED_UP: Final = UUID(int=0)
+ROLL_UP_LOCK: Final = 0x5A0C_0002
+
+TOTALS: Final[LiteralString] = (
+    "SELECT coalesce(sum(hits), 0)::bigint AS hits, coalesce(sum(misses), 0)::bigint AS misses,"
+    " coalesce(sum(bytes_served), 0)::bigint AS bytes_served"
+    " FROM brain_measurement WHERE node_id IS NOT DISTINCT FROM %s"
+)
+LAST_HOUR: Final[LiteralString] = (
+    "SELECT latencies FROM brain_measurement WHERE node_id IS NOT DISTINCT FROM %s"
+    " AND minute > now() - interval '1 hour'"
+)
+OBJECTS: Final[LiteralString] = "SELECT count(*) AS objects FROM brain_cachedobject"
+ROLL_UP: Final[LiteralString] = """
+    WITH gone AS (
+        DELETE FROM brain_measurement
+        WHERE brain_id <> %(all)s AND minute < now() - make_interval(days => %(days)s)
+        RETURNING node_id, date_trunc('hour', minute) AS hour, hits, misses, bytes_served)
+    INSERT INTO brain_measurement (brain_id, node_id, minute, hits, misses, bytes_served, latencies)
+    SELECT %(all)s, node_id, hour, sum(hits), sum(misses), sum(bytes_served), '{}'
+    FROM gone GROUP BY node_id, hour
+    ON CONFLICT (brain_id, node_id, minute) DO UPDATE SET
+        hits = brain_measurement.hits + excluded.hits,
+        misses = brain_measurement.misses + excluded.misses,
+        bytes_served = brain_measurement.bytes_served + excluded.bytes_served
+"""
+
+
+@dataclass(slots=True)
+class _Count:
+    objects: int = 0
+    good_until: float = 0.0
+
+
+class Statistics:
+    """Answers ``/v1/status`` and ``/v1/metrics``."""
+
+    def __init__(self, database: Database, nodes: Nodes, meters: Meters) -> None:
+        """Count nothing yet."""
+        self._database = database
+        self._nodes = nodes
+        self._meters = meters
+        self._count = _Count()
+
+    async def status(self) -> dict[str, Any]:
+        """Give the interface's status fields. Raises DatabaseAway."""
+        rows = self._nodes.all()
+        return {
+            "brain_healthy": True,
+            "total_nodes": len(rows),
+            "online_nodes": len(self._active(rows)),
+            "total_cache_bytes": sum(row.capacity_bytes for row in self._active(rows)),
+            "used_cache_bytes": sum(row.used_bytes for row in self._active(rows)),
+            "hit_ratio": _ratio(await self._measure(None)),
+        }
+
+    async def cluster(self) -> dict[str, Any]:
+        """Give the interface's cluster-wide metrics. Raises DatabaseAway."""
+        rows = self._nodes.all()
+        active = self._active(rows)
+        return {
+            **_measured(await self._measure(None)),
+            "bytes_stored": sum(row.used_bytes for row in active),
+            "bytes_capacity": sum(row.capacity_bytes for row in active),
+            "object_count": await self._objects(),
+            "evictions": sum(row.evictions for row in rows),
+            "active_nodes": len(active),
+            "collected_at": datetime.now(UTC).isoformat(),
+        }
+
+    async def of_node(self, row: NodeRow) -> dict[str, Any]:
+        """Give the same fields of one node, and its load. Raises DatabaseAway."""
+        return {
+            "node_id": str(row.id),
+            **_measured(await self._measure(row.id)),
+            "bytes_stored": row.used_bytes,
+            "bytes_capacity": row.capacity_bytes,
+            "object_count": row.object_count,
+            "evictions": row.evictions,
+            "active_nodes": len(self._active([row])),
+            "load": row.load,
+            "collected_at": datetime.now(UTC).isoformat(),
+        }
+
+    async def roll_up(self) -> None:
+        """Make one row an hour of old minutes. Raises DatabaseAway."""
+        async with self._database.transaction() as connection:
+            lock = await connection.one(
+                "SELECT pg_try_advisory_xact_lock(%s) AS is_mine", [ROLL_UP_LOCK]
+            )
+            if lock is not None and lock.is_mine:
+                await connection.run(ROLL_UP, {"all": ROLLED_UP, "days": DETAIL_DAYS})
+
+    def _active(self, rows: list[NodeRow]) -> list[NodeRow]:
+        return [row for row in rows if self._nodes.health(row) in {Health.ONLINE, Health.SUSPECT}]
+
+    async def _measure(self, node_id: UUID | None) -> Measure:
+        async with self._meters.writing:
+            totals = await self._database.one(TOTALS, [node_id])
+            rows = await self._database.all(LAST_HOUR, [node_id])
+            unwritten = self._meters.unwritten(node_id)
+        found = Measure(latencies=Latencies.merged(Latencies.from_json(r.latencies) for r in rows))
+        if totals is not None:
+            found.hits, found.misses, found.bytes_served = totals
+        found.merge(unwritten)
+        return found
+
+    async def _objects(self) -> int:
+        now = time.monotonic()
+        if now >= self._count.good_until:
+            row = await self._database.one(OBJECTS)
+            taken_s = time.monotonic() - now
+            # A count of a few milliseconds is made each time, and so is never old.
+            kept_s = taken_s * COUNT_KEPT if taken_s > 0.02 else 0.0
+            self._count = _Count(row.objects if row else 0, now + kept_s)
+        return self._count.objects
+
+
+def _ratio(measure: Measure) -> float:
+    asked = measure.hits + measure.misses
+    return round(measure.hits / asked, 6) if asked else 0.0
+
+
+def _measured(measure: Measure) -> dict[str, Any]:
+    return {
+        "total_hits": measure.hits,
+        "total_misses": measure.misses,
+        "hit_ratio": _ratio(measure),
+        "bytes_served": measure.bytes_served,
+        "avg_latency_ms": measure.latencies.mean_ms(),
+        "p95_latency_ms": measure.latencies.quantile_ms(0.95),
+        "p99_latency_ms": measure.latencies.quantile_ms(0.99),
+    }

@@ -1,0 +1,107 @@
+"""In which region a client is, as far as anything tells."""
+
+import ipaddress
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from edgecache.brain.conf import REGION, Geography, Network
+from edgecache.brain.nodes.regions import CONTINENTS, Atlas
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+log = structlog.get_logger(__name__)
+
+REMEMBERED: Final = 16_384
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+class Locator:
+    """Asks, in this order: a trusted edge's header, the map of networks, the GeoIP database."""
+
+    def __init__(self, geography: Geography, atlas: Atlas) -> None:
+        """Open the database, where one is configured."""
+        self._geography = geography
+        self._atlas = atlas
+        self._networks = _by_prefix(geography.networks)
+        self._geoip = _open_geoip(geography)
+        # By address: the same client comes again and again.
+        self._looked_up: Callable[[str], str] = lru_cache(REMEMBERED)(self._look_up)
+
+    def region_of(self, client: str, headers: Any, *, peer: str = "") -> str:
+        """Give the region of a client; the brain's own when nothing tells.
+
+        client: its address. headers: of the request, with ``get``. peer: who the connection comes
+        from when that is an edge; only an address of ZCACHE_TRUSTED_EDGES may declare a region.
+        """
+        declared = self._declared(headers, peer or client)
+        return declared or self._looked_up(client)
+
+    def _declared(self, headers: Any, peer: str) -> str:
+        name = self._geography.header
+        if not name or not self._geography.trusted_edges:
+            return ""
+        region = str(headers.get(name) or "").strip().lower()
+        is_believed = REGION.fullmatch(region) and self._is_trusted(peer)
+        return region if is_believed else ""
+
+    def _is_trusted(self, peer: str) -> bool:
+        address = _parse(peer)
+        return address is not None and any(
+            address in network
+            for network in self._geography.trusted_edges
+            if network.version == address.version
+        )
+
+    def _look_up(self, client: str) -> str:
+        address = _parse(client)
+        if address is None:
+            return self._geography.region
+        for prefix, regions in self._networks.get(address.version, ()):
+            region = regions.get(int(address) >> (address.max_prefixlen - prefix))
+            if region:
+                return region
+        return self._from_geoip(address) or self._geography.region
+
+    def _from_geoip(self, address: Address) -> str:
+        row = self._geoip.get(str(address)) if self._geoip else None
+        if not isinstance(row, dict):
+            return ""
+        location = row.get("location") or {}
+        if "latitude" in location and "longitude" in location:
+            point = (float(location["latitude"]), float(location["longitude"]))
+            return self._atlas.nearest_to(point)
+        return CONTINENTS.get((row.get("continent") or {}).get("code", ""), "")
+
+
+def _by_prefix(
+    networks: tuple[tuple[Network, str], ...],
+) -> dict[int, list[tuple[int, dict[int, str]]]]:
+    """Sort networks by version and prefix, the narrowest first: a look-up tries each length."""
+    found: dict[int, dict[int, dict[int, str]]] = {}
+    for network, region in networks:
+        first = int(network.network_address) >> (network.max_prefixlen - network.prefixlen)
+        found.setdefault(network.version, {}).setdefault(network.prefixlen, {})[first] = region
+    return {version: sorted(rows.items(), reverse=True) for version, rows in found.items()}
+
+
+def _open_geoip(geography: Geography) -> Any:
+    if geography.geoip is None:
+        return None
+    # Read only where a file is configured: it costs memory that most brains need not spend.
+    import maxminddb  # noqa: PLC0415 - see above
+
+    reader = maxminddb.open_database(str(geography.geoip), maxminddb.MODE_MMAP)
+    log.info("geoip_opened", database=reader.metadata().database_type)
+    return reader
+
+
+def _parse(text: str) -> Address | None:
+    try:
+        address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address

@@ -1,0 +1,71 @@
+"""Strangers' nodes prove that they are where they say: their endpoint answers with their secret.
+
+Asked for when a pending node's heartbeat comes in; staff then sees that it is proved.
+"""
+
+import asyncio
+import time
+from typing import Final
+from uuid import UUID
+
+import structlog
+
+from edgecache.brain.directory.coherence import Coherence
+from edgecache.brain.errors import DatabaseAway
+from edgecache.brain.nodes import rows as node_rows
+from edgecache.brain.nodes.client import NodeFailed, prove
+from edgecache.brain.nodes.endpoints import is_proof, new_nonce
+from edgecache.brain.nodes.registry import Nodes
+from edgecache.brain.nodes.rows import NodeRow
+from edgecache.protocol.credentials import proof
+
+log = structlog.get_logger(__name__)
+
+AGAIN_AFTER_S: Final = 30.0
+
+
+class Proofs:
+    """Asks for them, each node at most twice a minute: nobody is made to knock at others' doors."""
+
+    def __init__(self, coherence: Coherence, nodes: Nodes) -> None:
+        """Ask nobody yet."""
+        self._coherence = coherence
+        self._nodes = nodes
+        self._asked_at: dict[UUID, float] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def stop(self) -> None:
+        """Give up what runs."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def ask_for(self, row: NodeRow) -> None:
+        """Have a pending node's endpoint proved, unless it is, or was asked a moment ago."""
+        now = time.monotonic()
+        if row.status != "pending" or row.proved_at is not None:
+            return
+        if now - self._asked_at.get(row.id, -AGAIN_AFTER_S) < AGAIN_AFTER_S:
+            return
+        self._asked_at = {k: at for k, at in self._asked_at.items() if now - at < AGAIN_AFTER_S}
+        self._asked_at[row.id] = now
+        task = asyncio.create_task(self._ask(row))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _ask(self, row: NodeRow) -> None:
+        nonce = new_nonce()
+        try:
+            given = await prove(self._nodes.address_of(row), nonce)
+            if not is_proof(given, proof(row.secret_hash, row.id, nonce)):
+                log.warning("node_not_proved", node_id=str(row.id), reason="proof_wrong")
+                return
+            async with self._coherence.change(waits=False) as change:
+                await change.run("UPDATE brain_node SET proved_at = now() WHERE id = %s", [row.id])
+                change.announce(node_rows.TOPIC, row.id.hex)
+        except NodeFailed as failure:
+            log.warning("node_not_proved", node_id=str(row.id), reason=failure.reason)
+        except DatabaseAway:
+            log.warning("node_not_proved", node_id=str(row.id), reason="database_away")
+        else:
+            log.info("node_proved", node_id=str(row.id))

@@ -1,0 +1,65 @@
+"""Objects that are asked for often get another copy, for as long as they are."""
+
+import asyncio
+import time
+from typing import Final, LiteralString
+
+import structlog
+
+from edgecache.brain.database import Database
+from edgecache.brain.delivery.delivery import Delivery
+from edgecache.brain.errors import DatabaseAway
+from edgecache.brain.nodes.repair import Healing
+
+log = structlog.get_logger(__name__)
+
+WINDOW_S: Final = 10.0
+# Reads within a window that make an object hot: twenty a second.
+HOT_READS: Final = 200
+HOT_S: Final = 600
+# More different objects than this in one window, and nobody is counted until the next one.
+COUNTED: Final = 200_000
+
+MARK: Final[LiteralString] = (
+    "UPDATE brain_blob SET hot_until = now() + make_interval(secs => %s) WHERE sha256 = %s"
+)
+
+
+class Heat:
+    """Counts this brain's reads."""
+
+    def __init__(self, database: Database, healing: Healing) -> None:
+        """Count nothing yet."""
+        self._database = database
+        self._healing = healing
+        self._counts: dict[bytes, int] = {}
+        self._began = time.monotonic()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def stop(self) -> None:
+        """Give up what runs."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def read(self, delivery: Delivery) -> None:
+        """Count a read (``Mover.on_read``)."""
+        now = time.monotonic()
+        if now - self._began > WINDOW_S:
+            self._counts.clear()
+            self._began = now
+        count = self._counts.get(delivery.sha256, 0) + 1
+        if len(self._counts) < COUNTED or count > 1:
+            self._counts[delivery.sha256] = count
+        if count == HOT_READS and delivery.sha256:
+            task = asyncio.create_task(self._warm(delivery.sha256))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _warm(self, sha256: bytes) -> None:
+        try:
+            await self._database.run(MARK, [HOT_S, sha256])
+            ordered = await self._healing.look_at(sha256)
+        except DatabaseAway:
+            return
+        log.info("object_is_hot", sha256=sha256.hex(), copies_ordered=ordered)

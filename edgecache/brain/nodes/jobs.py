@@ -1,0 +1,126 @@
+"""Work that waits for nodes: rows that a node asks for, does, and reports."""
+
+from collections.abc import Sequence
+from typing import Final, LiteralString, NamedTuple
+from uuid import UUID
+
+from edgecache.brain.database import Connection, Database
+from edgecache.brain.directory.coherence import Change
+from edgecache.brain.nodes.replica_plan import look_soon
+from edgecache.protocol.jobs import JobKind
+
+# A job that was given out comes again only after this, should its node have died with it.
+GIVEN_OUT_S: Final = 60
+FIRST_WAIT_S: Final = 5
+ATTEMPTS: Final = 6
+
+INSERT: Final[LiteralString] = """
+    INSERT INTO brain_nodejob (node_id, kind, sha256)
+    SELECT node_id, %s, sha256 FROM unnest(%s::uuid[], %s::bytea[]) AS wanted (node_id, sha256)
+    JOIN brain_node node ON node.id = wanted.node_id AND node.status <> 'removed'
+    ON CONFLICT (node_id, kind, sha256) DO NOTHING
+"""
+# The bucket is one of those that name the bytes: a ticket has to say on whose behalf it is.
+TAKE: Final[LiteralString] = """
+    WITH taken AS (
+        UPDATE brain_nodejob SET not_before = clock_timestamp() + make_interval(secs => %s)
+        WHERE id IN (SELECT id FROM brain_nodejob
+                     WHERE node_id = %s AND not_before <= clock_timestamp()
+                     ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED)
+        RETURNING id, kind, sha256)
+    SELECT taken.id, taken.kind, taken.sha256, coalesce(blob.size, 0) AS size,
+           bucket.id AS bucket_id, bucket.organization_id, bucket.environment_pk,
+           coalesce(bucket.is_public, false) AS is_public,
+           ARRAY(SELECT node_id FROM brain_location WHERE blob_id = taken.sha256) AS holders
+    FROM taken
+    LEFT JOIN brain_blob blob ON blob.sha256 = taken.sha256
+    LEFT JOIN LATERAL (SELECT b.id, b.organization_id, b.environment_pk, b.is_public
+                       FROM brain_cachedobject c JOIN brain_bucket b ON b.id = c.bucket_id
+                       WHERE c.blob_id = taken.sha256 LIMIT 1) bucket ON true
+    ORDER BY taken.id
+"""
+POSTPONE: Final[LiteralString] = """
+    UPDATE brain_nodejob SET attempts = attempts + 1,
+        not_before = clock_timestamp() + make_interval(secs => %s * (2 ^ attempts))
+    WHERE id = %s AND node_id = %s AND attempts < %s
+"""
+
+
+class Task(NamedTuple):
+    """A job as it is given out. bucket_id: None when nothing names the bytes any more."""
+
+    id: int
+    kind: str
+    sha256: bytes
+    size: int
+    bucket_id: int | None
+    organization_id: int
+    environment_pk: int
+    is_public: bool
+    holders: list[UUID]
+
+
+async def add(connection: Connection, kind: JobKind, wanted: Sequence[tuple[UUID, bytes]]) -> int:
+    """Have nodes do something with bytes; what waits already is not added again."""
+    if not wanted:
+        return 0
+    nodes, hashes = [row[0] for row in wanted], [row[1] for row in wanted]
+    return await connection.run(INSERT, [str(kind), nodes, hashes])
+
+
+async def take(database: Database, node_id: UUID, *, limit: int) -> list[Task]:
+    """Give a node the oldest jobs that are due, and nobody the same ones for a minute."""
+    rows = await database.all(TAKE, [GIVEN_OUT_S, node_id, limit])
+    return [Task(*row) for row in rows]
+
+
+async def waiting(database: Database, node_id: UUID) -> int:
+    """Count the jobs that are due."""
+    row = await database.one(
+        "SELECT count(*) AS jobs FROM (SELECT 1 FROM brain_nodejob WHERE node_id = %s"
+        " AND not_before <= clock_timestamp() LIMIT 1000) due",
+        [node_id],
+    )
+    return int(row.jobs) if row else 0
+
+
+async def drop(database: Database, ids: Sequence[int]) -> None:
+    """Forget jobs."""
+    if ids:
+        await database.run("DELETE FROM brain_nodejob WHERE id = ANY(%s)", [list(ids)])
+
+
+async def finish(change: Change, node_id: UUID, job_id: int) -> None:
+    """Take a job that was done off the list, and note what came of it.
+
+    Nothing happens when it is not (or no longer) this node's.
+    """
+    job = await change.one(
+        "DELETE FROM brain_nodejob WHERE id = %s AND node_id = %s RETURNING kind, sha256",
+        [job_id, node_id],
+    )
+    if job is None:
+        return
+    if job.kind == JobKind.DELETE:
+        await change.run(
+            "DELETE FROM brain_location WHERE blob_id = %s AND node_id = %s",
+            [job.sha256, node_id],
+        )
+    else:
+        await change.run(
+            "INSERT INTO brain_location (blob_id, node_id)"
+            " SELECT sha256, %s FROM brain_blob WHERE sha256 = %s FOR KEY SHARE"
+            " ON CONFLICT DO NOTHING",
+            [node_id, job.sha256],
+        )
+        # Another node may have come back with its copy meanwhile.
+        look_soon(change, [job.sha256])
+    change.announce("blob", job.sha256.hex())
+
+
+async def postpone(database: Database, node_id: UUID, job_id: int) -> None:
+    """Let a job that failed wait, longer each time; after six failures it is given up."""
+    if not await database.run(POSTPONE, [FIRST_WAIT_S, job_id, node_id, ATTEMPTS]):
+        await database.run(
+            "DELETE FROM brain_nodejob WHERE id = %s AND node_id = %s", [job_id, node_id]
+        )

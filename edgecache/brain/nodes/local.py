@@ -1,0 +1,92 @@
+"""What a machine of one's own has before its brain starts: its workers' rows, a first access key.
+
+Runs in commands, beside Django's models; the brain itself reads these tables with SQL.
+"""
+
+import json
+import secrets
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Final
+
+from django.db import transaction
+
+from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.internal_api.access_keys import new_pair
+from edgecache.brain.models import AccessKey, Bucket, Node
+from edgecache.protocol.credentials import secret_hash
+from platform_site.embedded.files import read_text, write_private
+from platform_site.embedded.local_nodes import LocalNode
+from platform_site.lib.crypto import encrypt
+
+BUCKET: Final = "development"
+LABEL: Final = "made by bootstrap"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A way into the object API for the development organization."""
+
+    bucket: str
+    access_key_id: str
+    secret_access_key: str = field(repr=False)
+
+    def as_json(self) -> dict[str, str]:
+        """Give its JSON."""
+        return asdict(self)
+
+
+def register(node: LocalNode, *, endpoint: str = "") -> None:
+    """Have a worker of this machine registered as the platform's own, active, where it is now.
+
+    endpoint: how it is reached, when not on the loopback address. A node that had been removed is
+    let in again: its folder says that it is wanted here.
+    """
+    endpoint = endpoint or node.endpoint
+    with transaction.atomic(using=Node.objects.db):
+        # A port that this worker has now may have been another one's before.
+        others = Node.objects.filter(endpoint=endpoint, removed_at=None).exclude(pk=node.node_id)
+        for other in others:
+            other.endpoint = f"http://moved-{other.pk}.invalid"
+            other.save(update_fields=["endpoint"])
+        said = {
+            "organization_id": None,
+            "endpoint": endpoint,
+            "region": node.region,
+            "capacity_bytes": node.capacity_bytes,
+            "secret_hash": secret_hash(node.secret),
+        }
+        Node.objects.update_or_create(
+            pk=node.node_id,
+            defaults={**said, "removed_at": None, "inventory_of": ""},
+            create_defaults={**said, "status": Node.Status.ACTIVE},
+        )
+        Node.objects.filter(pk=node.node_id, status=Node.Status.REMOVED).update(
+            status=Node.Status.ACTIVE, status_reason=""
+        )
+
+
+def development_access(tenant: Tenant, file: Path) -> Access:
+    """Give a bucket and a key of an environment, made once; the secret is kept in the file (0600).
+
+    A file that is gone, or of another database, makes a new key.
+    """
+    mine = {"organization_id": tenant.organization_id, "environment_pk": tenant.environment_pk}
+    bucket, _ = Bucket.objects.get_or_create(
+        **mine, name=BUCKET, defaults={"public_name": secrets.token_hex(10)}
+    )
+    known = _read(file)
+    if known is not None and AccessKey.objects.filter(**mine, pk=known.access_key_id).exists():
+        return known
+    key_id, secret = new_pair()
+    access = Access(bucket.name, key_id, secret)
+    write_private(file, json.dumps(access.as_json()))
+    AccessKey.objects.create(pk=key_id, **mine, secret=encrypt(secret), label=LABEL)
+    return access
+
+
+def _read(file: Path) -> Access | None:
+    try:
+        return Access(**json.loads(read_text(file)))
+    except (ValueError, TypeError):
+        return None

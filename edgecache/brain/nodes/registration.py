@@ -1,0 +1,172 @@
+"""A node comes, is approved or barred, drains, and goes."""
+
+import secrets
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+
+from edgecache.brain.conf import REGION
+from edgecache.brain.directory.coherence import Change, Coherence
+from edgecache.brain.errors import Invalid
+from edgecache.brain.nodes import rows as node_rows
+from edgecache.brain.nodes.endpoints import normalize
+from edgecache.brain.nodes.rows import NodeRow
+from edgecache.brain.refusals import EndpointTaken, NodeMissing, NotPossible
+from edgecache.protocol.credentials import secret_hash
+from platform_site.lib.ids import uuid7
+
+log = structlog.get_logger(__name__)
+
+SECRET_BYTES: Final = 32
+CAPACITY_LIMIT: Final = 2**60
+ID_LIMIT: Final = 2**63
+FIELDS: Final = ("endpoint", "region", "capacity_bytes", "organization_id", "is_trusted")
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What somebody wants to register. organization_id: None is the platform itself.
+
+    is_trusted: active at once; another one waits for its proof and for staff.
+    """
+
+    endpoint: str
+    region: str
+    capacity_bytes: int
+    organization_id: int | None
+    is_trusted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A new node and its credential, which is not kept and never shown again."""
+
+    row: NodeRow
+    secret: str = field(repr=False)
+
+
+def read(body: dict[str, Any], *, is_production: bool) -> Registration:
+    """Read a registration. Raises Invalid with every wrong field."""
+    wrong = [_error(name, "unknown", "is not a field") for name in body if name not in FIELDS]
+    region, capacity = body.get("region"), body.get("capacity_bytes")
+    organization_id, is_trusted = body.get("organization_id"), body.get("is_trusted", False)
+    if not isinstance(region, str) or not REGION.fullmatch(region):
+        wrong.append(_error("region", "invalid", "must be like eu-central: a-z, 0-9, hyphens"))
+    if type(capacity) is not int or not 0 < capacity < CAPACITY_LIMIT:
+        wrong.append(_error("capacity_bytes", "invalid", "must be a positive number of bytes"))
+    if organization_id is not None and not _is_id(organization_id):
+        wrong.append(_error("organization_id", "invalid", "must be a number or null"))
+    if not isinstance(is_trusted, bool):
+        wrong.append(_error("is_trusted", "invalid", "must be true or false"))
+    endpoint = ""
+    try:
+        endpoint = normalize(
+            body.get("endpoint"), is_trusted=is_trusted is True, is_production=is_production
+        )
+    except Invalid as exc:
+        wrong += exc.errors
+    if wrong:
+        raise Invalid(wrong)
+    return Registration(endpoint, str(region), int(capacity or 0), organization_id, is_trusted)
+
+
+async def register(coherence: Coherence, wanted: Registration) -> Registered:
+    """Make a node of it. Raises EndpointTaken, DatabaseAway."""
+    secret = secrets.token_urlsafe(SECRET_BYTES)
+    row = NodeRow(
+        id=uuid7(),
+        organization_id=wanted.organization_id,
+        endpoint=wanted.endpoint,
+        region=wanted.region,
+        capacity_bytes=wanted.capacity_bytes,
+        status="active" if wanted.is_trusted else "pending",
+        secret_hash=secret_hash(secret),
+        created_at=datetime.now(UTC),
+    )
+    async with coherence.change(waits=False) as change:
+        is_new = await node_rows.insert(change, row)
+    if not is_new:
+        raise EndpointTaken
+    log.info("node_registered", node_id=str(row.id), region=row.region, status=row.status)
+    return Registered(row, secret)
+
+
+async def approve(coherence: Coherence, node_id: UUID) -> NodeRow:
+    """Let a node take objects: a pending one that proved its endpoint, or one that was barred.
+
+    Raises NodeMissing, NotPossible.
+    """
+    async with coherence.change() as change:
+        row = await _locked(change, node_id)
+        if row.status == "pending" and row.proved_at is None:
+            raise NotPossible("The node has not proved its endpoint yet.")
+        await _decide(change, row, "active", only_from=("pending", "quarantined", "draining"))
+        return await _locked(change, node_id)
+
+
+async def quarantine(coherence: Coherence, node_id: UUID, *, reason: str) -> NodeRow:
+    """Ask a node for nothing any more. Raises NodeMissing, NotPossible."""
+    async with coherence.change() as change:
+        row = await _locked(change, node_id)
+        states = ("pending", "active", "draining")
+        await _decide(change, row, "quarantined", reason=reason, only_from=states)
+        return await _locked(change, node_id)
+
+
+async def drain(coherence: Coherence, node_id: UUID) -> NodeRow:
+    """Give a node nothing new, and have what it holds copied elsewhere.
+
+    Raises NodeMissing, NotPossible.
+    """
+    async with coherence.change() as change:
+        row = await _locked(change, node_id)
+        await _decide(change, row, "draining", only_from=("active",))
+        return await _locked(change, node_id)
+
+
+async def remove(coherence: Coherence, node_id: UUID) -> None:
+    """Take a node out: it counts no longer, drains behind, and is then gone. Raises NodeMissing."""
+    async with coherence.change() as change:
+        row = await _locked(change, node_id)
+        # Whoever holds nothing that others may copy need not drain.
+        status = "draining" if row.status in {"active", "draining"} else "removed"
+        await change.run(
+            "UPDATE brain_node SET status = %s, status_reason = 'removal', removed_at = now()"
+            " WHERE id = %s",
+            [status, node_id],
+        )
+        change.announce(node_rows.TOPIC, node_id.hex)
+    log.info("node_removal_asked", node_id=str(node_id), status=status)
+
+
+async def _locked(change: Change, node_id: UUID) -> NodeRow:
+    row = await node_rows.read_one(change, node_id, locks=True)
+    if row is None or row.removed_at is not None:
+        raise NodeMissing
+    return row
+
+
+async def _decide(
+    change: Change,
+    row: NodeRow,
+    status: str,
+    *,
+    only_from: tuple[str, ...],
+    reason: str = "",
+) -> None:
+    if row.status == status:
+        return
+    if not await node_rows.set_status(change, row.id, status, reason=reason, only_from=only_from):
+        raise NotPossible(f"The node is {row.status}.")
+    log.info("node_status", node_id=str(row.id), status=status, reason=reason)
+
+
+def _is_id(value: object) -> bool:
+    return type(value) is int and 0 < value < ID_LIMIT
+
+
+def _error(field_name: str, code: str, message: str) -> dict[str, str]:
+    return {"field": field_name, "code": code, "message": message}

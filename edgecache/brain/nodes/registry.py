@@ -1,0 +1,215 @@
+"""The nodes as this brain sees them: rows re-read every two seconds, its own experience on top."""
+
+import asyncio
+import contextlib
+import math
+import time
+from collections.abc import Iterable
+from typing import Final
+from uuid import UUID
+
+import structlog
+
+from edgecache.brain.database import Database
+from edgecache.brain.delivery.delivery import Source
+from edgecache.brain.directory.coherence import Coherence
+from edgecache.brain.errors import DatabaseAway
+from edgecache.brain.nodes import rows as node_rows
+from edgecache.brain.nodes.client import Address
+from edgecache.brain.nodes.health import Conduct, Health
+from edgecache.brain.nodes.nearest import Holder, order
+from edgecache.brain.nodes.placement import Candidate
+from edgecache.brain.nodes.regions import Atlas
+from edgecache.brain.nodes.replica_plan import candidate
+from edgecache.brain.nodes.rows import NodeRow
+from edgecache.brain.periodic import Rounds
+
+log = structlog.get_logger(__name__)
+
+REFRESH_S: Final = 2.0
+_ASKED: Final = frozenset((Health.ONLINE, Health.SUSPECT))
+
+
+class Nodes:
+    """Who there is, who may be asked, and who may take more."""
+
+    def __init__(
+        self,
+        database: Database,
+        coherence: Coherence,
+        atlas: Atlas,
+        *,
+        interval_s: float,
+        guards_strangers: bool,
+    ) -> None:
+        """interval_s: between two heartbeats of a node.
+
+        guards_strangers: nodes of organizations are only reached at public addresses.
+        """
+        self.interval_s = interval_s
+        self._guards_strangers = guards_strangers
+        self._database = database
+        self._coherence = coherence
+        self._atlas = atlas
+        self._rows: dict[UUID, NodeRow] = {}
+        self._conduct: dict[UUID, Conduct] = {}
+        self._read_at = 0.0
+        self._news = asyncio.Event()
+        # What was known stays in use while the database is away: ages grow, so that silent nodes
+        # drop out by and by.
+        self._rounds = Rounds("nodes", self.refresh, self._until_news)
+        self._background: set[asyncio.Task[None]] = set()
+        # Found out by this brain, and not yet written down.
+        self._liars: set[UUID] = set()
+        # Rises with whatever may change who is asked; that some grew silent, with the next reading.
+        self.changes = 0
+
+    async def start(self) -> None:
+        """Read them for the first time, then again and again."""
+        self._coherence.subscribe(node_rows.TOPIC, lambda *_: self._news.set())
+        try:
+            await self.refresh()
+        except DatabaseAway:
+            log.warning("brain_nodes_unread")
+        self._rounds.start()
+
+    async def stop(self) -> None:
+        """End the loop, and what was begun."""
+        await self._rounds.stop()
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+
+    async def refresh(self) -> None:
+        """Read the rows. Raises DatabaseAway."""
+        rows = await node_rows.read_all(self._database)
+        self._read_at = time.monotonic()
+        self.changes += 1
+        self._rows = {row.id: row for row in rows}
+        self._conduct = {row.id: self._conduct.get(row.id) or Conduct() for row in rows}
+
+    def get(self, node_id: UUID) -> NodeRow | None:
+        """Give one node, None when it is gone."""
+        return self._rows.get(node_id)
+
+    def all(self) -> list[NodeRow]:
+        """Give every node that counts: those whose removal was asked for do not."""
+        return [row for row in self._rows.values() if row.removed_at is None]
+
+    def every(self) -> list[NodeRow]:
+        """Give also those that drain before they go."""
+        return list(self._rows.values())
+
+    def health(self, row: NodeRow) -> str:
+        """Give a node's health at this moment."""
+        if row.id in self._liars:
+            return "quarantined"
+        return row.health(interval_s=self.interval_s, later_s=self._later_s())
+
+    def silence_s(self, row: NodeRow) -> float:
+        """Give the seconds since a node's last heartbeat; endless before the first."""
+        return math.inf if row.age_s is None else row.age_s + self._later_s()
+
+    def address(self, node_id: UUID) -> Address | None:
+        """Give where a node answers, for a connection of the brain's own (``node_client``)."""
+        row = self._rows.get(node_id)
+        return None if row is None else self.address_of(row)
+
+    def address_of(self, row: NodeRow) -> Address:
+        """Give where the node of a row answers."""
+        is_ours = row.organization_id is None
+        return Address(row.endpoint, is_guarded=self._guards_strangers and not is_ours)
+
+    def conduct(self, node_id: UUID) -> Conduct:
+        """Give what this brain saw of a node."""
+        return self._conduct.get(node_id) or Conduct()
+
+    def sources(
+        self, holders: Iterable[UUID], region: str, *, organization_id: int, is_public: bool
+    ) -> tuple[Source, ...]:
+        """Give the nodes to read from, nearest first; empty when none of the holders can be asked.
+
+        holders: ``directory.locations``. region: the client's. Suspect nodes, and those that failed
+        lately, come last rather than never: they may be all there is.
+        """
+        good: list[NodeRow] = []
+        poor: list[NodeRow] = []
+        now = time.monotonic()
+        for node_id in holders:
+            row = self._rows.get(node_id)
+            if row is None or not row.may_hold(organization_id, is_public=is_public):
+                continue
+            health = self.health(row)
+            if health == Health.ONLINE and self._conduct[node_id].may_be_asked(now=now):
+                good.append(row)
+            elif health in _ASKED:
+                poor.append(row)
+        if len(good) > 1:
+            good = self._nearest_first(good, region)
+        return tuple([Source(row.id, row.endpoint) for row in (*good, *poor)])
+
+    def _nearest_first(self, rows: list[NodeRow], region: str) -> list[NodeRow]:
+        holders = [_holder(row, self._conduct[row.id]) for row in rows]
+        return [self._rows[holder.node_id] for holder in order(holders, region, self._atlas)]
+
+    def candidates(self, organization_id: int, *, is_public: bool) -> list[Candidate]:
+        """Give the nodes that may take an object of this organization's bucket."""
+        now = time.monotonic()
+        return [
+            candidate(row)
+            for row in self._rows.values()
+            if row.status == "active"
+            and row.may_hold(organization_id, is_public=is_public)
+            and self.health(row) == Health.ONLINE
+            and self._conduct[row.id].may_be_asked(now=now)
+        ]
+
+    def succeeded(self, node_id: UUID, seconds: float) -> None:
+        """Note that a node answered, and how long its first byte took."""
+        self.conduct(node_id).succeeded(seconds)
+
+    def failed(self, node_id: UUID, reason: str) -> None:
+        """Note that a node did not answer as it should: the next one is to be asked."""
+        conduct = self.conduct(node_id)
+        conduct.failed(now=time.monotonic())
+        log.warning("node_failed", node_id=str(node_id), reason=reason, in_a_row=conduct.failures)
+
+    def lied(self, node_id: UUID, sha256: bytes) -> None:
+        """Note that a node gave wrong bytes: nobody asks it again until staff approves it."""
+        self._liars.add(node_id)
+        self.changes += 1
+        log.error("node_gave_wrong_bytes", node_id=str(node_id), sha256=sha256.hex())
+        task = asyncio.create_task(self._quarantine(node_id, f"wrong bytes for {sha256.hex()}"))
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def _quarantine(self, node_id: UUID, reason: str) -> None:
+        while True:
+            try:
+                async with self._coherence.change(waits=False) as change:
+                    await node_rows.set_status(
+                        change,
+                        node_id,
+                        "quarantined",
+                        reason=reason,
+                        only_from=("pending", "active", "draining"),
+                    )
+                await self.refresh()
+            except DatabaseAway:
+                await asyncio.sleep(REFRESH_S)
+            else:
+                self._liars.discard(node_id)
+                return
+
+    async def _until_news(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(REFRESH_S):
+                await self._news.wait()
+        self._news.clear()
+
+    def _later_s(self) -> float:
+        return time.monotonic() - self._read_at
+
+
+def _holder(row: NodeRow, conduct: Conduct) -> Holder:
+    return Holder(row.id, row.endpoint, row.region, conduct.latency_s, row.load, conduct.running)

@@ -1,0 +1,247 @@
+"""Every object has its copies again: after a node was lost, came back, drains, or a new one came.
+
+One brain at a time (the one with the smallest id) walks over all bytes by their hash, a thousand at
+a step, whenever the set of usable nodes changed, and every ten minutes; at bytes that may have too
+many copies or too few it looks at once (``copies.look_soon``). Where copies are missing, a node is
+asked to fetch one; where there are too many, or one is where it may not be, it is dropped.
+"""
+
+import asyncio
+import time
+from collections.abc import Collection, Sequence
+from itertools import islice
+from typing import Final, LiteralString, NamedTuple
+from uuid import UUID
+
+import structlog
+
+from edgecache.brain.database import Database, Row
+from edgecache.brain.directory.coherence import Coherence
+from edgecache.brain.nodes import jobs as node_jobs
+from edgecache.brain.nodes import rows as node_rows
+from edgecache.brain.nodes.health import Health
+from edgecache.brain.nodes.registry import Nodes
+from edgecache.brain.nodes.replica_plan import TOPIC, Bytes, Plan, plan
+from edgecache.brain.nodes.replication import Replication
+from edgecache.brain.nodes.rows import NodeRow
+from edgecache.brain.periodic import Rounds
+from edgecache.protocol.jobs import JobKind
+
+log = structlog.get_logger(__name__)
+
+STEP: Final = 1000
+# Bytes that are to be looked at; beyond that all are.
+DUE: Final = 20_000
+PAUSE_S: Final = 0.05
+REPEAT_S: Final = 600.0
+# A node that is away is given so many heartbeats to come back before its copies are made anew.
+PATIENCE: Final = 8
+DRAIN_LIMIT_S: Final = 3600.0
+CLEAR_STEP: Final = 5000
+BUCKETS_LOOKED_AT: Final = 50
+
+# All bytes by their hash, with whoever has them, gets them and names them.
+BYTES: Final[LiteralString] = """
+    SELECT blob.sha256, blob.size, coalesce(blob.hot_until > now(), false) AS is_hot,
+           ARRAY(SELECT node_id FROM brain_location WHERE blob_id = blob.sha256) AS holders,
+           ARRAY(SELECT node_id FROM brain_nodejob
+                 WHERE sha256 = blob.sha256 AND kind = 'replicate') AS coming,
+           named.bucket_id, named.organizations, named.is_public
+    FROM brain_blob blob
+    CROSS JOIN LATERAL (
+        SELECT min(c.bucket_id) AS bucket_id,
+               array_agg(DISTINCT b.organization_id) AS organizations,
+               coalesce(bool_or(b.is_public), false) AS is_public
+        FROM (SELECT bucket_id FROM brain_cachedobject WHERE blob_id = blob.sha256 LIMIT %s) c
+        JOIN brain_bucket b ON b.id = c.bucket_id) named
+"""
+PAGE: Final[LiteralString] = BYTES + " WHERE blob.sha256 > %s ORDER BY blob.sha256 LIMIT %s"
+SOME: Final[LiteralString] = BYTES + " WHERE blob.sha256 = ANY(%s)"
+DROP: Final[LiteralString] = """
+    DELETE FROM brain_location l USING unnest(%s::uuid[], %s::bytea[]) AS gone (node_id, blob_id)
+    WHERE l.node_id = gone.node_id AND l.blob_id = gone.blob_id
+"""
+# A removed node's rows go a few at a time.
+CLEAR: Final[LiteralString] = """
+    DELETE FROM brain_location WHERE id IN (
+        SELECT l.id FROM brain_location l JOIN brain_node n ON n.id = l.node_id
+        WHERE n.status = 'removed' LIMIT %s)
+"""
+FETCHES: Final[LiteralString] = (
+    "SELECT EXISTS (SELECT FROM brain_nodejob WHERE kind = 'replicate' AND node_id = ANY(%s))"
+    " AS are_left"
+)
+
+
+class Usable(NamedTuple):
+    """The nodes at one moment: those that can be read, and of these the ones that take more."""
+
+    standing: dict[UUID, NodeRow]
+    online: frozenset[UUID]
+
+    def mark(self) -> object:
+        """Give what differs when another walk is due."""
+        rows = self.standing.values()
+        return frozenset((row.id, row.status, row.removed_at) for row in rows), self.online
+
+
+class Healing:
+    """The walk, and what hangs on it: the end of a drain."""
+
+    def __init__(
+        self,
+        database: Database,
+        coherence: Coherence,
+        nodes: Nodes,
+        replication: Replication,
+        *,
+        brain_id: UUID,
+    ) -> None:
+        """brain_id: this brain's, to know whose turn it is."""
+        self._database = database
+        self._coherence = coherence
+        self._nodes = nodes
+        self._replication = replication
+        self._id = brain_id
+        self._walked_at = 0.0
+        # The nodes as they were when all was well.
+        self._seen: object = None
+        self._due: set[bytes] = set()
+        coherence.subscribe(TOPIC, self._look_again)
+        coherence.on_loss(self._look_again)
+        self._rounds = Rounds("healing", self._round, lambda: asyncio.sleep(nodes.interval_s / 2))
+
+    async def start(self) -> None:
+        """Begin to look."""
+        self._rounds.start()
+
+    async def stop(self) -> None:
+        """End it."""
+        await self._rounds.stop()
+
+    async def again(self) -> None:
+        """Have all bytes looked at soon: where they may be has changed. Raises DatabaseAway."""
+        async with self._coherence.change(waits=False) as change:
+            change.announce(TOPIC)
+
+    async def look_at(self, sha256: bytes) -> int:
+        """Look at one blob now; give the number of copies that were ordered or dropped.
+
+        Raises DatabaseAway.
+        """
+        return await self._look_at([sha256], self._usable())
+
+    async def walk(self) -> int:
+        """Look at all bytes once; give the number of copies that were ordered or dropped.
+
+        Raises DatabaseAway.
+        """
+        cursor, changes = b"", 0
+        while True:
+            rows = await self._database.all(PAGE, [BUCKETS_LOOKED_AT, cursor, STEP])
+            changes += await self._heal(rows, self._usable())
+            if len(rows) < STEP:
+                return changes
+            cursor = rows[-1].sha256
+            await asyncio.sleep(PAUSE_S)
+
+    async def _look_at(self, hashes: list[bytes], usable: Usable) -> int:
+        rows = await self._database.all(SOME, [BUCKETS_LOOKED_AT, hashes])
+        return await self._heal(rows, usable)
+
+    async def _heal(self, rows: Sequence[Row], usable: Usable) -> int:
+        blobs = (Bytes(*row) for row in rows)
+        return await self._carry_out(plan(blobs, *usable, self._replication.copies))
+
+    async def _round(self) -> None:
+        if not all(self._id < peer for peer in self._coherence.peers):
+            self._look_again()
+            return
+        await self._database.run(CLEAR, [CLEAR_STEP])
+        usable = self._usable()
+        if usable.mark() == self._seen and time.monotonic() - self._walked_at < REPEAT_S:
+            await self._look_at_due(usable)
+            return
+        # Noted before: what changes during the walk is looked at with the next one.
+        self._seen = usable.mark()
+        self._due.clear()
+        is_done = False
+        try:
+            changes = await self.walk()
+            self._walked_at = time.monotonic()
+            is_done = await self._end_drains(usable.standing, is_quiet=not changes)
+        finally:
+            if not is_done:
+                self._seen = None
+
+    async def _look_at_due(self, usable: Usable) -> None:
+        due = list(islice(self._due, STEP))
+        if not due:
+            return
+        # Taken out before: who asks meanwhile asks for one look more.
+        self._due.difference_update(due)
+        try:
+            await self._look_at(due, usable)
+        except BaseException:
+            self._due.update(due)
+            raise
+
+    def _look_again(self, *hashes: str) -> None:
+        """Have some bytes looked at with the next round, all if none are named."""
+        self._due.update(map(bytes.fromhex, hashes))
+        if not hashes or len(self._due) > DUE:
+            self._seen = None
+            self._due.clear()
+
+    def _usable(self) -> Usable:
+        patience_s = PATIENCE * self._nodes.interval_s
+        standing = {
+            row.id: row
+            for row in self._nodes.every()
+            if row.status in {"active", "draining"}
+            and self._nodes.health(row) != "quarantined"
+            and self._nodes.silence_s(row) < patience_s
+        }
+        active = (row for row in standing.values() if row.status == "active")
+        online = frozenset(row.id for row in active if self._nodes.health(row) == Health.ONLINE)
+        return Usable(standing, online)
+
+    async def _carry_out(self, wanted: Plan) -> int:
+        if not wanted:
+            return 0
+        async with self._coherence.change(waits=False) as change:
+            await node_jobs.add(change, JobKind.REPLICATE, wanted.fetches)
+            await node_jobs.add(change, JobKind.DELETE, wanted.drops)
+            # Nobody is sent there from now on; the file goes when the node has time.
+            nodes, blobs = [row[0] for row in wanted.drops], [row[1] for row in wanted.drops]
+            await change.run(DROP, [nodes, blobs])
+            for sha256 in blobs:
+                change.announce("blob", sha256.hex())
+        for wish in wanted.wishes:
+            self._replication.want(wish)
+        log.info("healing", fetches=len(wanted.fetches), drops=len(wanted.drops))
+        return len(wanted.fetches) + len(wanted.drops)
+
+    async def _end_drains(self, standing: Collection[UUID], *, is_quiet: bool) -> bool:
+        """Let nodes go that nobody needs any more; give whether no drain is left.
+
+        is_quiet: the walk found nothing to do. A drain that takes an hour is broken off: what is
+        lost with it is fetched from the origin again.
+        """
+        leaving = [row for row in self._nodes.every() if row.removed_at is not None]
+        if not leaving:
+            return True
+        row = await self._database.one(FETCHES, [list(standing)])
+        is_over = is_quiet and row is not None and not row.are_left
+        left = False
+        for node in leaving:
+            if is_over or node.id not in standing or node.removed_for_s() > DRAIN_LIMIT_S:
+                async with self._coherence.change(waits=False) as change:
+                    await node_rows.set_status(
+                        change, node.id, "removed", reason="removal", only_from=("draining",)
+                    )
+                log.info("node_removed", node_id=str(node.id))
+            else:
+                left = True
+        await self._nodes.refresh()
+        return not left

@@ -1,0 +1,131 @@
+"""What is to be done so that some bytes have as many copies as they shall, where they may be."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import UUID
+
+from edgecache.brain.directory.coherence import Change
+from edgecache.brain.nodes.placement import Candidate, choose
+from edgecache.brain.nodes.rows import NodeRow
+
+TOPIC: Final = "heal"
+
+
+def look_soon(change: Change, hashes: Iterable[bytes]) -> None:
+    """Have the copies of some bytes counted soon, by the brain whose turn it is.
+
+    Whatever may leave them with other copies than they shall have asks for it.
+    """
+    for sha256 in hashes:
+        change.announce(TOPIC, sha256.hex())
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """How many there shall be: of most objects, and of those that are asked for often."""
+
+    usual: int
+    hot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """One blob, and who has it, gets it, names it.
+
+    coming: nodes that were asked to fetch it. bucket_id: one that names it, None where none does.
+    organizations: whose buckets name it; is_public: whether one of these buckets is.
+    """
+
+    sha256: bytes
+    size: int
+    is_hot: bool
+    holders: list[UUID]
+    coming: list[UUID]
+    bucket_id: int | None
+    organizations: list[int]
+    is_public: bool
+
+    def may_be_on(self, node: NodeRow) -> bool:
+        """Say whether a node may hold it, for one of the buckets that name it."""
+        return self.is_public or node.organization_id in {None, *self.organizations}
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """An object that the brain itself shall send out."""
+
+    bucket_id: int
+    sha256: bytes
+    size: int
+    copies: int
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a number of blobs asks for: nodes that shall fetch one, nodes that shall drop one."""
+
+    fetches: list[tuple[UUID, bytes]] = field(default_factory=list)
+    drops: list[tuple[UUID, bytes]] = field(default_factory=list)
+    wishes: list[Wish] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        """Say whether there is anything to do."""
+        return bool(self.fetches or self.drops or self.wishes)
+
+
+def plan(
+    rows: Iterable[Bytes],
+    standing: Mapping[UUID, NodeRow],
+    online: frozenset[UUID],
+    copies: Copies,
+) -> Plan:
+    """Give the plan for some blobs.
+
+    standing: nodes whose copies can be read, draining ones among them; the copies of all others
+    count as lost. online: of these, the active ones that may take more.
+    """
+    made = Plan()
+    for row in rows:
+        if row.bucket_id is not None:
+            _plan_one(made, row, standing, online, copies)
+    return made
+
+
+def _plan_one(
+    made: Plan,
+    row: Bytes,
+    standing: Mapping[UUID, NodeRow],
+    online: frozenset[UUID],
+    copies: Copies,
+) -> None:
+    readable = [standing[node_id] for node_id in row.holders if node_id in standing]
+    made.drops += [(node.id, row.sha256) for node in readable if not row.may_be_on(node)]
+    readable = [node for node in readable if row.may_be_on(node)]
+    good = {node.id for node in readable if node.status == "active"}
+    coming = {node_id for node_id in row.coming if node_id in online} - good
+    wanted = copies.hot if row.is_hot else copies.usual
+    if len(good) + len(coming) < wanted:
+        counted = good | coming
+        able = [node for node in standing.values() if node.id in counted | online]
+        chosen = choose(
+            row.sha256,
+            [candidate(node) for node in able if row.may_be_on(node)],
+            wanted,
+            held_by=counted,
+        )
+        if readable:
+            made.fetches += [(node.node_id, row.sha256) for node in chosen]
+        elif chosen:
+            made.wishes.append(Wish(row.bucket_id or 0, row.sha256, row.size, wanted))
+    elif len(good) > wanted and good <= online:
+        best = choose(row.sha256, [candidate(standing[node_id]) for node_id in good], wanted)
+        kept = {node.node_id for node in best}
+        made.drops += [(node_id, row.sha256) for node_id in sorted(good - kept)]
+
+
+def candidate(node: NodeRow) -> Candidate:
+    """Give what placement looks at of a node."""
+    return Candidate(
+        node.id, node.organization_id, node.region, node.capacity_bytes, node.used_bytes
+    )

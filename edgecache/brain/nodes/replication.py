@@ -1,0 +1,153 @@
+"""Copies of an object on workers: how many there shall be, and the brain's own share of the work.
+
+A fill or an upload leaves a file with the brain; from there the first copies go out. Later ones
+are made by the workers among themselves (``healing``).
+"""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+import structlog
+
+from edgecache.brain.directory.directory import Directory
+from edgecache.brain.errors import BrainError, DatabaseAway
+from edgecache.brain.nodes.client import NodeFailed, store
+from edgecache.brain.nodes.placement import Candidate, choose
+from edgecache.brain.nodes.registry import Nodes
+from edgecache.brain.nodes.replica_plan import Copies, Wish, look_soon
+from edgecache.brain.nodes.tickets import Leave, TicketSigner
+from edgecache.brain.storage.staging import Staging
+from edgecache.brain.values import BucketInfo, Found
+from edgecache.protocol.tickets import Kind
+
+log = structlog.get_logger(__name__)
+
+AT_ONCE: Final = 8
+# Objects that wait for their copies; beyond that healing finds them later.
+WAITING: Final = 20_000
+ATTEMPTS: Final = 2
+RETRY_S: Final = 1.0
+
+
+class Replication:
+    """Sends out what this brain has."""
+
+    def __init__(
+        self,
+        directory: Directory,
+        staging: Staging,
+        nodes: Nodes,
+        tickets: TicketSigner,
+        *,
+        copies: Copies,
+    ) -> None:
+        """copies: wanted of each object."""
+        self.copies = copies
+        self._directory = directory
+        self._staging = staging
+        self._nodes = nodes
+        self._tickets = tickets
+        self._waiting: OrderedDict[bytes, Wish] = OrderedDict()
+        self._news = asyncio.Semaphore(0)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Begin to send."""
+        self._tasks = [asyncio.create_task(self._work()) for _ in range(AT_ONCE)]
+
+    async def stop(self) -> None:
+        """Stop; what is not sent yet is found by healing."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def kept(self, found: Found) -> None:
+        """Note that an object has come in (``Fills.on_kept``): it shall have its copies soon."""
+        self.want(Wish(found.bucket_id, found.sha256, found.size, self.copies.usual))
+
+    def want(self, wish: Wish) -> None:
+        """Note that an object shall have copies; twice the same bytes are one wish."""
+        if not wish.sha256 or wish.sha256 in self._waiting or len(self._waiting) >= WAITING:
+            return
+        self._waiting[wish.sha256] = wish
+        self._news.release()
+
+    async def _work(self) -> None:
+        while True:
+            await self._news.acquire()
+            _, wish = self._waiting.popitem(last=False)
+            try:
+                await self._spread(wish)
+            except DatabaseAway:
+                log.warning("replication_put_off", sha256=wish.sha256.hex())
+                self.want(wish)
+                await asyncio.sleep(RETRY_S)
+            except BrainError as error:
+                # Its bucket or its bytes are gone meanwhile.
+                log.info("replication_dropped", sha256=wish.sha256.hex(), code=error.code)
+            except Exception:
+                log.exception("replication_failed", sha256=wish.sha256.hex())
+
+    async def _spread(self, wish: Wish) -> None:
+        bucket = await self._directory.bucket_by_id(wish.bucket_id)
+        path = await self._staging.local(wish.sha256)
+        if path is None:
+            return
+        held = set(await self._directory.locations(wish.sha256))
+        failed: set[UUID] = set()
+        for _ in range(ATTEMPTS):
+            chosen = self._choose(bucket, wish, held, failed)
+            if not chosen:
+                break
+            stored = await self._store_on(bucket, wish, path, chosen)
+            if stored:
+                await self._directory.add_locations(wish.sha256, tuple(stored))
+            held.update(stored)
+            failed.update(row.node_id for row in chosen if row.node_id not in held)
+        if len(held) < min(wish.copies, self._places(bucket)):
+            # Some node failed a moment ago: it, or another one, shall have its copy yet.
+            async with self._directory.coherence.change(waits=False) as change:
+                look_soon(change, [wish.sha256])
+
+    def _places(self, bucket: BucketInfo) -> int:
+        """Count the nodes that may hold a bucket's objects, also those that fail right now."""
+        tenant = bucket.tenant
+        return sum(
+            row.status == "active"
+            and row.may_hold(tenant.organization_id, is_public=bucket.is_public)
+            for row in self._nodes.all()
+        )
+
+    def _choose(
+        self, bucket: BucketInfo, wish: Wish, held: set[UUID], failed: set[UUID]
+    ) -> list[Candidate]:
+        rows = self._nodes.candidates(bucket.tenant.organization_id, is_public=bucket.is_public)
+        able = [row for row in rows if row.node_id not in failed]
+        return choose(wish.sha256, able, wish.copies, held_by=held)
+
+    async def _store_on(
+        self, bucket: BucketInfo, wish: Wish, path: Path, chosen: Sequence[Candidate]
+    ) -> list[UUID]:
+        leave = Leave(bucket.tenant, bucket.id, wish.sha256, wish.size)
+
+        async def one(node_id: UUID) -> UUID | None:
+            address = self._nodes.address(node_id)
+            if address is None:
+                return None
+            begun = time.monotonic()
+            ticket = self._tickets.sign(Kind.STORE, node_id, leave, now=time.time())
+            try:
+                await store(address, wish.sha256, path, size=wish.size, ticket=ticket)
+            except NodeFailed as failure:
+                self._nodes.failed(node_id, f"{failure.reason} {failure.status}")
+                return None
+            log.debug("stored", node_id=str(node_id), seconds=time.monotonic() - begun)
+            return node_id
+
+        done = await asyncio.gather(*(one(row.node_id) for row in chosen))
+        return [node_id for node_id in done if node_id is not None]

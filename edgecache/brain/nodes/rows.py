@@ -1,0 +1,167 @@
+"""A node's row, and the statements that change it."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final, LiteralString
+from uuid import UUID
+
+from edgecache.brain.database import Connection, Database
+from edgecache.brain.directory.coherence import Change
+from edgecache.brain.nodes.health import by_heartbeat, offline_after_s
+from edgecache.protocol.heartbeats import Heartbeat, Problem
+
+TOPIC: Final = "node"
+
+SELECT: Final = """
+    SELECT id, organization_id, endpoint, region, capacity_bytes, status, secret_hash, created_at,
+           status_reason, used_bytes, object_count, evictions, load, incarnation, inventory_of,
+           proved_at, removed_at, last_seen_at,
+           extract(epoch FROM clock_timestamp() - last_seen_at)::float8 AS age_s
+    FROM brain_node WHERE status <> 'removed'
+"""
+BEAT: Final = """
+    UPDATE brain_node AS node SET
+        incarnation = beat.incarnation, sequence = beat.sequence, used_bytes = beat.used_bytes,
+        object_count = beat.object_count, evictions = beat.evictions, load = beat.load,
+        -- A stranger's word on its size only makes it smaller: placement weighs by it.
+        capacity_bytes = CASE WHEN node.organization_id IS NULL THEN beat.capacity_bytes
+                              ELSE least(node.capacity_bytes, beat.capacity_bytes) END,
+        -- A worker that says goodbye counts as silent from now on.
+        last_seen_at = clock_timestamp() - make_interval(secs => beat.silence_s)
+    FROM (VALUES (%s::uuid, %s::text, %s::bigint, %s::bigint, %s::bigint, %s::bigint, %s::float8,
+                  %s::bigint, %s::float8))
+      AS beat (id, incarnation, sequence, used_bytes, object_count, evictions, load,
+               capacity_bytes, silence_s)
+    WHERE node.id = beat.id AND node.status <> 'removed'
+      AND (node.incarnation <> beat.incarnation OR node.sequence < beat.sequence)
+    RETURNING node.status
+"""
+INSERT: Final = """
+    INSERT INTO brain_node (id, organization_id, endpoint, region, capacity_bytes, status,
+                            secret_hash)
+    VALUES (%s, %s, %s, %s, %s, %s, %s)
+    ON CONFLICT (endpoint) WHERE removed_at IS NULL DO NOTHING
+    RETURNING id
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRow:
+    """One node as PostgreSQL has it. secret_hash: SHA-256 of its credential.
+
+    age_s: seconds since its last heartbeat by the database's clock, None before the first.
+    """
+
+    id: UUID
+    organization_id: int | None
+    endpoint: str
+    region: str
+    capacity_bytes: int
+    status: str
+    secret_hash: bytes = field(repr=False)
+    created_at: datetime
+    status_reason: str = ""
+    used_bytes: int = 0
+    object_count: int = 0
+    evictions: int = 0
+    load: float = 0.0
+    incarnation: str = ""
+    inventory_of: str = ""
+    proved_at: datetime | None = None
+    removed_at: datetime | None = None
+    last_seen_at: datetime | None = None
+    age_s: float | None = None
+
+    def health(self, *, interval_s: float, later_s: float = 0.0) -> str:
+        """Give online, suspect or offline; the status of a node that is not approved, or barred.
+
+        later_s: seconds since the row was read.
+        """
+        if self.status in {"pending", "quarantined"}:
+            return self.status
+        age_s = None if self.age_s is None else self.age_s + later_s
+        return by_heartbeat(age_s, interval_s=interval_s)
+
+    def removed_for_s(self) -> float:
+        """Give the seconds since its removal was asked for; 0 when it was not."""
+        return (
+            0.0
+            if self.removed_at is None
+            else (datetime.now(UTC) - self.removed_at).total_seconds()
+        )
+
+    def may_hold(self, organization_id: int, *, is_public: bool) -> bool:
+        """Say whether objects of this organization's bucket may be there.
+
+        Those of private buckets only on the platform's nodes and on the owner's own.
+        """
+        return is_public or self.organization_id in {None, organization_id}
+
+
+async def read_all(database: Database) -> list[NodeRow]:
+    """Give every node that is not gone."""
+    return [NodeRow(**row._asdict()) for row in await database.all(SELECT)]
+
+
+async def read_one(
+    database: Database | Connection, node_id: UUID, *, locks: bool = False
+) -> NodeRow | None:
+    """Give one of them. locks: until the transaction's end."""
+    sql: LiteralString = SELECT + " AND id = %s" + (" FOR UPDATE" if locks else "")
+    row = await database.one(sql, [node_id])
+    return NodeRow(**row._asdict()) if row else None
+
+
+async def is_known(database: Database, node_id: UUID, secret_hash: bytes) -> bool:
+    """Say whether a node of this credential was ever there, gone ones included."""
+    sql: LiteralString = "SELECT 1 FROM brain_node WHERE id = %s AND secret_hash = %s"
+    return await database.one(sql, [node_id, secret_hash]) is not None
+
+
+async def write_heartbeat(
+    database: Database, node_id: UUID, beat: Heartbeat, *, interval_s: float
+) -> bool:
+    """Write down what a worker says of itself; False for a late message, which means nothing."""
+    is_leaving = Problem.DRAINING in beat.problems
+    values = (
+        *(node_id, beat.incarnation, beat.sequence, beat.used_bytes, beat.object_count),
+        *(beat.evictions, beat.load, beat.capacity_bytes),
+        offline_after_s(interval_s) if is_leaving else 0.0,
+    )
+    return await database.one(BEAT, values) is not None
+
+
+async def insert(change: Change, row: NodeRow) -> bool:
+    """Write a new node; False when its endpoint is taken."""
+    values = (
+        *(row.id, row.organization_id, row.endpoint, row.region, row.capacity_bytes),
+        *(row.status, row.secret_hash),
+    )
+    if await change.one(INSERT, values) is None:
+        return False
+    change.announce(TOPIC, row.id.hex)
+    return True
+
+
+async def set_status(
+    change: Change, node_id: UUID, status: str, *, reason: str = "", only_from: tuple[str, ...]
+) -> bool:
+    """Change what was decided about a node; False when its status was none of those."""
+    done = await change.run(
+        # What it holds is asked for anew: nobody kept track meanwhile.
+        "UPDATE brain_node SET status = %s, status_reason = %s, inventory_of = ''"
+        " WHERE id = %s AND status = ANY(%s)",
+        [status, reason[:255], node_id, list(only_from)],
+    )
+    if done:
+        change.announce(TOPIC, node_id.hex)
+    return bool(done)
+
+
+async def move(change: Change, node_id: UUID, endpoint: str) -> None:
+    """Note that a node answers elsewhere.
+
+    Raises psycopg.errors.UniqueViolation when another node answers there.
+    """
+    await change.run("UPDATE brain_node SET endpoint = %s WHERE id = %s", [endpoint, node_id])
+    change.announce(TOPIC, node_id.hex)

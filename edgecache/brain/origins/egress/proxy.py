@@ -1,0 +1,131 @@
+"""A CONNECT proxy on loopback, for clients that can only be told to use one (obstore).
+
+It takes the brain's own password alone, and dials only what the guard has checked.
+"""
+
+import asyncio
+import base64
+import contextlib
+import hmac
+import re
+import secrets
+from typing import Final
+
+import structlog
+
+from edgecache.brain.errors import OriginError, OriginForbidden
+from edgecache.brain.origins.egress.guard import Guard
+from edgecache.brain.origins.egress.stream_server import StreamServer
+
+log = structlog.get_logger(__name__)
+
+HEAD_LIMIT_BYTES: Final = 16_384
+HEAD_TIMEOUT_S: Final = 5.0
+DIAL_TIMEOUT_S: Final = 5.0
+PIECE_BYTES: Final = 256 * 1024
+TARGET: Final = re.compile(
+    r"CONNECT (?:\[([0-9A-Fa-f:.]+)\]|([^\s:/]{1,255})):([0-9]{1,5}) HTTP/1\.1"
+)
+
+
+class Proxy:
+    """The proxy of one brain."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self._password = secrets.token_urlsafe(24)
+        self._server = StreamServer(self._serve, limit=HEAD_LIMIT_BYTES)
+
+    def url(self, owner: int) -> str:
+        """Give the address with the password. owner: the organization that is told as the user.
+
+        Raises RuntimeError before ``start``.
+        """
+        return f"http://{owner}:{self._password}@127.0.0.1:{self._server.port}"
+
+    async def start(self) -> None:
+        """Listen on a free port."""
+        await self._server.start("127.0.0.1")
+
+    async def stop(self) -> None:
+        """Stop listening and cut what runs."""
+        await self._server.stop()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            await self._connect(reader, writer)
+
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async with asyncio.timeout(HEAD_TIMEOUT_S):
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        line, *fields = head.split("\r\n")
+        target = TARGET.fullmatch(line)
+        if target is None:
+            return await _refuse(writer, "405 Method Not Allowed")
+        owner = self._owner(fields)
+        if owner is None:
+            return await _refuse(writer, "407 Proxy Authentication Required")
+        try:
+            upstream = await self._dial(target[1] or target[2], int(target[3]), owner)
+        except OriginForbidden:
+            log.warning("origin_address_refused")
+            return await _refuse(writer, "403 Forbidden")
+        except (OriginError, OSError):
+            return await _refuse(writer, "502 Bad Gateway")
+        # From here on the far end is closed, wherever this is cut.
+        with contextlib.closing(upstream[1]):
+            writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            await writer.drain()
+            await _join((reader, writer), upstream)
+        return None
+
+    def _owner(self, fields: list[str]) -> int | None:
+        """Give the organization that a client of ours dials for; None for anybody else."""
+        for field in fields:
+            name, _, value = field.partition(":")
+            if name.strip().lower() == "proxy-authorization":
+                with contextlib.suppress(ValueError):
+                    said = base64.b64decode(value.strip().removeprefix("Basic "), validate=True)
+                    user, _, password = said.partition(b":")
+                    if hmac.compare_digest(password, self._password.encode()):
+                        return int(user)
+        return None
+
+    async def _dial(
+        self, host: str, port: int, owner: int
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        failure: OSError = OSError("no address")
+        for address in await self._guard.resolve(host, port, owner=owner):
+            try:
+                async with asyncio.timeout(DIAL_TIMEOUT_S):
+                    return await asyncio.open_connection(address, port)
+            except OSError as exc:
+                failure = exc
+        raise failure
+
+
+async def _refuse(writer: asyncio.StreamWriter, status: str) -> None:
+    writer.write(f"HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
+    await writer.drain()
+
+
+async def _join(
+    client: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+    upstream: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+) -> None:
+    tasks = [
+        asyncio.create_task(_pump(client[0], upstream[1])),
+        asyncio.create_task(_pump(upstream[0], client[1])),
+    ]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while piece := await reader.read(PIECE_BYTES):
+        writer.write(piece)
+        await writer.drain()

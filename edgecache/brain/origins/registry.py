@@ -1,0 +1,178 @@
+"""Finds the driver of a bucket's origin, and keeps what is open to it."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import orjson
+import structlog
+from cryptography.fernet import InvalidToken
+
+from edgecache.brain.database import Database, Row
+from edgecache.brain.directory.coherence import Coherence
+from edgecache.brain.errors import OriginFailed
+from edgecache.brain.origins import obstores
+from edgecache.brain.origins.config import OriginConfig
+from edgecache.brain.origins.driver import Driver
+from edgecache.brain.origins.egress.guard import Guard, Network, Resolve
+from edgecache.brain.origins.egress.identity import forget_ambient_identity
+from edgecache.brain.origins.egress.pool import open_pool
+from edgecache.brain.origins.egress.proxy import Proxy
+from edgecache.brain.origins.egress.trust import trusting
+from edgecache.brain.origins.exchange import STALL_TIMEOUT_S, Line
+from edgecache.brain.origins.http import HttpDriver
+from edgecache.brain.origins.s3 import S3Driver, place_of
+from edgecache.brain.origins.signing import Credentials
+from edgecache.brain.storage.staging import Staging
+from edgecache.brain.values import BucketInfo
+from platform_site.lib.crypto import decrypt
+
+log = structlog.get_logger(__name__)
+
+ORIGINS_KEPT: Final = 256
+ORIGIN: Final = "SELECT organization_id, kind, config, secret FROM brain_origin WHERE id = %s"
+
+# Gives the driver for one prefix within the origin.
+Opener = Callable[[str], Driver]
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """An origin that is in use. row: what it is made from. line: None where obstore has its own."""
+
+    row: Row
+    opener: Opener
+    line: Line | None = None
+
+
+class Origins:
+    """The origins of one brain; each has connections of its own, so that none holds up another.
+
+    allows_private: loopback and private addresses, and S3 without TLS, for development and tests.
+    refused: networks beyond those that are never let through. trust: a PEM file of authorities
+    besides the usual ones. stall_timeout_s: of an origin's silence.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        coherence: Coherence,
+        staging: Staging,
+        *,
+        allows_private: bool,
+        refused: Sequence[Network] = (),
+        trust: Path | None = None,
+        stall_timeout_s: float = STALL_TIMEOUT_S,
+    ) -> None:
+        self._database = database
+        self._coherence = coherence
+        self._staging = staging
+        self._guard = Guard(allows_private=allows_private, refused=refused)
+        self._proxy = Proxy(self._guard)
+        self._trust_pem = "" if trust is None else trust.read_text(encoding="ascii")
+        self._trust = trusting(self._trust_pem)
+        self._stall_timeout_s = stall_timeout_s
+        self._open: OrderedDict[int, Open] = OrderedDict()
+        self._closing: set[asyncio.Task[None]] = set()
+        coherence.subscribe("origin", self._on_origin)
+        coherence.on_loss(self._on_loss)
+
+    async def start(self) -> None:
+        """Forget the machine's identity, and open the proxy that obstore goes through."""
+        forget_ambient_identity()
+        await self._proxy.start()
+
+    async def stop(self) -> None:
+        """Close every connection."""
+        self._on_loss()
+        await asyncio.gather(*self._closing)
+        await self._proxy.stop()
+
+    async def driver(self, bucket: BucketInfo) -> Driver:
+        """Give the driver that speaks for a bucket.
+
+        Raises OriginFailed for a secret that cannot be read, DatabaseAway.
+        """
+        if bucket.origin_id is None:
+            raise OriginFailed("The bucket has no external origin.")
+        opened = self._open.get(bucket.origin_id)
+        if opened is None or not self._coherence.is_current:
+            opened = await self._read(bucket.origin_id)
+        else:
+            self._open.move_to_end(bucket.origin_id)
+        return opened.opener(bucket.origin_prefix)
+
+    async def _read(self, origin_id: int) -> Open:
+        row = await self._database.one(ORIGIN, [origin_id])
+        if row is None:
+            raise OriginFailed("The bucket's origin is not there any more.")
+        opened = self._open.get(origin_id)
+        if opened is None or opened.row != row:
+            self._close(origin_id)
+            opened = self._open[origin_id] = self._opened(row, origin_id)
+            if len(self._open) > ORIGINS_KEPT:
+                self._close(next(iter(self._open)))
+        return opened
+
+    def _opened(self, row: Row, origin_id: int) -> Open:
+        try:
+            secret = orjson.loads(decrypt(row.secret)) if row.secret else {}
+        except InvalidToken:
+            log.error("origin_secret_unreadable", origin_id=origin_id)  # noqa: TRY400 - no trace
+            raise OriginFailed("The origin's credentials cannot be read.") from None
+        config = OriginConfig(row.kind, row.config, secret)
+        if config.kind in {"gcs", "azure"}:
+            return Open(row, self._through_proxy(config, row.organization_id))
+        line = Line(
+            open_pool(self._resolve(row.organization_id), self._trust), self._stall_timeout_s
+        )
+        if config.kind == "http":
+            return Open(row, partial(_http, line, config), line)
+        return Open(row, partial(_s3, line, config, self._staging), line)
+
+    def _resolve(self, owner: int) -> Resolve:
+        return partial(self._guard.resolve, owner=owner)
+
+    def _through_proxy(self, config: OriginConfig, owner: int) -> Opener:
+        resolve = self._resolve(owner)
+        link = obstores.Link(self._proxy.url(owner), self._stall_timeout_s, self._trust_pem)
+        if config.kind == "gcs":
+            gcs = obstores.open_gcs(config, link)
+            endpoint = config.config.get("endpoint", obstores.GOOGLE)
+            return lambda prefix: obstores.ObstoreDriver(gcs, resolve, endpoint, prefix=prefix)
+        azure = obstores.open_azure(config, link)
+        endpoint = obstores.azure_endpoint(config)
+        return lambda prefix: obstores.ObstoreDriver(azure, resolve, endpoint, prefix=prefix)
+
+    def _close(self, origin_id: int) -> None:
+        opened = self._open.pop(origin_id, None)
+        if opened is not None and opened.line is not None:
+            closing = asyncio.create_task(opened.line.retire())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+
+    def _on_origin(self, origin_id: int) -> None:
+        self._close(origin_id)
+
+    def _on_loss(self) -> None:
+        for origin_id in tuple(self._open):
+            self._close(origin_id)
+
+
+def _http(line: Line, config: OriginConfig, prefix: str) -> HttpDriver:
+    authorization = config.secret.get("authorization", "")
+    return HttpDriver(line, config.config["url"], prefix=prefix, authorization=authorization)
+
+
+def _s3(line: Line, config: OriginConfig, staging: Staging, prefix: str) -> S3Driver:
+    secret = config.secret
+    credentials = None
+    if secret:
+        credentials = Credentials(
+            secret["access_key_id"], secret["secret_access_key"], secret.get("session_token", "")
+        )
+    return S3Driver(line, place_of(config.config, prefix), credentials, staging)

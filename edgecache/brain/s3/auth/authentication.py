@@ -1,0 +1,60 @@
+"""Who sent a request: before anything is read or done."""
+
+import re
+from datetime import UTC, datetime
+from typing import Final
+
+from edgecache.brain.s3.auth import sigv2
+from edgecache.brain.s3.auth.access_keys import AccessKey, AccessKeys
+from edgecache.brain.s3.auth.sigv4.chunks import STREAMING
+from edgecache.brain.s3.auth.sigv4.claims import UNSIGNED, claims_of
+from edgecache.brain.s3.auth.sigv4.verification import Seal, verify
+from edgecache.brain.s3.calls import Identity
+from edgecache.brain.s3.errors import S3Error
+from edgecache.brain.s3.requests import S3Request
+
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
+
+
+async def authenticate(request: S3Request, keys: AccessKeys) -> Identity | None:
+    """Give whoever signed the request; None when nobody did.
+
+    Raises S3Error, in AWS's order: malformed, InvalidAccessKeyId, RequestTimeTooSkewed or expired,
+    SignatureDoesNotMatch.
+    """
+    old = sigv2.claim_of(request)
+    if old is not None:
+        return await _of_version_2(request, old, keys)
+    claims = claims_of(request)
+    if claims is None:
+        return None
+    if request.header("x-amz-security-token") or request.has("X-Amz-Security-Token"):
+        raise S3Error("InvalidToken")
+    _check_payload_hash(claims.payload_hash)
+    key = await _known(claims.access_key, keys)
+    seal = verify(request, claims, key.secret, now=datetime.now(UTC))
+    return Identity(key.id, key.tenant, key.can_write, claims.payload_hash, seal)
+
+
+async def _of_version_2(request: S3Request, claim: sigv2.Claim, keys: AccessKeys) -> Identity:
+    key = await _known(claim.access_key, keys)
+    sigv2.verify(request, claim, key.secret)
+    # Nothing is signed of the body: it can be no framed one.
+    return Identity(key.id, key.tenant, key.can_write, UNSIGNED, Seal(b"", "", "", ""))
+
+
+async def _known(access_key: str, keys: AccessKeys) -> AccessKey:
+    key = await keys.find(access_key)
+    if key is None:
+        raise S3Error("InvalidAccessKeyId", extra={"AWSAccessKeyId": access_key[:128]})
+    return key
+
+
+def _check_payload_hash(text: str) -> None:
+    if text != UNSIGNED and text not in STREAMING and not _SHA256.fullmatch(text):
+        raise S3Error(
+            "InvalidArgument",
+            "x-amz-content-sha256 must be UNSIGNED-PAYLOAD, "
+            + ", ".join(sorted(STREAMING))
+            + ", or a valid sha256 value.",
+        )

@@ -1,0 +1,268 @@
+"""What a request says of its own signature: in the Authorization header, or in the query."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+from typing import Final
+
+from edgecache.brain.s3.auth.sigv4.canonical import ALGORITHM
+from edgecache.brain.s3.errors import S3Error
+from edgecache.brain.s3.requests import S3Request
+
+SKEW: Final = timedelta(minutes=15)
+PRESIGNED_LIMIT_S: Final = 604_800
+UNSIGNED: Final = "UNSIGNED-PAYLOAD"
+AMZ_DATE: Final = "%Y%m%dT%H%M%SZ"
+
+_AUTHORIZATION: Final = re.compile(
+    r"AWS4-HMAC-SHA256[ ]+Credential=([^,\s]+)[,\s]+SignedHeaders=([^,\s]+)[,\s]+"
+    r"Signature=([0-9A-Fa-f]+)[,\s]*"
+)
+_AMZ_DATE: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z", re.ASCII)
+_SIGNED_HEADERS: Final = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+(;[a-z0-9!#$%&'*+.^_`|~-]+)*")
+_PARAMETERS: Final = (
+    "X-Amz-Credential",
+    "X-Amz-Date",
+    "X-Amz-Expires",
+    "X-Amz-SignedHeaders",
+    "X-Amz-Signature",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """A claim to be somebody. payload_hash: what the canonical request ends with.
+
+    expires_s: how long a presigned request is good for; None in a header's claim.
+    """
+
+    access_key: str
+    date: str
+    region: str
+    service: str
+    signed_headers: tuple[str, ...]
+    signature: str
+    amz_date: str
+    signed_at: datetime
+    payload_hash: str
+    expires_s: int | None
+
+    @property
+    def scope(self) -> str:
+        """Give the scope of the credential."""
+        return f"{self.date}/{self.region}/{self.service}/aws4_request"
+
+
+def claims_of(request: S3Request) -> Claims | None:
+    """Read the claim of a request; None when it makes none.
+
+    Raises S3Error: InvalidArgument (two mechanisms), InvalidRequest (one that is not offered),
+    AuthorizationHeaderMalformed, AuthorizationQueryParametersError, AccessDenied.
+    """
+    authorization = request.header("authorization")
+    in_query = request.has("X-Amz-Algorithm") or request.has("X-Amz-Signature")
+    if authorization and in_query:
+        raise S3Error(
+            "InvalidArgument",
+            "Only one auth mechanism allowed; only the X-Amz-Algorithm query parameter, Signature "
+            "query string parameter or the Authorization header should be specified",
+        )
+    if in_query:
+        return _of_query(request)
+    if authorization and not authorization.startswith(ALGORITHM):
+        raise S3Error(
+            "InvalidRequest",
+            "The authorization mechanism you have provided is not supported. Please use "
+            "AWS4-HMAC-SHA256.",
+        )
+    return _of_header(request, authorization) if authorization else None
+
+
+def check_time(claims: Claims, *, now: datetime) -> None:
+    """Refuse a request signed too long ago, or for later.
+
+    Raises S3Error: RequestTimeTooSkewed, AccessDenied.
+    """
+    if claims.expires_s is None:
+        if abs(now - claims.signed_at) > SKEW:
+            raise S3Error(
+                "RequestTimeTooSkewed",
+                extra={
+                    "RequestTime": claims.amz_date,
+                    "ServerTime": _iso(now),
+                    "MaxAllowedSkewMilliseconds": str(int(SKEW.total_seconds() * 1000)),
+                },
+            )
+        return
+    if claims.signed_at - now > SKEW:
+        raise S3Error("AccessDenied", "Request is not yet valid")
+    expires_at = claims.signed_at + timedelta(seconds=claims.expires_s)
+    if now > expires_at:
+        raise S3Error(
+            "AccessDenied",
+            "Request has expired",
+            extra={
+                "X-Amz-Expires": str(claims.expires_s),
+                "Expires": _iso(expires_at),
+                "ServerTime": _iso(now),
+            },
+        )
+
+
+def _of_header(request: S3Request, authorization: str) -> Claims:
+    match = _AUTHORIZATION.fullmatch(authorization)
+    if match is None:
+        raise S3Error("AuthorizationHeaderMalformed")
+    access_key, date, region, service = _credential(match[1], "AuthorizationHeaderMalformed")
+    amz_date, signed_at = _date_of_headers(request)
+    if signed_at.strftime("%Y%m%d") != date:
+        raise S3Error(
+            "AuthorizationHeaderMalformed",
+            f'The authorization header is malformed; Invalid credential date "{date}". This date '
+            f'is not the same as X-Amz-Date: "{signed_at:%Y%m%d}".',
+        )
+    payload_hash = request.header("x-amz-content-sha256")
+    if not payload_hash:
+        raise S3Error(
+            "InvalidRequest", "Missing required header for this request: x-amz-content-sha256"
+        )
+    return Claims(
+        access_key=access_key,
+        date=date,
+        region=region,
+        service=service,
+        signed_headers=_signed_headers(request, match[2]),
+        signature=match[3].lower(),
+        amz_date=amz_date,
+        signed_at=signed_at,
+        payload_hash=payload_hash,
+        expires_s=None,
+    )
+
+
+def _of_query(request: S3Request) -> Claims:
+    if request.query("X-Amz-Algorithm") != ALGORITHM:
+        raise S3Error(
+            "AuthorizationQueryParametersError",
+            'X-Amz-Algorithm only supports "AWS4-HMAC-SHA256"',
+        )
+    if any(not request.query(name) for name in _PARAMETERS):
+        raise S3Error(
+            "AuthorizationQueryParametersError",
+            "Query-string authentication version 4 requires the X-Amz-Algorithm, "
+            "X-Amz-Credential, X-Amz-Signature, X-Amz-Date, X-Amz-SignedHeaders, and "
+            "X-Amz-Expires parameters.",
+        )
+    access_key, date, region, service = _credential(
+        request.query("X-Amz-Credential"), "AuthorizationQueryParametersError"
+    )
+    amz_date = request.query("X-Amz-Date")
+    signed_at = _parsed(amz_date)
+    if signed_at is None:
+        raise S3Error(
+            "AuthorizationQueryParametersError",
+            "X-Amz-Date must be in the ISO8601 Long Format \"yyyyMMdd'T'HHmmss'Z'\"",
+        )
+    if signed_at.strftime("%Y%m%d") != date:
+        raise S3Error(
+            "AuthorizationQueryParametersError",
+            f'Invalid credential date "{date}". This date is not the same as X-Amz-Date: '
+            f'"{signed_at:%Y%m%d}".',
+        )
+    return Claims(
+        access_key=access_key,
+        date=date,
+        region=region,
+        service=service,
+        signed_headers=_signed_headers(request, request.query("X-Amz-SignedHeaders")),
+        signature=request.query("X-Amz-Signature").lower(),
+        amz_date=amz_date,
+        signed_at=signed_at,
+        payload_hash=request.header("x-amz-content-sha256") or UNSIGNED,
+        expires_s=_expires(request.query("X-Amz-Expires")),
+    )
+
+
+def _expires(text: str) -> int:
+    if not (text.isascii() and text.lstrip("-").isdigit() and len(text) < 12):
+        raise S3Error("AuthorizationQueryParametersError", "X-Amz-Expires should be a number")
+    seconds = int(text)
+    if seconds < 0:
+        raise S3Error("AuthorizationQueryParametersError", "X-Amz-Expires must be non-negative")
+    if seconds > PRESIGNED_LIMIT_S:
+        raise S3Error(
+            "AuthorizationQueryParametersError",
+            "X-Amz-Expires must be less than a week (in seconds) that is, the given "
+            f"X-Amz-Expires must be less than {PRESIGNED_LIMIT_S} seconds",
+        )
+    return seconds
+
+
+def _credential(text: str, code: str) -> tuple[str, str, str, str]:
+    parts = text.rsplit("/", 4)
+    if len(parts) != 5 or parts[4] != "aws4_request" or not all(parts):
+        raise S3Error(
+            code,
+            "The authorization is malformed; the Credential is mal-formed; expecting "
+            '"<YOUR-AKID>/YYYYMMDD/REGION/SERVICE/aws4_request".',
+        )
+    access_key, date, region, service, _ = parts
+    if service != "s3":
+        raise S3Error(
+            code,
+            f'The authorization is malformed; incorrect service "{service[:40]}". This '
+            'endpoint belongs to "s3".',
+        )
+    return access_key, date, region, service
+
+
+def _signed_headers(request: S3Request, text: str) -> tuple[str, ...]:
+    """Give the names; a request's host and every ``x-amz-`` header have to be among them."""
+    names = tuple(text.split(";")) if _SIGNED_HEADERS.fullmatch(text) else ()
+    unsigned = [
+        name
+        for name in request.headers
+        if (name == "host" or name.startswith("x-amz-")) and name not in names
+    ]
+    if unsigned or list(names) != sorted(set(names)):
+        raise S3Error(
+            "AccessDenied",
+            "There were headers present in the request which were not signed",
+            extra={"HeadersNotSigned": ", ".join(sorted(unsigned))[:1000]},
+        )
+    return names
+
+
+def _date_of_headers(request: S3Request) -> tuple[str, datetime]:
+    amz_date = request.header("x-amz-date")
+    signed_at = _parsed(amz_date) if amz_date else None
+    if not amz_date:
+        try:
+            signed_at = parsedate_to_datetime(request.header("date"))
+        except (TypeError, ValueError):
+            signed_at = None
+        if signed_at is not None:
+            signed_at = signed_at.replace(tzinfo=signed_at.tzinfo or UTC).astimezone(UTC)
+            amz_date = signed_at.strftime(AMZ_DATE)
+    if signed_at is None:
+        raise S3Error(
+            "AccessDenied", "AWS authentication requires a valid Date or x-amz-date header"
+        )
+    return amz_date, signed_at
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> datetime | None:
+    # Requests of the same second carry the same text, and strptime is slow.
+    if not _AMZ_DATE.fullmatch(text):
+        return None
+    try:
+        return datetime.strptime(text, AMZ_DATE).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def _iso(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

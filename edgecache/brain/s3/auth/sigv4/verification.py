@@ -1,0 +1,44 @@
+"""Whether a request was signed by the access key that it names."""
+
+import hmac
+from dataclasses import dataclass
+from datetime import datetime
+
+from edgecache.brain.s3.auth.sigv4.canonical import (
+    canonical_request,
+    signature,
+    signing_key,
+    string_to_sign,
+    uris,
+)
+from edgecache.brain.s3.auth.sigv4.claims import Claims, check_time
+from edgecache.brain.s3.errors import S3Error
+from edgecache.brain.s3.requests import S3Request
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """What the chunks of a signed stream are signed with. seed: the request's own signature."""
+
+    key: bytes
+    amz_date: str
+    scope: str
+    seed: str
+
+
+def verify(request: S3Request, claims: Claims, secret: str, *, now: datetime) -> Seal:
+    """Check a claim against the key's secret.
+
+    Raises S3Error: RequestTimeTooSkewed, AccessDenied (expired), SignatureDoesNotMatch.
+    Source: AWS, "Signature Calculations for the Authorization Header", and "… Query Parameters".
+    """
+    key = signing_key(secret, claims.date, claims.region, claims.service)
+    for uri in uris(request.raw_path):
+        canonical = canonical_request(request, claims.signed_headers, claims.payload_hash, uri=uri)
+        text = string_to_sign(canonical, amz_date=claims.amz_date, scope=claims.scope)
+        if hmac.compare_digest(signature(key, text).encode(), claims.signature.encode()):
+            check_time(claims, now=now)
+            return Seal(key, claims.amz_date, claims.scope, claims.signature)
+    # Whoever cannot sign learns the time alone: as AWS, which looks at it first.
+    check_time(claims, now=now)
+    raise S3Error("SignatureDoesNotMatch", extra={"AWSAccessKeyId": claims.access_key[:128]})

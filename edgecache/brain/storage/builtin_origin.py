@@ -1,0 +1,194 @@
+"""The built-in origin: rows are the truth, bytes are files named by their hash."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from psycopg.types.json import Jsonb
+
+from edgecache.brain.database import Database, Row
+from edgecache.brain.directory import commits
+from edgecache.brain.directory.coherence import Change, Coherence
+from edgecache.brain.errors import OriginMissing, PreconditionFailed
+from edgecache.brain.storage.staging import Staging
+from edgecache.brain.values import BucketInfo, Conditions, Fields, Found, Manifest, StagedFile
+
+STORED: Final = (
+    "SELECT s.blob_id, b.size, b.md5, b.crc32, b.chunks, s.etag, s.content_type, s.headers,"
+    " s.metadata, s.checksums, s.parts, s.last_modified"
+    " FROM brain_storedobject s JOIN brain_blob b ON b.sha256 = s.blob_id"
+    " WHERE s.bucket_id = %s AND s.key = %s"
+)
+WRITE_STORED: Final = (
+    "INSERT INTO brain_storedobject (bucket_id, key, blob_id, etag, content_type, headers,"
+    " metadata, checksums, parts, last_modified) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+    " ON CONFLICT (bucket_id, key) DO UPDATE SET blob_id = EXCLUDED.blob_id,"
+    " etag = EXCLUDED.etag, content_type = EXCLUDED.content_type, headers = EXCLUDED.headers,"
+    " metadata = EXCLUDED.metadata, checksums = EXCLUDED.checksums, parts = EXCLUDED.parts,"
+    " last_modified = EXCLUDED.last_modified"
+)
+
+
+async def put(
+    coherence: Coherence,
+    staging: Staging,
+    bucket: BucketInfo,
+    key: str,
+    staged: StagedFile,
+    fields: Fields,
+    conditions: Conditions,
+) -> Found:
+    """Write an object: the bytes' file, the truth's row and the directory's, or none of them.
+
+    Raises PreconditionFailed, NoSuchBucket, StorageFull, DatabaseAway.
+    """
+    async with coherence.change() as change:
+        await commits.lock_keys(change, bucket.id, [key])
+        current = await change.one(STORED, [bucket.id, key])
+        _check(current, conditions)
+        await commits.hold_blob(change, staged.manifest)
+        await staging.run(staging.place, staged, staging.origin_path(staged.manifest.sha256))
+        return await _write(change, bucket, key, staged.manifest, fields, current)
+
+
+async def copy(
+    coherence: Coherence,
+    sha256: bytes,
+    bucket: BucketInfo,
+    key: str,
+    fields: Fields,
+    conditions: Conditions,
+) -> Found | None:
+    """Write an object whose bytes the built-in origin holds; None when it no longer does.
+
+    Raises PreconditionFailed, NoSuchBucket, DatabaseAway.
+    """
+    async with coherence.change() as change:
+        await commits.lock_keys(change, bucket.id, [key])
+        current = await change.one(STORED, [bucket.id, key])
+        _check(current, conditions)
+        # The lock first: while it is held the collector cannot take the file away.
+        held = await change.one(
+            "SELECT sha256, size, md5, crc32, chunks FROM brain_blob WHERE sha256 = %s"
+            " FOR KEY SHARE",
+            [sha256],
+        )
+        named = await change.one(
+            "SELECT 1 FROM brain_storedobject WHERE blob_id = %s LIMIT 1", [sha256]
+        )
+        if held is None or named is None:
+            return None
+        return await _write(change, bucket, key, Manifest(*held), fields, current)
+
+
+async def head(database: Database, bucket: BucketInfo, key: str) -> Found | None:
+    """Give the object's fields.
+
+    Raises DatabaseAway.
+    """
+    row = await database.one(STORED, [bucket.id, key])
+    return None if row is None else _found(bucket, key, row)
+
+
+async def adopt(coherence: Coherence, bucket: BucketInfo, key: str) -> Found | None:
+    """Put a stored object into the directory again (a purge took it out); None: there is none.
+
+    Raises NoSuchBucket, DatabaseAway.
+    """
+    async with coherence.change(waits=False) as change:
+        await commits.lock_keys(change, bucket.id, [key])
+        row = await change.one(STORED, [bucket.id, key])
+        if row is None:
+            return None
+        manifest = Manifest(row.blob_id, row.size, row.md5, row.crc32, row.chunks)
+        await commits.hold_blob(change, manifest)
+        version = commits.Version(
+            bucket.id, key, "", manifest, _fields(row), row.etag, row.last_modified, {}
+        )
+        return await commits.write_cached(change, version)
+
+
+async def delete(coherence: Coherence, bucket: BucketInfo, keys: Sequence[str]) -> None:
+    """Delete objects; one that is not there is no error.
+
+    Raises NoSuchBucket, DatabaseAway.
+    """
+    async with coherence.change() as change:
+        await commits.lock_keys(change, bucket.id, keys)
+        gone = await change.all(
+            "DELETE FROM brain_storedobject WHERE bucket_id = %s AND key = ANY(%s)"
+            " RETURNING blob_id",
+            [bucket.id, list(keys)],
+        )
+        await commits.forget_keys(change, bucket.id, keys)
+        await commits.release(change, {row.blob_id for row in gone})
+
+
+async def _write(
+    change: Change,
+    bucket: BucketInfo,
+    key: str,
+    manifest: Manifest,
+    fields: Fields,
+    current: Row | None,
+) -> Found:
+    now = datetime.now(UTC).replace(microsecond=0)
+    version = commits.Version(
+        bucket.id, key, "", manifest, fields, fields.etag or manifest.md5.hex(), now, {}
+    )
+    await change.run(
+        WRITE_STORED,
+        [
+            bucket.id,
+            key,
+            manifest.sha256,
+            version.etag,
+            fields.content_type,
+            Jsonb(dict(fields.headers)),
+            Jsonb(dict(fields.metadata)),
+            Jsonb(dict(fields.checksums)),
+            Jsonb(list(fields.parts)),
+            now,
+        ],
+    )
+    found = await commits.write_cached(change, version, is_written=True)
+    if current is not None and current.blob_id != manifest.sha256:
+        await commits.release(change, [current.blob_id])
+    return found
+
+
+def _check(current: Row | None, conditions: Conditions) -> None:
+    if conditions.if_none_match and current is not None:
+        raise PreconditionFailed
+    if conditions.if_match is None:
+        return
+    if current is None:
+        raise OriginMissing
+    if conditions.if_match not in {"*", current.etag}:
+        raise PreconditionFailed
+
+
+def _fields(row: Row) -> Fields:
+    return Fields(
+        row.content_type, row.headers, row.metadata, row.checksums, tuple(row.parts), row.etag
+    )
+
+
+def _found(bucket: BucketInfo, key: str, row: Row) -> Found:
+    return Found(
+        bucket.id,
+        key,
+        "",
+        0,
+        row.blob_id,
+        row.size,
+        row.etag,
+        row.content_type,
+        row.headers,
+        row.metadata,
+        row.checksums,
+        tuple(row.parts),
+        row.last_modified,
+        {},
+        row.last_modified,
+    )

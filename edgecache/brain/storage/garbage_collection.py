@@ -1,0 +1,187 @@
+"""What is left over: bytes that nobody names, purges and writes whose brain died, old records.
+
+Every brain has a collector; row locks that are skipped, and one advisory lock, keep them apart.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Final
+
+import structlog
+
+from edgecache.brain.database import Database
+from edgecache.brain.directory.coherence import Change, Coherence
+from edgecache.brain.directory.purges import Begun, Count, Purges
+from edgecache.brain.errors import BrainError, NoSuchBucket
+from edgecache.brain.fetch.origin_writes import Writes
+from edgecache.brain.nodes import jobs as node_jobs
+from edgecache.brain.storage.eviction import evict, sweep
+from edgecache.brain.storage.staging import Staging
+from edgecache.protocol.jobs import JobKind
+
+log = structlog.get_logger(__name__)
+
+EVERY_S: Final = 5.0
+SWEEP_EVERY_S: Final = 3600.0
+STEP_RELEASES: Final = 40
+STEP_TIMEOUT_S: Final = 30.0
+
+TAKE: Final = (
+    "DELETE FROM brain_release WHERE id IN"
+    " (SELECT id FROM brain_release ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED) RETURNING blobs"
+)
+# Locked first, looked at in statements of their own: whoever names them meanwhile is seen, and
+# whoever wants to waits until they are gone.
+LOCK: Final = "SELECT sha256 FROM brain_blob WHERE sha256 = ANY(%s) FOR UPDATE SKIP LOCKED"
+# What somebody else has locked is looked at again; what is not there any more is not.
+PUT_BACK: Final = (
+    "INSERT INTO brain_release (blobs) SELECT array_agg(sha256) FROM brain_blob"
+    " WHERE sha256 = ANY(%s) HAVING count(*) > 0"
+)
+NAMED: Final = (
+    "SELECT sha256,"
+    " EXISTS (SELECT FROM brain_cachedobject c WHERE c.blob_id = sha256) AS is_cached,"
+    " EXISTS (SELECT FROM brain_storedobject s WHERE s.blob_id = sha256) AS is_stored"
+    " FROM unnest(%s::bytea[]) sha256"
+)
+UNDONE: Final = (
+    "SELECT p.id, p.bucket_id, p.generation, p.pattern FROM brain_purgerecord p"
+    " WHERE NOT p.is_done AND p.id <> ALL(%s) AND (p.brain_id = %s OR NOT EXISTS"
+    " (SELECT FROM brain_braininstance i WHERE i.id = p.brain_id"
+    " AND i.lease_until > clock_timestamp() - interval '10 seconds'))"
+)
+LOOSE: Final = (
+    "SELECT w.write_id, w.bucket_id, array_agg(w.key ORDER BY w.key) AS keys"
+    " FROM brain_pendingwrite w WHERE w.write_id <> ALL(%s) AND (w.brain_id = %s OR NOT EXISTS"
+    " (SELECT FROM brain_braininstance i WHERE i.id = w.brain_id"
+    " AND i.lease_until > clock_timestamp() - interval '10 seconds'))"
+    " GROUP BY w.write_id, w.bucket_id"
+)
+# Fetches that began before them are long over.
+OLD_RECORDS: Final = (
+    "DELETE FROM brain_purgerecord WHERE id IN (SELECT id FROM brain_purgerecord"
+    " WHERE created_at < now() - interval '1 day' AND is_done LIMIT 10000)"
+)
+OLD_LEASES: Final = "DELETE FROM brain_filllease WHERE expires_at < now() - interval '1 hour'"
+
+
+class Collector:
+    """This brain's part of the collecting."""
+
+    def __init__(
+        self,
+        database: Database,
+        coherence: Coherence,
+        staging: Staging,
+        purges: Purges,
+        writes: Writes,
+    ) -> None:
+        self._database = database
+        self._coherence = coherence
+        self._staging = staging
+        self._purges = purges
+        self._writes = writes
+        self._task: asyncio.Task[None] | None = None
+        self._news = asyncio.Event()
+        self._sweep_at = 0.0
+        coherence.subscribe("released", self._news.set)
+
+    async def start(self) -> None:
+        """Begin."""
+        self._task = asyncio.create_task(self._keep_going())
+
+    async def stop(self) -> None:
+        """Stop; what is left another brain finds."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def round(self) -> None:
+        """Do everything once.
+
+        Raises DatabaseAway.
+        """
+        await self._finish_purges()
+        await self._settle_writes()
+        is_more = True
+        while is_more:
+            is_more = await self._collect()
+        await self._database.run(OLD_RECORDS)
+        await self._database.run(OLD_LEASES)
+        await evict(self._staging, self._held)
+        if time.monotonic() > self._sweep_at:
+            self._sweep_at = time.monotonic() + SWEEP_EVERY_S
+            await sweep(self._staging, self._database)
+
+    async def _keep_going(self) -> None:
+        while True:
+            try:
+                await self.round()
+            except BrainError as exc:
+                log.warning("collector_failed", code=exc.code)
+            except Exception:
+                # A file that cannot be removed must not keep all the others.
+                log.exception("collector_failed")
+            try:
+                async with asyncio.timeout(EVERY_S):
+                    await self._news.wait()
+            except TimeoutError:
+                continue
+            self._news.clear()
+
+    async def _finish_purges(self) -> None:
+        rows = await self._database.all(
+            UNDONE, [list(self._purges.active), self._coherence.brain_id]
+        )
+        for row in rows:
+            log.info("purge_finished_for_another", bucket_id=row.bucket_id)
+            await self._purges.finish(Begun(*row), Count())
+
+    async def _settle_writes(self) -> None:
+        rows = await self._database.all(
+            LOOSE, [list(self._writes.active), self._coherence.brain_id]
+        )
+        for row in rows:
+            log.info("write_settled_for_another", bucket_id=row.bucket_id, keys=len(row.keys))
+            try:
+                await self._writes.settle(row.write_id, row.bucket_id, row.keys)
+            except NoSuchBucket:
+                continue
+
+    async def _collect(self) -> bool:
+        """Take a step; whether there is more."""
+        async with self._coherence.change(waits=False, timeout_s=STEP_TIMEOUT_S) as change:
+            rows = await change.all(TAKE, [STEP_RELEASES])
+            if not rows:
+                return False
+            released = {sha256 for row in rows for sha256 in row.blobs}
+            locked = [row.sha256 for row in await change.all(LOCK, [list(released)])]
+            if busy := released.difference(locked):
+                await change.run(PUT_BACK, [list(busy)])
+            named = await change.all(NAMED, [locked])
+            await self._free_nodes(change, [row.sha256 for row in named if not row.is_cached])
+            gone = [row.sha256 for row in named if not row.is_cached and not row.is_stored]
+            # While the rows are locked nobody can begin to name these bytes.
+            await self._staging.run(self._staging.unlink, gone)
+            await change.run("DELETE FROM brain_blob WHERE sha256 = ANY(%s)", [gone])
+        return len(rows) == STEP_RELEASES
+
+    async def _free_nodes(self, change: Change, blobs: Sequence[bytes]) -> None:
+        freed = await change.all(
+            "DELETE FROM brain_location WHERE blob_id = ANY(%s) RETURNING node_id, blob_id",
+            [list(blobs)],
+        )
+        await node_jobs.add(change, JobKind.DELETE, [(row.node_id, row.blob_id) for row in freed])
+        for sha256 in {row.blob_id for row in freed}:
+            change.announce("blob", sha256.hex())
+
+    async def _held(self, blobs: Sequence[bytes]) -> set[bytes]:
+        """Tell which of these bytes nodes hold.
+
+        Raises DatabaseAway.
+        """
+        rows = await self._database.all(
+            "SELECT DISTINCT blob_id FROM brain_location WHERE blob_id = ANY(%s)", [list(blobs)]
+        )
+        return {row.blob_id for row in rows}

@@ -1,0 +1,344 @@
+"""The brain's files: bytes that come in, copies that wait for their replicas, parts of uploads.
+
+Under the data directory, named by hash or at random, never by a key::
+
+    temp/<random>/     of one process, which holds its ``lock``; removed when nobody does
+    origin/ab/<sha256> objects of the built-in origin: the truth
+    blobs/ab/<sha256>  copies of what external origins hold: evictable, once nodes hold them
+    parts/<random>     of unfinished multipart uploads
+
+Brains that share the directory share these files; the built-in origin needs it to be shared.
+"""
+
+import asyncio
+import errno
+import fcntl
+import os
+import secrets
+import shutil
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final, ParamSpec, TypeVar
+
+from edgecache.brain.delivery.delivery import Span
+from edgecache.brain.errors import StorageFull
+from edgecache.brain.storage.digests import Digests
+from edgecache.brain.values import StagedFile
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+THREADS: Final = 8
+READ_BYTES: Final = 256 * 1024
+# Small writes wait for company: a hop to a thread costs more than they do.
+BUFFER_BYTES: Final = 256 * 1024
+STARTING_S: Final = 60
+NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+class Staging:
+    """One process's hold on the data directory.
+
+    limit_bytes: of unfinished bodies and evictable copies together. used_bytes: of the former;
+    copies_bytes: of the latter, about.
+    """
+
+    def __init__(self, root: Path, *, limit_bytes: int) -> None:
+        self.root = root
+        self.limit_bytes = limit_bytes
+        self.used_bytes = 0
+        self.copies_bytes = 0
+        self.temp = root / "temp" / secrets.token_hex(8)
+        self._lock = -1
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="brain-files")
+
+    async def start(self) -> None:
+        """Make the folders, and remove what dead processes left behind."""
+        await self.run(self._start)
+
+    async def stop(self) -> None:
+        """Remove this process's temporary files."""
+        await self.run(shutil.rmtree, self.temp, ignore_errors=True)
+        os.close(self._lock)
+        self._threads.shutdown()
+
+    async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do file work on a thread.
+
+        Raises StorageFull when the disk is full, else what the work raises.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._threads, lambda: work(*args, **kwargs))
+        except OSError as exc:
+            if exc.errno in NO_ROOM:
+                raise StorageFull from exc
+            raise
+
+    def receive(self) -> "Receiver":
+        """Give a writer for one body."""
+        return Receiver(self)
+
+    async def take(self, body: AsyncIterator[bytes]) -> StagedFile:
+        """Receive a whole body.
+
+        Raises StorageFull, OSError, and what the body raises.
+        """
+        receiver = self.receive()
+        try:
+            async for piece in body:
+                await receiver.write(piece)
+            return await receiver.finish()
+        except BaseException:
+            await receiver.discard()
+            raise
+
+    async def discard(self, staged: StagedFile) -> None:
+        """Remove a body that nobody wants."""
+        await asyncio.shield(self.run(staged.path.unlink, missing_ok=True))
+
+    # --- bytes by their hash ----------------------------------------------------------------
+
+    def origin_path(self, sha256: bytes) -> Path:
+        """Name the built-in origin's file."""
+        return _sharded(self.root / "origin", sha256)
+
+    def blob_path(self, sha256: bytes) -> Path:
+        """Name the copy of an external origin's bytes."""
+        return _sharded(self.root / "blobs", sha256)
+
+    async def local(self, sha256: bytes) -> Path | None:
+        """Give a file that holds these bytes, if the brain has one."""
+        return await self.run(self._local, sha256)
+
+    async def read(self, path: Path, span: Span) -> AsyncIterator[bytes]:
+        """Give a span of a file, piece by piece.
+
+        Raises OSError; a file that is too short is one, too.
+        """
+        file = await self._open(path)
+        try:
+            position, left = span.start, span.length
+            while left:
+                piece = await self.run(os.pread, file, min(left, READ_BYTES), position)
+                if not piece:
+                    raise OSError(errno.EIO, "the file is shorter than it should be")
+                position += len(piece)
+                left -= len(piece)
+                yield piece
+        finally:
+            os.close(file)
+
+    async def _open(self, path: Path) -> int:
+        """Open a file, which nobody is left with who is cancelled meanwhile."""
+        opening = asyncio.create_task(self.run(os.open, path, os.O_RDONLY))
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(_close_opened)
+            raise
+
+    def place(self, staged: StagedFile, target: Path) -> None:
+        """Give a body its lasting name: atomic, durable. Runs on a thread (``run``)."""
+        if target.parent.parent.name == "blobs":
+            self.copies_bytes += staged.manifest.size
+        made = not target.parent.is_dir()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        staged.path.replace(target)
+        _sync_folder(target.parent)
+        if made:
+            _sync_folder(target.parent.parent)
+
+    def unlink(self, blobs: Sequence[bytes]) -> None:
+        """Remove all files of some bytes. Runs on a thread (``run``)."""
+        for sha256 in blobs:
+            self.origin_path(sha256).unlink(missing_ok=True)
+            self.unlink_copy(self.blob_path(sha256))
+
+    def unlink_copy(self, path: Path) -> None:
+        """Remove one file. Runs on a thread (``run``)."""
+        try:
+            size = path.stat().st_size
+            path.unlink()
+        except FileNotFoundError:
+            return
+        self.copies_bytes = max(0, self.copies_bytes - size)
+
+    # --- parts of uploads -------------------------------------------------------------------
+
+    async def keep_part(self, staged: StagedFile) -> str:
+        """Keep a part of an upload; the name is for ``UploadPart.file``."""
+        name = secrets.token_hex(16)
+        await self.run(self.place, staged, self.part_path(name))
+        return name
+
+    def part_path(self, name: str) -> Path:
+        """Name a part's file."""
+        return self.root / "parts" / name
+
+    async def drop_parts(self, names: list[str]) -> None:
+        """Remove parts."""
+        for name in names:
+            await self.run(self.part_path(name).unlink, missing_ok=True)
+
+    async def join_parts(self, names: list[str]) -> StagedFile:
+        """Write parts one after the other into one body; they stay.
+
+        Raises StorageFull, OSError.
+        """
+        return await self.take(self._read_parts(names))
+
+    async def _read_parts(self, names: list[str]) -> AsyncIterator[bytes]:
+        for name in names:
+            path = self.part_path(name)
+            size = (await self.run(path.stat)).st_size
+            async for piece in self.read(path, Span(0, size)):
+                yield piece
+
+    # --- on a thread ------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        for name in ("origin", "blobs", "parts", "temp"):
+            (self.root / name).mkdir(parents=True, exist_ok=True, mode=0o700)
+        for folder in (self.root / "temp").iterdir():
+            _remove_if_dead(folder)
+        self.temp.mkdir(mode=0o700)
+        self._lock = os.open(self.temp / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        copies = (self.root / "blobs").glob("*/*")
+        self.copies_bytes = sum(path.stat().st_size for path in copies)
+
+    def _local(self, sha256: bytes) -> Path | None:
+        for path in (self.origin_path(sha256), self.blob_path(sha256)):
+            if path.exists():
+                return path
+        return None
+
+
+class Receiver:
+    """Writes one body to disk, digested as it passes.
+
+    size: bytes taken. written: of these, on disk (or in its cache), for readers of the growing
+    file at ``path``.
+    """
+
+    def __init__(self, staging: Staging) -> None:
+        self._staging = staging
+        self.path = staging.temp / secrets.token_hex(16)
+        self.size = 0
+        self.written = 0
+        self._file = -1
+        self._digests = Digests()
+        self._buffer: list[bytes] = []
+        self._buffered = 0
+        # Who is cancelled leaves a thread at its work: the file is its own until it is done.
+        self._at_work = threading.Lock()
+        self._is_over = False
+
+    async def write(self, data: bytes) -> None:
+        """Take the next bytes.
+
+        Raises StorageFull, OSError.
+        """
+        if self._staging.used_bytes + len(data) > self._staging.limit_bytes:
+            # Copies are no reason: the collector takes as many of them away as it has to.
+            raise StorageFull
+        self._staging.used_bytes += len(data)
+        self._buffer.append(data)
+        self._buffered += len(data)
+        self.size += len(data)
+        if self._buffered >= BUFFER_BYTES:
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Bring what was taken to the file."""
+        pieces, self._buffer, self._buffered = self._buffer, [], 0
+        self.written += await self._staging.run(self._append, pieces)
+
+    async def finish(self) -> StagedFile:
+        """Give the body, whole and synced.
+
+        Raises StorageFull, OSError.
+        """
+        pieces, self._buffer, self._buffered = self._buffer, [], 0
+        self.written += await self._staging.run(self._append, pieces, is_last=True)
+        self._release()
+        return StagedFile(self.path, self._digests.manifest())
+
+    async def discard(self) -> None:
+        """Remove what came in; harmless afterwards."""
+        self._release()
+        await asyncio.shield(self._staging.run(self._remove))
+
+    def _release(self) -> None:
+        self._staging.used_bytes -= self.size
+        self.size = 0
+
+    def _append(self, pieces: list[bytes], *, is_last: bool = False) -> int:
+        with self._at_work:
+            if self._is_over:
+                return 0
+            if self._file < 0:
+                self._file = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+            count = 0
+            for piece in pieces:
+                _write_all(self._file, piece)
+                self._digests.update(piece)
+                count += len(piece)
+            if is_last:
+                os.fsync(self._file)
+                os.close(self._file)
+                self._file = -1
+            return count
+
+    def _remove(self) -> None:
+        with self._at_work:
+            self._is_over = True
+            if self._file >= 0:
+                os.close(self._file)
+                self._file = -1
+            self.path.unlink(missing_ok=True)
+
+
+def _write_all(file: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]
+
+
+def _close_opened(opening: asyncio.Task[int]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        os.close(opening.result())
+
+
+def _sharded(folder: Path, sha256: bytes) -> Path:
+    name = sha256.hex()
+    return folder / name[:2] / name
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _remove_if_dead(folder: Path) -> None:
+    try:
+        handle = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        # Of a process that starts right now, or that died while it did.
+        if time.time() - folder.stat().st_mtime > STARTING_S:
+            shutil.rmtree(folder, ignore_errors=True)
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+    except BlockingIOError:
+        return
+    finally:
+        os.close(handle)

@@ -1,0 +1,399 @@
+"""One client's connection: bytes in, exchanges out, within limits of time and memory."""
+
+import asyncio
+from collections import deque
+from typing import Final, cast
+
+import httptools
+import structlog
+
+from edgecache.http import limits
+from edgecache.http.exchange import BODY_HIGH_BYTES, ClientGone, Exchange
+from edgecache.http.heads import response_head
+from edgecache.http.registry import Registry
+from edgecache.http.request_head import HEADER_LIMIT, HeadRefused, RequestHead
+
+log = structlog.get_logger(__name__)
+
+# Of no use to anybody once the client is gone; a write may be.
+READS: Final = frozenset(("GET", "HEAD"))
+
+
+class Connection(asyncio.Protocol):
+    """A client."""
+
+    def __init__(self, server: Registry, loop: asyncio.AbstractEventLoop) -> None:
+        # Until when what goes on now must be over, what was sent be taken, and all be at its end.
+        self._deadline = 0.0
+        self._take_by = self._end_by = limits.NEVER
+        self._is_idle = False
+        self._server = server
+        self._loop = loop
+        self._parser = httptools.HttpRequestParser(self)
+        self._transport: asyncio.Transport
+        self._client = ""
+        self._request_head = RequestHead()
+        self._head_bytes = 0
+        self._is_in_head = True
+        self._is_in_message = False
+        self._incoming: Exchange | None = None
+        self._waiting: deque[Exchange] = deque()
+        self._running: Exchange | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._body_began = 0.0
+        self._wants_continue = False
+        self._drained: asyncio.Future[None] | None = None
+        self._is_paused = False
+        self._is_held = False
+        self._is_reading = True
+        self._lingers = False
+        self._lingered_bytes = 0
+        self._is_closing = False
+
+    @property
+    def deadline(self) -> float:
+        """Give when the server's sweep is to cut this, by the loop's time."""
+        return min(self._deadline, self._take_by, self._end_by)
+
+    @property
+    def is_idle(self) -> bool:
+        """Say whether nobody loses anything if this is closed."""
+        return self._is_idle and not self._transport.get_write_buffer_size()
+
+    # --- asyncio's side -----------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to wait for a head."""
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=limits.WRITE_HIGH_BYTES)
+        # A Unix socket's peer has no address: it is on this machine.
+        address = transport.get_extra_info("peername") or ("127.0.0.1", 0)
+        host = f"[{address[0]}]" if ":" in address[0] else address[0]
+        self._client = f"{host}:{address[1]}"
+        self._deadline = self._loop.time() + limits.HEAD_TIMEOUT_S
+        if not self._server.opened(self):
+            # Nothing was read, and nothing will be: this one is not to cost anything.
+            self._is_closing = True
+            self.write(response_head(503, [], 0, keeps_alive=False))
+            self._transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the work that was for this client."""
+        self._is_closing, self._is_held = True, False
+        self._server.closed(self)
+        self.resume_writing()
+        for exchange in (self._running, self._incoming, *self._waiting):
+            if exchange is not None and not exchange.is_gone:
+                exchange.lose()
+        self._waiting.clear()
+        running = self._running
+        if self._task is not None and running is not None and running.scope.method in READS:
+            self._task.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came."""
+        if self._lingers or self._is_closing:
+            self._linger(len(data))
+            return
+        if self._is_in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > limits.HEAD_LIMIT_BYTES + len(data):
+                self._refuse(431)
+                return
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            # Upgrades are not offered: the request is answered as it is, and nothing follows.
+            self._stop_parsing()
+        except (httptools.HttpParserError, HeadRefused) as exc:
+            cause = exc.__context__ if isinstance(exc, httptools.HttpParserCallbackError) else exc
+            self._refuse(cause.status if isinstance(cause, HeadRefused) else 400)
+
+    def eof_received(self) -> bool:
+        """Close: a half-closed client is one that went away."""
+        return False
+
+    def pause_writing(self) -> None:
+        """Hold the answer back: the client does not take it."""
+        self._is_paused = True
+        self._take_by = self._loop.time() + limits.TAKE_TIMEOUT_S
+
+    def resume_writing(self) -> None:
+        """Go on."""
+        self._is_paused = False
+        self._take_by = limits.NEVER
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+        if self._transport.is_closing():
+            # Nothing is sent any more: this is heard once, and the rest has to be taken as well.
+            self._end_by = self._loop.time() + limits.TAKE_TIMEOUT_S
+        elif self._is_held:
+            self._is_held = False
+            self._go_on()
+
+    # --- the parser's side --------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        """Forget the head before."""
+        self._request_head = RequestHead()
+        self._is_in_head, self._head_bytes = True, 0
+        self._is_in_message, self._is_idle = True, False
+        if self._running is None:
+            self._deadline = self._loop.time() + limits.HEAD_TIMEOUT_S
+
+    def on_url(self, piece: bytes) -> None:
+        """Take a piece of the request target."""
+        self._request_head.pieces.append(piece)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header field."""
+        fields = self._request_head.fields
+        if len(fields) >= HEADER_LIMIT:
+            raise HeadRefused(431)
+        fields.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        """Begin an exchange, unless the answer is there already."""
+        self._is_in_head = False
+        if self._answer_at_once():
+            return
+        scope = self._request_head.scope(
+            self._parser.get_method(), self._parser.get_http_version(), self._client
+        )
+        self._wants_continue = scope.headers.get("expect").lower() == "100-continue"
+        if len(self._waiting) >= limits.PIPELINE_LIMIT:
+            raise HeadRefused(429)
+        exchange = Exchange(scope, self, keeps_alive=self._parser.should_keep_alive())
+        self._incoming = exchange
+        if self._running is None:
+            self._run(exchange)
+        else:
+            self._waiting.append(exchange)
+        self._body_began = self._loop.time()
+        self._deadline = self._body_began + limits.SEND_TIMEOUT_S
+
+    def on_body(self, piece: bytes) -> None:
+        """Hand a piece of the body on."""
+        exchange = self._incoming
+        if exchange is None:
+            return
+        exchange.feed(piece)
+        if exchange.unread_bytes > BODY_HIGH_BYTES:
+            self._pause_reading()
+        else:
+            self._extend_body_deadline(exchange)
+
+    def on_message_complete(self) -> None:
+        """Note the end of a request."""
+        self._is_in_message = False
+        exchange, self._incoming = self._incoming, None
+        if exchange is None:
+            return
+        exchange.end()
+        self._is_in_head, self._head_bytes = True, 0
+        self._deadline = limits.NEVER
+        if self._waiting:
+            self._pause_reading()
+
+    # --- the exchange's side ------------------------------------------------------------------
+
+    def write(self, data: bytes) -> None:
+        """Send bytes."""
+        self._transport.write(data)
+
+    async def drain(self) -> None:
+        """Wait while the client has not taken enough.
+
+        Raises ClientGone.
+        """
+        if self._is_paused and not self._is_closing:
+            self._drained = self._loop.create_future()
+            await self._drained
+        if self._is_closing:
+            raise ClientGone
+
+    def ask_for_body(self) -> None:
+        """Say that the body is wanted, to a client that waits for that."""
+        if self._wants_continue:
+            self._wants_continue = False
+            self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self._body_began = self._loop.time()
+            self._deadline = self._body_began + limits.SEND_TIMEOUT_S
+        self._resume_reading()
+
+    def pace_reading(self) -> None:
+        """Read on when what was read has been used."""
+        exchange = self._incoming
+        if exchange is not None and exchange.unread_bytes <= BODY_HIGH_BYTES // 2:
+            self._resume_reading()
+
+    def cut(self) -> None:
+        """Break off."""
+        self._is_closing = True
+        self._transport.abort()
+
+    def expire(self) -> None:
+        """Act on the deadline: a body that is late ends in an answer, all else in a cut."""
+        running = self._running
+        if running is not None and running is self._incoming and not running.is_answered:
+            self._deadline = self._loop.time() + limits.LINGER_S
+            running.expire()
+        elif self._deadline < self._loop.time() and self._may_be_told:
+            self._refuse(408)
+        else:
+            self.cut()
+
+    def close(self) -> None:
+        """Close when idle; else after the answer under way."""
+        if self._running is None:
+            self._shut()
+        else:
+            self._running.keeps_alive = False
+
+    # --- inside -------------------------------------------------------------------------------
+
+    @property
+    def _may_be_told(self) -> bool:
+        """Whether somebody sends a head, and would hear that it comes too late."""
+        return self._running is None and self._is_in_message and not self._lingers
+
+    def _answer_at_once(self) -> bool:
+        at_once = self._server.at_once
+        parser = self._parser
+        # In their order, and none for whoever does not take those before.
+        if at_once is None or self._running is not None or self._is_paused:
+            return False
+        if parser.get_method() != b"GET" or not parser.should_keep_alive():
+            return False
+        try:
+            answer = at_once(self._request_head, self._client)
+        except Exception:
+            log.exception("answer_at_once_failed")
+            return False
+        if answer is None:
+            return False
+        for piece in answer:
+            self._transport.write(piece)
+        self._is_idle = True
+        self._deadline = self._loop.time() + limits.IDLE_TIMEOUT_S
+        return True
+
+    def _run(self, exchange: Exchange) -> None:
+        self._running = exchange
+        self._task = self._loop.create_task(self._answer(exchange))
+
+    async def _answer(self, exchange: Exchange) -> None:
+        try:
+            await self._server.app(exchange.scope, exchange)
+        except ClientGone:
+            return
+        except asyncio.CancelledError:
+            if not exchange.is_gone:
+                self.cut()
+            raise
+        except Exception:
+            log.exception("request_failed", method=exchange.scope.method)
+            if exchange.is_answered:
+                exchange.has_failed = True
+            else:
+                exchange.response_empty(500, [])
+        finally:
+            self._finish(exchange)
+
+    def _finish(self, exchange: Exchange) -> None:
+        self._running = self._task = None
+        if self._is_closing:
+            return
+        if exchange.is_gone:
+            self.cut()
+            return
+        if not exchange.is_answered:
+            exchange.response_empty(500, [])
+        if exchange.has_failed or exchange.sent_bytes < exchange.wanted_bytes:
+            self.cut()
+            return
+        if exchange.is_chunked:
+            self.write(b"0\r\n\r\n")
+        if exchange.keeps_alive:
+            self._go_on()
+        else:
+            self._end(exchange)
+
+    def _go_on(self) -> None:
+        self._wants_continue = False
+        if self._is_paused:
+            # Whoever asks and asks and takes no answers would fill the memory with them.
+            self._is_held = True
+            self._pause_reading()
+            return
+        if self._waiting:
+            following = self._waiting.popleft()
+            self._run(following)
+            if not self._waiting:
+                self._resume_reading()
+            return
+        self._resume_reading()
+        self._is_idle = not self._is_in_message
+        wait_s = limits.HEAD_TIMEOUT_S if self._is_in_message else limits.IDLE_TIMEOUT_S
+        self._deadline = self._loop.time() + wait_s
+
+    def _end(self, exchange: Exchange) -> None:
+        self._waiting.clear()
+        if exchange.is_complete:
+            self._shut()
+            return
+        # A close with unread bytes is a reset, which would take the answer away from the client.
+        self._resume_reading()
+        self._begin_to_linger()
+
+    def _shut(self) -> None:
+        """Take nothing more; what was sent has its time to be taken."""
+        self._is_closing, self._is_held, self._is_idle = True, False, False
+        self._waiting.clear()
+        self._end_by = self._loop.time() + limits.TAKE_TIMEOUT_S
+        self._transport.close()
+
+    def _begin_to_linger(self) -> None:
+        self._lingers = True
+        self._end_by = self._loop.time() + limits.LINGER_S
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+
+    def _linger(self, count: int) -> None:
+        self._lingered_bytes += count
+        if self._lingered_bytes > limits.LINGER_BYTES:
+            self.cut()
+
+    def _refuse(self, status: int) -> None:
+        """Answer what is no request; whoever sent it gets one line and the door."""
+        if self._running is None and not self._is_closing:
+            self.write(response_head(status, [], 0, keeps_alive=False))
+        self._stop_parsing()
+        if self._running is None:
+            self._begin_to_linger()
+
+    def _stop_parsing(self) -> None:
+        self._waiting.clear()
+        self._pause_reading()
+        if self._running is not None:
+            self._running.keeps_alive = False
+            if not self._running.is_complete:
+                self._running.lose()
+
+    def _extend_body_deadline(self, exchange: Exchange) -> None:
+        now = self._loop.time()
+        allowed = limits.BODY_GRACE_S + exchange.body_bytes / limits.BODY_LEAST_BYTES_PER_S
+        self._deadline = min(now + limits.SEND_TIMEOUT_S, self._body_began + allowed)
+
+    def _pause_reading(self) -> None:
+        if self._is_reading:
+            self._is_reading = False
+            self._transport.pause_reading()
+            self._deadline = limits.NEVER
+
+    def _resume_reading(self) -> None:
+        if not self._is_reading and not self._is_closing:
+            self._is_reading = True
+            self._transport.resume_reading()
+            if self._incoming is not None:
+                self._extend_body_deadline(self._incoming)

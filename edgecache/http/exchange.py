@@ -1,0 +1,251 @@
+"""One request and its answer: RSGI's protocol object, with back-pressure in both directions."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Final, Protocol
+
+from edgecache.http.heads import HeaderPairs, response_head
+from edgecache.http.scope import Scope
+
+# More than this unread, and the connection reads no further.
+BODY_HIGH_BYTES: Final = 2**18
+# A larger body is not copied behind its head.
+COPIED_BYTES: Final = 2**14
+BODYLESS: Final = frozenset((204, 304))
+
+
+class ClientGone(Exception):
+    """The client went away, or was cut for taking nothing: there is nobody to answer."""
+
+
+class BodyTimeout(Exception):
+    """The client sends its body too slowly."""
+
+
+class Wire(Protocol):
+    """What an exchange needs of its connection."""
+
+    def write(self, data: bytes) -> None: ...
+    async def drain(self) -> None: ...
+    def ask_for_body(self) -> None: ...
+    def pace_reading(self) -> None: ...
+    def cut(self) -> None: ...
+
+
+class Stream:
+    """The body of an answer, piece by piece."""
+
+    __slots__ = ("_exchange", "_wire")
+
+    def __init__(self, exchange: "Exchange", wire: Wire) -> None:
+        self._exchange = exchange
+        self._wire = wire
+
+    async def send_bytes(self, data: bytes) -> None:
+        """Send a piece; wait while the client takes less than it is sent.
+
+        Raises ClientGone.
+        """
+        if self._exchange.is_gone:
+            raise ClientGone
+        self._exchange.sent_bytes += len(data)
+        if self._exchange.is_chunked:
+            data = b"%x\r\n%b\r\n" % (len(data), data) if data else b""
+        self._wire.write(data)
+        await self._wire.drain()
+
+
+class Exchange:
+    """One request and its answer.
+
+    Iterating gives the body's pieces as they come. Exactly one ``response_…`` answers; a body that
+    ends before its Content-Length closes the connection, so that nobody takes it for whole.
+    began: ``time.perf_counter`` when the head had come.
+    """
+
+    __slots__ = (
+        "_body",
+        "_gone",
+        "_is_complete",
+        "_is_late",
+        "_waiter",
+        "_wire",
+        "began",
+        "body_bytes",
+        "has_failed",
+        "is_answered",
+        "is_chunked",
+        "is_gone",
+        "keeps_alive",
+        "scope",
+        "sent_bytes",
+        "status",
+        "unread_bytes",
+        "wanted_bytes",
+    )
+
+    def __init__(self, scope: Scope, wire: Wire, *, keeps_alive: bool) -> None:
+        self.scope = scope
+        self.began = time.perf_counter()
+        self.keeps_alive = keeps_alive
+        self.is_gone = False
+        self.is_answered = False
+        self.has_failed = False
+        self.is_chunked = False
+        self.status = 0
+        self.body_bytes = 0
+        self.unread_bytes = 0
+        self.sent_bytes = 0
+        self.wanted_bytes = 0
+        self._wire = wire
+        self._body: deque[bytes] = deque()
+        self._is_complete = False
+        self._is_late = False
+        self._waiter: asyncio.Future[None] | None = None
+        self._gone: list[Callable[[], None]] = []
+
+    # --- the request's body -------------------------------------------------------------------
+
+    @property
+    def is_complete(self) -> bool:
+        """Say whether the request has come to its end, read or not."""
+        return self._is_complete
+
+    def feed(self, data: bytes) -> None:
+        """Take a piece of the body off the wire."""
+        self.body_bytes += len(data)
+        self.unread_bytes += len(data)
+        self._body.append(data)
+        self._wake()
+
+    def end(self) -> None:
+        """Note that the body is whole."""
+        self._is_complete = True
+        self._wake()
+
+    def expire(self) -> None:
+        """Note that the body comes too slowly."""
+        self._is_late = True
+        self._wake()
+
+    def lose(self) -> None:
+        """Note that the client is gone."""
+        self.is_gone = True
+        self._wake()
+        for callback in self._gone:
+            callback()
+        self._gone.clear()
+
+    def __aiter__(self) -> "Exchange":
+        return self
+
+    async def __anext__(self) -> bytes:
+        """Give the next piece.
+
+        Raises ClientGone when the client leaves before the body's end, BodyTimeout.
+        """
+        while not self._body:
+            if self._is_complete:
+                raise StopAsyncIteration
+            if self.is_gone:
+                raise ClientGone
+            if self._is_late:
+                raise BodyTimeout
+            self._wire.ask_for_body()
+            self._waiter = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+        data = self._body.popleft()
+        self.unread_bytes -= len(data)
+        self._wire.pace_reading()
+        return data
+
+    async def __call__(self) -> bytes:
+        """Give the whole body; for bodies that are known to be small."""
+        return b"".join([piece async for piece in self])
+
+    # --- the answer ---------------------------------------------------------------------------
+
+    def response_empty(self, status: int, headers: HeaderPairs) -> None:
+        """Answer without a body; a Content-Length among the headers stands (HEAD)."""
+        self._start(status, headers, None if self._is_bodyless(status) else 0)
+
+    def response_bytes(self, status: int, headers: HeaderPairs, body: bytes) -> None:
+        """Answer with a body that is at hand."""
+        if self._is_bodyless(status):
+            self._start(status, headers, None)
+            return
+        self.sent_bytes = len(body)
+        self._start(status, headers, len(body), body)
+
+    def response_str(self, status: int, headers: HeaderPairs, body: str) -> None:
+        """Answer with text."""
+        self.response_bytes(status, headers, body.encode())
+
+    def response_stream(self, status: int, headers: HeaderPairs) -> Stream:
+        """Begin an answer whose body follows, in chunks where the headers do not tell its length.
+
+        It ends when the application returns, whole unless that raises or ``cut`` was called.
+        """
+        length = next((value for name, value in headers if name.lower() == "content-length"), "")
+        if length:
+            self.wanted_bytes = int(length)
+        elif self.scope.http_version == "1.1":
+            self.is_chunked = True
+            headers = [*headers, ("transfer-encoding", "chunked")]
+        else:
+            self.keeps_alive = False
+        self._start(status, headers, None)
+        return Stream(self, self._wire)
+
+    def cut(self) -> None:
+        """Break the connection: what was sent must not be taken for an answer."""
+        self.has_failed = True
+        self._wire.cut()
+
+    async def client_disconnect(self) -> None:
+        """Return once the client is gone."""
+        if self.is_gone:
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def tell() -> None:
+            if not future.done():
+                future.set_result(None)
+
+        self._gone.append(tell)
+        await future
+
+    def _is_bodyless(self, status: int) -> bool:
+        return status in BODYLESS or self.scope.method == "HEAD"
+
+    def _start(
+        self, status: int, headers: HeaderPairs, length: int | None, body: bytes = b""
+    ) -> None:
+        if self.is_answered:
+            raise RuntimeError("the request is answered already")
+        self.is_answered = True
+        self.status = status
+        if not self._is_complete:
+            # What the client still wants to send is nobody's: the connection cannot go on.
+            self.keeps_alive = False
+        head = response_head(status, headers, length, keeps_alive=self.keeps_alive)
+        if self.is_gone:
+            return
+        if len(body) > COPIED_BYTES:
+            # The loop gathers them into one call.
+            self._wire.write(head)
+            self._wire.write(body)
+        else:
+            self._wire.write(head + body)
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+App = Callable[[Scope, Exchange], Awaitable[None]]

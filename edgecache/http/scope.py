@@ -1,0 +1,42 @@
+"""What a request says before its body."""
+
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from edgecache.http.headers import Headers
+
+
+class Scope(NamedTuple):
+    """RSGI's scope, with what signatures and keys need beside it.
+
+    raw_path: as it stands in the request line, without the query. client: ``address:port``.
+    """
+
+    method: str
+    raw_path: str
+    query_string: str
+    http_version: str
+    headers: Headers
+    client: str
+    proto: str = "http"
+    scheme: str = "http"
+
+    @property
+    def path(self) -> str:
+        """Give the path decoded; bytes that are not UTF-8 become U+FFFD."""
+        return unquote(self.raw_path)
+
+    @property
+    def authority(self) -> str:
+        """Give the host that was asked for, with its port if it was named."""
+        return self.headers.get("host")
+
+    @property
+    def client_address(self) -> str:
+        """Give the peer's IP address."""
+        return address_of(self.client)
+
+
+def address_of(client: str) -> str:
+    """Give the IP address of ``address:port``."""
+    return client.rpartition(":")[0].strip("[]")
