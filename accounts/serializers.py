@@ -1,7 +1,8 @@
 """Accounts in JSON, with the published field names."""
 
-from typing import Any
+from typing import Any, Final
 
+from drf_spectacular.utils import PolymorphicProxySerializer
 from rest_framework import serializers
 
 from accounts.passwords import MAX_CHARS
@@ -73,15 +74,71 @@ class SignupAnswerSerializer(ScopedTokenPairSerializer):
 class WarningSerializer(serializers.Serializer[Any]):
     """What a user should know after signing in."""
 
-    code = serializers.CharField()
+    code = serializers.ChoiceField(choices=["mfa_enrollment_due", "account_reclaimed"])
+    deadline = serializers.IntegerField(
+        required=False, help_text="Unix seconds; with `mfa_enrollment_due`."
+    )
 
 
 class LoginAnswerSerializer(ScopedTokenPairSerializer):
-    """A login that is through: ``status`` is ``authenticated``."""
+    """A finished sign-in; ``device_token`` replaces that of a trusted device."""
 
     status = serializers.ChoiceField(choices=["authenticated"])
     email_verified = serializers.BooleanField()
     warnings = WarningSerializer(many=True)
+    device_token = serializers.CharField(required=False)
+
+
+class SignInMethodSerializer(serializers.Serializer[Any]):
+    """A second factor that may be used for a sign-in."""
+
+    method = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]  # published name
+    default = serializers.BooleanField()
+
+
+class SecondFactorRequiredSerializer(serializers.Serializer[Any]):
+    """A sign-in that waits for a second factor; ``mfa_token`` authorizes its challenge."""
+
+    status = serializers.ChoiceField(choices=["mfa_required"])
+    mfa_token = serializers.CharField()
+    mfa_expires_at = serializers.IntegerField()
+    methods = SignInMethodSerializer(many=True)
+    trusted_device_allowed = serializers.BooleanField()
+
+
+class EnrolmentRequiredSerializer(serializers.Serializer[Any]):
+    """A sign-in that may only set up a second factor; ``mfa_token`` authorizes the set-up."""
+
+    status = serializers.ChoiceField(choices=["mfa_enrollment_required"])
+    mfa_token = serializers.CharField()
+    mfa_expires_at = serializers.IntegerField()
+    allowed_methods = serializers.ListField(child=serializers.CharField())
+
+
+SIGN_IN_RESULT: Final = PolymorphicProxySerializer(
+    component_name="SignInResult",
+    serializers={
+        "authenticated": LoginAnswerSerializer,
+        "mfa_required": SecondFactorRequiredSerializer,
+        "mfa_enrollment_required": EnrolmentRequiredSerializer,
+    },
+    resource_type_field_name="status",
+)
+
+
+class FinishedSignInSerializer(serializers.Serializer[Any]):
+    """The fields of a finished sign-in, present where the request finished a waiting one."""
+
+    status = serializers.ChoiceField(choices=["authenticated"], required=False)
+    access_token = serializers.CharField(required=False)
+    refresh_token = serializers.CharField(required=False)
+    access_expires_at = serializers.IntegerField(required=False)
+    refresh_expires_at = serializers.IntegerField(required=False)
+    environment = EnvironmentRefSerializer(required=False)
+    email_verified = serializers.BooleanField(required=False)
+    warnings = WarningSerializer(many=True, required=False)
+    device_token = serializers.CharField(required=False)
 
 
 class WhoamiSerializer(serializers.Serializer[Any]):

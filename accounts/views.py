@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from accounts.audit import audit
 from accounts.errors import InvalidCredentials
 from accounts.serializers import (
-    LoginAnswerSerializer,
+    SIGN_IN_RESULT,
     LoginSerializer,
     PermissionsSerializer,
     RefreshTokenSerializer,
@@ -60,7 +60,7 @@ class LoginView(ApiView):
 
     access = {"POST": PUBLIC}
 
-    @extend_schema(summary="Log in", request=LoginSerializer, responses=LoginAnswerSerializer)
+    @extend_schema(summary="Log in", request=LoginSerializer, responses=SIGN_IN_RESULT)
     def post(self, request: Request) -> Response:
         """Open a session in an environment: the one named, else the last used, else `live`."""
         body = self.read(LoginSerializer)

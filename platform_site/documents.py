@@ -2,13 +2,12 @@
 
 import inspect
 import re
-from collections.abc import Iterator
 from typing import Final
 
 from edgecache import conf as cache_conf
 from edgecache.brain import conf as brain_conf
 from platform_site import settings
-from platform_site.lib.errors import PlatformError
+from platform_site.lib.errors import PlatformError, every_error
 from platform_site.settings_table import Row, rows
 
 SETTINGS_HEAD: Final = """# Settings
@@ -59,17 +58,6 @@ def errors_page() -> str:
         for kind in sorted(kinds.values(), key=lambda kind: (kind.status, kind.code))
     )
     return ERRORS_HEAD + "\n".join(rows) + "\n"
-
-
-def every_error() -> list[type[PlatformError]]:
-    """Return the errors that can be answered: the leaves of the tree."""
-    return [kind for kind in _walk(PlatformError) if not kind.is_branch]
-
-
-def _walk(kind: type[PlatformError]) -> Iterator[type[PlatformError]]:
-    for child in kind.__subclasses__():
-        yield child
-        yield from _walk(child)
 
 
 def _meaning(kind: type[PlatformError]) -> str:

@@ -21,7 +21,6 @@ from platform_site.lib import (
     token_settings,
 )
 from platform_site.lib.logs import logging_config
-from platform_site.lib.problem_schema import PROBLEM_SCHEMA
 
 ENV: Final = environment.from_process()
 BASE_DIR: Final = Path(__file__).resolve().parent.parent
@@ -330,7 +329,7 @@ REST_FRAMEWORK: Final = {
     "DEFAULT_RENDERER_CLASSES": ["platform_site.lib.bodies.OrjsonRenderer"],
     "DEFAULT_AUTHENTICATION_CLASSES": ["platform_site.lib.authentication.PrincipalAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["platform_site.lib.permissions.HasAccess"],
-    "DEFAULT_SCHEMA_CLASS": "platform_site.lib.schema.Schema",
+    "DEFAULT_SCHEMA_CLASS": "platform_site.lib.openapi.schema.Schema",
     "UNAUTHENTICATED_USER": None,
     "UNAUTHENTICATED_TOKEN": None,
 }
@@ -339,12 +338,15 @@ SPECTACULAR_SETTINGS: Final = {
     "DESCRIPTION": "Accounts, environments and SQL over HTTP. Errors are problem documents "
     "(RFC 9457) with a stable `code`.",
     "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    # Not drf-spectacular's own hook, which makes a component of each set of choices: `status` of
+    # one resource and `status` of another would compete for its name.
+    "POSTPROCESSING_HOOKS": ["platform_site.lib.openapi.problems.add_components"],
     "SCHEMA_PATH_PREFIX": "/v1",
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_PERMISSIONS": [],
     "SERVE_AUTHENTICATION": [],
     "COMPONENT_SPLIT_REQUEST": True,
-    "APPEND_COMPONENTS": {"schemas": {"Problem": PROBLEM_SCHEMA}},
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",

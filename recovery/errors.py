@@ -8,6 +8,7 @@ from platform_site.lib.errors import (
     NotAuthenticated,
     TooManyRequests,
 )
+from platform_site.lib.openapi import shapes
 
 
 class MalformedRecoveryToken(InvalidRequest):
@@ -43,6 +44,7 @@ class RecoveryChallengeRequired(Forbidden):
 
     code = "recovery_challenge_required"
     title = "Prove a second factor, too."
+    members = {"methods": shapes.TEXTS}
 
 
 class NoIndependentFactor(Conflict):
@@ -57,6 +59,7 @@ class RecoveryNotDue(Conflict):
 
     code = "recovery_not_due"
     title = "This recovery does not take effect yet."
+    members = {"effective_at": shapes.UNIX_SECONDS}
 
 
 class QuestionsDisabled(Forbidden):

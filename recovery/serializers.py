@@ -113,15 +113,6 @@ class RecoveryDelayedSerializer(serializers.Serializer[Any]):
     expires_at = serializers.IntegerField()
 
 
-class EnrolmentDueSerializer(serializers.Serializer[Any]):
-    """A sign-in that may only set up a new second factor."""
-
-    status = serializers.ChoiceField(choices=["mfa_enrollment_required"])
-    mfa_token = serializers.CharField()
-    mfa_expires_at = serializers.IntegerField()
-    allowed_methods = serializers.ListField(child=serializers.CharField())
-
-
 class RecoveryCancelSerializer(StrictSerializer):
     """The token of a notice."""
 

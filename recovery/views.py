@@ -8,6 +8,7 @@ from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.serializers import EnrolmentRequiredSerializer
 from platform_site.lib.api import NO_STORE, ApiView
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.permissions import PUBLIC, USER, needs
@@ -24,7 +25,6 @@ from recovery import (
 )
 from recovery.models import Purpose
 from recovery.serializers import (
-    EnrolmentDueSerializer,
     RecoveryAnsweredSerializer,
     RecoveryAnswersSerializer,
     RecoveryCancelSerializer,
@@ -156,7 +156,7 @@ class CompleteView(ApiView):
     @extend_schema(
         summary="Complete a recovery",
         request=RecoveryCompleteSerializer,
-        responses={200: EnrolmentDueSerializer, 204: None},
+        responses={200: EnrolmentRequiredSerializer, 204: None},
     )
     def post(self, request: Request) -> Response:
         """Set a new password (204), or set up a new second factor (200); never a session."""

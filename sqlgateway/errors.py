@@ -15,7 +15,32 @@
 The four that carry ``sql_error`` are PostgreSQL's own words; sqlstates.py chooses among them.
 """
 
+from typing import Final
+
 from platform_site.lib import errors
+from platform_site.lib.openapi import shapes
+
+OUTCOME: Final[shapes.Shape] = {
+    "type": "string",
+    "enum": ["committed", "rolled_back", "unknown"],
+    "description": "What became of the transaction.",
+}
+# What PostgreSQL says of a statement that it refuses, and which object it is about.
+STATEMENT_MEMBERS: Final[dict[str, shapes.Shape]] = {
+    "sqlstate": shapes.TEXT,
+    "message": shapes.TEXT,
+    "statement": shapes.COUNT,
+    "retryable": shapes.BOOLEAN,
+    "position": shapes.COUNT,
+    "line": shapes.COUNT,
+    "column": shapes.COUNT,
+    "hint": shapes.TEXT,
+    "schema": shapes.TEXT,
+    "table": shapes.TEXT,
+    "column_name": shapes.TEXT,
+    "constraint": shapes.TEXT,
+    "data_type": shapes.TEXT,
+}
 
 
 class SqlRefused(errors.InvalidRequest):
@@ -23,6 +48,7 @@ class SqlRefused(errors.InvalidRequest):
 
     code = "sql_error"
     title = "The statement failed."
+    members = STATEMENT_MEMBERS
 
 
 class SqlForbidden(errors.Forbidden):
@@ -30,6 +56,7 @@ class SqlForbidden(errors.Forbidden):
 
     code = "sql_error"
     title = "The statement is not permitted."
+    members = STATEMENT_MEMBERS
 
 
 class SqlConflict(errors.Conflict):
@@ -37,6 +64,7 @@ class SqlConflict(errors.Conflict):
 
     code = "sql_error"
     title = "The statement contradicts other data."
+    members = STATEMENT_MEMBERS
 
 
 class SqlTooLarge(errors.PayloadTooLarge):
@@ -44,6 +72,7 @@ class SqlTooLarge(errors.PayloadTooLarge):
 
     code = "sql_error"
     title = "The statement is past a limit."
+    members = STATEMENT_MEMBERS
 
 
 class SqlUnavailable(errors.Unavailable):
@@ -51,6 +80,7 @@ class SqlUnavailable(errors.Unavailable):
 
     code = "sql_error"
     title = "The database is out of resources for the moment."
+    members = STATEMENT_MEMBERS
 
 
 class QueryTimeout(errors.InvalidRequest):
@@ -79,6 +109,7 @@ class TransactionEnded(errors.InvalidRequest):
 
     code = "transaction_ended"
     title = "A statement ended the request's transaction."
+    members = {"statement": shapes.COUNT}
 
 
 class CopyNotSupported(errors.InvalidRequest):
@@ -86,6 +117,7 @@ class CopyNotSupported(errors.InvalidRequest):
 
     code = "copy_not_supported"
     title = "COPY is not supported here."
+    members = {"hint": shapes.TEXT, "outcome": OUTCOME}
 
 
 class ResultTooWide(errors.PayloadTooLarge):
@@ -93,6 +125,7 @@ class ResultTooWide(errors.PayloadTooLarge):
 
     code = "result_too_large"
     title = "The rows of the result are too long."
+    members = {"outcome": OUTCOME}
 
 
 class TooManyQueries(errors.TooManyRequests):
@@ -107,6 +140,7 @@ class EngineFault(errors.EngineError):
     """PostgreSQL failed inside; logged with the request id."""
 
     title = "The database failed inside."
+    members = {"sqlstate": shapes.TEXT}
 
 
 class OutcomeUnknown(errors.EngineError):
@@ -114,6 +148,7 @@ class OutcomeUnknown(errors.EngineError):
 
     code = "outcome_unknown"
     title = "The connection was lost; whether the statement took effect is unknown."
+    members = {"retryable": shapes.BOOLEAN}
 
 
 class EngineAway(errors.Unavailable):

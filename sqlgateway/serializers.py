@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from platform_site.lib.api import StrictSerializer
@@ -26,6 +27,7 @@ class StatementField(serializers.CharField):
         return data
 
 
+@extend_schema_field({"type": "array", "items": {"description": "Any JSON value."}})
 class ParamsField(serializers.ListField):
     """Parameters: any JSON values."""
 

@@ -10,6 +10,7 @@ from platform_site.lib.errors import (
     TooManyRequests,
     Unavailable,
 )
+from platform_site.lib.openapi import shapes
 
 
 class MalformedCode(InvalidRequest):
@@ -73,6 +74,7 @@ class StepUpRequired(Forbidden):
 
     code = "step_up_required"
     title = "Confirm that it is you."
+    members = {"proof": shapes.TEXT, "max_age": shapes.COUNT}
 
 
 class MethodNotAllowed(Forbidden):
@@ -150,3 +152,4 @@ class ChannelUnavailable(Unavailable):
 
     code = "channel_unavailable"
     title = "Codes cannot be sent this way here."
+    members = {"methods": shapes.TEXTS}

@@ -1,22 +1,23 @@
 """The second factor in JSON, with the published field names."""
 
-from typing import Any
+from typing import Any, Final
 
+from drf_spectacular.utils import PolymorphicProxySerializer
 from rest_framework import serializers
 
-from accounts.serializers import ScopedTokenPairSerializer
+from accounts.serializers import (
+    EnrolmentRequiredSerializer,
+    FinishedSignInSerializer,
+    LoginAnswerSerializer,
+)
 from environments.models import MFA_METHODS
 from platform_site.lib.api import StrictSerializer
 
 
-class EnrolledSerializer(serializers.Serializer[Any]):
-    """A factor is active; where a sign-in waited for it, its token pair comes along."""
+class EnrolledSerializer(FinishedSignInSerializer):
+    """The factor is active; with the result of the sign-in that waited for it, if one did."""
 
     success = serializers.BooleanField()
-    access_token = serializers.CharField(required=False)
-    refresh_token = serializers.CharField(required=False)
-    access_expires_at = serializers.IntegerField(required=False)
-    refresh_expires_at = serializers.IntegerField(required=False)
 
 
 class StatusSerializer(serializers.Serializer[Any]):
@@ -54,11 +55,23 @@ class ChallengeVerifySerializer(StrictSerializer):
     device_name = serializers.CharField(max_length=100, required=False, default="")
 
 
-class ChallengeAnswerSerializer(ScopedTokenPairSerializer):
-    """Login: the token pair (and `device_token` if asked for). Step-up: `status` and no token."""
+class StepUpVerifiedSerializer(serializers.Serializer[Any]):
+    """The session has proved a second factor; its tokens stay as they are."""
 
-    status = serializers.CharField()
-    device_token = serializers.CharField(required=False)
+    status = serializers.ChoiceField(choices=["verified"])
+    aal = serializers.IntegerField(min_value=1, max_value=2)
+    valid_until = serializers.IntegerField(help_text="Unix seconds.")
+
+
+CHALLENGE_RESULT: Final = PolymorphicProxySerializer(
+    component_name="ChallengeResult",
+    serializers={
+        "authenticated": LoginAnswerSerializer,
+        "verified": StepUpVerifiedSerializer,
+        "mfa_enrollment_required": EnrolmentRequiredSerializer,
+    },
+    resource_type_field_name="status",
+)
 
 
 class DefaultMethodSerializer(StrictSerializer):

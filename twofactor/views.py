@@ -17,8 +17,8 @@ from twofactor import challenges, devices, factors, policy, reauthentication
 from twofactor.methods import spelled_in_challenges
 from twofactor.models import TrustedDevice
 from twofactor.serializers import (
+    CHALLENGE_RESULT,
     BackupCodesSerializer,
-    ChallengeAnswerSerializer,
     ChallengeSerializer,
     ChallengeVerifySerializer,
     ComplianceSerializer,
@@ -75,7 +75,7 @@ class ChallengeVerifyView(ApiView):
     @extend_schema(
         summary="Verify a challenge",
         request=ChallengeVerifySerializer,
-        responses=ChallengeAnswerSerializer,
+        responses=CHALLENGE_RESULT,
     )
     def post(self, request: Request, challenge_id: str) -> Response:
         """Exchange the answer for the token pair, or raise the session's assurance."""

@@ -20,7 +20,7 @@ from accounts.invitations.serializers import (
     InvitationTokenSerializer,
 )
 from accounts.models import Invitation
-from accounts.serializers import LoginAnswerSerializer
+from accounts.serializers import SIGN_IN_RESULT
 from accounts.signin import signup
 from platform_site.lib.api import NO_STORE, ApiView, CursorPages
 from platform_site.lib.permissions import PUBLIC, needs
@@ -147,7 +147,7 @@ class InvitationAcceptView(ApiView):
     @extend_schema(
         summary="Accept an invitation",
         request=InvitationAcceptSerializer,
-        responses={201: LoginAnswerSerializer},
+        responses={201: SIGN_IN_RESULT},
     )
     def post(self, request: Request) -> Response:
         """Make the account with its password, and sign in; its e-mail is verified.

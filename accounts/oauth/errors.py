@@ -10,6 +10,7 @@ from platform_site.lib.errors import (
     NotFound,
     Unavailable,
 )
+from platform_site.lib.openapi import shapes
 
 
 class ProviderNotConfigured(NotFound):
@@ -108,6 +109,11 @@ class LinkRequired(Conflict):
 
     code = "link_required"
     title = "There is an account with this e-mail."
+    members = {
+        "provider": shapes.TEXT,
+        "link_token": shapes.TEXT,
+        "link_expires_at": shapes.UNIX_SECONDS,
+    }
 
 
 class LinkForeign(Forbidden):
@@ -150,6 +156,7 @@ class DomainUnproven(Conflict):
 
     code = "domain_unproven"
     title = "The record was not found."
+    members = {"record": shapes.DNS_RECORD}
 
 
 class DnsUnavailable(Unavailable):

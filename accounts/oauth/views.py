@@ -26,7 +26,11 @@ from accounts.oauth.serializers import (
     TicketSerializer,
 )
 from accounts.oauth.transactions import Departure, Wish
-from accounts.serializers import LoginAnswerSerializer
+from accounts.serializers import (
+    EnrolmentRequiredSerializer,
+    LoginAnswerSerializer,
+    SecondFactorRequiredSerializer,
+)
 from platform_site.lib.api import NO_STORE, ApiView, CursorPages, StrictSerializer
 from platform_site.lib.errors import MethodNotAllowed
 from platform_site.lib.permissions import PUBLIC, USER
@@ -143,8 +147,13 @@ class TokenView(ApiView):
         request=ExchangeSerializer,
         responses=PolymorphicProxySerializer(
             component_name="ExternalSignIn",
-            serializers=[LoginAnswerSerializer, LinkedSerializer],
-            resource_type_field_name=None,
+            serializers={
+                "authenticated": LoginAnswerSerializer,
+                "mfa_required": SecondFactorRequiredSerializer,
+                "mfa_enrollment_required": EnrolmentRequiredSerializer,
+                "linked": LinkedSerializer,
+            },
+            resource_type_field_name="status",
         ),
     )
     def post(self, request: Request) -> Response:
@@ -167,8 +176,8 @@ class LinkView(ApiView):
         request=LinkSerializer,
         responses=PolymorphicProxySerializer(
             component_name="Link",
-            serializers=[LinkStartedSerializer, LinkedSerializer],
-            resource_type_field_name=None,
+            serializers={"started": LinkStartedSerializer, "linked": LinkedSerializer},
+            resource_type_field_name="status",
         ),
     )
     def post(self, request: Request, provider: str) -> Response:

@@ -51,7 +51,7 @@ class SessionsView(ApiView):
     @extend_schema(
         operation_id="sessions_end_others",
         summary="End all other sessions",
-        responses=SessionsEndedSerializer,
+        responses={200: SessionsEndedSerializer},
     )
     def delete(self, request: Request) -> Response:
         """End every session but the one that asks, at once for access tokens too."""

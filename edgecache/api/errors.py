@@ -1,6 +1,7 @@
 """What the cache's side of the platform refuses."""
 
 from platform_site.lib.errors import Conflict, NotFound, Unavailable
+from platform_site.lib.openapi import shapes
 
 
 class CacheUnavailable(Unavailable):
@@ -8,6 +9,15 @@ class CacheUnavailable(Unavailable):
 
     code = "cache_unavailable"
     title = "The edge cache is unavailable for the moment."
+    # Those of ``GET /v1/cache/status``, which answers the same fields with the problem.
+    members = {
+        "brain_healthy": shapes.BOOLEAN,
+        "total_nodes": shapes.COUNT,
+        "online_nodes": shapes.COUNT,
+        "total_cache_bytes": shapes.COUNT,
+        "used_cache_bytes": shapes.COUNT,
+        "hit_ratio": shapes.NUMBER,
+    }
 
 
 class NodeNotFound(NotFound):
@@ -64,6 +74,7 @@ class HostNotProved(Conflict):
 
     code = "host_not_proved"
     title = "The record was not found."
+    members = {"record": shapes.DNS_RECORD}
 
 
 class AccessKeyNotFound(NotFound):

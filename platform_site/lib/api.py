@@ -157,7 +157,7 @@ class CursorPages(CursorPagination):
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         """Describe one page to OpenAPI."""
-        link = {"type": "string", "nullable": True, "format": "uri"}
+        link = {"type": ["string", "null"], "format": "uri"}
         return {
             "type": "object",
             "required": ["next", "previous", "results"],

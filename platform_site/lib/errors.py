@@ -21,7 +21,7 @@ One tree; its branches are HTTP statuses, its leaves carry a stable ``code`` (do
 Applications add leaves in their own ``errors.py``; ``platform_site.lib.problems`` renders all.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -42,7 +42,7 @@ class FieldError:
 class PlatformError(Exception):
     """A refusal with a stable code; ``detail`` is shown to the caller, so nothing internal in it.
 
-    extra: further members of the problem document (RFC 9457 §3.2).
+    extra: further members of the problem document (RFC 9457 §3.2), declared in ``members``.
     headers: response headers beyond those of the status.
     """
 
@@ -50,6 +50,8 @@ class PlatformError(Exception):
     code: ClassVar[str] = "internal_error"
     title: ClassVar[str] = "Something went wrong on our side."
     retry_after_s: int | None = None
+    # JSON Schemas of the members of ``extra``, by name, for OpenAPI.
+    members: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     # A branch only groups: it is never raised itself, so its code reaches nobody.
     is_branch: ClassVar[bool] = False
 
@@ -243,3 +245,14 @@ class ControlDatabaseUnavailable(Unavailable):
 
     code = "database_unavailable"
     title = "The platform's database is unavailable for the moment."
+
+
+def every_error() -> list[type[PlatformError]]:
+    """Return the errors that can be answered: the leaves of the tree, as far as it is loaded."""
+    return [error for error in _descendants(PlatformError) if not error.is_branch]
+
+
+def _descendants(error: type[PlatformError]) -> Iterator[type[PlatformError]]:
+    for child in error.__subclasses__():
+        yield child
+        yield from _descendants(child)

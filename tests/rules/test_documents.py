@@ -7,11 +7,12 @@ import pytest
 from django.urls import get_resolver
 
 from platform_site import documents
+from platform_site.lib import errors
 from tests.rules.routes import api_routes
 
 ROOT = Path(__file__).resolve().parents[2]
 _ = get_resolver().url_patterns  # loads every view, and with them every error
-ERRORS = sorted({kind.code for kind in documents.every_error()})
+ERRORS = sorted({kind.code for kind in errors.every_error()})
 
 
 def test_settings_are_listed() -> None:

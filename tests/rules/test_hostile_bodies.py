@@ -71,7 +71,9 @@ def fields(route: Route, method: str) -> dict[str, Any]:
 def plausible(name: str, kind: dict[str, Any]) -> Any:
     if name in PLAUSIBLE:
         return PLAUSIBLE[name]
-    return kind["enum"][0] if "enum" in kind else SAMPLES.get(kind.get("type", ""), "x")
+    types = kind.get("type", "")
+    first = types[0] if isinstance(types, list) else types
+    return kind["enum"][0] if "enum" in kind else SAMPLES.get(first, "x")
 
 
 def bodies(route: Route, method: str) -> Iterator[dict[str, Any]]:

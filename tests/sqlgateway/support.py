@@ -13,6 +13,7 @@ from platform_site.lib.principals import Principal, Scope
 from sqlgateway import clusters
 from sqlgateway.models import Database
 from sqlgateway.views import SqlView
+from tests import conformance
 
 VIEW = SqlView.as_view()
 
@@ -59,7 +60,18 @@ class Caller:
         response = VIEW(request)
         if hasattr(response, "render"):
             response.render()
-        return _read(response)
+        answer = _read(response)
+        conformance.check(
+            conformance.Exchange(
+                method="POST",
+                path="/v1/sql",
+                request_body=body,
+                status=answer.status,
+                media=response["Content-Type"],
+                body=answer.body,
+            )
+        )
+        return answer
 
     def sql(self, query: str, params: list[Any] | None = None, **options: Any) -> Answer:
         """Run a text."""

@@ -5,6 +5,7 @@ from typing import Any
 from rest_framework import serializers
 from webauthn.helpers import bytes_to_base64url
 
+from accounts.serializers import FinishedSignInSerializer
 from platform_site.lib.api import StrictSerializer
 from twofactor.models import Passkey
 
@@ -40,16 +41,12 @@ class PasskeyRegisterFinishSerializer(StrictSerializer):
     credential_name = serializers.CharField(max_length=100, required=False, default="Passkey")
 
 
-class PasskeyRegisteredSerializer(serializers.Serializer[Any]):
-    """The passkey; where a sign-in waited for it, its token pair comes along."""
+class PasskeyRegisteredSerializer(FinishedSignInSerializer):
+    """The new passkey, and the result of the sign-in that waited for it, if one did."""
 
     credential_id = serializers.CharField(help_text="base64url")
     name = serializers.CharField()
     created_at = serializers.IntegerField(help_text="Unix seconds")
-    access_token = serializers.CharField(required=False)
-    refresh_token = serializers.CharField(required=False)
-    access_expires_at = serializers.IntegerField(required=False)
-    refresh_expires_at = serializers.IntegerField(required=False)
 
 
 class PasskeySerializer(serializers.Serializer[Passkey]):

@@ -6,7 +6,7 @@ from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.serializers import LoginAnswerSerializer
+from accounts.serializers import SIGN_IN_RESULT
 from platform_site.lib.api import NO_STORE, ApiView, CursorPages
 from platform_site.lib.permissions import PUBLIC, USER
 from twofactor.webauthn import enrolment, passkeys, signin
@@ -122,7 +122,7 @@ class SignInFinishView(ApiView):
     @extend_schema(
         summary="Finish signing in with a passkey",
         request=PasskeySignInFinishSerializer,
-        responses=LoginAnswerSerializer,
+        responses=SIGN_IN_RESULT,
     )
     def post(self, request: Request) -> Response:
         """Open a session; with user verification a passkey counts as both factors."""

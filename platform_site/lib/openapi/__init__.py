@@ -1,0 +1,1 @@
+"""How the OpenAPI document is made: what views, serializers and ``openapi.py`` declare."""

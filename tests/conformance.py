@@ -1,0 +1,198 @@
+"""Compare requests and responses of the API with docs/openapi.yaml.
+
+``tests.cast.Caller`` passes each of its exchanges to ``check``. Response schemas are closed here,
+so that a field that the document does not declare is found; for clients they stay open, because a
+later release may add fields.
+"""
+
+import functools
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+
+import jsonschema_rs
+import yaml
+
+DOCUMENT: Final = Path(__file__).resolve().parents[1] / "docs/openapi.yaml"
+API: Final = "/v1/"
+# The document describes neither itself nor the page that shows it.
+DOCUMENTS: Final = frozenset({"/v1/schema", "/v1/docs"})
+JSON: Final = "application/json"
+PROBLEM: Final = "application/problem+json"
+# The console's middleware moves these from response bodies into cookies.
+CONSOLE_TOKENS: Final = frozenset({"access_token", "refresh_token", "mfa_token", "reset_token"})
+# What a path that is not in the document, or a method that its path does not have, answers.
+UNDECLARED: Final = frozenset({400, 403, 404, 405})
+
+
+class NotConformantError(AssertionError):
+    """A response, or a request that was accepted, contradicts docs/openapi.yaml."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """A request and its response; bodies are parsed, None where there is none.
+
+    request_body: None also where it is not JSON.
+    """
+
+    method: str
+    path: str
+    request_body: Any
+    status: int
+    media: str
+    body: Any
+    is_console: bool = False
+
+
+class _Switch:
+    """Whether exchanges are checked at present."""
+
+    is_on = True
+
+
+@contextmanager
+def unchecked() -> Iterator[None]:
+    """Check nothing meanwhile: for tests that put a view or a stage of their own in place."""
+    _Switch.is_on = False
+    try:
+        yield
+    finally:
+        _Switch.is_on = True
+
+
+def check(exchange: Exchange) -> None:
+    """Raise NotConformantError unless the document declares this response to this request."""
+    path = exchange.path.partition("?")[0]
+    if not (_Switch.is_on and path.startswith(API)) or path in DOCUMENTS:
+        return
+    method, template = exchange.method.lower(), template_of(path)
+    method = "get" if method == "head" else method
+    where = f"{exchange.method} {template or path} -> {exchange.status}"
+    operation = document()["paths"].get(template, {}).get(method)
+    if template is None or operation is None:
+        if exchange.status not in UNDECLARED:
+            raise NotConformantError(f"{where}: the document has no such operation")
+        return
+    if exchange.method != "HEAD":
+        _check_response(exchange, template, method, where)
+    if exchange.is_console:
+        return  # its middleware adds tokens to the request
+    if exchange.status < HTTPStatus.BAD_REQUEST and exchange.request_body:
+        _check_request(exchange, template, method, where)
+
+
+def _check_response(exchange: Exchange, template: str, method: str, where: str) -> None:
+    responses = document()["paths"][template][method]["responses"]
+    status = str(exchange.status)
+    if status not in responses and exchange.status >= HTTPStatus.BAD_REQUEST:
+        status = "default"
+    if status not in responses:
+        raise NotConformantError(f"{where}: the document has no such status: {exchange.body}")
+    content = responses[status].get("content", {})
+    media = exchange.media.partition(";")[0]
+    if media not in (content or {""}):
+        raise NotConformantError(f"{where}: the document does not declare {media!r}")
+    if content:
+        validator = _response_validator(template, method, status, media, exchange.is_console)
+        _validate(validator, exchange.body, where)
+
+
+def _check_request(exchange: Exchange, template: str, method: str, where: str) -> None:
+    validator = _request_validator(template, method)
+    if validator is None:
+        raise NotConformantError(f"{where}: the document declares no request body")
+    _validate(validator, exchange.request_body, f"{where}: its request")
+
+
+def _validate(validator: jsonschema_rs.Draft202012Validator, body: Any, where: str) -> None:
+    for error in validator.iter_errors(body):
+        place = "/".join(str(part) for part in error.instance_path)
+        raise NotConformantError(f"{where}: at /{place}: {error.message}")
+
+
+@functools.cache
+def document() -> dict[str, Any]:
+    """Return the committed document."""
+    text = DOCUMENT.read_text(encoding="utf-8")
+    # The parser in C: the other one takes seconds.
+    loaded: dict[str, Any] = yaml.load(text, Loader=yaml.CSafeLoader)
+    return loaded
+
+
+@functools.lru_cache(maxsize=4096)
+def template_of(path: str) -> str | None:
+    """Return the path of the document that a request's path matches, None without one."""
+    if path in document()["paths"]:
+        return path
+    return next((name for pattern, name in _templates() if pattern.fullmatch(path)), None)
+
+
+@functools.cache
+def _templates() -> tuple[tuple[re.Pattern[str], str], ...]:
+    return tuple(
+        (re.compile(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(path))), path)
+        for path in document()["paths"]
+        if "{" in path
+    )
+
+
+@functools.cache
+def _response_validator(
+    template: str, method: str, status: str, media: str, is_console: bool
+) -> jsonschema_rs.Draft202012Validator:
+    content = document()["paths"][template][method]["responses"][status]["content"]
+    schema = {**content[media]["schema"], "components": _closed_components(is_console)}
+    return jsonschema_rs.Draft202012Validator(schema, validate_formats=True)
+
+
+@functools.cache
+def _request_validator(template: str, method: str) -> jsonschema_rs.Draft202012Validator | None:
+    declared = document()["paths"][template][method].get("requestBody")
+    if declared is None:
+        return None
+    schemas = json.loads(json.dumps(document()["components"]["schemas"]))
+    _each_object(schemas, _accept_numbers_as_text)
+    schema = {**declared["content"][JSON]["schema"], "components": {"schemas": schemas}}
+    # Formats are not checked: an address is accepted with blanks around it, for example.
+    return jsonschema_rs.Draft202012Validator(schema)
+
+
+@functools.cache
+def _closed_components(is_console: bool) -> dict[str, Any]:
+    schemas = json.loads(json.dumps(document()["components"]["schemas"]))
+    _each_object(schemas, _close)
+    if is_console:
+        _each_object(schemas, _drop_tokens)
+    return {"schemas": schemas}
+
+
+def _each_object(part: Any, change: Any) -> None:
+    """Call ``change`` with each JSON object in a part of the document."""
+    if isinstance(part, dict):
+        change(part)
+    for value in part.values() if isinstance(part, dict) else part:
+        if isinstance(value, dict | list):
+            _each_object(value, change)
+
+
+def _close(schema: dict[str, Any]) -> None:
+    if schema.get("type") == "object" and "properties" in schema:
+        schema.setdefault("additionalProperties", False)
+
+
+def _drop_tokens(schema: dict[str, Any]) -> None:
+    if isinstance(schema.get("required"), list):
+        schema["required"] = [name for name in schema["required"] if name not in CONSOLE_TOKENS]
+
+
+def _accept_numbers_as_text(schema: dict[str, Any]) -> None:
+    # DRF reads a number where a text is expected.
+    types = schema.get("type")
+    if "string" in (types if isinstance(types, list) else [types]):
+        schema["type"] = [*(types if isinstance(types, list) else [types]), "number"]
