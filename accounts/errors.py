@@ -74,6 +74,13 @@ class InvitationNotFound(NotFound):
     title = "There is no such invitation."
 
 
+class SignupLinkGone(Gone):
+    """Unknown, expired or used: all the same."""
+
+    code = "signup_link_gone"
+    title = "This link can no longer be used."
+
+
 class InvitationGone(Gone):
     """Unknown, expired, accepted, revoked or replaced: all the same."""
 

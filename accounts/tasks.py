@@ -12,6 +12,7 @@ from accounts.audit import trail
 from accounts.invitations import invitations
 from accounts.models import Session
 from accounts.profile import proofs
+from accounts.signup_links import links
 
 # Ended sessions stay this long for the owner's list and for replay detection: a refresh token
 # outlives its session by at most its own life.
@@ -24,6 +25,7 @@ def forget_expired(timestamp: int) -> None:
     """Delete what is over: sessions, counters, offers, codes, accounts without an address."""
     now = timezone.now()
     address_release.delete_expired(now=now)
+    links.delete_expired(now=now)
     invitations.forget_old(now=now)
     proofs.forget_old(now=now)
     limits.forget_old(now=now)

@@ -17,4 +17,5 @@ urlpatterns = [
     path("", include("accounts.audit.urls")),
     path("", include("accounts.invitations.urls")),
     path("", include("accounts.profile.urls")),
+    path("", include("accounts.signup_links.urls")),
 ]

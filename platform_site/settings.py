@@ -228,6 +228,8 @@ LIFECYCLE_HOOKS: Final = {
     "factors_stripped": ["twofactor.lifecycle.on_factors_stripped"],
     "user_removed": ["twofactor.lifecycle.on_user_removed"],
 }
+# Whether an account must not be opened by its mailbox alone.
+SECOND_FACTOR_CHECK: Final = "twofactor.methods.has_proper_factor"
 LOGIN_STAGES: Final = ["twofactor.stages.second_factor"]
 # Besides passwords and linked identities: what signs a user in, asked before the last one goes.
 OTHER_WAYS_IN: Final = ["twofactor.webauthn.passkeys.can_sign_in"]

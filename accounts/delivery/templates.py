@@ -103,6 +103,7 @@ TEMPLATES: Final[Mapping[str, Template]] = {
     "email_verification": Template(
         "Confirm your e-mail address", frozenset({"code", "hours"}), frozenset({"link"})
     ),
+    "signup_link": Template("Finish signing up", frozenset({"link", "hours"})),
     "email_change_conflict": Template(
         "This address has an account already", optional=frozenset({"link"})
     ),

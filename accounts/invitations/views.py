@@ -133,7 +133,7 @@ class InvitationPreviewView(ApiView):
             "email": offered.email,
             "organization": offered.organization.name,
             "roles": offered.roles,
-            "invited_by": host.email if host else None,
+            "invited_by": (host.email or None) if host else None,
             "expires_at": offered.expires_at,
         }
         return Response(answer, headers=NO_STORE)

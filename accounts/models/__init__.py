@@ -5,6 +5,7 @@ from accounts.models.deliveries import Delivery
 from accounts.models.invitations import Invitation
 from accounts.models.mailbox_proofs import MailboxProof
 from accounts.models.sessions import Session
+from accounts.models.signup_links import SignupLink
 from accounts.models.throttles import Throttle
 from accounts.models.users import User
 from accounts.oauth.models import Domain, Identity, ProviderGrant, ProviderVisit
@@ -19,6 +20,7 @@ __all__ = [
     "ProviderGrant",
     "ProviderVisit",
     "Session",
+    "SignupLink",
     "Throttle",
     "User",
 ]

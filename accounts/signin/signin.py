@@ -30,6 +30,7 @@ class Way(StrEnum):
     """Every way in; a test walks them, so that a new one is held to the gate or fails it."""
 
     SIGNUP = "signup"
+    SIGNUP_LINK = "signup_link"
     PASSWORD = "password"  # noqa: S105 - the name of a way in
     PASSKEY = "passkey"
     INVITATION = "invitation"

@@ -20,6 +20,7 @@ from platform_site.lib.addresses import client_address, network_of
 from platform_site.lib.principals import PlatformRequest
 
 WINDOW: Final = timedelta(hours=1)
+TAKEN: Final = "If it is your address, sign in, or request a sign-up link by mail."
 
 
 def sign_up(
@@ -38,7 +39,7 @@ def sign_up(
     # Both ways hash once: a taken address must not answer faster than a free one.
     encoded = passwords.hash_password(password)
     if find(email) is not None:
-        raise EmailTaken
+        raise EmailTaken(TAKEN)
     try:
         with transaction.atomic():
             user = create_account(request, email, encoded, name=name)
@@ -48,7 +49,7 @@ def sign_up(
             return signin.finish(request, attempt)
     except IntegrityError as exc:
         # Two sign-ups of one address at once: the index decides.
-        raise EmailTaken from exc
+        raise EmailTaken(TAKEN) from exc
 
 
 def _count(address: str, now: datetime) -> None:

@@ -1,0 +1,170 @@
+"""Signing up by a mailed link: the mailbox is proven first, then the account is made.
+
+The way to an account for an owner whose address somebody else has used without verifying it, and
+for everybody else. Requesting a link shows nobody whether the address has an account: the answer,
+the row and the sending of a mail are the same, and only the mail differs.
+"""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.utils.module_loading import import_string
+
+from accounts import account_reclaim, address_release, limits, mailed_secrets, passwords
+from accounts.audit import audit
+from accounts.delivery import outbox
+from accounts.delivery.links import console_link
+from accounts.errors import EmailTaken, MailedTooOften, SignupLinkGone, TooManyAttempts
+from accounts.models import SignupLink, User
+from accounts.signin import credentials, signin, signup
+from accounts.signin.signin import Attempt, Halted, SignedIn, Way
+from platform_site.lib.addresses import client_address, network_of
+from platform_site.lib.principals import PlatformRequest
+
+LIFE: Final = timedelta(hours=24)
+LIFE_HOURS: Final = 24
+HOUR: Final = timedelta(hours=1)
+DAY: Final = timedelta(days=1)
+
+
+def request_link(request: PlatformRequest, email: str, *, now: datetime) -> datetime:
+    """Mail a link to an address and return when it expires.
+
+    The owner of a verified account gets a mail that says so instead.
+    Raises TooManyAttempts (429) for the client's network, MailedTooOften (429) for the receiver.
+    """
+    email = signup.canonical(email)
+    _count(request, email, now)
+    token, expires_at = mailed_secrets.new_token(), now + LIFE
+    with transaction.atomic():
+        SignupLink.objects.create(digest=_digest(token), email=email, expires_at=expires_at)
+        user = credentials.find(email)
+        if user is not None and not address_release.is_releasable(user):
+            _mail_conflict(user, expires_at)
+        else:
+            _mail_link(email, token, expires_at)
+    return expires_at
+
+
+def complete(
+    request: PlatformRequest, token: str, password: str, *, organization: str, now: datetime
+) -> SignedIn | Halted:
+    """Sign up with the token of a mail, once.
+
+    An unverified account of the address is reclaimed, or keeps everything but the address where it
+    has a second factor or is disabled. organization: the name of a new one; '' takes it from the
+    address.
+    Raises SignupLinkGone (410), InvalidRequest (400) for a weak password, EmailTaken (409) for an
+    account that was verified meanwhile, TooManyAttempts (429), HashingBusy (503).
+    """
+    _count_try(request, now)
+    email = _open_link(token, now=now).email
+    name = organization.strip()
+    passwords.validate(password, context=(email, name, settings.SERVICE_NAME))
+    # Before the locks: a hash takes long.
+    encoded = passwords.hash_password(password)
+    try:
+        with transaction.atomic():
+            _open_link(token, lock=True, now=now).delete()
+            user = _account_for(request, email, encoded, name=name, now=now)
+            audit.record_user(request, "api:signup_link:use", user)
+            place = signin.environment_for(user, "")
+            attempt = Attempt(user, place, way=Way.SIGNUP_LINK, amr=["pwd"], now=now)
+            return signin.finish(request, attempt)
+    except IntegrityError as exc:
+        # Another sign-up of the address was faster: the index decides.
+        raise EmailTaken from exc
+
+
+def _account_for(
+    request: PlatformRequest, email: str, encoded: str, *, name: str, now: datetime
+) -> User:
+    user = _lock_account(email)
+    if user is None:
+        user = signup.create_account(request, email, encoded, name=name)
+        user.email_verified_at = now
+        user.save(update_fields=["email_verified_at"])
+        return user
+    if not address_release.is_releasable(user):
+        raise EmailTaken
+    has_factor: bool = import_string(settings.SECOND_FACTOR_CHECK)(user.pk)
+    if has_factor or not user.is_active:
+        return address_release.replace(request, user, encoded, name=name, now=now)
+    account_reclaim.strip_unproven(user, request=request, now=now)
+    user.password = encoded
+    user.save(update_fields=["password"])
+    return user
+
+
+def _lock_account(email: str) -> User | None:
+    found = credentials.find(email)
+    if found is None:
+        return None
+    rows = User.unscoped.select_for_update(of=("self",))  # unscoped: whose mailbox was proven
+    locked: User | None = (
+        rows.select_related("organization", "last_environment")
+        .filter(pk=found.pk, email=found.email)
+        .first()
+    )
+    return locked
+
+
+def _open_link(token: str, *, lock: bool = False, now: datetime) -> SignupLink:
+    rows = SignupLink.objects.select_for_update() if lock else SignupLink.objects
+    found: SignupLink | None = rows.filter(pk=_digest(token), expires_at__gt=now).first()
+    if found is None:
+        raise SignupLinkGone
+    return found
+
+
+def _digest(token: str) -> str:
+    return mailed_secrets.token_digest("signup link", token)
+
+
+def _count(request: PlatformRequest, email: str, now: datetime) -> None:
+    network = network_of(client_address(request))
+    limit = settings.LIMIT_SIGNUPS_PER_HOUR
+    wait_s = limits.take("signup link", network, limit=limit, window=HOUR, now=now)
+    if wait_s:
+        raise TooManyAttempts(retry_after_s=wait_s)
+    limit = settings.MFA_SENDS_PER_RECEIVER
+    wait_s = limits.take("signup link to", email.casefold(), limit=limit, window=DAY, now=now)
+    if wait_s:
+        raise MailedTooOften(retry_after_s=wait_s)
+
+
+def _count_try(request: PlatformRequest, now: datetime) -> None:
+    network = network_of(client_address(request))
+    limit = settings.LIMIT_INVITATION_TRIES_PER_ADDRESS
+    wait_s = limits.take("signup link try", network, limit=limit, window=HOUR, now=now)
+    if wait_s:
+        raise TooManyAttempts(retry_after_s=wait_s)
+
+
+def _mail_link(email: str, token: str, expires_at: datetime) -> None:
+    outbox.send_mail(
+        email,
+        "signup_link",
+        {"link": console_link("sign-up", signup=token), "hours": LIFE_HOURS},
+        organization_id=None,
+        expires_at=expires_at,
+    )
+
+
+def _mail_conflict(user: User, expires_at: datetime) -> None:
+    outbox.send_mail(
+        user.email,
+        "email_change_conflict",
+        {"link": console_link("sign-in")},
+        # Named in the mail, since recovery asks for it.
+        organization_id=user.organization_id,
+        user_id=user.pk,
+        expires_at=expires_at,
+    )
+
+
+def delete_expired(*, now: datetime) -> int:
+    """Delete links that can no longer be used; return their number."""
+    return SignupLink.objects.filter(expires_at__lte=now).delete()[0]

@@ -1,0 +1,31 @@
+"""Signing up by a mailed link, in JSON."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from accounts.mailed_secrets import MAX_TOKEN_CHARS
+from accounts.serializers import PasswordField
+from platform_site.lib.api import StrictSerializer
+
+
+class SignupLinkRequestSerializer(StrictSerializer):
+    """The address to mail a link to."""
+
+    email = serializers.EmailField(max_length=254)
+
+
+class SignupLinkSerializer(serializers.Serializer[Any]):
+    """The same for every address: if it can sign up, a link is on its way."""
+
+    expires_at = serializers.IntegerField(help_text="Unix seconds")
+
+
+class SignupLinkCompleteSerializer(StrictSerializer):
+    """The token of the mailed link, and the password and organization of the account to be."""
+
+    token = serializers.CharField(max_length=MAX_TOKEN_CHARS)
+    password = PasswordField()
+    organization = serializers.CharField(
+        max_length=200, required=False, allow_blank=True, default=""
+    )

@@ -1,0 +1,59 @@
+"""``/v1/auth/signup/link`` and ``/v1/auth/signup/complete``."""
+
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework import status
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.serializers import LoginAnswerSerializer
+from accounts.signup_links import links
+from accounts.signup_links.serializers import (
+    SignupLinkCompleteSerializer,
+    SignupLinkRequestSerializer,
+    SignupLinkSerializer,
+)
+from platform_site.lib.api import NO_STORE
+from platform_site.lib.permissions import PUBLIC
+from platform_site.lib.viewsets import PlatformViewSet
+
+
+class SignupLinkViewSet(PlatformViewSet):
+    """Sign-up for whoever can read a mail to the address."""
+
+    access = {"link": PUBLIC, "complete": PUBLIC}
+    request_serializers = {
+        "link": SignupLinkRequestSerializer,
+        "complete": SignupLinkCompleteSerializer,
+    }
+    response_serializers = {"link": SignupLinkSerializer, "complete": LoginAnswerSerializer}
+    success_statuses = {
+        "link": status.HTTP_202_ACCEPTED,
+        "complete": status.HTTP_201_CREATED,
+    }
+
+    @extend_schema(summary="Request a sign-up link")
+    @action(detail=False, methods=["post"])
+    def link(self, request: Request) -> Response:
+        """Mail a link that works once, within 24 hours.
+
+        The answer is the same whether or not the address has an account: only its mailbox is told.
+        """
+        expires_at = links.request_link(
+            self.platform_request, self.read()["email"], now=timezone.now()
+        )
+        return self.respond({"expires_at": int(expires_at.timestamp())})
+
+    @extend_schema(summary="Sign up with a mailed link")
+    @action(detail=False, methods=["post"])
+    def complete(self, request: Request) -> Response:
+        """Make an account with a verified address, and sign in; answers as a login does.
+
+        An account that used the address without verifying it is reclaimed. Where it has a second
+        factor, it keeps its data and goes on without the address, and the new account is in an
+        organization of its own.
+        """
+        done = links.complete(self.platform_request, **self.read(), now=timezone.now())
+        # A sign-in that a stage has halted has other fields, as at a login.
+        return Response(done.answer, status=self.success_status(), headers=NO_STORE)

@@ -1,0 +1,183 @@
+"""Signing up by a mailed link: the mailbox is proven before there is an account."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from django.utils import timezone
+from pytest_django import Settings
+
+from accounts import tasks
+from accounts.models import SignupLink, User
+from environments.models import Organization
+from tests import inbox
+from tests.accounts.profile.support import mailed_code, signed_up, user_of, verify
+from tests.cast import PASSWORD, Answer, Caller
+from tests.parallel import at_once
+from tests.twofactor.holder import with_totp
+from twofactor.models import Factor
+
+pytestmark = pytest.mark.django_db
+VICTIM = "victim@example.com"
+NEW_PASSWORD = "only the victim knows"
+
+
+def request_link(email: str = VICTIM) -> Answer:
+    return Caller().post("/v1/auth/signup/link", {"email": email})
+
+
+def mailed_token(email: str = VICTIM) -> str:
+    mails = [mail for mail in inbox.messages("mail", "signup_link") if mail["to"] == email]
+    return inbox.secret_of(mails[-1])
+
+
+def complete(token: str, password: str = NEW_PASSWORD, **more: Any) -> Answer:
+    body = {"token": token, "password": password, **more}
+    return Caller().post("/v1/auth/signup/complete", body)
+
+
+def linked(email: str = VICTIM) -> str:
+    """Return the token of a link just mailed."""
+    assert request_link(email).status == 202
+    return mailed_token(email)
+
+
+def test_a_link_leads_to_an_account_with_a_verified_address() -> None:
+    answer = complete(linked(), organization="Victim & Co")
+    assert answer.status == 201
+    assert (answer.body["status"], answer.body["email_verified"]) == ("authenticated", True)
+    assert answer.headers["Cache-Control"] == "no-store"
+    who = Caller().holding(answer).get("/v1/whoami").body
+    assert (who["email"], who["organization"], who["roles"]) == (VICTIM, "Victim & Co", ["admin"])
+
+
+def test_requesting_a_link_makes_no_account() -> None:
+    request_link()
+    assert not User.unscoped.exists()
+    assert not Organization.objects.exists()
+
+
+def test_every_address_gets_the_same_answer(alice: User) -> None:
+    User.unscoped.filter(pk=alice.pk).update(email_verified_at=timezone.now())
+    signed_up(VICTIM)
+    with time_machine.travel(timezone.now(), tick=False):
+        answers = [request_link(email) for email in (alice.email, VICTIM, "free@example.com")]
+    assert {answer.status for answer in answers} == {202}
+    assert len({str(answer.body) for answer in answers}) == 1
+    assert SignupLink.objects.count() == 3
+    # Only the mailbox is told that there is an account.
+    assert inbox.notices_to(alice.email) == ["email_change_conflict"]
+    assert inbox.notices_to(VICTIM)[-1] == "signup_link"
+
+
+def test_the_owner_of_the_mailbox_gets_the_address_of_an_account_with_a_factor() -> None:
+    stranger = signed_up(VICTIM)
+    holder = with_totp(user_of(VICTIM))
+    refused = Caller().post("/v1/auth/signup", {"email": VICTIM, "password": NEW_PASSWORD})
+    assert (refused.status, refused.code) == (409, "email_taken")
+    owner = Caller().holding(complete(linked()))
+    who = owner.get("/v1/whoami").body
+    assert who["user_id"] != str(holder.user.pk)
+    assert who["org_id"] != holder.user.organization_id
+    # The other account keeps its factor, and may only give another address.
+    assert Factor.unscoped.filter(user=holder.user, method="totp").exists()
+    assert stranger.get("/v1/whoami").code == "email_required"
+
+
+def test_an_account_without_a_factor_is_reclaimed() -> None:
+    stranger = signed_up(VICTIM)
+    before = user_of(VICTIM)
+    owner = Caller().holding(complete(linked()))
+    assert owner.get("/v1/whoami").body["user_id"] == str(before.pk)
+    assert stranger.get("/v1/whoami").code == "session_revoked"
+    login = {"email": VICTIM, "password": PASSWORD}
+    assert Caller().post("/v1/auth/login", login).code == "invalid_credentials"
+
+
+def test_a_disabled_account_does_not_keep_the_address() -> None:
+    """Else an accomplice could disable the account, and so lock the address for good."""
+    signed_up(VICTIM)
+    before = user_of(VICTIM)
+    User.unscoped.filter(pk=before.pk).update(is_active=False)
+    assert complete(linked()).status == 201
+    assert user_of(VICTIM).pk != before.pk
+    assert User.unscoped.get(pk=before.pk).is_active is False
+
+
+def test_a_verified_account_keeps_its_address_whatever_was_mailed_before() -> None:
+    token = linked()
+    caller = signed_up(VICTIM)
+    with_totp(user_of(VICTIM))
+    verify(caller, mailed_code(VICTIM))
+    answer = complete(token)
+    assert (answer.status, answer.code) == (409, "email_taken")
+    assert caller.get("/v1/whoami").body["email"] == VICTIM
+
+
+def test_staff_keep_their_address() -> None:
+    signed_up(VICTIM)
+    User.unscoped.filter(email=VICTIM).update(is_staff=True)
+    request_link()
+    assert inbox.notices_to(VICTIM)[-1] == "email_change_conflict"
+
+
+def test_a_link_works_once() -> None:
+    token = linked()
+    assert complete(token).status == 201
+    again = complete(token, "another password of hers")
+    assert (again.status, again.code) == (410, "signup_link_gone")
+
+
+def test_a_link_works_for_a_day() -> None:
+    token = linked()
+    with time_machine.travel(timezone.now() + timedelta(hours=24)):
+        answer = complete(token)
+        assert (answer.status, answer.code) == (410, "signup_link_gone")
+        tasks.forget_expired(timestamp=0)
+    assert not SignupLink.objects.exists()
+
+
+def test_an_unknown_token_opens_nothing() -> None:
+    assert complete("x" * 43).code == "signup_link_gone"
+    assert complete("").status == 400
+
+
+def test_a_weak_password_leaves_the_link_as_it_is() -> None:
+    token = linked()
+    assert complete(token, "short").status == 400
+    assert complete(token, VICTIM).status == 400
+    assert complete(token).status == 201
+
+
+def test_only_the_digest_of_a_token_is_kept() -> None:
+    token = linked()
+    assert token not in str(SignupLink.objects.values())
+
+
+def test_links_are_limited_for_each_receiver_and_network(settings: Settings) -> None:
+    settings.MFA_SENDS_PER_RECEIVER = 2
+    assert [request_link().status for _ in range(2)] == [202, 202]
+    answer = request_link(VICTIM.upper())
+    assert (answer.status, answer.code) == (429, "mailed_too_often")
+    settings.LIMIT_SIGNUPS_PER_HOUR = 3
+    answer = request_link("another@example.com")
+    assert (answer.status, answer.code) == (429, "too_many_attempts")
+
+
+def test_tries_are_limited_for_each_network(settings: Settings) -> None:
+    settings.LIMIT_INVITATION_TRIES_PER_ADDRESS = 2
+    codes = [complete("x" * 43).code for _ in range(3)]
+    assert codes == ["signup_link_gone", "signup_link_gone", "too_many_attempts"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_links_at_once_open_one_account() -> None:
+    signed_up(VICTIM)
+    holder = with_totp(user_of(VICTIM))
+    tokens = [linked(), linked()]
+    answers = at_once(*(lambda token=token: complete(token) for token in tokens * 2))
+    assert sum(answer.status == 201 for answer in answers) == 1
+    assert {answer.status for answer in answers} <= {201, 409, 410}
+    assert User.unscoped.count() == 2
+    assert Factor.unscoped.filter(user=holder.user, method="totp").exists()
