@@ -187,7 +187,14 @@ async def core(url: str, folder: Path, port: int, *, is_new: bool = True) -> Asy
     directory = Directory(database, coherence, index_bytes=2**30)
     staging = Staging(folder, limit_bytes=4 * 2**30)
     origins = Origins(database, coherence, staging, allows_private=True)
-    fills = Fills(database, directory, staging, origins, brain_id=brain_id)
+    fills = Fills(
+        database,
+        directory,
+        staging,
+        origins,
+        brain_id=brain_id,
+        on_kept=lambda _version: None,
+    )
     purges = Purges(database, coherence)
     buckets = Buckets(database, coherence)
     catalog = Catalog(database, coherence, allows_private=True)

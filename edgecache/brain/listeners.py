@@ -5,7 +5,7 @@ Two are Granian's; the object API has a server of its own (``http.server``, whic
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -53,9 +53,10 @@ class Served:
 class Listeners:
     """All of them: up together, down together."""
 
-    def __init__(self, served: Sequence[Served]) -> None:
-        """Bind nothing yet."""
-        self._served = served
+    def __init__(self, served: Mapping[str, Served]) -> None:
+        """served: by name, for the log."""
+        self._named = served
+        self._served = tuple(served.values())
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -72,17 +73,21 @@ class Listeners:
             for row in self._served:
                 await self._wait_until_open(row.listener)
 
+    def ports(self) -> dict[str, int]:
+        """Return the port of each listener, by name."""
+        return {name: row.listener.port for name, row in self._named.items()}
+
     async def wait_for_failure(self) -> None:
         """Return when a server ended that was not told to."""
         await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
 
-    async def stop(self, *, patience_s: float) -> None:
+    async def stop(self, *, timeout_s: float) -> None:
         """Accept nothing more, let what runs finish; after the patience it is cut."""
         if not self._tasks:
             return
         for row in self._served:
             row.server.stop()
-        _, late = await asyncio.wait(self._tasks, timeout=patience_s)
+        _, late = await asyncio.wait(self._tasks, timeout=timeout_s)
         if late:
             log.warning("brain_requests_cut", ports=len(late))
         for task in late:

@@ -8,7 +8,7 @@ nobody's own. Unsafe methods are refused, unless the bucket's owner has them for
 import time
 from email.utils import formatdate
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import unquote_to_bytes
 
 import structlog
@@ -16,6 +16,7 @@ import structlog
 from edgecache.brain.cdn import representations, rules, statuses
 from edgecache.brain.cdn.forwarding import Forwarding, Unforwarded
 from edgecache.brain.cdn.looking import Looked, Looking, NotCached, Wanted
+from edgecache.brain.cdn.parts import CdnParts
 from edgecache.brain.delivery.delivery import Delivery, Source
 from edgecache.brain.errors import (
     BrainError,
@@ -32,9 +33,6 @@ from edgecache.http.exchange import BodyTimeout, ClientGone, Exchange
 from edgecache.http.heads import HeaderPairs
 from edgecache.http.scope import Scope
 
-if TYPE_CHECKING:
-    from edgecache.brain.app import Brain
-
 log = structlog.get_logger(__name__)
 
 PREFIX: Final = "/p/"
@@ -45,10 +43,10 @@ METHODS: Final = ("GET", "HEAD")
 class PullApi:
     """Answers one request after the other."""
 
-    def __init__(self, brain: "Brain") -> None:
-        self._brain = brain
-        self._looking = Looking(brain.fills, brain.directory)
-        self._forwarding = Forwarding(brain)
+    def __init__(self, parts: CdnParts) -> None:
+        self._parts = parts
+        self._looking = Looking(parts.fills, parts.directory)
+        self._forwarding = Forwarding(parts)
 
     async def stop(self) -> None:
         """Give up what runs behind answers."""
@@ -99,7 +97,7 @@ class PullApi:
             await self._deliver(scope, exchange, wanted, looked)
 
     async def _where(self, scope: Scope, bucket_id: int | None) -> tuple[BucketInfo, str]:
-        directory = self._brain.directory
+        directory = self._parts.directory
         bucket: BucketInfo | None
         if bucket_id is None:
             public_name, _, raw_key = scope.raw_path.removeprefix(PREFIX).partition("/")
@@ -125,7 +123,7 @@ class PullApi:
         chosen = representations.choose(found, headers, fields)
         if found.size < 0 and chosen.status == HTTPStatus.OK and scope.method == "GET":
             # The origin has not said how much it is: it goes on as it comes.
-            await self._brain.mover.pass_on(
+            await self._parts.mover.pass_on(
                 wanted.bucket, exchange, (HTTPStatus.OK, headers), opened.body()
             )
             return
@@ -152,18 +150,18 @@ class PullApi:
             is_hit=opened.is_hit,
             crc32=found.crc32,
         )
-        await self._brain.mover.deliver(delivery, exchange, opened.body)
+        await self._parts.mover.deliver(delivery, exchange, opened.body)
 
     async def _sources(
         self, scope: Scope, bucket: BucketInfo, found: Found, *, is_hit: bool
     ) -> tuple[Source, ...]:
-        holders = await self._brain.directory.locations(found.sha256) if is_hit else ()
+        holders = await self._parts.directory.locations(found.sha256) if is_hit else ()
         if not holders:
             return ()
-        return self._brain.nodes.sources(
+        return self._parts.nodes.sources(
             holders,
-            self._brain.locator.region_of(
-                self._brain.mover.gateway.client_of(scope), scope.headers
+            self._parts.locator.region_of(
+                self._parts.mover.gateway.client_of(scope), scope.headers
             ),
             organization_id=bucket.tenant.organization_id,
             is_public=True,

@@ -12,10 +12,11 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from edgecache.brain.cdn import rules, statuses
+from edgecache.brain.cdn.parts import CdnParts
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import OriginReadOnly, Overloaded
 from edgecache.brain.origins.exchange import Reply
@@ -26,9 +27,6 @@ from edgecache.http.headers import Headers
 from edgecache.http.heads import HeaderPairs
 from edgecache.http.limits import NEVER
 from edgecache.http.scope import Scope
-
-if TYPE_CHECKING:
-    from edgecache.brain.app import Brain
 
 BODY_LIMIT_BYTES: Final = 8 * 2**20
 # Of one bucket: nobody's clients take the place of another's.
@@ -91,8 +89,8 @@ class Told:
 class Forwarding:
     """The way of unsafe requests. What was begun goes on to its end when its client goes away."""
 
-    def __init__(self, brain: "Brain") -> None:
-        self._brain = brain
+    def __init__(self, parts: CdnParts) -> None:
+        self._parts = parts
         self._under_way: dict[asyncio.Task[Any], Place] = {}
 
     async def forward(self, scope: Scope, exchange: Exchange, bucket: BucketInfo, key: str) -> None:
@@ -135,12 +133,12 @@ class Forwarding:
         slowest.exchange.expire()
 
     async def _forward(self, scope: Scope, place: Place, bucket: BucketInfo, key: str) -> None:
-        driver = await self._brain.origins.driver(bucket)
+        driver = await self._parts.origins.driver(bucket)
         if not isinstance(driver, HttpDriver):
             raise OriginReadOnly
         told = Told(bucket, driver, key, driver.url(key, scope.query_string))
         place.began = asyncio.get_running_loop().time()
-        staged = await self._brain.staging.take(_limited(place.exchange))
+        staged = await self._parts.staging.take(_limited(place.exchange))
         place.began = NEVER
         try:
             async with asyncio.timeout(LIMIT_S), AsyncExitStack() as stack:
@@ -149,14 +147,14 @@ class Forwarding:
         except TimeoutError:
             raise Unforwarded(HTTPStatus.GATEWAY_TIMEOUT) from None
         finally:
-            await self._brain.staging.discard(staged)
+            await self._parts.staging.discard(staged)
 
     async def _tell(
         self, told: Told, scope: Scope, staged: StagedFile, stack: AsyncExitStack
     ) -> Reply:
         """Give the origin's answer, once every brain has forgotten what it invalidates."""
         size = staged.manifest.size
-        body = self._brain.staging.read(staged.path, Span(0, size)) if size else b""
+        body = self._parts.staging.read(staged.path, Span(0, size)) if size else b""
         headers = [*_passed_on(scope.headers), ("content-length", str(size))]
         replies: list[Reply] = []
 
@@ -168,7 +166,7 @@ class Forwarding:
             keys = (told.driver.key_of(urlsplit(url).path) for url in urls)
             return list(dict.fromkeys(key for key in keys if key is not None))
 
-        await self._brain.fills.writes.around(told.bucket, told.key, deed)
+        await self._parts.fills.writes.around(told.bucket, told.key, deed)
         return replies[0]
 
     async def _answer(self, told: Told, exchange: Exchange, reply: Reply) -> None:
@@ -183,7 +181,7 @@ class Forwarding:
         length = dict(reply.pairs).get("content-length", "")
         if length.isascii() and length.isdigit():
             headers.append(("content-length", length))
-        mover = self._brain.mover
+        mover = self._parts.mover
         await mover.pass_on(told.bucket, exchange, (reply.status, headers), reply.body)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:

@@ -75,14 +75,16 @@ class Mover:
         tickets: TicketSigner,
         meters: Meters,
         gateway: Gateway,
+        *,
+        on_read: Callable[[Delivery], None],
     ) -> None:
+        """on_read: called with each delivery of a body."""
         self._directory = directory
         self._nodes = nodes
         self._tickets = tickets
         self._meters = meters
         self.gateway = gateway
-        # Told of each delivery of a body, whoever moves it.
-        self.on_read: Callable[[Delivery], None] = lambda _delivery: None
+        self.on_read = on_read
         self.samples = Samples()
         self._hot = Hot()
         self._pool = WorkerPool()

@@ -104,8 +104,9 @@ class Fetches:
         *,
         brain_id: UUID,
         limit: int,
+        on_kept: Callable[[Found], None],
     ) -> None:
-        self.on_kept: Callable[[Found], None] = lambda _found: None
+        self._on_kept = on_kept
         self.flights: dict[Name, Flight] = {}
         self.missing = Missing()
         self._database = database
@@ -227,7 +228,7 @@ class Fetches:
             if self.flights.get(name) is flight:
                 self._detach(name)
         if flight.kept is not None and flight.is_fetched:
-            self.on_kept(flight.kept)
+            self._on_kept(flight.kept)
 
     def _judged(self, flight: Flight) -> None:
         """Let those join who want just what it turned out to bring."""

@@ -86,7 +86,9 @@ class Fills:
         *,
         brain_id: UUID,
         limit: int = 256,
+        on_kept: Callable[[Found], None],
     ) -> None:
+        """limit: of fetches at once. on_kept: called with each version whose bytes came in."""
         self._database = database
         self._directory = directory
         self._coherence = directory.coherence
@@ -94,18 +96,16 @@ class Fills:
         self._origins = origins
         self._running: set[asyncio.Task[Any]] = set()
         self.fetches = Fetches(
-            database, directory, staging, origins, brain_id=brain_id, limit=limit
+            database,
+            directory,
+            staging,
+            origins,
+            brain_id=brain_id,
+            limit=limit,
+            on_kept=on_kept,
         )
+        self._on_kept = on_kept
         self.writes = Writes(database, self._coherence, staging, brain_id)
-
-    @property
-    def on_kept(self) -> Callable[[Found], None]:
-        """Give what is called with each version that came in: it replicates its bytes."""
-        return self.fetches.on_kept
-
-    @on_kept.setter
-    def on_kept(self, listener: Callable[[Found], None]) -> None:
-        self.fetches.on_kept = listener
 
     async def stop(self) -> None:
         """Let the writes end, give up the fetches."""
@@ -355,7 +355,7 @@ class Fills:
     def _keep(self, found: Found, load: Load) -> None:
         if found.generation:
             self._directory.remember(found, load)
-            self.on_kept(found)
+            self._on_kept(found)
 
     async def _to_its_end(self, deed: Coroutine[Any, Any, T]) -> T:
         """Do something whole, whether or not the caller stays."""

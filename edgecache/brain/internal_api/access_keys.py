@@ -2,17 +2,16 @@
 
 import secrets
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.internal_api.bodies import Body, tenant_of
 from edgecache.brain.json_api import Answer, Call, Route
 from edgecache.brain.refusals import AccessKeyMissing, NotPossible
 from edgecache.brain.s3.auth.access_keys import TOPIC
 from platform_site.lib.crypto import encrypt
-
-if TYPE_CHECKING:
-    from edgecache.brain.app import Brain
 
 # As AWS's look, so that tools that check their form take them.
 ID_ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
@@ -37,12 +36,12 @@ DELETE: Final = (
 )
 
 
-def routes(brain: "Brain") -> list[Route]:
+def routes(database: Database, coherence: Coherence) -> list[Route]:
     """Give the paths."""
 
     async def listing(call: Call) -> Answer:
         tenant = tenant_of(call.query)
-        rows = await brain.database.all(LIST, [tenant.organization_id, tenant.environment_pk])
+        rows = await database.all(LIST, [tenant.organization_id, tenant.environment_pk])
         return Answer({"access_keys": [shape(row) for row in rows]})
 
     async def create(call: Call) -> Answer:
@@ -52,7 +51,7 @@ def routes(brain: "Brain") -> list[Route]:
         access = body.one_of("access", ("read", "write"), default="write")
         body.finish()
         key_id, secret = new_pair()
-        row = await brain.database.one(
+        row = await database.one(
             INSERT, _values(tenant, key_id, secret, label=label, access=access)
         )
         if row is None:
@@ -62,7 +61,7 @@ def routes(brain: "Brain") -> list[Route]:
     async def delete(call: Call) -> Answer:
         tenant = tenant_of(call.query)
         key_id = call.captures["id"]
-        async with brain.coherence.change() as change:
+        async with coherence.change() as change:
             values = [tenant.organization_id, tenant.environment_pk, key_id]
             if "\0" in key_id or not await change.run(DELETE, values):
                 raise AccessKeyMissing

@@ -1,8 +1,9 @@
-"""The internal API (:8081): the platform alone speaks it, with the secret both know."""
+"""The internal API (:8081): for the platform alone, authenticated by the shared secret."""
 
 import hashlib
 import hmac
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 from edgecache.brain.internal_api import (
     access_keys,
@@ -16,13 +17,11 @@ from edgecache.brain.internal_api import (
     origins,
     purges,
 )
-from edgecache.brain.json_api import Call, JsonApi
+from edgecache.brain.internal_api.parts import InternalApiParts
+from edgecache.brain.json_api import Call, JsonApi, Route
 from edgecache.brain.refusals import NotAuthenticated
 
-if TYPE_CHECKING:
-    from edgecache.brain.app import Brain
-
-# S3's words are for S3's clients.
+# The platform's names for errors that have S3's names in the brain.
 CODES: Final = {
     "no_such_bucket": "bucket_not_found",
     "bucket_exists": "bucket_taken",
@@ -32,25 +31,39 @@ CODES: Final = {
 }
 
 
-def internal_api(brain: "Brain") -> JsonApi:
-    """Give the RSGI application."""
-    secrets = (brain.settings.secret, *brain.settings.previous_secrets)
-    accepted = [_digest(secret) for secret in secrets]
+def internal_api(parts: InternalApiParts) -> JsonApi:
+    """Return the application."""
+    accepted = [_digest(secret) for secret in parts.secrets]
 
     async def authenticate(call: Call) -> None:
         scheme, _, given = call.headers.get("authorization", "").partition(" ")
-        # Digests have one length: how long the given one is tells nothing.
+        # Digests have one length, so the comparison's time does not depend on the secret's.
         digest = _digest(given.strip())
         matches = [hmac.compare_digest(digest, wanted) for wanted in accepted]
         if scheme.lower() != "bearer" or not any(matches):
             raise NotAuthenticated
 
-    modules = (
-        *(health, nodes, metrics, purges, buckets, access_keys, origins, environments),
-        *(hosts, everyone),
+    return JsonApi(_routes(parts), authenticate, codes=CODES)
+
+
+def _routes(parts: InternalApiParts) -> Iterator[Route]:
+    database, coherence = parts.database, parts.coherence
+    yield from health.routes(database, parts.brain_id)
+    yield from nodes.routes(
+        database,
+        coherence,
+        parts.nodes,
+        workers_url=parts.workers_url,
+        is_production=parts.is_production,
     )
-    routes = [route for module in modules for route in module.routes(brain)]
-    return JsonApi(routes, authenticate, codes=CODES)
+    yield from metrics.routes(database, parts.nodes, parts.meters, parts.statistics)
+    yield from purges.routes(parts.purges, parts.directory, parts.fills)
+    yield from buckets.routes(parts.buckets, parts.healing)
+    yield from access_keys.routes(database, coherence)
+    yield from origins.routes(parts.catalog)
+    yield from environments.routes(database, coherence, parts.staging, parts.purges)
+    yield from hosts.routes(parts.hosts)
+    yield from everyone.routes(database)
 
 
 def _digest(text: str) -> bytes:

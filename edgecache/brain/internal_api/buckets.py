@@ -1,26 +1,24 @@
 """``/v1/buckets``: names for objects, of one environment each."""
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from edgecache.brain.directory.buckets import Switches
+from edgecache.brain.directory.buckets import Buckets, Switches
 from edgecache.brain.errors import NoSuchBucket
 from edgecache.brain.internal_api.bodies import Body, tenant_of
 from edgecache.brain.json_api import Answer, Call, Route
+from edgecache.brain.nodes.repair import Healing
 from edgecache.brain.s3.requests import is_bucket_name
 from edgecache.brain.values import BucketInfo
-
-if TYPE_CHECKING:
-    from edgecache.brain.app import Brain
 
 NAME_CHARS: Final = 63
 PREFIX_CHARS: Final = 1024
 
 
-def routes(brain: "Brain") -> list[Route]:
+def routes(buckets: Buckets, healing: Healing) -> list[Route]:
     """Give the paths."""
 
     async def listing(call: Call) -> Answer:
-        rows = await brain.buckets.list(tenant_of(call.query))
+        rows = await buckets.list(tenant_of(call.query))
         return Answer({"buckets": [shape(row) for row in rows]})
 
     async def create(call: Call) -> Answer:
@@ -33,14 +31,14 @@ def routes(brain: "Brain") -> list[Route]:
         if name and not is_bucket_name(name):
             body.wrong("name", "must be 3 to 63 of a-z, 0-9, dots and hyphens, as S3 has it")
         body.finish()
-        row = await brain.buckets.create(
+        row = await buckets.create(
             tenant, name, origin_id=origin_id, origin_prefix=prefix, switches=switches
         )
         return Answer(shape(row), 201)
 
     async def one(call: Call) -> Answer:
         tenant, bucket_id = tenant_of(call.query), number(call)
-        rows = await brain.buckets.list(tenant)
+        rows = await buckets.list(tenant)
         row = next((row for row in rows if row.id == bucket_id), None)
         if row is None:
             raise NoSuchBucket
@@ -50,24 +48,24 @@ def routes(brain: "Brain") -> list[Route]:
         Route("GET", "/v1/buckets", listing),
         Route("POST", "/v1/buckets", create),
         Route("GET", "/v1/buckets/{id}", one),
-        *_changes(brain),
+        *_changes(buckets, healing),
     ]
 
 
-def _changes(brain: "Brain") -> list[Route]:
+def _changes(buckets: Buckets, healing: Healing) -> list[Route]:
     async def change(call: Call) -> Answer:
         tenant, bucket_id = tenant_of(call.query), number(call)
         body = Body(call.body)
         switches = _switches(body)
         body.finish()
-        row = await brain.buckets.change(tenant, bucket_id, switches)
+        row = await buckets.change(tenant, bucket_id, switches)
         if switches.is_public is not None:
             # What became private leaves strangers' nodes; nobody reads it there from now on.
-            await brain.healing.again()
+            await healing.again()
         return Answer(shape(row))
 
     async def delete(call: Call) -> Answer:
-        await brain.buckets.delete(tenant_of(call.query), number(call))
+        await buckets.delete(tenant_of(call.query), number(call))
         return Answer(status=204)
 
     return [

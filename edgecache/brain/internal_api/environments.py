@@ -1,25 +1,28 @@
 """``DELETE /v1/environments/{organization}/{environment}``: all of it goes."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from edgecache.brain.database import Database
 from edgecache.brain.directory import tenants
+from edgecache.brain.directory.coherence import Coherence
+from edgecache.brain.directory.purges import Purges
 from edgecache.brain.internal_api.bodies import Body
 from edgecache.brain.json_api import Answer, Call, Route
-
-if TYPE_CHECKING:
-    from edgecache.brain.app import Brain
+from edgecache.brain.storage.staging import Staging
 
 TIMEOUT_S: Final = 600.0
 
 
-def routes(brain: "Brain") -> list[Route]:
+def routes(
+    database: Database, coherence: Coherence, staging: Staging, purges: Purges
+) -> list[Route]:
     """Give the path."""
 
     async def drop(call: Call) -> Answer:
         body = Body(call.captures)
         tenant = body.tenant()
         body.finish()
-        await tenants.drop(brain.database, brain.coherence, brain.staging, brain.purges, tenant)
+        await tenants.drop(database, coherence, staging, purges, tenant)
         return Answer(status=204)
 
     path = "/v1/environments/{organization_id}/{environment_pk}"

@@ -3,15 +3,13 @@
 Paths of their own, so that a call that forgot its tenant never gets another's.
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from edgecache.brain.database import Database
 from edgecache.brain.directory.directory import BUCKET, bucket_of
 from edgecache.brain.internal_api import access_keys, buckets
 from edgecache.brain.internal_api.bodies import Body
 from edgecache.brain.json_api import Answer, Call, Route
-
-if TYPE_CHECKING:
-    from edgecache.brain.app import Brain
 
 PAGE: Final = 100
 KEY_ID_CHARS: Final = 64
@@ -22,14 +20,14 @@ KEYS: Final = (
 )
 
 
-def routes(brain: "Brain") -> list[Route]:
+def routes(database: Database) -> list[Route]:
     """Give the paths. after: of the query, the last page's ``next``; that is null at the end."""
 
     async def all_buckets(call: Call) -> Answer:
         body = Body(call.query)
         after = body.count("after", default=0)
         body.finish()
-        rows = await brain.database.all(BUCKETS, [after, PAGE + 1])
+        rows = await database.all(BUCKETS, [after, PAGE + 1])
         shapes = [buckets.shape(bucket_of(row)) | _owner(row) for row in rows]
         return Answer(_page("buckets", shapes, "id"))
 
@@ -37,7 +35,7 @@ def routes(brain: "Brain") -> list[Route]:
         body = Body(call.query)
         after = body.text("after", limit=KEY_ID_CHARS, default="")
         body.finish()
-        rows = await brain.database.all(KEYS, [after, PAGE + 1])
+        rows = await database.all(KEYS, [after, PAGE + 1])
         shapes = [access_keys.shape(row) | _owner(row) for row in rows]
         return Answer(_page("access_keys", shapes, "access_key_id"))
 

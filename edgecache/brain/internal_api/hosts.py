@@ -6,15 +6,12 @@ it learns what to look at again, and says what it found.
 
 import re
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from edgecache.brain.directory.hosts import ROUND, HostInfo, Lapsed
+from edgecache.brain.directory.hosts import ROUND, HostInfo, Hosts, Lapsed
 from edgecache.brain.internal_api.bodies import Body, tenant_of
 from edgecache.brain.internal_api.buckets import number
 from edgecache.brain.json_api import Answer, Call, Route
-
-if TYPE_CHECKING:
-    from edgecache.brain.app import Brain
 
 HOST_CHARS: Final = 253
 TOKEN: Final = re.compile(r"[0-9a-f]{64}")
@@ -22,11 +19,11 @@ TOKEN_CHARS: Final = 64
 TOKENS: Final = 100
 
 
-def routes(brain: "Brain") -> list[Route]:
+def routes(hosts: Hosts) -> list[Route]:
     """Give the paths."""
 
     async def listing(call: Call) -> Answer:
-        rows = await brain.hosts.of(tenant_of(call.query), number(call))
+        rows = await hosts.of(tenant_of(call.query), number(call))
         return Answer({"hosts": [shape(row) for row in rows]})
 
     async def prove(call: Call) -> Answer:
@@ -35,30 +32,30 @@ def routes(brain: "Brain") -> list[Route]:
         host = body.text("host", limit=HOST_CHARS)
         token = body.text("token", limit=TOKEN_CHARS)
         seen = body.texts("seen", limit=TOKENS, length=TOKEN_CHARS)
-        if not brain.hosts.may_be(host):
+        if not hosts.may_be(host):
             body.wrong("host", "must be a domain of your own, in lower case")
         if not TOKEN.fullmatch(token):
             body.wrong("token", "must be 64 hexadecimal digits")
         body.finish()
         tokens = [text for text in seen if TOKEN.fullmatch(text)]
-        row, other = await brain.hosts.prove(tenant, bucket_id, host, token=token, seen=tokens)
+        row, other = await hosts.prove(tenant, bucket_id, host, token=token, seen=tokens)
         return Answer(shape(row) | {"lapsed": _lapsed([other] if other else [])}, 201)
 
     async def remove(call: Call) -> Answer:
-        await brain.hosts.remove(tenant_of(call.query), number(call), call.captures["host"])
+        await hosts.remove(tenant_of(call.query), number(call), call.captures["host"])
         return Answer(status=204)
 
     return [
         Route("GET", "/v1/buckets/{id}/hosts", listing),
         Route("POST", "/v1/buckets/{id}/hosts", prove),
         Route("DELETE", "/v1/buckets/{id}/hosts/{host}", remove),
-        *_again(brain),
+        *_again(hosts),
     ]
 
 
-def _again(brain: "Brain") -> list[Route]:
+def _again(hosts: Hosts) -> list[Route]:
     async def due(_call: Call) -> Answer:
-        rows = await brain.hosts.due()
+        rows = await hosts.due()
         return Answer({"hosts": [{"host": host, "token": token} for host, token in rows]})
 
     async def looked_at(call: Call) -> Answer:
@@ -68,7 +65,7 @@ def _again(brain: "Brain") -> list[Route]:
             for name in ("there", "gone", "unanswered")
         }
         body.finish()
-        rows = await brain.hosts.looked_at(**told)
+        rows = await hosts.looked_at(**told)
         return Answer({"lapsed": _lapsed(rows)})
 
     return [

@@ -1,14 +1,15 @@
 """``/v1/status``, ``/v1/metrics``, ``/v1/nodes/{id}/metrics``, ``/v1/usage`` and ``/metrics``."""
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from edgecache.brain.database import Database
 from edgecache.brain.internal_api.bodies import Body
 from edgecache.brain.internal_api.nodes import find
 from edgecache.brain.json_api import Answer, Call, Route
 from edgecache.brain.metering import prometheus as exposition
-
-if TYPE_CHECKING:
-    from edgecache.brain.app import Brain
+from edgecache.brain.metering.meters import Meters
+from edgecache.brain.metering.statistics import Statistics
+from edgecache.brain.nodes.registry import Nodes
 
 USAGE_PAGE: Final = 1000
 USAGE: Final = (
@@ -17,29 +18,29 @@ USAGE: Final = (
 )
 
 
-def routes(brain: "Brain") -> list[Route]:
+def routes(database: Database, nodes: Nodes, meters: Meters, statistics: Statistics) -> list[Route]:
     """Give the paths."""
 
     async def status(_call: Call) -> Answer:
-        return Answer(await brain.statistics.status())
+        return Answer(await statistics.status())
 
     async def cluster(_call: Call) -> Answer:
-        return Answer(await brain.statistics.cluster())
+        return Answer(await statistics.cluster())
 
     async def of_node(call: Call) -> Answer:
-        return Answer(await brain.statistics.of_node(await find(brain, call)))
+        return Answer(await statistics.of_node(await find(database, call)))
 
     async def usage(call: Call) -> Answer:
         body = Body(call.query)
         after = body.count("after", default=0)
         limit = body.count("limit", default=USAGE_PAGE)
         body.finish()
-        rows = await brain.database.all(USAGE, [after, min(limit, USAGE_PAGE)])
+        rows = await database.all(USAGE, [after, min(limit, USAGE_PAGE)])
         following = rows[-1].id if rows else after
         return Answer({"lines": [_line(row) for row in rows], "next": following})
 
     async def prometheus(_call: Call) -> Answer:
-        return Answer(exposition.text(brain), content_type=exposition.CONTENT_TYPE)
+        return Answer(exposition.text(nodes, meters), content_type=exposition.CONTENT_TYPE)
 
     return [
         Route("GET", "/v1/status", status),

@@ -1,40 +1,47 @@
 """``/v1/nodes``: the registry of workers."""
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
+from edgecache.brain.database import Database
+from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.json_api import Answer, Call, Route
 from edgecache.brain.nodes import registration
 from edgecache.brain.nodes import rows as node_rows
+from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.nodes.rows import NodeRow
 from edgecache.brain.refusals import NodeMissing
 
-if TYPE_CHECKING:
-    from edgecache.brain.app import Brain
 
-
-def routes(brain: "Brain") -> list[Route]:
-    """Give the paths."""
+def routes(
+    database: Database,
+    coherence: Coherence,
+    nodes: Nodes,
+    *,
+    workers_url: str,
+    is_production: bool,
+) -> list[Route]:
+    """Return the routes. workers_url: the brain's URL that a new node is configured with."""
 
     async def listing(_call: Call) -> Answer:
-        rows = await node_rows.read_all(brain.database)
-        shown = [shape(brain, row) for row in rows if row.removed_at is None]
+        rows = await node_rows.read_all(database)
+        shown = [shape(row, nodes.interval_s) for row in rows if row.removed_at is None]
         return Answer({"nodes": sorted(shown, key=lambda node: node["node_id"])})
 
     async def create(call: Call) -> Answer:
-        wanted = registration.read(call.body, is_production=brain.settings.is_production)
-        made = await registration.register(brain.coherence, wanted)
-        await brain.nodes.refresh()
-        secret = {"node_secret": made.secret, "brain_url": brain.settings.workers_url}
-        return Answer({**shape(brain, made.row), **secret}, 201)
+        wanted = registration.read(call.body, is_production=is_production)
+        made = await registration.register(coherence, wanted)
+        await nodes.refresh()
+        secret = {"node_secret": made.secret, "brain_url": workers_url}
+        return Answer({**shape(made.row, nodes.interval_s), **secret}, 201)
 
     async def one(call: Call) -> Answer:
-        return Answer(shape(brain, await find(brain, call)))
+        return Answer(shape(await find(database, call), nodes.interval_s))
 
     async def remove(call: Call) -> Answer:
-        await registration.remove(brain.coherence, node_id(call))
-        await brain.nodes.refresh()
+        await registration.remove(coherence, node_id(call))
+        await nodes.refresh()
         return Answer(status=204)
 
     return [
@@ -42,38 +49,38 @@ def routes(brain: "Brain") -> list[Route]:
         Route("POST", "/v1/nodes", create),
         Route("GET", "/v1/nodes/{node_id}", one),
         Route("DELETE", "/v1/nodes/{node_id}", remove),
-        *_decisions(brain),
+        *_status_changes(coherence, nodes),
     ]
 
 
-def _decisions(brain: "Brain") -> list[Route]:
-    def decision(decide: Callable[[UUID, Call], Awaitable[NodeRow]]) -> Callable[..., Any]:
+def _status_changes(coherence: Coherence, nodes: Nodes) -> list[Route]:
+    def handler(change: Callable[[UUID, Call], Awaitable[NodeRow]]) -> Callable[..., Any]:
         async def handle(call: Call) -> Answer:
-            row = await decide(node_id(call), call)
-            await brain.nodes.refresh()
-            return Answer(shape(brain, row))
+            row = await change(node_id(call), call)
+            await nodes.refresh()
+            return Answer(shape(row, nodes.interval_s))
 
         return handle
 
     def approve(node: UUID, _call: Call) -> Awaitable[NodeRow]:
-        return registration.approve(brain.coherence, node)
+        return registration.approve(coherence, node)
 
     def drain(node: UUID, _call: Call) -> Awaitable[NodeRow]:
-        return registration.drain(brain.coherence, node)
+        return registration.drain(coherence, node)
 
     def quarantine(node: UUID, call: Call) -> Awaitable[NodeRow]:
         reason = str(call.body.get("reason") or "staff")
-        return registration.quarantine(brain.coherence, node, reason=reason)
+        return registration.quarantine(coherence, node, reason=reason)
 
     return [
-        Route("POST", "/v1/nodes/{node_id}/approve", decision(approve)),
-        Route("POST", "/v1/nodes/{node_id}/drain", decision(drain)),
-        Route("POST", "/v1/nodes/{node_id}/quarantine", decision(quarantine)),
+        Route("POST", "/v1/nodes/{node_id}/approve", handler(approve)),
+        Route("POST", "/v1/nodes/{node_id}/drain", handler(drain)),
+        Route("POST", "/v1/nodes/{node_id}/quarantine", handler(quarantine)),
     ]
 
 
-def shape(brain: "Brain", row: NodeRow) -> dict[str, Any]:
-    """Give a node as JSON, without its credential."""
+def shape(row: NodeRow, interval_s: float) -> dict[str, Any]:
+    """Return a node as JSON, without its credential. interval_s: between two heartbeats."""
     return {
         "node_id": str(row.id),
         "organization_id": row.organization_id,
@@ -86,23 +93,23 @@ def shape(brain: "Brain", row: NodeRow) -> dict[str, Any]:
         "load": row.load,
         "status": row.status,
         "status_reason": row.status_reason,
-        "health": row.health(interval_s=brain.nodes.interval_s),
+        "health": row.health(interval_s=interval_s),
         "is_proved": row.proved_at is not None,
         "created_at": row.created_at.isoformat(),
         "last_seen_at": row.last_seen_at.isoformat() if row.last_seen_at else None,
     }
 
 
-async def find(brain: "Brain", call: Call) -> NodeRow:
-    """Give the node that the path names. Raises NodeMissing."""
-    row = await node_rows.read_one(brain.database, node_id(call))
+async def find(database: Database, call: Call) -> NodeRow:
+    """Return the node that the path names. Raises NodeMissing."""
+    row = await node_rows.read_one(database, node_id(call))
     if row is None or row.removed_at is not None:
         raise NodeMissing
     return row
 
 
 def node_id(call: Call) -> UUID:
-    """Give the id in the path. Raises NodeMissing for what cannot be one."""
+    """Return the id in the path. Raises NodeMissing for a malformed one."""
     try:
         return UUID(call.captures["node_id"])
     except ValueError:

@@ -1,26 +1,23 @@
 """``/v1/origins``: where buckets' objects come from. Secrets go in and never come out."""
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from edgecache.brain.internal_api.bodies import Body, tenant_of
 from edgecache.brain.internal_api.buckets import number
 from edgecache.brain.json_api import Answer, Call, Route
-from edgecache.brain.origins.catalog import OriginInfo
-
-if TYPE_CHECKING:
-    from edgecache.brain.app import Brain
+from edgecache.brain.origins.catalog import Catalog, OriginInfo
 
 NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 NAME_CHARS: Final = 63
 KIND_CHARS: Final = 16
 
 
-def routes(brain: "Brain") -> list[Route]:
+def routes(catalog: Catalog) -> list[Route]:
     """Give the paths."""
 
     async def listing(call: Call) -> Answer:
-        rows = await brain.catalog.list(tenant_of(call.query))
+        rows = await catalog.list(tenant_of(call.query))
         return Answer({"origins": [shape(row) for row in rows]})
 
     async def create(call: Call) -> Answer:
@@ -32,11 +29,11 @@ def routes(brain: "Brain") -> list[Route]:
         if name and not NAME.fullmatch(name):
             body.wrong("name", "must be of a-z, 0-9 and hyphens")
         body.finish()
-        row = await brain.catalog.create(tenant, name, kind, config, secret or None)
+        row = await catalog.create(tenant, name, kind, config, secret or None)
         return Answer(shape(row), 201)
 
     async def delete(call: Call) -> Answer:
-        await brain.catalog.delete(tenant_of(call.query), number(call))
+        await catalog.delete(tenant_of(call.query), number(call))
         return Answer(status=204)
 
     return [

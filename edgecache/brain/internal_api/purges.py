@@ -1,15 +1,15 @@
 """``POST /v1/purge`` and ``POST /v1/warm``: what the cache shall forget, or have ready."""
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.directory.directory import Directory
+from edgecache.brain.directory.purges import Purges
 from edgecache.brain.errors import BrainError, Invalid
+from edgecache.brain.fetch.objects import Fills
 from edgecache.brain.internal_api.bodies import Body
 from edgecache.brain.json_api import Answer, Call, Route
-
-if TYPE_CHECKING:
-    from edgecache.brain.app import Brain
 
 BODY_LIMIT_BYTES: Final = 8 * 2**20
 KEYS: Final = 10_000
@@ -18,7 +18,7 @@ WARM_KEYS: Final = 1000
 WARM_AT_ONCE: Final = 8
 
 
-def routes(brain: "Brain") -> list[Route]:
+def routes(purges: Purges, directory: Directory, fills: Fills) -> list[Route]:
     """Give the paths."""
 
     async def purge(call: Call) -> Answer:
@@ -31,7 +31,7 @@ def routes(brain: "Brain") -> list[Route]:
         if not (keys or prefix or everything):
             body.wrong("keys", "give keys, a prefix, or all: true", code="required")
         body.finish()
-        found = await brain.purges.purge(
+        found = await purges.purge(
             tenant, keys=keys, prefix=prefix, everything=everything, preview=preview
         )
         return Answer(
@@ -48,7 +48,7 @@ def routes(brain: "Brain") -> list[Route]:
         keys = body.texts("keys", limit=WARM_KEYS, length=NAME_CHARS)
         body.finish()
         turns = asyncio.Semaphore(WARM_AT_ONCE)
-        codes = await asyncio.gather(*(_warm(brain, tenant, key, turns) for key in keys))
+        codes = await asyncio.gather(*(_warm(directory, fills, tenant, key, turns) for key in keys))
         failed = [{"key": key, "code": code} for key, code in zip(keys, codes, strict=True) if code]
         return Answer({"warmed": len(keys) - len(failed), "failed": failed})
 
@@ -58,15 +58,17 @@ def routes(brain: "Brain") -> list[Route]:
     ]
 
 
-async def _warm(brain: "Brain", tenant: Tenant, name: str, turns: asyncio.Semaphore) -> str:
+async def _warm(
+    directory: Directory, fills: Fills, tenant: Tenant, name: str, turns: asyncio.Semaphore
+) -> str:
     """Have an object in the cache; give the code of what stood in the way, "" when nothing did."""
     bucket_name, _, key = name.partition("/")
     async with turns:
         try:
-            bucket = await brain.directory.bucket(tenant, bucket_name)
+            bucket = await directory.bucket(tenant, bucket_name)
             if bucket is None:
                 return "no_such_bucket"
-            opened = await brain.fills.open(bucket, key)
+            opened = await fills.open(bucket, key)
             await opened.whole()
         except Invalid:
             return "invalid"

@@ -4,14 +4,12 @@ Written by hand: a registry would hold a second copy of every number. Source: "E
 """
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
-from uuid import UUID
+from typing import Final
 
 from edgecache.brain.metering.latencies import Latencies, middle_of
+from edgecache.brain.metering.meters import Meters
 from edgecache.brain.nodes.health import Health
-
-if TYPE_CHECKING:
-    from edgecache.brain.app import Brain
+from edgecache.brain.nodes.registry import Nodes
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 BOUNDS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
@@ -21,19 +19,19 @@ HEALTHS: Final = (*Health, "pending", "quarantined")
 Sample = tuple[str, dict[str, str], float]
 
 
-def text(brain: "Brain") -> bytes:
+def text(nodes: Nodes, meters: Meters) -> bytes:
     """Give all of it."""
-    lines = [*_traffic(brain), *_nodes(brain)]
+    lines = [*_traffic(meters), *_nodes(nodes)]
     return ("\n".join(lines) + "\n").encode()
 
 
-def _traffic(brain: "Brain") -> Iterator[str]:
-    total = brain.meters.total
+def _traffic(meters: Meters) -> Iterator[str]:
+    total = meters.total
     counted = (
         ("hits", "Answers that needed no origin.", total.hits),
         ("misses", "Answers that needed the origin.", total.misses),
         ("served_bytes", "Bytes of objects that left for clients.", total.bytes_served),
-        ("repeated", "Answers that an earlier decision gave.", brain.meters.repeated),
+        ("repeated", "Answers that an earlier decision gave.", meters.repeated),
     )
     for name, meaning, value in counted:
         yield from _family(f"zonal_cache_{name}_total", "counter", meaning, [("", {}, value)])
@@ -45,24 +43,24 @@ def _traffic(brain: "Brain") -> Iterator[str]:
     )
 
 
-def _nodes(brain: "Brain") -> Iterator[str]:
-    rows = brain.nodes.all()
-    healths = [brain.nodes.health(row) for row in rows]
+def _nodes(nodes: Nodes) -> Iterator[str]:
+    rows = nodes.all()
+    healths = [nodes.health(row) for row in rows]
     counts: list[Sample] = [("", {"health": str(h)}, healths.count(h)) for h in HEALTHS]
     yield from _family("zonal_cache_nodes", "gauge", "Nodes by health.", counts)
     fields = (
         ("used_bytes", "Bytes stored.", lambda row: row.used_bytes),
         ("capacity_bytes", "Bytes that may be stored.", lambda row: row.capacity_bytes),
         ("load", "Load as the node says, 1 is all it can.", lambda row: row.load),
-        ("latency_seconds", "Mean time to its first byte.", lambda row: _latency(brain, row.id)),
+        (
+            "latency_seconds",
+            "Mean time to its first byte.",
+            lambda row: nodes.conduct(row.id).latency_s,
+        ),
     )
     for name, meaning, value in fields:
         samples = [("", {"node": str(r.id), "region": r.region}, value(r)) for r in rows]
         yield from _family(f"zonal_cache_node_{name}", "gauge", meaning, samples)
-
-
-def _latency(brain: "Brain", node_id: UUID) -> float:
-    return brain.nodes.conduct(node_id).latency_s
 
 
 def _histogram(latencies: Latencies) -> list[Sample]:

@@ -1,7 +1,7 @@
 """The object API: an application for port 9000 that speaks S3."""
 
 import random
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 import structlog
 from django.conf import settings
@@ -13,16 +13,13 @@ from edgecache.brain.s3.auth.authentication import authenticate
 from edgecache.brain.s3.calls import Answer, Call
 from edgecache.brain.s3.conditions import Unchanged
 from edgecache.brain.s3.errors import S3Error, of_the_brain
+from edgecache.brain.s3.parts import S3Parts
 from edgecache.brain.s3.request_log import Line, RequestLog
 from edgecache.brain.s3.response_cache import REQUEST_ID_BITS, Standing
 from edgecache.brain.s3.routes import operation_of
 from edgecache.http.exchange import ClientGone, Exchange
 from edgecache.http.heads import HeaderPairs
 from edgecache.http.scope import Scope
-
-if TYPE_CHECKING:
-    # The brain is made of the object API, too.
-    from edgecache.brain.app import Brain
 
 log = structlog.get_logger(__name__)
 
@@ -42,13 +39,13 @@ class Pull(Protocol):
 class ObjectApi:
     """Answers one request after the other; each gets a line in the log, without its secrets."""
 
-    def __init__(self, brain: "Brain", *, pull: Pull) -> None:
+    def __init__(self, parts: S3Parts, *, pull: Pull) -> None:
         """pull: answers ``/p/…`` and hosts that are buckets', which are no S3."""
-        self._brain = brain
-        self._keys = AccessKeys(brain.database, brain.coherence)
+        self._parts = parts
+        self._keys = AccessKeys(parts.database, parts.coherence)
         self._pull = pull
         self._log = RequestLog(settings.LOG_FORMAT, settings.LOG_LEVEL)
-        self.standing = Standing(brain, self._log)
+        self.standing = Standing(parts, self._log)
 
     async def __call__(self, scope: Scope, exchange: Exchange) -> None:
         """Answer one request; whatever goes wrong, the caller hears S3's XML."""
@@ -78,7 +75,7 @@ class ObjectApi:
 
         Raises DatabaseAway.
         """
-        bucket_id = await self._brain.hosts.bucket_id(scope.authority)
+        bucket_id = await self._parts.hosts.bucket_id(scope.authority)
         if bucket_id is not None:
             line.bucket, line.key = requests.host_name(scope.authority), scope.path[1:]
         elif scope.raw_path.startswith(PULL_PREFIX):
@@ -91,20 +88,18 @@ class ObjectApi:
         return True
 
     async def _answer(self, scope: Scope, exchange: Exchange, line: Line) -> None:
-        brain = self._brain
-        line.client = brain.mover.gateway.client_of(scope)
+        parts = self._parts
+        line.client = parts.mover.gateway.client_of(scope)
         may_be_plain = scope.raw_path.startswith(PULL_PREFIX)
-        may_be_plain = may_be_plain or not brain.hosts.names_none(scope.authority)
+        may_be_plain = may_be_plain or not parts.hosts.names_none(scope.authority)
         if may_be_plain and await self._pulled(scope, exchange, line):
             return
-        request = requests.parse(
-            scope, brain.settings.s3_domains, line.request_id, client=line.client
-        )
+        request = requests.parse(scope, parts.s3_domains, line.request_id, client=line.client)
         line.bucket, line.key = request.bucket, request.key
         identity = await authenticate(request, self._keys)
         if identity is not None:
             line.access_key = identity.access_key
-        call = Call(brain, request, exchange, identity)
+        call = Call(parts, request, exchange, identity)
         name, operation = operation_of(request)
         line.operation = name
         try:

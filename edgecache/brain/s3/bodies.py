@@ -43,7 +43,7 @@ async def receive(call: Call, *, keep: str = "") -> Received:
     claims = checksums.claims_of(request)
     reckoning = Reckoning(claims.name or keep or checksums.DEFAULT, keep)
     source = _source(call, length)
-    receiver = call.brain.staging.receive()
+    receiver = call.parts.staging.receive()
     try:
         async for piece in source:
             reckoning.update(piece)

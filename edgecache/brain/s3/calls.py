@@ -2,19 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from edgecache.brain.delivery.delivery import Delivery, Source, Tenant
 from edgecache.brain.s3.auth.sigv4.verification import Seal
 from edgecache.brain.s3.errors import S3Error
+from edgecache.brain.s3.parts import S3Parts
 from edgecache.brain.s3.requests import S3Request, is_bucket_name
 from edgecache.brain.s3.xml import CONTENT_TYPE
 from edgecache.brain.values import BucketInfo, Found
 from edgecache.http.exchange import Exchange
-
-if TYPE_CHECKING:
-    # The brain is made of the object API, too.
-    from edgecache.brain.app import Brain
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +45,7 @@ class Call:
     may be worth remembering.
     """
 
-    brain: "Brain"
+    parts: S3Parts
     request: S3Request
     exchange: Exchange
     identity: Identity | None
@@ -81,7 +78,7 @@ class Call:
         """
         wanted = name or self.request.bucket
         self._check_owner(self.tenant)
-        found = await self.brain.directory.bucket(self.tenant, wanted)
+        found = await self.parts.directory.bucket(self.tenant, wanted)
         if found is None:
             code = "NoSuchBucket" if is_bucket_name(wanted) else "InvalidBucketName"
             raise S3Error(code, extra={"BucketName": wanted[:255]})
@@ -96,7 +93,7 @@ class Call:
         """
         if self.identity is not None:
             return await self.bucket()
-        found = await self.brain.directory.bucket_by_public_name(self.request.bucket)
+        found = await self.parts.directory.bucket_by_public_name(self.request.bucket)
         if found is None or not found.is_public:
             raise S3Error("AccessDenied")
         self._check_owner(found.tenant)

@@ -38,7 +38,7 @@ def redirect(
     leave = Leave(
         bucket.tenant, bucket.id, found.sha256, selection.span.length, selection.span.start
     )
-    ticket = call.brain.tickets.sign(
+    ticket = call.parts.tickets.sign(
         Kind.READ,
         source.node_id,
         leave,

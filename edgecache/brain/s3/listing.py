@@ -70,7 +70,7 @@ async def page(call: Call, what: Asked, *, start_after: str) -> Listing:
     bucket = await call.bucket()
     if what.max_keys == 0:
         return Listing((), (), None)
-    return await call.brain.fills.list(
+    return await call.parts.fills.list(
         bucket, what.prefix, start_after, what.delimiter, what.max_keys
     )
 

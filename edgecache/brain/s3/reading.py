@@ -15,11 +15,11 @@ async def head(call: Call, bucket: BucketInfo, key: str) -> Found:
 
     Raises S3Error NoSuchKey; BrainError.
     """
-    found = await call.brain.directory.find(bucket.id, key)
+    found = await call.parts.directory.find(bucket.id, key)
     if found is not None:
         return found
     try:
-        return await call.brain.fills.head(bucket, key)
+        return await call.parts.fills.head(bucket, key)
     except OriginMissing:
         raise S3Error("NoSuchKey", extra={"Key": key}) from None
 

@@ -9,7 +9,7 @@ a condition, a header that is not known to change nothing) has it decided anew.
 import random
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from edgecache.brain.delivery.delivery import Source
 from edgecache.brain.delivery.nginx_offload import (
@@ -20,15 +20,12 @@ from edgecache.brain.delivery.nginx_offload import (
 )
 from edgecache.brain.metering.meters import Tally
 from edgecache.brain.s3.calls import Call, Decision
+from edgecache.brain.s3.parts import S3Parts
 from edgecache.brain.s3.request_log import Line, RequestLog
 from edgecache.http.exchange import COPIED_BYTES
 from edgecache.http.heads import date_line, head_before_date
 from edgecache.http.request_head import RequestHead
 from edgecache.http.scope import address_of
-
-if TYPE_CHECKING:
-    # The brain is made of the object API, too.
-    from edgecache.brain.app import Brain
 
 # Each takes some 3 KiB; with a long key, or more headers than most, three times that.
 REMEMBERED: Final = 4096
@@ -117,10 +114,10 @@ class _Standing:
 class Standing:
     """The decisions of one brain that stand."""
 
-    def __init__(self, brain: "Brain", log: RequestLog) -> None:
-        self._brain = brain
-        self._coherence, self._nodes, self._meters = brain.coherence, brain.nodes, brain.meters
-        self._gateway, self._flights = brain.mover.gateway, brain.fills.fetches.flights
+    def __init__(self, parts: S3Parts, log: RequestLog) -> None:
+        self._parts = parts
+        self._coherence, self._nodes, self._meters = parts.coherence, parts.nodes, parts.meters
+        self._gateway, self._flights = parts.mover.gateway, parts.fills.fetches.flights
         self._log = log
         self._known: dict[_Name, _Standing] = {}
         self._places: dict[tuple[bytes, ...], _Places | None] = {}
@@ -143,7 +140,7 @@ class Standing:
         known = self._known.get((fields[places.host][1], head.target, stores))
         if known is None or not self._stands(known):
             return None
-        mover, sha256 = self._brain.mover, known.decision.delivery.sha256
+        mover, sha256 = self._parts.mover, known.decision.delivery.sha256
         body = b"" if known.decision.beside else mover.in_memory(sha256)
         if body is None or mover.samples.draw(sha256):
             return None
@@ -180,8 +177,8 @@ class Standing:
             decision,
             head_before_date(200, headers, size) + f"{REQUEST_ID_HEADER}: ".encode(),
             request.host,
-            self._brain.locator.region_of(request.client, request.headers),
-            self._brain.directory.holders.get(delivery.sha256) or (),
+            self._parts.locator.region_of(request.client, request.headers),
+            self._parts.directory.holders.get(delivery.sha256) or (),
             frozenset(delivery.sources),
             line.fields(scope, call.exchange),
             self._stamp(),
@@ -192,7 +189,7 @@ class Standing:
         began = time.perf_counter()
         delivery, meters = known.decision.delivery, self._meters
         request_id = f"{random.getrandbits(REQUEST_ID_BITS):016X}"
-        self._brain.mover.on_read(delivery)
+        self._parts.mover.on_read(delivery)
         if not meters.is_open(known.tally):
             known.tally = self._tally(known.decision)
         seconds = time.perf_counter() - began
@@ -230,16 +227,16 @@ class Standing:
 
     def _is_the_same(self, known: _Standing) -> bool:
         """Look through all that a decision followed from, as far as it can change."""
-        brain, (bucket, found, delivery, _) = self._brain, known.decision
-        directory = brain.directory
+        parts, (bucket, found, delivery, _) = self._parts, known.decision
+        directory = parts.directory
         return (
-            brain.hosts.names_none(known.host)
+            parts.hosts.names_none(known.host)
             and directory.known_public(bucket.public_name) is bucket
             and directory.index.get(known.object) is found
             and directory.holders.get(delivery.sha256) == known.holders
             and known.sources
             == frozenset(
-                brain.nodes.sources(
+                parts.nodes.sources(
                     known.holders,
                     known.region,
                     organization_id=bucket.tenant.organization_id,

@@ -1,7 +1,6 @@
 """``POST /v1/workers/{id}/heartbeat``: a worker lives, and hears what it has to know."""
 
 import time
-from typing import TYPE_CHECKING
 
 import structlog
 from psycopg.errors import UniqueViolation
@@ -14,15 +13,13 @@ from edgecache.brain.nodes.health import Health
 from edgecache.brain.nodes.rows import NodeRow
 from edgecache.brain.refusals import NodeRemoved
 from edgecache.brain.workers_api.messages import read
+from edgecache.brain.workers_api.parts import WorkersApiParts
 from edgecache.protocol.heartbeats import Heartbeat, HeartbeatAnswer, Problem
-
-if TYPE_CHECKING:
-    from edgecache.brain.app import Brain
 
 log = structlog.get_logger(__name__)
 
 
-def routes(brain: "Brain") -> list[Route]:
+def routes(parts: WorkersApiParts) -> list[Route]:
     """Give the path."""
 
     async def heartbeat(call: Call) -> Answer:
@@ -30,31 +27,31 @@ def routes(brain: "Brain") -> list[Route]:
         node: NodeRow = call.caller
         if beat.problems:
             log.warning("node_has_problems", node_id=str(node.id), problems=list(beat.problems))
-        interval_s = brain.nodes.interval_s
-        await node_rows.write_heartbeat(brain.database, node.id, beat, interval_s=interval_s)
-        await _move(brain, node, beat)
-        row = await node_rows.read_one(brain.database, node.id)
+        interval_s = parts.nodes.interval_s
+        await node_rows.write_heartbeat(parts.database, node.id, beat, interval_s=interval_s)
+        await _move(parts, node, beat)
+        row = await node_rows.read_one(parts.database, node.id)
         if row is None:
             raise NodeRemoved
-        if Problem.DRAINING in beat.problems or brain.nodes.health(node) != Health.ONLINE:
+        if Problem.DRAINING in beat.problems or parts.nodes.health(node) != Health.ONLINE:
             # It comes, or goes: nobody has to wait for the next look.
-            await brain.nodes.refresh()
-        brain.proofs.ask_for(row)
-        return Answer((await _answer(brain, row, beat)).as_json())
+            await parts.nodes.refresh()
+        parts.proofs.ask_for(row)
+        return Answer((await _answer(parts, row, beat)).as_json())
 
     return [Route("POST", "/v1/workers/{node_id}/heartbeat", heartbeat)]
 
 
-async def _move(brain: "Brain", node: NodeRow, beat: Heartbeat) -> None:
+async def _move(parts: WorkersApiParts, node: NodeRow, beat: Heartbeat) -> None:
     """Let a node of the platform's own be elsewhere: a stranger's would have to prove it anew."""
     if beat.endpoint is None or node.organization_id is not None:
         return
-    production = brain.settings.is_production
+    production = parts.is_production
     endpoint = normalize(beat.endpoint, is_trusted=True, is_production=production)
     if endpoint == node.endpoint:
         return
     try:
-        async with brain.coherence.change(waits=False) as change:
+        async with parts.coherence.change(waits=False) as change:
             await node_rows.move(change, node.id, endpoint)
     except UniqueViolation:
         log.warning("node_endpoint_taken", node_id=str(node.id), endpoint=endpoint)
@@ -62,13 +59,13 @@ async def _move(brain: "Brain", node: NodeRow, beat: Heartbeat) -> None:
     log.info("node_moved", node_id=str(node.id), endpoint=endpoint)
 
 
-async def _answer(brain: "Brain", row: NodeRow, beat: Heartbeat) -> HeartbeatAnswer:
+async def _answer(parts: WorkersApiParts, row: NodeRow, beat: Heartbeat) -> HeartbeatAnswer:
     return HeartbeatAnswer(
         now=time.time(),
-        keys=brain.tickets.keys(),
+        keys=parts.tickets.keys(),
         status=row.status,
         wants_inventory=row.status in {"active", "draining"}
         and row.inventory_of != beat.incarnation,
-        jobs=await node_jobs.waiting(brain.database, row.id),
-        interval_s=brain.settings.heartbeat_s,
+        jobs=await node_jobs.waiting(parts.database, row.id),
+        interval_s=parts.nodes.interval_s,
     )

@@ -4,17 +4,15 @@ A full inventory comes in pages, perhaps to several brains. Its beginning is wri
 touches the rows of what it names; with the last page, what no page touched is taken out.
 """
 
-from typing import TYPE_CHECKING, Final, LiteralString
+from typing import Final, LiteralString
 
 from edgecache.brain.directory.coherence import Change
 from edgecache.brain.json_api import Answer, Call, Route
 from edgecache.brain.nodes.replica_plan import look_soon
 from edgecache.brain.nodes.rows import NodeRow
 from edgecache.brain.workers_api.messages import read
+from edgecache.brain.workers_api.parts import WorkersApiParts
 from edgecache.protocol.inventories import Inventory, InventoryAnswer
-
-if TYPE_CHECKING:
-    from edgecache.brain.app import Brain
 
 BEGIN: Final[LiteralString] = (
     "UPDATE brain_node SET inventory_at = clock_timestamp(), inventory_of = '' WHERE id = %s"
@@ -53,7 +51,7 @@ END: Final[LiteralString] = (
 )
 
 
-def routes(brain: "Brain") -> list[Route]:
+def routes(parts: WorkersApiParts) -> list[Route]:
     """Give the path."""
 
     async def inventory(call: Call) -> Answer:
@@ -62,8 +60,8 @@ def routes(brain: "Brain") -> list[Route]:
         if node.status not in {"active", "draining"}:
             # Nothing is asked of it now; when it is let in again, it tells all.
             return Answer(InventoryAnswer().as_json())
-        async with brain.coherence.change(waits=False) as change:
-            unknown = await _take(change, node, message, brain.replication.copies.usual)
+        async with parts.coherence.change(waits=False) as change:
+            unknown = await _take(change, node, message, parts.replicas)
         return Answer(InventoryAnswer(unknown).as_json())
 
     return [Route("POST", "/v1/workers/{node_id}/inventory", inventory)]

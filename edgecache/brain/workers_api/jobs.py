@@ -1,7 +1,6 @@
 """``GET /v1/workers/{id}/jobs`` and ``POST …/jobs/{job}/done``: work for a node."""
 
 import time
-from typing import TYPE_CHECKING
 
 import structlog
 
@@ -13,30 +12,28 @@ from edgecache.brain.nodes.rows import NodeRow
 from edgecache.brain.nodes.tickets import Leave
 from edgecache.brain.refusals import Missing
 from edgecache.brain.workers_api.messages import read
+from edgecache.brain.workers_api.parts import WorkersApiParts
 from edgecache.protocol.jobs import Job, JobDone, JobKind, Jobs, JobSource
 from edgecache.protocol.names import JOB_BATCH
 from edgecache.protocol.tickets import Kind
 
-if TYPE_CHECKING:
-    from edgecache.brain.app import Brain
-
 log = structlog.get_logger(__name__)
 
 
-def routes(brain: "Brain") -> list[Route]:
+def routes(parts: WorkersApiParts) -> list[Route]:
     """Give the paths."""
 
     async def waiting(call: Call) -> Answer:
         node: NodeRow = call.caller
         limit = call.query.get("limit", "")
         count = int(limit) if limit.isdecimal() and len(limit) < 6 else JOB_BATCH
-        tasks = await node_jobs.take(brain.database, node.id, limit=min(max(count, 1), JOB_BATCH))
+        tasks = await node_jobs.take(parts.database, node.id, limit=min(max(count, 1), JOB_BATCH))
         pointless = [task.id for task in tasks if _is_pointless(node, task)]
-        await node_jobs.drop(brain.database, pointless)
-        jobs = [_job(brain, node, task) for task in tasks if task.id not in pointless]
+        await node_jobs.drop(parts.database, pointless)
+        jobs = [_job(parts, node, task) for task in tasks if task.id not in pointless]
         for job in jobs:
             if not _can_be_done(job):
-                await node_jobs.postpone(brain.database, node.id, job.id)
+                await node_jobs.postpone(parts.database, node.id, job.id)
         return Answer(Jobs(tuple(job for job in jobs if _can_be_done(job))).as_json())
 
     async def done(call: Call) -> Answer:
@@ -44,11 +41,11 @@ def routes(brain: "Brain") -> list[Route]:
         node: NodeRow = call.caller
         job_id = _number(call.captures["job_id"])
         if message.ok:
-            async with brain.coherence.change(waits=False) as change:
+            async with parts.coherence.change(waits=False) as change:
                 await node_jobs.finish(change, node.id, job_id)
         else:
             log.warning("node_job_failed", node_id=str(node.id), job=job_id, error=message.error)
-            await node_jobs.postpone(brain.database, node.id, job_id)
+            await node_jobs.postpone(parts.database, node.id, job_id)
         return Answer({})
 
     return [
@@ -70,15 +67,15 @@ def _can_be_done(job: Job) -> bool:
     return job.kind is JobKind.DELETE or bool(job.sources)
 
 
-def _job(brain: "Brain", node: NodeRow, task: Task) -> Job:
+def _job(parts: WorkersApiParts, node: NodeRow, task: Task) -> Job:
     if task.kind == JobKind.DELETE:
         return Job(task.id, JobKind.DELETE, task.sha256, task.size)
-    sources = _sources(brain, node, task)
+    sources = _sources(parts, node, task)
     return Job(task.id, JobKind.REPLICATE, task.sha256, task.size, sources)
 
 
-def _sources(brain: "Brain", node: NodeRow, task: Task) -> tuple[JobSource, ...]:
-    holders = brain.nodes.sources(
+def _sources(parts: WorkersApiParts, node: NodeRow, task: Task) -> tuple[JobSource, ...]:
+    holders = parts.nodes.sources(
         (holder for holder in task.holders if holder != node.id),
         node.region,
         organization_id=task.organization_id,
@@ -89,7 +86,7 @@ def _sources(brain: "Brain", node: NodeRow, task: Task) -> tuple[JobSource, ...]
     now = time.time()
     return tuple(
         JobSource(
-            source.endpoint, brain.tickets.sign(Kind.REPLICATE, source.node_id, leave, now=now)
+            source.endpoint, parts.tickets.sign(Kind.REPLICATE, source.node_id, leave, now=now)
         )
         for source in holders[:3]
     )

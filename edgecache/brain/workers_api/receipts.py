@@ -1,26 +1,23 @@
 """``POST /v1/workers/{id}/receipts``: what a worker served to clients itself."""
 
 import time
-from typing import TYPE_CHECKING
 
 from edgecache.brain.json_api import Answer, Call, Route
 from edgecache.brain.metering.receipts import redeem
 from edgecache.brain.nodes.rows import NodeRow
 from edgecache.brain.workers_api.messages import read
+from edgecache.brain.workers_api.parts import WorkersApiParts
 from edgecache.protocol.receipts import Receipts
 
-if TYPE_CHECKING:
-    from edgecache.brain.app import Brain
 
-
-def routes(brain: "Brain") -> list[Route]:
+def routes(parts: WorkersApiParts) -> list[Route]:
     """Give the path."""
 
     async def receipts(call: Call) -> Answer:
         message = read(call, Receipts.read)
         node: NodeRow = call.caller
         answer = await redeem(
-            brain.database, brain.tickets, node.id, message.receipts, now=time.time()
+            parts.database, parts.tickets, node.id, message.receipts, now=time.time()
         )
         return Answer(answer.as_json())
 

@@ -151,10 +151,17 @@ def assemble(
         stall_timeout_s=stall_timeout_s,
         trust=trust,
     )
-    made = Fills(database, directory, staging, origins, brain_id=brain_id, limit=fills)
-    purges = Purges(database, coherence)
     kept: list[Found] = []
-    made.on_kept = kept.append
+    made = Fills(
+        database,
+        directory,
+        staging,
+        origins,
+        brain_id=brain_id,
+        limit=fills,
+        on_kept=kept.append,
+    )
+    purges = Purges(database, coherence)
     return Brain(
         id=brain_id,
         database=database,

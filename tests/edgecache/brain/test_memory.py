@@ -19,7 +19,7 @@ async def from_memory(*, owner: int | None, start: int = 0, length: int = len(BL
     """Give what is answered, without asking, of a blob that was read twice. owner: of its node."""
     gateway = Mock(may_move=lambda *_: False)
     nodes = Mock(get=lambda _id: Mock(organization_id=owner))
-    mover = Mover(Mock(), nodes, Mock(), Mock(), gateway)
+    mover = Mover(Mock(), nodes, Mock(), Mock(), gateway, on_read=Mock())
     mover._small = AsyncMock()  # type: ignore[method-assign] # it stands for a worker
     for _ in range(2):
         mover._hot.offer(SHA256, BLOB)

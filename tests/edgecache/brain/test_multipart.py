@@ -86,7 +86,7 @@ async def test_a_completion_whose_client_left_goes_on_and_its_failure_is_heard(
         require_write=lambda: None,
         bucket=nothing,
         request=SimpleNamespace(request_id="R", key="k", query=lambda _name: "u"),
-        brain=SimpleNamespace(database=None),
+        parts=SimpleNamespace(database=None),
         exchange=SimpleNamespace(
             response_stream=lambda _status, _headers: SimpleNamespace(send_bytes=gone)
         ),

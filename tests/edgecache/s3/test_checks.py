@@ -125,7 +125,7 @@ def caught(owner: int | None, *, is_verified: bool = False) -> int:
         crc32=zlib.crc32(LIE),
     )
     nodes = Mock(get=lambda _id: Mock(organization_id=owner))
-    mover = Mover(Mock(), nodes, Mock(), Mock(), Mock())
+    mover = Mover(Mock(), nodes, Mock(), Mock(), Mock(), on_read=Mock())
     found = 0
     for _ in range(300):
         check = asyncio.run(mover.check_of(delivery))

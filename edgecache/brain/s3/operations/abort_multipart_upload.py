@@ -12,8 +12,8 @@ async def run(call: Call) -> Answer:
     """
     call.require_write()
     bucket = await call.bucket()
-    request, brain = call.request, call.brain
-    upload = await uploads.find(brain.database, bucket, request.key, request.query("uploadId"))
-    if not await uploads.remove(brain.database, brain.staging, upload.id):
+    request, parts = call.request, call.parts
+    upload = await uploads.find(parts.database, bucket, request.key, request.query("uploadId"))
+    if not await uploads.remove(parts.database, parts.staging, upload.id):
         raise S3Error("NoSuchUpload")
     return Answer(204)

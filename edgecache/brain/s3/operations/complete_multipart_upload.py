@@ -27,10 +27,10 @@ async def run(call: Call) -> Answer | None:
     """
     call.require_write()
     bucket = await call.bucket()
-    request, brain = call.request, call.brain
+    request, parts = call.request, call.parts
     named = completion.listed(await read_xml(call))
     try:
-        upload = await uploads.find(brain.database, bucket, request.key, request.query("uploadId"))
+        upload = await uploads.find(parts.database, bucket, request.key, request.query("uploadId"))
     except S3Error:
         # Somebody who did not hear the answer asks again.
         found = await _completed(call, bucket, named)
@@ -48,7 +48,7 @@ async def run(call: Call) -> Answer | None:
 
 
 async def _complete(call: Call, bucket: BucketInfo, upload: Upload, named: list[Named]) -> Found:
-    brain, request = call.brain, call.request
+    brain, request = call.parts, call.request
     parts = await _chosen(call, bucket, upload, named)
     size = request.header("x-amz-mp-object-size")
     if size and size != str(sum(part.size for part in parts)):
@@ -82,17 +82,17 @@ async def _chosen(
     call: Call, bucket: BucketInfo, upload: Upload, named: list[Named]
 ) -> list[uploads.Part]:
     try:
-        return completion.chosen(named, await uploads.parts(call.brain.database, upload.id))
+        return completion.chosen(named, await uploads.parts(call.parts.database, upload.id))
     except S3Error:
         # Parts that are missing because the upload was aborted meanwhile are no client's mistake.
-        await uploads.find(call.brain.database, bucket, upload.key, upload.id)
+        await uploads.find(call.parts.database, bucket, upload.key, upload.id)
         raise
 
 
 async def _completed(call: Call, bucket: BucketInfo, named: list[Named]) -> Found | None:
     """Give the object that these parts have become already."""
     try:
-        found = await call.brain.fills.head(bucket, call.request.key)
+        found = await call.parts.fills.head(bucket, call.request.key)
     except OriginMissing:
         return None
     etag = completion.etag_of([each.etag for each in named])

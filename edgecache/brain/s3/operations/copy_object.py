@@ -24,7 +24,7 @@ async def run(call: Call) -> Answer:
     fields = await _fields(call, source)
     wanted = conditions.of_write(call.request)
     try:
-        found = await call.brain.fills.copy(
+        found = await call.parts.fills.copy(
             (source.bucket, source.key),
             bucket,
             call.request.key,
@@ -80,7 +80,7 @@ async def _checksums(call: Call, source: Source) -> dict[str, str]:
     wanted = checksums.algorithm(call.request)
     if kept.get("type", checksums.FULL) == checksums.FULL and (not wanted or wanted in kept):
         return kept
-    manifest = await call.brain.directory.manifest(source.found.sha256)
+    manifest = await call.parts.directory.manifest(source.found.sha256)
     if manifest is None:
         return {}
     name = wanted if wanted in {"crc32", "sha256"} else "sha256"

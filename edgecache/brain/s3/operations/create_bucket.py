@@ -27,10 +27,10 @@ async def run(call: Call) -> Answer:
         parse(await read_xml(call), "CreateBucketConfiguration")
     if not is_bucket_name(request.bucket):
         raise S3Error("InvalidBucketName", extra={"BucketName": request.bucket[:255]})
-    if len(await call.brain.buckets.list(call.tenant)) >= LIMIT:
+    if len(await call.parts.buckets.list(call.tenant)) >= LIMIT:
         raise S3Error("TooManyBuckets")
     try:
-        await call.brain.buckets.create(call.tenant, request.bucket)
+        await call.parts.buckets.create(call.tenant, request.bucket)
     except BucketExists:
         raise S3Error("BucketAlreadyOwnedByYou", extra={"BucketName": request.bucket}) from None
     return Answer(headers=[("location", f"/{request.bucket}")])

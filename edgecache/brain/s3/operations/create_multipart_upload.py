@@ -14,13 +14,13 @@ async def run(call: Call) -> Answer:
     """
     call.require_write()
     bucket = await call.bucket()
-    request, brain = call.request, call.brain
+    request, parts = call.request, call.parts
     fields = object_headers.fields_of(request)
     algorithm = checksums.algorithm(request)
     kind = _kind(request, algorithm)
-    await uploads.remove_expired(brain.database, brain.staging)
+    await uploads.remove_expired(parts.database, parts.staging)
     upload_id = await uploads.create(
-        brain.database, bucket, request.key, fields, algorithm=algorithm, kind=kind
+        parts.database, bucket, request.key, fields, algorithm=algorithm, kind=kind
     )
     nodes: list[Node] = [
         ("Bucket", request.bucket),

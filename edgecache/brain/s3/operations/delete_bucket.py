@@ -12,8 +12,8 @@ async def run(call: Call) -> Answer:
     call.require_write()
     bucket = await call.bucket()
     if bucket.origin_id is not None:
-        listing = await call.brain.fills.list(bucket, limit=1)
+        listing = await call.parts.fills.list(bucket, limit=1)
         if listing.objects:
             raise S3Error("BucketNotEmpty")
-    await call.brain.buckets.delete(call.tenant, bucket.id)
+    await call.parts.buckets.delete(call.tenant, bucket.id)
     return Answer(204)

@@ -14,5 +14,5 @@ async def run(call: Call) -> Answer:
     if of_write(call.request).if_match is not None:
         # AWS offers it for directory buckets alone; ignoring it would delete what was changed.
         raise S3Error("NotImplemented")
-    await call.brain.fills.delete(bucket, [key])
+    await call.parts.fills.delete(bucket, [key])
     return Answer(204)

@@ -62,7 +62,7 @@ async def _delete(call: Call, bucket: BucketInfo, keys: list[str]) -> dict[str, 
     if not keys:
         return {}
     try:
-        await call.brain.fills.delete(bucket, keys)
+        await call.parts.fills.delete(bucket, keys)
     except BrainError as error:
         return dict.fromkeys(keys, of_the_brain(error))
     return {}

@@ -41,7 +41,7 @@ async def run(call: Call) -> Answer | None:
         is_hit=opened.is_hit,
         crc32=found.crc32,
     )
-    without = await call.brain.mover.deliver(delivery, call.exchange, opened.body)
+    without = await call.parts.mover.deliver(delivery, call.exchange, opened.body)
     if without is not None:
         call.decision = Decision(bucket, found, delivery, without.beside)
     return None
@@ -60,19 +60,19 @@ async def run_head(call: Call) -> Answer:
 
 async def _open(call: Call, bucket: BucketInfo, key: str) -> Opened:
     try:
-        return await call.brain.fills.open(bucket, key)
+        return await call.parts.fills.open(bucket, key)
     except OriginMissing:
         raise S3Error("NoSuchKey", extra={"Key": key}) from None
 
 
 async def _sources(call: Call, bucket: BucketInfo, found: Found) -> tuple[Source, ...]:
-    holders = await call.brain.directory.locations(found.sha256)
+    holders = await call.parts.directory.locations(found.sha256)
     if not holders:
         return ()
     request = call.request
-    return call.brain.nodes.sources(
+    return call.parts.nodes.sources(
         holders,
-        call.brain.locator.region_of(request.client, request.headers),
+        call.parts.locator.region_of(request.client, request.headers),
         organization_id=bucket.tenant.organization_id,
         is_public=bucket.is_public,
     )

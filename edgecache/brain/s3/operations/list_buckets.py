@@ -23,7 +23,7 @@ async def run(call: Call) -> Answer:
     token = request.query("continuation-token")
     after = of_token(token) if token else ""
     prefix = request.query("prefix")
-    rows = await call.brain.database.all(
+    rows = await call.parts.database.all(
         BUCKETS, [tenant.organization_id, tenant.environment_pk, after, prefix, limit + 1]
     )
     page = rows[:limit]

@@ -60,7 +60,7 @@ async def _page(call: Call, bucket: BucketInfo, what: Asked, key: str, upload_id
         key += LAST
     for _ in range(ROUNDS):
         rows = await uploads.page(
-            call.brain.database,
+            call.parts.database,
             bucket,
             prefix=what.prefix,
             key=key,

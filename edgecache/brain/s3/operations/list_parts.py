@@ -18,11 +18,11 @@ async def run(call: Call) -> Answer:
     """
     call.require_write()
     bucket = await call.bucket()
-    request, brain = call.request, call.brain
-    upload = await uploads.find(brain.database, bucket, request.key, request.query("uploadId"))
+    request, parts = call.request, call.parts
+    upload = await uploads.find(parts.database, bucket, request.key, request.query("uploadId"))
     marker = request.integer("part-number-marker", 0, maximum=2**31 - 1)
     limit = request.integer("max-parts", LIMIT, maximum=LIMIT)
-    found = await uploads.parts(brain.database, upload.id, after=marker, limit=limit + 1)
+    found = await uploads.parts(parts.database, upload.id, after=marker, limit=limit + 1)
     page = found[:limit]
     owner: list[Node] = [("ID", owner_id(call.tenant))]
     nodes: list[Node | None] = [

@@ -19,7 +19,7 @@ async def run(call: Call) -> Answer:
     wanted = conditions.of_write(call.request)
     received = await bodies.receive(call)
     try:
-        found = await call.brain.fills.put(
+        found = await call.parts.fills.put(
             bucket,
             call.request.key,
             received.staged,

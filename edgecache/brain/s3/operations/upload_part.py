@@ -13,10 +13,10 @@ async def run(call: Call) -> Answer:
     """
     call.require_write()
     bucket = await call.bucket()
-    request, brain = call.request, call.brain
+    request, parts = call.request, call.parts
     number = part_number(request)
     object_headers.check_offered(request)
-    upload = await uploads.find(brain.database, bucket, request.key, request.query("uploadId"))
+    upload = await uploads.find(parts.database, bucket, request.key, request.query("uploadId"))
     named = checksums.claims_of(request).name
     if upload.algorithm and named and named != upload.algorithm:
         raise S3Error(
@@ -26,7 +26,7 @@ async def run(call: Call) -> Answer:
         )
     received = await bodies.receive(call, keep=upload.algorithm or checksums.DEFAULT)
     part = await uploads.write_part(
-        brain.database, brain.staging, upload, number, received.staged, received.checksums
+        parts.database, parts.staging, upload, number, received.staged, received.checksums
     )
     returned = {
         name: value

@@ -22,17 +22,17 @@ async def run(call: Call) -> Answer:
     """
     call.require_write()
     bucket = await call.bucket()
-    request, brain = call.request, call.brain
+    request, parts = call.request, call.parts
     number = part_number(request)
-    upload = await uploads.find(brain.database, bucket, request.key, request.query("uploadId"))
+    upload = await uploads.find(parts.database, bucket, request.key, request.query("uploadId"))
     source = await source_of(call)
-    opened = await brain.fills.open(source.bucket, source.key)
+    opened = await parts.fills.open(source.bucket, source.key)
     found = opened.found if opened.found.size >= 0 else await opened.whole()
     if found.etag != source.found.etag:
         raise S3Error("ConditionalRequestConflict")
     span = _span(request.header("x-amz-copy-source-range"), found.size)
     reckoning = bodies.Reckoning(upload.algorithm or checksums.DEFAULT)
-    receiver = brain.staging.receive()
+    receiver = parts.staging.receive()
     try:
         async for piece in opened.body(span):
             reckoning.update(piece)
@@ -42,7 +42,7 @@ async def run(call: Call) -> Answer:
         await receiver.discard()
         raise
     reckoned = reckoning.of(staged.manifest)
-    part = await uploads.write_part(brain.database, brain.staging, upload, number, staged, reckoned)
+    part = await uploads.write_part(parts.database, parts.staging, upload, number, staged, reckoned)
     nodes: list[Node] = [
         ("LastModified", iso(part.created_at)),
         ("ETag", f'"{part.etag}"'),

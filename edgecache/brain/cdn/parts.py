@@ -1,0 +1,24 @@
+"""The parts of the brain that the CDN uses."""
+
+from dataclasses import dataclass
+
+from edgecache.brain.delivery.streaming import Mover
+from edgecache.brain.directory.directory import Directory
+from edgecache.brain.fetch.objects import Fills
+from edgecache.brain.nodes.client_region import Locator
+from edgecache.brain.nodes.registry import Nodes
+from edgecache.brain.origins.registry import Origins
+from edgecache.brain.storage.staging import Staging
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CdnParts:
+    """What a handler of plain HTTP may use."""
+
+    directory: Directory
+    staging: Staging
+    origins: Origins
+    fills: Fills
+    nodes: Nodes
+    locator: Locator
+    mover: Mover

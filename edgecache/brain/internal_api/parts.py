@@ -1,0 +1,44 @@
+"""The parts of the brain that the internal API uses."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from edgecache.brain.database import Database
+from edgecache.brain.directory.buckets import Buckets
+from edgecache.brain.directory.coherence import Coherence
+from edgecache.brain.directory.directory import Directory
+from edgecache.brain.directory.hosts import Hosts
+from edgecache.brain.directory.purges import Purges
+from edgecache.brain.fetch.objects import Fills
+from edgecache.brain.metering.meters import Meters
+from edgecache.brain.metering.statistics import Statistics
+from edgecache.brain.nodes.registry import Nodes
+from edgecache.brain.nodes.repair import Healing
+from edgecache.brain.origins.catalog import Catalog
+from edgecache.brain.storage.staging import Staging
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InternalApiParts:
+    """What ``internal_api`` hands on: each module's ``routes`` names the parts that it uses.
+
+    secrets: the accepted bearer secrets. workers_url: where new nodes find the brain.
+    """
+
+    brain_id: UUID
+    secrets: tuple[str, ...]
+    workers_url: str
+    is_production: bool
+    database: Database
+    coherence: Coherence
+    directory: Directory
+    buckets: Buckets
+    hosts: Hosts
+    catalog: Catalog
+    staging: Staging
+    fills: Fills
+    purges: Purges
+    nodes: Nodes
+    healing: Healing
+    meters: Meters
+    statistics: Statistics

@@ -1,0 +1,35 @@
+"""The parts of the brain that the object API uses."""
+
+from dataclasses import dataclass
+
+from edgecache.brain.database import Database
+from edgecache.brain.delivery.streaming import Mover
+from edgecache.brain.directory.buckets import Buckets
+from edgecache.brain.directory.coherence import Coherence
+from edgecache.brain.directory.directory import Directory
+from edgecache.brain.directory.hosts import Hosts
+from edgecache.brain.fetch.objects import Fills
+from edgecache.brain.metering.meters import Meters
+from edgecache.brain.nodes.client_region import Locator
+from edgecache.brain.nodes.registry import Nodes
+from edgecache.brain.nodes.tickets import TicketSigner
+from edgecache.brain.storage.staging import Staging
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class S3Parts:
+    """What an operation may use. s3_domains: for addressing a bucket by its host name."""
+
+    s3_domains: tuple[str, ...]
+    database: Database
+    coherence: Coherence
+    directory: Directory
+    buckets: Buckets
+    hosts: Hosts
+    staging: Staging
+    fills: Fills
+    nodes: Nodes
+    locator: Locator
+    tickets: TicketSigner
+    meters: Meters
+    mover: Mover

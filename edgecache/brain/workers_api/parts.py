@@ -1,0 +1,24 @@
+"""The parts of the brain that the workers' API uses."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from edgecache.brain.database import Database
+from edgecache.brain.directory.coherence import Coherence
+from edgecache.brain.nodes.endpoint_proofs import Proofs
+from edgecache.brain.nodes.registry import Nodes
+from edgecache.brain.nodes.tickets import TicketSigner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkersApiParts:
+    """What a handler of workers' messages may use. replicas: usual number for one object."""
+
+    brain_id: UUID
+    is_production: bool
+    replicas: int
+    database: Database
+    coherence: Coherence
+    nodes: Nodes
+    tickets: TicketSigner
+    proofs: Proofs
