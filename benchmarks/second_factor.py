@@ -24,8 +24,8 @@ from accounts.models import User
 from environments.models import Environment
 from tests import cast
 from tests.twofactor.holder import CHALLENGE, Holder, ask, with_totp
-from twofactor import pending
 from twofactor.models import Factor
+from twofactor.sign_in import pending
 
 ANSWERS_PER_ROUND = 40
 COMMON = "django.middleware.common.CommonMiddleware"

@@ -12,8 +12,8 @@ from unfold.forms import AuthenticationForm
 from accounts.models import User
 from platform_site.lib.errors import PlatformError
 from platform_site.lib.principals import PlatformRequest
-from twofactor import methods, throttle
-from twofactor.challenges import Answer, proof_of
+from twofactor.challenges.challenges import Answer, proof_of
+from twofactor.factors import holdings, throttle
 
 PROVEN = "second_factor_of"
 
@@ -66,7 +66,7 @@ def prove(request: HttpRequest, user: User, code: str) -> None:
 
 
 def _check(request: PlatformRequest, user: User, code: str) -> bool:
-    held = methods.holdings_of(user.pk, lock=True)
+    held = holdings.holdings_of(user.pk, lock=True)
     method = "totp" if code.strip().isdigit() else "backup_codes"
     factor = held.factors.get(method)
     if not held.proper or factor is None or method not in held.askable:

@@ -207,7 +207,7 @@ AUTHENTICATION_BACKENDS: Final = ["accounts.backends.StaffBackend"]
 # Upward needs, by dotted path: what the lower layers call without knowing who answers.
 PRINCIPAL_AUTHENTICATORS: Final = [
     "accounts.tokens.development.authenticate",
-    "twofactor.pending.authenticate",
+    "twofactor.sign_in.pending.authenticate",
     "accounts.sessions.authentication.authenticate",
 ]
 LIFECYCLE_HOOKS: Final = {
@@ -220,22 +220,22 @@ LIFECYCLE_HOOKS: Final = {
         "sqlgateway.provisioning.on_environment_dropped",
         *(["edgecache.api.environment_lifecycle.on_environment_dropped"] if HAS_CACHE else []),
     ],
-    "trust_ended": ["twofactor.lifecycle.on_trust_ended"],
+    "trust_ended": ["twofactor.account_hooks.on_trust_ended"],
     "user_stripped": [
         "accounts.oauth.identities.on_user_stripped",
-        "recovery.aftermath.on_user_stripped",
+        "recovery.account_access.on_user_stripped",
     ],
-    "factors_stripped": ["twofactor.lifecycle.on_factors_stripped"],
-    "user_removed": ["twofactor.lifecycle.on_user_removed"],
+    "factors_stripped": ["twofactor.account_hooks.on_factors_stripped"],
+    "user_removed": ["twofactor.account_hooks.on_user_removed"],
 }
 # Whether an account must not be opened by its mailbox alone.
-SECOND_FACTOR_CHECK: Final = "twofactor.methods.has_proper_factor"
-LOGIN_STAGES: Final = ["twofactor.stages.second_factor"]
+SECOND_FACTOR_CHECK: Final = "twofactor.factors.holdings.has_proper_factor"
+LOGIN_STAGES: Final = ["twofactor.sign_in.stage.second_factor"]
 # Besides passwords and linked identities: what signs a user in, asked before the last one goes.
 OTHER_WAYS_IN: Final = ["twofactor.webauthn.passkeys.can_sign_in"]
 # What lets somebody try a password while strangers' guesses slow the account.
-DEVICE_VOUCHER: Final = "twofactor.devices.vouches"
-FRESH_PROOF_GUARD: Final = "twofactor.stepup.require_recent_proof"
+DEVICE_VOUCHER: Final = "twofactor.trusted_devices.devices.vouches"
+FRESH_PROOF_GUARD: Final = "twofactor.challenges.step_up.require_recent_proof"
 AUDIT_RECORDER: Final = "accounts.audit.audit.record_request"
 DENIAL_RECORDER: Final = "accounts.audit.denials.record"
 AUDIT_RETENTION_DAYS: Final = account_settings.audit_retention_days(ENV)

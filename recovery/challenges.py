@@ -16,15 +16,15 @@ from accounts.audit import audit
 from platform_site.lib.crypto import decrypt, encrypt
 from platform_site.lib.ids import capability_id
 from platform_site.lib.principals import PlatformRequest
-from recovery import reset_tokens, rows
+from recovery import recoveries, reset_tokens
 from recovery.errors import NoIndependentFactor, RecoveryChallengeRequired, RecoveryGone
 from recovery.models import Purpose, Recovery, RecoveryChallenge
-from twofactor import methods, throttle
-from twofactor.capabilities import digest, seal, unseal
-from twofactor.challenges import COOL_DOWN, LIFE, Answer, begin, proof_of
+from twofactor.challenges.challenges import COOL_DOWN, LIFE, Answer, begin, proof_of
 from twofactor.errors import ChallengeGone, MethodNotEnabled
-from twofactor.methods import Holdings
+from twofactor.factors import holdings, throttle
+from twofactor.factors.holdings import Holdings
 from twofactor.models import Factor
+from twofactor.stored_secrets import digest, seal, unseal
 
 # What replaces the password where the second factor is what was lost.
 FIRST_FACTORS: Final = ("webauthn",)
@@ -48,7 +48,7 @@ def offered(recovery: Recovery, held: Holdings) -> list[str]:
 
 def spelled(names: Sequence[str]) -> list[str]:
     """Give methods as challenges spell them."""
-    return [methods.spelled_in_challenges(name) for name in names]
+    return [holdings.spelled_in_challenges(name) for name in names]
 
 
 def create(reset_token: str, wanted: str, *, now: datetime) -> dict[str, Any]:
@@ -60,8 +60,8 @@ def create(reset_token: str, wanted: str, *, now: datetime) -> dict[str, Any]:
     """
     pointer = reset_tokens.read(reset_token, now=now)
     with transaction.atomic():
-        recovery = rows.lock_by_pointer(pointer, now=now)
-        holder = rows.lock_holder(recovery)
+        recovery = recoveries.lock_by_pointer(pointer, now=now)
+        holder = recoveries.lock_holder(recovery)
         if recovery.proven_at is not None:
             raise RecoveryGone
         factor = _choose(recovery, holder.held, wanted)
@@ -82,7 +82,7 @@ def _choose(recovery: Recovery, held: Holdings, wanted: str) -> Factor:
     names = offered(recovery, held)
     if not names:
         raise NoIndependentFactor
-    method = methods.from_challenge_spelling(wanted) or names[0]
+    method = holdings.from_challenge_spelling(wanted) or names[0]
     if method not in names:
         raise MethodNotEnabled("This method does not count for this recovery.")
     return held.factors[method]
@@ -132,7 +132,7 @@ def _describe(
     kept = unseal(challenge.secret)
     answer: dict[str, Any] = {
         "challenge_id": challenge_id,
-        "method": methods.spelled_in_challenges(challenge.factor.method),
+        "method": holdings.spelled_in_challenges(challenge.factor.method),
         "methods": spelled(offered(recovery, held)),
         "expires_at": int(challenge.expires_at.timestamp()),
         "attempts_left": challenge.attempts_left,
@@ -191,8 +191,8 @@ def _is_of(challenge: RecoveryChallenge, held: Holdings, name: str) -> bool:
 
 
 def _lock(recovery: Recovery, challenge_id: str, now: datetime) -> RecoveryChallenge:
-    rows_ = RecoveryChallenge.unscoped.select_for_update()  # unscoped: by a capability
-    found: RecoveryChallenge | None = rows_.filter(
+    rows = RecoveryChallenge.unscoped.select_for_update()  # unscoped: by a capability
+    found: RecoveryChallenge | None = rows.filter(
         pk=_digest(challenge_id), recovery=recovery
     ).first()
     if found is None or not found.is_open(now):

@@ -14,9 +14,9 @@ from platform_site.lib.crypto import decrypt
 from platform_site.lib.emails import folded
 from recovery.models import Recovery
 from recovery.tokens import LIVES
-from twofactor import sending
+from twofactor import sent_codes
 from twofactor.errors import SendingTooOften
-from twofactor.methods import Holdings
+from twofactor.factors.holdings import Holdings
 
 CANCEL_PAGE: Final = "recovery/cancel"
 
@@ -44,7 +44,7 @@ def send_token(
     """
     minutes = int(LIVES[recovery.channel].total_seconds() // 60)
     try:
-        sending.refuse_flood(recovery.channel, to, user.organization_id, now=now)
+        sent_codes.refuse_flood(recovery.channel, to, user.organization_id, now=now)
     except SendingTooOften:
         log.warning("recovery_not_sent", recovery=str(recovery.pk), reason="sending_too_often")
         return False

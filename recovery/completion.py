@@ -13,12 +13,12 @@ from accounts.delivery import notices
 from accounts.models import User
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest
-from recovery import aftermath, challenges, channels, rows
+from recovery import account_access, challenges, channels, recoveries
 from recovery.challenges import Given
 from recovery.errors import NoIndependentFactor, RecoveryChallengeRequired, RecoveryGone
 from recovery.models import Recovery
+from recovery.recoveries import Holder
 from recovery.reset_tokens import Pointer
-from recovery.rows import Holder
 from twofactor.errors import CodeRejected
 
 
@@ -44,7 +44,7 @@ def set_password(
     HashingBusy (503), RecoveryGone (410), what challenges.is_proven raises, CodeRejected (401,
     counted).
     """
-    user = rows.peek(pointer, now=now).user
+    user = recoveries.peek(pointer, now=now).user
     if user is None:
         raise RecoveryGone
     context = (user.email, user.organization.name, settings.SERVICE_NAME)
@@ -52,8 +52,8 @@ def set_password(
     # Before the locks: a hash takes long.
     encoded = passwords.hash_password(choice.password)
     with transaction.atomic():
-        recovery = rows.lock_by_pointer(pointer, now=now)
-        holder = rows.lock_holder(recovery)
+        recovery = recoveries.lock_by_pointer(pointer, now=now)
+        holder = recoveries.lock_holder(recovery)
         if choice.new_account:
             _open_new_account(request, recovery, holder, encoded, now)
             return
@@ -77,7 +77,7 @@ def _prove_factor(
     try:
         return challenges.is_proven(request, recovery, holder.held, given, now=now)
     except (RecoveryChallengeRequired, NoIndependentFactor) as exc:
-        exc.extra["new_account_offered"] = rows.is_new_account_offered(recovery, holder)
+        exc.extra["new_account_offered"] = recoveries.is_new_account_offered(recovery, holder)
         raise
 
 
@@ -85,9 +85,9 @@ def _open_new_account(
     request: PlatformRequest, recovery: Recovery, holder: Holder, encoded: str, now: datetime
 ) -> None:
     """Leave the account with the second factor as it is, but for its address."""
-    if not rows.is_new_account_offered(recovery, holder):
+    if not recoveries.is_new_account_offered(recovery, holder):
         raise InvalidRequest.for_field("new_account", "Not for this account.", code="not_offered")
-    rows.end(recovery, reason="address_released", now=now)
+    recoveries.end(recovery, reason="address_released", now=now)
     user = address_release.replace(request, holder.user, encoded, now=now)
     notices.notify(user, "recovery_completed", purpose="a new account has your address")
     _record(request, recovery, user, new_account=True)
@@ -107,10 +107,10 @@ def _record(request: PlatformRequest, recovery: Recovery, user: User, **data: An
 
 def _apply(recovery: Recovery, holder: Holder, encoded: str, now: datetime) -> None:
     user = holder.user
-    rows.end(recovery, reason="completed", now=now)
+    recoveries.end(recovery, reason="completed", now=now)
     user.password = encoded
     user.save(update_fields=["password"])
-    aftermath.end_access(user, reason="recovery", now=now)
+    account_access.end_access(user, reason="recovery", now=now)
     channels.tell(user, holder.held, "recovery_completed", purpose="a new password was set")
 
 

@@ -18,11 +18,11 @@ from platform_site.lib.addresses import client_address, network_of
 from platform_site.lib.emails import folded
 from platform_site.lib.ids import capability_id
 from platform_site.lib.principals import PlatformRequest
-from recovery import questions, rows, tasks
+from recovery import questions, recoveries, tasks
 from recovery.errors import RecoveryTooOften
 from recovery.models import Method, Recovery
 from recovery.tokens import LIVES
-from twofactor.capabilities import seal
+from twofactor.stored_secrets import seal
 
 HOUR: Final = timedelta(hours=1)
 DAY: Final = timedelta(days=1)
@@ -56,7 +56,7 @@ def start(
     recovery_id = capability_id()
     origin = origin_of(request)
     recovery = Recovery(
-        digest=rows.capability_digest(recovery_id),
+        digest=recoveries.capability_digest(recovery_id),
         method=method,
         purpose=purpose,
         request=seal(

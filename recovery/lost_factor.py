@@ -20,15 +20,16 @@ from accounts.signin.signin import environment_for
 from platform_site.lib.addresses import client_address
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest
-from recovery import aftermath, challenges, channels, reset_tokens, rows, tokens
+from recovery import account_access, challenges, channels, recoveries, reset_tokens, tokens
 from recovery.challenges import Given
 from recovery.errors import RecoveryGone, RecoveryNotDue
 from recovery.models import Purpose, Recovery
+from recovery.recoveries import Holder
 from recovery.reset_tokens import Pointer
-from recovery.rows import Holder
-from twofactor import enrolments, factors, pending
 from twofactor.errors import CodeRejected
-from twofactor.methods import AMR
+from twofactor.factors import enrolments, factors
+from twofactor.factors.holdings import AMR
+from twofactor.sign_in import pending
 
 # Long enough for a weekend, once the delay is over.
 COMPLETE_WITHIN: Final = timedelta(hours=72)
@@ -51,7 +52,7 @@ def prove(
     (400) for neither proof, what challenges.is_proven raises, CodeRejected (401, counted).
     """
     pointer = reset_tokens.read(reset_token, now=now)
-    peeked = rows.peek(pointer, now=now)
+    peeked = recoveries.peek(pointer, now=now)
     if peeked.purpose != Purpose.SECOND_FACTOR or peeked.proven_at or peeked.user is None:
         raise RecoveryGone
     proven = None
@@ -62,7 +63,7 @@ def prove(
     elif not first.given.challenge_id:
         raise InvalidRequest.for_field("password", "Send the password, or a passkey's answer.")
     with transaction.atomic():
-        recovery = rows.lock_by_pointer(pointer, now=now)
+        recovery = recoveries.lock_by_pointer(pointer, now=now)
         holder = _lock_holder(recovery, proven)
         if proven is not None:
             amr = "pwd"
@@ -79,8 +80,8 @@ def prove(
 def _lock_holder(recovery: Recovery, proven: User | None) -> Holder:
     """Lock who recovers: unchanged since the recovery began, or since the password was proven."""
     if proven is None:
-        return rows.lock_holder(recovery)
-    holder = rows.lock_present_holder(recovery)
+        return recoveries.lock_holder(recovery)
+    holder = recoveries.lock_present_holder(recovery)
     is_same_user = proven.pk == holder.user.pk and proven.password == holder.user.password
     if not is_same_user or proven.email != holder.user.email:
         raise RecoveryGone
@@ -97,7 +98,7 @@ def _begin_delay(
     recovery.reset_expires_at = expires_at
     recovery.generation += 1
     recovery.cancel = tokens.cancel_digest(cancel)
-    recovery.fingerprint = rows.fingerprint(user, holder.held)
+    recovery.fingerprint = recoveries.fingerprint(user, holder.held)
     recovery.save()
     at = f"{effective_at:%Y-%m-%d %H:%M} UTC"
     channels.tell_cancellable(
@@ -132,8 +133,8 @@ def complete(request: PlatformRequest, pointer: Pointer, *, now: datetime) -> di
     was used or set up since: then it is not lost.
     """
     with transaction.atomic():
-        recovery = rows.lock_by_pointer(pointer, now=now)
-        holder = rows.lock_holder(recovery)
+        recovery = recoveries.lock_by_pointer(pointer, now=now)
+        holder = recoveries.lock_holder(recovery)
         if recovery.effective_at is None:
             raise RecoveryGone
         if now < recovery.effective_at:
@@ -141,7 +142,7 @@ def complete(request: PlatformRequest, pointer: Pointer, *, now: datetime) -> di
             raise RecoveryNotDue(extra={"effective_at": at})
         if recovery.proven_at is None or _is_in_use(holder, since=recovery.proven_at):
             raise RecoveryGone
-        rows.end(recovery, reason="completed", now=now)
+        recoveries.end(recovery, reason="completed", now=now)
         user, number = holder.user, _remove_factors(holder, now)
         waiting = pending.open_pending(
             user, environment_for(user, ""), use=pending.ENROL, amr=list(recovery.amr), now=now
@@ -170,7 +171,7 @@ def _remove_factors(holder: Holder, now: datetime) -> int:
     channels.tell(user, holder.held, "recovery_completed", purpose=purpose)
     number = factors.reset(user)
     enrolments.require(user, now=now)
-    aftermath.end_access(user, reason="recovery", now=now)
+    account_access.end_access(user, reason="recovery", now=now)
     return number
 
 
@@ -194,7 +195,7 @@ def cancel(request: PlatformRequest, token: str, *, now: datetime) -> None:
         recovery = found.filter(cancel=digest, ended_at=None).first()  # unscoped: by a capability
         if recovery is None or recovery.user is None or not _can_still_lead(recovery, now):
             raise RecoveryGone
-        rows.end(recovery, reason="cancelled", now=now)
+        recoveries.end(recovery, reason="cancelled", now=now)
         audit.record_user(request, "api:recovery:cancel", recovery.user, recovery=str(recovery.pk))
 
 

@@ -9,9 +9,9 @@ from accounts.audit import audit
 from accounts.models import User
 from platform_site.lib.errors import NotFound
 from platform_site.lib.principals import PlatformRequest, Principal
-from recovery import aftermath, channels
+from recovery import account_access, channels
 from recovery.errors import OwnFactors
-from twofactor import factors, methods
+from twofactor.factors import factors, holdings
 
 
 def reset_factors(
@@ -29,12 +29,12 @@ def reset_factors(
         members = User.scoped.within_organization(principal.organization_id)
         if not members.filter(pk=key).exists():
             raise NotFound
-        held = methods.holdings_of(key, lock=True)
+        held = holdings.holdings_of(key, lock=True)
         user = members.select_for_update(of=("self",)).get(pk=key)
         by = principal.email or "a development token"
         channels.tell(user, held, "factors_reset", by=by, reason=reason)
         number = factors.reset(user)
-        aftermath.end_access(user, reason="factors_reset", now=timezone.now())
+        account_access.end_access(user, reason="factors_reset", now=timezone.now())
         audit.record_request(
             request, "api:member:reset_factors", member=str(key), factors=number, reason=reason
         )

@@ -20,10 +20,10 @@ from platform_site.lib.crypto import keyed_digest
 from platform_site.lib.emails import folded
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest, Principal
-from recovery import rows, tasks
+from recovery import recoveries, tasks
 from recovery.errors import QuestionsDisabled, RecoveryGone, RecoveryTooOften
 from recovery.models import Method, SecurityAnswer
-from twofactor.capabilities import unseal
+from twofactor.stored_secrets import unseal
 
 ASKED: Final = 3
 MIN_CHARS: Final = 3
@@ -78,8 +78,8 @@ def _answers_of(org_id: int, email: str) -> dict[str, str]:
         user__is_active=True,
         organization__recovery_questions_enabled=True,
     )
-    rows_ = found.values_list("question", "encoded", "user__email")
-    return {name: encoded for name, encoded, its in rows_ if folded(its) == folded(email)}
+    rows = found.values_list("question", "encoded", "user__email")
+    return {name: encoded for name, encoded, its in rows if folded(its) == folded(email)}
 
 
 def answer(
@@ -92,7 +92,7 @@ def answer(
     asked, RecoveryTooOften (429) after three tries a day, HashingBusy (503).
     """
     with transaction.atomic():
-        recovery = rows.lock_by_capability(recovery_id, now=now)
+        recovery = recoveries.lock_by_capability(recovery_id, now=now)
         if recovery.method != Method.SECURITY_QUESTIONS or recovery.answered_at is not None:
             raise RecoveryGone
         if set(answers) != set(recovery.asked):
@@ -124,8 +124,8 @@ def _is_right(encoded: str | None, answer: str) -> bool:
 
 def mine(principal: Principal) -> dict[str, Any]:
     """Give the catalogue and which questions the caller has answered, never the answers."""
-    rows_ = SecurityAnswer.scoped.within_organization(principal.organization_id)
-    chosen = rows_.filter(user_id=principal.own_id).order_by("question")
+    rows = SecurityAnswer.scoped.within_organization(principal.organization_id)
+    chosen = rows.filter(user_id=principal.own_id).order_by("question")
     users = User.scoped.within_organization(principal.organization_id)
     user = users.select_related("organization").get(pk=principal.own_id)
     return {

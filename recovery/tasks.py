@@ -9,7 +9,7 @@ from django.utils import timezone
 from procrastinate import RetryStrategy
 from procrastinate.contrib.django import app
 
-from recovery import resolution
+from recovery import token_issuing
 from recovery.models import Recovery, RecoveryChallenge
 
 # For whoever asks later what happened; the audit trail keeps the rest.
@@ -19,7 +19,7 @@ KEEP: Final = timedelta(days=7)
 @app.task(name="recovery.resolve", retry=RetryStrategy(max_attempts=5, exponential_wait=4))
 def resolve(recovery_id: str) -> None:
     """Look for the account of a recovery and send what it is due; safe to repeat."""
-    resolution.resolve(UUID(recovery_id), now=timezone.now())
+    token_issuing.resolve(UUID(recovery_id), now=timezone.now())
 
 
 @app.periodic(cron="53 * * * *")

@@ -6,7 +6,7 @@ from typing import Final
 
 from recovery.errors import MalformedRecoveryToken
 from recovery.models import Recovery
-from twofactor.capabilities import digest, one_time_code
+from twofactor.stored_secrets import digest, one_time_code
 
 # Crockford's base32, as in backup codes: survives being read aloud, and a double click takes all.
 ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"

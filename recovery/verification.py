@@ -7,11 +7,11 @@ from django.db import transaction
 
 from accounts.audit import audit
 from platform_site.lib.principals import PlatformRequest
-from recovery import challenges, reset_tokens, rows, tokens
+from recovery import challenges, recoveries, reset_tokens, tokens
 from recovery.errors import RecoveryTokenRejected
 from recovery.models import Purpose, Recovery
-from recovery.rows import Holder
-from twofactor.capabilities import is_same
+from recovery.recoveries import Holder
+from twofactor.stored_secrets import is_same
 
 RESET_LIFE: Final = timedelta(minutes=10)
 
@@ -28,10 +28,10 @@ def verify(
     """
     token = tokens.canonical(token)
     with transaction.atomic():
-        recovery = rows.lock_by_capability(recovery_id, now=now)
+        recovery = recoveries.lock_by_capability(recovery_id, now=now)
         # Nothing was sent to nobody: '' is no digest, so no token is right.
         if is_same(recovery.token, tokens.token_digest(recovery, token)):
-            return _accept(request, recovery, rows.lock_holder(recovery), now)
+            return _accept(request, recovery, recoveries.lock_holder(recovery), now)
         recovery.attempts_left -= 1
         recovery.save(update_fields=["attempts_left"])
         # Noted for nobody, too, so that both take the same time.
@@ -62,7 +62,7 @@ def _accept(
         "expires_at": int(recovery.reset_expires_at.timestamp()),
         "next": _next(recovery, holder),
         "methods": challenges.spelled(challenges.offered(recovery, holder.held)),
-        "new_account_offered": rows.is_new_account_offered(recovery, holder),
+        "new_account_offered": recoveries.is_new_account_offered(recovery, holder),
     }
 
 

@@ -19,8 +19,8 @@ from recovery import (
     lost_factor,
     member_reset,
     questions,
+    recoveries,
     reset_tokens,
-    rows,
     verification,
 )
 from recovery.models import Purpose
@@ -40,7 +40,7 @@ from recovery.serializers import (
     RecoveryVerifySerializer,
     ResetFactorsSerializer,
 )
-from twofactor.challenges import Answer
+from twofactor.challenges.challenges import Answer
 from twofactor.serializers import ChallengeSerializer
 
 
@@ -163,7 +163,7 @@ class CompleteView(ApiView):
         body = self.read(RecoveryCompleteSerializer)
         now = timezone.now()
         pointer = reset_tokens.read(body["reset_token"], now=now)
-        is_lost_factor = rows.peek(pointer, now=now).purpose == Purpose.SECOND_FACTOR
+        is_lost_factor = recoveries.peek(pointer, now=now).purpose == Purpose.SECOND_FACTOR
         if is_lost_factor == ("password" in body):
             message = "Not for a lost second factor." if is_lost_factor else "Choose a new one."
             raise InvalidRequest.for_field("password", message, code="required")

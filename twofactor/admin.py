@@ -14,7 +14,7 @@ from accounts.admin import ReadOnlyAdmin
 from accounts.audit import audit
 from accounts.delivery import notices
 from accounts.sessions import sessions
-from twofactor import factors
+from twofactor.factors import factors
 from twofactor.models import Factor, Passkey, TrustedDevice
 
 

@@ -13,9 +13,12 @@ from environments.models import MFA_METHODS, Organization
 from platform_site.lib.api import NO_STORE, ApiView, CursorPages
 from platform_site.lib.errors import InvalidRequest, NotFound
 from platform_site.lib.permissions import MEMBER, PUBLIC, USER, needs, require
-from twofactor import challenges, devices, factors, policy, reauthentication
-from twofactor.methods import spelled_in_challenges
+from twofactor.challenges import challenges, reauthentication
+from twofactor.challenges.step_up import MAX_AGE_S
+from twofactor.factors import factors
+from twofactor.factors.holdings import spelled_in_challenges
 from twofactor.models import TrustedDevice
+from twofactor.policy import policy
 from twofactor.serializers import (
     CHALLENGE_RESULT,
     BackupCodesSerializer,
@@ -29,7 +32,7 @@ from twofactor.serializers import (
     StatusSerializer,
     TrustedDeviceSerializer,
 )
-from twofactor.stepup import MAX_AGE_S
+from twofactor.trusted_devices import devices
 
 CHALLENGE_METHODS = [spelled_in_challenges(method) for method in MFA_METHODS]
 

@@ -9,8 +9,8 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 from platform_site.console import cookies
-from twofactor.devices import HEADER as DEVICE_HEADER
-from twofactor.devices import LIFE as DEVICE_LIFE
+from twofactor.trusted_devices.devices import HEADER as DEVICE_HEADER
+from twofactor.trusted_devices.devices import LIFE as DEVICE_LIFE
 
 LOGIN: Final = "/v1/auth/login"
 # Where a trusted device spares its owner the second factor.

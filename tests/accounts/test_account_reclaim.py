@@ -18,8 +18,8 @@ from tests.accounts.profile.support import begin_change, mailed_code, signed_up,
 from tests.cast import PASSWORD, Caller, signed_in
 from tests.recovery.support import complete, proven
 from tests.twofactor.holder import with_totp
-from twofactor import devices
 from twofactor.models import Enrolment, Factor, TrustedDevice
+from twofactor.trusted_devices import devices
 
 pytestmark = pytest.mark.django_db
 VICTIM = "victim@example.com"

@@ -17,8 +17,8 @@ from tests.recovery.support import (
     with_factor,
 )
 from tests.twofactor.holder import Holder, with_totp
-from twofactor import devices
 from twofactor.models import Factor, TrustedDevice
+from twofactor.trusted_devices import devices
 
 pytestmark = pytest.mark.django_db
 

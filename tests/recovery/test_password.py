@@ -23,8 +23,8 @@ from tests.recovery.support import (
     verify,
     with_factor,
 )
-from twofactor import devices
 from twofactor.models import TrustedDevice
+from twofactor.trusted_devices import devices
 
 pytestmark = pytest.mark.django_db
 

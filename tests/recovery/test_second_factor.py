@@ -189,7 +189,7 @@ def test_a_method_the_policy_forbids_does_not_count(holder: Holder, home: Organi
 
 
 def test_a_trusted_device_does_not_stand_in_for_the_factor(holder: Holder) -> None:
-    from twofactor import devices
+    from twofactor.trusted_devices import devices
 
     token = devices.token_for(devices.trust(holder.user, "Laptop", now=timezone.now()))
     verified = proven(holder.user)

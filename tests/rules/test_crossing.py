@@ -22,7 +22,7 @@ from tests.cast import session_of, signed_in
 from tests.rules.routes import Route, api_routes
 from tests.twofactor.webauthn.authenticator import Authenticator
 from tests.twofactor.webauthn.holder import with_passkey
-from twofactor import devices
+from twofactor.trusted_devices import devices
 
 
 def a_node() -> dict[str, Any]:

@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Final
 
 from accounts.models import User
-from twofactor.capabilities import digest, digests
 from twofactor.models import BackupCode, Factor
+from twofactor.stored_secrets import digest, digests
 
 METHOD: Final = "backup_codes"
 PURPOSE: Final = "backup code"

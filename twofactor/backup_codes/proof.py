@@ -4,10 +4,10 @@ from datetime import datetime
 
 from accounts.delivery import notices
 from platform_site.lib.principals import PlatformRequest
-from twofactor import throttle
 from twofactor.backup_codes.enrolment import ALPHABET, GROUP_CHARS, GROUPS, code_digests, plain
-from twofactor.challenges import Answer, Begun
+from twofactor.challenges.challenges import Answer, Begun
 from twofactor.errors import MalformedCode
+from twofactor.factors import throttle
 from twofactor.models import BackupCode, Factor
 
 

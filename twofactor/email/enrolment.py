@@ -7,8 +7,9 @@ from django.db import transaction
 
 from accounts.delivery import outbox
 from platform_site.lib.principals import PlatformRequest, Principal
-from twofactor import enrolments, sending
-from twofactor.sending import Channel, Owner
+from twofactor import sent_codes
+from twofactor.factors import enrolments
+from twofactor.sent_codes import Channel, Owner
 
 METHOD: Final = "email"
 
@@ -27,10 +28,10 @@ def send(address: str, code: str, *, purpose: str, owner: Owner, now: datetime) 
     outbox.send_mail(
         address,
         "email_code",
-        {"code": code, "purpose": purpose, "minutes": sending.LIFE_MINUTES},
+        {"code": code, "purpose": purpose, "minutes": sent_codes.LIFE_MINUTES},
         organization_id=owner.organization_id,
         user_id=owner.user_id,
-        expires_at=now + sending.LIFE,
+        expires_at=now + sent_codes.LIFE,
     )
 
 
@@ -42,9 +43,9 @@ def setup(request: PlatformRequest, principal: Principal, *, now: datetime) -> d
     user = enrolments.user_of(principal)
     enrolments.refuse_forbidden(user, METHOD)
     # Outside of the transaction: a refused sending must not take its count along.
-    sending.refuse_flood("email", user.email, user.organization_id, request=request, now=now)
+    sent_codes.refuse_flood("email", user.email, user.organization_id, request=request, now=now)
     with transaction.atomic():
-        verification_id, code, row = sending.begin(user, METHOD, user.email, now=now)
+        verification_id, code, row = sent_codes.begin(user, METHOD, user.email, now=now)
         owner = Owner(user.organization_id, user.pk)
         send(user.email, code, purpose="to confirm this address", owner=owner, now=now)
     return {

@@ -4,12 +4,12 @@ from datetime import datetime
 
 from platform_site.lib.crypto import decrypt, encrypt
 from platform_site.lib.emails import folded
-from twofactor import sending
-from twofactor.capabilities import one_time_code
-from twofactor.challenges import Begun
+from twofactor import sent_codes
+from twofactor.challenges.challenges import Begun
 from twofactor.email.enrolment import hint_of, send
 from twofactor.models import Factor
-from twofactor.sending import Owner
+from twofactor.sent_codes import Owner
+from twofactor.stored_secrets import one_time_code
 
 
 def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Begun:
@@ -18,11 +18,11 @@ def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Begun:
     Raises SendingTooOften (429).
     """
     address = _follow(factor)
-    sending.refuse_flood("email", address, factor.organization_id, now=now)
+    sent_codes.refuse_flood("email", address, factor.organization_id, now=now)
     code = one_time_code()
     owner = Owner(factor.organization_id, factor.user_id)
     send(address, code, purpose="to sign in", owner=owner, now=now)
-    kept = sending.code_digest(challenge_id, code)
+    kept = sent_codes.code_digest(challenge_id, code)
     return Begun(secret=kept, hint=factor.hint, delivery="queued")
 
 
@@ -36,4 +36,4 @@ def _follow(factor: Factor) -> str:
     return own
 
 
-check = sending.check
+check = sent_codes.check

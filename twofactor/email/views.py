@@ -7,7 +7,7 @@ from rest_framework.response import Response
 
 from platform_site.lib.api import NO_STORE, ApiView
 from platform_site.lib.permissions import USER
-from twofactor import sending
+from twofactor import sent_codes
 from twofactor.email import enrolment
 from twofactor.email.serializers import (
     EmailSetupAnswerSerializer,
@@ -43,7 +43,7 @@ class EmailVerifyView(ApiView):
     def post(self, request: Request) -> Response:
         """Activate the factor with the code that was sent."""
         body = self.read(EmailVerifySerializer)
-        answer = sending.verify(
+        answer = sent_codes.verify(
             self.platform_request,
             self.principal,
             enrolment.CHANNEL,

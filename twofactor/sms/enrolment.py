@@ -11,10 +11,11 @@ from django.db import transaction
 from accounts.delivery import outbox
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest, Principal
-from twofactor import enrolments, sending
+from twofactor import sent_codes
 from twofactor.errors import ChannelUnavailable
-from twofactor.methods import spelled_in_challenges
-from twofactor.sending import Channel
+from twofactor.factors import enrolments
+from twofactor.factors.holdings import spelled_in_challenges
+from twofactor.sent_codes import Channel
 
 METHOD: Final = "sms"
 
@@ -77,15 +78,15 @@ def setup(
     enrolments.refuse_forbidden(user, METHOD)
     refuse_unconfigured(user.organization.mfa_allowed_methods)
     # Outside of the transaction: a refused sending must not take its count along.
-    sending.refuse_flood("sms", number, user.organization_id, request=request, now=now)
+    sent_codes.refuse_flood("sms", number, user.organization_id, request=request, now=now)
     with transaction.atomic():
-        verification_id, code, row = sending.begin(user, METHOD, number, now=now)
+        verification_id, code, row = sent_codes.begin(user, METHOD, number, now=now)
         outbox.send_sms(
             number,
             message(code),
             organization_id=user.organization_id,
             user_id=user.pk,
-            expires_at=now + sending.LIFE,
+            expires_at=now + sent_codes.LIFE,
         )
     return {
         "verification_id": verification_id,

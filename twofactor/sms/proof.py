@@ -4,11 +4,11 @@ from datetime import datetime
 
 from accounts.delivery import outbox
 from platform_site.lib.crypto import decrypt
-from twofactor import sending
-from twofactor.capabilities import one_time_code
-from twofactor.challenges import Begun
+from twofactor import sent_codes
+from twofactor.challenges.challenges import Begun
 from twofactor.models import Factor
 from twofactor.sms.enrolment import message, refuse_unconfigured
+from twofactor.stored_secrets import one_time_code
 
 
 def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Begun:
@@ -18,17 +18,17 @@ def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Begun:
     """
     refuse_unconfigured()
     number = decrypt(factor.secret)
-    sending.refuse_flood("sms", number, factor.organization_id, now=now)
+    sent_codes.refuse_flood("sms", number, factor.organization_id, now=now)
     code = one_time_code()
     outbox.send_sms(
         number,
         message(code),
         organization_id=factor.organization_id,
         user_id=factor.user_id,
-        expires_at=now + sending.LIFE,
+        expires_at=now + sent_codes.LIFE,
     )
-    kept = sending.code_digest(challenge_id, code)
+    kept = sent_codes.code_digest(challenge_id, code)
     return Begun(secret=kept, hint=factor.hint, delivery="queued")
 
 
-check = sending.check
+check = sent_codes.check

@@ -7,7 +7,7 @@ from rest_framework.response import Response
 
 from platform_site.lib.api import NO_STORE, ApiView
 from platform_site.lib.permissions import USER
-from twofactor import sending
+from twofactor import sent_codes
 from twofactor.serializers import EnrolledSerializer
 from twofactor.sms import enrolment
 from twofactor.sms.serializers import (
@@ -46,7 +46,7 @@ class SmsVerifyView(ApiView):
     def post(self, request: Request) -> Response:
         """Activate the factor with the code that was sent."""
         body = self.read(SmsVerifySerializer)
-        answer = sending.verify(
+        answer = sent_codes.verify(
             self.platform_request,
             self.principal,
             enrolment.CHANNEL,

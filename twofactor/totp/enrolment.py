@@ -12,8 +12,8 @@ from django.db import transaction
 from qrcode.image.pure import PyPNGImage
 
 from platform_site.lib.principals import PlatformRequest, Principal
-from twofactor import enrolments
 from twofactor.backup_codes import enrolment as backup_codes
+from twofactor.factors import enrolments
 from twofactor.totp.proof import matching_step
 
 METHOD = "totp"

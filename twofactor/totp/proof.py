@@ -9,11 +9,11 @@ from django_otp.oath import hotp
 
 from platform_site.lib.crypto import decrypt
 from platform_site.lib.principals import PlatformRequest
-from twofactor import throttle
-from twofactor.capabilities import is_same
-from twofactor.challenges import Answer, Begun
-from twofactor.codes import six_digits
+from twofactor.challenges.challenges import Answer, Begun
+from twofactor.factors import throttle
 from twofactor.models import Factor
+from twofactor.one_time_codes import six_digits
+from twofactor.stored_secrets import is_same
 
 STEP_S: Final = 30
 DRIFT: Final = (0, -1, 1)

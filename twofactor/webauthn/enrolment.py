@@ -21,9 +21,9 @@ from accounts.models import User
 from platform_site.lib.emails import folded
 from platform_site.lib.errors import Conflict, InvalidRequest
 from platform_site.lib.principals import PlatformRequest, Principal
-from twofactor import enrolments
-from twofactor.enrolments import Taken
 from twofactor.errors import CredentialTaken, TooManyPasskeys
+from twofactor.factors import enrolments
+from twofactor.factors.enrolments import Taken
 from twofactor.models import Enrolment, Passkey
 from twofactor.webauthn import ceremony, origins
 from twofactor.webauthn.passkeys import METHOD, descriptor, passkeys_of

@@ -12,9 +12,10 @@ from webauthn.helpers.structs import AuthenticatorTransport, PublicKeyCredential
 from accounts.audit import audit
 from accounts.delivery import notices
 from platform_site.lib.principals import PlatformRequest, Principal
-from twofactor import devices, enrolments, factors, methods
 from twofactor.errors import MalformedCredential, PasskeyNotFound
+from twofactor.factors import enrolments, factors, holdings
 from twofactor.models import Passkey
+from twofactor.trusted_devices import devices
 from twofactor.webauthn import ceremony
 from twofactor.webauthn.responses import Assertion, decode_id
 
@@ -123,7 +124,7 @@ def remove(request: PlatformRequest, principal: Principal, credential_id: str) -
     user = enrolments.user_of(principal)
     with transaction.atomic():
         # The factors are locked, so that two removals at once do not leave an empty method.
-        methods.holdings_of(user.pk, lock=True)
+        holdings.holdings_of(user.pk, lock=True)
         mine = passkeys_of(user.pk)
         passkey = mine.filter(credential_id=raw_id).first()
         if passkey is None:
@@ -136,4 +137,4 @@ def remove(request: PlatformRequest, principal: Principal, credential_id: str) -
             return
         passkey.delete()
         devices.forget_all(user.pk)
-        notices.notify(user, "factor_removed", method=methods.LABELS[METHOD])
+        notices.notify(user, "factor_removed", method=holdings.LABELS[METHOD])

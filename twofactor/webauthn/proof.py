@@ -10,7 +10,7 @@ from webauthn.helpers import base64url_to_bytes, bytes_to_base64url, options_to_
 from webauthn.helpers.structs import UserVerificationRequirement
 
 from platform_site.lib.principals import PlatformRequest
-from twofactor.challenges import LIFE, Answer, Begun
+from twofactor.challenges.challenges import LIFE, Answer, Begun
 from twofactor.models import Factor, Passkey
 from twofactor.webauthn import origins, passkeys
 from twofactor.webauthn.ceremony import Asked

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from accounts.serializers import SIGN_IN_RESULT
 from platform_site.lib.api import NO_STORE, ApiView, CursorPages
 from platform_site.lib.permissions import PUBLIC, USER
-from twofactor.webauthn import enrolment, passkeys, signin
+from twofactor.webauthn import enrolment, passkeys, sign_in
 from twofactor.webauthn.serializers import (
     PasskeyRegisterAnswerSerializer,
     PasskeyRegisteredSerializer,
@@ -109,7 +109,7 @@ class SignInStartView(ApiView):
     def post(self, request: Request) -> Response:
         """Give the request options, the same for everyone; good for five minutes and one answer."""
         body = self.read(PasskeySignInStartSerializer)
-        answer = signin.start(self.platform_request, **body, now=timezone.now())
+        answer = sign_in.start(self.platform_request, **body, now=timezone.now())
         return Response(answer, headers=NO_STORE)
 
 
@@ -127,5 +127,5 @@ class SignInFinishView(ApiView):
     def post(self, request: Request) -> Response:
         """Open a session; with user verification a passkey counts as both factors."""
         body = self.read(PasskeySignInFinishSerializer)
-        done = signin.finish(self.platform_request, **body, now=timezone.now())
+        done = sign_in.finish(self.platform_request, **body, now=timezone.now())
         return Response(done.answer, headers=NO_STORE)

@@ -15,8 +15,8 @@ from tests import inbox
 from tests.accounts.invitations.support import accept, mailed_token
 from tests.cast import PASSWORD, Caller, signed_in
 from tests.commands import facts, help_of, misused, refused, run
-from twofactor import devices
 from twofactor.models import TrustedDevice
+from twofactor.trusted_devices import devices
 
 pytestmark = pytest.mark.django_db
 COMMANDS = [

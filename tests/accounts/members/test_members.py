@@ -11,8 +11,8 @@ from environments.models import Organization
 from tests import inbox
 from tests.cast import PASSWORD, Answer, Caller, member, session_of, signed_in
 from tests.twofactor.holder import with_totp
-from twofactor import devices
 from twofactor.models import Challenge, Factor, PendingSignIn, TrustedDevice
+from twofactor.trusted_devices import devices
 
 pytestmark = pytest.mark.django_db
 PATH = "/v1/members"

@@ -20,8 +20,8 @@ from tests import inbox
 from tests.cast import PASSWORD, Answer, Caller, member, signed_in
 from tests.parallel import at_once
 from tests.twofactor.holder import with_totp
-from twofactor import devices
 from twofactor.models import PendingSignIn, TrustedDevice
+from twofactor.trusted_devices import devices
 
 pytestmark = pytest.mark.django_db
 PATH = "/v1/auth/password"

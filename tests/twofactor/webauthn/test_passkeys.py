@@ -14,8 +14,8 @@ from tests.cast import Answer, Caller, signed_in
 from tests.twofactor.holder import ask, with_totp
 from tests.twofactor.webauthn.authenticator import Authenticator
 from tests.twofactor.webauthn.holder import CREDENTIALS, KeyHolder, prove, register, with_passkey
-from twofactor import devices
 from twofactor.models import Factor, Passkey, TrustedDevice
+from twofactor.trusted_devices import devices
 
 pytestmark = pytest.mark.django_db
 

@@ -1,0 +1,114 @@
+"""Recoveries found by what their holder has, held to their state, and ended.
+
+Locks are taken in one order, so that no two requests wait for each other: recovery, factors, user.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import QuerySet
+
+from accounts import address_release
+from accounts.models import User
+from recovery.errors import RecoveryGone
+from recovery.models import Purpose, Recovery
+from recovery.reset_tokens import Pointer
+from twofactor.factors import holdings
+from twofactor.factors.holdings import Holdings
+from twofactor.stored_secrets import digest, is_same
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A recovery's user and what it holds, locked."""
+
+    user: User
+    held: Holdings
+
+
+def capability_digest(recovery_id: str) -> str:
+    """Give what is kept of a ``recovery_id``."""
+    return digest("recovery", recovery_id)
+
+
+def fingerprint(user: User, held: Holdings) -> str:
+    """Give what a recovery is bound to: it dies when password, address or factors change."""
+    factors = sorted(str(factor.pk) for factor in held.factors.values())
+    return digest("recovery state", user.pk, user.password, user.email, *factors)
+
+
+def lock_by_capability(recovery_id: str, *, now: datetime) -> Recovery:
+    """Lock the recovery of an id, still open; call inside a transaction.
+
+    Raises RecoveryGone.
+    """
+    rows = Recovery.unscoped.select_for_update()  # unscoped: by a capability
+    found: Recovery | None = rows.filter(digest=capability_digest(recovery_id)).first()
+    if found is None or not found.is_open(now):
+        raise RecoveryGone
+    return found
+
+
+def lock_by_pointer(pointer: Pointer, *, now: datetime) -> Recovery:
+    """Lock the recovery of a reset token; call inside a transaction.
+
+    Raises RecoveryGone.
+    """
+    return _pick(Recovery.unscoped.select_for_update(), pointer, now)  # unscoped: signed token
+
+
+def peek(pointer: Pointer, *, now: datetime) -> Recovery:
+    """Read the recovery of a reset token with its user, for what is decided before the lock.
+
+    Raises RecoveryGone.
+    """
+    rows = Recovery.unscoped.select_related("user__organization")  # unscoped: signed token
+    return _pick(rows, pointer, now)
+
+
+def _pick(rows: QuerySet[Recovery], pointer: Pointer, now: datetime) -> Recovery:
+    found = rows.filter(
+        pk=pointer.recovery_id, user_id=pointer.user_id, generation=pointer.generation
+    ).first()
+    if found is None or not found.is_resettable(now):
+        raise RecoveryGone
+    return found
+
+
+def lock_holder(recovery: Recovery) -> Holder:
+    """Lock factors and user of a locked recovery; both are as they were when it began.
+
+    Raises RecoveryGone: disabled, or password, address or factors have changed.
+    """
+    holder = lock_present_holder(recovery)
+    if not is_same(recovery.fingerprint, fingerprint(holder.user, holder.held)):
+        raise RecoveryGone
+    return holder
+
+
+def lock_present_holder(recovery: Recovery) -> Holder:
+    """Lock factors and user of a locked recovery as they are now.
+
+    Raises RecoveryGone for a recovery of nobody and for a disabled user.
+    """
+    if recovery.user_id is None:
+        raise RecoveryGone
+    held = holdings.holdings_of(recovery.user_id, lock=True)
+    rows = User.unscoped.select_for_update(of=("self",))  # unscoped: the recovery's own user
+    user: User = rows.select_related("organization", "last_environment").get(pk=recovery.user_id)
+    if not user.is_active:
+        raise RecoveryGone
+    return Holder(user, held)
+
+
+def is_new_account_offered(recovery: Recovery, holder: Holder) -> bool:
+    """True if the mailbox was proven and a second factor that may be a stranger's is in the way."""
+    is_by_mail = recovery.purpose == Purpose.PASSWORD and recovery.channel == "email"
+    has_factor = bool(holder.held.proper)
+    return is_by_mail and has_factor and address_release.is_releasable(holder.user)
+
+
+def end(recovery: Recovery, *, reason: str, now: datetime) -> None:
+    """End one recovery; the row is locked by the caller."""
+    recovery.ended_at, recovery.end_reason = now, reason
+    recovery.save(update_fields=["ended_at", "end_reason"])

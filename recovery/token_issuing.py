@@ -1,0 +1,94 @@
+"""The part of starting a recovery that differs: run by a task, out of the request's sight."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from accounts.audit import audit
+from accounts.models import User
+from accounts.signin import credentials
+from recovery import channels, recoveries, tokens
+from recovery.models import Method, Purpose, Recovery
+from twofactor.factors import holdings
+from twofactor.factors.holdings import Holdings
+from twofactor.stored_secrets import unseal
+
+
+def resolve(key: UUID, *, now: datetime) -> None:
+    """Send the token of a recovery to whom it belongs, once; nobody and nothing is the same.
+
+    A recovery by security questions waits for right answers first.
+    """
+    with transaction.atomic():
+        recovery = _lock(key, now)
+        if recovery is None:
+            return
+        if recovery.method == Method.SECURITY_QUESTIONS and not recovery.is_answered:
+            return
+        claim = unseal(recovery.request)
+        user = _claimed(claim)
+        recovery.resolved_at, recovery.request = now, ""
+        if user is not None:
+            _issue(recovery, user, claim["recovery_id"], now)
+        recovery.save()
+
+
+def _lock(key: UUID, now: datetime) -> Recovery | None:
+    rows = Recovery.unscoped.select_for_update()  # unscoped: the job's own row, by its id
+    found: Recovery | None = rows.filter(
+        pk=key, resolved_at=None, ended_at=None, expires_at__gt=now
+    ).first()
+    return found
+
+
+def _claimed(claim: dict[str, Any]) -> User | None:
+    """Give the active user whom the request named, in the organization it named."""
+    found = credentials.find(claim["email"])
+    if found is None or found.organization_id != claim["org_id"] or not found.is_active:
+        return None
+    return found
+
+
+def _issue(recovery: Recovery, user: User, recovery_id: str, now: datetime) -> None:
+    held = holdings.holdings_of(user.pk)
+    to = channels.destination(user, held, channel=recovery.channel)
+    if not to or not _is_of_use(recovery, held):
+        return
+    recovery.user, recovery.organization_id = user, user.organization_id
+    recovery.fingerprint = recoveries.fingerprint(user, held)
+    token = tokens.new_token(recovery.channel)
+    if not channels.send_token(recovery, user, to, token, recovery_id=recovery_id, now=now):
+        return
+    recovery.token = tokens.token_digest(recovery, token)
+    if recovery.channel != "email":
+        cancel = tokens.long_token()
+        recovery.cancel = tokens.cancel_digest(cancel)
+        channels.tell_cancellable(user, held, cancel, **_origin(recovery))
+    else:
+        channels.tell(user, held, "recovery_started", besides=user.email, **_origin(recovery))
+    audit.add(
+        None,
+        "api:recovery:create",
+        organization_id=user.organization_id,
+        actor_id=user.pk,
+        actor=user.email,
+        address=recovery.address,
+        agent=recovery.agent,
+        data={"method": recovery.method, "purpose": recovery.purpose, "recovery": str(recovery.pk)},
+    )
+
+
+def _is_of_use(recovery: Recovery, held: Holdings) -> bool:
+    """Say whether the recovery can lead anywhere.
+
+    A lost second factor takes a channel other than that factor's.
+    """
+    if recovery.purpose != Purpose.SECOND_FACTOR:
+        return True
+    return any(method != recovery.channel for method in held.proper)
+
+
+def _origin(recovery: Recovery) -> dict[str, str]:
+    return {"address": recovery.address, "agent": recovery.agent}

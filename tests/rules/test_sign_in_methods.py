@@ -1,0 +1,231 @@
+"""No way in goes around the second factor: each is found, and driven to its end.
+
+Sessions are opened at one place, behind the stages; each way in is a member of ``Way`` with a
+driver in tests/sign_in_methods, so that a new one is covered here or fails here.
+"""
+
+import ast
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyotp
+import pytest
+from django.http import HttpResponse
+from pytest_django import Settings
+
+from accounts.models import Session, User
+from accounts.signin.signin import Attempt, Halted, Way
+from accounts.tokens import tokens
+from environments.models import Organization
+from tests import conformance
+from tests.cast import Answer, Caller, signed_in
+from tests.sign_in_methods.driver import EMAIL, Driver, drivers
+from tests.twofactor.holder import ask, pending, reply, set_up, with_totp
+
+ROOT = Path(__file__).resolve().parents[2]
+# The gateway has sessions of its own, with PostgreSQL; it may not import ours (see below).
+APPS = ("accounts", "environments", "twofactor", "recovery", "platform_site")
+DRIVERS = drivers()
+
+
+def each(wanted: Callable[[Driver], bool]) -> pytest.MarkDecorator:
+    """Run a test for each way that is wanted."""
+    found = [pytest.param(driver, id=driver.way) for driver in DRIVERS.values() if wanted(driver)]
+    return pytest.mark.parametrize("driver", found)
+
+
+each_way = each(lambda _: True)
+# Ways of users who were there before.
+members_ways = each(lambda driver: not driver.makes_account)
+first_ways = each(lambda driver: not (driver.method or driver.makes_account))
+ways_under_a_policy = each(lambda driver: not (driver.method or driver.makes_organization))
+ways_with_a_factor = each(lambda driver: bool(driver.method))
+
+
+def sources() -> Iterator[tuple[str, str]]:
+    for folder in APPS:
+        for path in (ROOT / folder).rglob("*.py"):
+            yield str(path.relative_to(ROOT)), path.read_text()
+
+
+def callers(name: str) -> set[str]:
+    """Give the modules that call a function."""
+    call = re.compile(rf"(?<!def )\b{name}\(")
+    return {path for path, text in sources() if call.search(text)}
+
+
+def attempts() -> Iterator[tuple[str, str]]:
+    """Give each place that makes an Attempt, and the way it names."""
+    for path, text in sources():
+        for node in ast.walk(ast.parse(text)) if "Attempt(" in text else ():
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("Attempt"):
+                ways = [ast.unparse(word.value) for word in node.keywords if word.arg == "way"]
+                yield path, ways[0] if ways else ""
+
+
+def test_only_the_gate_opens_sessions() -> None:
+    assert callers("open_session") == {"accounts/signin/signin.py"}
+
+
+def test_sessions_are_made_by_sign_in_and_switch_alone() -> None:
+    assert callers("Session") <= {
+        "accounts/sessions/sessions.py",
+        "accounts/models/sessions.py",
+    }
+
+
+def test_tokens_are_made_from_sessions_alone() -> None:
+    assert callers("pair_for") == {"accounts/signin/signin.py", "accounts/views.py"}
+
+
+def test_the_sql_gateway_knows_no_sign_in() -> None:
+    for path in (ROOT / "sqlgateway").rglob("*.py"):
+        assert not re.search(r"accounts\.(sessions|signin|tokens)", path.read_text()), path
+
+
+def test_every_way_in_has_a_driver_and_every_driver_a_way() -> None:
+    driven = sorted(driver.way for driver in DRIVERS.values())
+    missing = set(Way) - set(driven)
+    assert not missing, f"Add tests/sign_in_methods/<name>.py with a DRIVER for {sorted(missing)}."
+    assert driven == sorted(Way)
+
+
+def test_every_attempt_names_its_way_and_every_way_is_gone_by_one() -> None:
+    named = {way for _, way in attempts()}
+    assert named == {f"Way.{way.name}" for way in Way}, sorted(attempts())
+
+
+def tokens_in(answer: Answer) -> list[str]:
+    """Give every access and refresh token of an answer, whatever it is called."""
+    words = [answer.raw.content.decode(), *map(str, answer.headers.values())]
+    words += [cookie.value for cookie in answer.raw.cookies.values()]
+    found = re.findall(r"[\w-]+\.[\w-]+\.[\w-]+", " ".join(words))
+    return [word for word in found if tokens.header_of(word).get("typ") in {"at+jwt", "rt+jwt"}]
+
+
+def sessions() -> int:
+    """Count the sessions of who comes in, but for the one it was prepared in."""
+    return Session.unscoped.filter(user__email=EMAIL).exclude(agent="test").count()
+
+
+def assert_nothing_given(answer: Answer) -> None:
+    assert tokens_in(answer) == []
+    assert sessions() == 0
+
+
+def assert_in(answer: Answer, *, aal: int) -> None:
+    assert answer.status in {200, 201}, answer.body
+    assert len(tokens_in(answer)) == 2
+    assert sessions() == 1
+    who = Caller(answer.body["access_token"]).get("/v1/whoami").body
+    assert (who["email"], who["aal"]) == (EMAIL, aal)
+
+
+def prepared(driver: Driver, home: Organization) -> User:
+    user = driver.prepare(home)
+    assert user is not None
+    return user
+
+
+@each_way
+@pytest.mark.django_db
+def test_a_way_leads_in(driver: Driver, home: Organization) -> None:
+    driver.prepare(home)
+    assert_in(driver.come_in(), aal=2 if driver.method else 1)
+
+
+@each_way
+@pytest.mark.django_db
+def test_a_wrong_proof_leads_nowhere(driver: Driver, home: Organization) -> None:
+    driver.prepare(home)
+    answer = driver.fail()
+    assert 400 <= answer.status < 500
+    assert_nothing_given(answer)
+
+
+def halt(request: Any, attempt: Attempt) -> Halted:
+    """Halt every way, as a stage does."""
+    return Halted({"status": "halted", "way": attempt.way})
+
+
+@each_way
+@pytest.mark.django_db
+def test_a_stage_that_halts_stands_in_every_way(
+    driver: Driver, home: Organization, settings: Settings
+) -> None:
+    driver.prepare(home)
+    # The last stage, since some ways begin with what an earlier one has halted.
+    settings.LOGIN_STAGES = [*settings.LOGIN_STAGES, "tests.rules.test_sign_in_methods.halt"]
+    with conformance.unchecked():  # the stage's own answer is not in the document
+        answer = driver.come_in()
+    assert_nothing_given(answer)
+    assert answer.body["status"] == "halted"
+    assert answer.body["way"] == driver.way
+
+
+@first_ways
+@pytest.mark.django_db
+def test_a_factor_that_is_due_stands_between_a_way_and_its_tokens(
+    driver: Driver, home: Organization
+) -> None:
+    holder = with_totp(prepared(driver, home))
+    begun = driver.come_in()
+    assert begun.body["status"] == "mfa_required"
+    assert_nothing_given(begun)
+    wrong = reply(ask(pending(begun)), holder.wrong_code())
+    assert (wrong.status, wrong.code) == (401, "invalid_code")
+    assert_nothing_given(wrong)
+    assert_in(reply(ask(pending(begun)), holder.code()), aal=2)
+
+
+@ways_under_a_policy
+@pytest.mark.django_db
+def test_a_factor_that_is_required_is_set_up_before_a_way_leads_in(
+    driver: Driver, home: Organization
+) -> None:
+    home.mfa_required, home.mfa_grace_period_days = True, 0
+    home.save()
+    driver.prepare(home)
+    begun = driver.come_in()
+    assert begun.body["status"] == "mfa_enrollment_required"
+    assert_nothing_given(begun)
+    caller = pending(begun)
+    secret = set_up(caller).body
+    body = {"secret_id": secret["secret_id"], "code": pyotp.TOTP(secret["secret"]).now()}
+    assert_in(caller.post("/v1/auth/2fa/totp/verify", body), aal=2)
+
+
+@ways_with_a_factor
+@pytest.mark.django_db
+def test_a_way_whose_factor_the_policy_forbids_leads_to_setting_up_another(
+    driver: Driver, home: Organization
+) -> None:
+    driver.prepare(home)
+    home.refresh_from_db()
+    home.mfa_required, home.mfa_grace_period_days = True, 0
+    home.mfa_allowed_methods = [m for m in home.mfa_allowed_methods if m != driver.method]
+    home.save()
+    assert_nothing_given(driver.come_in())
+
+
+@members_ways
+@pytest.mark.django_db
+def test_who_is_disabled_comes_in_by_no_way(driver: Driver, home: Organization) -> None:
+    prepared(driver, home)
+    User.unscoped.filter(email=EMAIL).update(is_active=False)
+    answer = driver.come_in()
+    assert 400 <= answer.status < 500
+    assert_nothing_given(answer)
+
+
+@pytest.mark.django_db
+def test_the_matrix_sees_a_token_by_any_name(alice: User) -> None:
+    """Guard the guard: what is called otherwise, or stands in a cookie, is a token still."""
+    caller = signed_in(alice)
+    raw = HttpResponse(json.dumps({"n": [{"x": caller.refresh_token}]}))
+    raw.set_cookie("harmless", caller.access_token)
+    answer = Answer(200, None, raw.headers, raw)
+    assert tokens_in(answer) == [caller.refresh_token, caller.access_token]

@@ -1,0 +1,29 @@
+"""Accepting an invitation."""
+
+from django.utils import timezone
+
+from accounts.invitations import invitations
+from accounts.invitations.invitations import Host, Offer
+from accounts.signin.signin import Way
+from environments.models import Organization
+from tests.accounts.invitations.support import accept, mailed_token
+from tests.cast import Answer
+from tests.sign_in_methods.driver import EMAIL, Driver
+
+
+class Invitation(Driver):
+    way = Way.INVITATION
+    makes_account = True
+
+    def prepare(self, home: Organization) -> None:
+        offer = Offer(EMAIL, ["reader"])
+        invitations.invite(home.pk, offer, host=Host(), now=timezone.now())
+
+    def come_in(self) -> Answer:
+        return accept(mailed_token(EMAIL))
+
+    def fail(self) -> Answer:
+        return accept("not my token")
+
+
+DRIVER = Invitation()

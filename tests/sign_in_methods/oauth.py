@@ -1,0 +1,54 @@
+"""An identity provider that vouches for who comes: Google, on this machine."""
+
+from django.test import override_settings
+from django.utils import timezone
+
+from accounts.models import Identity, User
+from accounts.signin.signin import Way
+from environments.models import Organization
+from platform_site.lib.provider_settings import ProviderSettings
+from tests.accounts.oauth.fake_providers.google import GooglePerson, GoogleServer
+from tests.accounts.oauth.fake_providers.server import CLIENT_ID, CLIENT_SECRET
+from tests.accounts.oauth.flow import APP, Journey
+from tests.cast import Answer, member
+from tests.sign_in_methods.driver import EMAIL, Driver
+
+BASE = "https://zonal.example.com"
+
+
+class External(Driver):
+    way = Way.EXTERNAL
+
+    def prepare(self, home: Organization) -> User:
+        user = member(home, EMAIL)
+        Identity.unscoped.create(
+            user=user,
+            organization=home,
+            provider="google",
+            subject=GooglePerson().sub,
+            created_at=timezone.now(),
+        )
+        return user
+
+    def come_in(self) -> Answer:
+        return self.visit()
+
+    def fail(self) -> Answer:
+        return self.visit(verifier="x" * 43)
+
+    def visit(self, verifier: str = "") -> Answer:
+        """Go to Google and back, and exchange the code; verifier: another than the journey's."""
+        with GoogleServer() as google:
+            google.redirect_uris.add(f"{BASE}/v1/auth/oauth/google/callback")
+            provider = ProviderSettings(CLIENT_ID, CLIENT_SECRET, google.url)
+            with override_settings(
+                OAUTH_PROVIDERS={"google": provider},
+                OAUTH_REDIRECT_BASE_URL=BASE,
+                OAUTH_REDIRECTS=(APP,),
+            ):
+                journey = Journey("google")
+                code = journey.code()
+                return journey.exchange(code, code_verifier=verifier or journey.verifier)
+
+
+DRIVER = External()

@@ -1,0 +1,39 @@
+"""What the second factor does when something happens to a user (settings.LIFECYCLE_HOOKS)."""
+
+from uuid import UUID
+
+from django.utils import timezone
+
+from accounts.models import User
+from twofactor.factors import factors, holdings
+from twofactor.models import Challenge, Enrolment, PendingSignIn
+from twofactor.trusted_devices import devices
+
+
+def on_trust_ended(user_id: UUID) -> None:
+    """Forget trusted devices and sign-ins under way: the password they stand on is another one.
+
+    A sign-in that is being finished at this moment is passed over, as its row is locked; it finds
+    the user changed, and is refused (sessions.open_session).
+    """
+    devices.forget_all(user_id)
+    waiting = PendingSignIn.unscoped.filter(user_id=user_id, used_at=None)  # unscoped: by own key
+    free = waiting.select_for_update(skip_locked=True).values_list("pk", flat=True)
+    PendingSignIn.unscoped.filter(pk__in=list(free)).update(  # unscoped: as above
+        used_at=timezone.now()
+    )
+
+
+def on_factors_stripped(user_id: UUID) -> None:
+    """Take every factor away, and what was being set up."""
+    holdings.holdings_of(user_id, lock=True)
+    Enrolment.unscoped.filter(user_id=user_id).delete()  # unscoped: by the user's own key
+    factors.reset(User.unscoped.get(pk=user_id))  # unscoped: as above
+
+
+def on_user_removed(user_id: UUID) -> None:
+    """Delete what a user holds, in the order in which answers to challenges lock it."""
+    holdings.holdings_of(user_id, lock=True)
+    for model in (Challenge, Enrolment, PendingSignIn):
+        model.unscoped.filter(user_id=user_id).delete()  # unscoped: by the user's own key
+    factors.reset(User.unscoped.get(pk=user_id))  # unscoped: as above

@@ -1,0 +1,96 @@
+"""Challenges by their capability: locked in one statement, with all that an answer needs."""
+
+from datetime import datetime
+from typing import Any, Final
+
+from django.db import connection
+
+from accounts.models import Session, User
+from environments.models import Organization
+from platform_site.lib import joined_rows
+from platform_site.lib.joined_rows import Part
+from twofactor.errors import ChallengeGone
+from twofactor.models import Challenge, Factor
+from twofactor.stored_secrets import digest
+
+_PARTS: Final = (
+    Part(Challenge, "c"),
+    Part(Factor, "f"),
+    # Of the user and the organization, what opening a session asks for.
+    Part(
+        User,
+        "u",
+        "id",
+        "organization_id",
+        "email",
+        "email_verified_at",
+        "password",
+        "is_active",
+        "created_at",
+    ),
+    Part(
+        Organization,
+        "o",
+        "id",
+        "mfa_required",
+        "mfa_required_since",
+        "mfa_allowed_methods",
+        "mfa_grace_period_days",
+    ),
+    Part(Session, "s", "id", "aal", "amr", "ends_at", "ended_at", "mfa_time", "mfa_method"),
+)
+# Factors are locked before challenges wherever both are, so that no two requests wait for each
+# other; PostgreSQL locks in the order that is written here.
+_LOCK: Final = f"""
+SELECT {joined_rows.columns(_PARTS)}
+FROM twofactor_challenge c
+JOIN twofactor_factor f ON f.id = c.factor_id
+JOIN accounts_user u ON u.id = c.user_id
+JOIN environments_organization o ON o.id = u.organization_id
+LEFT JOIN accounts_session s ON s.id = c.session_id
+WHERE c.digest = %s
+FOR UPDATE OF f, c
+"""  # noqa: S608 - column names of our own models
+
+_ANSWERED: Final = """
+WITH answered AS (UPDATE twofactor_challenge SET used_at = %(now)s WHERE digest = %(digest)s)
+UPDATE accounts_session
+SET aal = %(aal)s, amr = %(amr)s, mfa_time = %(now)s, mfa_method = %(method)s
+WHERE id = %(session)s
+"""
+
+
+def lock(challenge_id: str, *, now: datetime) -> Challenge:
+    """Lock a challenge that is open, and its factor; call inside a transaction.
+
+    Factor, user, organization and session are read along with it.
+    Raises ChallengeGone (410).
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_LOCK, [digest("challenge", challenge_id)])
+        row = cursor.fetchone()
+    if row is None:
+        raise ChallengeGone
+    parts: list[Any] = joined_rows.cut(row, _PARTS, connection)
+    challenge, factor, user, organization, session = parts
+    user.organization = organization
+    factor.user = challenge.user = user
+    challenge.factor, challenge.session = factor, session
+    found: Challenge = challenge
+    if not found.is_open(now) or not user.is_active:
+        raise ChallengeGone
+    return found
+
+
+def use_up_for_session(challenge: Challenge, session: Session, *, now: datetime) -> None:
+    """Let a locked challenge count no more, and keep the assurance that its answer gave."""
+    values: dict[str, Any] = {
+        "now": now,
+        "digest": challenge.pk,
+        "aal": session.aal,
+        "amr": session.amr,
+        "method": session.mfa_method,
+        "session": session.pk,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_ANSWERED, values)

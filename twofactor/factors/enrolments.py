@@ -1,0 +1,157 @@
+"""Setting up a factor: begun under a capability, proven once, then active."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.db.models import F
+
+from accounts.audit import audit
+from accounts.delivery import notices
+from accounts.models import Session, User
+from accounts.signin.signin import Attempt, Halted, SignedIn, Way, finish
+from platform_site.lib.crypto import encrypt
+from platform_site.lib.ids import capability_id
+from platform_site.lib.principals import PlatformRequest, Principal
+from twofactor.challenges.challenges import raise_assurance
+from twofactor.errors import CodeRejected, EnrolmentGone, MethodNotAllowed
+from twofactor.factors.holdings import AMR, LABELS
+from twofactor.models import Enrolment, EnrolmentDue, Factor
+from twofactor.sign_in import pending
+from twofactor.stored_secrets import digest, seal, unseal
+from twofactor.trusted_devices import devices
+
+LIFE: Final = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """An enrolment locked for its one proof."""
+
+    row: Enrolment
+    secret: dict[str, Any]
+
+
+def user_of(principal: Principal) -> User:
+    """Give the user behind a principal, with the organization."""
+    users = User.unscoped.select_related("organization")  # unscoped: the principal's own
+    user: User = users.get(pk=principal.user_id)
+    return user
+
+
+def refuse_forbidden(user: User, method: str) -> None:
+    """Hold an enrolment to the policy.
+
+    Raises MethodNotAllowed (403).
+    """
+    if method not in user.organization.mfa_allowed_methods:
+        raise MethodNotAllowed
+
+
+def begin(
+    user: User, method: str, secret: dict[str, Any], *, now: datetime, life: timedelta = LIFE
+) -> tuple[str, Enrolment]:
+    """Keep what is to be proven; give the capability under which, and the row."""
+    enrolment_id = capability_id()
+    row = Enrolment(
+        digest=digest("enrolment", enrolment_id),
+        organization_id=user.organization_id,
+        user=user,
+        method=method,
+        secret=seal(secret),
+        created_at=now,
+        expires_at=now + life,
+    )
+    row.save(force_insert=True)
+    return enrolment_id, row
+
+
+def take(user: User, method: str, enrolment_id: str, *, now: datetime) -> Taken:
+    """Lock an enrolment of the user's for its proof; call inside a transaction.
+
+    Raises EnrolmentGone (410) for unknown, another's, expired, finished and worn out alike.
+    """
+    rows = Enrolment.scoped.within_organization(user.organization_id).select_for_update()
+    row: Enrolment | None = rows.filter(
+        pk=digest("enrolment", enrolment_id), user=user, method=method, used_at=None
+    ).first()
+    if row is None or row.attempts_left == 0 or now >= row.expires_at:
+        raise EnrolmentGone
+    return Taken(row, unseal(row.secret))
+
+
+def refuse(taken: Taken) -> CodeRejected:
+    """Count a wrong code; give what the caller raises once its transaction is through."""
+    rows = Enrolment.unscoped.filter(pk=taken.row.pk)  # unscoped: the row just locked
+    rows.update(attempts_left=F("attempts_left") - 1)
+    return CodeRejected()
+
+
+def activate(
+    taken: Taken, *, secret: str = "", hint: str = "", last_step: int = 0, now: datetime
+) -> tuple[Factor, bool]:
+    """Make the factor active, replacing an earlier one of its method; say whether it is new.
+
+    secret: what the factor keeps, encrypted here. last_step: of TOTP, used up by this proof.
+    Trusted devices are forgotten.
+    """
+    Enrolment.unscoped.filter(pk=taken.row.pk).update(used_at=now)  # unscoped: the row just locked
+    user, method = taken.row.user, taken.row.method
+    is_first = not Factor.unscoped.filter(user=user).exists()  # unscoped: the user's own
+    factor, is_new = Factor.unscoped.update_or_create(  # unscoped: the user's own
+        user=user,
+        method=method,
+        defaults={
+            "secret": encrypt(secret) if secret else "",
+            "hint": hint,
+            "last_step": last_step,
+            "failures": 0,
+            "blocked_until": None,
+        },
+        create_defaults={
+            "organization_id": user.organization_id,
+            "secret": encrypt(secret) if secret else "",
+            "hint": hint,
+            "last_step": last_step,
+            "is_default": is_first,
+            "created_at": now,
+        },
+    )
+    devices.forget_all(user.pk)
+    EnrolmentDue.unscoped.filter(pk=user.pk).delete()  # unscoped: the user's own
+    return factor, is_new
+
+
+def require(user: User, *, now: datetime) -> None:
+    """Have every sign-in of a user's set a factor up, until one is active."""
+    EnrolmentDue.unscoped.get_or_create(  # unscoped: the user's own
+        user=user, defaults={"organization_id": user.organization_id, "created_at": now}
+    )
+
+
+def complete(
+    request: PlatformRequest, principal: Principal, user: User, method: str, *, now: datetime
+) -> dict[str, Any]:
+    """Tell the user, raise the session or open the one that waited; give what the answer adds.
+
+    A pending sign-in gets its token pair here, so that enrolling is the last step of signing in;
+    others that wait for a factor end. Raises EnrolmentGone (410) for one that has ended so.
+    """
+    audit.record_request(request, "api:factor:create", method=method)
+    notices.notify(user, "factor_added", method=LABELS[method])
+    pending.end_enrolling(user.pk, besides=principal.pending_id)
+    if principal.pending_id is None:
+        session = Session.unscoped.get(pk=principal.session_id)  # unscoped: the principal's own
+        raise_assurance(session, method, now=now)
+        return {}
+    waiting = pending.use_up(principal.pending_id, now=now)
+    attempt = Attempt(
+        user,
+        waiting.environment,
+        way=Way.ENROLMENT,
+        amr=[*waiting.amr, AMR[method], "mfa"],
+        now=now,
+        mfa_method=method,
+    )
+    done: SignedIn | Halted = finish(request, attempt)
+    return done.answer

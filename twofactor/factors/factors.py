@@ -1,0 +1,98 @@
+"""Factors that are active: shown, removed, preferred."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from accounts.audit import audit
+from accounts.delivery import notices
+from accounts.models import User
+from platform_site.lib.principals import PlatformRequest, Principal
+from twofactor.backup_codes import enrolment as backup_codes
+from twofactor.errors import MethodNotAllowed, MethodNotEnabled, NoSecondFactor, RequiredByPolicy
+from twofactor.factors import holdings
+from twofactor.factors.enrolments import refuse_forbidden, user_of
+from twofactor.models import Factor
+from twofactor.trusted_devices import devices
+
+
+def status_of(principal: Principal) -> dict[str, Any]:
+    """Give the published status fields."""
+    held = holdings.holdings_of(principal.own_id)
+    return {
+        "enabled": bool(held.proper),
+        "required": held.policy.mfa_required or held.must_enrol,
+        "enabled_methods": held.enabled,
+        "default_method": held.default_method,
+        "phone_verified": "sms" in held.factors,
+        "backup_codes_remaining": held.codes_left,
+    }
+
+
+def disable(request: PlatformRequest, principal: Principal, method: str) -> None:
+    """Remove a method; with the last proper factor the backup codes go, too.
+
+    Raises MethodNotEnabled (409), RequiredByPolicy (409) for the last one that the policy counts.
+    """
+    user = user_of(principal)
+    with transaction.atomic():
+        held = holdings.holdings_of(user.pk, lock=True)
+        if method not in held.factors:
+            raise MethodNotEnabled
+        left = [name for name in held.proper if name != method]
+        counted = [name for name in left if name in held.policy.mfa_allowed_methods]
+        if held.policy.mfa_required and method != "backup_codes" and not counted:
+            raise RequiredByPolicy
+        mine = Factor.unscoped.filter(user=user)  # unscoped: the user's own
+        (mine.filter(method=method) if left else mine).delete()
+        devices.forget_all(user.pk)
+        audit.record_request(request, "api:factor:delete", method=method)
+        notices.notify(user, "factor_removed", method=holdings.LABELS[method])
+
+
+def prefer(request: PlatformRequest, principal: Principal, method: str) -> None:
+    """Make a method the one that is offered first.
+
+    Raises MethodNotEnabled (409), MethodNotAllowed (403).
+    """
+    refuse_forbidden(user_of(principal), method)
+    with transaction.atomic():
+        rows = Factor.unscoped.select_for_update().filter(  # unscoped: the principal's own
+            user_id=principal.user_id
+        )
+        if not rows.filter(method=method).exists():
+            raise MethodNotEnabled
+        rows.exclude(method=method).update(is_default=False)
+        rows.filter(method=method).update(is_default=True)
+        audit.record_request(request, "api:factor:prefer", method=method)
+
+
+def new_backup_codes(request: PlatformRequest, principal: Principal, *, now: datetime) -> list[str]:
+    """Replace every earlier backup code by ten new ones.
+
+    Raises NoSecondFactor (409) where there is nothing to back up, MethodNotAllowed (403).
+    """
+    user = user_of(principal)
+    with transaction.atomic():
+        held = holdings.holdings_of(user.pk, lock=True)
+        if not held.proper:
+            raise NoSecondFactor
+        if "backup_codes" not in held.policy.mfa_allowed_methods:
+            raise MethodNotAllowed
+        codes = backup_codes.generate(user, now=now)
+        audit.record_request(request, "api:backup_codes:create")
+        notices.notify(user, "backup_codes_regenerated")
+    return codes
+
+
+def reset(user: User) -> int:
+    """Take every factor and trusted device away from a user; give the number of factors.
+
+    For an admin's reset and for recovery, which audit and tell the user themselves.
+    """
+    mine = Factor.unscoped.filter(user=user)  # unscoped: the caller has decided who
+    number = mine.count()
+    mine.delete()
+    devices.forget_all(user.pk)
+    return number

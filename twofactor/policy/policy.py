@@ -1,0 +1,145 @@
+"""The organization's policy on second factors: read by its members, set by its admins."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Max, Q
+
+from accounts import grace_period as accounts_policy
+from accounts.delivery import outbox
+from accounts.models import User
+from environments.models import MFA_METHODS, Organization
+from platform_site.lib.principals import Principal
+from twofactor.errors import PolicyLocksOut
+from twofactor.factors.holdings import holdings_of
+from twofactor.models import Factor
+from twofactor.trusted_devices import devices
+
+
+def describe(organization: Organization, *, member_since: datetime | None = None) -> dict[str, Any]:
+    """Give the published fields; the grace period ends for a member who joined later later."""
+    ends = None
+    if organization.mfa_required and organization.mfa_required_since is not None:
+        ends = accounts_policy.deadline(
+            organization.mfa_required_since,
+            organization.mfa_grace_period_days,
+            member_since=member_since or organization.mfa_required_since,
+        )
+    updated = organization.mfa_updated_at
+    return {
+        "required": organization.mfa_required,
+        "allowed_methods": list(organization.mfa_allowed_methods),
+        "grace_period_days": organization.mfa_grace_period_days,
+        "grace_ends_at": int(ends.timestamp()) if ends else None,
+        "recovery_questions": organization.recovery_questions_enabled,
+        "updated_at": int(updated.timestamp()) if updated else None,
+        "updated_by": organization.mfa_updated_by,
+    }
+
+
+def update(principal: Principal, changes: Mapping[str, Any], *, now: datetime) -> Organization:
+    """Change the policy; it holds on sessions that live already, and trusted devices end.
+
+    changes: of ``required``, ``allowed_methods``, ``grace_period_days``, ``recovery_questions``.
+    Raises PolicyLocksOut (409) when no admin could satisfy the new policy once its grace is over.
+    """
+    with transaction.atomic():
+        rows = Organization.objects.select_for_update()
+        organization = rows.get(pk=principal.organization_id)
+        was_required = organization.mfa_required
+        organization.mfa_required = changes.get("required", was_required)
+        wanted = changes.get("allowed_methods", organization.mfa_allowed_methods)
+        organization.mfa_allowed_methods = [method for method in MFA_METHODS if method in wanted]
+        organization.mfa_grace_period_days = changes.get(
+            "grace_period_days", organization.mfa_grace_period_days
+        )
+        organization.recovery_questions_enabled = changes.get(
+            "recovery_questions", organization.recovery_questions_enabled
+        )
+        if organization.mfa_required and not was_required:
+            organization.mfa_required_since = now
+        organization.mfa_updated_at, organization.mfa_updated_by = now, principal.user_id
+        _refuse_lock_out(organization, now)
+        organization.save()
+        devices.forget_all_within(organization.pk)
+    return organization
+
+
+def _refuse_lock_out(organization: Organization, now: datetime) -> None:
+    """Keep a way in for the admins: one of them holds an allowed factor, or has time to get one."""
+    if not organization.mfa_required:
+        return
+    usable = [name for name in organization.mfa_allowed_methods if _is_usable(name)]
+    if not usable:
+        raise PolicyLocksOut(
+            "Allow at least one method besides backup codes that can be set up here."
+        )
+    admins = User.scoped.within_organization(organization.pk).filter(
+        roles__contains=["admin"], is_active=True
+    )
+    latest = admins.aggregate(joined=Max("created_at"))["joined"] or now
+    ends = accounts_policy.deadline(
+        organization.mfa_required_since,
+        organization.mfa_grace_period_days,
+        member_since=latest,
+    )
+    holders = Factor.scoped.within_organization(organization.pk).filter(
+        user__in=admins, method__in=usable
+    )
+    if ends <= now and not holders.exists():
+        raise PolicyLocksOut(
+            "Where no grace is left, one admin needs an allowed factor before it is required."
+        )
+
+
+def _is_usable(method: str) -> bool:
+    """Say whether a method makes a second factor, and can be set up and asked for here."""
+    needs = {"sms": outbox.is_sms_configured(), "webauthn": bool(settings.WEBAUTHN_ORIGINS)}
+    return method != "backup_codes" and needs.get(method, True)
+
+
+def compliance_of(user_id: UUID, *, now: datetime) -> dict[str, Any]:
+    """Say whether a member satisfies the policy, and if not why and until when there is time."""
+    held = holdings_of(user_id)
+    policy = describe(held.policy, member_since=held.member_since)
+    proper = [method for method in held.allowed if method != "backup_codes"]
+    reasons = []
+    if held.policy.mfa_required and not held.proper:
+        reasons.append("no_second_factor")
+    elif held.policy.mfa_required and not proper:
+        reasons.append("no_allowed_method")
+    ends = policy["grace_ends_at"]
+    days = max(0, -(-(ends - int(now.timestamp())) // 86400)) if ends and reasons else None
+    return {
+        "compliant": not reasons,
+        "required": held.policy.mfa_required,
+        "enabled_methods": held.enabled,
+        "allowed_methods": policy["allowed_methods"],
+        "grace_ends_at": ends,
+        "days_left": days,
+        "reasons": reasons,
+    }
+
+
+def compliance_of_organization(organization_id: int) -> dict[str, Any]:
+    """Count the members who satisfy the policy and name those who do not."""
+    organization = Organization.objects.get(pk=organization_id)
+    proper = [method for method in organization.mfa_allowed_methods if method != "backup_codes"]
+    members = User.scoped.within_organization(organization_id).filter(is_active=True)
+    holds = Q(factors__method__in=proper)
+    missing = members.exclude(pk__in=members.filter(holds).values("pk")).order_by("email")
+    total = members.count()
+    rows = [{"user_id": user.pk, "email": user.email or None} for user in missing]
+    policy = describe(organization)
+    return {
+        "required": organization.mfa_required,
+        "allowed_methods": policy["allowed_methods"],
+        "grace_ends_at": policy["grace_ends_at"],
+        "members": total,
+        "compliant_members": total - len(rows),
+        "missing": rows,
+    }

@@ -1,0 +1,142 @@
+"""Codes that are sent: by text message and by e-mail."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+
+from accounts import limits
+from accounts.models import User
+from platform_site.lib.addresses import client_address, network_of
+from platform_site.lib.ids import capability_id
+from platform_site.lib.principals import PlatformRequest, Principal
+from twofactor.challenges.challenges import Answer
+from twofactor.errors import SendingTooOften
+from twofactor.factors import enrolments, throttle
+from twofactor.models import Enrolment, Factor
+from twofactor.one_time_codes import six_digits
+from twofactor.stored_secrets import digest, is_same, one_time_code
+
+DAY: Final = timedelta(days=1)
+LIFE: Final = timedelta(minutes=10)
+LIFE_MINUTES: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose code it is, for the delivery's row."""
+
+    organization_id: int
+    user_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A method whose codes are sent; hint_of: what may be shown of a number or an address."""
+
+    method: str
+    hint_of: Callable[[str], str]
+
+
+def refuse_flood(
+    kind: str,
+    to: str,
+    organization_id: int,
+    *,
+    request: PlatformRequest | None = None,
+    now: datetime,
+) -> None:
+    """Count one sending against the daily caps of the receiver and of the organization.
+
+    request: of a set-up, whose receiver is the caller's choice: then the address it comes from
+    has a cap, too, since organizations to send from are free to whoever earns by messages.
+    Raises SendingTooOften (429).
+    """
+    # The receiver's is counted last: what is refused for another reason uses nothing of it up.
+    caps = [
+        (f"organization {organization_id}", settings.MFA_SENDS_PER_ORGANIZATION),
+        (to, settings.MFA_SENDS_PER_RECEIVER),
+    ]
+    if request is not None:
+        network = network_of(client_address(request))
+        # A cap of its own, or strangers could use up what the receiver signs in with.
+        kind = f"{kind} setup"
+        caps.insert(0, (f"network {network}", settings.MFA_SENDS_PER_ADDRESS))
+    for subject, cap in caps:
+        wait_s = limits.take(f"send {kind}", subject, limit=cap, window=DAY, now=now)
+        if wait_s:
+            raise SendingTooOften(retry_after_s=wait_s)
+
+
+def code_digest(binding: str, code: str) -> str:
+    """Give what is kept of a sent code: bound to its challenge, so that it fits no other."""
+    return digest("sent code", binding, code)
+
+
+def is_right(binding: str, kept: str, code: str) -> bool:
+    """Compare a typed code with what was sent.
+
+    Raises MalformedCode.
+    """
+    return is_same(kept, code_digest(binding, six_digits(code)))
+
+
+def check(
+    factor: Factor,
+    secret: str,
+    answer: Answer,
+    *,
+    challenge_id: str,
+    request: PlatformRequest,
+    now: datetime,
+) -> bool:
+    """Compare a code with the one that was sent for this challenge: a proof's ``check``.
+
+    Raises MalformedCode.
+    """
+    if not is_right(challenge_id, secret, answer.code):
+        return False
+    throttle.forgive(factor, now)
+    return True
+
+
+def begin(user: User, method: str, to: str, *, now: datetime) -> tuple[str, str, Enrolment]:
+    """Begin to enrol a number or an address; give the enrolment's id, the code, and the row."""
+    code, binding = one_time_code(), capability_id()
+    secret = {"to": to, "binding": binding, "code": code_digest(binding, code)}
+    enrolment_id, row = enrolments.begin(user, method, secret, now=now)
+    return enrolment_id, code, row
+
+
+def verify(
+    request: PlatformRequest,
+    principal: Principal,
+    channel: Channel,
+    *,
+    verification_id: str,
+    code: str,
+    now: datetime,
+) -> dict[str, Any]:
+    """Activate a number or an address with the code that was sent to it.
+
+    Raises MalformedCode (400), CodeRejected (401), EnrolmentGone (410), MethodNotAllowed (403).
+    """
+    method = channel.method
+    user = enrolments.user_of(principal)
+    enrolments.refuse_forbidden(user, method)
+    refusal = None
+    with transaction.atomic():
+        taken = enrolments.take(user, method, verification_id, now=now)
+        kept = taken.secret
+        if is_right(kept["binding"], kept["code"], code):
+            enrolments.activate(taken, secret=kept["to"], hint=channel.hint_of(kept["to"]), now=now)
+            more = enrolments.complete(request, principal, user, method, now=now)
+        else:
+            refusal = enrolments.refuse(taken)
+    if refusal is not None:
+        raise refusal
+    return {"success": True, **more}

@@ -1,0 +1,87 @@
+"""The second factor as a stage of every way in (settings.LOGIN_STAGES)."""
+
+from typing import Any
+
+from accounts import grace_period
+from accounts.signin.signin import Attempt, Halted
+from environments.models import Organization
+from platform_site.lib.principals import PlatformRequest
+from twofactor.factors import holdings
+from twofactor.factors.holdings import Holdings
+from twofactor.sign_in import pending
+from twofactor.trusted_devices import devices
+
+
+def second_factor(request: PlatformRequest, attempt: Attempt) -> Halted | None:
+    """Halt a sign-in whose second factor is due, or that has to set one up first."""
+    if attempt.mfa_method:
+        return _hold_to_policy(attempt, attempt.user.organization)
+    held = holdings.holdings_of(attempt.user.pk)
+    if held.must_enrol and not held.proper:
+        return _ask_to_enrol(attempt, held.policy)
+    if not held.proper:
+        return _hold_to_policy(attempt, held.policy)
+    return None if devices.passes(request, attempt, held) else _ask(attempt, held)
+
+
+def _hold_to_policy(attempt: Attempt, organization: Organization) -> Halted | None:
+    """Let through what the policy is content with; warn within the grace, halt after it."""
+    is_shown = attempt.mfa_method and attempt.mfa_is_allowed
+    if is_shown or not organization.mfa_required:
+        return None
+    ends = grace_period.deadline(
+        organization.mfa_required_since,
+        organization.mfa_grace_period_days,
+        member_since=attempt.user.created_at,
+    )
+    if attempt.now < ends:
+        warning = {"code": "mfa_enrollment_due", "deadline": int(ends.timestamp())}
+        attempt.warnings.append(warning)
+        return None
+    return _ask_to_enrol(attempt, organization)
+
+
+def _ask_to_enrol(attempt: Attempt, organization: Organization) -> Halted | None:
+    """Halt until a factor is set up; there is nothing to wait for where none is allowed."""
+    allowed = [name for name in organization.mfa_allowed_methods if name != "backup_codes"]
+    if not allowed:
+        return None
+    waiting = _open(attempt, pending.ENROL)
+    return Halted({"status": "mfa_enrollment_required", **waiting, "allowed_methods": allowed})
+
+
+def _ask(attempt: Attempt, held: Holdings) -> Halted:
+    default = held.default_method
+    offered = [
+        {
+            "method": holdings.spelled_in_challenges(method),
+            "label": _label(held, method),
+            "default": method == default,
+        }
+        for method in held.askable
+    ]
+    waiting = _open(attempt, pending.CHALLENGE)
+    return Halted(
+        {
+            "status": "mfa_required",
+            **waiting,
+            "methods": offered,
+            "trusted_device_allowed": True,
+        }
+    )
+
+
+def _label(held: Holdings, method: str) -> str:
+    hint = held.factors[method].hint
+    label = holdings.LABELS[method]
+    return f"{label} {hint}" if hint else label
+
+
+def _open(attempt: Attempt, use: str) -> dict[str, Any]:
+    waiting = pending.open_pending(
+        attempt.user, attempt.environment, use=use, amr=attempt.amr, now=attempt.now
+    )
+    return {
+        "mfa_token": pending.token_for(waiting),
+        "mfa_expires_at": int(waiting.expires_at.timestamp()),
+    }

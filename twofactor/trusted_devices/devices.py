@@ -1,0 +1,172 @@
+"""Trusted devices: they skip the second factor at login, never a step-up."""
+
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F, Func, QuerySet, Value
+
+from accounts.audit import audit
+from accounts.models import Session, User
+from accounts.sessions.authentication import TRUSTED_DEVICE
+from accounts.signin.signin import Attempt
+from platform_site.lib.principals import PlatformRequest
+from twofactor.errors import DeviceNotFound
+from twofactor.factors.holdings import Holdings
+from twofactor.models import TrustedDevice
+from twofactor.stored_secrets import digest, digests, is_same
+
+LIFE: Final = timedelta(days=30)
+HEADER: Final = "X-Device-Token"
+PURPOSE: Final = "device"
+# A stolen device id must not become something to guess at.
+MAX_FAILURES: Final = 10
+NOBODY: Final = UUID(int=0)
+
+
+def trust(user: User, name: str, *, now: datetime) -> TrustedDevice:
+    """Trust a device after a second factor was proven on it."""
+    device = TrustedDevice(
+        organization_id=user.organization_id,
+        user=user,
+        name=name or "Unnamed device",
+        rotated_at=now,
+        created_at=now,
+        last_used_at=now,
+        expires_at=now + LIFE,
+    )
+    device.save(force_insert=True)
+    return device
+
+
+def token_for(device: TrustedDevice, *, generation: int | None = None) -> str:
+    """Give the device's token: its id and 256 bits that only the key's holder can derive."""
+    number = device.generation if generation is None else generation
+    return f"{device.id}.{digest(PURPOSE, device.id, number)}"
+
+
+def _is_proof(proof: str, device: TrustedDevice, generation: int) -> bool:
+    return any(is_same(proof, known) for known in digests(PURPOSE, device.id, generation))
+
+
+def _named(request: PlatformRequest) -> tuple[UUID, str] | None:
+    """Give the device's id and proof that a request brings, None where it brings none."""
+    device_id, _, proof = request.headers.get(HEADER, "").partition(".")
+    try:
+        return UUID(device_id), proof
+    except ValueError:
+        return None
+
+
+def vouches(request: PlatformRequest, user: User | None, *, now: datetime) -> bool:
+    """Say whether a try at a slowed account comes from a device that its owner trusts.
+
+    So strangers who guess slow an account for strangers alone. Counted on the device before the
+    password is looked at: the tenth in a row that leads nowhere forgets it. user: None for an
+    address without an account, which costs the same.
+    """
+    named = _named(request)
+    if named is None:
+        return False
+    key, proof = named
+    with transaction.atomic():
+        device = _lock(user, key, now)
+        # Not counted: 256 bits are not guessed, and knowing an id must not forget the device.
+        if device is None or not _is_current(proof, device, now):
+            return False
+        _count_failure(device)
+    return True
+
+
+def passes(request: PlatformRequest, attempt: Attempt, held: Holdings) -> bool:
+    """Let a trusted device skip the second factor; its token is rotated and put in the answer.
+
+    Twice the same token within ten seconds (a repeated login) gives the same successor.
+    """
+    named = _named(request)
+    if named is None:
+        return False
+    key, proof = named
+    with transaction.atomic():
+        device = _lock(attempt.user, key, attempt.now)
+        if device is None or not held.allowed:
+            return False
+        if not _holds(device, proof, attempt.now):
+            _count_failure(device)
+            return False
+    attempt.amr.append(TRUSTED_DEVICE)
+    attempt.extra["device_token"] = token_for(device)
+    audit.record_user(request, "api:trusted_device:use", attempt.user, device=str(device.id))
+    return True
+
+
+def _lock(user: User | None, key: UUID, now: datetime) -> TrustedDevice | None:
+    organization_id, user_id = (user.organization_id, user.pk) if user else (0, NOBODY)
+    rows = TrustedDevice.scoped.within_organization(organization_id)
+    found: TrustedDevice | None = (
+        rows.select_for_update().filter(pk=key, user_id=user_id, expires_at__gt=now).first()
+    )
+    return found
+
+
+def _is_current(proof: str, device: TrustedDevice, now: datetime) -> bool:
+    is_newest = _is_proof(proof, device, device.generation)
+    return is_newest or _is_former(proof, device, now)
+
+
+def _is_former(proof: str, device: TrustedDevice, now: datetime) -> bool:
+    return device.is_in_grace(now) and _is_proof(proof, device, device.generation - 1)
+
+
+def _holds(device: TrustedDevice, proof: str, now: datetime) -> bool:
+    if _is_proof(proof, device, device.generation):
+        device.generation += 1
+        device.rotated_at = device.last_used_at = now
+        device.failures = 0
+        device.save(update_fields=["generation", "rotated_at", "last_used_at", "failures"])
+        return True
+    return _is_former(proof, device, now)
+
+
+def _count_failure(device: TrustedDevice) -> None:
+    if device.failures + 1 >= MAX_FAILURES:
+        device.delete()
+        return
+    rows = TrustedDevice.unscoped.filter(pk=device.pk)  # unscoped: the row just locked
+    rows.update(failures=F("failures") + 1)
+
+
+def remove(user_id: UUID, organization_id: int, device_id: str) -> None:
+    """Forget one device.
+
+    Raises DeviceNotFound, also for another user's.
+    """
+    try:
+        key = UUID(device_id)
+    except ValueError:
+        raise DeviceNotFound from None
+    rows = TrustedDevice.scoped.within_organization(organization_id)
+    if not rows.filter(pk=key, user_id=user_id).delete()[0]:
+        raise DeviceNotFound
+
+
+def forget_all(user_id: UUID) -> int:
+    """Forget every device of a user, whose password or factors have changed; give how many.
+
+    What was signed in by one of them goes on, as what the password alone has signed in.
+    """
+    _end_trust(Session.unscoped.filter(user_id=user_id))  # unscoped: by the user's own key
+    mine = TrustedDevice.unscoped.filter(user_id=user_id)  # unscoped: as above
+    return mine.delete()[0]
+
+
+def forget_all_within(organization_id: int) -> None:
+    """Forget every device of an organization, whose policy has changed."""
+    _end_trust(Session.scoped.within_organization(organization_id))
+    TrustedDevice.scoped.within_organization(organization_id).delete()
+
+
+def _end_trust(sessions: QuerySet[Session]) -> None:
+    trusting = sessions.filter(ended_at=None, amr__contains=[TRUSTED_DEVICE])
+    trusting.update(amr=Func(F("amr"), Value(TRUSTED_DEVICE), function="array_remove"))

@@ -1,0 +1,166 @@
+"""Signing in with a passkey alone: possession and user verification, so both factors at once.
+
+Nobody learns from it who has an account: the options are the same for everyone, and every failure
+is the same 401. Guessing passwords does not stand in its way.
+"""
+
+from datetime import datetime, timedelta
+from secrets import token_bytes
+from typing import Any, Final
+
+from django.conf import settings
+from django.db import transaction
+from webauthn import generate_authentication_options
+from webauthn.helpers import options_to_json_dict
+from webauthn.helpers.structs import UserVerificationRequirement
+
+from accounts import limits
+from accounts.audit import audit
+from accounts.errors import TooManyAttempts
+from accounts.models import User
+from accounts.signin import signin
+from accounts.signin.signin import Attempt, Halted, SignedIn, Way, environment_for
+from environments.models import Environment
+from platform_site.lib.addresses import client_address, network_of
+from platform_site.lib.emails import folded
+from platform_site.lib.ids import capability_id
+from platform_site.lib.principals import PlatformRequest
+from twofactor.errors import ChallengeGone, PasskeyRejected
+from twofactor.factors import holdings
+from twofactor.models import Passkey, PasskeyRequest
+from twofactor.stored_secrets import digest, is_same
+from twofactor.webauthn import origins, passkeys
+from twofactor.webauthn.ceremony import Asked
+from twofactor.webauthn.responses import Assertion, assertion
+
+LIFE: Final = timedelta(minutes=5)
+WINDOW: Final = timedelta(minutes=15)
+CHALLENGE_BYTES: Final = 32
+
+
+def start(request: PlatformRequest, *, email: str, rp_id: str, now: datetime) -> dict[str, Any]:
+    """Give options for discoverable passkeys: the same for a known, an unknown and no address.
+
+    email: then only that account's passkeys will do. rp_id: '' for the default.
+    Raises TooManyAttempts (429), InvalidRequest (400) naming ``rp_id``, ChannelUnavailable (503).
+    """
+    chosen = origins.rp_id_of(rp_id)
+    _refuse_flood(request, "passkey start", settings.LIMIT_PASSKEY_STARTS_PER_ADDRESS, now)
+    challenge_id, challenge = capability_id(), token_bytes(CHALLENGE_BYTES)
+    row = PasskeyRequest(
+        digest=digest("passkey", challenge_id),
+        challenge=challenge,
+        rp_id=chosen,
+        email_digest=_email_digest(email),
+        expires_at=now + LIFE,
+    )
+    row.save(force_insert=True)
+    options = generate_authentication_options(
+        rp_id=chosen,
+        challenge=challenge,
+        timeout=int(LIFE.total_seconds() * 1000),
+        allow_credentials=[],
+        user_verification=UserVerificationRequirement.REQUIRED,
+    )
+    return {
+        "challenge_id": challenge_id,
+        "expires_at": int(row.expires_at.timestamp()),
+        "request_options": options_to_json_dict(options),
+    }
+
+
+def finish(
+    request: PlatformRequest,
+    *,
+    challenge_id: str,
+    credential: dict[str, Any],
+    environment: str,
+    now: datetime,
+) -> SignedIn | Halted:
+    """Open a session for the owner of a passkey; the start takes one answer, right or wrong.
+
+    Raises MalformedCredential (400), PasskeyRejected (401: unknown, wrong, unverified, disabled
+    alike), EnvironmentNotFound (404), ChallengeGone (410), TooManyAttempts (429).
+    """
+    response = assertion(credential)
+    _refuse_flood(request, "passkey", settings.LIMIT_LOGINS_PER_ADDRESS, now)
+    asked = _use_up(challenge_id, now)
+    with transaction.atomic():
+        user = _prove(request, response, asked, now)
+    # Raised outside of the transaction, so that the audit trail keeps the refusal.
+    if user is None:
+        raise PasskeyRejected
+    limits.give_back("passkey", _network(request), window=WINDOW, now=now)
+    place = environment_for(user, environment)
+    with transaction.atomic():
+        return signin.finish(request, _attempt(user, place, now))
+
+
+def _attempt(user: User, place: Environment, now: datetime) -> Attempt:
+    held = holdings.holdings_of(user.pk)
+    # Where the policy wants another factor that the user holds, the passkey is the first one only.
+    counts = passkeys.METHOD in held.askable
+    return Attempt(
+        user,
+        place,
+        way=Way.PASSKEY,
+        amr=["hwk", "user", "mfa"] if counts else ["hwk", "user"],
+        now=now,
+        mfa_method=passkeys.METHOD if counts else "",
+        mfa_is_allowed=passkeys.METHOD in held.policy.mfa_allowed_methods,
+    )
+
+
+def _use_up(challenge_id: str, now: datetime) -> PasskeyRequest:
+    """Give the start that an answer belongs to; of two answers at once one gets it."""
+    rows = PasskeyRequest.objects.filter(pk=digest("passkey", challenge_id), expires_at__gt=now)
+    with transaction.atomic():
+        found = rows.select_for_update().first()
+        if found is None:
+            raise ChallengeGone
+        rows.delete()
+    return found
+
+
+def _prove(
+    request: PlatformRequest, response: Assertion, start: PasskeyRequest, now: datetime
+) -> User | None:
+    rows = Passkey.objects.select_related(
+        "factor__user__organization", "factor__user__last_environment"
+    )
+    passkey = rows.filter(credential_id=response.raw_id, rp_id=start.rp_id).first()
+    user: User | None = passkey.factor.user if passkey else None
+    asked = Asked(bytes(start.challenge), start.rp_id, origins.origins_of(start.rp_id))
+    if (
+        passkey is not None
+        and user is not None
+        and user.is_active
+        and is_same(start.email_digest, _email_digest(user.email if start.email_digest else ""))
+        and passkeys.use(passkey, response, asked, is_only_proof=True, request=request, now=now)
+    ):
+        return user
+    audit.add(
+        request,
+        "api:session:create",
+        outcome="refused",
+        organization_id=user.organization_id if user else None,
+        actor_id=user.pk if user else None,
+        actor=str(user) if user else "",
+        data={"way": str(Way.PASSKEY)},
+    )
+    return None
+
+
+def _email_digest(email: str) -> str:
+    account = folded(email)
+    return digest("passkey email", account) if account else ""
+
+
+def _refuse_flood(request: PlatformRequest, kind: str, limit: int, now: datetime) -> None:
+    wait_s = limits.take(kind, _network(request), limit=limit, window=WINDOW, now=now)
+    if wait_s:
+        raise TooManyAttempts(retry_after_s=wait_s)
+
+
+def _network(request: PlatformRequest) -> str:
+    return network_of(client_address(request))
