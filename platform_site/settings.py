@@ -243,7 +243,7 @@ AUDIT_RETENTION_DAYS: Final = account_settings.audit_retention_days(ENV)
 PRUNING_TASKS: Final = [
     "accounts.tasks.forget_expired",
     "accounts.delivery.tasks.tend_deliveries",
-    "accounts.oauth.tasks.forget_expired",
+    "accounts.oauth.tasks.delete_expired",
     "twofactor.tasks.forget_expired",
     "twofactor.webauthn.tasks.forget_expired",
     "recovery.tasks.forget_expired",

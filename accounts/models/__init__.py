@@ -8,17 +8,18 @@ from accounts.models.sessions import Session
 from accounts.models.signup_links import SignupLink
 from accounts.models.throttles import Throttle
 from accounts.models.users import User
-from accounts.oauth.models import Domain, Identity, ProviderGrant, ProviderVisit
+from accounts.oauth.models import Domain, GrantKind, Identity, OAuthGrant, OAuthTransaction
 
 __all__ = [
     "AuditEvent",
     "Delivery",
     "Domain",
+    "GrantKind",
     "Identity",
     "Invitation",
     "MailboxProof",
-    "ProviderGrant",
-    "ProviderVisit",
+    "OAuthGrant",
+    "OAuthTransaction",
     "Session",
     "SignupLink",
     "Throttle",

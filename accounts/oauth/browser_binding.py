@@ -1,6 +1,7 @@
-"""Which browser a visit belongs to: a random cookie, whose digest the visit keeps.
+"""The binding of a transaction to one browser: a random cookie, of which the row stores a digest.
 
-One cookie a browser serves all of its visits, so that two tabs do not take each other's away.
+It prevents login CSRF: a callback is refused in a browser that did not start the transaction. One
+cookie serves all transactions of a browser, so that two tabs do not replace each other's.
 """
 
 import re
@@ -11,33 +12,36 @@ from django.http import HttpRequest, HttpResponse
 from accounts.oauth.secrets import new_secret
 from platform_site.lib import cookies
 
-LIFE_S: Final = 600
-# A form that another site sends brings cookies only where they are meant for other sites.
-NAMES: Final[dict[bool, str]] = {False: "__Host-zonal-visit", True: "__Host-zonal-visit-post"}
+LIFETIME_S: Final = 600
+# By form post or not. A form sent from another site brings only cookies with SameSite=None.
+COOKIE_NAMES: Final[dict[bool, str]] = {
+    False: "__Host-zonal-oauth",
+    True: "__Host-zonal-oauth-post",
+}
 _SECRET: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
-def of(request: HttpRequest, *, by_post: bool) -> str:
-    """Give the browser's secret, '' where it has none.
+def secret_of(request: HttpRequest, *, form_post: bool) -> str:
+    """Return the browser's secret, '' if it has none.
 
-    by_post: the return comes as a form from the provider's page.
+    form_post: the callback is a form sent from the provider's page.
     """
-    value = cookies.sent(request, NAMES[by_post])
+    value = cookies.sent(request, COOKIE_NAMES[form_post])
     return value if _SECRET.fullmatch(value) else ""
 
 
-def secret_for(request: HttpRequest, *, by_post: bool) -> str:
-    """Give the browser's secret, or a new one."""
-    return of(request, by_post=by_post) or new_secret()
+def secret_for(request: HttpRequest, *, form_post: bool) -> str:
+    """Return the browser's secret, or a new one."""
+    return secret_of(request, form_post=form_post) or new_secret()
 
 
-def put(response: HttpResponse, secret: str, *, by_post: bool) -> None:
-    """Have the browser keep its secret for as long as a visit may last."""
-    same_site: Literal["Lax", "None"] = "None" if by_post else "Lax"
+def set_cookie(response: HttpResponse, secret: str, *, form_post: bool) -> None:
+    """Store the secret in the browser for as long as a transaction lives."""
+    same_site: Literal["Lax", "None"] = "None" if form_post else "Lax"
     response.set_cookie(
-        NAMES[by_post],
+        COOKIE_NAMES[form_post],
         secret,
-        max_age=LIFE_S,
+        max_age=LIFETIME_S,
         path="/",
         secure=True,
         httponly=True,

@@ -1,96 +1,80 @@
-"""The return from a provider: the code exchanged, the person proven, the browser sent on."""
+"""The callback of a provider: state checked, code exchanged, profile read, browser sent on."""
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
-from typing import Final
+from datetime import datetime
 
 import structlog
 from django.conf import settings
 from django.db import transaction
 
 from accounts.audit import audit
-from accounts.oauth import account_matching, redirects, transactions
+from accounts.oauth import account_matching, grants, redirects, transactions
 from accounts.oauth.errors import ProviderError
-from accounts.oauth.models import ProviderGrant, ProviderVisit
+from accounts.oauth.models import OAuthTransaction
 from accounts.oauth.providers import http, registry
-from accounts.oauth.providers.backend import why
+from accounts.oauth.providers.backend import log_context
 from accounts.oauth.providers.profile import Profile
-from accounts.oauth.secrets import digest, new_secret, seal
 from accounts.signin.signin import Way
 from platform_site.lib.errors import PlatformError
 from platform_site.lib.principals import PlatformRequest
 
-CODE_LIFE: Final = timedelta(seconds=60)
-
 log = structlog.get_logger(__name__)
 
 
-def finish(
-    request: PlatformRequest, provider: str, returned: Mapping[str, str], *, now: datetime
+def handle(
+    request: PlatformRequest, provider: str, parameters: Mapping[str, str], *, now: datetime
 ) -> str:
-    """Give the URL to send the browser on to: with a one-time code, or with what went wrong.
+    """Return the URL to send the browser on to: with a one-time code, or with an error.
 
-    Nothing is made here but the code: accounts and links wait for its exchange.
-    Raises what leaves no address that is safe to send the browser to: ProviderNotConfigured (404),
-    StateInvalid (400), TooManyAttempts (429).
+    Only the code is created here: accounts and links wait for its exchange.
+    Raises the errors that leave no trusted URL to send the browser to: ProviderNotConfigured
+    (404), StateInvalid (400), TooManyAttempts (429).
     """
     registry.settings_of(provider)
-    transactions.refuse_flood(request, now)
+    transactions.check_rate(request, now)
     try:
-        visit = transactions.returned(request, provider, returned.get("state", ""))
+        found = transactions.find(request, provider, parameters.get("state", ""))
     except PlatformError as exc:
-        _note(request, provider, exc)
+        _record_refusal(request, provider, exc)
         raise
     try:
-        kept = transactions.claim(visit, now=now)
-        profile = _prove(provider, kept, returned)
-        if visit.user_id is None:
-            account_matching.refuse_unwritable(profile)
+        session = transactions.claim(found, now=now)
+        profile = _fetch_profile(provider, session, parameters)
+        if found.user_id is None:
+            account_matching.require_verified_email(profile)
     except PlatformError as exc:
-        _note(request, provider, exc, visit)
-        return redirects.with_error(visit.redirect_to, exc, visit.client_state)
-    return redirects.with_code(visit.redirect_to, _grant(visit, profile, now), visit.client_state)
+        _record_refusal(request, provider, exc, found)
+        return redirects.with_error(found.redirect_to, exc, found.client_state)
+    code = grants.issue_code(found, profile, now=now)
+    return redirects.with_code(found.redirect_to, code, found.client_state)
 
 
-def _prove(provider: str, kept: dict[str, object], returned: Mapping[str, str]) -> Profile:
-    """Say who came; calls the provider, so no transaction may be open."""
-    client = registry.client(provider, kept=kept, returned=returned)
+def _fetch_profile(
+    provider: str, session: dict[str, object], parameters: Mapping[str, str]
+) -> Profile:
+    """Return the user's profile; this calls the provider, so no transaction may be open."""
+    backend = registry.backend(provider, session=session, callback=parameters)
     try:
-        # A provider with many mapped groups is asked many times, while somebody waits.
-        with http.within(3 * settings.OAUTH_TIMEOUT_S):
-            profile = client.finish()
+        # A provider with many mapped groups is called many times, while a person waits.
+        with http.time_limit(3 * settings.OAUTH_TIMEOUT_S):
+            profile = backend.fetch_profile()
     except PlatformError as exc:
-        log.warning("external_sign_in_failed", provider=provider, error=exc.code, **why(exc))
+        log.warning(
+            "external_sign_in_failed", provider=provider, error=exc.code, **log_context(exc)
+        )
         raise
     if not profile.has_subject():
         raise ProviderError
     return profile
 
 
-def _grant(visit: ProviderVisit, profile: Profile, now: datetime) -> str:
-    code = new_secret()
-    grant = ProviderGrant(
-        digest=digest(code),
-        kind=ProviderGrant.Kind.CODE,
-        provider=visit.provider,
-        profile=seal(profile.as_json()),
-        code_challenge=visit.code_challenge,
-        environment=visit.environment,
-        user_id=visit.user_id,
-        session_id=visit.session_id,
-        expires_at=now + CODE_LIFE,
-    )
-    grant.save(force_insert=True)
-    return code
-
-
-def _note(
+def _record_refusal(
     request: PlatformRequest,
     provider: str,
     error: PlatformError,
-    visit: ProviderVisit | None = None,
+    found: OAuthTransaction | None = None,
 ) -> None:
-    user = visit.user if visit is not None else None
+    user = found.user if found is not None else None
     with transaction.atomic():
         audit.add(
             request,

@@ -8,7 +8,7 @@ from django.core import checks
 
 @checks.register(checks.Tags.security, deploy=True)
 def production_providers(**_options: Any) -> list[checks.CheckMessage]:
-    """Refuse providers whose tokens would travel in clear."""
+    """Refuse providers whose tokens would be sent unencrypted."""
     messages: list[checks.CheckMessage] = [
         checks.Error(f"{name.upper()}_BASE_URL is not https.", id="zonal.E018")
         for name, provider in settings.OAUTH_PROVIDERS.items()

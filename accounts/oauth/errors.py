@@ -1,4 +1,4 @@
-"""What external sign-in refuses; each code is also what a browser is sent back with (``error``)."""
+"""Errors of external sign-in; their codes are also sent back with the browser as ``error``."""
 
 from platform_site.lib.errors import (
     Conflict,
@@ -14,87 +14,87 @@ from platform_site.lib.openapi import shapes
 
 
 class ProviderNotConfigured(NotFound):
-    """This installation does not sign in with this provider."""
+    """This installation is not configured for the provider."""
 
     code = "provider_not_configured"
-    title = "There is no such sign-in here."
+    title = "This sign-in provider is not available."
 
 
 class RedirectNotAllowed(InvalidRequest):
-    """``redirect_to`` is not one of the allowed URLs, character for character."""
+    """``redirect_to`` does not exactly equal an allowed URL."""
 
     code = "redirect_not_allowed"
-    title = "Nobody is sent back to that address."
+    title = "This redirect address is not allowed."
 
 
 class StateInvalid(InvalidRequest):
-    """The return belongs to no sign-in begun in this browser."""
+    """The callback belongs to no sign-in that this browser started."""
 
     code = "oauth_state_invalid"
-    title = "This sign-in was not begun in this browser."
+    title = "This sign-in was not started in this browser."
 
 
 class StateUsed(Gone):
-    """The sign-in at the provider has returned already, or took more than ten minutes."""
+    """The transaction was called back already, or took more than ten minutes."""
 
     code = "oauth_state_used"
-    title = "This sign-in is over. Begin again."
+    title = "This sign-in has expired. Start again."
 
 
 class AccessDenied(Forbidden):
-    """The person did not agree at the provider."""
+    """The user did not consent at the provider."""
 
     code = "access_denied"
-    title = "You did not agree to sign in there."
+    title = "You cancelled the sign-in."
 
 
 class ProviderError(EngineError):
-    """The provider refused or answered nonsense."""
+    """The provider refused, or sent an invalid response."""
 
     code = "provider_error"
     title = "The provider could not sign you in."
 
 
 class ProviderUnavailable(Unavailable):
-    """The provider does not answer, or not in time."""
+    """The provider does not respond, or not in time."""
 
     code = "provider_unavailable"
-    title = "The provider does not answer for the moment."
+    title = "The provider is not responding at the moment."
 
 
 class IdentityInvalid(EngineError):
-    """The provider's proof of identity does not hold: signature, issuer, audience, nonce, age."""
+    """The ID token is invalid: signature, issuer, audience, nonce or age."""
 
     code = "identity_invalid"
-    title = "The provider's answer could not be trusted."
+    title = "The provider's response could not be verified."
 
 
 class EmailMissing(Forbidden):
-    """A new account takes an e-mail address, and the provider gave none."""
+    """A new account needs an e-mail address, and the provider sent none."""
 
     code = "email_missing"
-    title = "The provider gave no e-mail address."
+    title = "The provider did not share an e-mail address."
 
 
 class EmailUnverified(Forbidden):
-    """A new account takes an e-mail address that the provider has verified."""
+    """A new account needs an e-mail address that the provider has verified."""
 
     code = "email_unverified"
     title = "The provider has not verified your e-mail address."
 
 
 class DomainNotAllowed(Forbidden):
-    """Only accounts of certain domains may sign in here."""
+    """Only accounts of the configured domains may sign in."""
 
     code = "domain_not_allowed"
-    title = "Accounts of this domain may not sign in here."
+    title = "Accounts of this domain may not sign in."
 
 
 class CodeGone(Gone):
-    """The code or link token is unknown, expired or used, or the verifier is another one's."""
+    """The code or link token is unknown, expired or used, or the verifier does not match."""
 
     code = "oauth_code_gone"
-    title = "This code can no longer be used."
+    title = "This code is no longer valid."
 
 
 class IdentityRefused(NotAuthenticated):
@@ -105,10 +105,10 @@ class IdentityRefused(NotAuthenticated):
 
 
 class LinkRequired(Conflict):
-    """An account has this e-mail: sign in to it, then link with ``link_token``."""
+    """An account has this e-mail address: sign in to it, then link with ``link_token``."""
 
     code = "link_required"
-    title = "There is an account with this e-mail."
+    title = "There is already an account with this e-mail address."
     members = {
         "provider": shapes.TEXT,
         "link_token": shapes.TEXT,
@@ -117,51 +117,51 @@ class LinkRequired(Conflict):
 
 
 class LinkForeign(Forbidden):
-    """A link is finished only by the session that began it, or the user it is meant for."""
+    """Only the session that started a link, or the user of a link token, can complete it."""
 
     code = "link_foreign_session"
-    title = "Another session has to finish this."
+    title = "Another session has to complete this."
 
 
 class IdentityTaken(Conflict):
-    """The account at the provider signs somebody else in."""
+    """The account at the provider is linked to another user."""
 
     code = "identity_taken"
     title = "This account is linked to another user."
 
 
 class LastLoginMethod(Conflict):
-    """Without it there would be no way to sign in."""
+    """It is the user's only sign-in method."""
 
     code = "last_login_method"
-    title = "This is your only way to sign in."
+    title = "This is your only sign-in method."
 
 
 class DomainTaken(Conflict):
-    """The organization claims the domain already, or another one has proven it."""
+    """The organization has claimed the domain already, or another one has proven it."""
 
     code = "domain_taken"
-    title = "The domain is taken."
+    title = "This domain is already in use."
 
 
 class TooManyDomains(Conflict):
-    """The organization claims as many domains as it may."""
+    """The organization has claimed the maximum number of domains."""
 
     code = "too_many_domains"
-    title = "Too many domains are claimed."
+    title = "You have claimed too many domains."
 
 
 class DomainUnproven(Conflict):
-    """The TXT record is not there, or holds something else."""
+    """The TXT record is missing or has another value."""
 
     code = "domain_unproven"
-    title = "The record was not found."
+    title = "The DNS record was not found."
     members = {"record": shapes.DNS_RECORD}
 
 
 class DnsUnavailable(Unavailable):
-    """The domain's name servers do not answer."""
+    """The domain's name servers do not respond."""
 
     code = "dns_unavailable"
-    title = "The domain's name servers do not answer for the moment."
+    title = "The domain's name servers are not responding at the moment."
     retry_after_s = 60

@@ -1,4 +1,4 @@
-"""The form that a provider has the browser send back (OAuth 2.0 Form Post Response Mode)."""
+"""The body of a form post callback (OAuth 2.0 Form Post Response Mode), read strictly."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -12,7 +12,7 @@ MAX_BYTES: Final = 32 * 1024
 MAX_FIELDS: Final = 20
 
 
-class ReturnFormParser(BaseParser):
+class FormPostParser(BaseParser):
     """Read ``application/x-www-form-urlencoded`` within bounds, each field once."""
 
     media_type = "application/x-www-form-urlencoded"
@@ -23,7 +23,7 @@ class ReturnFormParser(BaseParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> dict[str, str]:
-        """Give the fields.
+        """Return the fields.
 
         Raises PayloadTooLarge (413), InvalidRequest (400).
         """
@@ -34,16 +34,16 @@ class ReturnFormParser(BaseParser):
             pairs = parse_qsl(body.decode("ascii"), max_num_fields=MAX_FIELDS, errors="strict")
         except ValueError as exc:
             raise InvalidRequest("The form cannot be read.") from exc
-        return once(pairs)
+        return without_repeats(pairs)
 
 
-def once(pairs: list[tuple[str, str]]) -> dict[str, str]:
-    """Give the pairs as a mapping.
+def without_repeats(pairs: list[tuple[str, str]]) -> dict[str, str]:
+    """Return the pairs as a mapping.
 
-    Raises InvalidRequest (400) for a name that is there twice: RFC 6749 §3.1 forbids it, and two
-    readers could differ on which one counts.
+    Raises InvalidRequest (400) for a repeated name: RFC 6749 §3.1 forbids it, and two readers could
+    differ on which value counts.
     """
     values = dict(pairs)
     if len(values) < len(pairs):
-        raise InvalidRequest("A parameter is there twice.")
+        raise InvalidRequest("A parameter is given twice.")
     return values

@@ -1,4 +1,4 @@
-"""Linked identities: found by the provider's own id, attached, used, removed."""
+"""Identities: found by the provider's own id, attached to a user, updated, removed."""
 
 import json
 from datetime import datetime
@@ -17,23 +17,22 @@ from accounts.oauth.errors import IdentityTaken, LastLoginMethod
 from accounts.oauth.memberships import derived_roles
 from accounts.oauth.models import Identity
 from accounts.oauth.providers.profile import Credentials, Profile
+from accounts.oauth.providers.storage import OAuthStorage
 from platform_site.lib.crypto import encrypt
 from platform_site.lib.errors import NotFound
 from platform_site.lib.principals import PlatformRequest, Principal
 
 
 def find(profile: Profile) -> Identity | None:
-    """Give the identity that a profile is of."""
-    rows = Identity.unscoped.select_related("user")  # unscoped: this is where the user comes from
-    found: Identity | None = rows.filter(provider=profile.provider, subject=profile.subject).first()
-    return found
+    """Return the identity of a profile, matched by provider and subject."""
+    return OAuthStorage.user.get_social_auth(profile.provider, profile.subject)
 
 
 def attach(request: PlatformRequest, user: User, profile: Profile, *, now: datetime) -> Identity:
     """Let an identity sign a user in from now on; the user's row is locked.
 
-    The owner is told by mail. Linking again what is linked changes nothing.
-    Raises IdentityTaken (409) where it signs somebody else in.
+    The user is notified by mail. Linking an identity again changes nothing.
+    Raises IdentityTaken (409) if it belongs to another user.
     """
     identity = find(profile)
     if identity is not None:
@@ -46,11 +45,11 @@ def attach(request: PlatformRequest, user: User, profile: Profile, *, now: datet
         organization_id=user.organization_id,
         provider=profile.provider,
         subject=profile.subject,
-        # At first sight only: Apple tells it once, and elsewhere it is not worth following.
+        # At the first sign-in only: Apple sends it once, and elsewhere changes do not matter.
         name=profile.name,
         created_at=now,
     )
-    _describe(identity, profile, now=now)
+    _update(identity, profile, now=now)
     try:
         with transaction.atomic():
             identity.save(force_insert=True)
@@ -63,23 +62,23 @@ def attach(request: PlatformRequest, user: User, profile: Profile, *, now: datet
 
 
 def note_use(identity: Identity, profile: Profile, *, now: datetime) -> None:
-    """Keep what a provider told at a sign-in; the user's row is locked."""
-    _describe(identity, profile, now=now)
+    """Store what a provider sent at a sign-in; the user's row is locked."""
+    _update(identity, profile, now=now)
     identity.save()
     derived_roles.follow(None, identity, profile.memberships, now=now)
 
 
-def _describe(identity: Identity, profile: Profile, *, now: datetime) -> None:
+def _update(identity: Identity, profile: Profile, *, now: datetime) -> None:
     identity.email = profile.email
     identity.is_private_email = profile.is_private_email
     identity.username = profile.username
     identity.last_used_at = now
     if profile.credentials is not None and derived_roles.mappings_of(identity):
-        identity.credentials = sealed(profile.credentials)
+        identity.credentials = encrypt_credentials(profile.credentials)
 
 
-def sealed(credentials: Credentials) -> str:
-    """Give a provider's tokens as a row keeps them."""
+def encrypt_credentials(credentials: Credentials) -> str:
+    """Return a provider's tokens as the row stores them."""
     return encrypt(
         json.dumps([credentials.access_token, credentials.refresh_token, credentials.expires_at])
     )
@@ -88,26 +87,26 @@ def sealed(credentials: Credentials) -> str:
 def remove(
     request: PlatformRequest, principal: Principal, identity_id: str, *, now: datetime
 ) -> None:
-    """Unlink one of the caller's identities, with the roles that follow from it.
+    """Unlink one of the caller's identities and remove the roles derived from it.
 
     Raises NotFound (404), LastLoginMethod (409).
     """
     with transaction.atomic():
         user = _lock(principal.own_id)
         identity = _mine(user, identity_id)
-        if not _has_another_way(user, identity):
+        if not _has_other_sign_in_method(user, identity):
             raise LastLoginMethod
         identity.delete()
         audit.record_request(request, "api:identity:delete", **_about(identity))
         notices.notify(user, "identity_unlinked", provider=identity.get_provider_display())
-        derived_roles.recompute(request, user, because=identity.provider, now=now)
+        derived_roles.recompute(request, user, reason=identity.provider, now=now)
 
 
 def on_user_stripped(user_id: UUID) -> None:
-    """Unlink all of a user's identities (a lifecycle hook): whoever linked them is a stranger."""
+    """Unlink all of a user's identities (a lifecycle hook): someone else may have linked them."""
     user = _lock(user_id)
     Identity.unscoped.filter(user_id=user_id).delete()  # unscoped: by the user's own key
-    derived_roles.recompute(None, user, because="strip", now=timezone.now())
+    derived_roles.recompute(None, user, reason="strip", now=timezone.now())
 
 
 def _lock(user_id: UUID) -> User:
@@ -128,8 +127,8 @@ def _mine(user: User, identity_id: str) -> Identity:
     return found
 
 
-def _has_another_way(user: User, besides: Identity) -> bool:
-    """Say whether a user could still sign in; a provider that is turned off is no way."""
+def _has_other_sign_in_method(user: User, besides: Identity) -> bool:
+    """Return True if the user could still sign in; a provider that is turned off does not count."""
     if user.has_usable_password():
         return True
     mine = Identity.scoped.within_organization(user.organization_id).filter(user=user)

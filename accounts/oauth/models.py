@@ -1,4 +1,4 @@
-"""What external sign-in keeps: linked identities, visits under way, what they end in, domains."""
+"""Models of external sign-in: identities, OAuth transactions, grants, domains."""
 
 from typing import Any, ClassVar
 
@@ -10,7 +10,7 @@ from platform_site.lib.scoping import TenantModel
 
 
 class Provider(models.TextChoices):
-    """Who can vouch for an identity."""
+    """The providers that can prove an identity."""
 
     GOOGLE = "google", "Google"
     GITHUB = "github", "GitHub"
@@ -19,13 +19,13 @@ class Provider(models.TextChoices):
 
 
 class Identity(TenantModel):
-    """An account at a provider that signs a user in: known by the provider's id of it alone.
+    """An account at a provider that signs a user in, identified by the provider's own id of it.
 
-    email, username, name: as the provider last told, to be shown; nobody is found by them.
-    is_private_email: a relay's address that Apple made for this service.
-    memberships: the mapped groups whose member it is, as last heard; roles follow from them.
-    credentials: the provider's tokens, encrypted; '' where no membership has to be asked for.
-    confirmed_at: when the provider last said what the memberships are; synced_at: last asked.
+    email, username, name: as the provider last sent them, for display; never used for matching.
+    is_private_email: a relay address that Apple created for this service.
+    memberships: the mapped groups that it was last known to be in; roles are derived from them.
+    credentials: the provider's tokens, encrypted; '' if no membership has to be asked for.
+    confirmed_at: when the provider last confirmed the memberships; synced_at: last asked.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -47,7 +47,7 @@ class Identity(TenantModel):
     last_used_at = models.DateTimeField(null=True, blank=True)
 
     class Meta(TenantModel.Meta):
-        """One account at a provider is one user's."""
+        """An account at a provider belongs to one user."""
 
         verbose_name_plural = "identities"
         constraints: ClassVar[list[Any]] = [
@@ -62,25 +62,26 @@ class Identity(TenantModel):
         ]
 
     def __str__(self) -> str:
-        """Give the id."""
+        """Return the id."""
         return str(self.id)
 
 
-class ProviderVisit(models.Model):
-    """A browser on its way to a provider and back: ten minutes, one return.
+class OAuthTransaction(models.Model):
+    """One pass of a browser through a provider: it lives ten minutes and takes one callback.
 
-    state, ticket, binding: digests of what the provider echoes, of what a link is begun with, and
-    of the cookie of the browser that went. sealed: what social-core keeps of it (nonce, PKCE
-    verifier), encrypted. redirect_to, client_state, code_challenge, environment: for the client.
-    user, session_id: whose link it is; empty for a sign-in.
+    state_digest: of the ``state`` that the provider returns. ticket_digest: of the ticket that
+    starts a prepared link, '' for a sign-in. browser_digest: of the secret in the browser's cookie,
+    '' until a browser has started the link. encrypted_session: what social-core keeps (nonce, PKCE
+    verifier). redirect_to, client_state, code_challenge, environment: the client's.
+    user, session_id: who links; empty for a sign-in.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     provider = models.CharField(max_length=20, choices=Provider)
-    state = models.CharField(max_length=64, unique=True)
-    ticket = models.CharField(max_length=64, blank=True, db_index=True)
-    binding = models.CharField(max_length=64, blank=True)
-    sealed = models.TextField()
+    state_digest = models.CharField(max_length=64, unique=True)
+    ticket_digest = models.CharField(max_length=64, blank=True, db_index=True)
+    browser_digest = models.CharField(max_length=64, blank=True)
+    encrypted_session = models.TextField()
     redirect_to = models.CharField(max_length=2000)
     client_state = models.CharField(max_length=512, blank=True)
     code_challenge = models.CharField(max_length=43)
@@ -91,29 +92,30 @@ class ProviderVisit(models.Model):
     used_at = models.DateTimeField(null=True)
 
     def __str__(self) -> str:
-        """Give the id."""
+        """Return the id."""
         return str(self.id)
 
 
-class ProviderGrant(models.Model):
-    """What a secret can be exchanged for, once: a proven profile.
+class GrantKind(models.TextChoices):
+    """What kind of secret a grant belongs to."""
 
-    kind: ``code`` (sixty seconds: the return from a provider) or ``link`` (ten minutes: a
-    ``link_token``, good in the hands of the user it names). digest: of the secret.
-    profile: encrypted. user, session_id: whose link it is; of a link token, whose account it is
-    that has the e-mail. code_challenge: of a code; a link token has none.
+    CODE = "code"
+    LINK = "link"
+
+
+class OAuthGrant(models.Model):
+    """A proven profile that a secret can be exchanged for, once.
+
+    kind: ``code`` (sixty seconds, created by a callback) or ``link`` (ten minutes, a
+    ``link_token`` that only the named user can redeem). digest: of the secret.
+    user, session_id: of a code, who links; of a link token, the owner of the account with the same
+    e-mail address. code_challenge: of a code; '' for a link token.
     """
 
-    class Kind(models.TextChoices):
-        """Which secret."""
-
-        CODE = "code"
-        LINK = "link"
-
     digest = models.CharField(max_length=64, primary_key=True)
-    kind = models.CharField(max_length=10, choices=Kind)
+    kind = models.CharField(max_length=10, choices=GrantKind)
     provider = models.CharField(max_length=20, choices=Provider)
-    profile = models.TextField()
+    encrypted_profile = models.TextField()
     code_challenge = models.CharField(max_length=43, blank=True)
     environment = models.CharField(max_length=100, blank=True)
     user = models.ForeignKey("accounts.User", null=True, on_delete=models.CASCADE, related_name="+")
@@ -121,15 +123,15 @@ class ProviderGrant(models.Model):
     expires_at = models.DateTimeField(db_index=True)
 
     def __str__(self) -> str:
-        """Say what kind it is."""
+        """Return the kind."""
         return self.kind
 
 
 class Domain(TenantModel):
-    """A domain that an organization says is its own, and has proven to be when verified.
+    """A domain that an organization claims, and has proven to own once it is verified.
 
-    token: what the TXT record must hold; no secret. role: of those who join by the domain.
-    seen_at: when the record was last found; without it the proof lapses.
+    token: what the TXT record has to contain; not a secret. role: of users who join by the domain.
+    seen_at: when the record was last found; without it the proof expires.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -144,7 +146,7 @@ class Domain(TenantModel):
     seen_at = models.DateTimeField(null=True, blank=True)
 
     class Meta(TenantModel.Meta):
-        """Many may claim a domain, and one can have proven it."""
+        """Several organizations may claim a domain; one can prove it."""
 
         constraints: ClassVar[list[Any]] = [
             models.UniqueConstraint("organization", "domain", name="domain_claim_unique"),
@@ -154,5 +156,5 @@ class Domain(TenantModel):
         ]
 
     def __str__(self) -> str:
-        """Give the domain."""
+        """Return the domain."""
         return self.domain

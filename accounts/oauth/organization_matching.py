@@ -1,4 +1,4 @@
-"""Which organization a newcomer joins, where one is named by a domain or a group."""
+"""Which organization a new user joins, if a proven domain or a mapped group names one."""
 
 from dataclasses import dataclass, field
 
@@ -14,34 +14,34 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
-    """An organization to join, and the roles given there."""
+class OrganizationMatch:
+    """An organization to join, and the roles to get there."""
 
     organization: Organization
     roles: list[str] = field(default_factory=list)
 
 
-def organization_for(profile: Profile) -> Home | None:
-    """Give the organization that a domain or a group names, None for one of the newcomer's own.
+def find(profile: Profile) -> OrganizationMatch | None:
+    """Return the organization that a domain or a group names; None means a new organization.
 
-    Raises ProviderUnavailable where the provider would not say: an organization of one's own,
-    made for want of an answer, would stay.
+    Raises ProviderUnavailable if the provider does not answer: an organization created by mistake
+    would remain.
     """
     return _by_domain(profile.domain) or _by_group(profile)
 
 
-def _by_domain(domain: str) -> Home | None:
-    """Go by the Workspace domain, which its administrators give, and not by the address."""
+def _by_domain(domain: str) -> OrganizationMatch | None:
+    """Match the Workspace domain, which its administrators control, not the e-mail address."""
     if not domain:
         return None
-    proven = Domain.unscoped.filter(  # unscoped: this is what names the organization
+    proven = Domain.unscoped.filter(  # unscoped: this determines the organization
         domain=domain, verified_at__isnull=False
     )
     found: Domain | None = proven.select_related("organization").first()
-    return Home(found.organization, [found.role]) if found is not None else None
+    return OrganizationMatch(found.organization, [found.role]) if found is not None else None
 
 
-def _by_group(profile: Profile) -> Home | None:
+def _by_group(profile: Profile) -> OrganizationMatch | None:
     memberships = profile.memberships or Memberships()
     for mapping in settings.OAUTH_PROVIDERS[profile.provider].mappings:
         if mapping.group in memberships.unknown:
@@ -50,7 +50,7 @@ def _by_group(profile: Profile) -> Home | None:
             continue
         organization = Organization.objects.filter(pk=mapping.organization_id).first()
         if organization is not None:
-            # Roles come of the membership itself, and go with it.
-            return Home(organization)
+            # Without roles: they are derived from the membership, and end with it.
+            return OrganizationMatch(organization)
         log.warning("mapped_organization_missing", organization_id=mapping.organization_id)
     return None

@@ -1,4 +1,4 @@
-"""Where a browser may be sent back to: addresses known beforehand, compared to the letter."""
+"""The URLs of the flow: our start and callback, and where a browser may be sent back to."""
 
 from typing import Final
 from urllib.parse import urlencode, urlsplit, urlunsplit
@@ -8,46 +8,46 @@ from django.conf import settings
 from accounts.oauth.errors import RedirectNotAllowed
 from platform_site.lib.errors import PlatformError
 
-# The console's pages that finish sign-ins and links.
+# The console's pages that complete sign-ins and links.
 CONSOLE: Final = ("/console/sign-in", "/console/linked-accounts")
 
 
 def console() -> tuple[str, ...]:
-    """Give the addresses of the console's pages, the one for sign-ins first."""
+    """Return the URLs of the console's pages, the one for sign-ins first."""
     return tuple(f"{settings.OAUTH_REDIRECT_BASE_URL}{path}" for path in CONSOLE)
 
 
 def start(provider: str) -> str:
-    """Give the URL that a browser opens to begin; its cookie and the callback share the host."""
+    """Return the URL that a browser opens first; its cookie and the callback share the host."""
     return f"{settings.OAUTH_REDIRECT_BASE_URL}/v1/auth/oauth/{provider}/start"
 
 
 def callback(provider: str) -> str:
-    """Give the URL that the provider sends browsers back to."""
+    """Return the URL that the provider sends browsers back to."""
     return f"{settings.OAUTH_REDIRECT_BASE_URL}/v1/auth/oauth/{provider}/callback"
 
 
 def check(redirect_to: str) -> str:
-    """Give an allowed ``redirect_to``; '' means the console.
+    """Return an allowed ``redirect_to``; '' means the console.
 
-    RFC 9700 §2.1: simple string comparison, since every cleverer one has been outwitted.
+    RFC 9700 §2.1: exact string comparison, since looser comparisons have been bypassed.
     Raises RedirectNotAllowed.
     """
-    ours = console()
-    if redirect_to not in {"", *ours, *settings.OAUTH_REDIRECTS}:
+    console_urls = console()
+    if redirect_to not in {"", *console_urls, *settings.OAUTH_REDIRECTS}:
         raise RedirectNotAllowed
-    return redirect_to or ours[0]
+    return redirect_to or console_urls[0]
 
 
 def with_code(redirect_to: str, code: str, client_state: str) -> str:
-    """Give the address with the one-time code."""
+    """Return the URL with the one-time code."""
     return _with(redirect_to, {"code": code, "state": client_state})
 
 
 def with_error(redirect_to: str, error: PlatformError, client_state: str) -> str:
-    """Give the address with a refusal: its stable code, and its title for people."""
-    told = {"error": error.code, "error_description": error.title, "state": client_state}
-    return _with(redirect_to, told)
+    """Return the URL with an error: its stable code, and its title for people."""
+    values = {"error": error.code, "error_description": error.title, "state": client_state}
+    return _with(redirect_to, values)
 
 
 def _with(url: str, values: dict[str, str]) -> str:

@@ -5,22 +5,22 @@ from typing import Any
 from rest_framework import serializers
 
 from accounts.oauth.models import Identity
-from accounts.oauth.secrets import CHALLENGE
+from accounts.oauth.pkce import CHALLENGE
 from platform_site.lib.api import StrictSerializer
 
 SECRET_CHARS = 200
 
 
 class StampField(serializers.IntegerField):
-    """A moment in Unix seconds."""
+    """A time in Unix seconds."""
 
     def to_representation(self, value: Any) -> int:
-        """Give the seconds."""
+        """Return the seconds."""
         return int(value.timestamp())
 
 
 class ExactField(serializers.CharField):
-    """A text that is compared, or given back, to the letter."""
+    """A text that is compared or returned unchanged, so it is not trimmed."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(trim_whitespace=False, **options)
@@ -33,8 +33,8 @@ class ChallengeField(serializers.RegexField):
         super().__init__(rf"\A{CHALLENGE.pattern}\Z", trim_whitespace=False, **options)
 
 
-class WishSerializer(StrictSerializer):
-    """What a client wants of a visit to a provider; the challenge is RFC 7636's, S256 alone."""
+class AuthorizationRequestSerializer(StrictSerializer):
+    """What a client asks of a transaction; the challenge is RFC 7636's, with S256 only."""
 
     redirect_to = ExactField(max_length=2000, required=False, default="")
     state = ExactField(max_length=512, required=False, default="")
@@ -44,7 +44,7 @@ class WishSerializer(StrictSerializer):
     )
 
 
-class StartSerializer(WishSerializer):
+class StartSerializer(AuthorizationRequestSerializer):
     """The query of a sign-in's start; ``environment`` takes an id or a name."""
 
     environment = serializers.CharField(max_length=100, required=False, default="")
@@ -56,15 +56,15 @@ class TicketSerializer(StrictSerializer):
     ticket = serializers.CharField(max_length=SECRET_CHARS)
 
 
-class ExchangeSerializer(StrictSerializer):
-    """The one-time code, and the verifier whose challenge the start was given."""
+class CodeExchangeSerializer(StrictSerializer):
+    """The one-time code, and the verifier of the challenge that was given to the start."""
 
     code = serializers.CharField(max_length=SECRET_CHARS)
     code_verifier = serializers.CharField(max_length=SECRET_CHARS)
 
 
 class LinkSerializer(StrictSerializer):
-    """Either a visit to begin, or the ``link_token`` of a conflict."""
+    """Either a transaction to start, or the ``link_token`` of a conflict."""
 
     link_token = serializers.CharField(max_length=SECRET_CHARS, required=False)
     redirect_to = ExactField(max_length=2000, required=False, default="")
@@ -75,10 +75,13 @@ class LinkSerializer(StrictSerializer):
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Ask for exactly one of the two."""
+        """Require exactly one of the two."""
         if ("link_token" in attrs) == ("code_challenge" in attrs):
             raise serializers.ValidationError(
-                {"code_challenge": "Send this, or a link_token.", "link_token": "See above."}
+                {
+                    "code_challenge": "Send this, or a link_token.",
+                    "link_token": "Send this, or a code_challenge.",
+                }
             )
         return attrs
 
@@ -105,7 +108,7 @@ class IdentitySerializer(serializers.ModelSerializer[Identity]):
     last_used_at = StampField(allow_null=True)
 
     class Meta:
-        """What its owner is shown."""
+        """The fields that its owner sees."""
 
         model = Identity
         fields = (
@@ -123,14 +126,14 @@ class IdentitySerializer(serializers.ModelSerializer[Identity]):
 
 
 class LinkedSerializer(serializers.Serializer[Any]):
-    """A link that is finished."""
+    """A completed link."""
 
     status = serializers.ChoiceField(choices=["linked"])
     identity = IdentitySerializer()
 
 
 class LinkStartedSerializer(serializers.Serializer[Any]):
-    """A link that a browser has to go on with: open ``start_url`` in it."""
+    """A link to continue in the browser: open ``start_url`` there."""
 
     status = serializers.ChoiceField(choices=["started"])
     start_url = serializers.URLField()

@@ -9,31 +9,31 @@ from procrastinate.exceptions import AlreadyEnqueued
 
 from accounts.oauth.domains import verification
 from accounts.oauth.memberships import sync
-from accounts.oauth.models import ProviderGrant, ProviderVisit
+from accounts.oauth.models import OAuthGrant, OAuthTransaction
 
 
 @app.periodic(cron="*/15 * * * *")
-@app.task(queueing_lock="forget_expired_external_sign_ins")
-def forget_expired(timestamp: int) -> None:
-    """Delete visits and secrets whose time is over; anybody can begin one."""
+@app.task(queueing_lock="delete_expired_oauth_transactions")
+def delete_expired(timestamp: int) -> None:
+    """Delete expired transactions and grants; anyone can start one."""
     now = timezone.now()
-    for model in (ProviderVisit, ProviderGrant):
+    for model in (OAuthTransaction, OAuthGrant):
         model.objects.filter(expires_at__lt=now).delete()
 
 
 @app.periodic(cron="23 4 * * *")
-@app.task(queueing_lock="look_at_domains_again")
-def look_at_domains_again(timestamp: int) -> None:
-    """Look whether proven domains still have their records."""
-    verification.look_again(now=timezone.now())
+@app.task(queueing_lock="recheck_domains")
+def recheck_domains(timestamp: int) -> None:
+    """Check whether proven domains still have their DNS records."""
+    verification.recheck_all(now=timezone.now())
 
 
 @app.periodic(cron="*/10 * * * *")
 @app.task(queueing_lock="plan_membership_syncs")
 def plan_membership_syncs(timestamp: int) -> None:
-    """Queue the identities that are to be asked about, each as a job of its own."""
+    """Queue a job for each identity whose memberships are due."""
     for identity_id in sync.due(now=timezone.now()):
-        # One at a time for each: a provider takes a refresh token once.
+        # One at a time for each identity: a refresh token works once.
         lock = f"membership sync {identity_id}"
         job = sync_membership.configure(lock=lock, queueing_lock=lock)
         try:

@@ -1,4 +1,8 @@
-"""Visits to a provider: begun for a sign-in or a link, bound to a browser, returned from once."""
+"""OAuth transactions: started for a sign-in or a link, bound to a browser, called back once.
+
+Here ``state`` and the browser binding are created (``start_sign_in``, ``prepare_link``,
+``start_link``) and checked (``find``, ``claim``).
+"""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,19 +14,19 @@ from accounts import limits
 from accounts.errors import TooManyAttempts
 from accounts.oauth import browser_binding, redirects
 from accounts.oauth.errors import CodeGone, StateInvalid, StateUsed
-from accounts.oauth.models import ProviderVisit
+from accounts.oauth.models import OAuthTransaction
 from accounts.oauth.providers import registry
-from accounts.oauth.secrets import digest, is_same, new_secret, seal, unseal
+from accounts.oauth.secrets import decrypt_json, digest, encrypt_json, is_same, new_secret
 from platform_site.lib.addresses import client_address, network_of
 from platform_site.lib.principals import PlatformRequest, Principal
 
-LIFE: Final = timedelta(seconds=browser_binding.LIFE_S)
-WINDOW: Final = timedelta(minutes=15)
+LIFETIME: Final = timedelta(seconds=browser_binding.LIFETIME_S)
+RATE_WINDOW: Final = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What a client wants of a visit: where to return, with which ``state``, for whose verifier.
+class AuthorizationRequest:
+    """What a client asks for: where to return to, its ``state``, its PKCE challenge.
 
     redirect_to: '' for the console. environment: to sign in to, '' for the last used.
     """
@@ -34,112 +38,125 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Departure:
-    """Where a browser is sent, and the secret it keeps meanwhile."""
+class ProviderRedirect:
+    """The provider's URL for the browser, and the browser's secret for its cookie."""
 
     url: str
-    secret: str
-    by_post: bool
+    browser_secret: str
+    form_post: bool
 
 
-def depart(request: PlatformRequest, provider: str, wish: Wish, *, now: datetime) -> Departure:
-    """Begin a sign-in in the browser that asks.
+def start_sign_in(
+    request: PlatformRequest, provider: str, wanted: AuthorizationRequest, *, now: datetime
+) -> ProviderRedirect:
+    """Start a sign-in in the requesting browser.
 
     Raises ProviderNotConfigured (404), RedirectNotAllowed (400), TooManyAttempts (429).
     """
-    visit, url = _plan(provider, wish, now=now)
-    by_post = registry.returns_by_post(provider)
-    refuse_flood(request, now)
-    secret = browser_binding.secret_for(request, by_post=by_post)
-    visit.binding = digest(secret)
-    visit.save(force_insert=True)
-    return Departure(url, secret, by_post)
+    transaction, url = _new(provider, wanted, now=now)
+    form_post = registry.uses_form_post(provider)
+    check_rate(request, now)
+    secret = browser_binding.secret_for(request, form_post=form_post)
+    transaction.browser_digest = digest(secret)
+    transaction.save(force_insert=True)
+    return ProviderRedirect(url, secret, form_post)
 
 
 def prepare_link(
-    request: PlatformRequest, principal: Principal, provider: str, wish: Wish, *, now: datetime
+    request: PlatformRequest,
+    principal: Principal,
+    provider: str,
+    wanted: AuthorizationRequest,
+    *,
+    now: datetime,
 ) -> tuple[str, datetime]:
-    """Begin a link for a session; give the URL that its browser has to open, and until when.
+    """Prepare a link for a session; return the URL its browser has to open, and its expiry.
 
     Raises ProviderNotConfigured (404), RedirectNotAllowed (400), TooManyAttempts (429).
     """
-    visit, url = _plan(provider, wish, now=now)
-    refuse_flood(request, now)
+    transaction, url = _new(provider, wanted, now=now)
+    check_rate(request, now)
     ticket = new_secret()
-    visit.ticket = digest(ticket)
-    visit.sealed = seal(unseal(visit.sealed) | {"url": url})
-    visit.user_id, visit.session_id = principal.own_id, principal.session_id
-    visit.save(force_insert=True)
-    return f"{redirects.start(provider)}?ticket={ticket}", visit.expires_at
+    transaction.ticket_digest = digest(ticket)
+    transaction.encrypted_session = encrypt_json(
+        decrypt_json(transaction.encrypted_session) | {"url": url}
+    )
+    transaction.user_id, transaction.session_id = principal.own_id, principal.session_id
+    transaction.save(force_insert=True)
+    return f"{redirects.start(provider)}?ticket={ticket}", transaction.expires_at
 
 
-def depart_for_link(
+def start_link(
     request: PlatformRequest, provider: str, ticket: str, *, now: datetime
-) -> Departure:
-    """Send the browser that opens a link's URL on its way; the ticket is good for one.
+) -> ProviderRedirect:
+    """Bind a prepared link to the browser that opens its URL; the ticket works once.
 
     Raises ProviderNotConfigured (404), CodeGone (410), TooManyAttempts (429).
     """
     registry.settings_of(provider)
-    by_post = registry.returns_by_post(provider)
-    refuse_flood(request, now)
-    secret = browser_binding.secret_for(request, by_post=by_post)
-    mine = ProviderVisit.objects.filter(
-        ticket=digest(ticket), provider=provider, binding="", expires_at__gt=now
+    form_post = registry.uses_form_post(provider)
+    check_rate(request, now)
+    secret = browser_binding.secret_for(request, form_post=form_post)
+    unbound = OAuthTransaction.objects.filter(
+        ticket_digest=digest(ticket), provider=provider, browser_digest="", expires_at__gt=now
     )
-    if not mine.update(binding=digest(secret)):
+    if not unbound.update(browser_digest=digest(secret)):
         raise CodeGone
-    visit = ProviderVisit.objects.get(ticket=digest(ticket))
-    return Departure(unseal(visit.sealed)["url"], secret, by_post)
+    transaction = OAuthTransaction.objects.get(ticket_digest=digest(ticket))
+    return ProviderRedirect(decrypt_json(transaction.encrypted_session)["url"], secret, form_post)
 
 
-def _plan(provider: str, wish: Wish, *, now: datetime) -> tuple[ProviderVisit, str]:
-    """Give a visit that is not saved yet, and the provider's URL."""
+def _new(
+    provider: str, wanted: AuthorizationRequest, *, now: datetime
+) -> tuple[OAuthTransaction, str]:
+    """Return a transaction that is not saved yet, and the provider's authorization URL."""
     registry.settings_of(provider)
-    redirect_to = redirects.check(wish.redirect_to)
+    redirect_to = redirects.check(wanted.redirect_to)
     state = new_secret()
-    kept: dict[str, Any] = {}
-    url = registry.client(provider, kept=kept, state=state).begin()
-    visit = ProviderVisit(
+    session: dict[str, Any] = {}
+    url = registry.backend(provider, session=session, state=state).auth_url()
+    transaction = OAuthTransaction(
         provider=provider,
-        state=digest(state),
-        sealed=seal({"kept": kept}),
+        state_digest=digest(state),
+        encrypted_session=encrypt_json({"session": session}),
         redirect_to=redirect_to,
-        client_state=wish.state,
-        code_challenge=wish.code_challenge,
-        environment=wish.environment,
-        expires_at=now + LIFE,
+        client_state=wanted.state,
+        code_challenge=wanted.code_challenge,
+        environment=wanted.environment,
+        expires_at=now + LIFETIME,
     )
-    return visit, url
+    return transaction, url
 
 
-def returned(request: PlatformRequest, provider: str, state: str) -> ProviderVisit:
-    """Give the visit that a browser returns from; it may be over.
+def find(request: PlatformRequest, provider: str, state: str) -> OAuthTransaction:
+    """Return the transaction of a callback; it may be expired or used.
 
     Raises StateInvalid for an unknown state, and for one of another browser or provider.
     """
-    secret = browser_binding.of(request, by_post=registry.returns_by_post(provider))
-    found = ProviderVisit.objects.filter(state=digest(state), provider=provider)
-    visit = found.select_related("user").first()
-    if visit is None or not (visit.binding and is_same(visit.binding, digest(secret))):
+    secret = browser_binding.secret_of(request, form_post=registry.uses_form_post(provider))
+    rows = OAuthTransaction.objects.filter(state_digest=digest(state), provider=provider)
+    found = rows.select_related("user").first()
+    if found is None or not (
+        found.browser_digest and is_same(found.browser_digest, digest(secret))
+    ):
         raise StateInvalid
-    return visit
+    return found
 
 
-def claim(visit: ProviderVisit, *, now: datetime) -> dict[str, Any]:
-    """Take a visit for this return, and give what was kept; of parallel returns one gets it.
+def claim(transaction: OAuthTransaction, *, now: datetime) -> dict[str, Any]:
+    """Use a transaction up and return social-core's session; of parallel callbacks one succeeds.
 
     Raises StateUsed.
     """
-    open_ = ProviderVisit.objects.filter(pk=visit.pk, used_at=None, expires_at__gt=now)
-    if not open_.update(used_at=now, sealed=""):
+    unused = OAuthTransaction.objects.filter(pk=transaction.pk, used_at=None, expires_at__gt=now)
+    if not unused.update(used_at=now, encrypted_session=""):
         raise StateUsed
-    kept: dict[str, Any] = unseal(visit.sealed)["kept"]
-    return kept
+    session: dict[str, Any] = decrypt_json(transaction.encrypted_session)["session"]
+    return session
 
 
-def refuse_flood(request: PlatformRequest, now: datetime) -> None:
-    """Count a departure, the plan of one, or a return against the caller's address.
+def check_rate(request: PlatformRequest, now: datetime) -> None:
+    """Count a start, a prepared link, or a callback against the client's address.
 
     Raises TooManyAttempts.
     """
@@ -147,7 +164,7 @@ def refuse_flood(request: PlatformRequest, now: datetime) -> None:
         "external sign-in",
         network_of(client_address(request)),
         limit=settings.LIMIT_OAUTH_STARTS_PER_ADDRESS,
-        window=WINDOW,
+        window=RATE_WINDOW,
         now=now,
     )
     if wait_s:

@@ -10,13 +10,20 @@ from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.oauth import browser_binding, callback, code_exchange, identities, transactions
-from accounts.oauth.code_exchange import Linked
-from accounts.oauth.form_post import ReturnFormParser, once
+from accounts.oauth import (
+    account_linking,
+    browser_binding,
+    callback,
+    code_exchange,
+    identities,
+    transactions,
+)
+from accounts.oauth.account_linking import AccountLink
+from accounts.oauth.form_post import FormPostParser, without_repeats
 from accounts.oauth.models import Identity
 from accounts.oauth.providers import registry
 from accounts.oauth.serializers import (
-    ExchangeSerializer,
+    CodeExchangeSerializer,
     IdentitySerializer,
     LinkedSerializer,
     LinkSerializer,
@@ -25,7 +32,7 @@ from accounts.oauth.serializers import (
     StartSerializer,
     TicketSerializer,
 )
-from accounts.oauth.transactions import Departure, Wish
+from accounts.oauth.transactions import AuthorizationRequest, ProviderRedirect
 from accounts.serializers import (
     EnrolmentRequiredSerializer,
     LoginAnswerSerializer,
@@ -77,25 +84,25 @@ class StartView(ApiView):
         now = timezone.now()
         if "ticket" in request.query_params:
             query = self._query(TicketSerializer)
-            return self._depart(
-                transactions.depart_for_link(
-                    self.platform_request, provider, query["ticket"], now=now
-                )
+            return self._send_to_provider(
+                transactions.start_link(self.platform_request, provider, query["ticket"], now=now)
             )
         query = self._query(StartSerializer)
         query.pop("code_challenge_method")
-        return self._depart(
-            transactions.depart(self.platform_request, provider, Wish(**query), now=now)
+        return self._send_to_provider(
+            transactions.start_sign_in(
+                self.platform_request, provider, AuthorizationRequest(**query), now=now
+            )
         )
 
     def _query(self, serializer: type[StrictSerializer]) -> dict[str, Any]:
-        bound = serializer(data=once(_pairs(self.request)))
+        bound = serializer(data=without_repeats(_pairs(self.request)))
         bound.is_valid(raise_exception=True)
         return dict(bound.validated_data)
 
-    def _depart(self, departure: Departure) -> HttpResponse:
-        response = _redirect(departure.url)
-        browser_binding.put(response, departure.secret, by_post=departure.by_post)
+    def _send_to_provider(self, target: ProviderRedirect) -> HttpResponse:
+        response = _redirect(target.url)
+        browser_binding.set_cookie(response, target.browser_secret, form_post=target.form_post)
         return response
 
 
@@ -104,7 +111,7 @@ class CallbackView(ApiView):
 
     http_method_names = ["get", "post"]
     access = {"GET": PUBLIC, "POST": PUBLIC}
-    parser_classes = [ReturnFormParser]
+    parser_classes = [FormPostParser]
 
     @extend_schema(
         operation_id="oauth_callback",
@@ -114,7 +121,7 @@ class CallbackView(ApiView):
     )
     def get(self, request: Request, provider: str) -> HttpResponse:
         """Send the browser on to `redirect_to` with `code` or `error`."""
-        return self._finish(provider, once(_pairs(request)), by_post=False)
+        return self._finish(provider, without_repeats(_pairs(request)), form_post=False)
 
     @extend_schema(
         operation_id="oauth_callback_by_post",
@@ -126,14 +133,14 @@ class CallbackView(ApiView):
     def post(self, request: Request, provider: str) -> HttpResponse:
         """Send the browser on to `redirect_to` with `code` or `error`."""
         registry.settings_of(provider)
-        return self._finish(provider, dict(request.data), by_post=True)
+        return self._finish(provider, dict(request.data), form_post=True)
 
-    def _finish(self, provider: str, values: dict[str, str], *, by_post: bool) -> HttpResponse:
+    def _finish(self, provider: str, values: dict[str, str], *, form_post: bool) -> HttpResponse:
         registry.settings_of(provider)
-        if registry.returns_by_post(provider) != by_post:
+        if registry.uses_form_post(provider) != form_post:
             raise MethodNotAllowed
         return _redirect(
-            callback.finish(self.platform_request, provider, values, now=timezone.now())
+            callback.handle(self.platform_request, provider, values, now=timezone.now())
         )
 
 
@@ -144,7 +151,7 @@ class TokenView(ApiView):
 
     @extend_schema(
         summary="Exchange an external sign-in's code",
-        request=ExchangeSerializer,
+        request=CodeExchangeSerializer,
         responses=PolymorphicProxySerializer(
             component_name="ExternalSignIn",
             serializers={
@@ -158,11 +165,11 @@ class TokenView(ApiView):
     )
     def post(self, request: Request) -> Response:
         """Answer as a login does; for a link, which takes the session that began it: `linked`."""
-        body = self.read(ExchangeSerializer)
+        body = self.read(CodeExchangeSerializer)
         done = code_exchange.exchange(
             self.platform_request, body["code"], body["code_verifier"], now=timezone.now()
         )
-        answer = _linked(done) if isinstance(done, Linked) else done.answer
+        answer = _linked(done) if isinstance(done, AccountLink) else done.answer
         return Response(answer, headers=NO_STORE)
 
 
@@ -186,13 +193,13 @@ class LinkView(ApiView):
         registry.settings_of(provider)
         now = timezone.now()
         if "link_token" in body:
-            done = code_exchange.link_by_token(
+            done = account_linking.link_by_token(
                 self.platform_request, self.principal, provider, body["link_token"], now=now
             )
             return Response(_linked(done), headers=NO_STORE)
-        wish = Wish(body["redirect_to"], body["state"], body["code_challenge"])
+        wanted = AuthorizationRequest(body["redirect_to"], body["state"], body["code_challenge"])
         url, expires_at = transactions.prepare_link(
-            self.platform_request, self.principal, provider, wish, now=now
+            self.platform_request, self.principal, provider, wanted, now=now
         )
         answer = {
             "status": "started",
@@ -232,5 +239,5 @@ class IdentityView(ApiView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-def _linked(done: Linked) -> dict[str, Any]:
+def _linked(done: AccountLink) -> dict[str, Any]:
     return {"status": "linked", "identity": IdentitySerializer(done.identity).data}

@@ -9,7 +9,7 @@ from environments.models import Organization
 from platform_site.lib.provider_settings import ProviderSettings
 from tests.accounts.oauth.fake_providers.google import GooglePerson, GoogleServer
 from tests.accounts.oauth.fake_providers.server import CLIENT_ID, CLIENT_SECRET
-from tests.accounts.oauth.flow import APP, Journey
+from tests.accounts.oauth.flow import APP, OAuthFlow
 from tests.cast import Answer, member
 from tests.sign_in_methods.driver import EMAIL, Driver
 
@@ -37,7 +37,7 @@ class External(Driver):
         return self.visit(verifier="x" * 43)
 
     def visit(self, verifier: str = "") -> Answer:
-        """Go to Google and back, and exchange the code; verifier: another than the journey's."""
+        """Go to Google and back, and exchange the code; verifier: another than the flow's."""
         with GoogleServer() as google:
             google.redirect_uris.add(f"{BASE}/v1/auth/oauth/google/callback")
             provider = ProviderSettings(CLIENT_ID, CLIENT_SECRET, google.url)
@@ -46,9 +46,9 @@ class External(Driver):
                 OAUTH_REDIRECT_BASE_URL=BASE,
                 OAUTH_REDIRECTS=(APP,),
             ):
-                journey = Journey("google")
-                code = journey.code()
-                return journey.exchange(code, code_verifier=verifier or journey.verifier)
+                flow = OAuthFlow("google")
+                code = flow.code()
+                return flow.exchange(code, code_verifier=verifier or flow.verifier)
 
 
 DRIVER = External()

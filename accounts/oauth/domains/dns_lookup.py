@@ -1,4 +1,4 @@
-"""TXT records, asked for at the system's resolvers or at those of settings.DNS_RESOLVERS."""
+"""TXT records, from the system's resolvers or those of ``settings.DNS_RESOLVERS``."""
 
 from typing import Final
 
@@ -7,17 +7,17 @@ import dns.nameserver
 import dns.resolver
 from django.conf import settings
 
-# For one resolver, and for the question as a whole.
+# For one resolver, and for the lookup as a whole.
 TIMEOUT_S: Final = 1.5
 TOTAL_S: Final = 3.0
 
 
 class LookupFailed(Exception):
-    """No resolver gave an answer, which says nothing of the record."""
+    """No resolver answered, so the record may or may not exist."""
 
 
 def txt_records(name: str) -> list[str]:
-    """Give the texts at a name; [] where the domain says that there are none.
+    """Return the texts at a name; [] if the domain's name servers state that there are none.
 
     Raises LookupFailed.
     """
@@ -28,7 +28,7 @@ def txt_records(name: str) -> list[str]:
         ]
     resolver.timeout = TIMEOUT_S
     try:
-        # With a dot at its end, so that no search domain of this machine is tried.
+        # With a final dot, so that no search domain of this machine is tried.
         answer = resolver.resolve(f"{name}.", "TXT", lifetime=TOTAL_S, search=False)
     except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
         return []

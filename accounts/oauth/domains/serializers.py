@@ -8,7 +8,7 @@ from platform_site.lib.api import StrictSerializer
 
 
 class ClaimSerializer(StrictSerializer):
-    """A domain, and the role of those who will join by it; nobody becomes an admin that way."""
+    """A domain, and the role of users who will join by it; admin is not available."""
 
     domain = serializers.CharField(max_length=254)
     role = serializers.ChoiceField(choices=["operator", "reader"], required=False, default="reader")
@@ -23,22 +23,22 @@ class RecordSerializer(serializers.Serializer[Domain]):
 
 
 class DomainSerializer(serializers.ModelSerializer[Domain]):
-    """A claimed domain; ``record`` proves it, and has to stay."""
+    """A claimed domain; ``record`` proves it, and has to remain in DNS."""
 
     status = serializers.SerializerMethodField()
     record = serializers.SerializerMethodField()
 
     class Meta:
-        """What an admin is shown."""
+        """The fields that an admin sees."""
 
         model = Domain
         fields = ("id", "domain", "role", "status", "record", "created_at", "verified_at")
         read_only_fields = fields
 
     def get_status(self, domain: Domain) -> str:
-        """Say ``verified`` or ``pending``."""
+        """Return ``verified`` or ``pending``."""
         return "verified" if domain.verified_at is not None else "pending"
 
     def get_record(self, domain: Domain) -> dict[str, str]:
-        """Give the record."""
+        """Return the DNS record to add."""
         return verification.record_of(domain)

@@ -1,7 +1,7 @@
-"""Domains that organizations claim, prove by a DNS record, and lose with it.
+"""Domains: claimed by organizations, proven by a DNS record, lost when the record is gone.
 
-A proven domain has effect in one place: a newcomer whose Google account belongs to that Workspace
-domain joins the organization (accounts.oauth.organization_matching).
+A proven domain has one effect: a new user whose Google account belongs to that Workspace domain
+joins the organization (accounts.oauth.organization_matching).
 """
 
 from datetime import datetime, timedelta
@@ -30,23 +30,23 @@ from platform_site.lib.ids import capability_id
 from platform_site.lib.principals import PlatformRequest, Principal
 from platform_site.lib.provider_settings import DOMAIN
 
-MOST: Final = 50
-LOOKUPS_AN_HOUR: Final = 60
+MAX_DOMAINS: Final = 50
+LOOKUPS_PER_HOUR: Final = 60
 HOUR: Final = timedelta(hours=1)
-# A zone that is being moved loses its record for a while; a domain that was sold does for good.
-LAPSES_AFTER: Final = timedelta(days=7)
+# A zone that is moved loses its record for a while, a domain that was sold loses it forever.
+EXPIRES_AFTER: Final = timedelta(days=7)
 
 log = structlog.get_logger(__name__)
 
 
 def of(organization_id: int) -> QuerySet[Domain]:
-    """Give an organization's domains."""
+    """Return an organization's domains."""
     rows: QuerySet[Domain] = Domain.scoped.within_organization(organization_id)
     return rows
 
 
 def record_of(domain: Domain) -> dict[str, str]:
-    """Give the DNS record that proves a domain."""
+    """Return the DNS record that proves a domain."""
     service = settings.SERVICE_NAME
     return {
         "type": "TXT",
@@ -58,14 +58,14 @@ def record_of(domain: Domain) -> dict[str, str]:
 def claim(
     request: PlatformRequest, principal: Principal, domain: str, *, role: str, now: datetime
 ) -> Domain:
-    """Note that an organization says a domain is its own; it has no effect before it is proven.
+    """Claim a domain for an organization; a claim has no effect before it is proven.
 
-    role: of those who will join by it.
+    role: of users who will join by it.
     Raises InvalidRequest (400), DomainTaken, TooManyDomains (409).
     """
     name = domain.strip().removesuffix(".").lower()
     if not DOMAIN.fullmatch(name):
-        message = "A domain such as example.com; names beyond ASCII in their xn-- form."
+        message = "Enter a domain such as example.com, with non-ASCII names in their xn-- form."
         raise InvalidRequest.for_field("domain", message)
     claimed = Domain(
         organization_id=principal.organization_id,
@@ -75,13 +75,13 @@ def claim(
         created_at=now,
     )
     with transaction.atomic():
-        if of(principal.organization_id).count() >= MOST:
+        if of(principal.organization_id).count() >= MAX_DOMAINS:
             raise TooManyDomains
         try:
             with transaction.atomic():
                 claimed.save(force_insert=True)
         except IntegrityError as exc:
-            raise DomainTaken("You have claimed it already.") from exc
+            raise DomainTaken("You have already claimed it.") from exc
         audit.record_request(request, "api:domain:create", domain=name, role=role)
     return claimed
 
@@ -89,15 +89,17 @@ def claim(
 def verify(
     request: PlatformRequest, principal: Principal, domain_id: str, *, now: datetime
 ) -> Domain:
-    """Look for the record, and take the domain as proven where it is there.
+    """Look for the record, and mark the domain as proven if it is found.
 
     Raises NotFound (404), DomainUnproven, DomainTaken (409: another organization has proven it, and
-    its record may still be there), TooManyAttempts (429), DnsUnavailable (503).
+    its record may still exist), TooManyAttempts (429), DnsUnavailable (503).
     """
     domain = find(principal.organization_id, domain_id)
-    _count(principal.organization_id, now)
-    if not _is_there(domain):
-        raise DomainUnproven("DNS can take a while to show a new record.", extra=_about(domain))
+    _check_rate(principal.organization_id, now)
+    if not _has_record(domain):
+        raise DomainUnproven(
+            "DNS changes can take a while to become visible.", extra=_about(domain)
+        )
     with transaction.atomic():
         rows = of(principal.organization_id).filter(pk=domain.pk)
         domain.verified_at = domain.verified_at or now
@@ -107,13 +109,13 @@ def verify(
                 if not rows.update(verified_at=domain.verified_at, seen_at=now):
                     raise NotFound
         except IntegrityError as exc:
-            raise DomainTaken("Another organization has proven it.") from exc
+            raise DomainTaken("Another organization has verified it.") from exc
         audit.record_request(request, "api:domain:verify", domain=domain.domain)
     return domain
 
 
 def remove(request: PlatformRequest, principal: Principal, domain_id: str) -> None:
-    """Give a domain up; who has joined by it stays.
+    """Remove a domain; users who joined by it stay.
 
     Raises NotFound (404).
     """
@@ -124,7 +126,7 @@ def remove(request: PlatformRequest, principal: Principal, domain_id: str) -> No
 
 
 def find(organization_id: int, domain_id: str) -> Domain:
-    """Give one of an organization's domains.
+    """Return one of an organization's domains.
 
     Raises NotFound (404), also for another organization's.
     """
@@ -138,23 +140,23 @@ def find(organization_id: int, domain_id: str) -> Domain:
     return found
 
 
-def look_again(*, now: datetime) -> None:
-    """Look for the records of proven domains; one that is gone for a week has lapsed.
+def recheck_all(*, now: datetime) -> None:
+    """Look for the records of proven domains; after a week without its record a proof expires.
 
-    Whoever buys a domain makes Workspace accounts of it, which must not lead into the organization
-    of whoever had it before.
+    The buyer of a domain can create Workspace accounts in it, and these must not join the
+    organization of the previous owner.
     """
     for domain in Domain.unscoped.exclude(verified_at=None):  # unscoped: housekeeping
         try:
-            is_there = _is_there(domain)
+            is_found = _has_record(domain)
         except DnsUnavailable:
             continue
-        mine = Domain.unscoped.filter(pk=domain.pk)  # unscoped: as above
-        if is_there:
-            mine.update(seen_at=now)
-        elif domain.seen_at is None or now >= domain.seen_at + LAPSES_AFTER:
+        row = Domain.unscoped.filter(pk=domain.pk)  # unscoped: as above
+        if is_found:
+            row.update(seen_at=now)
+        elif domain.seen_at is None or now >= domain.seen_at + EXPIRES_AFTER:
             with transaction.atomic():
-                mine.update(verified_at=None)
+                row.update(verified_at=None)
                 audit.add(
                     None,
                     "sync:domain:lapse",
@@ -163,7 +165,7 @@ def look_again(*, now: datetime) -> None:
                 )
 
 
-def _is_there(domain: Domain) -> bool:
+def _has_record(domain: Domain) -> bool:
     record = record_of(domain)
     try:
         return record["value"] in dns_lookup.txt_records(record["name"])
@@ -176,9 +178,9 @@ def _about(domain: Domain) -> dict[str, Any]:
     return {"record": record_of(domain)}
 
 
-def _count(organization_id: int, now: datetime) -> None:
+def _check_rate(organization_id: int, now: datetime) -> None:
     wait_s = limits.take(
-        "domain lookup", str(organization_id), limit=LOOKUPS_AN_HOUR, window=HOUR, now=now
+        "domain lookup", str(organization_id), limit=LOOKUPS_PER_HOUR, window=HOUR, now=now
     )
     if wait_s:
         raise TooManyAttempts(retry_after_s=wait_s)

@@ -1,7 +1,7 @@
-"""Roles that follow from memberships at a provider, kept apart from those given by hand.
+"""Roles derived from memberships at a provider, kept apart from those given by hand.
 
 ``User.roles`` is given by hand and never touched here; ``User.derived_roles`` is computed from the
-identities' memberships and settings' mappings, and nothing else writes it. Who acts has both.
+identities' memberships and the configured mappings, and nothing else writes it. Both kinds count.
 """
 
 from datetime import datetime
@@ -22,7 +22,7 @@ TAG: Final = "sync:member:update"
 
 
 def mappings_of(identity: Identity) -> tuple[RoleMapping, ...]:
-    """Give the mappings that may give an identity's user a role: its organization's."""
+    """Return the mappings that may give an identity's user a role: those of its organization."""
     provider = settings.OAUTH_PROVIDERS.get(identity.provider)
     if provider is None:
         return ()
@@ -37,25 +37,25 @@ def follow(
     *,
     now: datetime,
 ) -> None:
-    """Take over what a provider says of memberships; the user's row is locked.
+    """Store what a provider says about memberships and derive roles; the user's row is locked.
 
-    memberships: None where the provider was not asked, which changes nothing.
+    memberships: None if the provider was not asked, which changes nothing.
     """
     if memberships is not None:
         mine = {row.group for row in mappings_of(identity)}
-        held = memberships.over(identity.memberships)
+        held = memberships.merged_with(identity.memberships)
         identity.memberships = [group for group in held if group in mine]
         identity.synced_at = now
         if not memberships.unknown:
             identity.confirmed_at = now
         identity.save(update_fields=["memberships", "synced_at", "confirmed_at"])
-    recompute(request, identity.user, because=identity.provider, now=now)
+    recompute(request, identity.user, reason=identity.provider, now=now)
 
 
-def recompute(request: PlatformRequest | None, user: User, *, because: str, now: datetime) -> None:
-    """Derive a user's roles anew; a change holds on the next request, and is audited.
+def recompute(request: PlatformRequest | None, user: User, *, reason: str, now: datetime) -> None:
+    """Derive a user's roles again; a change takes effect on the next request, and is audited.
 
-    because: which provider's news, or what else has happened. The user's row is locked.
+    reason: the provider, or what else has happened. The user's row is locked.
     """
     mine = Identity.scoped.within_organization(user.organization_id).filter(user=user)
     held = {
@@ -71,7 +71,7 @@ def recompute(request: PlatformRequest | None, user: User, *, because: str, now:
     user.derived_roles = derived
     user.save(update_fields=["derived_roles"])
     if "admin" in before and "admin" not in (*user.roles, *derived):
-        # Who was an admin must not come back by an invitation of its own.
+        # A former admin must not come back by an invitation that they sent themselves.
         invitations.revoke_those_of(user, now=now)
     audit.add(
         request,
@@ -80,7 +80,7 @@ def recompute(request: PlatformRequest | None, user: User, *, because: str, now:
         data={
             "user": str(user.pk),
             "email": user.email,
-            "because": because,
+            "because": reason,
             "derived_roles": derived,
             "before": before,
         },

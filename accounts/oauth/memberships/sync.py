@@ -1,9 +1,9 @@
-"""Memberships at providers, asked for again while nobody is looking: derived roles alone follow.
+"""Memberships at providers, refreshed in the background; only derived roles change with them.
 
-What a provider does not say changes nothing: an outage, a limit, an organization that restricts
-this application. What it denies takes the role at once. Tokens that it no longer takes say nothing
-either, but whoever withdraws them must not keep a role by that: it lapses a day after the provider
-last confirmed it.
+Without a clear answer nothing changes: an outage, a rate limit, an organization that restricts this
+application. A denied membership removes the role at once. Tokens that the provider refuses say
+nothing about memberships, but a user who withdraws them must not keep a role by that: it ends a day
+after the provider last confirmed it.
 """
 
 import json
@@ -19,33 +19,33 @@ from accounts.oauth import account_matching, identities
 from accounts.oauth.memberships import derived_roles
 from accounts.oauth.models import Identity
 from accounts.oauth.providers import registry
-from accounts.oauth.providers.backend import Client, CredentialsRefused
+from accounts.oauth.providers.backend import CredentialsRefused, ProviderBackend
 from accounts.oauth.providers.profile import Credentials, Memberships
 from platform_site.lib.crypto import decrypt
 from platform_site.lib.errors import PlatformError
 
 INTERVAL: Final = timedelta(hours=1)
-UNCONFIRMED_FOR: Final = timedelta(hours=24)
-# Renewed a little before their end, so that they do not end between two calls.
-EARLY_S: Final = 60
-AT_ONCE: Final = 1000
+UNCONFIRMED_LIMIT: Final = timedelta(hours=24)
+# Tokens are refreshed a little early, so that they do not expire between two calls.
+REFRESH_EARLY_S: Final = 60
+BATCH: Final = 1000
 
 log = structlog.get_logger(__name__)
 
 
 def due(*, now: datetime) -> list[UUID]:
-    """Give the identities to ask about, who has waited longest first."""
+    """Return the identities to ask about, those that waited longest first."""
     waited = Q(synced_at=None) | Q(synced_at__lte=now - INTERVAL)
-    # With memberships but without tokens: their mapping, or the provider, was taken away.
-    bears_on_roles = ~Q(credentials="") | ~Q(memberships=[])
-    rows = Identity.unscoped.filter(waited, bears_on_roles)  # unscoped: housekeeping
-    return list(rows.order_by("synced_at").values_list("pk", flat=True)[:AT_ONCE])
+    # Memberships without tokens: the mapping, or the provider, was removed.
+    affects_roles = ~Q(credentials="") | ~Q(memberships=[])
+    rows = Identity.unscoped.filter(waited, affects_roles)  # unscoped: housekeeping
+    return list(rows.order_by("synced_at").values_list("pk", flat=True)[:BATCH])
 
 
 def sync(identity_id: UUID, *, now: datetime) -> None:
-    """Ask one identity's provider about its memberships, and have its user's roles follow.
+    """Ask one identity's provider about its memberships and derive the user's roles.
 
-    No transaction may be open: the provider takes its time.
+    No transaction may be open: the provider may be slow.
     """
     rows = Identity.unscoped.select_related("user")  # unscoped: the job's own row, by its id
     identity: Identity | None = rows.filter(pk=identity_id).first()
@@ -53,58 +53,62 @@ def sync(identity_id: UUID, *, now: datetime) -> None:
         return
     groups = [row.group for row in derived_roles.mappings_of(identity)]
     if not (groups and identity.credentials and identity.user.is_active):
-        _settle(identity, None, now=now)
+        _store(identity, None, now=now)
         return
     try:
-        client = registry.client(identity.provider, kept={})
-        credentials = _usable(client, identity, now=now)
-        found = client.memberships(credentials, identity.subject, groups)
+        backend = registry.backend(identity.provider, session={})
+        credentials = _fresh_credentials(backend, identity, now=now)
+        found = backend.memberships(credentials, identity.subject, groups)
     except CredentialsRefused:
-        _lapse(identity, groups, now=now)
+        _keep_for_a_day(identity, groups, now=now)
     except PlatformError as exc:
         log.info("membership_sync_failed", identity=str(identity.pk), error=exc.code)
-        _settle(identity, Memberships(unknown=tuple(groups)), now=now)
+        _store(identity, Memberships(unknown=tuple(groups)), now=now)
     else:
-        _settle(identity, found, now=now)
+        _store(identity, found, now=now)
 
 
-def _usable(client: Client, identity: Identity, *, now: datetime) -> Credentials:
-    """Give tokens that have not expired, renewed where they are about to.
+def _fresh_credentials(
+    backend: ProviderBackend, identity: Identity, *, now: datetime
+) -> Credentials:
+    """Return tokens that have not expired, refreshed if they are about to.
 
     Raises CredentialsRefused, ProviderUnavailable, ProviderError.
     """
     credentials = Credentials(*json.loads(decrypt(identity.credentials)))
-    is_fresh = not credentials.expires_at or credentials.expires_at - EARLY_S > now.timestamp()
+    is_fresh = (
+        not credentials.expires_at or credentials.expires_at - REFRESH_EARLY_S > now.timestamp()
+    )
     if is_fresh:
         return credentials
     if not credentials.refresh_token:
         raise CredentialsRefused
-    renewed = client.renew(credentials)
-    before, identity.credentials = identity.credentials, identities.sealed(renewed)
-    # At once, as the old refresh token may be void; and not over those of a sign-in meanwhile.
+    renewed = backend.refresh_credentials(credentials)
+    before, identity.credentials = identity.credentials, identities.encrypt_credentials(renewed)
+    # At once, as the old refresh token may be void; but not over those of a parallel sign-in.
     Identity.unscoped.filter(  # unscoped: by its own key
         pk=identity.pk, credentials=before
     ).update(credentials=identity.credentials)
     return renewed
 
 
-def _lapse(identity: Identity, groups: list[str], *, now: datetime) -> None:
-    """Keep for a while what the provider will not say again."""
+def _keep_for_a_day(identity: Identity, groups: list[str], *, now: datetime) -> None:
+    """Keep memberships that the provider does not confirm any more, for a limited time."""
     confirmed_at = identity.confirmed_at
-    if confirmed_at is not None and now < confirmed_at + UNCONFIRMED_FOR:
-        _settle(identity, Memberships(unknown=tuple(groups)), now=now)
+    if confirmed_at is not None and now < confirmed_at + UNCONFIRMED_LIMIT:
+        _store(identity, Memberships(unknown=tuple(groups)), now=now)
     else:
-        _settle(identity, None, now=now)
+        _store(identity, None, now=now)
 
 
-def _settle(identity: Identity, found: Memberships | None, *, now: datetime) -> None:
-    """Take over what was found; None ends it: no tokens, no memberships, until the next sign-in."""
+def _store(identity: Identity, found: Memberships | None, *, now: datetime) -> None:
+    """Store what was found; None removes tokens and memberships until the next sign-in."""
     with transaction.atomic():
         user = account_matching.lock(identity.user)
         rows = Identity.unscoped.filter(pk=identity.pk)  # unscoped: by its own key
         current: Identity | None = rows.first()
         if current is None or current.credentials != identity.credentials:
-            # Unlinked, or signed in meanwhile: that is news, and this is not.
+            # Unlinked, or signed in meanwhile: that is more recent.
             return
         current.user = user
         if found is None:

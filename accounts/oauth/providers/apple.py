@@ -1,4 +1,4 @@
-"""Sign in with Apple: OpenID Connect with a client secret of our own making, answered by a form.
+"""Sign in with Apple: OpenID Connect with a signed client secret and a form post callback.
 
 Source: https://developer.apple.com/documentation/signinwithapplerestapi
 """
@@ -6,11 +6,12 @@ Source: https://developer.apple.com/documentation/signinwithapplerestapi
 import json
 from typing import Any, Final
 
+from django.http import HttpResponse
 from social_core.backends.apple import AppleIdAuth
 
 from accounts.oauth.errors import AccessDenied
-from accounts.oauth.providers.backend import OpenIdClient
-from accounts.oauth.providers.profile import Profile, address, one_line
+from accounts.oauth.providers.backend import OpenIdBackend
+from accounts.oauth.providers.profile import Profile, email_or_blank, one_line
 from platform_site.lib.provider_settings import ProviderSettings
 
 ISSUER: Final = "https://appleid.apple.com"
@@ -18,19 +19,19 @@ RELAY: Final = "@privaterelay.appleid.com"
 CANCELLED: Final = frozenset({"user_cancelled_authorize", "user_cancelled_login"})
 
 
-class Apple(OpenIdClient, AppleIdAuth[str]):
-    """Apple's accounts. Apple takes no PKCE; the nonce binds its answer to the visit."""
+class Apple(OpenIdBackend, AppleIdAuth[HttpResponse]):
+    """Apple. It does not support PKCE; the nonce binds its response to the transaction."""
 
     name = "apple"
-    returns_by_post = True
+    uses_form_post = True
     DEFAULT_SCOPE = ["name", "email"]
     SCOPE_SEPARATOR = " "
-    # Apple takes one for six months; made for each exchange, it need not outlive it.
+    # Apple accepts up to six months; one is made for each exchange, so minutes are enough.
     TOKEN_TTL_SEC = 300
 
     @classmethod
-    def options(cls, provider: ProviderSettings) -> dict[str, Any]:
-        """Give the endpoints, and what the client secret is made of."""
+    def social_settings(cls, provider: ProviderSettings) -> dict[str, Any]:
+        """Return the endpoints, and what the client secret is made of."""
         base = provider.base_url or ISSUER
         return {
             "CLIENT": provider.client_id,
@@ -44,25 +45,25 @@ class Apple(OpenIdClient, AppleIdAuth[str]):
         }
 
     def issuers(self) -> tuple[str, ...]:
-        """Give the issuer."""
+        """Return the issuer."""
         return (self.provider.base_url or ISSUER,)
 
     def generate_client_secret(self) -> str:
-        """Give the secret that was made elsewhere, or one made of the key."""
+        """Return the configured client secret, or one signed with the key."""
         if self.provider.client_secret and not self.provider.private_key:
             return self.provider.client_secret
         return str(super().generate_client_secret())  # type: ignore[no-untyped-call]  # untyped there
 
-    def finish(self) -> Profile:
-        """Exchange the code; Apple has names of its own for somebody who changed their mind."""
-        if self.visit.returned.get("error") in CANCELLED:
+    def fetch_profile(self) -> Profile:
+        """Exchange the code; Apple has error codes of its own for a cancelled sign-in."""
+        if self.transaction.callback.get("error") in CANCELLED:
             raise AccessDenied
-        return super().finish()
+        return super().fetch_profile()
 
-    def profile(self, answer: dict[str, Any]) -> Profile:
-        """Read the ID token. The form beside it is unsigned: only the name is taken from it."""
+    def read_profile(self, tokens: dict[str, Any]) -> Profile:
+        """Read the ID token. The form is unsigned: only the name is taken from it."""
         claims = self.id_token or {}
-        email = address(claims.get("email"))
+        email = email_or_blank(claims.get("email"))
         return Profile(
             provider=self.name,
             subject=str(claims["sub"]),
@@ -70,20 +71,20 @@ class Apple(OpenIdClient, AppleIdAuth[str]):
             is_verified=_is_true(claims.get("email_verified")),
             is_private_email=_is_true(claims.get("is_private_email"))
             or email.lower().endswith(RELAY),
-            name=_name(self.visit.returned.get("user", "")),
+            name=_name(self.transaction.callback.get("user", "")),
         )
 
 
 def _is_true(value: object) -> bool:
-    """Read Apple's booleans, which may be words."""
+    """Return True for Apple's booleans, which may be strings."""
     return value is True or value == "true"
 
 
 def _name(user: str) -> str:
-    """Give the name, which Apple tells at first sight and never again."""
+    """Return the user's name, which Apple sends at the first sign-in only."""
     try:
         name = json.loads(user)["name"]
         parts = [name.get("firstName"), name.get("lastName")]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return ""
-    return one_line(" ".join(part for part in parts if isinstance(part, str)), limit=200)
+    return one_line(" ".join(part for part in parts if isinstance(part, str)), max_chars=200)

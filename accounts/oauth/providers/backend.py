@@ -1,11 +1,10 @@
-"""social-core as the OAuth client of one visit, and of nothing else.
+"""social-core's backends as the OAuth client of one transaction.
 
-It builds the authorization URL, exchanges the code and, for OpenID Connect, verifies the ID token:
-signature by the provider's JWKS (fetched again for an unknown key id), issuer, audience, azp,
-expiry, age, nonce of this visit, at_hash. Its sessions are one visit's row, its storage keeps
-nothing (the row is used once), and its pipeline never runs: ``do_auth`` hands the answer out.
-Ours to do: the bounds of outbound calls, whose browser it is, and what an e-mail is worth.
-The Django package beside it would add models, sessions and views, none of them of use here.
+A backend builds the authorization URL, exchanges the provider's code and, for OpenID Connect,
+verifies the ID token: signature by the provider's JWKS (fetched again for an unknown key id),
+issuer, audience, azp, expiry, age, nonce of this transaction, at_hash. social-core's pipeline never
+runs: ``do_auth`` returns the token response instead of signing anyone in. Bounds of outbound calls,
+the browser binding and the trust in an e-mail address are decided here and not by social-core.
 """
 
 import time
@@ -14,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Literal, NoReturn
 
 import requests
+from django.http import HttpResponse
 from social_core.backends.oauth import BaseOAuth2
 from social_core.backends.open_id_connect import OpenIdConnectAssociation, OpenIdConnectAuth
 from social_core.exceptions import (
@@ -33,114 +33,115 @@ from accounts.oauth.errors import (
 )
 from accounts.oauth.providers import http
 from accounts.oauth.providers.profile import Credentials, Memberships, Profile
-from accounts.oauth.providers.strategy import VisitStrategy
+from accounts.oauth.providers.strategy import TransactionStrategy
 from accounts.oauth.secrets import new_secret
 from platform_site.lib.errors import PlatformError
 from platform_site.lib.provider_settings import ProviderSettings
 
 
 class CredentialsRefused(Exception):
-    """The provider no longer takes somebody's tokens: withdrawn, expired, or never ours."""
+    """The provider does not accept a user's tokens: withdrawn, expired, or never issued to us."""
 
 
-class Client(BaseOAuth2[str], ABC):
-    """One provider as we speak to it; the modules of ``providers`` each add what is its own.
+class ProviderBackend(BaseOAuth2[HttpResponse], ABC):
+    """The base of all providers; each module of this folder adds what is special to one.
 
-    returns_by_post: the browser comes back with a form sent from the provider's own page.
+    uses_form_post: the callback is a form sent from the provider's page (OAuth 2.0 Form Post
+    Response Mode).
     """
 
-    returns_by_post: ClassVar[bool] = False
+    uses_form_post: ClassVar[bool] = False
 
-    def __init__(self, provider: ProviderSettings, strategy: VisitStrategy, callback: str) -> None:
-        super().__init__(strategy, redirect_uri=callback)
+    def __init__(
+        self, provider: ProviderSettings, strategy: TransactionStrategy, callback_url: str
+    ) -> None:
+        super().__init__(strategy, redirect_uri=callback_url)
         self.provider = provider
-        self.visit = strategy
+        self.transaction = strategy
 
     @classmethod
     @abstractmethod
-    def options(cls, provider: ProviderSettings) -> dict[str, Any]:
-        """Give social-core's settings for a provider, by their bare names."""
+    def social_settings(cls, provider: ProviderSettings) -> dict[str, Any]:
+        """Return social-core's settings for a provider, by their bare names."""
 
     @abstractmethod
-    def profile(self, answer: dict[str, Any]) -> Profile:
-        """Say who it is, by the token endpoint's answer.
+    def read_profile(self, tokens: dict[str, Any]) -> Profile:
+        """Return the profile of the user whom the token response is about.
 
-        Raises what ``PlatformError`` a person should be told, and social-core's exceptions.
+        Raises the ``PlatformError`` that the user is to see, and social-core's exceptions.
         """
 
     def issuers(self) -> tuple[str, ...]:
-        """Give the names the provider calls itself by; () where it has none."""
+        """Return the accepted values of ``iss``; () if the provider has none."""
         return ()
 
     def memberships(
         self, credentials: Credentials, subject: str, groups: Iterable[str]
     ) -> Memberships:
-        """Ask which of the groups somebody is in; what the provider does not say is unknown.
+        """Ask the provider in which of the groups a user is; an unclear answer counts as unknown.
 
         Raises CredentialsRefused.
         """
         return Memberships()
 
-    def renew(self, credentials: Credentials) -> Credentials:
+    def refresh_credentials(self, credentials: Credentials) -> Credentials:
         """Exchange a refresh token for new tokens; the old ones may be void from then on.
 
-        Raises CredentialsRefused, and ProviderUnavailable or ProviderError, which say nothing of
-        the person.
+        Raises CredentialsRefused, and ProviderUnavailable or ProviderError, which say nothing
+        about the user.
         """
         try:
-            answer = self.refresh_token(credentials.refresh_token)
+            tokens = self.refresh_token(credentials.refresh_token)
         except AuthCredentialError as exc:
             raise CredentialsRefused from exc
         except SocialAuthBaseException as exc:
-            raise refusal(exc) from exc
-        return self.credentials(answer, before=credentials)
+            raise platform_error(exc) from exc
+        return self.credentials(tokens, before=credentials)
 
     def credentials(
-        self, answer: Mapping[str, Any], before: Credentials | None = None
+        self, tokens: Mapping[str, Any], before: Credentials | None = None
     ) -> Credentials:
-        """Read the tokens of a token endpoint's answer; one without a refresh token keeps it."""
-        life = answer.get("expires_in")
-        refresh_token = answer.get("refresh_token")
+        """Read a token response; the earlier refresh token stays if there is no new one."""
+        expires_in_s = tokens.get("expires_in")
+        refresh_token = tokens.get("refresh_token")
         return Credentials(
-            access_token=str(answer["access_token"]),
+            access_token=str(tokens["access_token"]),
             refresh_token=refresh_token
             if isinstance(refresh_token, str)
             else (before.refresh_token if before is not None else ""),
-            expires_at=int(time.time()) + life if isinstance(life, int) and life > 0 else 0,
+            expires_at=int(time.time()) + expires_in_s
+            if isinstance(expires_in_s, int) and expires_in_s > 0
+            else 0,
         )
 
     def groups(self) -> list[str]:
-        """Give every group that a mapping names, once."""
+        """Return every group that a mapping names, once."""
         return list(dict.fromkeys(row.group for row in self.provider.mappings))
 
-    def begin(self) -> str:
-        """Give the URL to send the browser to."""
-        return self.auth_url()
-
-    def finish(self) -> Profile:
-        """Exchange the code of a return and say who came.
+    def fetch_profile(self) -> Profile:
+        """Exchange the code of a callback and return the profile of the user who signed in.
 
         Raises AccessDenied, ProviderError, ProviderUnavailable, IdentityInvalid.
         """
-        issuer = self.visit.returned.get("iss")
+        issuer = self.transaction.callback.get("iss")
         if issuer is not None and self.issuers() and issuer not in self.issuers():
-            # RFC 9207: the answer of another provider than the one that was asked.
+            # RFC 9207: a response of another provider than the one that was asked.
             raise IdentityInvalid
         try:
-            answer: Any = self.auth_complete()
-            return self.profile(answer)
+            tokens: Any = self.auth_complete()
+            return self.read_profile(tokens)
         except SocialAuthBaseException as exc:
-            raise refusal(exc) from exc
+            raise platform_error(exc) from exc
         except CredentialsRefused as exc:
-            # Of tokens that it has just given out.
+            # The provider refused the tokens that it had just issued.
             raise ProviderError from exc
 
     def state_token(self) -> str:
-        """Give the state that the visit was made with."""
-        return self.visit.state
+        """Return the state that the transaction was created with."""
+        return self.transaction.state
 
     def do_auth(self, access_token: Any, *args: Any, **kwargs: Any) -> Any:
-        """Hand out the token endpoint's answer, where social-core would sign somebody in."""
+        """Return the token response where social-core would run its pipeline."""
         return kwargs["response"]
 
     def request(
@@ -158,67 +159,67 @@ class Client(BaseOAuth2[str], ABC):
     ) -> requests.Response:
         """Call the provider within our bounds; social-core's own call follows redirects.
 
-        Raises AuthProviderError and what else the provider's error says.
+        Raises AuthProviderError and what else the provider's error means.
         """
         try:
-            answer = http.send(method, url, headers=headers, data=data, params=params, auth=auth)
-            answer.raise_for_status()
+            response = http.send(method, url, headers=headers, data=data, params=params, auth=auth)
+            response.raise_for_status()
         except requests.HTTPError as exc:
             raise http_error(self, exc, stage=stage) from None
         except requests.Timeout:
             self._fail("timeout", stage)
-        except (requests.ConnectionError, http.AnswerTooLong):
+        except (requests.ConnectionError, http.ResponseTooLong):
             self._fail("connection_failed", stage)
         except requests.RequestException:
             self._fail("http_error", stage)
-        if answer.is_redirect:
+        if response.is_redirect:
             self._fail("http_error", stage)
-        return answer
+        return response
 
     def _fail(self, code: str, stage: ErrorStage) -> NoReturn:
-        # From None: the text of requests' own exceptions holds URLs, and with them secrets.
+        # From None: the text of requests' exceptions contains URLs, and with them secrets.
         raise AuthProviderError(self, code=code, stage=stage) from None
 
     def bearer(self, access_token: str) -> dict[str, str | bytes]:
-        """Give the headers of a call for the person."""
+        """Return the headers of a call on behalf of the user."""
         return {"Authorization": f"Bearer {access_token}", "Accept": "application/json"}
 
 
-class VisitNonce(OpenIdConnectAssociation):
-    """A nonce, which no table has a row of."""
+class TransactionNonce(OpenIdConnectAssociation):
+    """The nonce of a transaction; it has no row of its own."""
 
     id = None
 
     def is_expired(self) -> bool:
-        """Leave that to the visit."""
+        """Return False: the transaction itself expires."""
         return False
 
 
-class OpenIdClient(Client, OpenIdConnectAuth[str]):
-    """A provider that speaks OpenID Connect: the nonce is the visit's, as the state is."""
+class OpenIdBackend(ProviderBackend, OpenIdConnectAuth[HttpResponse]):
+    """A provider that speaks OpenID Connect: the transaction's session holds the nonce."""
 
     @abstractmethod
     def issuers(self) -> tuple[str, ...]:
-        """Give what ``iss`` has to be one of."""
+        """Return the accepted values of ``iss``."""
 
     def id_token_issuer(self) -> Any:
-        """Tell social-core the same."""
+        """Return the accepted values of ``iss`` to social-core."""
         return self.issuers()
 
     def get_and_store_nonce(self, url: Any, state: Any) -> str:
-        """Give a nonce, which social-core has the visit keep beside its state."""
+        """Return a new nonce, which social-core puts into the session beside the state."""
         return new_secret()
 
-    def get_nonce(self, nonce: Any) -> VisitNonce:
-        """Give the nonce's record; its value was just compared with the one the visit kept."""
-        return VisitNonce(nonce, assoc_type=self.visit.returned.get("state"))
+    def get_nonce(self, nonce: Any) -> TransactionNonce:
+        """Return the nonce's record; social-core has compared its value with the session's."""
+        return TransactionNonce(nonce, assoc_type=self.transaction.callback.get("state"))
 
     def remove_nonce(self, nonce_id: Any) -> None:
-        """Do nothing: the visit is used once, and its nonce with it."""
+        """Do nothing: the transaction is used once, and its nonce with it."""
 
 
-def refusal(error: SocialAuthBaseException) -> PlatformError:
-    """Give the error of ours that one of social-core's means; nothing of the provider's is told."""
+def platform_error(error: SocialAuthBaseException) -> PlatformError:
+    """Return our error for one of social-core's; it repeats no text of the provider."""
     if isinstance(error, AuthCanceled):
         return AccessDenied()
     if error.code in {"timeout", "connection_failed", "tls_error", "unavailable", "rate_limited"}:
@@ -228,8 +229,8 @@ def refusal(error: SocialAuthBaseException) -> PlatformError:
     return ProviderError()
 
 
-def why(error: PlatformError) -> dict[str, Any]:
-    """Give what an operator needs in the log: codes and statuses, no text of the provider's."""
+def log_context(error: PlatformError) -> dict[str, Any]:
+    """Return what an operator needs in the log: codes and statuses, no text of the provider."""
     cause = error.__cause__
     if not isinstance(cause, SocialAuthBaseException):
         return {}

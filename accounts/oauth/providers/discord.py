@@ -9,28 +9,35 @@ from http import HTTPStatus
 from typing import Any, Final
 
 import requests
+from django.http import HttpResponse
 from social_core.backends.discord import DiscordOAuth2
 from social_core.backends.oauth import BaseOAuth2PKCE
 
 from accounts.oauth.errors import ProviderError
 from accounts.oauth.providers import http
-from accounts.oauth.providers.backend import Client, CredentialsRefused
-from accounts.oauth.providers.profile import Credentials, Memberships, Profile, address, one_line
+from accounts.oauth.providers.backend import CredentialsRefused, ProviderBackend
+from accounts.oauth.providers.profile import (
+    Credentials,
+    Memberships,
+    Profile,
+    email_or_blank,
+    one_line,
+)
 from platform_site.lib.provider_settings import ProviderSettings
 
 API: Final = "/api/v10"
 
 
-class Discord(Client, DiscordOAuth2[str], BaseOAuth2PKCE[str]):
-    """Discord's accounts."""
+class Discord(ProviderBackend, DiscordOAuth2[HttpResponse], BaseOAuth2PKCE[HttpResponse]):
+    """Discord, with servers (guilds)."""
 
     name = "discord"
     SCOPE_SEPARATOR = " "
     DEFAULT_SCOPE = ["identify", "email"]
 
     @classmethod
-    def options(cls, provider: ProviderSettings) -> dict[str, Any]:
-        """Give the endpoints; servers are asked for only where a mapping needs them."""
+    def social_settings(cls, provider: ProviderSettings) -> dict[str, Any]:
+        """Return the endpoints; servers are requested only if a mapping needs them."""
         base = provider.base_url or "https://discord.com"
         return {
             "KEY": provider.client_id,
@@ -41,9 +48,9 @@ class Discord(Client, DiscordOAuth2[str], BaseOAuth2PKCE[str]):
             "USE_PKCE": True,
         }
 
-    def profile(self, answer: dict[str, Any]) -> Profile:
-        """Ask who it is."""
-        credentials = self.credentials(answer)
+    def read_profile(self, tokens: dict[str, Any]) -> Profile:
+        """Ask for the user."""
+        credentials = self.credentials(tokens)
         headers = self.bearer(credentials.access_token)
         user: Any = self.get_json(f"{self._api}/users/@me", headers=headers)
         subject = user.get("id") if isinstance(user, dict) else None
@@ -53,24 +60,24 @@ class Discord(Client, DiscordOAuth2[str], BaseOAuth2PKCE[str]):
         return Profile(
             provider=self.name,
             subject=subject,
-            email=address(user.get("email")),
+            email=email_or_blank(user.get("email")),
             is_verified=user.get("verified") is True,
-            username=one_line(user.get("username"), limit=100),
-            name=one_line(user.get("global_name"), limit=200),
-            memberships=self._ask(credentials, self.groups()) if wants_groups else None,
+            username=one_line(user.get("username"), max_chars=100),
+            name=one_line(user.get("global_name"), max_chars=200),
+            memberships=self._ask_groups(credentials, self.groups()) if wants_groups else None,
             credentials=credentials if wants_groups else None,
         )
 
     def memberships(
         self, credentials: Credentials, subject: str, groups: Iterable[str]
     ) -> Memberships:
-        """Ask which servers somebody is in, and with which roles.
+        """Ask in which servers the user is, and with which roles.
 
         Raises CredentialsRefused.
         """
-        return self._ask(credentials, list(groups))
+        return self._ask_groups(credentials, list(groups))
 
-    def _ask(self, credentials: Credentials, groups: list[str]) -> Memberships:
+    def _ask_groups(self, credentials: Credentials, groups: list[str]) -> Memberships:
         guilds = dict.fromkeys(group.partition("/")[0] for group in groups)
         found = {guild: self._roles(credentials, guild) for guild in guilds}
         held, unknown = [], []
@@ -84,26 +91,26 @@ class Discord(Client, DiscordOAuth2[str], BaseOAuth2PKCE[str]):
         return Memberships(tuple(held), tuple(unknown))
 
     def _roles(self, credentials: Credentials, guild: str) -> frozenset[str] | None:
-        """Give somebody's roles in a server with its own id among them; none for no member.
+        """Return the user's roles in a server and the server's own id; empty for no member.
 
-        None where Discord does not say. Raises CredentialsRefused.
+        None if Discord does not response the question. Raises CredentialsRefused.
         """
         try:
-            answer = http.send(
+            response = http.send(
                 "GET",
                 f"{self._api}/users/@me/guilds/{guild}/member",
                 headers=self.bearer(credentials.access_token),
             )
-            body = answer.json() if answer.status_code == HTTPStatus.OK else None
+            body = response.json() if response.status_code == HTTPStatus.OK else None
         except (requests.RequestException, ValueError):
             return None
-        if answer.status_code == HTTPStatus.UNAUTHORIZED:
+        if response.status_code == HTTPStatus.UNAUTHORIZED:
             raise CredentialsRefused
-        if answer.status_code == HTTPStatus.NOT_FOUND:
+        if response.status_code == HTTPStatus.NOT_FOUND:
             return frozenset()
         if not isinstance(body, dict) or not isinstance(body.get("roles"), list):
             return None
-        # Who has not agreed to the server's rules yet may do nothing there either.
+        # A user who has not accepted the server's rules yet may not do anything there either.
         if body.get("pending") is True:
             return frozenset()
         return frozenset([guild, *(role for role in body["roles"] if isinstance(role, str))])

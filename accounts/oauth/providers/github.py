@@ -10,29 +10,36 @@ from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 import requests
+from django.http import HttpResponse
 from social_core.backends.github import GithubOAuth2
 from social_core.backends.oauth import BaseOAuth2PKCE
 
 from accounts.oauth.errors import ProviderError
 from accounts.oauth.providers import http
-from accounts.oauth.providers.backend import Client, CredentialsRefused
-from accounts.oauth.providers.profile import Credentials, Memberships, Profile, address, one_line
+from accounts.oauth.providers.backend import CredentialsRefused, ProviderBackend
+from accounts.oauth.providers.profile import (
+    Credentials,
+    Memberships,
+    Profile,
+    email_or_blank,
+    one_line,
+)
 from platform_site.lib.provider_settings import ProviderSettings
 
 VERSION: Final = "2022-11-28"
-# Each of them lets a token see its owner's organizations and teams.
-SCOPES_THAT_SEE: Final = frozenset({"read:org", "write:org", "admin:org"})
+# Each of them lets a token read its owner's organizations and teams.
+ORGANIZATION_SCOPES: Final = frozenset({"read:org", "write:org", "admin:org"})
 
 
-class GitHub(Client, GithubOAuth2[str], BaseOAuth2PKCE[str]):
-    """GitHub's accounts, and those of an enterprise server."""
+class GitHub(ProviderBackend, GithubOAuth2[HttpResponse], BaseOAuth2PKCE[HttpResponse]):
+    """GitHub, or an enterprise server."""
 
     name = "github"
     SCOPE_SEPARATOR = " "
 
     @classmethod
-    def options(cls, provider: ProviderSettings) -> dict[str, Any]:
-        """Give the endpoints; organizations are asked for only where a mapping needs them."""
+    def social_settings(cls, provider: ProviderSettings) -> dict[str, Any]:
+        """Return the endpoints; organizations are requested only if a mapping needs them."""
         base = provider.base_url or "https://github.com"
         scope = ["user:email"] + (["read:org"] if provider.mappings else [])
         return {
@@ -44,9 +51,9 @@ class GitHub(Client, GithubOAuth2[str], BaseOAuth2PKCE[str]):
             "USE_PKCE": True,
         }
 
-    def profile(self, answer: dict[str, Any]) -> Profile:
-        """Ask who it is; the address is the primary one, and as verified as GitHub says it is."""
-        credentials = self.credentials(answer)
+    def read_profile(self, tokens: dict[str, Any]) -> Profile:
+        """Ask for the user and the primary address, with GitHub's word on its verification."""
+        credentials = self.credentials(tokens)
         headers = self._headers(credentials)
         user = self.get_json(f"{self._api}/user", headers=headers)
         emails: Any = self.get_json(
@@ -60,34 +67,38 @@ class GitHub(Client, GithubOAuth2[str], BaseOAuth2PKCE[str]):
         return Profile(
             provider=self.name,
             subject=subject,
-            email=address(primary.get("email")),
+            email=email_or_blank(primary.get("email")),
             is_verified=primary.get("verified") is True,
-            username=one_line(user.get("login"), limit=100),
-            name=one_line(user.get("name"), limit=200),
-            memberships=self._ask(credentials, user) if self.provider.mappings else None,
+            username=one_line(user.get("login"), max_chars=100),
+            name=one_line(user.get("name"), max_chars=200),
+            memberships=self._ask_groups(credentials, user) if self.provider.mappings else None,
             credentials=credentials if self.provider.mappings else None,
         )
 
     def memberships(
         self, credentials: Credentials, subject: str, groups: Iterable[str]
     ) -> Memberships:
-        """Ask which organizations and teams somebody is an active member of.
+        """Ask in which organizations and teams the user is an active member.
 
         Raises CredentialsRefused, also for a token of another account than the subject's.
         """
         asked = list(groups)
-        answer = self._get("/user", credentials)
-        if answer is not None and answer.status_code == HTTPStatus.UNAUTHORIZED:
+        response = self._get("/user", credentials)
+        if response is not None and response.status_code == HTTPStatus.UNAUTHORIZED:
             raise CredentialsRefused
-        user = _json(answer) if answer is not None and answer.status_code == HTTPStatus.OK else {}
+        user = (
+            _json(response)
+            if response is not None and response.status_code == HTTPStatus.OK
+            else {}
+        )
         found = _subject(user)
         if not found:
             return Memberships(unknown=tuple(asked))
         if found != subject:
             raise CredentialsRefused
-        return self._ask(credentials, user, asked)
+        return self._ask_groups(credentials, user, asked)
 
-    def _ask(
+    def _ask_groups(
         self, credentials: Credentials, user: dict[str, Any], groups: list[str] | None = None
     ) -> Memberships:
         login = str(user.get("login"))
@@ -99,10 +110,10 @@ class GitHub(Client, GithubOAuth2[str], BaseOAuth2PKCE[str]):
         )
 
     def _is_member(self, credentials: Credentials, login: str, group: str) -> bool | None:
-        """Say whether somebody is in; None where GitHub does not say.
+        """Return True for a member; None if GitHub does not response the question.
 
-        Each group is asked for by itself: lists leave out organizations that restrict this
-        application or want a fresh single sign-on, as if nobody were in them; here they answer 403.
+        Each group takes a request of its own: lists silently omit organizations that restrict this
+        application or require a recent single sign-on; a single request is answered with 403.
         """
         organization, _, team = group.partition("/")
         path = (
@@ -110,13 +121,13 @@ class GitHub(Client, GithubOAuth2[str], BaseOAuth2PKCE[str]):
             if team
             else f"/user/memberships/orgs/{quote(organization)}"
         )
-        answer = self._get(path, credentials)
-        if answer is None:
+        response = self._get(path, credentials)
+        if response is None:
             return None
-        if answer.status_code == HTTPStatus.OK:
-            state = _json(answer).get("state")
+        if response.status_code == HTTPStatus.OK:
+            state = _json(response).get("state")
             return state == "active" if state in {"active", "pending"} else None
-        if answer.status_code == HTTPStatus.NOT_FOUND and _sees_organizations(answer):
+        if response.status_code == HTTPStatus.NOT_FOUND and _can_read_organizations(response):
             return False
         return None
 
@@ -138,29 +149,29 @@ class GitHub(Client, GithubOAuth2[str], BaseOAuth2PKCE[str]):
         if not base:
             return "https://api.github.com"
         parts = urlsplit(base)
-        # Enterprise Cloud with data residency; an enterprise server has it below a path.
+        # Enterprise Cloud with data residency has a host for the API, a server has a path.
         is_cloud = (parts.hostname or "").endswith(".ghe.com")
         return f"{parts.scheme}://api.{parts.netloc}" if is_cloud else f"{base}/api/v3"
 
 
 def _subject(user: object) -> str:
-    """Give the numeric id: a login can be changed, and then be somebody else's."""
+    """Return the numeric id: a login can be changed and then taken by another user."""
     key = user.get("id") if isinstance(user, dict) else None
     return str(key) if type(key) is int and key > 0 else ""
 
 
-def _sees_organizations(answer: requests.Response) -> bool:
-    """Say whether a 404 means that somebody is no member, and not that the token is too weak."""
-    scopes = answer.headers.get("X-OAuth-Scopes")
+def _can_read_organizations(response: requests.Response) -> bool:
+    """Return True if a 404 means that the user is no member, not that the token is too weak."""
+    scopes = response.headers.get("X-OAuth-Scopes")
     if scopes is None:
-        # GitHub Apps have permissions instead, without which the answer is 403.
+        # GitHub Apps have permissions instead, without which the status is 403.
         return True
-    return bool(SCOPES_THAT_SEE & {scope.strip() for scope in scopes.split(",")})
+    return bool(ORGANIZATION_SCOPES & {scope.strip() for scope in scopes.split(",")})
 
 
-def _json(answer: requests.Response) -> dict[str, Any]:
+def _json(response: requests.Response) -> dict[str, Any]:
     try:
-        body = answer.json()
+        body = response.json()
     except ValueError:
         return {}
     return body if isinstance(body, dict) else {}

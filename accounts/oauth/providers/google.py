@@ -1,30 +1,31 @@
-"""Sign in with Google: OpenID Connect, all that matters stands in the ID token.
+"""Sign in with Google: OpenID Connect; the ID token contains the whole profile.
 
 Source: https://developers.google.com/identity/openid-connect/openid-connect
 """
 
 from typing import Any, Final
 
+from django.http import HttpResponse
 from social_core.backends.google_openidconnect import GoogleOpenIdConnect
 
 from accounts.oauth.errors import DomainNotAllowed
-from accounts.oauth.providers.backend import OpenIdClient
-from accounts.oauth.providers.profile import Profile, address, one_line
+from accounts.oauth.providers.backend import OpenIdBackend
+from accounts.oauth.providers.profile import Profile, email_or_blank, one_line
 from platform_site.lib.provider_settings import ProviderSettings
 
 ISSUER: Final = "https://accounts.google.com"
-# Google's tokens name it with or without the scheme.
+# Google's tokens contain it with or without the scheme.
 ISSUERS: Final = (ISSUER, "accounts.google.com")
 
 
-class Google(OpenIdClient, GoogleOpenIdConnect[str]):
-    """Google's accounts, those of Workspace domains among them."""
+class Google(OpenIdBackend, GoogleOpenIdConnect[HttpResponse]):
+    """Google, with Workspace domains."""
 
     name = "google"
 
     @classmethod
-    def options(cls, provider: ProviderSettings) -> dict[str, Any]:
-        """Give the endpoints, and the domain to suggest where there is only one."""
+    def social_settings(cls, provider: ProviderSettings) -> dict[str, Any]:
+        """Return the endpoints, and the domain to suggest if only one is allowed."""
         base = provider.base_url
         options = {
             "KEY": provider.client_id,
@@ -41,24 +42,24 @@ class Google(OpenIdClient, GoogleOpenIdConnect[str]):
         return options
 
     def issuers(self) -> tuple[str, ...]:
-        """Give the issuer, by both of its names."""
+        """Return both spellings of the issuer."""
         return (self.provider.base_url,) if self.provider.base_url else ISSUERS
 
-    def profile(self, answer: dict[str, Any]) -> Profile:
+    def read_profile(self, tokens: dict[str, Any]) -> Profile:
         """Read the ID token, which social-core has verified.
 
-        ``hd`` is asked of the token: the parameter of the same name only suggests.
+        ``hd`` is taken from the token: the request parameter of that name is only a suggestion.
         Raises DomainNotAllowed.
         """
         claims = self.id_token or {}
-        domain = one_line(claims.get("hd"), limit=253).lower()
+        domain = one_line(claims.get("hd"), max_chars=253).lower()
         if self.provider.domains and domain not in self.provider.domains:
             raise DomainNotAllowed
         return Profile(
             provider=self.name,
             subject=str(claims["sub"]),
-            email=address(claims.get("email")),
+            email=email_or_blank(claims.get("email")),
             is_verified=claims.get("email_verified") is True,
-            name=one_line(claims.get("name"), limit=200),
+            name=one_line(claims.get("name"), max_chars=200),
             domain=domain,
         )

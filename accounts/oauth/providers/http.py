@@ -1,7 +1,7 @@
-"""Calls to providers: bounded in time and size, never led elsewhere.
+"""Calls to providers, bounded in time and size, without following redirects.
 
-A provider's address is the operator's choice, so there is no address to keep away from; what
-answers there is not trusted to be quick, short or honest.
+The operator chooses a provider's address, so no address is forbidden; but the server there is not
+trusted to answer fast, briefly or honestly.
 """
 
 import time
@@ -16,24 +16,23 @@ import requests
 from django.conf import settings
 
 MAX_BYTES: Final = 64 * 1024
-AGENT: Final = "zonal"
+USER_AGENT: Final = "zonal"
+
+_deadline: ContextVar[float] = ContextVar("deadline", default=inf)
 
 
-_until: ContextVar[float] = ContextVar("until", default=inf)
-
-
-class AnswerTooLong(requests.RequestException):
-    """The answer does not end within bounds."""
+class ResponseTooLong(requests.RequestException):
+    """The response is longer than ``MAX_BYTES``."""
 
 
 @contextmanager
-def within(seconds: float) -> Iterator[None]:
-    """Have all calls inside end in time together: what comes later is not even begun."""
-    token = _until.set(min(_until.get(), time.monotonic() + seconds))
+def time_limit(seconds: float) -> Iterator[None]:
+    """Limit the time of all calls inside together: no call begins after the deadline."""
+    token = _deadline.set(min(_deadline.get(), time.monotonic() + seconds))
     try:
         yield
     finally:
-        _until.reset(token)
+        _deadline.reset(token)
 
 
 def send(
@@ -45,46 +44,46 @@ def send(
     params: Mapping[str, Any] | None = None,
     auth: Any = None,
 ) -> requests.Response:
-    """Give the answer, read to its end; a redirect is an answer and is not followed.
+    """Return the response, read to its end; a redirect is returned and not followed.
 
-    Raises requests.RequestException: Timeout, ConnectionError, AnswerTooLong.
+    Raises requests.RequestException: Timeout, ConnectionError, ResponseTooLong.
     """
-    # For the answer as a whole: single reads may each be in time and yet go on for ever.
+    # For the response as a whole: single reads may each be in time and yet never end.
     begun = time.monotonic()
-    until = min(_until.get(), begun + 2 * settings.OAUTH_TIMEOUT_S)
-    if begun >= until:
+    deadline = min(_deadline.get(), begun + 2 * settings.OAUTH_TIMEOUT_S)
+    if begun >= deadline:
         raise requests.Timeout
     with requests.request(
         method,
         url,
-        headers={"User-Agent": AGENT, **(headers or {}), "Accept-Encoding": "identity"},
+        headers={"User-Agent": USER_AGENT, **(headers or {}), "Accept-Encoding": "identity"},
         data=data,
         params=params,
-        # Something has to be given, or a .netrc would replace the Authorization header.
-        auth=auth or _as_it_is,
-        timeout=min(settings.OAUTH_TIMEOUT_S, until - begun),
+        # Without any, requests would replace the Authorization header from a .netrc file.
+        auth=auth or _keep_headers,
+        timeout=min(settings.OAUTH_TIMEOUT_S, deadline - begun),
         allow_redirects=False,
         stream=True,
-    ) as answer:
-        return _whole(answer, until=until)
+    ) as response:
+        return _read(response, deadline=deadline)
 
 
-def _as_it_is(request: requests.PreparedRequest) -> requests.PreparedRequest:
+def _keep_headers(request: requests.PreparedRequest) -> requests.PreparedRequest:
     return request
 
 
-def _whole(answer: requests.Response, *, until: float) -> requests.Response:
+def _read(response: requests.Response, *, deadline: float) -> requests.Response:
     body = bytearray()
-    # Byte by byte: a longer read would wait for its length, however slowly that comes.
-    for byte in answer.iter_content(1):
+    # Byte by byte: a longer read would wait for its whole length, however slowly that arrives.
+    for byte in response.iter_content(1):
         body += byte
         if len(body) > MAX_BYTES:
-            raise AnswerTooLong
-        if time.monotonic() > until:
+            raise ResponseTooLong
+        if time.monotonic() > deadline:
             raise requests.Timeout
     read = requests.Response()
-    read.status_code, read.reason = answer.status_code, answer.reason
-    read.headers, read.url, read.request = answer.headers, answer.url, answer.request
+    read.status_code, read.reason = response.status_code, response.reason
+    read.headers, read.url, read.request = response.headers, response.url, response.request
     read.encoding = "utf-8"
     read.raw = BytesIO(body)
     return read

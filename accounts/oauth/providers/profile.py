@@ -1,4 +1,4 @@
-"""What a provider has vouched for: who somebody is there, and in which of our groups."""
+"""What a provider vouches for: a user's profile there, and memberships in mapped groups."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -11,7 +11,7 @@ MAX_SUBJECT_CHARS: Final = 255
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A provider's tokens, kept only where memberships have to be asked for again.
+    """A provider's tokens, kept only if memberships have to be asked for again.
 
     expires_at: of the access token, in Unix seconds; 0 for never.
     """
@@ -23,26 +23,26 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class Memberships:
-    """Which of the mapped groups somebody is in; about the unknown ones the provider was silent."""
+    """The mapped groups that a user is in, and those for which the provider gave no answer."""
 
     held: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
 
-    def over(self, before: Iterable[str]) -> list[str]:
-        """Give the memberships that hold now: silence changes nothing."""
+    def merged_with(self, before: Iterable[str]) -> list[str]:
+        """Return the current memberships; an unknown one stays as it was before."""
         kept = set(self.held) | (set(before) & set(self.unknown))
         return sorted(kept)
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Somebody, proven at a provider.
+    """A user's account at a provider, proven by a sign-in there.
 
-    subject: the provider's own id, which never changes and is never given to somebody else.
-    email: '' where there is none that could be written to. is_verified: by the provider.
-    is_private_email: a relay's address, made for this service alone.
-    domain: the Workspace domain that Google says the account belongs to.
-    memberships: None where the provider has no mapped groups.
+    subject: the provider's own id, which never changes and is never reassigned.
+    email: '' if there is no usable address. is_verified: by the provider.
+    is_private_email: a relay address, created for this service alone.
+    domain: the Workspace domain that the account belongs to, as Google states it.
+    memberships: None if the provider has no mapped groups.
     """
 
     provider: str
@@ -57,18 +57,18 @@ class Profile:
     credentials: Credentials | None = None
 
     def has_subject(self) -> bool:
-        """Say whether there is an id to know somebody by."""
+        """Return True if the subject can be stored and compared."""
         subject = self.subject
         is_text = subject.isascii() and subject.isprintable() and not subject.isspace()
         return is_text and 0 < len(subject) <= MAX_SUBJECT_CHARS
 
     def as_json(self) -> dict[str, Any]:
-        """Give what ``from_json`` reads."""
+        """Return what ``from_json`` reads."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
-        """Give the profile of a sealed row."""
+        """Return the profile that ``as_json`` described."""
         memberships, credentials = value["memberships"], value["credentials"]
         return cls(
             **value
@@ -80,13 +80,14 @@ class Profile:
         )
 
 
-def address(value: object) -> str:
-    """Give an e-mail address as a provider told it, '' for what is none."""
+def email_or_blank(value: object) -> str:
+    """Return an e-mail address that a provider sent, '' if it is not one."""
     return value if isinstance(value, str) and is_address(value) else ""
 
 
-def one_line(value: object, *, limit: int) -> str:
-    """Give a text of a provider's on one line, cut to a length; '' for what is none."""
+def one_line(value: object, *, max_chars: int) -> str:
+    """Return a provider's text on one line, cut to a length; '' if it is not text."""
     if not isinstance(value, str):
         return ""
-    return " ".join("".join(char if char.isprintable() else " " for char in value).split())[:limit]
+    printable = "".join(char if char.isprintable() else " " for char in value)
+    return " ".join(printable.split())[:max_chars]

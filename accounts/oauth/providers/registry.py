@@ -1,4 +1,4 @@
-"""The providers this installation signs in with."""
+"""The providers that this installation is configured for."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -9,14 +9,14 @@ from accounts.oauth import redirects
 from accounts.oauth.errors import ProviderNotConfigured
 from accounts.oauth.models import Provider
 from accounts.oauth.providers.apple import Apple
-from accounts.oauth.providers.backend import Client
+from accounts.oauth.providers.backend import ProviderBackend
 from accounts.oauth.providers.discord import Discord
 from accounts.oauth.providers.github import GitHub
 from accounts.oauth.providers.google import Google
-from accounts.oauth.providers.strategy import VisitStrategy
+from accounts.oauth.providers.strategy import TransactionStrategy
 from platform_site.lib.provider_settings import ProviderSettings
 
-CLIENTS: Final[Mapping[str, type[Client]]] = {
+BACKENDS: Final[Mapping[str, type[ProviderBackend]]] = {
     "google": Google,
     "github": GitHub,
     "discord": Discord,
@@ -25,7 +25,7 @@ CLIENTS: Final[Mapping[str, type[Client]]] = {
 
 
 def configured() -> list[dict[str, str]]:
-    """Give ``name``, ``title``, ``start_url`` of each configured provider, in one order always."""
+    """Return ``name``, ``title``, ``start_url`` of each configured provider, in a fixed order."""
     return [
         {
             "name": provider.value,
@@ -38,9 +38,9 @@ def configured() -> list[dict[str, str]]:
 
 
 def settings_of(name: str) -> ProviderSettings:
-    """Give what a provider was configured with.
+    """Return a provider's configuration.
 
-    Raises ProviderNotConfigured (404), also for names that are no provider's.
+    Raises ProviderNotConfigured (404), also for an unknown name.
     """
     found: ProviderSettings | None = settings.OAUTH_PROVIDERS.get(name)
     if found is None:
@@ -48,23 +48,25 @@ def settings_of(name: str) -> ProviderSettings:
     return found
 
 
-def returns_by_post(name: str) -> bool:
-    """Say whether browsers come back from a provider with a form."""
-    return CLIENTS[name].returns_by_post
+def uses_form_post(name: str) -> bool:
+    """Return True if the provider's callback is a form sent from its page."""
+    return BACKENDS[name].uses_form_post
 
 
-def client(
+def backend(
     name: str,
     *,
-    kept: dict[str, Any],
+    session: dict[str, Any],
     state: str = "",
-    returned: Mapping[str, str] | None = None,
-) -> Client:
-    """Give the client of one visit; it changes ``kept``, which the visit's row has to keep.
+    callback: Mapping[str, str] | None = None,
+) -> ProviderBackend:
+    """Return the backend of one transaction; it changes ``session``, which the caller stores.
 
     Raises ProviderNotConfigured.
     """
     provider = settings_of(name)
-    kind = CLIENTS[name]
-    strategy = VisitStrategy(kind.options(provider), kept=kept, state=state, returned=returned)
-    return kind(provider, strategy, redirects.callback(name))
+    cls = BACKENDS[name]
+    strategy = TransactionStrategy(
+        cls.social_settings(provider), session=session, state=state, callback=callback
+    )
+    return cls(provider, strategy, redirects.callback(name))

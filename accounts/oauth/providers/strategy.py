@@ -1,83 +1,70 @@
-"""What social-core is told of one visit to a provider, and where it keeps what it must.
+"""social-core's view of one OAuth transaction: its settings, its session, the callback's data.
 
-Its sessions are the visit's row; its storage is none, since that row is used once.
+social-django's strategy reads all of these from Django's settings, the browser's session and the
+request. Here the settings are one provider's, the session is the transaction's row, and the
+strategy never gets the request: neither the Host header nor a parameter outside of
+``CALLBACK_PARAMETERS`` can reach social-core.
 """
 
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import urljoin
 
-from social_core.storage import BaseStorage, NonceMixin
-from social_core.strategy import BaseStrategy
+from django.conf import settings
+from social_django.strategy import DjangoStrategy
 
-# What a return may say. Nothing else a caller sends reaches social-core, which takes some of its
-# settings from the request (Apple's client id).
-RETURNED: Final = ("code", "state", "error", "iss", "user")
+from accounts.oauth.providers.storage import OAuthStorage
 
-
-class VisitNonces(NonceMixin):
-    """social-core's guard against a second use, which the visit's row is already."""
-
-    @classmethod
-    def use(cls, server_url: str, timestamp: Any, salt: str) -> bool:
-        """Say that a state is new: it is 256 random bits."""
-        return True
-
-    @classmethod
-    def consume(cls, server_url: str, timestamp: int, salt: str) -> bool:
-        """Say that a state was not used before: the row was claimed for this return."""
-        return True
+# social-core takes some of its settings from the request, such as Apple's client id.
+CALLBACK_PARAMETERS: Final = ("code", "state", "error", "iss", "user")
 
 
-class VisitStorage(BaseStorage):
-    """No storage but the visit's row."""
+class TransactionStrategy(DjangoStrategy):
+    """The strategy of one transaction.
 
-    nonce = VisitNonces
-
-
-class VisitStrategy(BaseStrategy[str]):
-    """What social-core is told of a visit.
-
-    kept: what a browser's session would hold; social-core changes it, the visit's row keeps it.
-    state: for the visit. returned: the parameters of the return.
+    options: social-core's settings by their bare names. session: what social-core keeps between
+    start and callback; it is changed in place, and the caller stores it. state: of a new
+    transaction. callback: the parameters of a callback.
     """
 
     def __init__(
         self,
         options: Mapping[str, Any],
         *,
-        kept: dict[str, Any],
+        session: dict[str, Any],
         state: str = "",
-        returned: Mapping[str, str] | None = None,
+        callback: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(VisitStorage)
-        self.options, self.kept, self.state = options, kept, state
-        self.returned = {
-            name: value for name, value in (returned or {}).items() if name in RETURNED
+        super().__init__(OAuthStorage)
+        self.options, self.transaction_session, self.state = options, session, state
+        self.callback = {
+            name: value for name, value in (callback or {}).items() if name in CALLBACK_PARAMETERS
         }
 
     def get_setting(self, name: str) -> Any:
-        """Give a setting by its bare name.
-
-        Raises KeyError for the others, which have defaults.
-        """
+        """Return a setting by its bare name, or raise KeyError, upon which a default is used."""
         return self.options[name]
 
     def get_request_data(self, merge: bool = True) -> dict[str, Any]:
-        """Give the parameters of the return."""
-        return dict(self.returned)
+        """Return the allowed parameters of the callback."""
+        return dict(self.callback)
 
     def build_absolute_uri(self, path: str | None = None) -> str:
-        """Give the callback's URL, which is absolute already."""
-        return path or ""
+        """Return a URL below the configured base; the request's host has no influence."""
+        return urljoin(settings.OAUTH_REDIRECT_BASE_URL, path or "")
 
     def session_get(self, name: str, default: Any = None) -> Any:
-        """Read what the visit keeps."""
-        return self.kept.get(name, default)
+        """Return a value of the transaction's session."""
+        return self.transaction_session.get(name, default)
 
     def session_set(self, name: str, value: Any) -> None:
-        """Have the visit keep something."""
-        self.kept[name] = value
+        """Set a value of the transaction's session."""
+        self.transaction_session[name] = value
 
     def session_pop(self, name: str) -> Any:
-        """Take out what the visit kept."""
-        return self.kept.pop(name, None)
+        """Remove a value of the transaction's session and return it."""
+        return self.transaction_session.pop(name, None)
+
+    def session_setdefault(self, name: str, value: Any) -> Any:
+        """Return a value of the transaction's session, set first if it is missing."""
+        return self.transaction_session.setdefault(name, value)

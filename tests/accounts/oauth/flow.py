@@ -47,7 +47,7 @@ class Browser:
 
 
 @dataclass
-class Journey:
+class OAuthFlow:
     """One external sign-in or link of a client's.
 
     It keeps what a client keeps: the PKCE verifier, and the ``state`` it expects back.

@@ -7,10 +7,10 @@ import time_machine
 from django.utils import timezone
 
 from accounts import passwords
-from accounts.models import AuditEvent, Identity, MailboxProof, ProviderGrant, Session, User
+from accounts.models import AuditEvent, Identity, MailboxProof, OAuthGrant, Session, User
 from environments.models import Organization
 from tests.accounts.oauth.fake_providers.google import GooglePerson, GoogleServer
-from tests.accounts.oauth.flow import Journey
+from tests.accounts.oauth.flow import OAuthFlow
 from tests.cast import PASSWORD, Answer, Caller, member, organization, signed_in
 from tests.inbox import notices_to
 from tests.twofactor.holder import with_totp
@@ -32,7 +32,7 @@ def log_in(email: str = "dora@example.com", password: str = PASSWORD) -> Answer:
 
 
 def test_an_account_with_a_proven_address_is_not_opened_by_a_provider(dora: User) -> None:
-    answer = Journey("google").sign_in()
+    answer = OAuthFlow("google").sign_in()
     assert (answer.status, answer.code) == (409, "link_required")
     assert answer.body["provider"] == "google"
     assert answer.body["link_expires_at"] - timezone.now().timestamp() <= 600
@@ -45,13 +45,13 @@ def test_an_account_with_a_proven_address_is_not_opened_by_a_provider(dora: User
 
 
 def test_its_owner_signs_in_and_links(dora: User) -> None:
-    token = Journey("google").sign_in().body["link_token"]
+    token = OAuthFlow("google").sign_in().body["link_token"]
     mine = Caller().holding(log_in())
     answer = mine.post(LINK, {"link_token": token})
     assert answer.status == 200, answer.body
     assert answer.body["status"] == "linked"
     assert answer.body["identity"]["email"] == "dora@example.com"
-    who = Caller().holding(Journey("google").sign_in()).get("/v1/whoami").body
+    who = Caller().holding(OAuthFlow("google").sign_in()).get("/v1/whoami").body
     assert who["user_id"] == str(dora.pk)
     assert "identity_linked" in notices_to("Dora@Example.com")
 
@@ -59,7 +59,7 @@ def test_its_owner_signs_in_and_links(dora: User) -> None:
 def test_its_owner_shows_the_second_factor_before_linking(dora: User) -> None:
     holder = with_totp(dora)
     Session.unscoped.all().delete()
-    token = Journey("google").sign_in().body["link_token"]
+    token = OAuthFlow("google").sign_in().body["link_token"]
     begun = log_in()
     assert begun.body["status"] == "mfa_required"
     waiting = Caller(begun.body["mfa_token"])
@@ -69,18 +69,18 @@ def test_its_owner_shows_the_second_factor_before_linking(dora: User) -> None:
     mine = Caller().holding(waiting.post(path, {"code": holder.code()}))
     assert mine.post(LINK, {"link_token": token}).status == 200
     # And the linked way in asks for it as well.
-    assert Journey("google").sign_in().body["status"] == "mfa_required"
+    assert OAuthFlow("google").sign_in().body["status"] == "mfa_required"
 
 
 def test_a_session_that_skipped_the_second_factor_does_not_link(dora: User) -> None:
     with_totp(dora)
-    token = Journey("google").sign_in().body["link_token"]
+    token = OAuthFlow("google").sign_in().body["link_token"]
     answer = signed_in(dora).post(LINK, {"link_token": token})
     assert (answer.status, answer.code) == (403, "step_up_required")
 
 
 def test_a_link_token_is_good_for_the_owner_alone_and_once(dora: User, charlie: User) -> None:
-    token = Journey("google").sign_in().body["link_token"]
+    token = OAuthFlow("google").sign_in().body["link_token"]
     stranger = signed_in(charlie).post(LINK, {"link_token": token})
     assert (stranger.status, stranger.code) == (403, "link_foreign_session")
     other = signed_in(dora).post("/v1/auth/oauth/github/link", {"link_token": token})
@@ -93,18 +93,18 @@ def test_a_link_token_is_good_for_the_owner_alone_and_once(dora: User, charlie: 
 def test_a_link_token_lasts_ten_minutes(dora: User) -> None:
     now = timezone.now()
     with time_machine.travel(now, tick=False) as clock:
-        token = Journey("google").sign_in().body["link_token"]
+        token = OAuthFlow("google").sign_in().body["link_token"]
         clock.move_to(now + timedelta(minutes=10))
         assert signed_in(dora).post(LINK, {"link_token": token}).code == "oauth_code_gone"
 
 
 def test_a_link_token_signs_nobody_in(dora: User) -> None:
-    journey = Journey("google")
-    token = journey.sign_in().body["link_token"]
-    assert journey.exchange(token).code == "oauth_code_gone"
-    code = Journey("google").code()
+    flow = OAuthFlow("google")
+    token = flow.sign_in().body["link_token"]
+    assert flow.exchange(token).code == "oauth_code_gone"
+    code = OAuthFlow("google").code()
     assert signed_in(dora).post(LINK, {"link_token": code}).code == "oauth_code_gone"
-    assert token not in str(list(ProviderGrant.objects.values()))
+    assert token not in str(list(OAuthGrant.objects.values()))
 
 
 # --- the five attacks on accounts that do not exist yet (USENIX Security 2022), as they meet here
@@ -120,7 +120,7 @@ def test_classic_merge_a_strangers_password_ends_when_the_owner_comes(
     google: GoogleServer,
 ) -> None:
     squatter()
-    answer = Journey("google").sign_in()
+    answer = OAuthFlow("google").sign_in()
     assert answer.status == 200
     assert {"code": "account_reclaimed"} in answer.body["warnings"]
     user = User.unscoped.get()
@@ -135,7 +135,7 @@ def test_unexpired_session_a_strangers_session_ends_when_the_owner_comes(
 ) -> None:
     stranger = squatter()
     assert stranger.get("/v1/whoami").status == 200
-    mine = Caller().holding(Journey("google").sign_in())
+    mine = Caller().holding(OAuthFlow("google").sign_in())
     assert stranger.get("/v1/whoami").status == 401
     assert stranger.refresh().status == 401
     assert mine.get("/v1/whoami").status == 200
@@ -146,16 +146,16 @@ def test_trojan_identifier_a_strangers_identity_and_factor_end_when_the_owner_co
 ) -> None:
     stranger = squatter()
     google.person = GooglePerson(sub="trojan", email="stranger@example.org")
-    assert Journey("google").link(stranger).body["status"] == "linked"
+    assert OAuthFlow("google").link(stranger).body["status"] == "linked"
     with_totp(User.unscoped.get())
     google.person = GooglePerson()
-    answer = Journey("google").sign_in()
+    answer = OAuthFlow("google").sign_in()
     assert answer.body["status"] == "authenticated"
     assert [identity.subject for identity in Identity.unscoped.all()] == [google.person.sub]
     assert Caller().holding(answer).get("/v1/auth/2fa/status").body["enabled"] is False
     # The stranger's own Google account is a newcomer's again.
     google.person = GooglePerson(sub="trojan", email="stranger@example.org")
-    other = Caller().holding(Journey("google").sign_in()).get("/v1/whoami").body
+    other = Caller().holding(OAuthFlow("google").sign_in()).get("/v1/whoami").body
     assert other["email"] == "stranger@example.org"
 
 
@@ -166,7 +166,7 @@ def test_unexpired_email_change_a_strangers_pending_change_ends_when_the_owner_c
     change = {"email": "stranger@example.org"}
     assert stranger.post("/v1/auth/email/change", change).status in {200, 202}
     assert MailboxProof.unscoped.filter(email="stranger@example.org").exists()
-    mine = Caller().holding(Journey("google").sign_in())
+    mine = Caller().holding(OAuthFlow("google").sign_in())
     assert not MailboxProof.unscoped.exists()
     assert mine.get("/v1/whoami").body["email"] == "dora@example.com"
 
@@ -175,29 +175,29 @@ def test_non_verifying_provider_an_address_that_was_not_verified_opens_nothing(
     google: GoogleServer, dora: User
 ) -> None:
     google.person.email_verified = False
-    assert Journey("google").error() == "email_unverified"
+    assert OAuthFlow("google").error() == "email_unverified"
     assert not Identity.unscoped.exists()
     # Nor does it take an account that nobody has proven.
     User.unscoped.update(email_verified_at=None)
-    assert Journey("google").error() == "email_unverified"
+    assert OAuthFlow("google").error() == "email_unverified"
     assert log_in().status == 200
 
 
 def test_a_strangers_link_under_way_ends_when_the_owner_comes(google: GoogleServer) -> None:
     stranger = squatter()
-    journey = Journey("google")
+    flow = OAuthFlow("google")
     google.person = GooglePerson(sub="trojan", email="stranger@example.org")
-    code = journey.link_code(stranger)
+    code = flow.link_code(stranger)
     google.person = GooglePerson()
-    Journey("google").sign_in()
-    answer = journey.exchange(code, stranger)
+    OAuthFlow("google").sign_in()
+    answer = flow.exchange(code, stranger)
     assert (answer.status, answer.code) == (401, "session_revoked")
     assert Identity.unscoped.count() == 1
 
 
 def test_the_organization_stays_with_the_account(google: GoogleServer) -> None:
     squatter()
-    who = Caller().holding(Journey("google").sign_in()).get("/v1/whoami").body
+    who = Caller().holding(OAuthFlow("google").sign_in()).get("/v1/whoami").body
     assert who["organization"] == "Squat"
     assert Organization.objects.count() == 1
 
@@ -207,7 +207,7 @@ def test_an_account_that_nobody_was_in_is_handed_over_without_a_warning(
 ) -> None:
     """As an operator imports them."""
     member(organization(), "dora@example.com", role="operator")
-    answer = Journey("google").sign_in()
+    answer = OAuthFlow("google").sign_in()
     assert answer.body["warnings"] == []
     assert Caller().holding(answer).get("/v1/whoami").body["roles"] == ["operator"]
 
@@ -218,7 +218,7 @@ def test_an_address_that_differs_for_us_and_not_for_the_index_is_taken(
     """A dotless i has the capital of an i; by that nobody gets at the account of somebody else."""
     user = member(organization(), "di@example.com", password=PASSWORD)
     google.person.email = "d\N{LATIN SMALL LETTER DOTLESS I}@example.com"
-    answer = Journey("google").sign_in()
+    answer = OAuthFlow("google").sign_in()
     assert (answer.status, answer.code) == (409, "email_taken")
     assert User.unscoped.get() == user
     assert log_in("di@example.com").status == 200
@@ -227,17 +227,17 @@ def test_an_address_that_differs_for_us_and_not_for_the_index_is_taken(
 def test_staff_are_never_taken_over(google: GoogleServer) -> None:
     user = member(organization("Operators"), "dora@example.com", password=PASSWORD)
     User.unscoped.filter(pk=user.pk).update(is_staff=True)
-    assert Journey("google").sign_in().code == "link_required"
+    assert OAuthFlow("google").sign_in().code == "link_required"
     assert passwords.is_right(User.unscoped.get(), PASSWORD)
 
 
 def test_a_disabled_account_that_nobody_has_proven_stays_as_it_is(google: GoogleServer) -> None:
     user = member(organization(), "dora@example.com", password=PASSWORD)
     User.unscoped.filter(pk=user.pk).update(is_active=False)
-    assert Journey("google").sign_in().code == "identity_refused"
+    assert OAuthFlow("google").sign_in().code == "identity_refused"
     assert User.unscoped.get().has_usable_password()
 
 
 def test_an_address_in_another_case_is_the_same_one(dora: User, google: GoogleServer) -> None:
     google.person.email = "DORA@EXAMPLE.COM"
-    assert Journey("google").sign_in().code == "link_required"
+    assert OAuthFlow("google").sign_in().code == "link_required"

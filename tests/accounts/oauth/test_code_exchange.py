@@ -10,19 +10,19 @@ from django.db import connections
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.models import AuditEvent, Identity, ProviderGrant, Session, User
+from accounts.models import AuditEvent, Identity, OAuthGrant, Session, User
 from environments.models import Organization
 from tests.accounts.oauth.fake_providers.google import GooglePerson, GoogleServer
-from tests.accounts.oauth.flow import Journey
+from tests.accounts.oauth.flow import OAuthFlow
 from tests.cast import Answer, Caller
 from tests.twofactor.holder import with_totp
 
 
 def test_a_code_is_exchanged_once(google: GoogleServer) -> None:
-    journey = Journey("google")
-    code = journey.code()
-    assert journey.exchange(code).status == 200
-    again = journey.exchange(code)
+    flow = OAuthFlow("google")
+    code = flow.code()
+    assert flow.exchange(code).status == 200
+    again = flow.exchange(code)
     assert (again.status, again.code) == (410, "oauth_code_gone")
     assert Session.unscoped.count() == 1
 
@@ -31,31 +31,31 @@ def test_a_code_is_exchanged_once(google: GoogleServer) -> None:
 def test_who_saw_only_the_code_gets_nothing_and_neither_does_anybody_after(
     google: GoogleServer, verifier: str
 ) -> None:
-    journey = Journey("google")
-    code = journey.code()
-    stolen = journey.exchange(code, code_verifier=verifier)
+    flow = OAuthFlow("google")
+    code = flow.code()
+    stolen = flow.exchange(code, code_verifier=verifier)
     if verifier == "":
         assert stolen.code == "invalid_request"
         return
     assert (stolen.status, stolen.code) == (410, "oauth_code_gone")
-    assert journey.exchange(code).code == "oauth_code_gone"
+    assert flow.exchange(code).code == "oauth_code_gone"
     assert not User.unscoped.exists()
 
 
 def test_a_code_is_good_for_a_minute(google: GoogleServer) -> None:
     now = timezone.now()
     with time_machine.travel(now, tick=False) as clock:
-        journey, late = Journey("google"), Journey("google")
-        code, late_code = journey.code(), late.code()
+        flow, late = OAuthFlow("google"), OAuthFlow("google")
+        code, late_code = flow.code(), late.code()
         clock.move_to(now + timedelta(seconds=59))
-        assert journey.exchange(code).status == 200
+        assert flow.exchange(code).status == 200
         clock.move_to(now + timedelta(seconds=60))
         assert late.exchange(late_code).code == "oauth_code_gone"
 
 
 def test_codes_and_profiles_are_not_kept_in_clear(google: GoogleServer) -> None:
-    code = Journey("google").code()
-    row = str(ProviderGrant.objects.values().get())
+    code = OAuthFlow("google").code()
+    row = str(OAuthGrant.objects.values().get())
     assert code not in row
     assert google.person.email not in row
     assert google.person.sub not in row
@@ -75,31 +75,31 @@ def test_an_unknown_code_is_gone(db: None, code: str) -> None:
 
 
 def test_a_stale_authorization_header_does_not_break_a_sign_in(google: GoogleServer) -> None:
-    journey = Journey("google")
-    assert journey.exchange(journey.code(), Caller("stale")).status == 200
+    flow = OAuthFlow("google")
+    assert flow.exchange(flow.code(), Caller("stale")).status == 200
 
 
 def test_the_environment_is_the_one_that_was_asked_for(google: GoogleServer) -> None:
-    answer = Journey("google", environment="sandbox").sign_in()
+    answer = OAuthFlow("google", environment="sandbox").sign_in()
     assert answer.body["environment"]["id"] == "sandbox"
     # And then it is the last used.
-    assert Journey("google").sign_in().body["environment"]["id"] == "sandbox"
+    assert OAuthFlow("google").sign_in().body["environment"]["id"] == "sandbox"
 
 
 def test_an_unknown_environment_uses_nothing_up_and_makes_nothing(google: GoogleServer) -> None:
-    journey = Journey("google", environment="nowhere")
-    code = journey.code()
-    assert journey.exchange(code).code == "environment_not_found"
+    flow = OAuthFlow("google", environment="nowhere")
+    code = flow.code()
+    assert flow.exchange(code).code == "environment_not_found"
     assert not User.unscoped.exists()
     assert not Organization.objects.exists()
-    ProviderGrant.objects.update(environment="live")
-    assert journey.exchange(code).status == 200
+    OAuthGrant.objects.update(environment="live")
+    assert flow.exchange(code).status == 200
 
 
 def test_a_disabled_user_stays_out(google: GoogleServer) -> None:
-    Journey("google").sign_in()
+    OAuthFlow("google").sign_in()
     User.unscoped.update(is_active=False)
-    answer = Journey("google").sign_in()
+    answer = OAuthFlow("google").sign_in()
     assert (answer.status, answer.code) == (401, "identity_refused")
     assert "access_token" not in answer.body
     event = AuditEvent.objects.order_by("-id")[0]
@@ -108,9 +108,9 @@ def test_a_disabled_user_stays_out(google: GoogleServer) -> None:
 
 
 def test_a_second_factor_is_asked_for(google: GoogleServer) -> None:
-    Journey("google").sign_in()
+    OAuthFlow("google").sign_in()
     with_totp(User.unscoped.get())
-    answer = Journey("google").sign_in()
+    answer = OAuthFlow("google").sign_in()
     assert answer.body["status"] == "mfa_required"
     assert "access_token" not in answer.body
     waiting = Caller(answer.body["mfa_token"])
@@ -121,15 +121,15 @@ def test_a_second_factor_is_asked_for(google: GoogleServer) -> None:
 def test_the_policy_has_a_newcomer_set_up_a_second_factor(
     google: GoogleServer, settings: Settings
 ) -> None:
-    Journey("google").sign_in()
+    OAuthFlow("google").sign_in()
     Organization.objects.update(mfa_required=True, mfa_grace_period_days=0)
-    answer = Journey("google").sign_in()
+    answer = OAuthFlow("google").sign_in()
     assert answer.body["status"] == "mfa_enrollment_required"
     assert "access_token" not in answer.body
 
 
 def test_a_sign_in_is_in_the_audit_trail(google: GoogleServer) -> None:
-    Journey("google").sign_in()
+    OAuthFlow("google").sign_in()
     events = {event.tag: event for event in AuditEvent.objects.all()}
     assert set(events) == {
         "api:organization:create",
@@ -142,57 +142,57 @@ def test_a_sign_in_is_in_the_audit_trail(google: GoogleServer) -> None:
 
 def test_new_organizations_count_as_sign_ups(google: GoogleServer, settings: Settings) -> None:
     settings.LIMIT_SIGNUPS_PER_HOUR = 1
-    assert Journey("google").sign_in().status == 200
+    assert OAuthFlow("google").sign_in().status == 200
     google.person = GooglePerson(sub="2", email="other@example.com")
-    answer = Journey("google").sign_in()
+    answer = OAuthFlow("google").sign_in()
     assert (answer.status, answer.code) == (429, "too_many_attempts")
     assert User.unscoped.count() == 1
     # Who has an account is not in the way of the limit.
     google.person = GooglePerson()
-    assert Journey("google").sign_in().status == 200
+    assert OAuthFlow("google").sign_in().status == 200
 
 
 def test_without_a_name_the_address_names_the_organization(google: GoogleServer) -> None:
     google.person.name = ""
-    Journey("google").sign_in()
+    OAuthFlow("google").sign_in()
     assert Organization.objects.get().name == "dora"
 
 
 def test_a_newcomer_has_no_password_until_one_is_set(google: GoogleServer) -> None:
-    Journey("google").sign_in()
+    OAuthFlow("google").sign_in()
     assert not User.unscoped.get().has_usable_password()
     for password in ("", "!", secrets.token_urlsafe(8)):
         body = {"email": "dora@example.com", "password": password}
         assert Caller().post("/v1/auth/login", body).status in {400, 401}
 
 
-def together(journeys: list[tuple[Journey, str]]) -> list[Answer]:
+def together(flows: list[tuple[OAuthFlow, str]]) -> list[Answer]:
     """Exchange codes at once."""
 
-    def one(given: tuple[Journey, str]) -> Answer:
-        journey, code = given
+    def one(given: tuple[OAuthFlow, str]) -> Answer:
+        flow, code = given
         try:
-            return journey.exchange(code)
+            return flow.exchange(code)
         finally:
             connections.close_all()
 
-    with ThreadPoolExecutor(len(journeys)) as pool:
-        return list(pool.map(one, journeys))
+    with ThreadPoolExecutor(len(flows)) as pool:
+        return list(pool.map(one, flows))
 
 
 @pytest.mark.django_db(transaction=True)
 def test_of_parallel_exchanges_of_one_code_one_signs_in(google: GoogleServer) -> None:
-    journey = Journey("google")
-    code = journey.code()
-    answers = together([(journey, code)] * 6)
+    flow = OAuthFlow("google")
+    code = flow.code()
+    answers = together([(flow, code)] * 6)
     assert sorted(answer.status for answer in answers) == [200] + [410] * 5
     assert Session.unscoped.count() == 1
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_newcomer_in_several_tabs_becomes_one_user(google: GoogleServer) -> None:
-    journeys = [Journey("google") for _ in range(6)]
-    answers = together([(journey, journey.code()) for journey in journeys])
+    flows = [OAuthFlow("google") for _ in range(6)]
+    answers = together([(flow, flow.code()) for flow in flows])
     assert [answer.status for answer in answers] == [200] * 6
     assert (User.unscoped.count(), Identity.unscoped.count()) == (1, 1)
     assert Organization.objects.count() == 1
@@ -200,12 +200,12 @@ def test_a_newcomer_in_several_tabs_becomes_one_user(google: GoogleServer) -> No
 
 @pytest.mark.django_db(transaction=True)
 def test_of_parallel_returns_one_gets_a_code(google: GoogleServer) -> None:
-    journey = Journey("google")
-    sent = journey.at_provider(journey.start().headers["Location"])
+    flow = OAuthFlow("google")
+    sent = flow.at_provider(flow.start().headers["Location"])
 
     def one(_: int) -> dict[str, str]:
         try:
-            return journey.returned(journey.back(sent))
+            return flow.returned(flow.back(sent))
         finally:
             connections.close_all()
 

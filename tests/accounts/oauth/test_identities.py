@@ -7,11 +7,11 @@ import time_machine
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.models import AuditEvent, Identity, ProviderVisit, Session, User
+from accounts.models import AuditEvent, Identity, OAuthTransaction, Session, User
 from environments.models import Organization
 from tests.accounts.oauth.conftest import BASE
 from tests.accounts.oauth.fake_providers.google import GooglePerson, GoogleServer
-from tests.accounts.oauth.flow import Browser, Journey
+from tests.accounts.oauth.flow import Browser, OAuthFlow
 from tests.cast import PASSWORD, Caller, member, organization, signed_in
 from tests.inbox import notices_to
 from tests.parallel import at_once
@@ -24,18 +24,18 @@ IDENTITIES = "/v1/auth/identities"
 
 def test_a_linked_account_signs_in_whatever_its_address(google: GoogleServer, alice: User) -> None:
     google.person.email, google.person.email_verified = "", False
-    answer = Journey("google").link(signed_in(alice))
+    answer = OAuthFlow("google").link(signed_in(alice))
     assert (answer.status, answer.body["status"]) == (200, "linked")
-    who = Caller().holding(Journey("google").sign_in()).get("/v1/whoami").body
+    who = Caller().holding(OAuthFlow("google").sign_in()).get("/v1/whoami").body
     assert who["user_id"] == str(alice.pk)
     assert "identity_linked" in notices_to(alice.email)
 
 
 def test_several_accounts_are_linked_and_listed(google: GoogleServer, alice: User) -> None:
     caller = signed_in(alice)
-    Journey("google").link(caller)
+    OAuthFlow("google").link(caller)
     google.person = GooglePerson(sub="2", email="work@example.org", name="Dora at work")
-    Journey("google").link(caller)
+    OAuthFlow("google").link(caller)
     listed = caller.get(IDENTITIES).body["results"]
     assert [row["email"] for row in listed] == ["work@example.org", "dora@example.com"]
     assert set(listed[0]) == {
@@ -56,7 +56,7 @@ def test_several_accounts_are_linked_and_listed(google: GoogleServer, alice: Use
 def test_linking_again_changes_nothing(google: GoogleServer, alice: User) -> None:
     caller = signed_in(alice)
     for _ in range(2):
-        assert Journey("google").link(caller).body["status"] == "linked"
+        assert OAuthFlow("google").link(caller).body["status"] == "linked"
     assert Identity.unscoped.count() == 1
     assert notices_to(alice.email).count("identity_linked") == 1
 
@@ -64,8 +64,8 @@ def test_linking_again_changes_nothing(google: GoogleServer, alice: User) -> Non
 def test_an_account_of_somebody_elses_is_not_linked(
     google: GoogleServer, alice: User, charlie: User
 ) -> None:
-    Journey("google").link(signed_in(charlie))
-    answer = Journey("google").link(signed_in(alice))
+    OAuthFlow("google").link(signed_in(charlie))
+    answer = OAuthFlow("google").link(signed_in(alice))
     assert (answer.status, answer.code) == (409, "identity_taken")
     assert Identity.unscoped.get().user_id == charlie.pk
     assert "charlie" not in str(answer.body)
@@ -78,31 +78,31 @@ def test_only_the_session_that_began_finishes(
 ) -> None:
     """Whoever is led through somebody else's link must not end up linked to it."""
     for other in (signed_in(charlie), signed_in(alice)):
-        journey = Journey("google")
-        code = journey.link_code(signed_in(alice))
-        answer = journey.exchange(code, other)
+        flow = OAuthFlow("google")
+        code = flow.link_code(signed_in(alice))
+        answer = flow.exchange(code, other)
         assert (answer.status, answer.code) == (403, "link_foreign_session")
     assert not Identity.unscoped.exists()
 
 
 def test_a_link_signs_nobody_in(google: GoogleServer, alice: User) -> None:
     caller = signed_in(alice)
-    journey = Journey("google")
-    code = journey.link_code(caller)
-    anonymous = journey.exchange(code)
+    flow = OAuthFlow("google")
+    code = flow.link_code(caller)
+    anonymous = flow.exchange(code)
     assert (anonymous.status, anonymous.code) == (401, "not_authenticated")
     # Who has to refresh first finds the code unused.
-    assert journey.exchange(code, Caller("stale")).code == "token_invalid"
-    assert journey.exchange(code, caller).body["status"] == "linked"
+    assert flow.exchange(code, Caller("stale")).code == "token_invalid"
+    assert flow.exchange(code, caller).body["status"] == "linked"
     assert not Session.unscoped.exclude(user=alice).exists()
 
 
 def test_a_session_that_ended_meanwhile_links_nothing(google: GoogleServer, alice: User) -> None:
     caller = signed_in(alice)
-    journey = Journey("google")
-    code = journey.link_code(caller)
+    flow = OAuthFlow("google")
+    code = flow.link_code(caller)
     caller.post("/v1/auth/logout", {"refresh_token": caller.refresh_token})
-    assert journey.exchange(code, caller).code == "session_revoked"
+    assert flow.exchange(code, caller).code == "session_revoked"
     assert not Identity.unscoped.exists()
 
 
@@ -110,9 +110,9 @@ def test_linking_takes_a_fresh_proof(google: GoogleServer, alice: User) -> None:
     caller = signed_in(alice)
     earlier = timezone.now() - timedelta(minutes=16)
     Session.unscoped.update(auth_time=earlier)
-    answer = caller.post("/v1/auth/oauth/google/link", Journey("google").query)
+    answer = caller.post("/v1/auth/oauth/google/link", OAuthFlow("google").query)
     assert (answer.status, answer.code) == (403, "step_up_required")
-    assert not ProviderVisit.objects.exists()
+    assert not OAuthTransaction.objects.exists()
     answer = caller.call("DELETE", f"{IDENTITIES}/00000000-0000-7000-8000-000000000000")
     assert answer.code == "step_up_required"
 
@@ -121,7 +121,7 @@ def test_linking_takes_the_second_factor_where_there_is_one(
     google: GoogleServer, alice: User
 ) -> None:
     with_totp(alice)
-    answer = signed_in(alice).post("/v1/auth/oauth/google/link", Journey("google").query)
+    answer = signed_in(alice).post("/v1/auth/oauth/google/link", OAuthFlow("google").query)
     assert (answer.status, answer.code) == (403, "step_up_required")
 
 
@@ -129,20 +129,20 @@ def test_the_links_address_is_good_for_one_browser_and_ten_minutes(
     google: GoogleServer, alice: User
 ) -> None:
     caller = signed_in(alice)
-    journey = Journey("google")
+    flow = OAuthFlow("google")
     now = timezone.now()
     with time_machine.travel(now, tick=False) as clock:
-        begun = caller.post("/v1/auth/oauth/google/link", journey.query).body
+        begun = caller.post("/v1/auth/oauth/google/link", flow.query).body
         assert begun["expires_at"] == int(now.timestamp()) + 600
         assert begun["start_url"].startswith(f"{BASE}/v1/auth/oauth/google/start?ticket=")
-        assert journey.browser.get(begun["start_url"]).status == 302
+        assert flow.browser.get(begun["start_url"]).status == 302
         again = Browser().get(begun["start_url"])
         assert (again.status, again.code) == (410, "oauth_code_gone")
-        late = caller.post("/v1/auth/oauth/google/link", journey.query).body
+        late = caller.post("/v1/auth/oauth/google/link", flow.query).body
         clock.move_to(now + timedelta(minutes=10))
         assert Browser().get(late["start_url"]).code == "oauth_code_gone"
     ticket = begun["start_url"].partition("ticket=")[2]
-    assert ticket not in str(list(ProviderVisit.objects.values()))
+    assert ticket not in str(list(OAuthTransaction.objects.values()))
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_a_link_is_begun_or_finished_and_nothing_between(
 
 
 def test_a_link_leads_back_to_known_addresses_alone(google: GoogleServer, alice: User) -> None:
-    query = Journey("google", redirect_to="https://evil.example").query
+    query = OAuthFlow("google", redirect_to="https://evil.example").query
     answer = signed_in(alice).post("/v1/auth/oauth/google/link", query)
     assert (answer.status, answer.code) == (400, "redirect_not_allowed")
 
@@ -174,10 +174,10 @@ def test_links_begun_are_limited_as_sign_ins_are(
 ) -> None:
     settings.LIMIT_OAUTH_STARTS_PER_ADDRESS = 2
     caller = signed_in(alice)
-    begun = [caller.post("/v1/auth/oauth/google/link", Journey("google").query) for _ in range(3)]
+    begun = [caller.post("/v1/auth/oauth/google/link", OAuthFlow("google").query) for _ in range(3)]
     assert [answer.status for answer in begun] == [200, 200, 429]
     assert begun[-1].code == "too_many_attempts"
-    assert ProviderVisit.objects.count() == 2
+    assert OAuthTransaction.objects.count() == 2
 
 
 # --- unlinking
@@ -185,7 +185,7 @@ def test_links_begun_are_limited_as_sign_ins_are(
 
 def linked(user: User) -> str:
     """Link Google to a user; give the identity's id."""
-    return str(Journey("google").link(signed_in(user)).body["identity"]["id"])
+    return str(OAuthFlow("google").link(signed_in(user)).body["identity"]["id"])
 
 
 def test_an_unlinked_account_signs_in_no_more(google: GoogleServer, home: Organization) -> None:
@@ -194,7 +194,7 @@ def test_an_unlinked_account_signs_in_no_more(google: GoogleServer, home: Organi
     answer = signed_in(user).call("DELETE", f"{IDENTITIES}/{identity}")
     assert answer.status == 204
     assert signed_in(user).get(IDENTITIES).body["results"] == []
-    assert Caller().holding(Journey("google").sign_in()).get("/v1/whoami").body["email"] == (
+    assert Caller().holding(OAuthFlow("google").sign_in()).get("/v1/whoami").body["email"] == (
         "dora@example.com"
     )
     assert "identity_unlinked" in notices_to("erin@example.com")
@@ -203,20 +203,20 @@ def test_an_unlinked_account_signs_in_no_more(google: GoogleServer, home: Organi
 
 
 def test_the_last_way_in_stays(google: GoogleServer) -> None:
-    caller = Caller().holding(Journey("google").sign_in())
+    caller = Caller().holding(OAuthFlow("google").sign_in())
     [identity] = caller.get(IDENTITIES).body["results"]
     answer = caller.call("DELETE", f"{IDENTITIES}/{identity['id']}")
     assert (answer.status, answer.code) == (409, "last_login_method")
-    assert Journey("google").sign_in().status == 200
+    assert OAuthFlow("google").sign_in().status == 200
     assert "identity_unlinked" not in notices_to("dora@example.com")
 
 
 def test_another_identity_is_another_way_in_unless_it_is_turned_off(
     google: GoogleServer, settings: Settings
 ) -> None:
-    caller = Caller().holding(Journey("google").sign_in())
+    caller = Caller().holding(OAuthFlow("google").sign_in())
     google.person = GooglePerson(sub="2")
-    Journey("google").link(caller)
+    OAuthFlow("google").link(caller)
     second, first = caller.get(IDENTITIES).body["results"]
     Identity.unscoped.filter(pk=second["id"]).update(provider="github")
     assert caller.call("DELETE", f"{IDENTITIES}/{first['id']}").code == "last_login_method"
@@ -227,7 +227,7 @@ def test_another_identity_is_another_way_in_unless_it_is_turned_off(
 
 
 def test_a_passkey_is_another_way_in(google: GoogleServer) -> None:
-    caller = Caller().holding(Journey("google").sign_in())
+    caller = Caller().holding(OAuthFlow("google").sign_in())
     [identity] = caller.get(IDENTITIES).body["results"]
     holder = with_passkey(User.unscoped.get(), Authenticator(origin="http://localhost:8000"))
     # What was just registered is the session's fresh proof.
@@ -248,9 +248,9 @@ def test_nobody_unlinks_somebody_elses(
 
 @pytest.mark.django_db(transaction=True)
 def test_of_two_ways_in_unlinked_at_once_one_stays(google: GoogleServer) -> None:
-    caller = Caller().holding(Journey("google").sign_in())
+    caller = Caller().holding(OAuthFlow("google").sign_in())
     google.person = GooglePerson(sub="2")
-    Journey("google").link(caller)
+    OAuthFlow("google").link(caller)
     paths = [f"{IDENTITIES}/{row['id']}" for row in caller.get(IDENTITIES).body["results"]]
     answers = at_once(*(lambda path=path: caller.call("DELETE", path) for path in paths))
     assert sorted(answer.status for answer in answers) == [204, 409]
@@ -261,9 +261,9 @@ def test_of_two_ways_in_unlinked_at_once_one_stays(google: GoogleServer) -> None
 def test_one_account_linked_by_two_users_at_once_is_one_users(google: GoogleServer) -> None:
     home = organization()
     callers = [signed_in(member(home, f"user{number}@example.com")) for number in range(2)]
-    journeys = [Journey("google") for _ in callers]
-    codes = [journey.link_code(by) for journey, by in zip(journeys, callers, strict=True)]
-    deeds = zip(journeys, codes, callers, strict=True)
+    flows = [OAuthFlow("google") for _ in callers]
+    codes = [flow.link_code(by) for flow, by in zip(flows, callers, strict=True)]
+    deeds = zip(flows, codes, callers, strict=True)
     answers = at_once(*(lambda deed=deed: deed[0].exchange(deed[1], deed[2]) for deed in deeds))
     assert sorted(answer.status for answer in answers) == [200, 409]
     assert Identity.unscoped.count() == 1

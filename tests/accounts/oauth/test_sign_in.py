@@ -7,10 +7,10 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.models import AuditEvent, Identity, ProviderGrant, User
+from accounts.models import AuditEvent, Identity, OAuthGrant, User
 from environments.models import Organization
 from tests.accounts.oauth.fake_providers.server import Fault, ProviderServer
-from tests.accounts.oauth.flow import Journey
+from tests.accounts.oauth.flow import OAuthFlow
 from tests.cast import PASSWORD, Caller, member, organization, signed_in
 from tests.twofactor.holder import with_totp
 
@@ -31,9 +31,9 @@ class There:
     name: str
     server: ProviderServer
 
-    def journey(self) -> Journey:
-        """Begin a journey."""
-        return Journey(self.name)
+    def flow(self) -> OAuthFlow:
+        """Begin a flow."""
+        return OAuthFlow(self.name)
 
 
 @pytest.fixture(params=sorted(SUBJECTS))
@@ -46,13 +46,13 @@ def there(request: pytest.FixtureRequest, db: None) -> There:
 def assert_refused(code: str) -> None:
     """Hold a refusal to having made nothing, and to standing in the audit trail."""
     assert not User.unscoped.exists()
-    assert not ProviderGrant.objects.exists()
+    assert not OAuthGrant.objects.exists()
     event = AuditEvent.objects.order_by("-id")[0]
     assert (event.outcome, event.data["error"]) == ("refused", code)
 
 
 def test_a_new_user_comes_in(there: There) -> None:
-    answer = there.journey().sign_in()
+    answer = there.flow().sign_in()
     assert answer.body["status"] == "authenticated"
     who = Caller().holding(answer).get("/v1/whoami").body
     assert (who["email"], who["organization"]) == ("dora@example.com", "Dora Lake")
@@ -62,8 +62,8 @@ def test_a_new_user_comes_in(there: There) -> None:
 
 
 def test_a_returning_user_comes_in_again(there: There) -> None:
-    first = Caller().holding(there.journey().sign_in()).get("/v1/whoami").body
-    again = Caller().holding(there.journey().sign_in()).get("/v1/whoami").body
+    first = Caller().holding(there.flow().sign_in()).get("/v1/whoami").body
+    again = Caller().holding(there.flow().sign_in()).get("/v1/whoami").body
     assert again["user_id"] == first["user_id"]
     assert again["session_id"] != first["session_id"]
     assert (User.unscoped.count(), Identity.unscoped.count()) == (1, 1)
@@ -72,31 +72,31 @@ def test_a_returning_user_comes_in_again(there: There) -> None:
 def test_an_account_is_linked_and_unlinked(there: There) -> None:
     user = member(organization(), "erin@example.com", password=PASSWORD)
     caller = signed_in(user)
-    linked = there.journey().link(caller).body
+    linked = there.flow().link(caller).body
     assert linked["status"] == "linked"
-    who = Caller().holding(there.journey().sign_in()).get("/v1/whoami").body
+    who = Caller().holding(there.flow().sign_in()).get("/v1/whoami").body
     assert who["email"] == "erin@example.com"
     path = f"/v1/auth/identities/{linked['identity']['id']}"
     assert caller.call("DELETE", path).status == 204
-    who = Caller().holding(there.journey().sign_in()).get("/v1/whoami").body
+    who = Caller().holding(there.flow().sign_in()).get("/v1/whoami").body
     assert who["email"] == "dora@example.com"
 
 
 def test_a_conflict_is_solved_by_its_owner(there: There) -> None:
     user = member(organization(), "dora@example.com", password=PASSWORD)
     User.unscoped.update(email_verified_at=timezone.now())
-    refused = there.journey().sign_in()
+    refused = there.flow().sign_in()
     assert refused.code == "link_required"
     body = {"link_token": refused.body["link_token"]}
     path = f"/v1/auth/oauth/{there.name}/link"
     assert signed_in(user).post(path, body).body["status"] == "linked"
-    who = Caller().holding(there.journey().sign_in()).get("/v1/whoami").body
+    who = Caller().holding(there.flow().sign_in()).get("/v1/whoami").body
     assert who["user_id"] == str(user.pk)
 
 
 def test_an_account_that_nobody_has_proven_goes_to_its_owner(there: There) -> None:
     member(organization(), "dora@example.com", password=PASSWORD)
-    assert there.journey().sign_in().body["status"] == "authenticated"
+    assert there.flow().sign_in().body["status"] == "authenticated"
     login = {"email": "dora@example.com", "password": PASSWORD}
     assert Caller().post("/v1/auth/login", login).status == 401
 
@@ -104,12 +104,12 @@ def test_an_account_that_nobody_has_proven_goes_to_its_owner(there: There) -> No
 def test_who_does_not_agree_comes_back_without_an_account(there: There) -> None:
     cancelled = {"apple": "user_cancelled_authorize"}
     there.server.refuses = cancelled.get(there.name, "access_denied")
-    assert there.journey().error() == "access_denied"
+    assert there.flow().error() == "access_denied"
     assert_refused("access_denied")
 
 
 def test_a_return_to_another_browser_signs_nobody_in(there: There) -> None:
-    thief, victim = there.journey(), there.journey()
+    thief, victim = there.flow(), there.flow()
     sent = thief.at_provider(thief.start().headers["Location"])
     victim.start()
     answer = victim.back(sent)
@@ -118,11 +118,11 @@ def test_a_return_to_another_browser_signs_nobody_in(there: There) -> None:
 
 
 def test_a_return_is_good_for_once(there: There) -> None:
-    journey = there.journey()
-    sent = journey.at_provider(journey.start().headers["Location"])
-    assert "code" in journey.returned(journey.back(sent))
-    assert journey.returned(journey.back(sent))["error"] == "oauth_state_used"
-    assert ProviderGrant.objects.count() == 1
+    flow = there.flow()
+    sent = flow.at_provider(flow.start().headers["Location"])
+    assert "code" in flow.returned(flow.back(sent))
+    assert flow.returned(flow.back(sent))["error"] == "oauth_state_used"
+    assert OAuthGrant.objects.count() == 1
 
 
 def test_a_provider_that_is_silent_is_not_waited_for(there: There, settings: Settings) -> None:
@@ -131,43 +131,43 @@ def test_a_provider_that_is_silent_is_not_waited_for(there: There, settings: Set
     assert asked
     for path in asked:
         there.server.faults = {path: Fault(is_silent=True)}
-        assert there.journey().error() == "provider_unavailable", path
+        assert there.flow().error() == "provider_unavailable", path
         assert_refused("provider_unavailable")
 
 
 def test_the_only_way_in_stays(there: There) -> None:
-    caller = Caller().holding(there.journey().sign_in())
+    caller = Caller().holding(there.flow().sign_in())
     path = f"/v1/auth/identities/{Identity.unscoped.get().pk}"
     answer = caller.call("DELETE", path)
     assert (answer.status, answer.code) == (409, "last_login_method")
-    assert there.journey().sign_in().body["status"] == "authenticated"
+    assert there.flow().sign_in().body["status"] == "authenticated"
 
 
 def test_a_second_factor_that_is_due_is_asked_for(there: There) -> None:
-    there.journey().sign_in()
+    there.flow().sign_in()
     with_totp(User.unscoped.get())
-    answer = there.journey().sign_in()
+    answer = there.flow().sign_in()
     assert answer.body["status"] == "mfa_required"
     assert "access_token" not in answer.body
     assert Caller(answer.body["mfa_token"]).get("/v1/whoami").status == 401
 
 
 def test_a_second_factor_that_is_required_is_set_up_first(there: There) -> None:
-    there.journey().sign_in()
+    there.flow().sign_in()
     Organization.objects.update(mfa_required=True, mfa_grace_period_days=0)
-    answer = there.journey().sign_in()
+    answer = there.flow().sign_in()
     assert answer.body["status"] == "mfa_enrollment_required"
     assert "access_token" not in answer.body
 
 
 def test_the_same_subject_at_another_provider_is_somebody_else(there: There) -> None:
-    there.journey().sign_in()
+    there.flow().sign_in()
     Identity.unscoped.update(provider="google" if there.name != "google" else "github")
-    assert there.journey().sign_in().code == "link_required"
+    assert there.flow().sign_in().code == "link_required"
 
 
 def test_pkce_is_used_where_the_provider_takes_it(there: There) -> None:
-    there.journey().sign_in()
+    there.flow().sign_in()
     [asked] = [each for each in there.server.asked if each.path.endswith(("authorize", "v2/auth"))]
     if there.name == "apple":
         assert "nonce" in asked.query
@@ -183,4 +183,4 @@ def test_a_wrong_client_secret_is_told_as_the_providers_refusal(
     provider = settings.OAUTH_PROVIDERS[there.name]
     wrong = replace(provider, client_secret="not the secret at all", private_key="")
     settings.OAUTH_PROVIDERS = {there.name: wrong}
-    assert there.journey().error() == "provider_error"
+    assert there.flow().error() == "provider_error"

@@ -9,12 +9,12 @@ import time_machine
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.models import AuditEvent, Identity, ProviderGrant, ProviderVisit, User
+from accounts.models import AuditEvent, Identity, OAuthGrant, OAuthTransaction, User
 from accounts.oauth import tasks
 from tests.accounts.oauth.conftest import BASE, configure
 from tests.accounts.oauth.fake_providers.google import GoogleServer
 from tests.accounts.oauth.fake_providers.server import CLIENT_SECRET, Fault, Said
-from tests.accounts.oauth.flow import APP, Browser, Journey
+from tests.accounts.oauth.flow import APP, Browser, OAuthFlow
 from tests.cast import Caller
 
 
@@ -28,10 +28,10 @@ def test_the_providers_are_listed_as_they_are_configured(google: GoogleServer) -
 @pytest.mark.parametrize("provider", ["google", "github", "apple", "nobody", "GOOGLE"])
 def test_a_provider_that_is_not_configured_is_not_there(db: None, provider: str) -> None:
     assert Caller().get("/v1/auth/oauth/providers").body == {"providers": []}
-    journey = Journey(provider)
+    flow = OAuthFlow(provider)
     for answer in (
-        journey.start(),
-        journey.start(redirect_to="https://evil.example"),
+        flow.start(),
+        flow.start(redirect_to="https://evil.example"),
         Browser().get(f"/v1/auth/oauth/{provider}/callback?code=x&state=y"),
         Browser().post_form(f"/v1/auth/oauth/{provider}/callback", {"code": "x", "state": "y"}),
     ):
@@ -58,22 +58,22 @@ def test_a_provider_that_is_not_configured_is_not_there(db: None, provider: str)
     ],
 )
 def test_nobody_is_sent_to_an_unknown_address(google: GoogleServer, redirect_to: str) -> None:
-    answer = Journey("google").start(redirect_to=redirect_to)
+    answer = OAuthFlow("google").start(redirect_to=redirect_to)
     assert (answer.status, answer.code) == (400, "redirect_not_allowed")
     assert "Location" not in answer.headers
-    assert not ProviderVisit.objects.exists()
+    assert not OAuthTransaction.objects.exists()
 
 
 def test_without_an_address_the_console_finishes(google: GoogleServer) -> None:
-    journey = Journey("google", redirect_to="")
-    answer = journey.visit()
+    flow = OAuthFlow("google", redirect_to="")
+    answer = flow.visit()
     assert answer.headers["Location"].startswith(f"{BASE}/console/sign-in?code=")
 
 
 def test_an_app_is_reached_by_its_own_scheme(google: GoogleServer, settings: Settings) -> None:
     settings.OAUTH_REDIRECTS = ("com.example.app:/done?kind=oauth",)
-    journey = Journey("google", redirect_to="com.example.app:/done?kind=oauth")
-    location = journey.visit().headers["Location"]
+    flow = OAuthFlow("google", redirect_to="com.example.app:/done?kind=oauth")
+    location = flow.visit().headers["Location"]
     assert location.startswith("com.example.app:/done?kind=oauth&code=")
 
 
@@ -94,25 +94,25 @@ def test_an_app_is_reached_by_its_own_scheme(google: GoogleServer, settings: Set
 def test_a_start_without_a_sound_challenge_is_refused(
     google: GoogleServer, changed: dict[str, str]
 ) -> None:
-    answer = Journey("google").start(**changed)
+    answer = OAuthFlow("google").start(**changed)
     assert (answer.status, answer.code) == (400, "invalid_request")
-    assert not ProviderVisit.objects.exists()
+    assert not OAuthTransaction.objects.exists()
 
 
 def test_a_parameter_given_twice_is_refused(google: GoogleServer) -> None:
-    journey = Journey("google")
+    flow = OAuthFlow("google")
     path = f"/v1/auth/oauth/google/start?code_challenge={'x' * 43}&code_challenge={'y' * 43}"
-    assert journey.browser.get(path).code == "invalid_request"
-    location = journey.start().headers["Location"]
-    sent = journey.at_provider(location).headers["Location"]
-    answer = journey.browser.get(f"{sent}&code=another")
+    assert flow.browser.get(path).code == "invalid_request"
+    location = flow.start().headers["Location"]
+    sent = flow.at_provider(location).headers["Location"]
+    answer = flow.browser.get(f"{sent}&code=another")
     assert (answer.status, answer.code) == (400, "invalid_request")
 
 
 def test_the_browser_keeps_a_secret_that_no_script_and_no_other_host_reaches(
     google: GoogleServer,
 ) -> None:
-    answer = Journey("google").start()
+    answer = OAuthFlow("google").start()
     [morsel] = answer.raw.cookies.values()
     assert morsel.key.startswith("__Host-")
     assert morsel["secure"]
@@ -124,18 +124,18 @@ def test_the_browser_keeps_a_secret_that_no_script_and_no_other_host_reaches(
 
 
 def test_no_secret_of_a_visit_is_kept_in_clear(google: GoogleServer) -> None:
-    journey = Journey("google")
-    query = dict(parse_qsl(urlsplit(journey.start().headers["Location"]).query))
-    row = str(ProviderVisit.objects.values().get())
-    for secret in (query["state"], query["nonce"], *journey.browser.cookies.values()):
+    flow = OAuthFlow("google")
+    query = dict(parse_qsl(urlsplit(flow.start().headers["Location"]).query))
+    row = str(OAuthTransaction.objects.values().get())
+    for secret in (query["state"], query["nonce"], *flow.browser.cookies.values()):
         assert secret not in row
 
 
 def test_a_return_to_another_browser_is_refused_and_leads_nowhere(google: GoogleServer) -> None:
     """Login CSRF: who is led to somebody else's return is not signed in as somebody else."""
-    thief = Journey("google")
+    thief = OAuthFlow("google")
     sent = thief.at_provider(thief.start().headers["Location"]).headers["Location"]
-    victim = Journey("google")
+    victim = OAuthFlow("google")
     victim.start()
     for browser in (Browser(), victim.browser):
         answer = browser.get(sent)
@@ -149,59 +149,59 @@ def test_a_return_to_another_browser_is_refused_and_leads_nowhere(google: Google
 
 @pytest.mark.parametrize("state", ["", "unknown", "x" * 5000, "%00", "☃"])
 def test_an_unknown_state_is_refused(google: GoogleServer, state: str) -> None:
-    journey = Journey("google")
-    journey.start()
-    answer = journey.browser.get(f"/v1/auth/oauth/google/callback?code=x&state={state}")
+    flow = OAuthFlow("google")
+    flow.start()
+    answer = flow.browser.get(f"/v1/auth/oauth/google/callback?code=x&state={state}")
     assert (answer.status, answer.code) == (400, "oauth_state_invalid")
 
 
 def test_a_state_of_another_provider_is_unknown(google: GoogleServer, settings: Settings) -> None:
     """Mix-up: each provider has a return of its own, and a state counts at one."""
-    journey = Journey("google")
-    sent = journey.at_provider(journey.start().headers["Location"]).headers["Location"]
-    ProviderVisit.objects.update(provider="github")
-    assert journey.browser.get(sent).code == "oauth_state_invalid"
+    flow = OAuthFlow("google")
+    sent = flow.at_provider(flow.start().headers["Location"]).headers["Location"]
+    OAuthTransaction.objects.update(provider="github")
+    assert flow.browser.get(sent).code == "oauth_state_invalid"
 
 
 def test_the_answer_of_another_issuer_is_refused(google: GoogleServer) -> None:
-    journey = Journey("google")
-    sent = journey.at_provider(journey.start().headers["Location"]).headers["Location"]
-    answer = journey.browser.get(f"{sent}&iss=https%3A%2F%2Fevil.example")
-    assert journey.returned(answer)["error"] == "identity_invalid"
+    flow = OAuthFlow("google")
+    sent = flow.at_provider(flow.start().headers["Location"]).headers["Location"]
+    answer = flow.browser.get(f"{sent}&iss=https%3A%2F%2Fevil.example")
+    assert flow.returned(answer)["error"] == "identity_invalid"
     assert not google.calls("/token")
 
 
 def test_the_answer_of_the_right_issuer_is_taken(google: GoogleServer) -> None:
-    journey = Journey("google")
-    sent = journey.at_provider(journey.start().headers["Location"]).headers["Location"]
-    assert "code" in journey.returned(journey.browser.get(f"{sent}&iss={google.url}"))
+    flow = OAuthFlow("google")
+    sent = flow.at_provider(flow.start().headers["Location"]).headers["Location"]
+    assert "code" in flow.returned(flow.browser.get(f"{sent}&iss={google.url}"))
 
 
 def test_a_visit_returns_once(google: GoogleServer) -> None:
-    journey = Journey("google")
-    sent = journey.at_provider(journey.start().headers["Location"])
-    assert "code" in journey.returned(journey.back(sent))
-    assert journey.returned(journey.back(sent))["error"] == "oauth_state_used"
+    flow = OAuthFlow("google")
+    sent = flow.at_provider(flow.start().headers["Location"])
+    assert "code" in flow.returned(flow.back(sent))
+    assert flow.returned(flow.back(sent))["error"] == "oauth_state_used"
     assert len(google.calls("/token")) == 1
-    assert ProviderGrant.objects.count() == 1
+    assert OAuthGrant.objects.count() == 1
 
 
 def test_a_visit_lasts_ten_minutes(google: GoogleServer) -> None:
     now = timezone.now()
     with time_machine.travel(now, tick=False) as clock:
-        journey, late = Journey("google"), Journey("google")
-        sent = journey.at_provider(journey.start().headers["Location"])
+        flow, late = OAuthFlow("google"), OAuthFlow("google")
+        sent = flow.at_provider(flow.start().headers["Location"])
         sent_late = late.at_provider(late.start().headers["Location"])
         clock.move_to(now + timedelta(minutes=9, seconds=59))
         google.claims = {"iat": int(now.timestamp()) + 599, "exp": int(now.timestamp()) + 4000}
-        assert "code" in journey.returned(journey.back(sent))
+        assert "code" in flow.returned(flow.back(sent))
         clock.move_to(now + timedelta(minutes=10))
         assert late.returned(late.back(sent_late))["error"] == "oauth_state_used"
 
 
 def test_two_tabs_do_not_get_in_each_others_way(google: GoogleServer) -> None:
     browser = Browser()
-    left, right = Journey("google", browser), Journey("google", browser)
+    left, right = OAuthFlow("google", browser), OAuthFlow("google", browser)
     sent_left = left.at_provider(left.start().headers["Location"])
     sent_right = right.at_provider(right.start().headers["Location"])
     assert "code" in left.returned(left.back(sent_left))
@@ -222,8 +222,8 @@ def test_what_the_provider_says_comes_back_as_a_code_of_ours(
     google: GoogleServer, at_google: str, code: str
 ) -> None:
     google.refuses = at_google
-    journey = Journey("google")
-    values = journey.returned(journey.visit())
+    flow = OAuthFlow("google")
+    values = flow.returned(flow.visit())
     assert values["error"] == code
     assert at_google == code or at_google not in str(values)
     assert AuditEvent.objects.get().data["error"] == code
@@ -231,27 +231,27 @@ def test_what_the_provider_says_comes_back_as_a_code_of_ours(
 
 
 def test_a_return_without_a_code_is_refused(google: GoogleServer) -> None:
-    journey = Journey("google")
-    query = dict(parse_qsl(urlsplit(journey.start().headers["Location"]).query))
-    answer = journey.browser.get(f"/v1/auth/oauth/google/callback?state={query['state']}")
-    assert journey.returned(answer)["error"] == "provider_error"
+    flow = OAuthFlow("google")
+    query = dict(parse_qsl(urlsplit(flow.start().headers["Location"]).query))
+    answer = flow.browser.get(f"/v1/auth/oauth/google/callback?state={query['state']}")
+    assert flow.returned(answer)["error"] == "provider_error"
 
 
 def test_a_code_of_the_providers_that_is_refused_signs_nobody_in(google: GoogleServer) -> None:
-    journey = Journey("google")
-    sent = journey.at_provider(journey.start().headers["Location"]).headers["Location"]
+    flow = OAuthFlow("google")
+    sent = flow.at_provider(flow.start().headers["Location"]).headers["Location"]
     tampered = re.sub("code=[^&]+", "code=guessed", sent)
-    assert journey.returned(journey.browser.get(tampered))["error"] == "provider_error"
+    assert flow.returned(flow.browser.get(tampered))["error"] == "provider_error"
     assert not Identity.unscoped.exists()
 
 
 def test_a_look_at_the_head_begins_and_ends_nothing(google: GoogleServer) -> None:
-    journey = Journey("google")
-    sent = journey.at_provider(journey.start().headers["Location"]).headers["Location"]
+    flow = OAuthFlow("google")
+    sent = flow.at_provider(flow.start().headers["Location"]).headers["Location"]
     for url in (sent, f"/v1/auth/oauth/google/start?code_challenge={'x' * 43}"):
-        assert journey.browser._send("HEAD", url).status == 405
-    assert ProviderVisit.objects.count() == 1
-    assert "code" in journey.returned(journey.browser.get(sent))
+        assert flow.browser._send("HEAD", url).status == 405
+    assert OAuthTransaction.objects.count() == 1
+    assert "code" in flow.returned(flow.browser.get(sent))
 
 
 def test_a_form_is_taken_only_from_a_provider_that_sends_one(google: GoogleServer) -> None:
@@ -263,45 +263,45 @@ def test_starts_and_returns_are_limited_by_address(
     google: GoogleServer, settings: Settings
 ) -> None:
     settings.LIMIT_OAUTH_STARTS_PER_ADDRESS = 3
-    journey = Journey("google")
+    flow = OAuthFlow("google")
     for _ in range(2):
-        assert journey.start().status == 302
-    assert journey.browser.get("/v1/auth/oauth/google/callback?state=x").status == 400
+        assert flow.start().status == 302
+    assert flow.browser.get("/v1/auth/oauth/google/callback?state=x").status == 400
     for answer in (
-        journey.start(),
-        journey.browser.get("/v1/auth/oauth/google/callback?state=x"),
+        flow.start(),
+        flow.browser.get("/v1/auth/oauth/google/callback?state=x"),
     ):
         assert (answer.status, answer.code) == (429, "too_many_attempts")
         assert int(answer.headers["Retry-After"]) > 0
-    assert ProviderVisit.objects.count() == 2
+    assert OAuthTransaction.objects.count() == 2
 
 
 def test_what_is_over_is_forgotten(google: GoogleServer) -> None:
-    Journey("google").code()
-    tasks.forget_expired(0)
-    assert (ProviderVisit.objects.count(), ProviderGrant.objects.count()) == (1, 1)
+    OAuthFlow("google").code()
+    tasks.delete_expired(0)
+    assert (OAuthTransaction.objects.count(), OAuthGrant.objects.count()) == (1, 1)
     with time_machine.travel(timezone.now() + timedelta(minutes=11)):
-        tasks.forget_expired(0)
-    assert (ProviderVisit.objects.count(), ProviderGrant.objects.count()) == (0, 0)
+        tasks.delete_expired(0)
+    assert (OAuthTransaction.objects.count(), OAuthGrant.objects.count()) == (0, 0)
 
 
 def test_a_provider_turned_off_meanwhile_is_not_there(
     google: GoogleServer, settings: Settings
 ) -> None:
-    journey = Journey("google")
-    sent = journey.at_provider(journey.start().headers["Location"])
+    flow = OAuthFlow("google")
+    sent = flow.at_provider(flow.start().headers["Location"])
     settings.OAUTH_PROVIDERS = {}
-    assert journey.back(sent).code == "provider_not_configured"
+    assert flow.back(sent).code == "provider_not_configured"
     configure(settings, "google", google)
-    assert "code" in journey.returned(journey.back(sent))
+    assert "code" in flow.returned(flow.back(sent))
 
 
 def test_the_providers_own_words_are_not_handed_on(google: GoogleServer) -> None:
     google.faults["/token"] = Fault(
         Said(400, {"error": "invalid_request", "error_description": "secret of the provider's"})
     )
-    journey = Journey("google")
-    values = journey.returned(journey.visit())
+    flow = OAuthFlow("google")
+    values = flow.returned(flow.visit())
     assert values["error"] == "provider_error"
     assert "secret" not in str(values)
 
@@ -310,23 +310,23 @@ def test_no_secret_of_a_sign_in_is_logged(
     google: GoogleServer, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     caplog.set_level("DEBUG")
-    journey = Journey("google")
-    code = journey.code()
-    answer = journey.exchange(code)
+    flow = OAuthFlow("google")
+    code = flow.code()
+    answer = flow.exchange(code)
     google.faults["/token"] = Fault(Said(400, {"error": "invalid_client"}))
-    assert Journey("google").error() == "provider_error"
+    assert OAuthFlow("google").error() == "provider_error"
     out, err = capfd.readouterr()
     logged = caplog.text + out + err
     assert "external_sign_in_failed" in logged
     exchanged = google.calls("/token")[0].form
     for secret in (
         code,
-        journey.verifier,
+        flow.verifier,
         CLIENT_SECRET,
         exchanged["code"],
         exchanged["code_verifier"],
         *google.tokens,
-        *journey.browser.cookies.values(),
+        *flow.browser.cookies.values(),
         answer.body["access_token"],
         google.person.sub,
     ):

@@ -14,7 +14,7 @@ from accounts.oauth import tasks
 from environments.models import Organization
 from tests.accounts.oauth.domains.nameserver import NameServer
 from tests.accounts.oauth.fake_providers.google import GoogleServer
-from tests.accounts.oauth.flow import Journey
+from tests.accounts.oauth.flow import OAuthFlow
 from tests.cast import Answer, Caller, member, signed_in
 from tests.parallel import at_once
 
@@ -79,11 +79,11 @@ def test_who_comes_by_a_proven_domain_joins(
     google.person.hd = "example.com"
     publish(names, claimed["record"])
     verify(caller, claimed["id"])
-    who = Caller().holding(Journey("google").sign_in()).get("/v1/whoami").body
+    who = Caller().holding(OAuthFlow("google").sign_in()).get("/v1/whoami").body
     assert (who["org_id"], who["roles"]) == (alice.organization_id, ["reader"])
     assert caller.call("DELETE", f"{DOMAINS}/{claimed['id']}").status == 204
     # Who has joined stays; nobody joins any more.
-    assert Journey("google").sign_in().status == 200
+    assert OAuthFlow("google").sign_in().status == 200
     assert not Domain.unscoped.exists()
 
 
@@ -264,7 +264,7 @@ def proven(names: NameServer, alice: User) -> Domain:
 def look_again(*, days: float) -> Domain:
     """Run the daily look some days from now."""
     with time_machine.travel(timezone.now() + timedelta(days=days)):
-        tasks.look_at_domains_again(0)
+        tasks.recheck_domains(0)
     return only()
 
 
@@ -282,7 +282,7 @@ def test_a_record_that_is_gone_for_a_week_loses_the_domain(
         {"domain": "example.com"},
     )
     google.person.hd = "example.com"
-    who = Caller().holding(Journey("google").sign_in()).get("/v1/whoami").body
+    who = Caller().holding(OAuthFlow("google").sign_in()).get("/v1/whoami").body
     assert who["org_id"] != alice.organization_id
 
 

@@ -22,7 +22,7 @@ from tests.accounts.oauth.conftest import configure
 from tests.accounts.oauth.fake_providers.discord import WEEK_S, DiscordServer
 from tests.accounts.oauth.fake_providers.github import API, GitHubServer
 from tests.accounts.oauth.fake_providers.server import Fault, Said
-from tests.accounts.oauth.flow import Journey
+from tests.accounts.oauth.flow import OAuthFlow
 from tests.cast import PASSWORD, Caller, member, organization, signed_in
 
 GUILD = "613425648685547541"
@@ -46,7 +46,7 @@ def acme(github: GitHubServer, settings: Settings) -> Organization:
 @pytest.fixture
 def dora(acme: Organization) -> Caller:
     """Give a session of somebody who has joined by GitHub."""
-    return Caller().holding(Journey("github").sign_in())
+    return Caller().holding(OAuthFlow("github").sign_in())
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def club(discord: DiscordServer, settings: Settings) -> Caller:
     home = organization("Club")
     configure(settings, "discord", discord, mappings=(RoleMapping(GUILD, home.pk, "reader"),))
     discord.person.guilds = {GUILD: []}
-    return Caller().holding(Journey("discord").sign_in())
+    return Caller().holding(OAuthFlow("discord").sign_in())
 
 
 def roles_of(caller: Caller) -> list[str]:
@@ -115,7 +115,7 @@ def test_a_change_is_in_the_audit_trail(github: GitHubServer, dora: Caller) -> N
 def test_roles_given_by_hand_are_never_touched(github: GitHubServer, acme: Organization) -> None:
     user = member(acme, "erin@example.com", role="operator", password=PASSWORD)
     caller = signed_in(user)
-    Journey("github").link(caller)
+    OAuthFlow("github").link(caller)
     assert roles_of(caller) == ["operator", "admin", "reader"]
     User.unscoped.update(roles=["operator", "reader"])
     assert roles_of(caller) == ["operator", "reader", "admin"]
@@ -128,7 +128,7 @@ def test_roles_given_by_hand_are_never_touched(github: GitHubServer, acme: Organ
 def test_unlinking_takes_the_derived_roles_along(github: GitHubServer, acme: Organization) -> None:
     user = member(acme, "erin@example.com", role="operator", password=PASSWORD)
     caller = signed_in(user)
-    linked = Journey("github").link(caller).body["identity"]["id"]
+    linked = OAuthFlow("github").link(caller).body["identity"]["id"]
     assert caller.call("DELETE", f"/v1/auth/identities/{linked}").status == 204
     assert roles_of(caller) == ["operator"]
     assert User.unscoped.get().derived_roles == []
@@ -184,7 +184,7 @@ def test_who_withdraws_the_token_keeps_the_role_for_a_day(
     assert roles_of(dora) == []
     assert Identity.unscoped.get().credentials == ""
     github.is_revoked = False
-    assert roles_of(Caller().holding(Journey("github").sign_in())) == ["admin", "reader"]
+    assert roles_of(Caller().holding(OAuthFlow("github").sign_in())) == ["admin", "reader"]
 
 
 def test_a_token_of_another_account_says_nothing_of_this_one(
@@ -293,7 +293,7 @@ def test_a_renewal_that_fails_is_told_from_one_that_is_refused(
 @pytest.mark.django_db(transaction=True)
 def test_a_sign_in_meanwhile_is_not_overwritten(discord: DiscordServer, club: Caller) -> None:
     """The answer to an older question must not undo what a newer sign-in has found."""
-    newer = identities.sealed(Credentials("newer", "newer", 0))
+    newer = identities.encrypt_credentials(Credentials("newer", "newer", 0))
     answer = discord.member
 
     def meanwhile(asked: Any) -> Said:

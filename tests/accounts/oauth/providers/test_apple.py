@@ -9,7 +9,7 @@ from pytest_django import Settings
 from accounts.models import Identity, User
 from tests.accounts.oauth.conftest import configure
 from tests.accounts.oauth.fake_providers.apple import AppleServer
-from tests.accounts.oauth.flow import Browser, Journey, read_form
+from tests.accounts.oauth.flow import Browser, OAuthFlow, read_form
 from tests.cast import PASSWORD, Caller, member, organization
 
 CALLBACK = "/v1/auth/oauth/apple/callback"
@@ -18,7 +18,7 @@ RELAY = "x7k2m9@privaterelay.appleid.com"
 
 
 def test_the_client_secret_is_made_of_the_key_and_short_lived(apple: AppleServer) -> None:
-    Journey("apple").sign_in()
+    OAuthFlow("apple").sign_in()
     [claims] = apple.client_secrets
     assert claims["exp"] - claims["iat"] == 300
     assert abs(claims["iat"] - time.time()) < 60
@@ -29,22 +29,22 @@ def test_a_client_secret_made_elsewhere_is_taken_as_it_is(
     apple: AppleServer, settings: Settings
 ) -> None:
     configure(settings, "apple", apple, client_secret="made-elsewhere-0123456789")
-    assert Journey("apple").error() == "provider_error"
+    assert OAuthFlow("apple").error() == "provider_error"
     assert apple.calls("/auth/token")[0].form["client_secret"] == "made-elsewhere-0123456789"
 
 
 def test_a_callers_client_id_is_not_taken(apple: AppleServer) -> None:
     """social-core would sign a client secret for the client that the form names."""
-    journey = Journey("apple")
-    sent = journey.at_provider(journey.start().headers["Location"])
+    flow = OAuthFlow("apple")
+    sent = flow.at_provider(flow.start().headers["Location"])
     action, fields = read_form(sent.text)
-    answer = journey.browser.post_form(action, fields | {"client_id": "evil"})
-    assert "code" in journey.returned(answer)
+    answer = flow.browser.post_form(action, fields | {"client_id": "evil"})
+    assert "code" in flow.returned(answer)
     assert apple.client_secrets[0]["sub"] == "zonal-client"
 
 
 def test_the_cookie_comes_along_with_apples_form(apple: AppleServer) -> None:
-    [morsel] = Journey("apple").start().raw.cookies.values()
+    [morsel] = OAuthFlow("apple").start().raw.cookies.values()
     assert morsel["samesite"] == "None"
     assert morsel["secure"]
     assert morsel["httponly"]
@@ -77,7 +77,7 @@ def test_a_form_that_is_none_is_refused(
 
 def test_a_hidden_address_is_kept_as_a_contact(apple: AppleServer) -> None:
     apple.person.email, apple.person.is_private = RELAY, True
-    who = Caller().holding(Journey("apple").sign_in()).get("/v1/whoami").body
+    who = Caller().holding(OAuthFlow("apple").sign_in()).get("/v1/whoami").body
     assert who["email"] == RELAY
     identity = Identity.unscoped.get()
     assert (identity.email, identity.is_private_email) == (RELAY, True)
@@ -89,7 +89,7 @@ def test_a_hidden_address_finds_nobody(apple: AppleServer) -> None:
     apple.person.email = RELAY
     for is_private in (True, False):
         apple.person.is_private = is_private
-        answer = Journey("apple").sign_in()
+        answer = OAuthFlow("apple").sign_in()
         assert (answer.status, answer.code) == (409, "email_taken")
         assert "link_token" not in answer.body
     assert User.unscoped.get() == squatter
@@ -99,26 +99,26 @@ def test_a_hidden_address_finds_nobody(apple: AppleServer) -> None:
 @pytest.mark.parametrize("verified", [True, "true"])
 def test_apples_booleans_may_be_words(apple: AppleServer, verified: Any) -> None:
     apple.person.email_verified = verified
-    assert Journey("apple").sign_in().status == 200
+    assert OAuthFlow("apple").sign_in().status == 200
 
 
 @pytest.mark.parametrize("verified", [False, "false", None, 1, "True"])
 def test_an_address_that_apple_has_not_verified_is_none(apple: AppleServer, verified: Any) -> None:
     apple.person.email_verified = verified
-    assert Journey("apple").error() == "email_unverified"
+    assert OAuthFlow("apple").error() == "email_unverified"
 
 
 def test_the_name_is_kept_from_the_first_sight(apple: AppleServer) -> None:
-    Journey("apple").sign_in()
+    OAuthFlow("apple").sign_in()
     apple.person.first_name = "Somebody"
-    Journey("apple").sign_in()
+    OAuthFlow("apple").sign_in()
     assert Identity.unscoped.get().name == "Dora Lake"
 
 
 def test_a_name_sent_later_is_not_believed(apple: AppleServer) -> None:
-    Journey("apple").sign_in()
+    OAuthFlow("apple").sign_in()
     apple.user = '{"name": {"firstName": "Somebody", "lastName": "Else"}}'
-    Journey("apple").sign_in()
+    OAuthFlow("apple").sign_in()
     assert Identity.unscoped.get().name == "Dora Lake"
 
 
@@ -137,7 +137,7 @@ def test_a_name_sent_later_is_not_believed(apple: AppleServer) -> None:
 )
 def test_nonsense_instead_of_a_name_is_no_name(apple: AppleServer, user: str) -> None:
     apple.user = user
-    assert Journey("apple").sign_in().status == 200
+    assert OAuthFlow("apple").sign_in().status == 200
     assert Identity.unscoped.get().name == ""
 
 
@@ -146,7 +146,7 @@ def test_an_address_in_the_form_is_not_believed(apple: AppleServer) -> None:
     member(organization(), "victim@example.com", password=PASSWORD)
     apple.person.email = None
     apple.user = '{"email": "victim@example.com", "name": {"firstName": "Eve"}}'
-    assert Journey("apple").error() == "email_missing"
+    assert OAuthFlow("apple").error() == "email_missing"
 
 
 @pytest.mark.parametrize(
@@ -166,5 +166,5 @@ def test_apples_token_is_held_to_the_same_proofs(
     apple: AppleServer, claims: dict[str, Any]
 ) -> None:
     apple.claims = claims
-    assert Journey("apple").error() == "identity_invalid"
+    assert OAuthFlow("apple").error() == "identity_invalid"
     assert not User.unscoped.exists()

@@ -11,7 +11,7 @@ from platform_site.lib.provider_settings import RoleMapping
 from tests.accounts.oauth.conftest import configure
 from tests.accounts.oauth.fake_providers.discord import API, DiscordServer
 from tests.accounts.oauth.fake_providers.server import Fault, Said
-from tests.accounts.oauth.flow import Journey
+from tests.accounts.oauth.flow import OAuthFlow
 from tests.cast import Caller, organization
 
 GUILD = "613425648685547541"
@@ -21,7 +21,7 @@ MEMBER = f"{API}/guilds/{GUILD}/member"
 
 def whoami() -> dict[str, Any]:
     """Sign in with Discord; give who one is then."""
-    body: dict[str, Any] = Caller().holding(Journey("discord").sign_in()).get("/v1/whoami").body
+    body: dict[str, Any] = Caller().holding(OAuthFlow("discord").sign_in()).get("/v1/whoami").body
     return body
 
 
@@ -50,14 +50,14 @@ def test_a_newcomer_needs_a_verified_address(
     discord: DiscordServer, email: str | None, verified: Any, code: str
 ) -> None:
     discord.person.email, discord.person.verified = email, verified
-    assert Journey("discord").error() == code
+    assert OAuthFlow("discord").error() == code
     assert not User.unscoped.exists()
 
 
 @pytest.mark.parametrize("key", [None, 80351110224678912, "", "dora", "8035/../me"])
 def test_an_id_that_is_none_is_refused(discord: DiscordServer, key: object) -> None:
     discord.faults[API] = Fault(Said(body={"id": key, "username": "dora"}))
-    assert Journey("discord").error() == "provider_error"
+    assert OAuthFlow("discord").error() == "provider_error"
 
 
 def test_servers_are_asked_for_only_where_they_are_mapped(discord: DiscordServer) -> None:
@@ -119,7 +119,7 @@ def test_no_answer_takes_no_role_away_and_sends_nobody_astray(
 ) -> None:
     discord.person.guilds = {GUILD: [MODERATORS]}
     discord.faults[MEMBER] = Fault(said)
-    assert Journey("discord").sign_in().code == "provider_unavailable"
+    assert OAuthFlow("discord").sign_in().code == "provider_unavailable"
     assert not User.unscoped.exists()
     discord.faults.clear()
     whoami()
@@ -131,4 +131,4 @@ def test_a_token_refused_at_once_is_the_providers_fault(
     discord: DiscordServer, club: Organization
 ) -> None:
     discord.faults[MEMBER] = Fault(Said(401, {}))
-    assert Journey("discord").error() == "provider_error"
+    assert OAuthFlow("discord").error() == "provider_error"

@@ -9,13 +9,13 @@ from pytest_django import Settings
 
 from accounts.models import Identity, User
 from accounts.oauth.providers.github import GitHub
-from accounts.oauth.providers.strategy import VisitStrategy
+from accounts.oauth.providers.strategy import TransactionStrategy
 from environments.models import Organization
 from platform_site.lib.provider_settings import ProviderSettings, RoleMapping
 from tests.accounts.oauth.conftest import configure
 from tests.accounts.oauth.fake_providers.github import API, GitHubServer
 from tests.accounts.oauth.fake_providers.server import Fault, Said
-from tests.accounts.oauth.flow import Journey
+from tests.accounts.oauth.flow import OAuthFlow
 from tests.cast import Caller, organization, signed_in
 
 
@@ -26,7 +26,7 @@ def email(address: str, *, primary: bool, verified: bool) -> dict[str, Any]:
 
 def whoami() -> dict[str, Any]:
     """Sign in with GitHub; give who one is then."""
-    body: dict[str, Any] = Caller().holding(Journey("github").sign_in()).get("/v1/whoami").body
+    body: dict[str, Any] = Caller().holding(OAuthFlow("github").sign_in()).get("/v1/whoami").body
     return body
 
 
@@ -65,7 +65,7 @@ def test_only_the_verified_primary_address_counts(
     github: GitHubServer, emails: list[Any], code: str
 ) -> None:
     github.person.emails = emails
-    assert Journey("github").error() == code
+    assert OAuthFlow("github").error() == code
     assert not User.unscoped.exists()
 
 
@@ -89,14 +89,14 @@ def test_without_an_answer_nobody_is_guessed(
     github: GitHubServer, path: str, said: Said, code: str
 ) -> None:
     github.faults[path] = Fault(said)
-    assert Journey("github").error() == code
+    assert OAuthFlow("github").error() == code
     assert not User.unscoped.exists()
 
 
 @pytest.mark.parametrize("key", [None, 0, -1, True, "583231", 1.5])
 def test_an_id_that_is_none_is_refused(github: GitHubServer, key: object) -> None:
     github.faults[f"{API}/user"] = Fault(Said(body={"id": key, "login": "dora"}))
-    assert Journey("github").error() == "provider_error"
+    assert OAuthFlow("github").error() == "provider_error"
 
 
 def test_another_login_is_the_same_person_and_the_same_login_may_be_another(
@@ -107,11 +107,11 @@ def test_another_login_is_the_same_person_and_the_same_login_may_be_another(
     assert whoami()["user_id"] == first["user_id"]
     assert Identity.unscoped.get().username == "dora-lake"
     github.person.id, github.person.login = 7, "dora"
-    assert Journey("github").sign_in().code == "link_required"
+    assert OAuthFlow("github").sign_in().code == "link_required"
 
 
 def test_organizations_are_asked_for_only_where_they_are_mapped(github: GitHubServer) -> None:
-    location = Journey("github").start().headers["Location"]
+    location = OAuthFlow("github").start().headers["Location"]
     query = dict(parse_qsl(urlsplit(location).query))
     assert query["scope"] == "user:email"
     whoami()
@@ -168,7 +168,7 @@ def test_a_newcomer_is_not_sent_astray_by_an_outage(
     settings.OAUTH_TIMEOUT_S = 0.3
     github.person.organizations = {"acme": "active"}
     github.faults[f"{API}/user/memberships/orgs/acme"] = fault
-    answer = Journey("github").sign_in()
+    answer = OAuthFlow("github").sign_in()
     assert (answer.status, answer.code) == (503, "provider_unavailable")
     assert not User.unscoped.exists()
     github.faults.clear()
@@ -214,8 +214,8 @@ def test_groups_of_other_organizations_here_give_no_role(
     github: GitHubServer, acme: Organization, alice: User
 ) -> None:
     github.person.organizations = {"acme": "active"}
-    Journey("github").link(signed_in(alice))
-    who = Caller().holding(Journey("github").sign_in()).get("/v1/whoami").body
+    OAuthFlow("github").link(signed_in(alice))
+    who = Caller().holding(OAuthFlow("github").sign_in()).get("/v1/whoami").body
     assert (who["org_id"], who["roles"]) == (alice.organization_id, ["admin"])
     identity = Identity.unscoped.get()
     assert (identity.memberships, identity.credentials) == ([], "")
@@ -247,6 +247,6 @@ def test_a_mapping_to_an_organization_that_is_gone_is_passed_over(
 )
 def test_enterprise_hosts_have_their_own_endpoints(base_url: str, authorize: str, api: str) -> None:
     provider = ProviderSettings("id", "secret", base_url)
-    assert GitHub.options(provider)["AUTHORIZATION_URL"] == authorize
-    client = GitHub(provider, VisitStrategy({}, kept={}), "https://x/callback")
-    assert client._api == api
+    assert GitHub.social_settings(provider)["AUTHORIZATION_URL"] == authorize
+    backend = GitHub(provider, TransactionStrategy({}, session={}), "https://x/callback")
+    assert backend._api == api

@@ -1,4 +1,4 @@
-"""Google's whole journey: new user, returning user, what is asked of it, and its domains."""
+"""Google's whole flow: new user, returning user, what is asked of it, and its domains."""
 
 from urllib.parse import parse_qsl, urlsplit
 
@@ -6,23 +6,23 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.models import AuditEvent, Domain, Identity, ProviderGrant, User
+from accounts.models import AuditEvent, Domain, Identity, OAuthGrant, User
 from environments.models import Organization
 from tests.accounts.oauth.conftest import BASE, configure
 from tests.accounts.oauth.fake_providers.google import GooglePerson, GoogleServer
 from tests.accounts.oauth.fake_providers.server import s256
-from tests.accounts.oauth.flow import Journey
+from tests.accounts.oauth.flow import OAuthFlow
 from tests.cast import Caller, organization
 
 
-def whoami(journey: Journey) -> dict[str, object]:
+def whoami(flow: OAuthFlow) -> dict[str, object]:
     """Sign in; give who one is then."""
-    body: dict[str, object] = Caller().holding(journey.sign_in()).get("/v1/whoami").body
+    body: dict[str, object] = Caller().holding(flow.sign_in()).get("/v1/whoami").body
     return body
 
 
 def test_a_new_user_gets_an_organization_and_a_session(google: GoogleServer) -> None:
-    answer = Journey("google").sign_in()
+    answer = OAuthFlow("google").sign_in()
     assert answer.status == 200, answer.body
     assert answer.body["status"] == "authenticated"
     assert answer.body["environment"] == {"id": "live", "name": "live"}
@@ -40,24 +40,24 @@ def test_a_new_user_gets_an_organization_and_a_session(google: GoogleServer) -> 
 
 
 def test_a_returning_user_is_known_by_the_subject_alone(google: GoogleServer) -> None:
-    first = whoami(Journey("google"))
+    first = whoami(OAuthFlow("google"))
     # Another address, and even one that Google has not verified: the account is the same.
     google.person.email, google.person.email_verified = "dora@elsewhere.example", False
-    again = whoami(Journey("google"))
+    again = whoami(OAuthFlow("google"))
     assert again["user_id"] == first["user_id"]
     assert again["email"] == "dora@example.com"
     assert Identity.unscoped.get().email == "dora@elsewhere.example"
 
 
 def test_an_address_given_to_somebody_else_opens_no_account(google: GoogleServer) -> None:
-    whoami(Journey("google"))
+    whoami(OAuthFlow("google"))
     google.person = GooglePerson(sub="999", email="dora@example.com")
-    assert Journey("google").sign_in().code == "link_required"
+    assert OAuthFlow("google").sign_in().code == "link_required"
 
 
 def test_google_is_asked_for_no_more_than_who_it_is(google: GoogleServer) -> None:
-    journey = Journey("google")
-    location = journey.start().headers["Location"]
+    flow = OAuthFlow("google")
+    location = flow.start().headers["Location"]
     assert location.startswith(f"{google.url}/o/oauth2/v2/auth?")
     query = dict(parse_qsl(urlsplit(location).query))
     assert query["scope"] == "openid email profile"
@@ -66,12 +66,12 @@ def test_google_is_asked_for_no_more_than_who_it_is(google: GoogleServer) -> Non
     assert len(query["nonce"]) >= 43
     assert len(query["state"]) >= 43
     # Ours towards Google, the client's towards us: neither stands for the other.
-    assert query["code_challenge"] != s256(journey.verifier)
-    assert query["state"] != journey.state
+    assert query["code_challenge"] != s256(flow.verifier)
+    assert query["state"] != flow.state
 
 
 def test_the_code_is_exchanged_with_the_verifier(google: GoogleServer) -> None:
-    Journey("google").sign_in()
+    OAuthFlow("google").sign_in()
     sent = google.calls("/token")[0].form
     challenge = google.calls("/o/oauth2/v2/auth")[0].query["code_challenge"]
     assert s256(sent["code_verifier"]) == challenge
@@ -94,9 +94,9 @@ def test_a_newcomer_needs_a_verified_address(
     google: GoogleServer, email: object, is_verified: object, code: str
 ) -> None:
     google.claims = {"email": email, "email_verified": is_verified}
-    assert Journey("google").error() == code
+    assert OAuthFlow("google").error() == code
     assert not User.unscoped.exists()
-    assert not ProviderGrant.objects.exists()
+    assert not OAuthGrant.objects.exists()
     event = AuditEvent.objects.get()
     assert (event.tag, event.outcome) == ("api:session:create", "refused")
     assert event.data == {"way": "external", "provider": "google", "error": code}
@@ -112,11 +112,11 @@ def test_only_the_allowed_domains_may_sign_in(
     configure(settings, "google", google, domains=("example.com",))
     # The address says nothing: anybody can have a Google account with any address.
     google.person = GooglePerson(email="dora@example.com", hd=hd)
-    journey = Journey("google")
+    flow = OAuthFlow("google")
     if is_let_in:
-        assert journey.sign_in().status == 200
+        assert flow.sign_in().status == 200
     else:
-        assert journey.error() == "domain_not_allowed"
+        assert flow.error() == "domain_not_allowed"
         assert not User.unscoped.exists()
     assert google.calls("/o/oauth2/v2/auth")[0].query["hd"] == "example.com"
 
@@ -125,9 +125,9 @@ def test_a_domain_that_is_no_longer_allowed_shuts_out_who_came_by_it(
     google: GoogleServer, settings: Settings
 ) -> None:
     google.person.hd = "example.com"
-    whoami(Journey("google"))
+    whoami(OAuthFlow("google"))
     configure(settings, "google", google, domains=("example.org",))
-    assert Journey("google").error() == "domain_not_allowed"
+    assert OAuthFlow("google").error() == "domain_not_allowed"
 
 
 def proven(home: Organization, domain: str = "example.com", role: str = "reader") -> None:
@@ -148,7 +148,7 @@ def test_a_proven_domain_leads_to_its_organization(google: GoogleServer) -> None
     home = organization("Lakes")
     proven(home, role="operator")
     google.person.hd = "example.com"
-    who = whoami(Journey("google"))
+    who = whoami(OAuthFlow("google"))
     assert (who["org_id"], who["roles"]) == (home.pk, ["operator"])
     assert Organization.objects.count() == 1
 
@@ -157,7 +157,7 @@ def test_the_address_alone_leads_to_no_organization(google: GoogleServer) -> Non
     home = organization("Lakes")
     proven(home)
     google.person = GooglePerson(email="dora@example.com", hd="")
-    assert whoami(Journey("google"))["org_id"] != home.pk
+    assert whoami(OAuthFlow("google"))["org_id"] != home.pk
 
 
 def test_a_domain_that_was_only_claimed_leads_nowhere(google: GoogleServer) -> None:
@@ -165,4 +165,4 @@ def test_a_domain_that_was_only_claimed_leads_nowhere(google: GoogleServer) -> N
     proven(home)
     Domain.unscoped.update(verified_at=None)
     google.person.hd = "example.com"
-    assert whoami(Journey("google"))["org_id"] != home.pk
+    assert whoami(OAuthFlow("google"))["org_id"] != home.pk

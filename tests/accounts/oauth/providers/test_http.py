@@ -5,12 +5,12 @@ import time
 import pytest
 from pytest_django import Settings
 
-from accounts.models import AuditEvent, ProviderGrant, User
+from accounts.models import AuditEvent, OAuthGrant, User
 from accounts.oauth.providers import http
 from tests.accounts.oauth.conftest import configure
 from tests.accounts.oauth.fake_providers.google import GoogleServer
 from tests.accounts.oauth.fake_providers.server import Fault, Said
-from tests.accounts.oauth.flow import Journey
+from tests.accounts.oauth.flow import OAuthFlow
 
 AWAY = "provider_unavailable"
 BROKEN = "provider_error"
@@ -55,12 +55,12 @@ def test_a_provider_that_does_not_work_is_told_from_one_that_refuses(
 ) -> None:
     google.faults[path] = fault
     begun = time.monotonic()
-    found = Journey("google").error()
+    found = OAuthFlow("google").error()
     # Broken keys are no reason to believe a token.
     assert found == ("identity_invalid" if code == BROKEN and "certs" in path else code)
     assert time.monotonic() - begun < 5
     assert not User.unscoped.exists()
-    assert not ProviderGrant.objects.exists()
+    assert not OAuthGrant.objects.exists()
     assert AuditEvent.objects.get().data["error"] == found
 
 
@@ -68,23 +68,23 @@ def test_a_provider_that_does_not_work_is_told_from_one_that_refuses(
 def test_a_redirect_is_not_followed(google: GoogleServer, status: int) -> None:
     elsewhere = f"{google.url}/elsewhere"
     google.faults["/token"] = Fault(Said(status, {}, {"Location": elsewhere}))
-    assert Journey("google").error() == BROKEN
+    assert OAuthFlow("google").error() == BROKEN
     # With the code and our secret, to wherever it said.
     assert not google.calls("/elsewhere")
 
 
 def test_a_provider_that_is_not_there_is_away(google: GoogleServer, settings: Settings) -> None:
-    journey = Journey("google")
-    sent = journey.at_provider(journey.start().headers["Location"])
+    flow = OAuthFlow("google")
+    sent = flow.at_provider(flow.start().headers["Location"])
     configure(settings, "google", google, base_url="http://127.0.0.1:1")
-    assert journey.returned(journey.back(sent))["error"] == AWAY
+    assert flow.returned(flow.back(sent))["error"] == AWAY
 
 
 def test_the_next_try_works(google: GoogleServer) -> None:
     google.faults["/token"] = Fault(Said(503, {}))
-    assert Journey("google").error() == AWAY
+    assert OAuthFlow("google").error() == AWAY
     google.faults.clear()
-    assert Journey("google").sign_in().status == 200
+    assert OAuthFlow("google").sign_in().status == 200
 
 
 def test_an_answer_may_be_as_long_as_its_limit(google: GoogleServer, settings: Settings) -> None:
@@ -92,5 +92,5 @@ def test_an_answer_may_be_as_long_as_its_limit(google: GoogleServer, settings: S
     google.faults["/x"] = Fault(Said(200, b"x" * http.MAX_BYTES))
     assert len(http.send("GET", f"{google.url}/x").content) == http.MAX_BYTES
     google.faults["/x"] = Fault(Said(200, b"x" * (http.MAX_BYTES + 1)))
-    with pytest.raises(http.AnswerTooLong):
+    with pytest.raises(http.ResponseTooLong):
         http.send("GET", f"{google.url}/x")

@@ -12,11 +12,11 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from accounts.models import AuditEvent, Identity, ProviderGrant, User
+from accounts.models import AuditEvent, Identity, OAuthGrant, User
 from tests.accounts.oauth.fake_providers import keys
 from tests.accounts.oauth.fake_providers.google import GoogleServer
 from tests.accounts.oauth.fake_providers.server import CLIENT_ID, Fault, Said
-from tests.accounts.oauth.flow import Journey
+from tests.accounts.oauth.flow import OAuthFlow
 
 # Whole hours, so that every process that collects these tests names them alike.
 HOUR_AGO = int(time.time()) // 3600 * 3600 - 3600
@@ -24,11 +24,11 @@ IN_AN_HOUR = HOUR_AGO + 3 * 3600
 
 
 def refused() -> None:
-    """Hold Google's journey to being refused, with nothing made and a line in the audit trail."""
-    assert Journey("google").error() == "identity_invalid"
+    """Hold Google's flow to being refused, with nothing made and a line in the audit trail."""
+    assert OAuthFlow("google").error() == "identity_invalid"
     assert not User.unscoped.exists()
     assert not Identity.unscoped.exists()
-    assert not ProviderGrant.objects.exists()
+    assert not OAuthGrant.objects.exists()
     assert AuditEvent.objects.get().data["error"] == "identity_invalid"
 
 
@@ -106,9 +106,9 @@ def changed(claims: dict[str, Any]) -> str:
 def test_a_forged_token_is_refused(
     google: GoogleServer, forge: Callable[[dict[str, Any]], str]
 ) -> None:
-    journey = Journey("google")
-    location = journey.start().headers["Location"]
-    sent = journey.at_provider(location)
+    flow = OAuthFlow("google")
+    location = flow.start().headers["Location"]
+    sent = flow.at_provider(location)
     nonce = google.calls("/o/oauth2/v2/auth")[0].query["nonce"]
     now = int(time.time())
     claims = {
@@ -123,7 +123,7 @@ def test_a_forged_token_is_refused(
     }
     body = {"access_token": "x", "token_type": "Bearer", "id_token": forge(claims)}
     google.faults["/token"] = Fault(Said(body=body))
-    assert journey.returned(journey.back(sent))["error"] == "identity_invalid"
+    assert flow.returned(flow.back(sent))["error"] == "identity_invalid"
     assert not User.unscoped.exists()
 
 
@@ -134,17 +134,17 @@ def test_an_answer_without_a_token_is_refused(google: GoogleServer, token: objec
 
 
 def test_keys_may_be_changed_without_anybody_being_shut_out(google: GoogleServer) -> None:
-    assert Journey("google").sign_in().status == 200
+    assert OAuthFlow("google").sign_in().status == 200
     google.rotate("google-2")
-    assert Journey("google").sign_in().status == 200
+    assert OAuthFlow("google").sign_in().status == 200
     # The retired key signs nothing any more.
     google.signs_with = "google-1"
-    assert Journey("google").error() == "identity_invalid"
+    assert OAuthFlow("google").error() == "identity_invalid"
 
 
 def test_keys_are_not_asked_for_at_every_sign_in(google: GoogleServer) -> None:
     for _ in range(3):
-        assert Journey("google").sign_in().status == 200
+        assert OAuthFlow("google").sign_in().status == 200
     assert len(google.calls("/oauth2/v3/certs")) == 1
 
 
@@ -159,5 +159,5 @@ def test_nonsense_instead_of_keys_is_refused(google: GoogleServer, keys_: object
 @pytest.mark.parametrize("subject", ["", " ", "\x00", "ü", "x" * 256])
 def test_a_subject_that_could_not_be_kept_is_refused(google: GoogleServer, subject: str) -> None:
     google.claims = {"sub": subject}
-    assert Journey("google").error() == "provider_error"
+    assert OAuthFlow("google").error() == "provider_error"
     assert not User.unscoped.exists()
