@@ -1,6 +1,6 @@
-"""The cache in the admin: metrics over time, and the brain's nodes, buckets and keys.
+"""The cache in the admin: metrics over time, and the brain's nodes, buckets and access keys.
 
-The latter are views over ``edgecache.api.client``: the brain's tables are the brain's alone.
+The latter ask the brain's API: only the brain reads its tables.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from platform_site.lib.errors import PlatformError
 
 @admin.register(CacheSample)
 class CacheSampleAdmin(ReadOnlyAdmin):
-    """The metrics' history, with the pages that ask the brain beside it."""
+    """The metrics' history, and the pages that ask the brain."""
 
     list_display = (
         *("moment", "is_hourly", "hit_ratio", "total_hits", "total_misses"),
@@ -48,7 +48,7 @@ class CacheSampleAdmin(ReadOnlyAdmin):
         ]
 
     def nodes(self, request: HttpRequest) -> HttpResponse:
-        """Show every node, with what may be decided about it."""
+        """Show every node, with the possible decisions."""
         return self._page(
             request, "Nodes", "nodes.html", lambda _after: Page(staff_overview.all_nodes())
         )
@@ -62,7 +62,7 @@ class CacheSampleAdmin(ReadOnlyAdmin):
         return self._page(request, "Access keys", "keys.html", staff_overview.all_keys)
 
     def decide(self, request: HttpRequest, node_id: Any, decision: str) -> HttpResponse:
-        """Carry out one decision about a node; the audit trail keeps who took it and why."""
+        """Carry out a decision about a node; the audit trail keeps who decided and why."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         try:

@@ -1,4 +1,4 @@
-"""What must be set before the edge cache works in production."""
+"""System checks of the edge cache."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from django.core.checks import CheckMessage, Error, Tags, register
 def check_secret(
     app_configs: Sequence[AppConfig] | None = None, **options: Any
 ) -> list[CheckMessage]:
-    """Ask for the secret that the platform and the brain share."""
+    """Require the secret that the platform and the brain share."""
     if settings.CACHE.secret or not settings.CACHE.is_enabled:
         return []
     return [

@@ -1,4 +1,4 @@
-"""Background work of the cache's platform side."""
+"""Background jobs of the platform's side of the cache."""
 
 from datetime import timedelta
 from typing import Final
@@ -9,7 +9,7 @@ from django.utils import timezone
 from procrastinate import RetryStrategy
 from procrastinate.contrib.django import app
 
-from edgecache.api import client, holdings, hosts, metrics_history
+from edgecache.api import access_keys, buckets, client, hosts, metrics_history
 from edgecache.api.errors import CacheUnavailable
 from environments.models import Environment
 from platform_site.lib.principals import Scope
@@ -33,7 +33,7 @@ def plan_polls(timestamp: int) -> None:
 
 @app.task
 def poll_metrics() -> None:
-    """Keep one sample of the metrics; a brain that is away leaves a gap, the next poll comes."""
+    """Store one sample of the metrics; while the brain does not answer there is a gap."""
     try:
         metrics_history.collect(now=timezone.now())
     except CacheUnavailable:
@@ -48,21 +48,23 @@ def roll_up_metrics(timestamp: int) -> None:
 
 
 @app.periodic(cron="*/10 * * * *")
-@app.task(queueing_lock="cache_look_at_hosts")
-def look_at_hosts_again(timestamp: int) -> None:
-    """Look whether buckets' hosts still have their records; those due wait for a brain away."""
+@app.task(queueing_lock="cache_check_host_records")
+def check_host_records(timestamp: int) -> None:
+    """Check that buckets' hosts still have their DNS records."""
     try:
-        hosts.look_again()
+        hosts.check_due_records()
     except CacheUnavailable:
-        log.info("cache_hosts_not_looked_at")
+        log.info("cache_host_records_not_checked")
 
 
 @app.task(retry=RetryStrategy(max_attempts=12, exponential_wait=3))
 def close_environment(environment_pk: int) -> None:
-    """Shut a deleted environment's objects off at once; they are dropped with its other data.
+    """Revoke a deleted environment's keys and public access; its objects are deleted later.
 
-    Raises CacheUnavailable, so that it is tried again.
+    Raises CacheUnavailable, so that the job runs again.
     """
     environment = Environment.unscoped.filter(pk=environment_pk).first()  # unscoped: by key
     if environment is not None:
-        holdings.close(Scope(environment.organization_id, environment_pk))
+        scope = Scope(environment.organization_id, environment_pk)
+        access_keys.revoke_all(scope)
+        buckets.make_all_private(scope)

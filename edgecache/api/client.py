@@ -1,7 +1,7 @@
-"""The one place of the platform that speaks to the brain: its internal API over HTTP.
+"""The platform's only client of the brain's internal API.
 
-Calls are synchronous, outside of transactions, with a time limit; a brain that is gone is a
-CacheUnavailable (503) at once, and nothing else of the platform waits for it.
+Calls are synchronous, outside transactions and limited in time. A brain that does not answer is
+CacheUnavailable (503) at once, so that no other part of the platform waits for it.
 """
 
 import os
@@ -16,20 +16,21 @@ from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
 from edgecache.api import errors
-from edgecache.api.breaker import Breaker
+from edgecache.api.circuit_breaker import CircuitBreaker
 from platform_site.lib.errors import FieldError, InvalidRequest, NotFound, PlatformError
+from platform_site.lib.principals import Scope
 
 log = structlog.get_logger(__name__)
 
 CONNECT_TIMEOUT_S: Final = 2
 POOL: Final = 16
 SUCCESS: Final = range(200, 300)
-# A connection that the brain closed while it was idle shows at its next use.
+# A connection that the brain closed while it was idle fails at its next use.
 RETRIES: Final = Retry(total=1, backoff_factor=0, allowed_methods=["GET", "DELETE"])
-# What the brain refuses with: its codes are the platform's, but for one that says less.
-REFUSALS: Final[Mapping[str, type[PlatformError]]] = {
-    refusal.code: refusal
-    for refusal in (
+# The brain's refusals use the platform's codes, except ``not_possible``.
+ERRORS: Final[Mapping[str, type[PlatformError]]] = {
+    error.code: error
+    for error in (
         errors.NodeNotFound,
         errors.NodeEndpointTaken,
         errors.BucketNotFound,
@@ -44,13 +45,15 @@ REFUSALS: Final[Mapping[str, type[PlatformError]]] = {
     )
 } | {"not_possible": errors.CacheLimitReached}
 
-breaker: Final = Breaker()
-# One session a process: a connection must not be shared over a fork.
+Row = dict[str, Any]
+
+breaker: Final = CircuitBreaker()
+# One session for each process: a connection must not be shared across a fork.
 _sessions: dict[int, requests.Session] = {}
 
 
 def is_enabled() -> bool:
-    """Whether the master switch (ZCACHE_ENABLED) is on."""
+    """True if the master switch (ZCACHE_ENABLED) is on."""
     return settings.CACHE.is_enabled
 
 
@@ -62,15 +65,15 @@ def call(
     query: Mapping[str, Any] | None = None,
     body: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Give the brain's JSON answer, None where it has no body.
+    """Return the brain's JSON answer, None if it has no body.
 
-    disabled: what is answered, without any call, while the master switch is off.
-    Raises CacheUnavailable when the brain does not answer or cannot serve; InvalidRequest and the
-    refusals of ``edgecache.api.errors`` for what it refuses.
+    disabled: returned without a call while the master switch is off.
+    Raises CacheUnavailable if the brain does not answer or cannot serve, InvalidRequest and the
+    errors of ``edgecache.api.errors`` if it refuses.
     """
     if not is_enabled():
         return disabled
-    if not breaker.admits():
+    if not breaker.allows_call():
         raise errors.CacheUnavailable(retry_after_s=breaker.retry_after_s())
     try:
         response = _session().request(
@@ -91,7 +94,7 @@ def call(
 
 
 def probe() -> bool:
-    """Say whether the brain is there, and log it: for the start of a process."""
+    """True if the brain answers; logs it. Called when a process starts."""
     try:
         call("GET", "/health")
     except PlatformError:
@@ -99,6 +102,18 @@ def probe() -> bool:
         return False
     log.info("cache_available" if is_enabled() else "cache_disabled")
     return True
+
+
+def tenant(scope: Scope) -> dict[str, int]:
+    """Return the fields that tell the brain in which environment a call acts."""
+    return {"organization_id": scope.organization_id, "environment_pk": scope.environment_pk}
+
+
+def list_rows(scope: Scope, resource: str) -> list[Row]:
+    """Return an environment's rows of a resource of the brain, such as ``access-keys``."""
+    name = resource.replace("-", "_")
+    rows: list[Row] = call("GET", f"/v1/{resource}", query=tenant(scope), disabled={name: []})[name]
+    return rows
 
 
 def _session() -> requests.Session:
@@ -118,24 +133,24 @@ def _read(response: requests.Response) -> Any:
     if response.status_code == requests.codes.no_content:
         return None
     try:
-        said = response.json()
+        answer = response.json()
     except ValueError:
-        said = None
-    if response.status_code in SUCCESS and said is not None:
-        return said
-    raise _refusal(response.status_code, said if isinstance(said, dict) else {})
+        answer = None
+    if response.status_code in SUCCESS and answer is not None:
+        return answer
+    raise _error_from(response.status_code, answer if isinstance(answer, dict) else {})
 
 
-def _refusal(status: int, said: Mapping[str, Any]) -> PlatformError:
-    code = str(said.get("code", ""))
-    if code in REFUSALS:
-        return REFUSALS[code](str(said.get("detail", "")))
+def _error_from(status: int, problem: Mapping[str, Any]) -> PlatformError:
+    code = str(problem.get("code", ""))
+    if code in ERRORS:
+        return ERRORS[code](str(problem.get("detail", "")))
     if status == requests.codes.bad_request:
-        rows = said.get("errors") or ()
+        rows = problem.get("errors") or ()
         fields = [FieldError(row["field"], row["code"], row["message"]) for row in rows]
-        return InvalidRequest(str(said.get("detail", "")), fields=fields)
+        return InvalidRequest(str(problem.get("detail", "")), fields=fields)
     if status == requests.codes.not_found:
         return NotFound()
-    # Refused for its secret, its database gone, a fault of its own: none of it is the caller's.
-    log.warning("cache_brain_refused", status=status, refusal=code)
+    # A wrong secret, a lost database or a fault of the brain: none of these is the caller's.
+    log.warning("cache_brain_refused", status=status, code=code)
     return errors.CacheUnavailable()

@@ -1,4 +1,4 @@
-"""How the cache is and what it did: status and metrics, with zeros while it is switched off."""
+"""Status and metrics of the whole cache; zeros while it is switched off."""
 
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -28,7 +28,7 @@ RATES: Final = ("hit_ratio", "avg_latency_ms", "p95_latency_ms", "p99_latency_ms
 
 
 def no_metrics() -> dict[str, Any]:
-    """Give the metrics of a cache that is switched off."""
+    """Return the metrics of a cache that is switched off."""
     return {
         **dict.fromkeys(COUNTERS, 0),
         **dict.fromkeys(RATES, 0.0),
@@ -37,9 +37,9 @@ def no_metrics() -> dict[str, Any]:
 
 
 def status() -> dict[str, Any]:
-    """Give the cache's status.
+    """Return the cache's status.
 
-    Raises CacheUnavailable, whose problem carries the status fields, too.
+    Raises CacheUnavailable, whose problem document carries the status fields as well.
     """
     try:
         answer: dict[str, Any] = client.call("GET", "/v1/status", disabled=NO_STATUS)
@@ -50,7 +50,7 @@ def status() -> dict[str, Any]:
 
 
 def cluster_metrics() -> dict[str, Any]:
-    """Give the metrics of the whole cache.
+    """Return the metrics of the whole cache.
 
     Raises CacheUnavailable.
     """

@@ -1,4 +1,4 @@
-"""What the cache's commands share: whose environment they act in, and tables."""
+"""Shared by the cache's commands: the choice of the environment, and tables."""
 
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
@@ -9,9 +9,9 @@ from platform_site.lib.principals import Scope
 
 
 def add_environment(parser: ArgumentParser) -> None:
-    """Take whose environment a command acts in."""
+    """Add the arguments that choose the environment."""
     parser.add_argument(
-        "--organization", type=int, required=True, metavar="ID", help="Whose objects."
+        "--organization", type=int, required=True, metavar="ID", help="Id of the organization."
     )
     parser.add_argument(
         "--environment", default="live", help="Id or name of the environment; live by default."
@@ -19,7 +19,7 @@ def add_environment(parser: ArgumentParser) -> None:
 
 
 def scope_of(options: Mapping[str, Any]) -> Scope:
-    """Give where to act.
+    """Return the chosen environment.
 
     Raises EnvironmentNotFound.
     """

@@ -1,4 +1,4 @@
-"""Hosts of buckets, proved by a DNS record: the platform looks, the brain keeps what was seen."""
+"""Host names of buckets: the platform looks up the DNS record that proves one."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -13,9 +13,9 @@ from accounts.errors import TooManyAttempts
 from accounts.oauth.domains import dns_lookup
 from accounts.oauth.domains.dns_lookup import LookupFailed
 from accounts.oauth.errors import DnsUnavailable
-from edgecache.api import client, holdings
+from edgecache.api import buckets, client
+from edgecache.api.client import Row, tenant
 from edgecache.api.errors import HostNotFound, HostNotProved
-from edgecache.api.holdings import Row
 from platform_site.lib.crypto import keyed_digest
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import Scope
@@ -23,29 +23,29 @@ from platform_site.lib.provider_settings import DOMAIN
 
 LOOKUPS_AN_HOUR: Final = 60
 HOUR: Final = timedelta(hours=1)
-# Of one name's records, what the brain is told.
+# Of one name's records, at most this many are sent to the brain.
 TOKENS: Final = 100
-# The record's name is longer than the host's, and a name has 253 characters at the most.
+# The record's name is longer than the host's, and a name has at most 253 characters.
 HOST_CHARS: Final = 230
 
 log = structlog.get_logger(__name__)
 
 
-def of(scope: Scope, bucket_name: str) -> list[Row]:
-    """List a bucket's hosts by name.
+def all_of(scope: Scope, bucket_name: str) -> list[Row]:
+    """Return a bucket's hosts by name.
 
     Raises BucketNotFound.
     """
     path = _path(scope, bucket_name)
-    rows: list[Row] = client.call("GET", path, query=holdings.tenant(scope))["hosts"]
+    rows: list[Row] = client.call("GET", path, query=tenant(scope))["hosts"]
     return rows
 
 
 def prove(scope: Scope, bucket_name: str, host: str, *, now: datetime) -> Row:
-    """Look for the record, and make the host the bucket's where it is there; again is harmless.
+    """Give the bucket the host if its DNS record is there; safe to repeat.
 
-    Raises BucketNotFound (404), InvalidRequest (400), HostNotProved (its ``record`` is what to
-    make), HostTaken, CacheLimitReached (409), TooManyAttempts (429), DnsUnavailable (503).
+    Raises BucketNotFound (404), InvalidRequest (400), HostNotProved (its ``record`` is the one
+    to create), HostTaken, CacheLimitReached (409), TooManyAttempts (429), DnsUnavailable (503).
     """
     path = _path(scope, bucket_name)
     name = _read(host)
@@ -61,16 +61,16 @@ def prove(scope: Scope, bucket_name: str, host: str, *, now: datetime) -> Row:
         raise DnsUnavailable from exc
     token = record["value"].removeprefix(_mark())
     if token not in seen:
-        detail = f"Make a TXT record {record['name']} with the value {record['value']}."
+        detail = f"Create a TXT record {record['name']} with the value {record['value']}."
         raise HostNotProved(detail, extra={"record": record})
     body = {"host": name, "token": token, "seen": seen[:TOKENS]}
-    proved: Row = client.call("POST", path, query=holdings.tenant(scope), body=body)
-    _tell(proved.pop("lapsed"))
+    proved: Row = client.call("POST", path, query=tenant(scope), body=body)
+    _audit_lapsed(proved.pop("lapsed"))
     return proved
 
 
 def remove(scope: Scope, bucket_name: str, host: str) -> None:
-    """Take a host from its bucket, at once on every brain.
+    """Remove a host from its bucket, at once on every brain.
 
     Raises BucketNotFound, HostNotFound.
     """
@@ -78,20 +78,20 @@ def remove(scope: Scope, bucket_name: str, host: str) -> None:
     name = _normal(host)
     if not DOMAIN.fullmatch(name):
         raise HostNotFound
-    client.call("DELETE", f"{path}/{name}", query=holdings.tenant(scope))
+    client.call("DELETE", f"{path}/{name}", query=tenant(scope))
 
 
 def record_of(scope: Scope, bucket_name: str, host: str) -> dict[str, str]:
-    """Give the DNS record that proves a host for one bucket of one environment, and no other."""
+    """Return the DNS record that proves a host for this bucket of this environment only."""
     place = (scope.organization_id, scope.environment_pk, bucket_name)
     digest = keyed_digest(settings.CACHE.secret, "host of a bucket", *place, host)
     return {"type": "TXT", "name": _record_name(host), "value": _mark() + digest.hex()}
 
 
-def look_again() -> None:
-    """Look for the records that have not been looked for in a day, and tell the brain.
+def check_due_records() -> None:
+    """Look up the records that were not looked up for a day, and report to the brain.
 
-    A host whose record is gone for three days is lost; name servers that fail lose nothing.
+    A host whose record is missing for three days is removed; failing name servers remove nothing.
     Raises CacheUnavailable.
     """
     due = client.call("GET", "/v1/everyone/hosts", disabled={"hosts": []})["hosts"]
@@ -100,11 +100,11 @@ def look_again() -> None:
         found[_state_of(row["host"], row["token"])].append(row["token"])
     if not due:
         return
-    _tell(client.call("POST", "/v1/everyone/hosts", body=found)["lapsed"])
+    _audit_lapsed(client.call("POST", "/v1/everyone/hosts", body=found)["lapsed"])
 
 
-def _tell(lapsed: list[Row]) -> None:
-    """Note in its owner's audit trail that a bucket has a host no more."""
+def _audit_lapsed(lapsed: list[Row]) -> None:
+    """Record in the owner's audit trail that a bucket lost a host."""
     for row in lapsed:
         organization_id = row.pop("organization_id")
         audit.add(None, "sync:bucket_host:lapse", organization_id=organization_id, data=row)
@@ -136,7 +136,7 @@ def _record_name(host: str) -> str:
 
 
 def _path(scope: Scope, bucket_name: str) -> str:
-    return f"/v1/buckets/{holdings.bucket(scope, bucket_name)['id']}/hosts"
+    return f"/v1/buckets/{buckets.find(scope, bucket_name)['id']}/hosts"
 
 
 def _normal(host: str) -> str:
@@ -154,7 +154,7 @@ def _read(host: str) -> str:
 
 
 def _is_own(host: str) -> bool:
-    # Below the object API's name stand its buckets.
+    # Names below the object API's are buckets in virtual-host style.
     s3_host = urlsplit(settings.CACHE.s3_url).hostname
     own = {urlsplit(url).hostname for url in (settings.CACHE.brain_url, settings.PUBLIC_URL)}
     return host in {s3_host, *own, *settings.ALLOWED_HOSTS} or host.endswith(f".{s3_host}")

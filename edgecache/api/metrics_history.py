@@ -18,21 +18,21 @@ FIELDS: Final = (*cluster_status.COUNTERS, *cluster_status.RATES)
 
 
 def collect(*, now: datetime) -> bool:
-    """Ask the brain and keep the answer; False when this interval has its sample already.
+    """Store a sample of the brain's metrics; False if this interval has one already.
 
     Raises CacheUnavailable.
     """
     moment = _cut(now)
     if CacheSample.objects.filter(is_hourly=False, moment=moment).exists():
         return False
-    said = cluster_status.cluster_metrics()
-    sample = CacheSample(moment=moment, **{name: said[name] for name in FIELDS})
+    metrics = cluster_status.cluster_metrics()
+    sample = CacheSample(moment=moment, **{name: metrics[name] for name in FIELDS})
     made = CacheSample.objects.bulk_create([sample], ignore_conflicts=True)
     return bool(made)
 
 
 def roll_up(*, now: datetime) -> None:
-    """Keep the last sample of each full hour for a year, and drop the fine ones after two days."""
+    """Keep the last sample of each full hour for a year, the fine ones for two days."""
     this_hour = now.replace(minute=0, second=0, microsecond=0)
     fine = CacheSample.objects.filter(is_hourly=False, moment__lt=this_hour)
     last_ones = fine.annotate(hour=TruncHour("moment")).values("hour").annotate(last=Max("moment"))
@@ -49,9 +49,9 @@ def roll_up(*, now: datetime) -> None:
 
 
 def latest(*, hours: int) -> dict[str, Any]:
-    """Give the samples of the latest hours, oldest first, thinned to at most 360.
+    """Return the samples of the latest hours, oldest first, thinned to at most 360.
 
-    Returns ``{"interval_s", "samples"}``; a sample is in the interface's words.
+    Shape: ``{"interval_s", "samples"}``; a sample has the published metrics fields.
     """
     span = timedelta(hours=hours)
     is_hourly = span > FINE

@@ -1,4 +1,4 @@
-"""Worker nodes as the platform shows them: everyone sees that they are there, owners see all."""
+"""Worker nodes: everyone sees their public fields, their operators see all of them."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -9,45 +9,45 @@ from edgecache.api.cluster_status import no_metrics
 from edgecache.api.errors import NodeNotFound
 
 NO_ID: Final = "00000000-0000-0000-0000-000000000000"
-# What a stranger's node is to everyone; its endpoint and its load are its operator's.
+# Its endpoint and its load are for its operator only.
 PUBLIC: Final = (
     *("node_id", "region", "status", "health", "capacity_bytes", "used_bytes"),
     *("created_at", "last_seen_at"),
 )
 
 
-def everyones(organization_id: int) -> list[dict[str, Any]]:
-    """List every registered node, those of other organizations with their public fields."""
+def all_seen_by(organization_id: int) -> list[dict[str, Any]]:
+    """Return every registered node; those of other organizations with their public fields only."""
     answer = client.call("GET", "/v1/nodes", disabled={"nodes": []})
     return [_seen_by(organization_id, node) for node in answer["nodes"]]
 
 
-def one(organization_id: int, node_id: str) -> dict[str, Any]:
-    """Give one node, another organization's with its public fields.
+def find(organization_id: int, node_id: str) -> dict[str, Any]:
+    """Return one node; another organization's with its public fields only.
 
     Raises NodeNotFound.
     """
     return _seen_by(organization_id, _read(node_id))
 
 
-def register(organization_id: int, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Register a worker of an organization; it waits for the platform's approval.
+def register(organization_id: int, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Register a worker of an organization; it needs the platform's approval before it serves.
 
-    Returns the node with ``node_secret``, which is told this once, and ``brain_url``.
+    Returns the node with ``brain_url`` and ``node_secret``, which no later answer holds.
     Raises NodeEndpointTaken and InvalidRequest.
     """
-    body = {**wanted, "organization_id": organization_id, "is_trusted": False}
-    made: dict[str, Any] = client.call(
+    fields = {**body, "organization_id": organization_id, "is_trusted": False}
+    node: dict[str, Any] = client.call(
         "POST",
         "/v1/nodes",
-        body=body,
-        disabled=_nothing() | dict(wanted) | {"node_secret": "", "brain_url": ""},
+        body=fields,
+        disabled=_nothing() | dict(body) | {"node_secret": "", "brain_url": ""},
     )
-    return made | {"is_own": True}
+    return node | {"is_own": True}
 
 
 def remove(organization_id: int, node_id: str) -> None:
-    """Take an own node out; what it holds is moved away behind the answer.
+    """Deregister a node of the organization; its objects are moved in the background.
 
     Raises NodeNotFound, also for another organization's.
     """
@@ -57,7 +57,7 @@ def remove(organization_id: int, node_id: str) -> None:
 
 
 def discard(node_id: str) -> None:
-    """Take any node out: for the platform's operators.
+    """Deregister any node, for the platform's staff.
 
     Raises NodeNotFound.
     """
@@ -65,7 +65,7 @@ def discard(node_id: str) -> None:
 
 
 def metrics(organization_id: int, node_id: str) -> dict[str, Any]:
-    """Give the metrics of an own node.
+    """Return the metrics of a node of the organization.
 
     Raises NodeNotFound, also for another organization's.
     """
@@ -78,7 +78,7 @@ def metrics(organization_id: int, node_id: str) -> dict[str, Any]:
 
 
 def decide(node_id: str, decision: str) -> None:
-    """Carry out what the platform's staff decided: ``approve``, ``quarantine`` or ``drain``.
+    """Carry out a decision of the platform's staff: ``approve``, ``quarantine`` or ``drain``.
 
     Raises NodeNotFound.
     """
@@ -98,7 +98,7 @@ def _read(node_id: str) -> dict[str, Any]:
 
 
 def _checked(node_id: str) -> str:
-    """Keep out of the brain's paths what is no id.
+    """Return the id; anything else must not become part of a path of the brain.
 
     Raises NodeNotFound.
     """

@@ -1,8 +1,9 @@
-"""The cache in JSON."""
+"""JSON of the cache's resources."""
 
 import re
 from typing import Any, Final
 
+from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from platform_site.lib.api import StrictSerializer
@@ -30,7 +31,7 @@ class CacheStatusSerializer(serializers.Serializer[Any]):
 
 
 class CacheMetricsSerializer(serializers.Serializer[Any]):
-    """What the whole cache did since it began to count."""
+    """Counters of the whole cache since it was installed."""
 
     total_hits = serializers.IntegerField()
     total_misses = serializers.IntegerField()
@@ -48,27 +49,29 @@ class CacheMetricsSerializer(serializers.Serializer[Any]):
 
 
 class NodeMetricsSerializer(CacheMetricsSerializer):
-    """What one node did; load: its own measure between 0 and 1."""
+    """Counters of one node. load: reported by the node, 0 to 1."""
 
     node_id = serializers.CharField()
     load = serializers.FloatField()
 
 
 class HistorySerializer(serializers.Serializer[Any]):
-    """Samples of the metrics, oldest first; counters only ever rise."""
+    """Samples of the metrics, oldest first; counters only rise."""
 
     interval_s = serializers.IntegerField()
     samples = CacheMetricsSerializer(many=True)
 
 
 class HistoryQuerySerializer(StrictSerializer):
-    """Which stretch of time: the latest ``hours``."""
+    """The latest ``hours``."""
 
-    hours = serializers.IntegerField(min_value=1, max_value=24 * 366, default=24)
+    hours = serializers.IntegerField(
+        min_value=1, max_value=24 * 366, default=24, help_text="How far back."
+    )
 
 
 class NodeSerializer(serializers.Serializer[Any]):
-    """A worker node. The fields from ``endpoint`` on are its operator's alone."""
+    """A worker node. Only its operator sees the fields from ``endpoint`` on."""
 
     node_id = serializers.CharField()
     region = serializers.CharField()
@@ -85,6 +88,7 @@ class NodeSerializer(serializers.Serializer[Any]):
     load = serializers.FloatField(required=False)
 
 
+@extend_schema_serializer(many=False)
 class NodeListSerializer(serializers.Serializer[Any]):
     """All nodes: there are few enough for one answer."""
 
@@ -92,7 +96,7 @@ class NodeListSerializer(serializers.Serializer[Any]):
 
 
 class RegistrationSerializer(serializers.Serializer[Any]):
-    """A node just registered; node_secret is told this once."""
+    """A registered node. No later answer holds ``node_secret``."""
 
     node_id = serializers.CharField()
     node_secret = serializers.CharField()
@@ -135,7 +139,7 @@ class PurgeRequestSerializer(StrictSerializer):
     preview = serializers.BooleanField(default=False)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Leave out what is empty; refuse a purge of nothing in particular."""
+        """Drop empty fields; refuse a purge that names nothing."""
         kept = {name: value for name, value in attrs.items() if value}
         if not kept.keys() & {"prefix", "keys", "all"}:
             raise serializers.ValidationError(
@@ -145,7 +149,7 @@ class PurgeRequestSerializer(StrictSerializer):
 
 
 class PurgeSerializer(serializers.Serializer[Any]):
-    """What a purge hit."""
+    """Exact counts of a purge."""
 
     objects_purged = serializers.IntegerField()
     bytes_freed = serializers.IntegerField()
@@ -167,7 +171,7 @@ class BucketSerializer(serializers.Serializer[Any]):
 
 
 class BucketChangeSerializer(StrictSerializer):
-    """What may change of a bucket."""
+    """The fields of a bucket that can change."""
 
     is_public = serializers.BooleanField(required=False)
     allows_redirect = serializers.BooleanField(required=False)
@@ -176,7 +180,7 @@ class BucketChangeSerializer(StrictSerializer):
 
 
 class BucketRequestSerializer(BucketChangeSerializer):
-    """A bucket to make. name: 3 to 63 of ``a-z 0-9 . -``, as S3 wants it; origin: a name of one."""
+    """A bucket to create. name: 3 to 63 of ``a-z 0-9 . -`` (as S3); origin: its name."""
 
     name = serializers.CharField(max_length=63)
     origin = serializers.CharField(max_length=63, required=False, allow_null=True)
@@ -184,7 +188,7 @@ class BucketRequestSerializer(BucketChangeSerializer):
 
 
 class HostSerializer(serializers.Serializer[Any]):
-    """A host of a bucket. gone_since: when its record was first missed; null while it is there."""
+    """A host of a bucket. gone_since: when its DNS record was first missing, else null."""
 
     host = serializers.CharField()
     proved_at = serializers.DateTimeField(allow_null=True)
@@ -198,7 +202,7 @@ class HostRequestSerializer(StrictSerializer):
 
 
 class AccessKeySerializer(serializers.Serializer[Any]):
-    """A pair for S3 clients, without its secret."""
+    """A key pair for S3 clients, without its secret."""
 
     access_key_id = serializers.CharField()
     label = serializers.CharField()  # type: ignore[assignment]  # DRF takes it for a field
@@ -208,14 +212,14 @@ class AccessKeySerializer(serializers.Serializer[Any]):
 
 
 class NewAccessKeySerializer(AccessKeySerializer):
-    """The same with its secret, which is told this once, and where to use it."""
+    """A new key pair with its secret, which no later answer holds, and the endpoint to use."""
 
     secret_access_key = serializers.CharField()
     endpoint = serializers.CharField()
 
 
 class AccessKeyRequestSerializer(StrictSerializer):
-    """A key to make. access: ``read``, or ``write``, which reads, too."""
+    """A key to create. access: ``read``, or ``write``, which can read as well."""
 
     label = serializers.CharField(  # type: ignore[assignment]  # DRF takes it for a field
         max_length=100, required=False, allow_blank=True
@@ -234,10 +238,10 @@ class OriginSerializer(serializers.Serializer[Any]):
 
 
 class OriginRequestSerializer(StrictSerializer):
-    """An origin to make.
+    """An origin to create.
 
     config and secret depend on the kind: docs/cache.md lists them. Without a secret it is read
-    anonymously, never with an identity of the machine's.
+    anonymously, never with an identity of the machine.
     """
 
     name = serializers.RegexField(REGION, max_length=63)
@@ -248,7 +252,32 @@ class OriginRequestSerializer(StrictSerializer):
     )
 
 
-def listing_of(serializer: type[serializers.Serializer[Any]]) -> Any:
-    """Give the serializer of a whole list, which its environment's limits keep short."""
-    name = serializer.__name__.removesuffix("Serializer") + "ListSerializer"
-    return type(name, (serializers.Serializer,), {"results": serializer(many=True)})
+# Whole lists: the limits of an environment keep them short.
+
+
+@extend_schema_serializer(many=False)
+class BucketListSerializer(serializers.Serializer[Any]):
+    """All buckets of the environment."""
+
+    results = BucketSerializer(many=True)
+
+
+@extend_schema_serializer(many=False)
+class HostListSerializer(serializers.Serializer[Any]):
+    """All hosts of a bucket."""
+
+    results = HostSerializer(many=True)
+
+
+@extend_schema_serializer(many=False)
+class AccessKeyListSerializer(serializers.Serializer[Any]):
+    """All access keys of the environment."""
+
+    results = AccessKeySerializer(many=True)
+
+
+@extend_schema_serializer(many=False)
+class OriginListSerializer(serializers.Serializer[Any]):
+    """All origins of the environment."""
+
+    results = OriginSerializer(many=True)

@@ -1,4 +1,4 @@
-"""The whole cache for the platform's staff: every tenant's, through the brain's API."""
+"""The cache of all tenants for the platform's staff, through the brain's API."""
 
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -10,7 +10,7 @@ from edgecache.api import client, nodes
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest
 
-# What may be decided about a node in a status.
+# The decisions possible for a node, by its status.
 DECISIONS: Final = {
     "pending": ("approve", "quarantine"),
     "active": ("quarantine", "drain"),
@@ -20,44 +20,44 @@ DECISIONS: Final = {
 
 
 def all_nodes() -> list[dict[str, Any]]:
-    """Give every node whole, with the ``decisions`` that may be taken."""
+    """Return every node with all its fields and the possible ``decisions``."""
     rows: list[dict[str, Any]] = client.call("GET", "/v1/nodes", disabled={"nodes": []})["nodes"]
     return [row | {"decisions": DECISIONS.get(row["status"], ())} for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some rows. following: where the next page begins, None at the end."""
+    """A page of rows. following: where the next page begins, None at the end."""
 
     rows: list[dict[str, Any]]
     following: str | None = None
 
 
 def all_buckets(after: str = "") -> Page:
-    """Give a page of every tenant's buckets.
+    """Return a page of all tenants' buckets.
 
     Raises InvalidRequest, CacheUnavailable.
     """
-    return _everyones("buckets", after)
+    return _page_of("buckets", after)
 
 
 def all_keys(after: str = "") -> Page:
-    """Give a page of every tenant's access keys, without their secrets.
+    """Return a page of all tenants' access keys, without their secrets.
 
     Raises InvalidRequest, CacheUnavailable.
     """
-    return _everyones("access-keys", after)
+    return _page_of("access-keys", after)
 
 
 def decide(request: HttpRequest, node_id: str, decision: str, *, reason: str) -> None:
-    """Carry a decision out and note it with its reason.
+    """Carry out a decision and record it with its reason in the audit trail.
 
-    Raises InvalidRequest for what is no decision or has no reason, and NodeNotFound.
+    Raises InvalidRequest for an unknown decision or a missing reason, and NodeNotFound.
     """
     if decision not in {"approve", "quarantine", "drain"}:
         raise InvalidRequest.for_field("decision", "There is no such decision.")
     if not reason.strip():
-        raise InvalidRequest("Give a reason: it is kept in the audit trail.")
+        raise InvalidRequest("A reason is required: it is kept in the audit trail.")
     nodes.decide(node_id, decision)
     audit.add(
         cast(PlatformRequest, request),
@@ -68,7 +68,7 @@ def decide(request: HttpRequest, node_id: str, decision: str, *, reason: str) ->
     )
 
 
-def _everyones(kind: str, after: str) -> Page:
+def _page_of(kind: str, after: str) -> Page:
     name = kind.replace("-", "_")
     answer = client.call(
         "GET",

@@ -1,14 +1,15 @@
-"""``/v1/cache``: status, metrics, nodes, purge."""
+"""``/v1/cache``: status, metrics, purge and worker nodes."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import status
+from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from edgecache.api import client, cluster_status, holdings, metrics_history, nodes
+from edgecache.api import client, cluster_status, metrics_history, nodes, objects
 from edgecache.api.serializers import (
     CacheMetricsSerializer,
     CacheStatusSerializer,
@@ -23,14 +24,20 @@ from edgecache.api.serializers import (
     RegistrationSerializer,
 )
 from platform_site.lib import audit
-from platform_site.lib.api import NO_STORE, ApiView
+from platform_site.lib.api import NO_STORE
 from platform_site.lib.permissions import MEMBER, needs
+from platform_site.lib.viewsets import PlatformViewSet
 
 T = TypeVar("T")
 
 
-class CacheView(ApiView):
-    """A view of the cache; while that is switched off its answers say so."""
+class CacheResource(PlatformViewSet):
+    """A resource of the cache; while the cache is switched off its answers say so.
+
+    Lists come whole: the limits of an environment and the number of nodes keep them short.
+    """
+
+    pagination_class = None
 
     def finalize_response(
         self, request: Request, response: Response, *args: Any, **kwargs: Any
@@ -41,126 +48,105 @@ class CacheView(ApiView):
             answer["X-Cache-Disabled"] = "1"
         return answer
 
-    def when_on(self, deed: Callable[[], T], otherwise: T) -> T:
-        """Do it; while the cache is switched off give what stands for its outcome."""
-        return deed() if client.is_enabled() else otherwise
+    def if_enabled(self, operation: Callable[[], T], otherwise: T) -> T:
+        """Return the operation's result, or ``otherwise`` while the cache is switched off."""
+        return operation() if client.is_enabled() else otherwise
 
 
-class StatusView(CacheView):
-    """The cache's status."""
+class CacheViewSet(CacheResource):
+    """The cache as a whole."""
 
-    access = {"GET": MEMBER}
+    access = {
+        "status": MEMBER,
+        "metrics": MEMBER,
+        "history": MEMBER,
+        "purge": needs("objects", "delete"),
+    }
+    query_serializers = {"history": HistoryQuerySerializer}
+    request_serializers = {"purge": PurgeRequestSerializer}
+    response_serializers = {
+        "status": CacheStatusSerializer,
+        "metrics": CacheMetricsSerializer,
+        "history": HistorySerializer,
+        "purge": PurgeSerializer,
+    }
 
-    @extend_schema(summary="Read the cache's status", responses=CacheStatusSerializer)
-    def get(self, request: Request) -> Response:
-        """Say whether the brain answers, and how much the nodes hold."""
-        return Response(CacheStatusSerializer(cluster_status.status()).data)
+    @extend_schema(summary="Read the cache's status")
+    @action(detail=False)
+    def status(self, request: Request) -> Response:
+        """Return whether the brain answers, and how much the nodes hold."""
+        return self.respond(cluster_status.status())
 
+    @extend_schema(summary="Read the cache's metrics")
+    @action(detail=False)
+    def metrics(self, request: Request) -> Response:
+        """Return the counters of the whole cache since it was installed."""
+        return self.respond(cluster_status.cluster_metrics())
 
-class MetricsView(CacheView):
-    """The whole cache's metrics."""
+    @extend_schema(summary="Read the metrics over time")
+    @action(detail=False, url_path="metrics/history")
+    def history(self, request: Request) -> Response:
+        """Return samples of the latest hours, at most some hundreds, oldest first."""
+        return self.respond(metrics_history.latest(**self.read_query()))
 
-    access = {"GET": MEMBER}
-
-    @extend_schema(summary="Read the cache's metrics", responses=CacheMetricsSerializer)
-    def get(self, request: Request) -> Response:
-        """Give what the whole cache did since it began to count."""
-        return Response(CacheMetricsSerializer(cluster_status.cluster_metrics()).data)
-
-
-class HistoryView(CacheView):
-    """The metrics over time."""
-
-    access = {"GET": MEMBER}
-
-    @extend_schema(
-        summary="Read the metrics over time",
-        parameters=[OpenApiParameter("hours", int, description="How far back; 24 by default.")],
-        responses=HistorySerializer,
-    )
-    def get(self, request: Request) -> Response:
-        """Give samples of the latest hours, at most some hundreds, oldest first."""
-        hours = self.read_query(HistoryQuerySerializer)["hours"]
-        return Response(HistorySerializer(metrics_history.latest(hours=hours)).data)
-
-
-class NodesView(CacheView):
-    """All registered worker nodes."""
-
-    access = {"GET": MEMBER}
-
-    @extend_schema(
-        operation_id="cache_nodes_list", summary="List nodes", responses=NodeListSerializer
-    )
-    def get(self, request: Request) -> Response:
-        """List all nodes; of other organizations' the public fields."""
-        listed = nodes.everyones(self.principal.organization_id)
-        return Response(NodeListSerializer({"nodes": listed}).data)
+    @extend_schema(summary="Purge objects")
+    @action(detail=False, methods=["post"])
+    def purge(self, request: Request) -> Response:
+        """Purge keys, a prefix or the whole environment; with ``preview`` only count."""
+        body = self.read()
+        counts = objects.purge(self.principal.scope, body)
+        if not body.get("preview"):
+            audit.record(self.platform_request, "api:cache:purge", **counts)
+        return self.respond(counts)
 
 
-class RegisterNodeView(CacheView):
-    """Registration of a worker node."""
+class NodeViewSet(CacheResource):
+    """Worker nodes."""
 
-    access = {"POST": needs("nodes", "create")}
+    access = {
+        "list": MEMBER,
+        "retrieve": MEMBER,
+        "register": needs("nodes", "create"),
+        "destroy": needs("nodes", "delete"),
+        "metrics": needs("nodes", "read"),
+    }
+    serializer_class = NodeSerializer
+    request_serializers = {"register": NodeRequestSerializer}
+    response_serializers = {
+        "list": NodeListSerializer,
+        "register": RegistrationSerializer,
+        "metrics": NodeMetricsSerializer,
+    }
+    success_statuses = {"register": status.HTTP_201_CREATED}
+    lookup_url_kwarg = "node_id"
 
-    @extend_schema(
-        summary="Register a node",
-        request=NodeRequestSerializer,
-        responses={201: RegistrationSerializer},
-    )
-    def post(self, request: Request) -> Response:
-        """Register a worker of one's own; it serves once the platform has approved it."""
-        wanted = self.read(NodeRequestSerializer)
-        made = nodes.register(self.principal.organization_id, wanted)
-        audit.record(self.platform_request, "api:node:create", node_id=made["node_id"])
-        return Response(
-            RegistrationSerializer(made).data, status=status.HTTP_201_CREATED, headers=NO_STORE
-        )
+    @extend_schema(operation_id="cache_nodes_list", summary="List nodes")
+    def list(self, request: Request) -> Response:
+        """List all nodes; those of other organizations with their public fields only."""
+        return self.respond({"nodes": nodes.all_seen_by(self.principal.organization_id)})
 
+    @extend_schema(summary="Register a node")
+    @action(detail=False, methods=["post"])
+    def register(self, request: Request) -> Response:
+        """Register a worker of the organization; it serves once the platform has approved it."""
+        node = nodes.register(self.principal.organization_id, self.read())
+        audit.record(self.platform_request, "api:node:create", node_id=node["node_id"])
+        return self.respond(node, headers=NO_STORE)
 
-class NodeView(CacheView):
-    """One node."""
+    @extend_schema(summary="Read a node")
+    def retrieve(self, request: Request, node_id: str) -> Response:
+        """Return one node; another organization's with its public fields only."""
+        return self.respond(nodes.find(self.principal.organization_id, node_id))
 
-    access = {"GET": MEMBER, "DELETE": needs("nodes", "delete")}
-
-    @extend_schema(summary="Read a node", responses=NodeSerializer)
-    def get(self, request: Request, node_id: str) -> Response:
-        """Give one node; of another organization's the public fields."""
-        return Response(NodeSerializer(nodes.one(self.principal.organization_id, node_id)).data)
-
-    @extend_schema(summary="Remove a node", responses={204: None})
-    def delete(self, request: Request, node_id: str) -> Response:
-        """Take an own node out at once; what it holds is moved away behind the answer."""
+    @extend_schema(summary="Remove a node")
+    def destroy(self, request: Request, node_id: str) -> Response:
+        """Deregister an own node at once; its objects are moved in the background."""
         nodes.remove(self.principal.organization_id, node_id)
         audit.record(self.platform_request, "api:node:delete", node_id=node_id)
-        return Response(status=status.HTTP_204_NO_CONTENT)
+        return self.no_content()
 
-
-class NodeMetricsView(CacheView):
-    """One node's metrics."""
-
-    access = {"GET": needs("nodes", "read")}
-
-    @extend_schema(summary="Read a node's metrics", responses=NodeMetricsSerializer)
-    def get(self, request: Request, node_id: str) -> Response:
-        """Give the metrics of an own node."""
-        return Response(
-            NodeMetricsSerializer(nodes.metrics(self.principal.organization_id, node_id)).data
-        )
-
-
-class PurgeView(CacheView):
-    """Taking objects out of the cache."""
-
-    access = {"POST": needs("objects", "delete")}
-
-    @extend_schema(
-        summary="Purge objects", request=PurgeRequestSerializer, responses=PurgeSerializer
-    )
-    def post(self, request: Request) -> Response:
-        """Purge keys, a prefix or all of the environment; with ``preview`` only count."""
-        wanted = self.read(PurgeRequestSerializer)
-        done = holdings.purge(self.principal.scope, wanted)
-        if not wanted.get("preview"):
-            audit.record(self.platform_request, "api:cache:purge", **done)
-        return Response(PurgeSerializer(done).data)
+    @extend_schema(summary="Read a node's metrics")
+    @action(detail=True)
+    def metrics(self, request: Request, node_id: str) -> Response:
+        """Return the metrics of a node of the organization."""
+        return self.respond(nodes.metrics(self.principal.organization_id, node_id))

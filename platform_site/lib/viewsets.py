@@ -85,7 +85,7 @@ class PlatformViewSet(ViewSetMixin, ApiView, GenericAPIView[Any]):
     success_statuses: ClassVar[Mapping[str, int]] = {}
     not_found: ClassVar[type[NotFound]] = NotFound
     ordering: ClassVar[str] = "-id"
-    pagination_class = CursorPages
+    pagination_class: type[CursorPages] | None = CursorPages
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
         """Set the action before anything asks for its access."""

@@ -15,7 +15,7 @@ from django.utils import timezone
 from accounts.invitations import invitations
 from accounts.invitations.invitations import Host, Offer
 from accounts.models import Domain, Identity, User
-from edgecache.api import client, holdings, hosts, nodes
+from edgecache.api import access_keys, buckets, client, hosts, nodes, origins
 from environments import environments
 from platform_site.lib.principals import Scope
 from tests.cast import session_of, signed_in
@@ -39,11 +39,11 @@ def home_of(user: User) -> Scope:
 def host_of(user: User) -> str:
     """Give the user's bucket a host, as if its record had been seen."""
     place, host, token = home_of(user), f"{uuid4().hex}.example.com", uuid4().hex * 2
-    (row,) = holdings.buckets(place)
+    (row,) = buckets.all_of(place)
     client.call(
         "POST",
         f"/v1/buckets/{row['id']}/hosts",
-        query=holdings.tenant(place),
+        query=client.tenant(place),
         body={"host": host, "token": token, "seen": [token]},
     )
     return host
@@ -83,14 +83,14 @@ MAKERS: dict[str, Callable[[User], str]] = {
     ),
     "node_id": lambda user: str(nodes.register(user.organization_id, a_node())["node_id"]),
     "bucket_name": lambda user: str(
-        holdings.create_bucket(home_of(user), {"name": f"charlies-{user.pk}"})["name"]
+        buckets.create(home_of(user), {"name": f"charlies-{user.pk}"})["name"]
     ),
     "host": host_of,
     "access_key_id": lambda user: str(
-        holdings.create_access_key(home_of(user), {"label": "x"})["access_key_id"]
+        access_keys.create(home_of(user), {"label": "x"})["access_key_id"]
     ),
     "origin_name": lambda user: str(
-        holdings.create_origin(
+        origins.create(
             home_of(user),
             {
                 "name": f"charlies-{user.pk}",
@@ -142,11 +142,11 @@ def belongings(user: User) -> str:
             rows += manager.filter(organization_id=user.organization_id).order_by("pk")
     place = home_of(user)
     cached = [
-        holdings.buckets(place),
-        [hosts.of(place, row["name"]) for row in holdings.buckets(place)],
-        [key["access_key_id"] for key in holdings.access_keys(place)],
-        holdings.origins(place),
-        [node["node_id"] for node in nodes.everyones(user.organization_id) if node["is_own"]],
+        buckets.all_of(place),
+        [hosts.all_of(place, row["name"]) for row in buckets.all_of(place)],
+        [key["access_key_id"] for key in access_keys.all_of(place)],
+        origins.all_of(place),
+        [node["node_id"] for node in nodes.all_seen_by(user.organization_id) if node["is_own"]],
     ]
     return f"{serializers.serialize('json', rows)}{cached}"
 

@@ -1,4 +1,4 @@
-"""``manage.py cachenodes``: the worker nodes, and what staff decides about them."""
+"""``manage.py cachenodes``: list the worker nodes, approve or quarantine one."""
 
 from argparse import ArgumentParser
 from typing import Any, Final
@@ -14,21 +14,21 @@ COLUMNS: Final = (
 
 
 class Command(OpsCommand):
-    """List nodes, or decide about one."""
+    """List nodes, or change the status of one."""
 
     help = (
         "List the cache's worker nodes of all organizations. With --approve: let a node that "
-        "waits (pending), or was quarantined, serve. With --quarantine: stop asking a node."
+        "is pending or quarantined serve. With --quarantine: stop using a node."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the decision."""
+        """Add the decision."""
         choice = parser.add_mutually_exclusive_group()
         choice.add_argument("--approve", metavar="NODE_ID", help="Let this node serve.")
-        choice.add_argument("--quarantine", metavar="NODE_ID", help="Stop asking this node.")
+        choice.add_argument("--quarantine", metavar="NODE_ID", help="Stop using this node.")
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Decide, if asked to, and list."""
+        """Apply the decision, then list."""
         for decision in ("approve", "quarantine"):
             if options[decision]:
                 nodes.decide(options[decision], decision)

@@ -1,4 +1,4 @@
-"""``manage.py cachestatus``: is the cache there, and how well does it do."""
+"""``manage.py cachestatus``: show the cache's status and metrics."""
 
 from typing import Any
 
@@ -10,12 +10,12 @@ class Command(OpsCommand):
     """Show status and metrics."""
 
     help = (
-        "Show whether the cache's brain answers, what the nodes hold, and what the cache did. "
+        "Show whether the cache's brain answers, what the nodes hold, and the cache's metrics. "
         "Refused with `cache_unavailable` when the brain does not answer."
     )
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Ask for both."""
+        """Read both from the brain."""
         facts = {"status": cluster_status.status(), "metrics": cluster_status.cluster_metrics()}
         values = facts["status"] | facts["metrics"]
         width = max(map(len, values))

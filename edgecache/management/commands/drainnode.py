@@ -8,18 +8,18 @@ from platform_site.lib.commands import OpsCommand, Outcome
 
 
 class Command(OpsCommand):
-    """Drain a node, and with --remove let it go."""
+    """Drain a node, and with --remove deregister it."""
 
     help = (
-        "Take a node out of service: it is asked for nothing new, and what only it holds is copied "
-        "to others first. With --remove it is gone from the list at once and forgotten afterwards; "
-        "without, `cachenodes --approve` brings it back."
+        "Take a node out of service: it gets no new objects, and objects that only it holds are "
+        "copied to other nodes. With --remove it leaves the list at once and is deleted once "
+        "that is done; without, `cachenodes --approve` brings it back."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the node."""
+        """Add the node."""
         parser.add_argument("node_id", help="Its id, as `cachenodes` shows it.")
-        parser.add_argument("--remove", action="store_true", help="Let it go for good.")
+        parser.add_argument("--remove", action="store_true", help="Deregister it.")
 
     def run(self, options: dict[str, Any]) -> Outcome:
         """Drain or remove."""

@@ -1,9 +1,9 @@
-"""``manage.py purgecache``: take objects out of the cache."""
+"""``manage.py purgecache``: remove objects from the cache."""
 
 from argparse import ArgumentParser
 from typing import Any
 
-from edgecache.api import holdings
+from edgecache.api import objects
 from edgecache.api.command import add_environment, scope_of
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
 
@@ -12,13 +12,13 @@ class Command(OpsCommand):
     """Purge keys, a prefix, or everything of one environment."""
 
     help = (
-        "Take objects of one environment out of the cache; the origin keeps them. Keys and prefix "
-        "are written bucket/key; given both, the union goes. With --preview nothing is purged, "
-        "only counted."
+        "Remove objects of one environment from the cache; the origin keeps them. Keys and prefix "
+        "are written bucket/key; given both, their union is purged. With --preview the objects "
+        "are only counted."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take what to purge."""
+        """Add what to purge."""
         add_environment(parser)
         parser.add_argument("keys", nargs="*", metavar="BUCKET/KEY", help="Objects to purge.")
         parser.add_argument("--prefix", metavar="BUCKET/PREFIX", help="All that begin with this.")
@@ -27,13 +27,13 @@ class Command(OpsCommand):
 
     def run(self, options: dict[str, Any]) -> Outcome:
         """Purge or count."""
-        wanted = {name: options[name] for name in ("keys", "prefix", "all") if options[name]}
-        if not wanted:
+        body = {name: options[name] for name in ("keys", "prefix", "all") if options[name]}
+        if not body:
             raise Refused("nothing_named", "Name objects, --prefix or --all.")
         if options["preview"]:
-            wanted["preview"] = True
-        hit = holdings.purge(scope_of(options), wanted)
+            body["preview"] = True
+        counts = objects.purge(scope_of(options), body)
         text = "{objects_purged} objects, {bytes_freed} bytes, {nodes_affected} nodes.".format(
-            **hit
+            **counts
         )
-        return Outcome(hit, text)
+        return Outcome(counts, text)

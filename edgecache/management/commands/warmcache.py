@@ -1,10 +1,10 @@
-"""``manage.py warmcache``: fetch objects before anyone asks for them."""
+"""``manage.py warmcache``: fetch objects into the cache before anyone reads them."""
 
 import sys
 from argparse import ArgumentParser
 from typing import Any, Final
 
-from edgecache.api import holdings
+from edgecache.api import objects
 from edgecache.api.command import add_environment, scope_of
 from platform_site.lib.commands import OpsCommand, Outcome
 
@@ -15,27 +15,27 @@ class Command(OpsCommand):
     """Fetch keys from their origins into the cache."""
 
     help = (
-        "Fetch objects of one environment from their origins onto the nodes, where they are not "
-        "yet. Keys are written bucket/key; `-` reads them from standard input, one a line. "
+        "Fetch objects of one environment from their origins onto the nodes that do not hold them "
+        "yet. Keys are written bucket/key; `-` reads them from standard input, one per line. "
         "Progress goes to standard error."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take what to fetch."""
+        """Add what to fetch."""
         add_environment(parser)
         parser.add_argument("keys", nargs="+", metavar="BUCKET/KEY", help="Objects to fetch.")
 
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Fetch, some at a time."""
+        """Fetch in batches."""
         scope = scope_of(options)
         keys = options["keys"]
         if keys == ["-"]:
             keys = [line.rstrip("\n") for line in sys.stdin if line.strip()]
         warmed = failed = 0
         for start in range(0, len(keys), BATCH):
-            done = holdings.warm(scope, keys[start : start + BATCH])
+            done = objects.warm(scope, keys[start : start + BATCH])
             warmed += done["warmed"]
             failed += done["failed"]
             self.stderr.write(f"{warmed + failed} of {len(keys)}")
         facts = {"warmed": warmed, "failed": failed}
-        return Outcome(facts, f"{warmed} fetched, {failed} could not be.")
+        return Outcome(facts, f"{warmed} fetched, {failed} failed.")

@@ -14,8 +14,8 @@ from accounts.models import User
 from edgecache.api import client
 from edgecache.api.metrics_history import FIELDS
 from edgecache.models import CacheSample
-from tests.edgecache.platform.brain import METRICS, SECRET, ScriptedBrain
-from tests.edgecache.platform.test_endpoints import MINE, THEIRS, node
+from tests.edgecache.api.brain import METRICS, SECRET, ScriptedBrain
+from tests.edgecache.api.test_endpoints import MINE, THEIRS, node
 from tests.platform_site.console.browser import Visitor
 from tests.platform_site.console.journeys import sign_up
 

@@ -7,7 +7,7 @@ import pytest
 from pytest_django import Settings
 
 from edgecache.api import client
-from tests.edgecache.platform.brain import SECRET, ScriptedBrain
+from tests.edgecache.api.brain import SECRET, ScriptedBrain
 from tests.edgecache.s3.cluster import Cluster
 
 

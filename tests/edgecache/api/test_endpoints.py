@@ -7,7 +7,7 @@ import pytest
 from accounts.models import AuditEvent, User
 from environments import environments
 from tests.cast import Caller, member, signed_in
-from tests.edgecache.platform.brain import METRICS, STATUS, ScriptedBrain
+from tests.edgecache.api.brain import METRICS, STATUS, ScriptedBrain
 
 MINE = "01900000-0000-7000-8000-000000000001"
 THEIRS = "01900000-0000-7000-8000-000000000002"

@@ -8,10 +8,10 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from accounts.models import User
-from edgecache.api import holdings
+from edgecache.api.environment_removal import on_environment_dropped
 from environments import environments
-from tests.edgecache.platform.brain import METRICS, STATUS, ScriptedBrain
-from tests.edgecache.platform.test_endpoints import MINE, node
+from tests.edgecache.api.brain import METRICS, STATUS, ScriptedBrain
+from tests.edgecache.api.test_endpoints import MINE, node
 
 COUNTS = {"objects_purged": 3, "bytes_freed": 30, "nodes_affected": 2}
 
@@ -79,7 +79,7 @@ def test_warmcache_goes_in_batches(brain: ScriptedBrain, alice: User) -> None:
     )
     keys = [f"media/{number}" for number in range(40)]
     printed = said("warmcache", f"--organization={alice.organization_id}", *keys)
-    assert printed == "38 fetched, 2 could not be.\n"
+    assert printed == "38 fetched, 2 failed.\n"
 
 
 def test_a_deleted_environment_is_shut_off_and_later_dropped(
@@ -99,5 +99,5 @@ def test_a_deleted_environment_is_shut_off_and_later_dropped(
 
     path = f"/v1/environments/{alice.organization_id}/{place.pk}"
     brain.say(f"DELETE {path}", 204, None)
-    holdings.drop_environment(alice.organization_id, place.pk)
+    on_environment_dropped(place.pk)
     assert brain.last("DELETE").path == path

@@ -1,4 +1,4 @@
-"""A circuit breaker: a brain that is gone costs its callers milliseconds, not time-outs."""
+"""A circuit breaker: calls to a brain that does not answer fail in milliseconds."""
 
 import threading
 from collections.abc import Callable
@@ -9,8 +9,8 @@ FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 30.0
 
 
-class Breaker:
-    """Opens at the first failure; while it is open one caller after each pause may try.
+class CircuitBreaker:
+    """Opens at the first failure; while it is open, one caller may try after each pause.
 
     The pause doubles from one to thirty seconds and starts again after a success.
     clock: seconds that never go back.
@@ -24,11 +24,11 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        """Whether the last call failed."""
+        """True if the last call failed."""
         return self._pause_s > 0
 
-    def admits(self) -> bool:
-        """Say whether this caller may try; of those that come while it is open, one a pause."""
+    def allows_call(self) -> bool:
+        """True if this caller may try; while the breaker is open, one caller in each pause may."""
         with self._lock:
             if not self._pause_s:
                 return True
@@ -39,16 +39,16 @@ class Breaker:
             return True
 
     def succeeded(self) -> None:
-        """Close it."""
+        """Close the breaker."""
         with self._lock:
             self._pause_s = 0.0
 
     def failed(self) -> None:
-        """Open it, or keep it open for longer."""
+        """Open the breaker, or double its pause."""
         with self._lock:
             self._pause_s = min(max(FIRST_PAUSE_S, 2 * self._pause_s), LONGEST_PAUSE_S)
             self._retry_at = self._clock() + self._pause_s
 
     def retry_after_s(self) -> int:
-        """Whole seconds until another try is let through, at least one."""
+        """Return whole seconds until the next call is allowed, at least one."""
         return max(1, round(self._retry_at - self._clock()))

@@ -6,10 +6,10 @@ from time import monotonic
 import pytest
 
 from edgecache.api import client
-from edgecache.api.breaker import Breaker
+from edgecache.api.circuit_breaker import CircuitBreaker
 from edgecache.api.errors import BucketTaken, CacheUnavailable, NodeNotFound
 from platform_site.lib.errors import InvalidRequest, NotFound
-from tests.edgecache.platform.brain import STATUS, ScriptedBrain
+from tests.edgecache.api.brain import STATUS, ScriptedBrain
 
 
 def test_a_call_carries_the_secret_and_gives_what_was_said(brain: ScriptedBrain) -> None:
@@ -74,25 +74,25 @@ def test_a_write_is_sent_once(brain: ScriptedBrain) -> None:
 
 def test_one_caller_a_pause_tries_again_and_a_success_lets_all_in() -> None:
     now = [0.0]
-    breaker = Breaker(lambda: now[0])
-    assert breaker.admits()
+    breaker = CircuitBreaker(lambda: now[0])
+    assert breaker.allows_call()
     breaker.failed()
-    assert not breaker.admits()
+    assert not breaker.allows_call()
     now[0] = 1.0
-    assert breaker.admits()
-    assert not breaker.admits()
+    assert breaker.allows_call()
+    assert not breaker.allows_call()
     breaker.failed()
     now[0] = 2.5
-    assert not breaker.admits()
+    assert not breaker.allows_call()
     now[0] = 3.0
-    assert breaker.admits()
+    assert breaker.allows_call()
     breaker.succeeded()
-    assert all(breaker.admits() for _ in range(3))
+    assert all(breaker.allows_call() for _ in range(3))
 
 
 def test_of_many_threads_one_tries() -> None:
     now = [0.0]
-    breaker = Breaker(lambda: now[0])
+    breaker = CircuitBreaker(lambda: now[0])
     breaker.failed()
     now[0] = 5.0
     admitted: list[bool] = []
@@ -100,7 +100,7 @@ def test_of_many_threads_one_tries() -> None:
 
     def ask() -> None:
         barrier.wait()
-        admitted.append(breaker.admits())
+        admitted.append(breaker.allows_call())
 
     threads = [threading.Thread(target=ask) for _ in range(8)]
     for thread in threads:
@@ -112,11 +112,11 @@ def test_of_many_threads_one_tries() -> None:
 
 def test_the_pause_has_an_end() -> None:
     now = [0.0]
-    breaker = Breaker(lambda: now[0])
+    breaker = CircuitBreaker(lambda: now[0])
     for _ in range(20):
         breaker.failed()
     now[0] = 30.0
-    assert breaker.admits()
+    assert breaker.allows_call()
 
 
 def test_the_probe_at_the_start_never_raises(

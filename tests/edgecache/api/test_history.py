@@ -10,7 +10,7 @@ from edgecache import tasks
 from edgecache.api import metrics_history
 from edgecache.models import CacheSample
 from tests.cast import signed_in
-from tests.edgecache.platform.brain import METRICS, ScriptedBrain
+from tests.edgecache.api.brain import METRICS, ScriptedBrain
 
 pytestmark = pytest.mark.django_db
 

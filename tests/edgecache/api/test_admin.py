@@ -74,7 +74,9 @@ def test_a_decision_about_a_node_takes_effect_and_keeps_its_reason(
     assert "n1.example.com" in page(inside, "nodes")
     path = f"/admin/edgecache/cachesample/nodes/{node}"
 
-    assert "Give a reason" in inside.post(f"{path}/quarantine/", follow=True).content.decode()
+    assert (
+        "A reason is required" in inside.post(f"{path}/quarantine/", follow=True).content.decode()
+    )
     done = inside.post(f"{path}/quarantine/", {"reason": "unknown operator"}, follow=True)
 
     assert "quarantine is done" in done.content.decode()

@@ -10,7 +10,7 @@ import pytest
 from pytest_django import Settings
 
 from accounts.models import AuditEvent, User
-from edgecache.tasks import look_at_hosts_again
+from edgecache.tasks import check_host_records
 from tests.accounts.oauth.domains.nameserver import NameServer
 from tests.cast import Answer, Caller, signed_in
 from tests.edgecache.pull.conftest import Origin, Said
@@ -315,7 +315,7 @@ def test_a_record_that_is_gone_for_three_days_loses_the_host(
         back = "UPDATE brain_host SET checked_at = checked_at - interval '1 day',"
         back += " gone_since = gone_since - make_interval(secs => %s) WHERE host = %s"
         change(mine.cluster, back, days * 86400, host)
-        look_at_hosts_again(0)
+        check_host_records(0)
         return {
             row["host"]: row["gone_since"] for row in mine.caller.get(mine.path).body["results"]
         }
@@ -343,5 +343,5 @@ def test_a_record_that_is_gone_for_three_days_loses_the_host(
 def test_records_are_not_looked_for_all_the_time(names: NameServer, mine: Site, host: str) -> None:
     mine.hold(names, host)
     asked = len(names.asked)
-    look_at_hosts_again(0)
+    check_host_records(0)
     assert len(names.asked) == asked

@@ -1,0 +1,236 @@
+"""``/v1/cache/buckets`` with their hosts, ``/v1/cache/access-keys`` and ``/v1/cache/origins``."""
+
+from typing import Final
+
+from django.conf import settings
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework import status
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from edgecache.api import access_keys, buckets, hosts, origins
+from edgecache.api.client import Row
+from edgecache.api.serializers import (
+    AccessKeyListSerializer,
+    AccessKeyRequestSerializer,
+    BucketChangeSerializer,
+    BucketListSerializer,
+    BucketRequestSerializer,
+    BucketSerializer,
+    HostListSerializer,
+    HostRequestSerializer,
+    HostSerializer,
+    NewAccessKeySerializer,
+    OriginListSerializer,
+    OriginRequestSerializer,
+    OriginSerializer,
+)
+from edgecache.api.views import CacheResource
+from platform_site.lib import audit
+from platform_site.lib.api import NO_STORE
+from platform_site.lib.permissions import needs
+
+# Answers while the cache is switched off.
+NO_BUCKET: Final[Row] = {
+    "name": "",
+    "public_name": "",
+    "origin": None,
+    "origin_prefix": "",
+    "is_public": False,
+    "allows_redirect": False,
+    "verifies_reads": False,
+    "forwards_writes": False,
+    "created_at": None,
+}
+NO_KEY: Final[Row] = {
+    "access_key_id": "",
+    "secret_access_key": "",
+    "label": "",
+    "access": "",
+    "created_at": None,
+    "last_used_at": None,
+}
+NO_ORIGIN: Final[Row] = {
+    "name": "",
+    "kind": "",
+    "config": {},
+    "has_secret": False,
+    "created_at": None,
+}
+
+
+class BucketViewSet(CacheResource):
+    """The environment's buckets, and the host names under which they answer plain HTTP."""
+
+    access = {
+        "list": needs("buckets", "read"),
+        "create": needs("buckets", "create"),
+        "retrieve": needs("buckets", "read"),
+        "partial_update": needs("buckets", "update"),
+        "destroy": needs("buckets", "delete"),
+        "hosts": needs("buckets", "read"),
+        "add_host": needs("buckets", "create"),
+        "remove_host": needs("buckets", "delete"),
+    }
+    serializer_class = BucketSerializer
+    request_serializers = {
+        "create": BucketRequestSerializer,
+        "partial_update": BucketChangeSerializer,
+        "add_host": HostRequestSerializer,
+    }
+    response_serializers = {
+        "list": BucketListSerializer,
+        "hosts": HostListSerializer,
+        "add_host": HostSerializer,
+        "remove_host": None,
+    }
+    success_statuses = {"add_host": status.HTTP_201_CREATED}
+    lookup_url_kwarg = "bucket_name"
+
+    @extend_schema(operation_id="cache_buckets_list", summary="List buckets")
+    def list(self, request: Request) -> Response:
+        """List the environment's buckets by name."""
+        return self.respond({"results": buckets.all_of(self.principal.scope)})
+
+    @extend_schema(summary="Create a bucket")
+    def create(self, request: Request) -> Response:
+        """Create a bucket, with the built-in origin unless another is named."""
+        body = self.read()
+        bucket = self.if_enabled(
+            lambda: buckets.create(self.principal.scope, body), NO_BUCKET | body
+        )
+        audit.record(self.platform_request, "api:bucket:create", bucket=body["name"])
+        return self.respond(bucket)
+
+    @extend_schema(summary="Read a bucket")
+    def retrieve(self, request: Request, bucket_name: str) -> Response:
+        """Return one bucket."""
+        return self.respond(
+            self.if_enabled(lambda: buckets.find(self.principal.scope, bucket_name), NO_BUCKET)
+        )
+
+    @extend_schema(summary="Change a bucket")
+    def partial_update(self, request: Request, bucket_name: str) -> Response:
+        """Change who may read a bucket and how it is served."""
+        body = self.read()
+        bucket = self.if_enabled(
+            lambda: buckets.change(self.principal.scope, bucket_name, body), NO_BUCKET | body
+        )
+        audit.record(self.platform_request, "api:bucket:update", bucket=bucket_name, **body)
+        return self.respond(bucket)
+
+    @extend_schema(summary="Delete a bucket")
+    def destroy(self, request: Request, bucket_name: str) -> Response:
+        """Delete an empty bucket."""
+        self.if_enabled(lambda: buckets.delete(self.principal.scope, bucket_name), None)
+        audit.record(self.platform_request, "api:bucket:delete", bucket=bucket_name)
+        return self.no_content()
+
+    @extend_schema(operation_id="cache_hosts_list", summary="List a bucket's hosts")
+    @action(detail=True)
+    def hosts(self, request: Request, bucket_name: str) -> Response:
+        """List the bucket's proved host names."""
+        none: list[Row] = []
+        rows = self.if_enabled(lambda: hosts.all_of(self.principal.scope, bucket_name), none)
+        return self.respond({"results": rows})
+
+    @extend_schema(summary="Prove a host")
+    @hosts.mapping.post
+    def add_host(self, request: Request, bucket_name: str) -> Response:
+        """Serve the bucket at a host name that a TXT record in its DNS proves.
+
+        Without the record the answer is 409 `host_not_proved`, whose `record` is the one to create.
+        """
+        host = self.read()["host"]
+        row = self.if_enabled(
+            lambda: hosts.prove(self.principal.scope, bucket_name, host, now=timezone.now()),
+            {"host": host, "proved_at": None, "gone_since": None},
+        )
+        audit.record(
+            self.platform_request, "api:bucket_host:create", bucket=bucket_name, host=row["host"]
+        )
+        return self.respond(row)
+
+    @extend_schema(summary="Remove a host from a bucket")
+    @action(detail=True, methods=["delete"], url_path="hosts/<str:host>")
+    def remove_host(self, request: Request, bucket_name: str, host: str) -> Response:
+        """Stop serving the bucket at a host name, at once."""
+        self.if_enabled(lambda: hosts.remove(self.principal.scope, bucket_name, host), None)
+        audit.record(
+            self.platform_request, "api:bucket_host:delete", bucket=bucket_name, host=host[:253]
+        )
+        return self.no_content()
+
+
+class AccessKeyViewSet(CacheResource):
+    """The environment's access keys for S3 clients."""
+
+    access = {
+        "list": needs("buckets", "read"),
+        "create": needs("buckets", "create").fresh(),
+        "destroy": needs("buckets", "delete").fresh(),
+    }
+    request_serializers = {"create": AccessKeyRequestSerializer}
+    response_serializers = {"list": AccessKeyListSerializer, "create": NewAccessKeySerializer}
+    lookup_url_kwarg = "access_key_id"
+
+    @extend_schema(operation_id="cache_access_keys_list", summary="List access keys")
+    def list(self, request: Request) -> Response:
+        """List the environment's access keys, without their secrets."""
+        return self.respond({"results": access_keys.all_of(self.principal.scope)})
+
+    @extend_schema(summary="Create an access key")
+    def create(self, request: Request) -> Response:
+        """Create a key pair for S3 clients; only this answer holds the secret."""
+        body = self.read()
+        key = self.if_enabled(lambda: access_keys.create(self.principal.scope, body), NO_KEY | body)
+        audit.record(
+            self.platform_request, "api:access_key:create", access_key=key["access_key_id"]
+        )
+        return self.respond(key | {"endpoint": settings.CACHE.s3_url}, headers=NO_STORE)
+
+    @extend_schema(summary="Revoke an access key")
+    def destroy(self, request: Request, access_key_id: str) -> Response:
+        """Revoke a key at once."""
+        self.if_enabled(lambda: access_keys.revoke(self.principal.scope, access_key_id), None)
+        audit.record(self.platform_request, "api:access_key:delete", access_key=access_key_id)
+        return self.no_content()
+
+
+class OriginViewSet(CacheResource):
+    """The environment's origins."""
+
+    access = {
+        "list": needs("buckets", "read"),
+        "create": needs("buckets", "create"),
+        "destroy": needs("buckets", "delete"),
+    }
+    serializer_class = OriginSerializer
+    request_serializers = {"create": OriginRequestSerializer}
+    response_serializers = {"list": OriginListSerializer}
+    lookup_url_kwarg = "origin_name"
+
+    @extend_schema(operation_id="cache_origins_list", summary="List origins")
+    def list(self, request: Request) -> Response:
+        """List the environment's origins, without their credentials."""
+        return self.respond({"results": origins.all_of(self.principal.scope)})
+
+    @extend_schema(summary="Create an origin")
+    def create(self, request: Request) -> Response:
+        """Name a place that buckets fetch their objects from."""
+        body = self.read()
+        shown = {name: body[name] for name in ("name", "kind", "config")}
+        origin = self.if_enabled(
+            lambda: origins.create(self.principal.scope, body), NO_ORIGIN | shown
+        )
+        audit.record(self.platform_request, "api:origin:create", origin=body["name"])
+        return self.respond(origin)
+
+    @extend_schema(summary="Delete an origin")
+    def destroy(self, request: Request, origin_name: str) -> Response:
+        """Delete an origin that no bucket uses."""
+        self.if_enabled(lambda: origins.delete(self.principal.scope, origin_name), None)
+        audit.record(self.platform_request, "api:origin:delete", origin=origin_name)
+        return self.no_content()

@@ -1,0 +1,48 @@
+"""Origins of an environment: where its buckets fetch objects from."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from edgecache.api import client
+from edgecache.api.client import Row, tenant
+from edgecache.api.errors import OriginNotFound
+from platform_site.lib.principals import Scope
+
+
+def all_of(scope: Scope) -> list[Row]:
+    """Return the environment's origins, without their secrets."""
+    return client.list_rows(scope, "origins")
+
+
+def find(scope: Scope, name: str) -> Row:
+    """Return one origin.
+
+    Raises OriginNotFound.
+    """
+    for row in all_of(scope):
+        if row["name"] == name:
+            return row
+    raise OriginNotFound
+
+
+def names_by_id(scope: Scope) -> dict[int, str]:
+    """Return the name of each origin by the brain's id."""
+    return {row["id"]: row["name"] for row in all_of(scope)}
+
+
+def create(scope: Scope, body: Mapping[str, Any]) -> Row:
+    """Create an origin.
+
+    Raises InvalidRequest.
+    """
+    created: Row = client.call("POST", "/v1/origins", query=tenant(scope), body=body)
+    return created
+
+
+def delete(scope: Scope, name: str) -> None:
+    """Delete an origin that no bucket uses.
+
+    Raises OriginNotFound, OriginInUse.
+    """
+    row = find(scope, name)
+    client.call("DELETE", f"/v1/origins/{row['id']}", query=tenant(scope))
