@@ -32,7 +32,7 @@ def production_settings(**_options: Any) -> list[checks.CheckMessage]:
     ]
     if not settings.IS_PRODUCTION:
         messages.append(checks.Error("PRODUCTION is not true.", id="zonal.E008"))
-    if settings.DEV_SECRET:
+    if settings.ACCOUNTS.dev_secret:
         hint = "Development tokens are refused here all the same."
         messages.append(checks.Warning("ZAUTH_DEV_SECRET is set.", hint=hint, id="zonal.W001"))
     if "*" in settings.ALLOWED_HOSTS:

@@ -45,7 +45,7 @@ def canonical_code(code: str) -> str:
 
 def code_digest(purpose: str, *binding: object, code: str) -> str:
     """Give what is kept of a code: keyed, since it is short, and bound to what it is for."""
-    return keyed_digest(settings.MFA_SECRETS[0], purpose, *binding, code).hex()
+    return keyed_digest(settings.ACCOUNTS.mfa_keys[0], purpose, *binding, code).hex()
 
 
 def is_same(left: str, right: str) -> bool:

@@ -22,16 +22,16 @@ MAX_CHARS: Final = 256
 WAIT_S: Final = 5.0
 
 log = structlog.get_logger(__name__)
-_slots = threading.BoundedSemaphore(settings.ARGON2_CONCURRENCY)
+_slots = threading.BoundedSemaphore(settings.ACCOUNTS.argon2_concurrency)
 _common = CommonPasswordValidator()
 
 
 class TunedArgon2Hasher(Argon2PasswordHasher):
     """Argon2id with the settings' cost; a changed cost is applied at the next right password."""
 
-    time_cost = settings.ARGON2_TIME_COST
-    memory_cost = settings.ARGON2_MEMORY_KIB
-    parallelism = settings.ARGON2_PARALLELISM
+    time_cost = settings.ACCOUNTS.argon2_time_cost
+    memory_cost = settings.ACCOUNTS.argon2_memory_kib
+    parallelism = settings.ACCOUNTS.argon2_parallelism
 
 
 @contextmanager

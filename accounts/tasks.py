@@ -29,5 +29,5 @@ def forget_expired(timestamp: int) -> None:
     invitations.forget_old(now=now)
     proofs.forget_old(now=now)
     limits.forget_old(now=now)
-    trail.prune(retention_days=settings.AUDIT_RETENTION_DAYS, now=now)
+    trail.prune(retention_days=settings.ACCOUNTS.audit_retention_days, now=now)
     Session.unscoped.filter(ends_at__lt=now - KEEP_ENDED).delete()  # unscoped: housekeeping

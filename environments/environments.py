@@ -130,7 +130,7 @@ def close_organization(organization_id: int, *, now: datetime) -> None:
 
 def expired(*, now: datetime) -> list[int]:
     """Give the keys of environments deleted longer ago than the retention."""
-    cutoff = now - timedelta(days=settings.ENVIRONMENT_RETENTION_DAYS)
+    cutoff = now - timedelta(days=settings.ENVIRONMENTS.retention_days)
     # unscoped: housekeeping for all tenants
     rows = Environment.unscoped.filter(deleted_at__lte=cutoff)
     return list(rows.values_list("pk", flat=True))

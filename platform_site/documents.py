@@ -4,11 +4,33 @@ import inspect
 import re
 from typing import Final
 
+from accounts import conf as accounts_conf
+from accounts.delivery import conf as delivery_conf
+from accounts.oauth import conf as oauth_conf
+from accounts.oauth.providers import conf as provider_conf
 from edgecache import conf as cache_conf
 from edgecache.brain import conf as brain_conf
-from platform_site import settings
+from environments import conf as environments_conf
+from platform_site import conf
 from platform_site.lib.errors import PlatformError, every_error
 from platform_site.settings_table import Row, rows
+from recovery import conf as recovery_conf
+from sqlgateway import conf as sql_conf
+from twofactor import conf as twofactor_conf
+
+CONF_MODULES: Final = (
+    conf,
+    accounts_conf,
+    delivery_conf,
+    oauth_conf,
+    provider_conf,
+    environments_conf,
+    twofactor_conf,
+    recovery_conf,
+    sql_conf,
+    cache_conf,
+    brain_conf,
+)
 
 SETTINGS_HEAD: Final = """# Settings
 
@@ -35,15 +57,16 @@ Written by `manage.py writedocs`; a test compares.
 
 def settings_page() -> str:
     """Return docs/settings.md."""
-    lines = {
-        row.name: f"| `{row.name}` | {row.kind} | {row.default} | | {row.help} |"
-        for row in settings.ENV.declared.values()
-    }
-    for table in (*cache_conf.TABLES, *brain_conf.TABLES):
-        for row in rows(table).values():
-            lines |= {name: _settings_line(name, row) for name in row.names}
+    lines = {name: _settings_line(name, row) for row in settings_rows() for name in row.names}
     ordered = (lines[name] for name in sorted(lines, key=lambda name: name.lstrip("Z")))
     return SETTINGS_HEAD + "\n".join(ordered) + "\n"
+
+
+def settings_rows() -> list[Row]:
+    """Return every setting of every app."""
+    return [
+        row for module in CONF_MODULES for table in module.TABLES for row in rows(table).values()
+    ]
 
 
 def _settings_line(name: str, row: Row) -> str:

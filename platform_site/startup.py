@@ -16,12 +16,12 @@ def development_notice() -> str:
     It goes to the terminal alone, never through the structured log. In production a configured
     token is refused with a warning.
     """
-    if not (settings.DEV_ORG_ID and settings.DEV_SECRET):
+    if not (settings.ACCOUNTS.dev_org_id and settings.ACCOUNTS.dev_secret):
         return ""
     if development.is_refused():
         log.warning("development_token_refused", reason="production")
         return ""
-    return f"Development token: {development.token_for(settings.DEV_ORG_ID)}"
+    return f"Development token: {development.token_for(settings.ACCOUNTS.dev_org_id)}"
 
 
 def probe_cache() -> None:

@@ -84,7 +84,7 @@ def _count(address: str, claim: Claim, now: datetime) -> None:
     wait_s = limits.take(
         "recovery",
         network_of(address),
-        limit=settings.LIMIT_RECOVERIES_PER_ADDRESS,
+        limit=settings.RECOVERY.starts_per_address,
         window=HOUR,
         now=now,
     )
@@ -93,7 +93,7 @@ def _count(address: str, claim: Claim, now: datetime) -> None:
     wait_s = limits.take(
         "recovery of",
         claim.subject,
-        limit=settings.LIMIT_RECOVERIES_PER_ACCOUNT,
+        limit=settings.RECOVERY.starts_per_account,
         window=DAY,
         now=now,
     )

@@ -1,7 +1,7 @@
 """A lost second factor: two independent proofs, a delay that can be cancelled, an enrolment.
 
 The channel of the recovery is the first proof, the password or a passkey the second. Then every
-address is told, with a token that cancels; only after settings.RECOVERY_DELAY_S are the factors
+address is told, with a token that cancels; only after settings.RECOVERY.delay_s are the factors
 removed, and what is given then sets up a new one and opens nothing else.
 """
 
@@ -92,7 +92,7 @@ def _begin_delay(
     request: PlatformRequest, recovery: Recovery, holder: Holder, *, amr: str, now: datetime
 ) -> dict[str, Any]:
     user, cancel = holder.user, tokens.long_token()
-    effective_at = now + timedelta(seconds=settings.RECOVERY_DELAY_S)
+    effective_at = now + timedelta(seconds=settings.RECOVERY.delay_s)
     expires_at = effective_at + COMPLETE_WITHIN
     recovery.proven_at, recovery.effective_at, recovery.amr = now, effective_at, [amr]
     recovery.reset_expires_at = expires_at

@@ -68,7 +68,7 @@ def asked_of(org_id: int, email: str, *, subject: str) -> list[str]:
 
 
 def _rank(subject: str, name: str) -> bytes:
-    return keyed_digest(settings.MFA_SECRETS[0], "decoy question", subject, name)
+    return keyed_digest(settings.ACCOUNTS.mfa_keys[0], "decoy question", subject, name)
 
 
 def _answers_of(org_id: int, email: str) -> dict[str, str]:

@@ -43,7 +43,9 @@ def token_for(recovery: Recovery, *, issued_at: datetime, expires_at: datetime) 
         "iat": int(issued_at.timestamp()),
         "exp": int(expires_at.timestamp()),
     }
-    return jwt.encode(claims, settings.MFA_SECRETS[0], algorithm="HS256", headers={"typ": TYPE})
+    return jwt.encode(
+        claims, settings.ACCOUNTS.mfa_keys[0], algorithm="HS256", headers={"typ": TYPE}
+    )
 
 
 def read(token: str, *, now: datetime) -> Pointer:
@@ -67,7 +69,7 @@ def read(token: str, *, now: datetime) -> Pointer:
 
 
 def _verify(token: str) -> dict[str, Any]:
-    for key in settings.MFA_SECRETS:
+    for key in settings.ACCOUNTS.mfa_keys:
         try:
             claims: dict[str, Any] = jwt.decode(
                 token,

@@ -27,7 +27,7 @@ def resolve(recovery_id: str) -> None:
 def forget_expired(timestamp: int) -> None:
     """Delete what can no longer be used; what was claimed about whom does not stay."""
     now = timezone.now()
-    longest = timedelta(seconds=settings.RECOVERY_DELAY_S) + KEEP
+    longest = timedelta(seconds=settings.RECOVERY.delay_s) + KEEP
     Recovery.unscoped.filter(created_at__lt=now - longest).delete()  # unscoped: housekeeping
     Recovery.unscoped.filter(expires_at__lt=now, user=None).delete()  # unscoped: housekeeping
     RecoveryChallenge.unscoped.filter(expires_at__lt=now).delete()  # unscoped: housekeeping

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.apps import AppConfig
+from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
-
-from sqlgateway.conf import cluster_url, limit
 
 
 @register(deploy=True)
@@ -14,7 +13,7 @@ def check_cluster(
     app_configs: Sequence[AppConfig] | None = None, **options: Any
 ) -> list[CheckMessage]:
     """Ask for a tenants' cluster."""
-    if cluster_url():
+    if settings.SQL.cluster_url:
         return []
     return [Error("ZSQL_CLUSTER_URL is not set: POST /v1/sql has no server.", id="sqlgateway.E001")]
 
@@ -25,7 +24,7 @@ def check_limits(
 ) -> list[CheckMessage]:
     """Hold limits against each other that make no sense apart."""
     found: list[CheckMessage] = []
-    if limit("SQL_RUNNING_PER_ENVIRONMENT") > limit("SQL_RUNNING"):
+    if settings.SQL.running_per_environment > settings.SQL.running:
         found.append(
             Error(
                 "ZSQL_RUNNING_PER_ENVIRONMENT is above ZSQL_RUNNING: one environment may keep "
@@ -33,7 +32,7 @@ def check_limits(
                 id="sqlgateway.E002",
             )
         )
-    if limit("SQL_CONNECTIONS") < limit("SQL_RUNNING") * 2:
+    if settings.SQL.connections < settings.SQL.running * 2:
         found.append(
             Error(
                 "ZSQL_CONNECTIONS must be at least twice ZSQL_RUNNING: a cut result takes a "
@@ -41,6 +40,6 @@ def check_limits(
                 id="sqlgateway.E003",
             )
         )
-    if limit("SQL_BUFFER_BYTES") < limit("SQL_MAX_BYTES"):
+    if settings.SQL.buffer_bytes < settings.SQL.max_bytes:
         found.append(Error("ZSQL_BUFFER_BYTES is below ZSQL_MAX_BYTES.", id="sqlgateway.E004"))
     return found

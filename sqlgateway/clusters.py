@@ -12,7 +12,6 @@ import structlog
 from django.conf import settings
 from psycopg.conninfo import conninfo_to_dict
 
-from sqlgateway.conf import cluster_url, limit
 from sqlgateway.errors import EngineAway
 from sqlgateway.hardening.cluster import complaints, version_complaint
 from sqlgateway.models import Cluster
@@ -77,7 +76,7 @@ def default() -> Cluster:
 
     Raises EngineAway when none is configured.
     """
-    url = cluster_url()
+    url = settings.SQL.cluster_url
     if not url:
         raise EngineAway("No cluster for tenants' databases is configured.")
     cluster = Cluster.objects.filter(name=DEFAULT).first()
@@ -127,7 +126,7 @@ def connect_as_administrator(address: Address, dbname: str = MAINTENANCE) -> psy
         dbname=dbname,
         autocommit=True,
         prepare_threshold=None,
-        connect_timeout=limit("SQL_CONNECT_TIMEOUT_S"),
+        connect_timeout=settings.SQL.connect_timeout_s,
         # Which process it serves shows in pg_stat_activity.
         application_name=f"zonal-admin-{os.getpid()}",
         options=ADMIN_OPTIONS,

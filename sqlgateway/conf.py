@@ -1,31 +1,226 @@
-"""The gateway's limits, read from Django's settings through one typed accessor."""
+"""Settings of SQL over HTTP: the tenants' cluster and the limits of requests and connections."""
 
-from functools import cache
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Annotated, Final
 
-from django.conf import settings
-from django.core.signals import setting_changed
-from django.dispatch import receiver
+from platform_site.settings_table import POSTGRESQL_SCHEMES, Integer, Url
 
-from platform_site.lib.sql_settings import DEFAULTS
+MIB: Final = 2**20
 
 
-@cache
-def limit(name: str) -> int:
-    """Give the value of one of the settings of platform_site.lib.sql_settings.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlSettings:
+    """The cluster of tenants' databases, and the limits of a request and of a process."""
 
-    Remembered: a request asks ten times, and Django's settings object takes its time each time.
-    Raises KeyError for a name that is not among them.
-    """
-    default = DEFAULTS[name]
-    return int(getattr(settings, name, default))
+    cluster_url: Annotated[
+        str,
+        Url(
+            "ZSQL_CLUSTER_URL",
+            "The tenants' cluster, as a role that may create databases and roles; unset, `up` "
+            "runs its own.",
+            schemes=POSTGRESQL_SCHEMES,
+        ),
+    ] = field(repr=False)
+    timeout_ms: Annotated[
+        int,
+        Integer(
+            "ZSQL_TIMEOUT_MS",
+            "Longest run of one SQL request.",
+            default=30_000,
+            unit="milliseconds",
+            minimum=1,
+            maximum=600_000,
+        ),
+    ]
+    grace_ms: Annotated[
+        int,
+        Integer(
+            "ZSQL_GRACE_MS",
+            "Time between cancelling a late query and terminating its backend.",
+            default=500,
+            unit="milliseconds",
+            minimum=50,
+            maximum=10_000,
+        ),
+    ]
+    max_rows: Annotated[
+        int,
+        Integer(
+            "ZSQL_MAX_ROWS",
+            "Rows of one result in JSON.",
+            default=10_000,
+            minimum=1,
+            maximum=1_000_000,
+        ),
+    ]
+    max_bytes: Annotated[
+        int,
+        Integer(
+            "ZSQL_MAX_BYTES",
+            "Rows of one JSON response.",
+            default=8 * MIB,
+            unit="bytes",
+            minimum=1_024,
+            maximum=256 * MIB,
+        ),
+    ]
+    buffer_bytes: Annotated[
+        int,
+        Integer(
+            "ZSQL_BUFFER_BYTES",
+            "Undivided result (some rows, one notice) that one request may hold.",
+            default=32 * MIB,
+            unit="bytes",
+            minimum=MIB,
+            maximum=1024 * MIB,
+        ),
+    ]
+    body_limit_bytes: Annotated[
+        int,
+        Integer(
+            "ZSQL_BODY_LIMIT_BYTES",
+            "Largest body of POST /v1/sql.",
+            default=MIB,
+            unit="bytes",
+            minimum=1_024,
+            maximum=16 * MIB,
+        ),
+    ]
+    max_statements: Annotated[
+        int,
+        Integer(
+            "ZSQL_MAX_STATEMENTS",
+            "Statements of one request.",
+            default=100,
+            minimum=1,
+            maximum=10_000,
+        ),
+    ]
+    connections: Annotated[
+        int,
+        Integer(
+            "ZSQL_CONNECTIONS",
+            "Connections to tenants' clusters per process.",
+            default=40,
+            minimum=1,
+            maximum=10_000,
+        ),
+    ]
+    idle_s: Annotated[
+        int,
+        Integer(
+            "ZSQL_IDLE_S",
+            "How long an unused tenant connection is kept.",
+            default=60,
+            unit="seconds",
+            minimum=0,
+            maximum=86_400,
+        ),
+    ]
+    connect_timeout_s: Annotated[
+        int,
+        Integer(
+            "ZSQL_CONNECT_TIMEOUT_S",
+            "Longest wait for a connection to a tenants' cluster.",
+            default=3,
+            unit="seconds",
+            minimum=2,
+            maximum=60,
+        ),
+    ]
+    running: Annotated[
+        int,
+        Integer(
+            "ZSQL_RUNNING",
+            "SQL requests running at once per process.",
+            default=16,
+            minimum=1,
+            maximum=10_000,
+        ),
+    ]
+    running_per_environment: Annotated[
+        int,
+        Integer(
+            "ZSQL_RUNNING_PER_ENVIRONMENT",
+            "SQL requests of one environment running at once per process.",
+            default=4,
+            minimum=1,
+            maximum=10_000,
+        ),
+    ]
+    queue_per_environment: Annotated[
+        int,
+        Integer(
+            "ZSQL_QUEUE_PER_ENVIRONMENT",
+            "SQL requests of one environment that wait for their turn per process.",
+            default=2,
+            minimum=0,
+            maximum=10_000,
+        ),
+    ]
+    queue_wait_ms: Annotated[
+        int,
+        Integer(
+            "ZSQL_QUEUE_WAIT_MS",
+            "Longest wait of an SQL request for its turn.",
+            default=2_000,
+            unit="milliseconds",
+            minimum=0,
+            maximum=60_000,
+        ),
+    ]
+    stock: Annotated[
+        int,
+        Integer(
+            "ZSQL_STOCK",
+            "Prepared databases kept for new environments.",
+            default=2,
+            minimum=0,
+            maximum=1_000,
+        ),
+    ]
+    role_connections: Annotated[
+        int,
+        Integer(
+            "ZSQL_ROLE_CONNECTIONS",
+            "CONNECTION LIMIT of each of a tenant's three roles, over all processes.",
+            default=20,
+            minimum=1,
+            maximum=10_000,
+        ),
+    ]
+    database_connections: Annotated[
+        int,
+        Integer(
+            "ZSQL_DATABASE_CONNECTIONS",
+            "CONNECTION LIMIT of a tenant's database, over all processes.",
+            default=30,
+            minimum=1,
+            maximum=10_000,
+        ),
+    ]
+    temp_file_limit_kib: Annotated[
+        int,
+        Integer(
+            "ZSQL_TEMP_FILE_LIMIT_KIB",
+            "Temporary files of one session (temp_file_limit).",
+            default=1_048_576,
+            unit="KiB",
+            minimum=1_024,
+            maximum=2_147_483_647,
+        ),
+    ]
+    work_mem_kib: Annotated[
+        int,
+        Integer(
+            "ZSQL_WORK_MEM_KIB",
+            "A session's work_mem.",
+            default=4_096,
+            unit="KiB",
+            minimum=64,
+            maximum=2_097_152,
+        ),
+    ]
 
 
-@receiver(setting_changed)
-def _forget(**_: Any) -> None:
-    limit.cache_clear()
-
-
-def cluster_url() -> str:
-    """Give the URL of the tenants' cluster; empty where none is configured."""
-    return str(getattr(settings, "SQL_CLUSTER_URL", "") or "")
+TABLES: Final = (SqlSettings,)

@@ -9,8 +9,8 @@ from typing import Final
 
 import psycopg
 import structlog
+from django.conf import settings
 
-from sqlgateway.conf import limit
 from sqlgateway.errors import EngineAway, SqlBusy
 from sqlgateway.placements import Login
 from sqlgateway.sessions import Session, open_session
@@ -73,7 +73,7 @@ class ConnectionCache:
 
     def sweep(self) -> None:
         """Close what has been idle for longer than SQL_IDLE_S."""
-        oldest = time.monotonic() - limit("SQL_IDLE_S")
+        oldest = time.monotonic() - settings.SQL.idle_s
         with self._lock:
             expired = [s for kept in self._idle.values() for s in kept if s.used_at < oldest]
             for session in expired:
@@ -108,7 +108,7 @@ class ConnectionCache:
 
     def _make_room(self) -> None:
         with self._lock:
-            if self._open < limit("SQL_CONNECTIONS"):
+            if self._open < settings.SQL.connections:
                 self._open += 1
                 return
             if not self._idle:

@@ -14,13 +14,13 @@ from typing import Final
 
 import psycopg
 import structlog
+from django.conf import settings
 from psycopg import pq
 from psycopg.pq.abc import PGresult
 
 from platform_site.lib.errors import PlatformError
 from sqlgateway import errors, lookups, sqlstates
 from sqlgateway.backends import ADMINISTRATOR
-from sqlgateway.conf import limit
 from sqlgateway.requests import Piece, SqlRequest
 from sqlgateway.results import Budget, Collector, Statement
 from sqlgateway.sessions import ConnectionLost, ResultOverflow, Session
@@ -74,8 +74,8 @@ class Execution:
         self._session = session
         self._request = request
         self._budget = Budget(
-            max_rows=min(request.max_rows, limit("SQL_MAX_ROWS")),
-            bytes_left=limit("SQL_MAX_BYTES"),
+            max_rows=min(request.max_rows, settings.SQL.max_rows),
+            bytes_left=settings.SQL.max_bytes,
             rows_as=request.rows,
             numeric=request.numeric,
         )
@@ -88,9 +88,9 @@ class Execution:
 
     def run(self) -> Outcome:
         """Run the request; whatever the server does is in the outcome, not raised."""
-        timeout_s = min(self._request.timeout_ms, limit("SQL_TIMEOUT_MS")) / 1000
+        timeout_s = min(self._request.timeout_ms, settings.SQL.timeout_ms) / 1000
         deadline = time.monotonic() + timeout_s
-        self._session.give_up_at = deadline + limit("SQL_GRACE_MS") / 1000 + PATIENCE_S
+        self._session.give_up_at = deadline + settings.SQL.grace_ms / 1000 + PATIENCE_S
         watch = WATCHDOG.watch(self._session, deadline)
         outcome = self._outcome
         try:
@@ -210,7 +210,7 @@ class Execution:
         if tag in SELF_HARM:
             self._outcome.self_harm.add(tag)
         self._finished.append((collector, tag))
-        if len(self._finished) > limit("SQL_MAX_STATEMENTS"):
+        if len(self._finished) > settings.SQL.max_statements:
             # The last one is always told; of the others the first ones.
             del self._finished[-2]
             self._dropped += 1
@@ -272,7 +272,7 @@ class Execution:
         if outcome == "rolled_back" and not (was_open and was_told):
             outcome = "unknown"
         return errors.ResultTooWide(
-            f"Single rows must stay well below {limit('SQL_BUFFER_BYTES')} bytes.",
+            f"Single rows must stay well below {settings.SQL.buffer_bytes} bytes.",
             extra={"outcome": outcome},
         )
 

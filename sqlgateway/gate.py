@@ -6,8 +6,9 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from django.conf import settings
+
 from platform_site.lib.errors import PlatformError
-from sqlgateway.conf import limit
 from sqlgateway.errors import SqlBusy, TooManyQueries
 
 
@@ -42,12 +43,12 @@ class Gate:
                 self._take(environment_pk)
                 return
             queue = self._waiting.setdefault(environment_pk, deque())
-            if len(queue) >= limit("SQL_QUEUE_PER_ENVIRONMENT"):
+            if len(queue) >= settings.SQL.queue_per_environment:
                 self._drop_empty(environment_pk)
                 raise self._refusal(environment_pk)
             turn = threading.Event()
             queue.append(turn)
-        if turn.wait(limit("SQL_QUEUE_WAIT_MS") / 1000):
+        if turn.wait(settings.SQL.queue_wait_ms / 1000):
             return
         with self._lock:
             # The slot may have been given in the moment the wait ended.
@@ -77,7 +78,7 @@ class Gate:
 
     def _is_free(self, environment_pk: int) -> bool:
         own = self._running.get(environment_pk, 0)
-        return self._total < limit("SQL_RUNNING") and own < limit("SQL_RUNNING_PER_ENVIRONMENT")
+        return self._total < settings.SQL.running and own < settings.SQL.running_per_environment
 
     def _take(self, environment_pk: int) -> None:
         self._total += 1
@@ -88,7 +89,7 @@ class Gate:
             del self._waiting[environment_pk]
 
     def _refusal(self, environment_pk: int) -> PlatformError:
-        if self._running.get(environment_pk, 0) >= limit("SQL_RUNNING_PER_ENVIRONMENT"):
+        if self._running.get(environment_pk, 0) >= settings.SQL.running_per_environment:
             return TooManyQueries()
         return SqlBusy()
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from django.conf import settings
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from platform_site.lib.api import StrictSerializer
-from sqlgateway.conf import limit
 from sqlgateway.requests import ISOLATIONS
 
 # These are by far the most frequent bodies, and DRF takes longer over them than PostgreSQL.
@@ -83,12 +83,12 @@ class SqlSerializer(StrictSerializer):
         if "queries" in given and "params" in given:
             raise serializers.ValidationError({"params": ["Each of queries has its own."]})
         statements = given.get("queries", [])
-        if "queries" in given and not 1 <= len(statements) <= limit("SQL_MAX_STATEMENTS"):
+        if "queries" in given and not 1 <= len(statements) <= settings.SQL.max_statements:
             raise serializers.ValidationError(
-                {"queries": [f"1 to {limit('SQL_MAX_STATEMENTS')} statements."]}
+                {"queries": [f"1 to {settings.SQL.max_statements} statements."]}
             )
         for name in ("timeout_ms", "max_rows"):
-            most = limit(f"SQL_{name.upper()}")
+            most = getattr(settings.SQL, name)
             if given.get(name, 0) > most:
                 raise serializers.ValidationError({name: [f"At most {most}."]})
         return given

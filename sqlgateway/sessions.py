@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Final, Literal, Self
 
 import psycopg
+from django.conf import settings
 from psycopg import pq
 from psycopg.pq.abc import PGresult
 
-from sqlgateway.conf import limit
 from sqlgateway.kinds import Kind
 from sqlgateway.placements import Login
 from sqlgateway.protocol import longest_row
@@ -83,7 +83,7 @@ class Session:
         self._is_sent = self._is_at_hand = self._is_chunked = False
         self._wire = Wire(
             self.pgconn.socket,
-            limit_bytes=limit("SQL_BUFFER_BYTES"),
+            limit_bytes=settings.SQL.buffer_bytes,
             is_encrypted=bool(self.pgconn.ssl_in_use),
         )
         self.pgconn.notice_handler = self._on_notice
@@ -332,7 +332,7 @@ def open_session(login: Login) -> Session:
         prepare_threshold=None,
         application_name=APPLICATION_NAME,
         client_encoding="UTF8",
-        connect_timeout=limit("SQL_CONNECT_TIMEOUT_S"),
+        connect_timeout=settings.SQL.connect_timeout_s,
         options=startup_options(login),
     )
     return Session(connection, login)
@@ -340,8 +340,8 @@ def open_session(login: Login) -> Session:
 
 def startup_options(login: Login) -> str:
     """Give the settings of the start-up packet: they outrank what a tenant made its role keep."""
-    timeout_ms = str(limit("SQL_TIMEOUT_MS") + limit("SQL_GRACE_MS"))
-    settings = {
+    timeout_ms = str(settings.SQL.timeout_ms + settings.SQL.grace_ms)
+    parameters = {
         "statement_timeout": timeout_ms,
         "transaction_timeout": timeout_ms,
         "idle_in_transaction_session_timeout": timeout_ms,
@@ -354,7 +354,7 @@ def startup_options(login: Login) -> str:
         "bytea_output": "hex",
         "extra_float_digits": "1",
         "xmloption": "content",
-        "work_mem": f"{limit('SQL_WORK_MEM_KIB')}kB",
+        "work_mem": f"{settings.SQL.work_mem_kib}kB",
         "max_parallel_workers_per_gather": "1",
         "default_transaction_read_only": "on" if login.role == "reader" else "off",
         "default_transaction_isolation": "read\\ committed",
@@ -368,6 +368,6 @@ def startup_options(login: Login) -> str:
     optional = ("transaction_timeout", "idle_session_timeout")
     return " ".join(
         f"-c {name}={value}"
-        for name, value in settings.items()
+        for name, value in parameters.items()
         if name not in optional or login.address.can(name)
     )

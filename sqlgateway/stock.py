@@ -1,11 +1,11 @@
 """Prepared databases that wait for their environment, so that a first query need not."""
 
 import structlog
+from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
 from sqlgateway import clusters, hardening, making, names
-from sqlgateway.conf import limit
 from sqlgateway.models import Cluster, Database
 
 log = structlog.get_logger(__name__)
@@ -37,7 +37,7 @@ def refill(wanted: int | None = None) -> int:
     made = 0
     while _finish_one():
         made += 1
-    goal = limit("SQL_STOCK") if wanted is None else wanted
+    goal = settings.SQL.stock if wanted is None else wanted
     while _missing(goal) > 0:
         new_row(clusters.default()).save(force_insert=True)
         if not _finish_one():

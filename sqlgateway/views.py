@@ -2,6 +2,7 @@
 
 from typing import Any, Final, cast
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
@@ -13,7 +14,6 @@ from platform_site.lib.errors import InvalidRequest, PlatformError
 from platform_site.lib.permissions import highest_role, needs, require
 from platform_site.lib.principals import PlatformRequest, Principal
 from sqlgateway import gateway
-from sqlgateway.conf import limit
 from sqlgateway.params import encode_params
 from sqlgateway.requests import Piece, SqlRequest, explained
 from sqlgateway.serializers import SqlAnswerSerializer, SqlSerializer, is_plain
@@ -25,7 +25,7 @@ class SqlView(ApiView):
     """SQL in the database of the caller's environment."""
 
     access = {"POST": needs("sql", "read")}
-    body_limit_bytes = limit("SQL_BODY_LIMIT_BYTES")
+    body_limit_bytes = settings.SQL.body_limit_bytes
 
     @extend_schema(
         operation_id="sql",
@@ -103,8 +103,8 @@ def parsed(given: dict[str, Any]) -> SqlRequest:
         numeric=given.get("numeric", "string"),
         read_only=bool(given.get("read_only")),
         isolation=given.get("isolation"),
-        timeout_ms=given.get("timeout_ms") or limit("SQL_TIMEOUT_MS"),
-        max_rows=given.get("max_rows") or limit("SQL_MAX_ROWS"),
+        timeout_ms=given.get("timeout_ms") or settings.SQL.timeout_ms,
+        max_rows=given.get("max_rows") or settings.SQL.max_rows,
     )
 
 

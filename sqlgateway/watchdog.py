@@ -16,9 +16,9 @@ from typing import Final
 
 import psycopg
 import structlog
+from django.conf import settings
 
 from sqlgateway.backends import Administrator
-from sqlgateway.conf import limit
 from sqlgateway.sessions import Session
 
 CANCEL_S: Final = 2.0
@@ -125,7 +125,7 @@ class Watchdog:
             session.connection.cancel_safe(timeout=CANCEL_S)
         except psycopg.Error as exc:
             log.info("sql_cancel_failed", pid=session.pid, kind=type(exc).__name__)
-        self._push(time.monotonic() + limit("SQL_GRACE_MS") / 1000, self._terminate, watch)
+        self._push(time.monotonic() + settings.SQL.grace_ms / 1000, self._terminate, watch)
 
     def _terminate(self, watch: Watch) -> None:
         """End the backend if it is still there; also one whose connection was closed meanwhile."""

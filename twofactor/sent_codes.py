@@ -58,14 +58,14 @@ def refuse_flood(
     """
     # The receiver's is counted last: what is refused for another reason uses nothing of it up.
     caps = [
-        (f"organization {organization_id}", settings.MFA_SENDS_PER_ORGANIZATION),
-        (to, settings.MFA_SENDS_PER_RECEIVER),
+        (f"organization {organization_id}", settings.TWOFACTOR.sends_per_organization),
+        (to, settings.ACCOUNTS.sends_per_receiver),
     ]
     if request is not None:
         network = network_of(client_address(request))
         # A cap of its own, or strangers could use up what the receiver signs in with.
         kind = f"{kind} setup"
-        caps.insert(0, (f"network {network}", settings.MFA_SENDS_PER_ADDRESS))
+        caps.insert(0, (f"network {network}", settings.TWOFACTOR.sends_per_address))
     for subject, cap in caps:
         wait_s = limits.take(f"send {kind}", subject, limit=cap, window=DAY, now=now)
         if wait_s:

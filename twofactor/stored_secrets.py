@@ -12,7 +12,7 @@ from platform_site.lib.crypto import decrypt, encrypt, keyed_digest
 
 def digest(purpose: str, *parts: object) -> str:
     """Give the keyed digest under which a secret is kept; a stolen table helps nobody to guess."""
-    return keyed_digest(settings.MFA_SECRETS[0], purpose, *parts).hex()
+    return keyed_digest(settings.ACCOUNTS.mfa_keys[0], purpose, *parts).hex()
 
 
 def digests(purpose: str, *parts: object) -> list[str]:
@@ -20,7 +20,7 @@ def digests(purpose: str, *parts: object) -> list[str]:
 
     For what people keep for long: a new key must not make their backup codes worthless.
     """
-    return [keyed_digest(key, purpose, *parts).hex() for key in settings.MFA_SECRETS]
+    return [keyed_digest(key, purpose, *parts).hex() for key in settings.ACCOUNTS.mfa_keys]
 
 
 def one_time_code(digits: int = 6) -> str:

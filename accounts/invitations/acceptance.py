@@ -66,7 +66,7 @@ def accept(
 
 def _count(address: str, now: datetime) -> None:
     network = network_of(address)
-    limit = settings.LIMIT_INVITATION_TRIES_PER_ADDRESS
+    limit = settings.ACCOUNTS.invitation_tries_per_address
     wait_s = limits.take("invitation try", network, limit=limit, window=WINDOW, now=now)
     if wait_s:
         raise TooManyAttempts(retry_after_s=wait_s)

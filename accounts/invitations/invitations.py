@@ -59,7 +59,7 @@ def refuse_flood(organization_id: int, email: str, *, now: datetime) -> None:
     """
     caps = (
         (f"{organization_id} {email.casefold()}", PER_ADDRESS_A_DAY),
-        (str(organization_id), settings.INVITATIONS_PER_DAY),
+        (str(organization_id), settings.ACCOUNTS.invitations_per_day),
     )
     for subject, cap in caps:
         wait_s = limits.take("invitation", subject, limit=cap, window=DAY, now=now)
@@ -103,7 +103,7 @@ def _lock_organization(organization_id: int) -> Organization:
 
 def _make_room(organization_id: int, now: datetime) -> None:
     pending = _open_ones(organization_id).filter(expires_at__gt=now)
-    if pending.count() >= settings.INVITATIONS_OPEN:
+    if pending.count() >= settings.ACCOUNTS.open_invitations:
         raise TooManyInvitations("Revoke some, or wait until they are accepted.")
 
 

@@ -68,4 +68,4 @@ class Session(TenantModel):
 
     def is_in_grace(self, now: datetime) -> bool:
         """Say whether the previous generation still counts."""
-        return now <= self.rotated_at + timedelta(seconds=settings.JWT_REFRESH_GRACE_S)
+        return now <= self.rotated_at + timedelta(seconds=settings.ACCOUNTS.refresh_grace_s)

@@ -137,7 +137,7 @@ def _create_user(request: PlatformRequest, profile: Profile, *, now: datetime) -
 
 def _check_sign_up_rate(request: PlatformRequest, now: datetime) -> None:
     network = network_of(client_address(request))
-    limit = settings.LIMIT_SIGNUPS_PER_HOUR
+    limit = settings.ACCOUNTS.signups_per_hour
     wait_s = limits.take("signup", network, limit=limit, window=SIGN_UP_WINDOW, now=now)
     if wait_s:
         raise TooManyAttempts(retry_after_s=wait_s)

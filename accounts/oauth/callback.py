@@ -56,7 +56,7 @@ def _fetch_profile(
     backend = registry.backend(provider, session=session, callback=parameters)
     try:
         # A provider with many mapped groups is called many times, while a person waits.
-        with http.time_limit(3 * settings.OAUTH_TIMEOUT_S):
+        with http.time_limit(3 * settings.OAUTH.timeout_s):
             profile = backend.fetch_profile()
     except PlatformError as exc:
         log.warning(

@@ -132,7 +132,7 @@ def _has_other_sign_in_method(user: User, besides: Identity) -> bool:
     if user.has_usable_password():
         return True
     mine = Identity.scoped.within_organization(user.organization_id).filter(user=user)
-    others = mine.exclude(pk=besides.pk).filter(provider__in=list(settings.OAUTH_PROVIDERS))
+    others = mine.exclude(pk=besides.pk).filter(provider__in=list(settings.OAUTH.providers))
     if others.exists():
         return True
     return any(import_string(path)(user.pk) for path in settings.OTHER_WAYS_IN)

@@ -43,7 +43,7 @@ def _by_domain(domain: str) -> OrganizationMatch | None:
 
 def _by_group(profile: Profile) -> OrganizationMatch | None:
     memberships = profile.memberships or Memberships()
-    for mapping in settings.OAUTH_PROVIDERS[profile.provider].mappings:
+    for mapping in settings.OAUTH.providers[profile.provider].mappings:
         if mapping.group in memberships.unknown:
             raise ProviderUnavailable
         if mapping.group not in memberships.held:

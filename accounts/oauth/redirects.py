@@ -14,17 +14,17 @@ CONSOLE: Final = ("/console/sign-in", "/console/linked-accounts")
 
 def console() -> tuple[str, ...]:
     """Return the URLs of the console's pages, the one for sign-ins first."""
-    return tuple(f"{settings.OAUTH_REDIRECT_BASE_URL}{path}" for path in CONSOLE)
+    return tuple(f"{settings.OAUTH.redirect_base_url}{path}" for path in CONSOLE)
 
 
 def start(provider: str) -> str:
     """Return the URL that a browser opens first; its cookie and the callback share the host."""
-    return f"{settings.OAUTH_REDIRECT_BASE_URL}/v1/auth/oauth/{provider}/start"
+    return f"{settings.OAUTH.redirect_base_url}/v1/auth/oauth/{provider}/start"
 
 
 def callback(provider: str) -> str:
     """Return the URL that the provider sends browsers back to."""
-    return f"{settings.OAUTH_REDIRECT_BASE_URL}/v1/auth/oauth/{provider}/callback"
+    return f"{settings.OAUTH.redirect_base_url}/v1/auth/oauth/{provider}/callback"
 
 
 def check(redirect_to: str) -> str:
@@ -34,7 +34,7 @@ def check(redirect_to: str) -> str:
     Raises RedirectNotAllowed.
     """
     console_urls = console()
-    if redirect_to not in {"", *console_urls, *settings.OAUTH_REDIRECTS}:
+    if redirect_to not in {"", *console_urls, *settings.OAUTH.redirects}:
         raise RedirectNotAllowed
     return redirect_to or console_urls[0]
 

@@ -163,7 +163,7 @@ def check_rate(request: PlatformRequest, now: datetime) -> None:
     wait_s = limits.take(
         "external sign-in",
         network_of(client_address(request)),
-        limit=settings.LIMIT_OAUTH_STARTS_PER_ADDRESS,
+        limit=settings.OAUTH.starts_per_address,
         window=RATE_WINDOW,
         now=now,
     )

@@ -36,7 +36,7 @@ def refuse_flood(user_id: UUID, email: str, *, now: datetime) -> None:
     Raises MailedTooOften (429).
     """
     for subject in (email.casefold(), f"user {user_id}"):
-        limit = settings.MFA_SENDS_PER_RECEIVER
+        limit = settings.ACCOUNTS.sends_per_receiver
         wait_s = limits.take("mailbox code", subject, limit=limit, window=DAY, now=now)
         if wait_s:
             raise MailedTooOften(retry_after_s=wait_s)

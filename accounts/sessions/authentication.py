@@ -155,5 +155,5 @@ def _holds(row: dict[str, Any], generation: int, now_s: float) -> bool:
         return False
     if generation == row["generation"]:
         return True
-    grace_ends = row["rotated_at"] + settings.JWT_REFRESH_GRACE_S
+    grace_ends = row["rotated_at"] + settings.ACCOUNTS.refresh_grace_s
     return bool(generation == row["previous_generation"] and now_s <= grace_ends)

@@ -16,7 +16,9 @@ from platform_site.lib.principals import PlatformRequest, Principal
 
 def live_ones(principal: Principal, *, now: datetime) -> QuerySet[Session]:
     """Give the caller's sessions that can still be used or refreshed."""
-    idle_since = now - timedelta(seconds=max(settings.JWT_REFRESH_TTL_S, settings.JWT_ACCESS_TTL_S))
+    idle_since = now - timedelta(
+        seconds=max(settings.ACCOUNTS.refresh_ttl_s, settings.ACCOUNTS.access_ttl_s)
+    )
     return Session.scoped.within_organization(principal.organization_id).filter(
         user_id=principal.own_id,
         ended_at=None,

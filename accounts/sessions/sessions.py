@@ -95,7 +95,7 @@ def open_session(
         rotated_at=now,
         created_at=now,
         auth_time=now,
-        ends_at=now + timedelta(seconds=settings.SESSION_MAX_S),
+        ends_at=now + timedelta(seconds=settings.ACCOUNTS.session_max_s),
         aal=assurance.aal,
         amr=list(assurance.amr),
         mfa_method=assurance.mfa_method,
@@ -135,7 +135,7 @@ def _enter(user: User, environment: Environment, now: datetime) -> None:
 
 def _make_room(user: User, now: datetime) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(_END_SURPLUS, [now, user.pk, settings.SESSIONS_PER_USER - 1])
+        cursor.execute(_END_SURPLUS, [now, user.pk, settings.ACCOUNTS.sessions_per_user - 1])
 
 
 def _lock(pointer: Pointer) -> Session:
@@ -304,7 +304,7 @@ def _lock_successor(session: Session) -> Session | None:
 
 
 def _switched_lately(session: Session, now: datetime) -> bool:
-    grace = timedelta(seconds=settings.JWT_REFRESH_GRACE_S)
+    grace = timedelta(seconds=settings.ACCOUNTS.refresh_grace_s)
     return session.ended_at is not None and now <= session.ended_at + grace
 
 

@@ -28,12 +28,12 @@ def verify(
     """
     network = network_of(address)
     wait_s = limits.take(
-        "login", network, limit=settings.LIMIT_LOGINS_PER_ADDRESS, window=WINDOW, now=now
+        "login", network, limit=settings.ACCOUNTS.logins_per_address, window=WINDOW, now=now
     )
     if wait_s:
         raise TooManyAttempts(retry_after_s=wait_s)
     account = folded(email)
-    free = settings.LIMIT_LOGINS_PER_ACCOUNT
+    free = settings.ACCOUNTS.logins_per_account
     may_try = limits.attempt("login", account, free=free, now=now)
     user = find(email)
     is_heard = may_try or (vouch is not None and vouch(user))

@@ -53,7 +53,7 @@ def sign_up(
 
 
 def _count(address: str, now: datetime) -> None:
-    limit = settings.LIMIT_SIGNUPS_PER_HOUR
+    limit = settings.ACCOUNTS.signups_per_hour
     wait_s = limits.take("signup", network_of(address), limit=limit, window=WINDOW, now=now)
     if wait_s:
         raise TooManyAttempts(retry_after_s=wait_s)

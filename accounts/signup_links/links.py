@@ -125,11 +125,11 @@ def _digest(token: str) -> str:
 
 def _count(request: PlatformRequest, email: str, now: datetime) -> None:
     network = network_of(client_address(request))
-    limit = settings.LIMIT_SIGNUPS_PER_HOUR
+    limit = settings.ACCOUNTS.signups_per_hour
     wait_s = limits.take("signup link", network, limit=limit, window=HOUR, now=now)
     if wait_s:
         raise TooManyAttempts(retry_after_s=wait_s)
-    limit = settings.MFA_SENDS_PER_RECEIVER
+    limit = settings.ACCOUNTS.sends_per_receiver
     wait_s = limits.take("signup link to", email.casefold(), limit=limit, window=DAY, now=now)
     if wait_s:
         raise MailedTooOften(retry_after_s=wait_s)
@@ -137,7 +137,7 @@ def _count(request: PlatformRequest, email: str, now: datetime) -> None:
 
 def _count_try(request: PlatformRequest, now: datetime) -> None:
     network = network_of(client_address(request))
-    limit = settings.LIMIT_INVITATION_TRIES_PER_ADDRESS
+    limit = settings.ACCOUNTS.invitation_tries_per_address
     wait_s = limits.take("signup link try", network, limit=limit, window=HOUR, now=now)
     if wait_s:
         raise TooManyAttempts(retry_after_s=wait_s)

@@ -28,7 +28,7 @@ def is_refused() -> bool:
 def token_for(organization_id: int) -> str:
     """Give the development token of an organization; the secret must be set."""
     digest = keyed_digest(
-        settings.DEV_SECRET, "development token", settings.SERVICE_NAME, organization_id
+        settings.ACCOUNTS.dev_secret, "development token", settings.SERVICE_NAME, organization_id
     )
     return f"{settings.SERVICE_NAME}{MARK}{digest.hex()}"
 
@@ -44,13 +44,13 @@ def authenticate(request: PlatformRequest, token: str) -> Principal | None:
         return None
     if is_refused():
         raise DevTokenRefused
-    if not (settings.DEV_ORG_ID and settings.DEV_SECRET):
+    if not (settings.ACCOUNTS.dev_org_id and settings.ACCOUNTS.dev_secret):
         raise TokenInvalid
-    if not hmac.compare_digest(token.encode(), token_for(settings.DEV_ORG_ID).encode()):
+    if not hmac.compare_digest(token.encode(), token_for(settings.ACCOUNTS.dev_org_id).encode()):
         raise TokenInvalid
     wanted = request.headers.get("X-Environment", "live").replace("\0", "")
     environment = (
-        Environment.scoped.within_organization(settings.DEV_ORG_ID)
+        Environment.scoped.within_organization(settings.ACCOUNTS.dev_org_id)
         .select_related("organization")
         .filter(slug=wanted, deleted_at=None)
         .first()

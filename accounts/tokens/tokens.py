@@ -66,7 +66,7 @@ class TokenPair:
 
 
 def _ring(typ: TokenType) -> tuple[str, ...]:
-    return settings.JWT_SECRETS if typ == "at+jwt" else settings.JWT_REFRESH_SECRETS
+    return settings.ACCOUNTS.access_keys if typ == "at+jwt" else settings.ACCOUNTS.refresh_keys
 
 
 def _audience(typ: TokenType) -> str:
@@ -86,8 +86,8 @@ def pair_for(session: Session, environment: Environment) -> TokenPair:
     """
     issued = int(session.rotated_at.timestamp())
     ends = int(session.ends_at.timestamp())
-    access_ends = min(issued + settings.JWT_ACCESS_TTL_S, ends)
-    refresh_ends = min(issued + settings.JWT_REFRESH_TTL_S, ends)
+    access_ends = min(issued + settings.ACCOUNTS.access_ttl_s, ends)
+    refresh_ends = min(issued + settings.ACCOUNTS.refresh_ttl_s, ends)
     access = {
         "org": session.organization_id,
         "env": environment.slug,
@@ -130,7 +130,7 @@ def read(token: str, typ: TokenType, *, now: datetime, allow_expired: bool = Fal
     if len(token) > MAX_CHARS:
         raise TokenInvalid
     if typ == "at+jwt":
-        pointer, begins = _read_access(token, settings.JWT_SECRETS, settings.SERVICE_NAME)
+        pointer, begins = _read_access(token, settings.ACCOUNTS.access_keys, settings.SERVICE_NAME)
     else:
         pointer, begins = _read(token, typ)
     # Times are compared here, with the caller's clock, so that tests and replays agree on `now`.
@@ -186,7 +186,7 @@ def header_of(token: str) -> dict[str, Any]:
 
 
 def _is_retired(key: str) -> bool:
-    day = settings.JWT_RETIREMENTS.get(key)
+    day = settings.ACCOUNTS.key_retirements.get(key)
     return day is not None and timezone.now().date() >= day
 
 

@@ -43,7 +43,7 @@ def page(
     context = {
         "service": settings.SERVICE_NAME.capitalize(),
         "has_cache": settings.HAS_CACHE,
-        "has_providers": bool(settings.OAUTH_PROVIDERS),
+        "has_providers": bool(settings.OAUTH.providers),
     }
     html = render_to_string(f"console/{template}", context)
     return HttpResponse(html, status=status, headers=HEADERS)

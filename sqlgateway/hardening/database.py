@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Final
 
 import psycopg
+from django.conf import settings
 from psycopg import sql
 
 from platform_site.lib.permissions import Role
-from sqlgateway.conf import limit
 
 # Inside the database. The schema belongs to pg_database_owner, which no tenant's role is. What
 # readers get is given to PUBLIC, which here is the three roles: a role can drop its own entry from
@@ -51,7 +51,7 @@ def open_database(connection: psycopg.Connection, dbname: str) -> None:
     """Let as many sessions in as a tenant may have; before this only a superuser gets in."""
     connection.execute(
         sql.SQL("ALTER DATABASE {} CONNECTION LIMIT {}").format(
-            sql.Identifier(dbname), sql.Literal(limit("SQL_DATABASE_CONNECTIONS"))
+            sql.Identifier(dbname), sql.Literal(settings.SQL.database_connections)
         )
     )
 

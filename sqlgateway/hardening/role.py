@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from typing import Final
 
 import psycopg
+from django.conf import settings
 from psycopg import sql
-
-from sqlgateway.conf import limit
 
 ATTRIBUTES: Final = sql.SQL(
     "LOGIN NOINHERIT NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS"
@@ -49,7 +48,7 @@ def _attributes(
         password.encode(), name.encode(), b"scram-sha-256"
     ).decode()
     yield sql.SQL("ALTER ROLE {} {} CONNECTION LIMIT {} PASSWORD {} VALID UNTIL 'infinity'").format(
-        role, ATTRIBUTES, sql.Literal(limit("SQL_ROLE_CONNECTIONS")), sql.Literal(verifier)
+        role, ATTRIBUTES, sql.Literal(settings.SQL.role_connections), sql.Literal(verifier)
     )
     yield sql.SQL("ALTER ROLE {} RESET ALL").format(role)
     for setting, value in _settings().items():
@@ -64,7 +63,7 @@ def _settings() -> dict[str, str]:
     What a tenant writes is not for the server's log, and a flood of errors must not fill it.
     """
     return {
-        "temp_file_limit": f"{limit('SQL_TEMP_FILE_LIMIT_KIB')}kB",
+        "temp_file_limit": f"{settings.SQL.temp_file_limit_kib}kB",
         "log_min_messages": "fatal",
         "log_min_error_statement": "panic",
         "log_statement": "none",

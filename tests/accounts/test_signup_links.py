@@ -1,5 +1,6 @@
 """Signing up by a mailed link: the mailbox is proven before there is an account."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -156,17 +157,17 @@ def test_only_the_digest_of_a_token_is_kept() -> None:
 
 
 def test_links_are_limited_for_each_receiver_and_network(settings: Settings) -> None:
-    settings.MFA_SENDS_PER_RECEIVER = 2
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, sends_per_receiver=2)
     assert [request_link().status for _ in range(2)] == [202, 202]
     answer = request_link(VICTIM.upper())
     assert (answer.status, answer.code) == (429, "mailed_too_often")
-    settings.LIMIT_SIGNUPS_PER_HOUR = 3
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, signups_per_hour=3)
     answer = request_link("another@example.com")
     assert (answer.status, answer.code) == (429, "too_many_attempts")
 
 
 def test_tries_are_limited_for_each_network(settings: Settings) -> None:
-    settings.LIMIT_INVITATION_TRIES_PER_ADDRESS = 2
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, invitation_tries_per_address=2)
     codes = [complete("x" * 43).code for _ in range(3)]
     assert codes == ["signup_link_gone", "signup_link_gone", "too_many_attempts"]
 

@@ -10,7 +10,6 @@ from edgecache.brain import conf as brain_conf
 from edgecache.brain.conf import BrainSettings
 from edgecache.conf import CacheSettings
 from platform_site.env import Env, SettingError
-from platform_site.lib.address_settings import features
 
 SECRET = "a secret of more than thirty-two characters"
 
@@ -82,13 +81,6 @@ def test_no_secret_shows_in_what_is_printed() -> None:
     shown = repr(brain()) + repr(client(BRAIN_SECRET=SECRET))
     assert SECRET not in shown
     assert "word" not in shown
-
-
-def test_features_are_those_that_there_are() -> None:
-    assert features(Env({})) == ("cache",)
-    assert features(Env({"ZFEATURES": "none"})) == ()
-    with pytest.raises(SettingError, match="ZFEATURES may hold cache"):
-        features(Env({"ZFEATURES": "cache,teleport"}))
 
 
 @pytest.mark.parametrize(

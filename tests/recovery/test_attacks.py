@@ -2,6 +2,7 @@
 
 import logging
 import re
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -96,7 +97,7 @@ def forged(verified: Answer, *, key: str = "", typ: str = "pwr+jwt", **claims: A
     """Give a reset token with something changed."""
     token = verified.body["reset_token"]
     payload = jwt.decode(token, options={"verify_signature": False}) | claims
-    secret = key or django_settings.MFA_SECRETS[0]
+    secret = key or django_settings.ACCOUNTS.mfa_keys[0]
     return jwt.encode(payload, secret, algorithm="HS256", headers={"typ": typ})
 
 
@@ -108,7 +109,7 @@ def test_a_reset_token_of_another_make_is_refused(alice: User, bob: User) -> Non
         "ü",
         caller.access_token,
         caller.refresh_token,
-        forged(verified, key=django_settings.JWT_SECRETS[0]),
+        forged(verified, key=django_settings.ACCOUNTS.access_keys[0]),
         forged(verified, typ="mfa+jwt"),
         forged(verified, typ="JWT"),
         forged(verified, aud="zonal:mfa"),
@@ -226,7 +227,7 @@ def test_a_mail_that_is_late_is_not_sent(alice: User) -> None:
 
 
 def test_the_daily_cap_of_a_receiver_holds_for_recoveries(alice: User, settings: Any) -> None:
-    settings.MFA_SENDS_PER_RECEIVER = 1
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, sends_per_receiver=1)
     assert initiate(alice).status == initiate(alice).status == 202
     assert len(sent("recovery_token")) == 1
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -147,7 +148,7 @@ def test_nothing_changes_before_the_delay_is_over(holder: Holder) -> None:
 
 
 def test_the_delay_is_a_setting(holder: Holder, settings: Settings) -> None:
-    settings.RECOVERY_DELAY_S = 3600
+    settings.RECOVERY = replace(settings.RECOVERY, delay_s=3600)
     begun = delayed(holder.user)
     with in_time(timedelta(hours=1, seconds=1)):
         assert finish(begun).status == 200
@@ -202,7 +203,7 @@ def test_the_mail_alone_is_not_enough(holder: Holder) -> None:
 def test_guessing_the_password_here_is_limited_as_at_login(
     holder: Holder, settings: Settings
 ) -> None:
-    settings.LIMIT_LOGINS_PER_ACCOUNT = 2
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, logins_per_account=2)
     verified = proven(holder.user, purpose="second_factor")
     for _ in range(2):
         assert prove(verified, "wrong password").code == "invalid_credentials"

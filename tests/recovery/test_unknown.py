@@ -1,5 +1,6 @@
 """Somebody and nobody: the same status, shape, queries and hashes; what differs is a task's."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -121,7 +122,7 @@ def test_the_recovery_id_is_not_what_the_row_holds(alice: User) -> None:
 
 
 def test_one_address_of_the_network_is_limited(alice: User, settings: Settings) -> None:
-    settings.LIMIT_RECOVERIES_PER_ADDRESS = 2
+    settings.RECOVERY = replace(settings.RECOVERY, starts_per_address=2)
     initiate(alice)
     initiate(email=NOBODY)
     answer = initiate(alice)
@@ -133,7 +134,7 @@ def test_one_address_of_the_network_is_limited(alice: User, settings: Settings) 
 def test_one_account_is_limited_each_day_whether_it_exists_or_not(
     alice: User, settings: Settings, email: str
 ) -> None:
-    settings.LIMIT_RECOVERIES_PER_ACCOUNT = 2
+    settings.RECOVERY = replace(settings.RECOVERY, starts_per_account=2)
     for spelling in (email, email.upper()):
         assert initiate(email=spelling, org_id=alice.organization_id).status == 202
     answer = initiate(email=email, org_id=alice.organization_id)

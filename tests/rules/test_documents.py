@@ -8,9 +8,19 @@ from django.urls import get_resolver
 
 from platform_site import documents
 from platform_site.lib import errors
+from platform_site.settings_table import Integer
 from tests.rules.routes import api_routes
 
 ROOT = Path(__file__).resolve().parents[2]
+APPS = (
+    "accounts",
+    "edgecache",
+    "environments",
+    "platform_site",
+    "recovery",
+    "sqlgateway",
+    "twofactor",
+)
 _ = get_resolver().url_patterns  # loads every view, and with them every error
 ERRORS = sorted({kind.code for kind in errors.every_error()})
 
@@ -21,6 +31,20 @@ def test_settings_are_listed() -> None:
 
 def test_errors_are_listed() -> None:
     assert (ROOT / "docs/errors.md").read_text() == documents.errors_page()
+
+
+def test_every_table_of_settings_is_documented() -> None:
+    """A module ``conf.py`` with tables belongs to those that docs/settings.md is made from."""
+    files = {str(path.relative_to(ROOT)) for app in APPS for path in (ROOT / app).rglob("conf.py")}
+    listed = {module.__name__.replace(".", "/") + ".py" for module in documents.CONF_MODULES}
+    assert files == listed
+
+
+def test_every_default_of_an_integer_is_within_its_bounds() -> None:
+    found = [row for row in documents.settings_rows() if isinstance(row, Integer)]
+    assert len(found) > 50
+    for row in found:
+        assert row.minimum <= row.default <= row.maximum, row.variable
 
 
 @pytest.mark.parametrize("code", ERRORS)

@@ -1,12 +1,15 @@
 """An identity provider that vouches for who comes: Google, on this machine."""
 
+from dataclasses import replace
+
+from django.conf import settings
 from django.test import override_settings
 from django.utils import timezone
 
 from accounts.models import Identity, User
+from accounts.oauth.providers.conf import ProviderSettings
 from accounts.signin.signin import Way
 from environments.models import Organization
-from platform_site.lib.provider_settings import ProviderSettings
 from tests.accounts.oauth.fake_providers.google import GooglePerson, GoogleServer
 from tests.accounts.oauth.fake_providers.server import CLIENT_ID, CLIENT_SECRET
 from tests.accounts.oauth.flow import APP, OAuthFlow
@@ -42,9 +45,12 @@ class External(Driver):
             google.redirect_uris.add(f"{BASE}/v1/auth/oauth/google/callback")
             provider = ProviderSettings(CLIENT_ID, CLIENT_SECRET, google.url)
             with override_settings(
-                OAUTH_PROVIDERS={"google": provider},
-                OAUTH_REDIRECT_BASE_URL=BASE,
-                OAUTH_REDIRECTS=(APP,),
+                OAUTH=replace(
+                    settings.OAUTH,
+                    providers={"google": provider},
+                    redirect_base_url=BASE,
+                    redirects=(APP,),
+                )
             ):
                 flow = OAuthFlow("google")
                 code = flow.code()

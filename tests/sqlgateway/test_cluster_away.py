@@ -1,7 +1,10 @@
 """A tenants' cluster that is full, stopped or not there: 503, and back by itself."""
 
+from dataclasses import replace
+
 import pytest
 import structlog
+from django.conf import settings
 from django.test import override_settings
 
 from sqlgateway import clusters, connections
@@ -15,7 +18,10 @@ NOWHERE = "postgresql://zonal_provisioner:hush@/postgres?host=/nonesuch"
 
 
 def test_a_cluster_that_is_not_there_is_503_and_tells_nothing(alice: Caller) -> None:
-    with override_settings(SQL_CLUSTER_URL=NOWHERE), structlog.testing.capture_logs() as logs:
+    with (
+        override_settings(SQL=replace(settings.SQL, cluster_url=NOWHERE)),
+        structlog.testing.capture_logs() as logs,
+    ):
         answer = alice.sql("SELECT 1")
 
     assert (answer.status, answer.code) == (503, "sql_unavailable")
@@ -43,7 +49,7 @@ def test_a_known_environment_of_a_stopped_cluster_is_503_and_recovers(alice: Cal
 
 
 def test_no_cluster_at_all_is_503(alice: Caller) -> None:
-    with override_settings(SQL_CLUSTER_URL=""):
+    with override_settings(SQL=replace(settings.SQL, cluster_url="")):
         answer = alice.sql("SELECT 1")
 
     assert (answer.status, answer.code) == (503, "sql_unavailable")

@@ -3,8 +3,10 @@
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
+from django.conf import settings
 from django.db import connection
 from django.test import override_settings
 
@@ -95,7 +97,7 @@ def test_idle_connections_are_closed_after_a_while(alice: Caller) -> None:
     connections.CACHE.sweep()
     assert _sessions(alice) == 1
 
-    with override_settings(SQL_IDLE_S=0):
+    with override_settings(SQL=replace(settings.SQL, idle_s=0)):
         time.sleep(0.01)
         connections.CACHE.sweep()
     time.sleep(0.1)
@@ -108,7 +110,7 @@ def test_the_least_recently_used_makes_room(alice: Caller, charlie: Caller) -> N
     alice.be("reader").value("SELECT 1")
     alice.value("SELECT 1")
 
-    with override_settings(SQL_CONNECTIONS=2):
+    with override_settings(SQL=replace(settings.SQL, connections=2)):
         charlie.value("SELECT 1")
         time.sleep(0.1)
 
@@ -120,7 +122,7 @@ def test_the_least_recently_used_makes_room(alice: Caller, charlie: Caller) -> N
 
 def test_no_more_connections_than_allowed_are_opened(alice: Caller) -> None:
     login = database_for(alice.scope).login("admin")
-    with override_settings(SQL_CONNECTIONS=1):
+    with override_settings(SQL=replace(settings.SQL, connections=1)):
         held = connections.CACHE.checkout(login)
         with pytest.raises(SqlBusy):
             connections.CACHE.checkout(login)

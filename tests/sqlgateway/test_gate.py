@@ -4,8 +4,10 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
+from django.conf import settings
 from django.test import override_settings
 
 from platform_site.lib.errors import PlatformError
@@ -46,10 +48,13 @@ class Runner:
 def runner() -> Iterator[Runner]:
     """Give a gate with room for two, one of each environment, and three who wait."""
     with override_settings(
-        SQL_RUNNING=2,
-        SQL_RUNNING_PER_ENVIRONMENT=1,
-        SQL_QUEUE_PER_ENVIRONMENT=3,
-        SQL_QUEUE_WAIT_MS=2000,
+        SQL=replace(
+            settings.SQL,
+            running=2,
+            running_per_environment=1,
+            queue_per_environment=3,
+            queue_wait_ms=2000,
+        )
     ):
         made = Runner()
         yield made
@@ -67,7 +72,7 @@ def test_one_environments_queue_does_not_keep_another_waiting(runner: Runner) ->
 
 
 def test_free_slots_go_round(runner: Runner) -> None:
-    with override_settings(SQL_RUNNING=1):
+    with override_settings(SQL=replace(settings.SQL, running=1)):
         for environment_pk, name in (
             *((ALICE, "a1"), (ALICE, "a2"), (ALICE, "a3")),
             *((CHARLIE, "c1"), (CHARLIE, "c2")),
@@ -90,7 +95,7 @@ def test_a_full_queue_is_the_environments_own_doing(runner: Runner) -> None:
 
 
 def test_a_wait_ends(runner: Runner) -> None:
-    with override_settings(SQL_QUEUE_WAIT_MS=50, SQL_RUNNING=1):
+    with override_settings(SQL=replace(settings.SQL, queue_wait_ms=50, running=1)):
         runner.start(ALICE, "a1")
         own = runner.start(ALICE, "a2").exception(1)
         other = runner.start(CHARLIE, "c1").exception(1)
@@ -115,7 +120,9 @@ def test_no_slot_is_ever_lost() -> None:
             return 0
 
     with (
-        override_settings(SQL_RUNNING=2, SQL_RUNNING_PER_ENVIRONMENT=1, SQL_QUEUE_WAIT_MS=2),
+        override_settings(
+            SQL=replace(settings.SQL, running=2, running_per_environment=1, queue_wait_ms=2)
+        ),
         ThreadPoolExecutor(12) as pool,
     ):
         list(pool.map(work, range(600)))

@@ -1,16 +1,16 @@
 """What a request costs the control plane, and what the rest of the platform sees of the gateway."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.contrib import admin
 from django.core.management import call_command
 from django.core.management.base import SystemCheckError
 from django.test import override_settings
 
-from platform_site.lib.sql_settings import DEFAULTS, SETTINGS
 from sqlgateway import checks, stock, tasks
-from sqlgateway.conf import limit
 from sqlgateway.models import Cluster, Database
 from tests import cast
 from tests.sqlgateway.support import Caller
@@ -46,10 +46,10 @@ def test_the_way_through_the_whole_platform(databases: None) -> None:
 
 def test_the_stock_is_kept_by_tasks(databases: None) -> None:
     tasks.keep_stock(0)
-    assert stock.size() == limit("SQL_STOCK")
+    assert stock.size() == settings.SQL.stock
 
     tasks.refill_stock()
-    assert stock.size() == limit("SQL_STOCK")
+    assert stock.size() == settings.SQL.stock
 
 
 def test_the_admin_shows_no_secret_and_changes_nothing() -> None:
@@ -66,28 +66,27 @@ def test_the_admin_shows_no_secret_and_changes_nothing() -> None:
 def test_limits_that_contradict_each_other_are_told() -> None:
     assert checks.check_limits() == []
     with override_settings(
-        SQL_RUNNING=1, SQL_RUNNING_PER_ENVIRONMENT=2, SQL_CONNECTIONS=1, SQL_BUFFER_BYTES=1
+        SQL=replace(
+            settings.SQL, running=1, running_per_environment=2, connections=1, buffer_bytes=1
+        )
     ):
         found = [message.id for message in checks.check_limits()]
     assert found == ["sqlgateway.E002", "sqlgateway.E003", "sqlgateway.E004"]
-    with override_settings(SQL_CLUSTER_URL=""):
+    with override_settings(SQL=replace(settings.SQL, cluster_url="")):
         assert [message.id for message in checks.check_cluster()] == ["sqlgateway.E001"]
 
 
 def test_nothing_starts_with_limits_that_contradict_each_other() -> None:
-    with override_settings(SQL_BUFFER_BYTES=1), pytest.raises(SystemCheckError, match="E004"):
+    with (
+        override_settings(SQL=replace(settings.SQL, buffer_bytes=1)),
+        pytest.raises(SystemCheckError, match="E004"),
+    ):
         call_command("bootstrap", skip_checks=False)
-
-
-def test_every_default_is_within_its_bounds() -> None:
-    for setting in SETTINGS:
-        assert setting.minimum <= DEFAULTS[setting.name] <= setting.maximum, setting.name
-        assert setting.env == f"Z{setting.name}"
 
 
 def test_a_gateway_that_is_full_answers_503_and_recovers(alice: Caller) -> None:
     alice.value("SELECT 1")
-    with override_settings(SQL_RUNNING=0, SQL_QUEUE_WAIT_MS=50):
+    with override_settings(SQL=replace(settings.SQL, running=0, queue_wait_ms=50)):
         answer = alice.sql("SELECT 1")
     assert (answer.status, answer.body["code"]) == (503, "sql_busy")
     assert answer.headers["Retry-After"] == "1"

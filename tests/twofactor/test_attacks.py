@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -167,7 +168,7 @@ def test_a_policy_of_methods_that_cannot_be_set_up_here_locks_out(
     holder: Holder, settings: Settings, allowed: list[str]
 ) -> None:
     settings.SMS_BACKEND = ""
-    settings.WEBAUTHN_ORIGINS = ()
+    settings.TWOFACTOR = replace(settings.TWOFACTOR, webauthn_origins=())
     body = {"required": True, "allowed_methods": allowed, "grace_period_days": 7}
     answer = holder.caller.call("PUT", "/v1/auth/2fa/policy", body)
     assert (answer.status, answer.code) == (409, "policy_locks_out")

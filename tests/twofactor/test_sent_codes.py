@@ -1,6 +1,7 @@
 """Codes by text message and by e-mail: bound to their challenge, never a flood."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
 from typing import Any
@@ -227,7 +228,7 @@ def test_a_provider_that_is_down_delays_the_code_and_not_the_answer(
 
 
 def test_a_receiver_gets_no_flood(alice: User, settings: Settings) -> None:
-    settings.MFA_SENDS_PER_RECEIVER = 2
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, sends_per_receiver=2)
     caller = signed_in(alice)
     assert set_up(caller, "sms").status == 200
     assert set_up(caller, "sms").status == 200
@@ -238,7 +239,7 @@ def test_a_receiver_gets_no_flood(alice: User, settings: Settings) -> None:
 
 
 def test_an_organization_has_a_cap_of_its_own(alice: User, bob: User, settings: Settings) -> None:
-    settings.MFA_SENDS_PER_ORGANIZATION = 1
+    settings.TWOFACTOR = replace(settings.TWOFACTOR, sends_per_organization=1)
     assert set_up(signed_in(alice), "email").status == 200
     assert set_up(signed_in(bob), "email").code == "sending_too_often"
 
@@ -247,7 +248,7 @@ def test_one_address_of_the_network_sends_to_so_many(
     alice: User, charlie: User, settings: Settings
 ) -> None:
     """Whoever earns by messages to their numbers signs up again and again."""
-    settings.MFA_SENDS_PER_ADDRESS = 2
+    settings.TWOFACTOR = replace(settings.TWOFACTOR, sends_per_address=2)
     assert set_up(signed_in(alice), "sms").status == 200
     assert set_up(signed_in(charlie), "sms").status == 200
     assert set_up(signed_in(charlie), "sms").code == "sending_too_often"
@@ -256,7 +257,7 @@ def test_one_address_of_the_network_sends_to_so_many(
 def test_a_stranger_cannot_use_up_what_the_owner_of_a_number_signs_in_with(
     alice: User, charlie: User, settings: Settings
 ) -> None:
-    settings.MFA_SENDS_PER_RECEIVER = 2
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, sends_per_receiver=2)
     enrolled(alice, "sms")
     stranger = signed_in(charlie)
     statuses = [set_up(stranger, "sms").status for _ in range(4)]
@@ -267,7 +268,8 @@ def test_a_stranger_cannot_use_up_what_the_owner_of_a_number_signs_in_with(
 def test_a_refused_sending_uses_nothing_of_the_receivers_cap_up(
     alice: User, charlie: User, settings: Settings
 ) -> None:
-    settings.MFA_SENDS_PER_ORGANIZATION, settings.MFA_SENDS_PER_RECEIVER = 1, 2
+    settings.TWOFACTOR = replace(settings.TWOFACTOR, sends_per_organization=1)
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, sends_per_receiver=2)
     stranger = signed_in(charlie)
     statuses = [set_up(stranger, "sms").status for _ in range(4)]
     assert statuses == [200, 429, 429, 429]

@@ -98,7 +98,10 @@ def _refuse_lock_out(organization: Organization, now: datetime) -> None:
 
 def _is_usable(method: str) -> bool:
     """Say whether a method makes a second factor, and can be set up and asked for here."""
-    needs = {"sms": outbox.is_sms_configured(), "webauthn": bool(settings.WEBAUTHN_ORIGINS)}
+    needs = {
+        "sms": outbox.is_sms_configured(),
+        "webauthn": bool(settings.TWOFACTOR.webauthn_origins),
+    }
     return method != "backup_codes" and needs.get(method, True)
 
 

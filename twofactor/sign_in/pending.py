@@ -71,11 +71,13 @@ def token_for(pending: PendingSignIn) -> str:
         "iat": int(pending.created_at.timestamp()),
         "exp": int(pending.expires_at.timestamp()),
     }
-    return jwt.encode(claims, settings.MFA_SECRETS[0], algorithm="HS256", headers={"typ": TYPE})
+    return jwt.encode(
+        claims, settings.ACCOUNTS.mfa_keys[0], algorithm="HS256", headers={"typ": TYPE}
+    )
 
 
 def _read(token: str, now: datetime) -> UUID:
-    for key in settings.MFA_SECRETS:
+    for key in settings.ACCOUNTS.mfa_keys:
         try:
             claims: dict[str, Any] = jwt.decode(
                 token,

@@ -18,17 +18,19 @@ def default_rp_id() -> str:
 
     Raises ChannelUnavailable (503) where no origin is configured.
     """
-    if not settings.WEBAUTHN_ORIGINS:
+    if not settings.TWOFACTOR.webauthn_origins:
         raise ChannelUnavailable("No origin is configured for passkeys here.")
-    return settings.WEBAUTHN_RP_ID or _host(settings.WEBAUTHN_ORIGINS[0])
+    return settings.TWOFACTOR.webauthn_rp_id or _host(settings.TWOFACTOR.webauthn_origins[0])
 
 
 def origins_of(rp_id: str) -> list[str]:
     """Give the origins on which passkeys of an RP ID count; none for one that is not allowed."""
-    known = {_host(origin) for origin in settings.WEBAUTHN_ORIGINS} | {settings.WEBAUTHN_RP_ID}
+    known = {_host(origin) for origin in settings.TWOFACTOR.webauthn_origins} | {
+        settings.TWOFACTOR.webauthn_rp_id
+    }
     if rp_id not in known:
         return []
-    return [origin for origin in settings.WEBAUTHN_ORIGINS if _fits(origin, rp_id)]
+    return [origin for origin in settings.TWOFACTOR.webauthn_origins if _fits(origin, rp_id)]
 
 
 def rp_id_of(wanted: str) -> str:
@@ -53,7 +55,7 @@ def choose(wanted_rp_id: str, wanted_origin: str) -> tuple[str, list[str]]:
         rp_id = rp_id_of(wanted_rp_id)
         return rp_id, origins_of(rp_id)
     origin = wanted_origin.lower().removesuffix("/")
-    if origin not in settings.WEBAUTHN_ORIGINS:
+    if origin not in settings.TWOFACTOR.webauthn_origins:
         raise InvalidRequest.for_field("rp_origin", "Not allowed here.", code="not_allowed")
     if not wanted_rp_id:
         rp_id = default_rp_id()

@@ -45,7 +45,7 @@ def start(request: PlatformRequest, *, email: str, rp_id: str, now: datetime) ->
     Raises TooManyAttempts (429), InvalidRequest (400) naming ``rp_id``, ChannelUnavailable (503).
     """
     chosen = origins.rp_id_of(rp_id)
-    _refuse_flood(request, "passkey start", settings.LIMIT_PASSKEY_STARTS_PER_ADDRESS, now)
+    _refuse_flood(request, "passkey start", settings.TWOFACTOR.passkey_starts_per_address, now)
     challenge_id, challenge = capability_id(), token_bytes(CHALLENGE_BYTES)
     row = PasskeyRequest(
         digest=digest("passkey", challenge_id),
@@ -83,7 +83,7 @@ def finish(
     alike), EnvironmentNotFound (404), ChallengeGone (410), TooManyAttempts (429).
     """
     response = assertion(credential)
-    _refuse_flood(request, "passkey", settings.LIMIT_LOGINS_PER_ADDRESS, now)
+    _refuse_flood(request, "passkey", settings.ACCOUNTS.logins_per_address, now)
     asked = _use_up(challenge_id, now)
     with transaction.atomic():
         user = _prove(request, response, asked, now)

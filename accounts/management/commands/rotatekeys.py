@@ -39,7 +39,9 @@ class Command(OpsCommand):
     def run(self, options: dict[str, Any]) -> Outcome:
         """Make them."""
         now = datetime.now(UTC)
-        longest = timedelta(seconds=max(settings.JWT_REFRESH_TTL_S, settings.JWT_ACCESS_TTL_S))
+        longest = timedelta(
+            seconds=max(settings.ACCOUNTS.refresh_ttl_s, settings.ACCOUNTS.access_ttl_s)
+        )
         last_day = _day(options["retire"]) if options["retire"] else (now + longest).date()
         retires = last_day + timedelta(days=1)
         if retires <= now.date():
@@ -74,12 +76,12 @@ def _day(text: str) -> Any:
 
 def _present() -> dict[str, str]:
     """Give the keys in use, with the dates of the former ones."""
-    rings = (settings.JWT_SECRETS, settings.JWT_REFRESH_SECRETS)
+    rings = (settings.ACCOUNTS.access_keys, settings.ACCOUNTS.refresh_keys)
     present: dict[str, str] = {}
     for name, ring in zip(key_rotation.ROTATED, rings, strict=True):
         dated = [
-            f"{key}@{settings.JWT_RETIREMENTS[key].isoformat()}"
-            if key in settings.JWT_RETIREMENTS
+            f"{key}@{settings.ACCOUNTS.key_retirements[key].isoformat()}"
+            if key in settings.ACCOUNTS.key_retirements
             else key
             for key in ring[1:]
         ]

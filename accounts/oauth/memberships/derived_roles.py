@@ -13,17 +13,17 @@ from accounts.audit import audit
 from accounts.invitations import invitations
 from accounts.models import User
 from accounts.oauth.models import Identity
+from accounts.oauth.providers.conf import RoleMapping
 from accounts.oauth.providers.profile import Memberships
 from platform_site.lib.permissions import ROLES
 from platform_site.lib.principals import PlatformRequest
-from platform_site.lib.provider_settings import RoleMapping
 
 TAG: Final = "sync:member:update"
 
 
 def mappings_of(identity: Identity) -> tuple[RoleMapping, ...]:
     """Return the mappings that may give an identity's user a role: those of its organization."""
-    provider = settings.OAUTH_PROVIDERS.get(identity.provider)
+    provider = settings.OAUTH.providers.get(identity.provider)
     if provider is None:
         return ()
     mine = identity.organization_id

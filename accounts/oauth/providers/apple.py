@@ -11,8 +11,8 @@ from social_core.backends.apple import AppleIdAuth
 
 from accounts.oauth.errors import AccessDenied
 from accounts.oauth.providers.backend import OpenIdBackend
+from accounts.oauth.providers.conf import ProviderSettings
 from accounts.oauth.providers.profile import Profile, email_or_blank, one_line
-from platform_site.lib.provider_settings import ProviderSettings
 
 ISSUER: Final = "https://appleid.apple.com"
 RELAY: Final = "@privaterelay.appleid.com"

@@ -17,6 +17,7 @@ from social_core.backends.oauth import BaseOAuth2PKCE
 from accounts.oauth.errors import ProviderError
 from accounts.oauth.providers import http
 from accounts.oauth.providers.backend import CredentialsRefused, ProviderBackend
+from accounts.oauth.providers.conf import ProviderSettings
 from accounts.oauth.providers.profile import (
     Credentials,
     Memberships,
@@ -24,7 +25,6 @@ from accounts.oauth.providers.profile import (
     email_or_blank,
     one_line,
 )
-from platform_site.lib.provider_settings import ProviderSettings
 
 VERSION: Final = "2022-11-28"
 # Each of them lets a token read its owner's organizations and teams.

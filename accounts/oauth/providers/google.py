@@ -10,8 +10,8 @@ from social_core.backends.google_openidconnect import GoogleOpenIdConnect
 
 from accounts.oauth.errors import DomainNotAllowed
 from accounts.oauth.providers.backend import OpenIdBackend
+from accounts.oauth.providers.conf import ProviderSettings
 from accounts.oauth.providers.profile import Profile, email_or_blank, one_line
-from platform_site.lib.provider_settings import ProviderSettings
 
 ISSUER: Final = "https://accounts.google.com"
 # Google's tokens contain it with or without the scheme.

@@ -50,7 +50,7 @@ def send(
     """
     # For the response as a whole: single reads may each be in time and yet never end.
     begun = time.monotonic()
-    deadline = min(_deadline.get(), begun + 2 * settings.OAUTH_TIMEOUT_S)
+    deadline = min(_deadline.get(), begun + 2 * settings.OAUTH.timeout_s)
     if begun >= deadline:
         raise requests.Timeout
     with requests.request(
@@ -61,7 +61,7 @@ def send(
         params=params,
         # Without any, requests would replace the Authorization header from a .netrc file.
         auth=auth or _keep_headers,
-        timeout=min(settings.OAUTH_TIMEOUT_S, deadline - begun),
+        timeout=min(settings.OAUTH.timeout_s, deadline - begun),
         allow_redirects=False,
         stream=True,
     ) as response:

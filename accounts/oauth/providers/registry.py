@@ -10,11 +10,11 @@ from accounts.oauth.errors import ProviderNotConfigured
 from accounts.oauth.models import Provider
 from accounts.oauth.providers.apple import Apple
 from accounts.oauth.providers.backend import ProviderBackend
+from accounts.oauth.providers.conf import ProviderSettings
 from accounts.oauth.providers.discord import Discord
 from accounts.oauth.providers.github import GitHub
 from accounts.oauth.providers.google import Google
 from accounts.oauth.providers.strategy import TransactionStrategy
-from platform_site.lib.provider_settings import ProviderSettings
 
 BACKENDS: Final[Mapping[str, type[ProviderBackend]]] = {
     "google": Google,
@@ -33,7 +33,7 @@ def configured() -> list[dict[str, str]]:
             "start_url": redirects.start(provider.value),
         }
         for provider in Provider
-        if provider.value in settings.OAUTH_PROVIDERS
+        if provider.value in settings.OAUTH.providers
     ]
 
 
@@ -42,7 +42,7 @@ def settings_of(name: str) -> ProviderSettings:
 
     Raises ProviderNotConfigured (404), also for an unknown name.
     """
-    found: ProviderSettings | None = settings.OAUTH_PROVIDERS.get(name)
+    found: ProviderSettings | None = settings.OAUTH.providers.get(name)
     if found is None:
         raise ProviderNotConfigured
     return found

@@ -51,7 +51,7 @@ class TransactionStrategy(DjangoStrategy):
 
     def build_absolute_uri(self, path: str | None = None) -> str:
         """Return a URL below the configured base; the request's host has no influence."""
-        return urljoin(settings.OAUTH_REDIRECT_BASE_URL, path or "")
+        return urljoin(settings.OAUTH.redirect_base_url, path or "")
 
     def session_get(self, name: str, default: Any = None) -> Any:
         """Return a value of the transaction's session."""

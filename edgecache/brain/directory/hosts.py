@@ -17,7 +17,7 @@ from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.errors import HostTaken, NoSuchBucket, NoSuchHost
 from edgecache.brain.refusals import NotPossible
 from edgecache.brain.s3.requests import host_name
-from platform_site.lib.provider_settings import DOMAIN
+from platform_site.lib.hostnames import DOMAIN
 
 TOPIC: Final = "hosts"
 # A domain's length at most (RFC 1035 §2.3.4), and how many names are remembered.

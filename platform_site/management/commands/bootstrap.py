@@ -35,12 +35,12 @@ class Command(BaseCommand):
         if options["migrate"]:
             for alias in settings.DATABASES:
                 call_command("migrate", interactive=False, verbosity=0, database=alias)
-        organization = Organization.objects.filter(pk=settings.DEV_ORG_ID).first()
+        organization = Organization.objects.filter(pk=settings.ACCOUNTS.dev_org_id).first()
         if organization is None:
             organization = environments.create_organization("Development")
-        has_token = settings.DEV_SECRET and not development.is_refused()
+        has_token = settings.ACCOUNTS.dev_secret and not development.is_refused()
         token = development.token_for(organization.pk) if has_token else ""
-        access = _cache(organization) if "cache" in settings.FEATURES else {}
+        access = _cache(organization) if settings.HAS_CACHE else {}
         if options["json"]:
             answer = {
                 "org_id": organization.pk,

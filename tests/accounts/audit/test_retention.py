@@ -13,11 +13,11 @@ from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 from procrastinate.contrib.django import app
 
+from accounts import conf
 from accounts.audit import trail
 from accounts.audit.serializers import AuditFilterSerializer
 from accounts.models import AuditEvent, User
 from platform_site.env import Env, SettingError
-from platform_site.lib import account_settings
 from tests.accounts.audit.test_trail import happened
 from tests.commands import facts, help_of, misused, refused, run
 
@@ -75,7 +75,7 @@ def test_the_last_thirty_days_stay_whoever_asks(days: int) -> None:
 @pytest.mark.parametrize("text", ["1", "29", "-1", "x"])
 def test_a_retention_that_is_too_short_is_refused_at_the_start(text: str) -> None:
     with pytest.raises(SettingError, match="ZAUDIT_RETENTION_DAYS"):
-        account_settings.audit_retention_days(Env({"ZAUDIT_RETENTION_DAYS": text}, {}))
+        conf.read(Env({"ZAUDIT_RETENTION_DAYS": text}, {}), secret_key="s" * 48)
 
 
 def test_events_leave_as_json_lines_oldest_first(alice: User, charlie: User) -> None:

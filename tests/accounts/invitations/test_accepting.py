@@ -1,6 +1,7 @@
 """Accepting: one account, a proven mailbox, and the gate that stands on every way in."""
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -179,7 +180,7 @@ def test_the_grace_period_begins_with_joining(home: Organization, alice: User) -
 
 
 def test_guesses_are_limited_by_address(alice: User, settings: Settings) -> None:
-    settings.LIMIT_INVITATION_TRIES_PER_ADDRESS = 3
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, invitation_tries_per_address=3)
     for _ in range(3):
         assert accept("guess").status == 410
     answer = accept("guess")

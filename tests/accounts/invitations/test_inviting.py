@@ -1,5 +1,6 @@
 """Inviting: the admin learns nothing, the mailbox's owner all; caps; replaced and revoked."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -172,7 +173,7 @@ def test_invitations_are_listed_and_filtered(alice: User) -> None:
 
 
 def test_the_daily_cap_of_an_organization(alice: User, charlie: User, settings: Settings) -> None:
-    settings.INVITATIONS_PER_DAY = 2
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, invitations_per_day=2)
     for number in range(2):
         assert invite(alice, f"user{number}@example.com").status == 202
     answer = invite(alice, "user9@example.com")
@@ -188,7 +189,7 @@ def test_no_mailbox_is_flooded(alice: User) -> None:
 
 
 def test_the_cap_of_open_invitations(alice: User, settings: Settings) -> None:
-    settings.INVITATIONS_OPEN = 1
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, open_invitations=1)
     invite(alice, "first@example.com")
     answer = invite(alice, "second@example.com")
     assert (answer.status, answer.code) == (409, "too_many_invitations")
@@ -264,7 +265,9 @@ def test_one_address_invited_many_times_at_once_has_one_open_invitation(alice: U
 def test_a_development_token_invites_too(alice: User, settings: Settings) -> None:
     from accounts.tokens import development
 
-    settings.DEV_ORG_ID, settings.DEV_SECRET = alice.organization_id, "x" * 40
+    settings.ACCOUNTS = replace(
+        settings.ACCOUNTS, dev_org_id=alice.organization_id, dev_secret="x" * 40
+    )
     caller = Caller(development.token_for(alice.organization_id))
     answer = caller.post(PATH, {"email": DORA, "roles": ["reader"]})
     assert (answer.status, answer.body["invited_by"]) == (202, None)

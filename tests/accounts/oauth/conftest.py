@@ -1,12 +1,13 @@
 """Providers on this machine, and a platform that signs in with them."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from pytest_django import Settings
 from social_core.backends.open_id_connect import OpenIdConnectAuth
 
-from platform_site.lib.provider_settings import ProviderSettings
+from accounts.oauth.providers.conf import ProviderSettings
 from tests.accounts.oauth.fake_providers import keys
 from tests.accounts.oauth.fake_providers.apple import KEY_ID, TEAM_ID, AppleServer
 from tests.accounts.oauth.fake_providers.discord import DiscordServer
@@ -23,9 +24,7 @@ def platform(settings: Settings) -> None:
     """Have a client of ours be known, and no provider yet."""
     # Kept by URL, and a stand-in may get the port of an earlier one.
     OpenIdConnectAuth.get_jwks_keys_for_uri.invalidate()
-    settings.OAUTH_REDIRECT_BASE_URL = BASE
-    settings.OAUTH_REDIRECTS = (APP,)
-    settings.OAUTH_PROVIDERS = {}
+    settings.OAUTH = replace(settings.OAUTH, redirect_base_url=BASE, redirects=(APP,), providers={})
 
 
 def configure(settings: Settings, name: str, server: ProviderServer, **options: object) -> None:
@@ -33,7 +32,7 @@ def configure(settings: Settings, name: str, server: ProviderServer, **options: 
     server.redirect_uris.add(f"{BASE}/v1/auth/oauth/{name}/callback")
     given = {"client_id": CLIENT_ID, "client_secret": CLIENT_SECRET, "base_url": server.url}
     provider = ProviderSettings(**(given | options))  # type: ignore[arg-type]  # by name
-    settings.OAUTH_PROVIDERS = settings.OAUTH_PROVIDERS | {name: provider}
+    settings.OAUTH = replace(settings.OAUTH, providers=settings.OAUTH.providers | {name: provider})
 
 
 @pytest.fixture

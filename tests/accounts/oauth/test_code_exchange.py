@@ -2,6 +2,7 @@
 
 import secrets
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -141,7 +142,7 @@ def test_a_sign_in_is_in_the_audit_trail(google: GoogleServer) -> None:
 
 
 def test_new_organizations_count_as_sign_ups(google: GoogleServer, settings: Settings) -> None:
-    settings.LIMIT_SIGNUPS_PER_HOUR = 1
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, signups_per_hour=1)
     assert OAuthFlow("google").sign_in().status == 200
     google.person = GooglePerson(sub="2", email="other@example.com")
     answer = OAuthFlow("google").sign_in()

@@ -1,5 +1,6 @@
 """Linking and unlinking one's own account: by the session that began, and never the last way in."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -172,7 +173,7 @@ def test_a_link_leads_back_to_known_addresses_alone(google: GoogleServer, alice:
 def test_links_begun_are_limited_as_sign_ins_are(
     google: GoogleServer, alice: User, settings: Settings
 ) -> None:
-    settings.LIMIT_OAUTH_STARTS_PER_ADDRESS = 2
+    settings.OAUTH = replace(settings.OAUTH, starts_per_address=2)
     caller = signed_in(alice)
     begun = [caller.post("/v1/auth/oauth/google/link", OAuthFlow("google").query) for _ in range(3)]
     assert [answer.status for answer in begun] == [200, 200, 429]
@@ -220,9 +221,10 @@ def test_another_identity_is_another_way_in_unless_it_is_turned_off(
     second, first = caller.get(IDENTITIES).body["results"]
     Identity.unscoped.filter(pk=second["id"]).update(provider="github")
     assert caller.call("DELETE", f"{IDENTITIES}/{first['id']}").code == "last_login_method"
-    settings.OAUTH_PROVIDERS = settings.OAUTH_PROVIDERS | {
-        "github": settings.OAUTH_PROVIDERS["google"]
-    }
+    settings.OAUTH = replace(
+        settings.OAUTH,
+        providers=settings.OAUTH.providers | {"github": settings.OAUTH.providers["google"]},
+    )
     assert caller.call("DELETE", f"{IDENTITIES}/{first['id']}").status == 204
 
 

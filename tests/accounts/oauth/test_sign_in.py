@@ -126,7 +126,7 @@ def test_a_return_is_good_for_once(there: There) -> None:
 
 
 def test_a_provider_that_is_silent_is_not_waited_for(there: There, settings: Settings) -> None:
-    settings.OAUTH_TIMEOUT_S = 0.3
+    settings.OAUTH = replace(settings.OAUTH, timeout_s=0.3)
     asked = [path for path in there.server.routes() if not path.endswith(UNASKED)]
     assert asked
     for path in asked:
@@ -180,7 +180,7 @@ def test_pkce_is_used_where_the_provider_takes_it(there: There) -> None:
 def test_a_wrong_client_secret_is_told_as_the_providers_refusal(
     there: There, settings: Settings
 ) -> None:
-    provider = settings.OAUTH_PROVIDERS[there.name]
+    provider = settings.OAUTH.providers[there.name]
     wrong = replace(provider, client_secret="not the secret at all", private_key="")
-    settings.OAUTH_PROVIDERS = {there.name: wrong}
+    settings.OAUTH = replace(settings.OAUTH, providers={there.name: wrong})
     assert there.flow().error() == "provider_error"

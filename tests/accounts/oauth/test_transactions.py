@@ -1,6 +1,7 @@
 """Going to a provider and coming back: whose browser, which state, once, and where to."""
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 from urllib.parse import parse_qsl, urlsplit
 
@@ -71,7 +72,7 @@ def test_without_an_address_the_console_finishes(google: GoogleServer) -> None:
 
 
 def test_an_app_is_reached_by_its_own_scheme(google: GoogleServer, settings: Settings) -> None:
-    settings.OAUTH_REDIRECTS = ("com.example.app:/done?kind=oauth",)
+    settings.OAUTH = replace(settings.OAUTH, redirects=("com.example.app:/done?kind=oauth",))
     flow = OAuthFlow("google", redirect_to="com.example.app:/done?kind=oauth")
     location = flow.visit().headers["Location"]
     assert location.startswith("com.example.app:/done?kind=oauth&code=")
@@ -262,7 +263,7 @@ def test_a_form_is_taken_only_from_a_provider_that_sends_one(google: GoogleServe
 def test_starts_and_returns_are_limited_by_address(
     google: GoogleServer, settings: Settings
 ) -> None:
-    settings.LIMIT_OAUTH_STARTS_PER_ADDRESS = 3
+    settings.OAUTH = replace(settings.OAUTH, starts_per_address=3)
     flow = OAuthFlow("google")
     for _ in range(2):
         assert flow.start().status == 302
@@ -290,7 +291,7 @@ def test_a_provider_turned_off_meanwhile_is_not_there(
 ) -> None:
     flow = OAuthFlow("google")
     sent = flow.at_provider(flow.start().headers["Location"])
-    settings.OAUTH_PROVIDERS = {}
+    settings.OAUTH = replace(settings.OAUTH, providers={})
     assert flow.back(sent).code == "provider_not_configured"
     configure(settings, "google", google)
     assert "code" in flow.returned(flow.back(sent))

@@ -1,5 +1,6 @@
 """A new password: proven by the present one, and whatever the old one opened ends."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from unittest.mock import patch
@@ -92,7 +93,7 @@ def test_a_wrong_present_password_changes_nothing(alice: User) -> None:
 def test_guesses_at_the_present_password_are_the_logins_guesses(
     alice: User, settings: Settings
 ) -> None:
-    settings.LIMIT_LOGINS_PER_ACCOUNT = 3
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, logins_per_account=3)
     caller = signed_in(alice)
     for _ in range(3):
         change(caller, "wrong password")
@@ -242,7 +243,9 @@ def test_no_sign_in_at_the_same_moment_survives_with_the_old_password(alice: Use
 def test_a_development_token_has_no_password(alice: User, settings: Settings) -> None:
     from accounts.tokens import development
 
-    settings.DEV_ORG_ID, settings.DEV_SECRET = alice.organization_id, "x" * 40
+    settings.ACCOUNTS = replace(
+        settings.ACCOUNTS, dev_org_id=alice.organization_id, dev_secret="x" * 40
+    )
     caller = Caller(development.token_for(alice.organization_id))
     assert change(caller).code == "permission_denied"
     assert not PendingSignIn.unscoped.exists()

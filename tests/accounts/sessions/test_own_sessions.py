@@ -1,5 +1,6 @@
 """One's own sessions: seen, and ended at once; nobody else's."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -67,7 +68,7 @@ def test_what_can_no_longer_be_used_is_not_listed(alice: User, settings: Setting
     now = timezone.now()
     Session.unscoped.filter(pk=ended.pk).update(ended_at=now)
     Session.unscoped.filter(pk=over.pk).update(ends_at=now)
-    tokens_over = now - timedelta(seconds=settings.JWT_REFRESH_TTL_S + 1)
+    tokens_over = now - timedelta(seconds=settings.ACCOUNTS.refresh_ttl_s + 1)
     Session.unscoped.filter(pk=idle.pk).update(rotated_at=tokens_over)
     elsewhere.environment.deleted_at = now
     elsewhere.environment.save()
@@ -160,6 +161,8 @@ def test_a_session_that_the_policy_restricts_can_still_end_others(alice: User) -
 def test_a_development_token_has_no_sessions(alice: User, settings: Settings) -> None:
     from accounts.tokens import development
 
-    settings.DEV_ORG_ID, settings.DEV_SECRET = alice.organization_id, "x" * 40
+    settings.ACCOUNTS = replace(
+        settings.ACCOUNTS, dev_org_id=alice.organization_id, dev_secret="x" * 40
+    )
     caller = Caller(development.token_for(alice.organization_id))
     assert caller.get(PATH).code == "permission_denied"

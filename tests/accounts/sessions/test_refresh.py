@@ -1,6 +1,7 @@
 """The refresh chain: lossless for its owner, deadly for a thief (auth.md, the four rules)."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -188,7 +189,7 @@ def test_a_session_in_a_deleted_environment_cannot_be_refreshed(alice: User) -> 
 def test_the_least_recent_session_ends_when_there_are_too_many(
     alice: User, settings: Settings
 ) -> None:
-    settings.SESSIONS_PER_USER = 3
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, sessions_per_user=3)
     callers = [signed_in(alice) for _ in range(5)]
     assert [works(caller) for caller in callers] == [False, False, True, True, True]
     assert session_of(alice).ended_at is None

@@ -1,6 +1,7 @@
 """Login: one answer for every failure, one hash in each case, limits that hold in parallel."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from unittest.mock import patch
@@ -105,7 +106,7 @@ def test_each_failure_costs_exactly_one_hash(alice: User) -> None:
 
 
 def test_a_slowed_account_answers_right_and_wrong_alike(alice: User, settings: Settings) -> None:
-    settings.LIMIT_LOGINS_PER_ACCOUNT = 3
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, logins_per_account=3)
     for _ in range(3):
         log_in(password="wrong password")
     right, wrong = log_in(), log_in(password="wrong password")
@@ -119,7 +120,7 @@ def test_a_slowed_account_answers_right_and_wrong_alike(alice: User, settings: S
 def test_a_stranger_cannot_lock_an_account_for_longer_than_15_minutes(
     alice: User, settings: Settings
 ) -> None:
-    settings.LIMIT_LOGINS_PER_ADDRESS = 10_000
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, logins_per_address=10_000)
     start = timezone.now()
     with time_machine.travel(start, tick=False) as clock:
         for _ in range(30):
@@ -129,14 +130,14 @@ def test_a_stranger_cannot_lock_an_account_for_longer_than_15_minutes(
 
 
 def test_a_right_password_forgives_the_wrong_ones(alice: User, settings: Settings) -> None:
-    settings.LIMIT_LOGINS_PER_ACCOUNT = 3
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, logins_per_account=3)
     for _ in range(4):
         log_in(password="wrong password")
         assert log_in().status == 200
 
 
 def test_one_address_is_limited_over_all_accounts(settings: Settings) -> None:
-    settings.LIMIT_LOGINS_PER_ADDRESS = 3
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, logins_per_address=3)
     for number in range(3):
         assert log_in(f"user{number}@example.com").status == 401
     answer = log_in("user9@example.com")
@@ -147,7 +148,7 @@ def test_one_address_is_limited_over_all_accounts(settings: Settings) -> None:
 def test_a_forwarded_address_is_a_callers_word_until_a_proxy_is_trusted(
     settings: Settings,
 ) -> None:
-    settings.LIMIT_LOGINS_PER_ADDRESS = 3
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, logins_per_address=3)
 
     def statuses(network: str) -> list[int]:
         body = {"email": "nobody@example.com", "password": PASSWORD}
@@ -165,15 +166,14 @@ def test_a_forwarded_address_is_a_callers_word_until_a_proxy_is_trusted(
 
 
 def test_rightful_logins_do_not_use_up_the_address(alice: User, settings: Settings) -> None:
-    settings.LIMIT_LOGINS_PER_ADDRESS = 3
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, logins_per_address=3)
     for _ in range(5):
         assert log_in().status == 200
 
 
 @pytest.mark.django_db(transaction=True)
 def test_parallel_guesses_cannot_slip_past_the_limit(settings: Settings) -> None:
-    settings.LIMIT_LOGINS_PER_ACCOUNT = 3
-    settings.LIMIT_LOGINS_PER_ADDRESS = 10_000
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, logins_per_account=3, logins_per_address=10_000)
     looked_at: list[bool] = []
 
     def guess(_: int) -> None:

@@ -1,5 +1,6 @@
 """Letters whose capitals are ASCII: addresses that look alike to a database, and are not one."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -37,7 +38,7 @@ def test_a_lookalike_finds_nobody(alice: User, email: str) -> None:
 
 
 def test_a_slowed_account_is_slowed_by_every_spelling(alice: User, settings: Settings) -> None:
-    settings.LIMIT_LOGINS_PER_ACCOUNT = 2
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, logins_per_account=2)
     with time_machine.travel(timezone.now(), tick=False):
         for _ in range(3):
             log_in(alice, "a guess")

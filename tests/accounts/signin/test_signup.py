@@ -1,6 +1,7 @@
 """Sign-up makes an organization, its environments and its admin; nothing by halves."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -96,7 +97,7 @@ def test_missing_fields_are_all_named(anyone: Caller) -> None:
 
 
 def test_the_limit_counts_refused_sign_ups_too(settings: Settings) -> None:
-    settings.LIMIT_SIGNUPS_PER_HOUR = 2
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, signups_per_hour=2)
     sign_up("alice@example.com")
     assert sign_up("alice@example.com").status == 409
     answer = sign_up("bob@example.com")

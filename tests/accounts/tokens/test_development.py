@@ -1,5 +1,7 @@
 """Development tokens: all of one organization on a laptop, nothing in production."""
 
+from dataclasses import replace
+
 import pytest
 from pytest_django import DjangoAssertNumQueries, Settings
 
@@ -13,8 +15,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def token(home: Organization, settings: Settings) -> str:
-    settings.DEV_ORG_ID = home.pk
-    settings.DEV_SECRET = "d" * 48
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, dev_org_id=home.pk, dev_secret="d" * 48)
     return development.token_for(home.pk)
 
 
@@ -41,15 +42,16 @@ def test_it_costs_one_query(token: str, django_assert_num_queries: DjangoAssertN
 def test_it_is_bound_to_organization_secret_and_service(
     token: str, charlie: object, settings: Settings
 ) -> None:
-    settings.DEV_ORG_ID += 1
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, dev_org_id=settings.ACCOUNTS.dev_org_id + 1)
     assert Caller(token).get("/v1/whoami").code == "token_invalid"
-    settings.DEV_ORG_ID -= 1
-    settings.DEV_SECRET = "e" * 48
+    settings.ACCOUNTS = replace(
+        settings.ACCOUNTS, dev_org_id=settings.ACCOUNTS.dev_org_id - 1, dev_secret="e" * 48
+    )
     assert Caller(token).get("/v1/whoami").code == "token_invalid"
 
 
 def test_without_configuration_no_token_is_good(token: str, settings: Settings) -> None:
-    settings.DEV_SECRET = ""
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, dev_secret="")
     assert Caller(token).get("/v1/whoami").code == "token_invalid"
     assert Caller("zonal_dev_").get("/v1/whoami").code == "token_invalid"
 
@@ -79,5 +81,5 @@ def test_it_is_printed_at_start(token: str) -> None:
 
 
 def test_it_is_not_printed_without_configuration(settings: Settings, db: None) -> None:
-    settings.DEV_ORG_ID = 0
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, dev_org_id=0)
     assert development_notice() == ""

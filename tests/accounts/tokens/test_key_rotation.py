@@ -1,6 +1,7 @@
 """New keys sign, former ones verify until their day, and nobody is signed out."""
 
 import io
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -8,11 +9,11 @@ import pytest
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
+from accounts import conf
 from accounts.models import AuditEvent, User
 from environments.models import Organization
 from platform_site.embedded.runtime_env import load_runtime_env, save_runtime_env
 from platform_site.env import Env, SettingError
-from platform_site.lib import token_settings
 from tests.cast import Caller, member, signed_in
 from tests.commands import facts, refused, run
 from tests.twofactor.holder import ask, with_totp
@@ -31,8 +32,8 @@ def folder(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.delenv(name, raising=False)
     settings.DATA_DIR = tmp_path
     values = {
-        "ZJWT_SECRET": settings.JWT_SECRETS[0],
-        "ZJWT_REFRESH_SECRET": settings.JWT_REFRESH_SECRETS[0],
+        "ZJWT_SECRET": settings.ACCOUNTS.access_keys[0],
+        "ZJWT_REFRESH_SECRET": settings.ACCOUNTS.refresh_keys[0],
         "ZMFA_SECRET": "m" * 48,
         "SECRET_KEY": "s" * 48,
     }
@@ -43,25 +44,31 @@ def folder(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def restarted(settings: Settings, folder: Path) -> None:
     """Read the keys anew, as a start does."""
     values = load_runtime_env(folder)
-    keys = token_settings.keys(Env({}, values), values["SECRET_KEY"])
-    settings.JWT_SECRETS = keys.access
-    settings.JWT_REFRESH_SECRETS = keys.refresh
-    settings.JWT_RETIREMENTS = keys.retirements
+    keys = conf.keys(Env({}, values), values["SECRET_KEY"])
+    settings.ACCOUNTS = replace(
+        settings.ACCOUNTS,
+        access_keys=keys.access,
+        refresh_keys=keys.refresh,
+        key_retirements=keys.retirements,
+    )
 
 
 def test_nobody_is_signed_out_and_new_tokens_have_the_new_key(
     alice: User, folder: Path, settings: Settings
 ) -> None:
     caller = signed_in(alice)
-    former = settings.JWT_SECRETS[0]
+    former = settings.ACCOUNTS.access_keys[0]
     said = facts("rotatekeys")
     assert former not in str(said)
     restarted(settings, folder)
-    assert settings.JWT_SECRETS[0] != former
+    assert settings.ACCOUNTS.access_keys[0] != former
     assert caller.get("/v1/whoami").status == 200
     refreshed = Caller().holding(caller.refresh())
-    settings.JWT_SECRETS = settings.JWT_SECRETS[:1]
-    settings.JWT_REFRESH_SECRETS = settings.JWT_REFRESH_SECRETS[:1]
+    settings.ACCOUNTS = replace(
+        settings.ACCOUNTS,
+        access_keys=settings.ACCOUNTS.access_keys[:1],
+        refresh_keys=settings.ACCOUNTS.refresh_keys[:1],
+    )
     assert refreshed.get("/v1/whoami").status == 200
     assert AuditEvent.objects.filter(tag="cli:key:rotate").exists()
 
@@ -73,7 +80,9 @@ def test_from_its_day_on_a_former_key_verifies_nothing(
     run("rotatekeys", "--retire", today().isoformat())
     restarted(settings, folder)
     assert caller.get("/v1/whoami").status == 200
-    settings.JWT_RETIREMENTS = dict.fromkeys(settings.JWT_RETIREMENTS, today())
+    settings.ACCOUNTS = replace(
+        settings.ACCOUNTS, key_retirements=dict.fromkeys(settings.ACCOUNTS.key_retirements, today())
+    )
     fresh = signed_in(alice)
     refused_one = Caller(caller.access_token, caller.refresh_token)
     assert refused_one.refresh().status == 401
@@ -83,12 +92,12 @@ def test_from_its_day_on_a_former_key_verifies_nothing(
 def test_a_second_rotation_keeps_the_keys_that_still_verify(
     folder: Path, settings: Settings
 ) -> None:
-    first = settings.JWT_SECRETS[0]
+    first = settings.ACCOUNTS.access_keys[0]
     run("rotatekeys")
     run("rotatekeys")
     restarted(settings, folder)
-    assert len(settings.JWT_SECRETS) == 3
-    assert settings.JWT_SECRETS[2] == first
+    assert len(settings.ACCOUNTS.access_keys) == 3
+    assert settings.ACCOUNTS.access_keys[2] == first
     values = load_runtime_env(folder)
     over = ",".join(
         entry.partition("@")[0] + "@2020-01-01"
@@ -97,17 +106,17 @@ def test_a_second_rotation_keeps_the_keys_that_still_verify(
     save_runtime_env(folder, values | {"ZJWT_SECRET_PREVIOUS": over})
     run("rotatekeys")
     restarted(settings, folder)
-    assert len(settings.JWT_SECRETS) == 2
+    assert len(settings.ACCOUNTS.access_keys) == 2
 
 
 def test_keys_of_the_environment_are_printed_and_left_alone(
     folder: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("ZJWT_SECRET", settings.JWT_SECRETS[0])
+    monkeypatch.setenv("ZJWT_SECRET", settings.ACCOUNTS.access_keys[0])
     before = load_runtime_env(folder)
     assert refused("rotatekeys")[1]["code"] == "keys_given"
     made = facts("rotatekeys", "--print")["settings"]
-    assert made["ZJWT_SECRET_PREVIOUS"].startswith(settings.JWT_SECRETS[0] + "@")
+    assert made["ZJWT_SECRET_PREVIOUS"].startswith(settings.ACCOUNTS.access_keys[0] + "@")
     assert load_runtime_env(folder) == before
 
 
@@ -121,7 +130,7 @@ def test_a_day_that_is_none_or_over_is_refused(folder: Path, day: str, code: str
 def test_a_wrong_date_in_a_setting_is_refused_at_the_start() -> None:
     wrong = {"ZJWT_SECRET_PREVIOUS": "k" * 48 + "@tomorrow"}
     with pytest.raises(SettingError, match="ZJWT_SECRET_PREVIOUS"):
-        token_settings.keys(Env(wrong, {}), "s" * 48)
+        conf.keys(Env(wrong, {}), "s" * 48)
 
 
 def test_an_issued_token_is_a_session_like_any_other(alice: User) -> None:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -38,7 +39,10 @@ def forge(
     if algorithm == "none":
         return jwt.encode(payload, "", algorithm="none", headers=headers)
     return jwt.encode(
-        payload, key or django_settings.JWT_SECRETS[0], algorithm=algorithm, headers=headers
+        payload,
+        key or django_settings.ACCOUNTS.access_keys[0],
+        algorithm=algorithm,
+        headers=headers,
     )
 
 
@@ -167,12 +171,15 @@ def test_no_header_is_401_without_an_error_in_the_challenge(db: None) -> None:
 
 def test_a_changed_key_signs_nobody_out(alice: User, settings: Settings) -> None:
     caller = signed_in(alice)
-    settings.JWT_SECRETS = ("n" * 48, *settings.JWT_SECRETS)
-    settings.JWT_REFRESH_SECRETS = ("m" * 48, *settings.JWT_REFRESH_SECRETS)
+    settings.ACCOUNTS = replace(
+        settings.ACCOUNTS,
+        access_keys=("n" * 48, *settings.ACCOUNTS.access_keys),
+        refresh_keys=("m" * 48, *settings.ACCOUNTS.refresh_keys),
+    )
     assert caller.get("/v1/whoami").status == 200
     new = caller.holding(caller.refresh())
     assert parts(new.access_token)[0]["kid"] != parts(caller.access_token)[0]["kid"]
-    settings.JWT_SECRETS = settings.JWT_SECRETS[:1]
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, access_keys=settings.ACCOUNTS.access_keys[:1])
     assert caller.get("/v1/whoami").code == "token_invalid"
     assert new.get("/v1/whoami").status == 200
 
@@ -182,10 +189,10 @@ def test_a_token_that_was_verified_holds_no_longer_than_its_key_or_its_name(
 ) -> None:
     caller = signed_in(alice)
     assert caller.get("/v1/whoami").status == 200
-    keys = settings.JWT_SECRETS
-    settings.JWT_SECRETS = ("n" * 48,)
+    keys = settings.ACCOUNTS.access_keys
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, access_keys=("n" * 48,))
     assert refused(caller.access_token) == "token_invalid"
-    settings.JWT_SECRETS = keys
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, access_keys=keys)
     settings.SERVICE_NAME = "another"
     assert refused(caller.access_token) == "token_invalid"
 

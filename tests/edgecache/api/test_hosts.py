@@ -26,7 +26,7 @@ NUMBERS = count()
 def names(settings: Settings) -> Iterator[NameServer]:
     """Give the name server that is asked."""
     with NameServer() as server:
-        settings.DNS_RESOLVERS = (server.address,)
+        settings.OAUTH = replace(settings.OAUTH, dns_resolvers=(server.address,))
         yield server
 
 

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,9 @@ def chromium() -> Iterator[Browser]:
 def site(live_server: LiveServer, settings: Settings) -> str:
     """Give the address of a live server that passkeys belong to."""
     base = str(live_server.url)
-    settings.WEBAUTHN_ORIGINS = (base,)
-    settings.WEBAUTHN_RP_ID = "localhost"
+    settings.TWOFACTOR = replace(
+        settings.TWOFACTOR, webauthn_origins=(base,), webauthn_rp_id="localhost"
+    )
     return base
 
 

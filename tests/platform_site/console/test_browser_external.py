@@ -1,6 +1,7 @@
 """In a browser: sign in with a provider, link and unlink, against providers on loopback."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 from django.utils import timezone
@@ -9,7 +10,7 @@ from pytest_django import Settings
 from social_core.backends.open_id_connect import OpenIdConnectAuth
 
 from accounts.models import Identity, Session, User
-from platform_site.lib.provider_settings import ProviderSettings
+from accounts.oauth.providers.conf import ProviderSettings
 from tests.accounts.oauth.fake_providers import keys
 from tests.accounts.oauth.fake_providers.apple import KEY_ID, TEAM_ID, AppleServer
 from tests.accounts.oauth.fake_providers.google import GooglePerson, GoogleServer
@@ -39,12 +40,12 @@ LINKED = "/console/linked-accounts"
 def google(site: str, settings: Settings) -> Iterator[GoogleServer]:
     """Give Google, with somebody who has the address that is used on the pages."""
     OpenIdConnectAuth.get_jwks_keys_for_uri.invalidate()
-    settings.OAUTH_REDIRECT_BASE_URL = site
+    settings.OAUTH = replace(settings.OAUTH, redirect_base_url=site)
     with GoogleServer() as server:
         server.person = GooglePerson(email=EMAIL)
         server.redirect_uris.add(f"{site}/v1/auth/oauth/google/callback")
         provider = ProviderSettings(CLIENT_ID, CLIENT_SECRET, server.url)
-        settings.OAUTH_PROVIDERS = {"google": provider}
+        settings.OAUTH = replace(settings.OAUTH, providers={"google": provider})
         yield server
 
 
@@ -60,7 +61,9 @@ def apple(site: str, google: GoogleServer, settings: Settings) -> Iterator[Apple
             key_id=KEY_ID,
             private_key=keys.ec_pem("apple"),
         )
-        settings.OAUTH_PROVIDERS = settings.OAUTH_PROVIDERS | {"apple": provider}
+        settings.OAUTH = replace(
+            settings.OAUTH, providers=settings.OAUTH.providers | {"apple": provider}
+        )
         yield server
 
 

@@ -1,6 +1,7 @@
 """In a browser: expiry, refresh, environments, several tabs, SQL."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from playwright.sync_api import Page, Request, expect
@@ -25,7 +26,7 @@ FIVE_CALLS = """async () => {
 def test_an_expired_token_is_refreshed_once_for_all_calls(
     visitor: Visitor, settings: Settings
 ) -> None:
-    settings.JWT_ACCESS_TTL_S = 2
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, access_ttl_s=2)
     sign_up(visitor)
     refreshes: list[str] = []
 
@@ -35,7 +36,7 @@ def test_an_expired_token_is_refreshed_once_for_all_calls(
 
     visitor.page.on("request", note)
     visitor.page.wait_for_timeout(2200)
-    settings.JWT_ACCESS_TTL_S = 900
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, access_ttl_s=900)
     assert visitor.page.evaluate(FIVE_CALLS) == ["dora@example.com"] * 5
     assert len(refreshes) == 1
     assert Session.unscoped.get().generation == 1 + Session.unscoped.get().previous_generation
@@ -44,7 +45,7 @@ def test_an_expired_token_is_refreshed_once_for_all_calls(
 def test_a_session_that_cannot_be_refreshed_leads_to_the_sign_in(
     visitor: Visitor, settings: Settings
 ) -> None:
-    settings.JWT_ACCESS_TTL_S = 1
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, access_ttl_s=1)
     sign_up(visitor)
     visitor.page.wait_for_timeout(1200)
     Session.unscoped.all().delete()

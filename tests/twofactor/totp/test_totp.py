@@ -3,6 +3,7 @@
 import base64
 import io
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pyotp
@@ -211,8 +212,7 @@ def test_anothers_secret_id_is_gone(alice: User, charlie: User) -> None:
 
 
 def test_a_development_token_has_no_factors(home: Organization, settings: Settings) -> None:
-    settings.DEV_ORG_ID = home.pk
-    settings.DEV_SECRET = "d" * 48
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, dev_org_id=home.pk, dev_secret="d" * 48)
     caller = Caller(development.token_for(home.pk))
     assert set_up(caller).code == "permission_denied"
     assert caller.get("/v1/auth/2fa/status").status == 403

@@ -1,5 +1,6 @@
 """Trusted devices skip the second factor at login, and nothing else; they die with any change."""
 
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import cast
@@ -52,10 +53,10 @@ def test_its_token_is_rotated_and_a_repeat_within_the_grace_is_the_same(device: 
 
 
 def test_it_outlives_a_change_of_the_key(device: str, settings: Settings) -> None:
-    settings.MFA_SECRETS = ("n" * 48, *settings.MFA_SECRETS)
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, mfa_keys=("n" * 48, *settings.ACCOUNTS.mfa_keys))
     answer = log_in(X_DEVICE_TOKEN=device)
     assert answer.body["status"] == "authenticated"
-    settings.MFA_SECRETS = ("n" * 48,)
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, mfa_keys=("n" * 48,))
     again = log_in(X_DEVICE_TOKEN=answer.body["device_token"])
     assert again.body["status"] == "authenticated"
 
@@ -88,8 +89,7 @@ def test_ten_failures_of_its_own_forget_it(device: str) -> None:
 
 def slow_down(settings: Settings) -> None:
     """Guess at the account from elsewhere, until a right password is not listened to either."""
-    settings.LIMIT_LOGINS_PER_ACCOUNT = 1
-    settings.LIMIT_LOGINS_PER_ADDRESS = 10_000
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, logins_per_account=1, logins_per_address=10_000)
     log_in(password="wrong password")
     # The wait after many more of them, so that it does not end while a test runs.
     Throttle.objects.update(blocked_until=timezone.now() + timedelta(minutes=15))

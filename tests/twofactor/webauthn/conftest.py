@@ -1,5 +1,7 @@
 """Passkeys belong to app.example.com here."""
 
+from dataclasses import replace
+
 import pytest
 from pytest_django import Settings
 
@@ -10,13 +12,16 @@ from tests.twofactor.webauthn.holder import KeyHolder, with_passkey
 
 @pytest.fixture(autouse=True)
 def _origins(settings: Settings) -> None:
-    settings.WEBAUTHN_ORIGINS = (
-        ORIGIN,
-        "https://example.com",
-        "https://notexample.com",
-        "https://other.example.org",
+    settings.TWOFACTOR = replace(
+        settings.TWOFACTOR,
+        webauthn_origins=(
+            ORIGIN,
+            "https://example.com",
+            "https://notexample.com",
+            "https://other.example.org",
+        ),
+        webauthn_rp_id="",
     )
-    settings.WEBAUTHN_RP_ID = ""
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Registering a passkey: allowed places, one's own name, five minutes, one answer."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -130,14 +131,15 @@ def test_what_is_not_allowed_or_not_ones_own_is_400_and_named(
 
 
 def test_without_an_origin_there_are_no_passkeys(alice: User, settings: Settings) -> None:
-    settings.WEBAUTHN_ORIGINS = ()
+    settings.TWOFACTOR = replace(settings.TWOFACTOR, webauthn_origins=())
     answer = start(signed_in(alice))
     assert (answer.status, answer.code) == (503, "channel_unavailable")
 
 
 def test_the_configured_rp_id_is_the_default(alice: User, settings: Settings) -> None:
-    settings.WEBAUTHN_ORIGINS = (ORIGIN,)
-    settings.WEBAUTHN_RP_ID = "example.com"
+    settings.TWOFACTOR = replace(
+        settings.TWOFACTOR, webauthn_origins=(ORIGIN,), webauthn_rp_id="example.com"
+    )
     caller = signed_in(alice)
     assert start(caller).body["creation_options"]["rp"]["id"] == "example.com"
     assert register(caller, Authenticator()).status == 200

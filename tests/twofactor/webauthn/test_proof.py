@@ -2,6 +2,7 @@
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -181,7 +182,9 @@ def test_a_passkey_of_an_origin_that_is_no_longer_allowed_is_refused(
     key_holder: KeyHolder, settings: Settings
 ) -> None:
     challenge = asked()
-    settings.WEBAUTHN_ORIGINS = ("https://other.example.org",)
+    settings.TWOFACTOR = replace(
+        settings.TWOFACTOR, webauthn_origins=("https://other.example.org",)
+    )
     assert_refused(prove(challenge, key_holder.key))
     answer = ask(pending(log_in()))
     assert (answer.status, answer.code) == (503, "channel_unavailable")
@@ -253,7 +256,7 @@ def test_a_challenge_ends_after_ten_minutes(key_holder: KeyHolder) -> None:
 
 def test_a_passkey_under_another_rp_id_is_asked_for_there(alice: User, settings: Settings) -> None:
     holder = with_passkey(alice)
-    settings.WEBAUTHN_RP_ID = "example.com"
+    settings.TWOFACTOR = replace(settings.TWOFACTOR, webauthn_rp_id="example.com")
     challenge = asked()
     assert challenge.body["request_options"]["rpId"] == "app.example.com"
     assert prove(challenge, holder.key).status == 200

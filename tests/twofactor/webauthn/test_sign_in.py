@@ -2,6 +2,7 @@
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -211,7 +212,7 @@ def test_a_counter_that_goes_back_is_refused_and_in_the_trail(key_holder: KeyHol
 def test_an_account_slowed_by_guessing_still_gets_in(
     key_holder: KeyHolder, settings: Settings
 ) -> None:
-    settings.LIMIT_LOGINS_PER_ACCOUNT = 1
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, logins_per_account=1)
     for _ in range(3):
         log_in(password="wrong password")
     assert log_in(password=PASSWORD).status == 401
@@ -221,7 +222,7 @@ def test_an_account_slowed_by_guessing_still_gets_in(
 def test_failures_from_one_address_are_limited_and_rightful_ones_are_not(
     key_holder: KeyHolder, settings: Settings
 ) -> None:
-    settings.LIMIT_LOGINS_PER_ADDRESS = 2
+    settings.ACCOUNTS = replace(settings.ACCOUNTS, logins_per_address=2)
     assert [sign_in(key_holder.key).status for _ in range(4)] == [200] * 4
     wrong = Lies(signature=b"wrong")
     statuses = [sign_in(key_holder.key, wrong).status for _ in range(3)]
@@ -232,7 +233,7 @@ def test_failures_from_one_address_are_limited_and_rightful_ones_are_not(
 
 
 def test_starts_from_one_address_are_limited(db: None, settings: Settings) -> None:
-    settings.LIMIT_PASSKEY_STARTS_PER_ADDRESS = 2
+    settings.TWOFACTOR = replace(settings.TWOFACTOR, passkey_starts_per_address=2)
     assert [begin_sign_in().status for _ in range(3)] == [200, 200, 429]
     assert PasskeyRequest.objects.count() == 2
 

@@ -1,6 +1,7 @@
 """Domains: claimed, proven by a record in the DNS, lost with it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 
 import dns.rcode
@@ -25,7 +26,7 @@ DOMAINS = "/v1/domains"
 def names(settings: Settings) -> Iterator[NameServer]:
     """Give the name server that is asked."""
     with NameServer() as server:
-        settings.DNS_RESOLVERS = (server.address,)
+        settings.OAUTH = replace(settings.OAUTH, dns_resolvers=(server.address,))
         yield server
 
 

@@ -1,6 +1,7 @@
 """Memberships asked for again: derived roles follow, and nothing else does."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -14,10 +15,10 @@ from pytest_django import Settings
 from accounts.models import AuditEvent, Identity, User
 from accounts.oauth import identities, tasks
 from accounts.oauth.memberships import sync
+from accounts.oauth.providers.conf import RoleMapping
 from accounts.oauth.providers.profile import Credentials
 from environments.models import Organization
 from platform_site.lib.crypto import decrypt
-from platform_site.lib.provider_settings import RoleMapping
 from tests.accounts.oauth.conftest import configure
 from tests.accounts.oauth.fake_providers.discord import WEEK_S, DiscordServer
 from tests.accounts.oauth.fake_providers.github import API, GitHubServer
@@ -152,7 +153,7 @@ def test_unlinking_takes_the_derived_roles_along(github: GitHubServer, acme: Org
 def test_an_error_is_not_no_member(
     github: GitHubServer, dora: Caller, settings: Settings, fault: Fault, path: str
 ) -> None:
-    settings.OAUTH_TIMEOUT_S = 0.2
+    settings.OAUTH = replace(settings.OAUTH, timeout_s=0.2)
     full = f"{path}/platform/memberships/dora" if path.endswith("teams") else path
     github.faults[full] = fault
     for hours in range(1, 4):
@@ -166,7 +167,7 @@ def test_of_two_organizations_the_silent_one_keeps_its_role(
     github.restricted = {"acme"}
     home = User.unscoped.get().organization_id
     more = RoleMapping("beta", home, "operator")
-    mappings = (*settings.OAUTH_PROVIDERS["github"].mappings, more)
+    mappings = (*settings.OAUTH.providers["github"].mappings, more)
     configure(settings, "github", github, mappings=mappings)
     github.person.organizations = {"beta": "active"}
     run()
@@ -209,7 +210,7 @@ def test_a_disabled_users_tokens_are_not_used_any_more(github: GitHubServer, dor
 def test_a_mapping_that_is_taken_away_takes_its_roles_along(
     github: GitHubServer, dora: Caller, settings: Settings, is_all: bool
 ) -> None:
-    mappings = () if is_all else settings.OAUTH_PROVIDERS["github"].mappings[:1]
+    mappings = () if is_all else settings.OAUTH.providers["github"].mappings[:1]
     configure(settings, "github", github, mappings=mappings)
     run()
     assert roles_of(dora) == ([] if is_all else ["reader"])
@@ -219,7 +220,7 @@ def test_a_mapping_that_is_taken_away_takes_its_roles_along(
 def test_a_provider_that_is_turned_off_takes_its_roles_along(
     dora: Caller, settings: Settings
 ) -> None:
-    settings.OAUTH_PROVIDERS = {}
+    settings.OAUTH = replace(settings.OAUTH, providers={})
     run()
     assert roles_of(dora) == []
     assert Identity.unscoped.get().credentials == ""

@@ -6,8 +6,8 @@ import pytest
 from pytest_django import Settings
 
 from accounts.models import Identity, User
+from accounts.oauth.providers.conf import RoleMapping
 from environments.models import Organization
-from platform_site.lib.provider_settings import RoleMapping
 from tests.accounts.oauth.conftest import configure
 from tests.accounts.oauth.fake_providers.discord import API, DiscordServer
 from tests.accounts.oauth.fake_providers.server import Fault, Said

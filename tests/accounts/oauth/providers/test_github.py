@@ -1,6 +1,7 @@
 """GitHub: the verified primary address, organizations and teams, and what is no answer."""
 
 import time
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -8,10 +9,10 @@ import pytest
 from pytest_django import Settings
 
 from accounts.models import Identity, User
+from accounts.oauth.providers.conf import ProviderSettings, RoleMapping
 from accounts.oauth.providers.github import GitHub
 from accounts.oauth.providers.strategy import TransactionStrategy
 from environments.models import Organization
-from platform_site.lib.provider_settings import ProviderSettings, RoleMapping
 from tests.accounts.oauth.conftest import configure
 from tests.accounts.oauth.fake_providers.github import API, GitHubServer
 from tests.accounts.oauth.fake_providers.server import Fault, Said
@@ -165,7 +166,7 @@ def test_a_newcomer_is_not_sent_astray_by_an_outage(
     github: GitHubServer, acme: Organization, settings: Settings, fault: Fault
 ) -> None:
     """An organization of one's own, made for want of an answer, would stay."""
-    settings.OAUTH_TIMEOUT_S = 0.3
+    settings.OAUTH = replace(settings.OAUTH, timeout_s=0.3)
     github.person.organizations = {"acme": "active"}
     github.faults[f"{API}/user/memberships/orgs/acme"] = fault
     answer = OAuthFlow("github").sign_in()
@@ -178,7 +179,7 @@ def test_a_newcomer_is_not_sent_astray_by_an_outage(
 def test_many_groups_do_not_hold_a_sign_in_up(
     github: GitHubServer, acme: Organization, settings: Settings
 ) -> None:
-    settings.OAUTH_TIMEOUT_S = 0.3
+    settings.OAUTH = replace(settings.OAUTH, timeout_s=0.3)
     whoami()
     names = [f"group{number}" for number in range(20)]
     mappings = tuple(RoleMapping(name, acme.pk, "reader") for name in names)

@@ -1,6 +1,7 @@
 """A provider that is slow, broken, endless or leads elsewhere: quickly back, nothing made."""
 
 import time
+from dataclasses import replace
 
 import pytest
 from pytest_django import Settings
@@ -19,7 +20,7 @@ BROKEN = "provider_error"
 @pytest.fixture(autouse=True)
 def hurry(settings: Settings) -> None:
     """Have silence be noticed soon."""
-    settings.OAUTH_TIMEOUT_S = 0.3
+    settings.OAUTH = replace(settings.OAUTH, timeout_s=0.3)
 
 
 @pytest.mark.parametrize("path", ["/token", "/oauth2/v3/certs"])
@@ -88,7 +89,7 @@ def test_the_next_try_works(google: GoogleServer) -> None:
 
 
 def test_an_answer_may_be_as_long_as_its_limit(google: GoogleServer, settings: Settings) -> None:
-    settings.OAUTH_TIMEOUT_S = 10
+    settings.OAUTH = replace(settings.OAUTH, timeout_s=10)
     google.faults["/x"] = Fault(Said(200, b"x" * http.MAX_BYTES))
     assert len(http.send("GET", f"{google.url}/x").content) == http.MAX_BYTES
     google.faults["/x"] = Fault(Said(200, b"x" * (http.MAX_BYTES + 1)))

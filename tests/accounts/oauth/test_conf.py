@@ -1,15 +1,20 @@
 """Providers: what each needs, where browsers may return to, and how wrong values are refused."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pytest_django import Settings
 
+from accounts.oauth import conf
 from accounts.oauth.checks import production_providers
+from accounts.oauth.conf import OAuthSettings, read
+from accounts.oauth.providers import conf as provider_conf
+from accounts.oauth.providers.conf import RoleMapping
 from platform_site.env import Env, SettingError
 from platform_site.lib.permissions import ROLES
-from platform_site.lib.provider_settings import External, RoleMapping, read
+from platform_site.settings_table import rows
 from tests.accounts.oauth.fake_providers import keys
 
 PUBLIC = "https://zonal.example.com"
@@ -19,7 +24,7 @@ DISCORD = {"DISCORD_CLIENT_ID": "id", "DISCORD_CLIENT_SECRET": "secret-012345678
 APPLE = {"APPLE_CLIENT_ID": "id", "APPLE_TEAM_ID": "TEAM", "APPLE_KEY_ID": "KEY"}
 
 
-def given(public_url: str = PUBLIC, **variables: str) -> External:
+def given(public_url: str = PUBLIC, **variables: str) -> OAuthSettings:
     """Read the settings."""
     return read(Env(variables), public_url=public_url)
 
@@ -189,7 +194,7 @@ def test_a_service_reached_in_clear_offers_no_provider() -> None:
 
 def test_resolvers_are_addresses() -> None:
     external = given(ZDNS_RESOLVERS="192.0.2.53, 192.0.2.54:5353,[2001:db8::1]:53")
-    assert external.resolvers == (
+    assert external.dns_resolvers == (
         ("192.0.2.53", 53),
         ("192.0.2.54", 5353),
         ("2001:db8::1", 53),
@@ -202,14 +207,14 @@ def test_production_refuses_what_travels_in_clear(settings: Settings) -> None:
     external = given(
         public_url="http://localhost:8000", **GOOGLE, GOOGLE_BASE_URL="http://google.example"
     )
-    settings.OAUTH_PROVIDERS = external.providers
-    settings.OAUTH_REDIRECT_BASE_URL = external.redirect_base_url
+    settings.OAUTH = replace(
+        settings.OAUTH, providers=external.providers, redirect_base_url=external.redirect_base_url
+    )
     assert [message.id for message in production_providers()] == ["zonal.E018", "zonal.E019"]
 
 
 def test_the_documents_name_each_setting() -> None:
     text = (Path(__file__).resolve().parents[3] / "docs/external-sign-in.md").read_text()
-    env = Env({})
-    read(env, public_url=PUBLIC)
-    for name in env.declared:
-        assert re.search(rf"\b{name}\b", text), name
+    for table in (*conf.TABLES, *provider_conf.TABLES):
+        for row in rows(table).values():
+            assert re.search(rf"\b{row.variable}\b", text), row.variable

@@ -3,17 +3,18 @@
 import pytest
 
 from platform_site.env import Env, SettingError
-from platform_site.lib import passkey_settings
+from twofactor import conf
 
 
 def origins(value: str = "", *, is_production: bool = False, port: int = 8000) -> tuple[str, ...]:
     hosts = ["App.Example.com", "10.0.0.1", "[::1]", ".example.com", "*", "localhost"]
     env = Env({"ZWEBAUTHN_ORIGINS": value})
-    return passkey_settings.origins(env, hosts, port=port, is_production=is_production)
+    return conf.read(env, hosts, port=port, is_production=is_production).webauthn_origins
 
 
 def rp_id(value: str, *allowed: str) -> str:
-    return passkey_settings.rp_id(Env({"ZWEBAUTHN_RP_ID": value}), allowed)
+    env = Env({"ZWEBAUTHN_ORIGINS": ",".join(allowed), "ZWEBAUTHN_RP_ID": value})
+    return conf.read(env, (), port=8000, is_production=True).webauthn_rp_id
 
 
 def test_development_means_localhost() -> None:

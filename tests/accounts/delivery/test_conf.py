@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from django.core import mail
 
+from accounts.delivery.conf import TIMEOUT_S, Backend, MailSettings, sms_backend
 from platform_site.env import Env, SettingError
-from platform_site.lib.delivery_settings import TIMEOUT_S, mail_backend, mail_sender, sms_backend
+from platform_site.settings_table import load
 
 SMTP = "django.core.mail.backends.smtp.EmailBackend"
 TWILIO = {
@@ -15,6 +16,11 @@ TWILIO = {
     "ZTWILIO_AUTH_TOKEN": "t" * 32,
     "ZTWILIO_FROM": "+15005550006",
 }
+
+
+def mail_backend(url: str) -> Backend:
+    """Return the backend that ZMAIL_URL names."""
+    return load(MailSettings, Env({"ZMAIL_URL": url})).backend
 
 
 @pytest.mark.parametrize(
@@ -28,7 +34,7 @@ TWILIO = {
     ],
 )
 def test_smtp_is_encrypted_unless_told_otherwise(url: str, expected: tuple[object, ...]) -> None:
-    backend = mail_backend(Env({"ZMAIL_URL": url}))
+    backend = mail_backend(url)
     names = ("host", "port", "username", "password", "use_tls", "use_ssl")
     assert backend.path == SMTP
     assert tuple(backend.options[name] for name in names) == expected
@@ -37,17 +43,17 @@ def test_smtp_is_encrypted_unless_told_otherwise(url: str, expected: tuple[objec
 
 
 def test_development_shows_mail_on_the_console() -> None:
-    assert mail_backend(Env({})).path == "accounts.delivery.console.EmailBackend"
+    assert load(MailSettings, Env({})).backend.path == "accounts.delivery.console.EmailBackend"
 
 
 def test_mail_may_become_files() -> None:
-    backend = mail_backend(Env({"ZMAIL_URL": "file:///var/spool/my%20mail"}))
+    backend = mail_backend("file:///var/spool/my%20mail")
     assert backend.options == {"file_path": "/var/spool/my mail"}
 
 
 def test_a_mail_service_takes_its_settings_from_the_url() -> None:
     url = "anymail:mailgun?api_key=key-1&sender_domain=mg.example.com"
-    backend = mail_backend(Env({"ZMAIL_URL": url}))
+    backend = mail_backend(url)
     connection = mail.get_connection(backend.path, **backend.options)
     assert type(connection).__module__ == "anymail.backends.mailgun"
     assert (connection.api_key, connection.timeout) == ("key-1", TIMEOUT_S)
@@ -72,19 +78,19 @@ def test_a_mail_service_takes_its_settings_from_the_url() -> None:
 )
 def test_a_wrong_mail_url_is_refused(url: str) -> None:
     with pytest.raises(SettingError, match="ZMAIL_URL"):
-        mail_backend(Env({"ZMAIL_URL": url}))
+        mail_backend(url)
 
 
 def test_a_refusal_does_not_show_the_password() -> None:
     with pytest.raises(SettingError) as refusal:
-        mail_backend(Env({"ZMAIL_URL": "smtp://zonal:hunter22@h?tls=maybe"}))
+        mail_backend("smtp://zonal:hunter22@h?tls=maybe")
     assert "hunter22" not in str(refusal.value)
 
 
 @pytest.mark.parametrize("sender", ["Zonal", "Zonal <>", "a@b\nBcc: c@d"])
 def test_a_wrong_sender_is_refused(sender: str) -> None:
     with pytest.raises(SettingError, match="ZMAIL_FROM"):
-        mail_sender(Env({"ZMAIL_FROM": sender}))
+        load(MailSettings, Env({"ZMAIL_FROM": sender}))
 
 
 def test_sms_goes_nowhere_in_production_until_told() -> None:

@@ -1,13 +1,15 @@
-"""ZPUBLIC_URL: where links in mails lead, and how a wrong value is refused."""
+"""Settings of the server: the public URL, the features, and how wrong values are refused."""
 
 import pytest
 
+from platform_site.conf import ServerSettings, default_public_url
 from platform_site.env import Env, SettingError
-from platform_site.lib.address_settings import public_url
+from platform_site.settings_table import load
 
 
 def given(url: str, *hosts: str, is_production: bool = False) -> str:
-    return public_url(Env({"ZPUBLIC_URL": url}), hosts, port=8123, is_production=is_production)
+    chosen = load(ServerSettings, Env({"ZPUBLIC_URL": url})).public_url
+    return chosen or default_public_url(hosts, port=8123, is_production=is_production)
 
 
 @pytest.mark.parametrize(
@@ -47,3 +49,14 @@ def test_unset_it_is_this_machine_and_in_production_the_first_host() -> None:
 def test_anything_else_is_refused_by_name(url: str) -> None:
     with pytest.raises(SettingError, match="ZPUBLIC_URL"):
         given(url)
+
+
+def features(value: str = "") -> tuple[str, ...]:
+    return load(ServerSettings, Env({"ZFEATURES": value})).features
+
+
+def test_an_unknown_feature_is_refused() -> None:
+    assert features() == ("cache",)
+    assert features("none") == ()
+    with pytest.raises(SettingError, match="ZFEATURES may hold cache"):
+        features("cache,teleport")

@@ -1,0 +1,313 @@
+"""Settings of accounts: token keys and lifetimes, limits, cost of password hashes."""
+
+import secrets
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Annotated, Final
+
+from platform_site.env import Env, SettingError
+from platform_site.settings_table import Integer, Secret, Secrets, load
+
+# A database trigger protects events that are younger.
+MIN_RETENTION_DAYS: Final = 30
+
+
+def _retention_days(days: int) -> int:
+    if 0 < days < MIN_RETENTION_DAYS:
+        raise ValueError(f"must be 0, or at least {MIN_RETENTION_DAYS}.")
+    return days
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeySettings:
+    """The HMAC keys as they are configured: each the current one, and those that still verify."""
+
+    access: Annotated[str, Secret("ZJWT_SECRET", "HMAC key for access tokens.")]
+    access_previous: Annotated[
+        tuple[str, ...],
+        Secrets(
+            "ZJWT_SECRET_PREVIOUS",
+            "Earlier access keys that still verify. `key@2026-12-01`: until that day.",
+        ),
+    ]
+    refresh: Annotated[str, Secret("ZJWT_REFRESH_SECRET", "HMAC key for refresh tokens.")]
+    refresh_previous: Annotated[
+        tuple[str, ...],
+        Secrets(
+            "ZJWT_REFRESH_SECRET_PREVIOUS",
+            "Earlier refresh keys that still verify. `key@2026-12-01`: until that day.",
+        ),
+    ]
+    mfa: Annotated[
+        str,
+        Secret(
+            "ZMFA_SECRET",
+            "HMAC key of the second factor: pending sign-ins, digests of codes, devices.",
+        ),
+    ]
+    mfa_previous: Annotated[
+        tuple[str, ...],
+        Secrets(
+            "ZMFA_SECRET_PREVIOUS",
+            "Earlier keys that still verify: backup codes, trusted devices. `key@2026-12-01`: "
+            "until that day.",
+        ),
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys:
+    """The HMAC keys, each the current one first and then those that still verify.
+
+    retirements: the day (UTC) from which a former key no longer verifies, where it has one.
+    """
+
+    access: tuple[str, ...] = field(repr=False)
+    refresh: tuple[str, ...] = field(repr=False)
+    mfa: tuple[str, ...] = field(repr=False)
+    retirements: dict[str, date] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountSettings:
+    """Keys, lifetimes and limits of accounts. The keys are those of ``Keys``."""
+
+    access_keys: tuple[str, ...] = field(repr=False)
+    refresh_keys: tuple[str, ...] = field(repr=False)
+    mfa_keys: tuple[str, ...] = field(repr=False)
+    key_retirements: dict[str, date] = field(repr=False)
+    access_ttl_s: Annotated[
+        int,
+        Integer(
+            "ZJWT_ACCESS_TTL_SECS",
+            "Access token lifetime.",
+            default=900,
+            unit="seconds",
+            minimum=1,
+            maximum=86400,
+        ),
+    ]
+    refresh_ttl_s: Annotated[
+        int,
+        Integer(
+            "ZJWT_REFRESH_TTL_SECS",
+            "Refresh token lifetime.",
+            default=604800,
+            unit="seconds",
+            minimum=1,
+            maximum=31536000,
+        ),
+    ]
+    refresh_grace_s: Annotated[
+        int,
+        Integer(
+            "ZJWT_REFRESH_GRACE_SECS",
+            "Time in which the previous refresh token returns the same successor again.",
+            default=10,
+            unit="seconds",
+            maximum=120,
+        ),
+    ]
+    session_max_s: Annotated[
+        int,
+        Integer(
+            "ZJWT_SESSION_MAX_SECS",
+            "Longest life of one sign-in, however often it is refreshed.",
+            default=2592000,
+            unit="seconds",
+            minimum=60,
+            maximum=2592000,
+        ),
+    ]
+    sessions_per_user: Annotated[
+        int,
+        Integer(
+            "ZSESSIONS_PER_USER",
+            "Live sessions one user may hold; the least recently used one ends for a new one.",
+            default=100,
+            minimum=1,
+            maximum=10000,
+        ),
+    ]
+    dev_org_id: Annotated[
+        int,
+        Integer(
+            "ZAUTH_DEV_ORG_ID", "Organization id for development tokens; 0 means none.", default=0
+        ),
+    ]
+    dev_secret: Annotated[str, Secret("ZAUTH_DEV_SECRET", "HMAC key of development tokens.")] = (
+        field(repr=False)
+    )
+    signups_per_hour: Annotated[
+        int,
+        Integer(
+            "ZLIMIT_SIGNUPS_PER_HOUR",
+            "Sign-ups per client address.",
+            default=20,
+            unit="per hour",
+            minimum=1,
+        ),
+    ]
+    logins_per_address: Annotated[
+        int,
+        Integer(
+            "ZLIMIT_LOGINS_PER_ADDRESS",
+            "Failed logins per client address.",
+            default=100,
+            unit="per 15 minutes",
+            minimum=1,
+        ),
+    ]
+    logins_per_account: Annotated[
+        int,
+        Integer(
+            "ZLIMIT_LOGINS_PER_ACCOUNT",
+            "Failed logins per account before each further try waits longer (to 15 minutes).",
+            default=5,
+            minimum=1,
+        ),
+    ]
+    sends_per_receiver: Annotated[
+        int,
+        Integer(
+            "ZMFA_SENDS_PER_RECEIVER",
+            "Codes sent to one number or address.",
+            default=20,
+            unit="per day",
+            minimum=1,
+        ),
+    ]
+    invitations_per_day: Annotated[
+        int,
+        Integer(
+            "ZINVITATIONS_PER_DAY",
+            "Invitations that one organization may send.",
+            default=200,
+            unit="per day",
+            minimum=1,
+        ),
+    ]
+    open_invitations: Annotated[
+        int,
+        Integer(
+            "ZINVITATIONS_OPEN",
+            "Unanswered invitations that one organization may have.",
+            default=1000,
+            minimum=1,
+        ),
+    ]
+    invitation_tries_per_address: Annotated[
+        int,
+        Integer(
+            "ZLIMIT_INVITATION_TRIES_PER_ADDRESS",
+            "Invitations viewed or accepted per client address.",
+            default=100,
+            unit="per hour",
+            minimum=1,
+        ),
+    ]
+    argon2_memory_kib: Annotated[
+        int,
+        Integer(
+            "ZARGON2_MEMORY_KIB",
+            "Argon2id memory per hash.",
+            default=19456,
+            unit="KiB",
+            minimum=8192,
+        ),
+    ]
+    argon2_time_cost: Annotated[
+        int,
+        Integer("ZARGON2_TIME_COST", "Argon2id passes.", default=2, minimum=1, maximum=100),
+    ]
+    argon2_parallelism: Annotated[
+        int,
+        Integer("ZARGON2_PARALLELISM", "Argon2id lanes.", default=1, minimum=1, maximum=64),
+    ]
+    argon2_concurrency: Annotated[
+        int,
+        Integer(
+            "ZARGON2_CONCURRENCY",
+            "Hashes computed at once in one process; further ones wait.",
+            default=2,
+            minimum=1,
+            maximum=256,
+        ),
+    ]
+    audit_retention_days: Annotated[
+        int,
+        Integer(
+            "ZAUDIT_RETENTION_DAYS",
+            "How long events of the audit trail are kept, at least 30; 0 keeps all.",
+            default=365,
+            unit="days",
+            maximum=36500,
+            parse=_retention_days,
+        ),
+    ]
+
+
+TABLES: Final = (KeySettings, AccountSettings)
+
+
+def read(env: Env, *, secret_key: str) -> AccountSettings:
+    """Return the settings of accounts.
+
+    secret_key: Django's, which must differ from the others.
+    Raises SettingError.
+    """
+    held = keys(env, secret_key)
+    return load(
+        AccountSettings,
+        env,
+        access_keys=held.access,
+        refresh_keys=held.refresh,
+        mfa_keys=held.mfa,
+        key_retirements=held.retirements,
+    )
+
+
+def keys(env: Env, secret_key: str) -> Keys:
+    """Return the keys of every token.
+
+    An unset key is random: `up` makes them once and keeps them in runtime.env; a process started
+    without either signs with keys that no other process knows, and `check --deploy` refuses that in
+    production.
+    Raises SettingError for a key used twice, ``secret_key`` among them.
+    """
+    given = load(KeySettings, env)
+    retirements: dict[str, date] = {}
+    found = Keys(
+        access=_ring("ZJWT_SECRET", given.access, given.access_previous, retirements),
+        refresh=_ring("ZJWT_REFRESH_SECRET", given.refresh, given.refresh_previous, retirements),
+        mfa=_ring("ZMFA_SECRET", given.mfa, given.mfa_previous, retirements),
+        retirements=retirements,
+    )
+    every = (secret_key, *found.access, *found.refresh, *found.mfa)
+    if len(set(every)) < len(every):
+        raise SettingError(
+            "ZJWT_SECRET",
+            "must differ from ZJWT_REFRESH_SECRET, ZMFA_SECRET, SECRET_KEY and the previous keys.",
+        )
+    return found
+
+
+def _ring(
+    name: str, current: str, previous: tuple[str, ...], retirements: dict[str, date]
+) -> tuple[str, ...]:
+    former = []
+    for entry in previous:
+        key, mark, day = entry.rpartition("@") if "@" in entry else (entry, "", "")
+        if mark:
+            retirements[key] = _day(f"{name}_PREVIOUS", day)
+        former.append(key)
+    return (current or secrets.token_urlsafe(48), *former)
+
+
+def _day(name: str, text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise SettingError(
+            name, "holds a key with an invalid date; write it as @2026-12-01."
+        ) from None

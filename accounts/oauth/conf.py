@@ -1,0 +1,128 @@
+"""Settings of external sign-in: where a browser may return to, time limits, DNS."""
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Final
+from urllib.parse import urlsplit
+
+from accounts.oauth.providers import conf as provider_conf
+from accounts.oauth.providers.conf import ProviderSettings
+from platform_site.env import Env, SettingError
+from platform_site.lib.hostnames import is_secure_url
+from platform_site.settings_table import Integer, Url, Words, load
+
+
+def _base_url(url: str) -> str:
+    origin = url.rstrip("/")
+    if origin and not (is_secure_url(origin) and urlsplit(origin)[2:] == ("", "", "")):
+        raise ValueError(
+            "must be like https://zonal.example.com (http only for this machine, no path)."
+        )
+    return origin
+
+
+def _redirects(words: tuple[str, ...]) -> tuple[str, ...]:
+    for word in words:
+        if not _is_redirect(word):
+            raise ValueError(
+                "must list https URLs (http only for this machine) or an app's scheme with a dot, "
+                f"without a fragment, not {word!r}."
+            )
+    return words
+
+
+def _is_redirect(url: str) -> bool:
+    parts = urlsplit(url)
+    if parts.fragment or not url.isascii() or not url.isprintable():
+        return False
+    if parts.scheme in {"http", "https"}:
+        return is_secure_url(url)
+    # RFC 8252 §7.1: an app's scheme is its maker's domain name in reverse.
+    return "." in parts.scheme
+
+
+def _resolvers(words: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
+    found = []
+    for word in words:
+        try:
+            parts = urlsplit(f"//{word}")
+            address = str(ipaddress.ip_address(parts.hostname or ""))
+            found.append((address, parts.port or 53))
+        except ValueError as exc:
+            raise ValueError(f"must list addresses, not {word!r}.") from exc
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OAuthSettings:
+    """External sign-in; ``providers`` holds the configured ones alone."""
+
+    providers: Mapping[str, ProviderSettings]
+    redirect_base_url: Annotated[
+        str,
+        Url(
+            "OAUTH_REDIRECT_BASE_URL",
+            "Where this service is reached, as providers know it: they send browsers back to "
+            "OAUTH_REDIRECT_BASE_URL/v1/auth/oauth/PROVIDER/callback. Unset, ZPUBLIC_URL.",
+            parse=_base_url,
+        ),
+    ]
+    redirects: Annotated[
+        tuple[str, ...],
+        Words(
+            "ZOAUTH_REDIRECTS",
+            "URLs, compared character for character, to which external sign-ins may return; "
+            "the console always may. An app's own scheme (`com.example.app:/done`) is fine.",
+            parse=_redirects,
+        ),
+    ]
+    starts_per_address: Annotated[
+        int,
+        Integer(
+            "ZLIMIT_OAUTH_STARTS_PER_ADDRESS",
+            "External sign-ins started per client address.",
+            default=600,
+            unit="per 15 minutes",
+            minimum=1,
+        ),
+    ]
+    timeout_s: Annotated[
+        int,
+        Integer(
+            "ZOAUTH_TIMEOUT_SECS",
+            "Longest silence of an identity provider; one response may take twice as long, all "
+            "requests of a sign-in three times.",
+            default=5,
+            unit="seconds",
+            minimum=1,
+            maximum=30,
+        ),
+    ]
+    dns_resolvers: Annotated[
+        tuple[tuple[str, int], ...],
+        Words(
+            "ZDNS_RESOLVERS",
+            "Addresses (`192.0.2.53`, with a port `192.0.2.53:5353`) of the DNS resolvers for "
+            "proofs of domains; unset, the system's.",
+            parse=_resolvers,
+        ),
+    ]
+
+
+TABLES: Final = (OAuthSettings,)
+
+
+def read(env: Env, *, public_url: str) -> OAuthSettings:
+    """Return the settings of external sign-in.
+
+    public_url: where people reach this service, for the default.
+    Raises SettingError, also for a configured provider that lacks something.
+    """
+    providers = provider_conf.read(env)
+    given = load(OAuthSettings, env, providers=providers)
+    base_url = given.redirect_base_url or public_url
+    if providers and not is_secure_url(base_url):
+        # Codes would travel in clear, and no browser would keep the cookie that binds them.
+        raise SettingError("OAUTH_REDIRECT_BASE_URL", "must be https for external sign-in.")
+    return replace(given, redirect_base_url=base_url)

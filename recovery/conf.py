@@ -1,0 +1,47 @@
+"""Settings of account recovery."""
+
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from platform_site.settings_table import Integer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoverySettings:
+    """How often a recovery may be started, and how long one without the second factor waits."""
+
+    starts_per_address: Annotated[
+        int,
+        Integer(
+            "ZLIMIT_RECOVERIES_PER_ADDRESS",
+            "Recoveries started per client address.",
+            default=30,
+            unit="per hour",
+            minimum=1,
+        ),
+    ]
+    starts_per_account: Annotated[
+        int,
+        Integer(
+            "ZLIMIT_RECOVERIES_PER_ACCOUNT",
+            "Recoveries started for one account.",
+            default=10,
+            unit="per day",
+            minimum=1,
+        ),
+    ]
+    delay_s: Annotated[
+        int,
+        Integer(
+            "ZRECOVERY_DELAY_SECS",
+            "Wait between two proofs from a user who lost the second factor and its removal; any "
+            "notified address can cancel until then.",
+            default=86400,
+            unit="seconds",
+            minimum=60,
+            maximum=2592000,
+        ),
+    ]
+
+
+TABLES: Final = (RecoverySettings,)
