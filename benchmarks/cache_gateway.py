@@ -1,9 +1,9 @@
 """Warm GETs of 1 KiB, 64 KiB and 1 MiB through the object API, beside servers of plain files.
 
 Yardstick: nginx serving the same file from disk. Beside it nginx proxy_cache, Varnish (where they
-are installed) and a bare Granian file response. Zonal: built-in mover, nginx as mover, and nginx on
-the worker's machine, which sends its files; with a signature and without (public bucket), one
-worker; and a worker asked directly, with a ticket.
+are installed) and a bare Granian file response. Zonal: the brain itself, and nginx on the worker's
+machine, which sends the worker's files; with a signature and without (public bucket), one worker;
+and a worker asked directly, with a ticket.
 Rounds alternate; what is printed are ratios of medians. With wrk installed it makes the load.
 """
 
@@ -98,9 +98,8 @@ class Bench:
         self.nginx_port = free_port()
         self.cached_port = free_port()
         self._start_nginx()
-        self.gateway_port = self._start_gateway("gateway")
         node_id = self.cluster.nodes[0]["node_id"]
-        self.beside_port = self._start_gateway("beside", f"{node_id}={folder / 'worker0'}")
+        self.offload_port = self._start_gateway("offload", f"{node_id}={folder / 'worker0'}")
         self.granian_port = self._start_granian()
         self.varnish_port = self._start_varnish()
 
@@ -115,12 +114,8 @@ class Bench:
         ]
         if self.varnish_port:
             found.append(Contender("Varnish", self.varnish_port, path))
-        movers = {
-            "built in": self.cluster.port,
-            "nginx": self.gateway_port,
-            "nginx beside": self.beside_port,
-        }
-        for title, port in movers.items():
+        ports = {"brain": self.cluster.port, "nginx offload": self.offload_port}
+        for title, port in ports.items():
             found.append(Contender(f"Zonal, {title}", port, public))
             signer = Signer(self.keys, f"http://127.0.0.1:{port}")
             signed = signer.sign("GET", private, payload=EMPTY)

@@ -7,8 +7,10 @@ from edgecache.brain.cdn.app import PullApi
 from edgecache.brain.cdn.parts import CdnParts
 from edgecache.brain.conf import BrainSettings
 from edgecache.brain.database import Database
-from edgecache.brain.delivery.nginx_offload import Gateway
-from edgecache.brain.delivery.streaming import Mover
+from edgecache.brain.delivery.nginx_offload import NginxOffload
+from edgecache.brain.delivery.response_cache import ResponseCache
+from edgecache.brain.delivery.streaming import Streamer
+from edgecache.brain.delivery.worker_reads import WorkerReads
 from edgecache.brain.directory.buckets import Buckets
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.directory.directory import Directory
@@ -67,7 +69,8 @@ class _Cluster:
     proofs: Proofs
     meters: Meters
     statistics: Statistics
-    mover: Mover
+    worker_reads: WorkerReads
+    streamer: Streamer
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +121,8 @@ def _cluster(settings: BrainSettings, core: _Core) -> _Cluster:
     healing = Healing(database, coherence, nodes, replication, brain_id=core.brain_id)
     heat = Heat(database, healing)
     meters = Meters(database, core.brain_id)
-    gateway = Gateway((settings.secret, *settings.previous_secrets))
+    offload = NginxOffload((settings.secret, *settings.previous_secrets))
+    worker_reads = WorkerReads(core.directory, nodes, tickets)
     return _Cluster(
         nodes=nodes,
         locator=Locator(settings.geography, atlas),
@@ -129,7 +133,8 @@ def _cluster(settings: BrainSettings, core: _Core) -> _Cluster:
         proofs=Proofs(coherence, nodes),
         meters=meters,
         statistics=Statistics(database, nodes, meters),
-        mover=Mover(core.directory, nodes, tickets, meters, gateway, on_read=heat.read),
+        worker_reads=worker_reads,
+        streamer=Streamer(core.directory, worker_reads, meters, offload, on_read=heat.read),
     )
 
 
@@ -167,7 +172,7 @@ def _services(
         service(objects.origins),
         service(cluster.nodes),
         service(cluster.meters),
-        service(cluster.mover),
+        service(cluster.worker_reads),
         background(objects.purges),
         background(objects.fills),
         service(cluster.replication),
@@ -191,7 +196,6 @@ def _listeners(
         address=settings.s3.address,
         port=settings.s3.port,
         path=settings.s3_socket,
-        at_once=s3.standing.answer,
     )
     return Listeners(
         {
@@ -258,7 +262,8 @@ def _s3_parts(
         locator=cluster.locator,
         tickets=cluster.tickets,
         meters=cluster.meters,
-        mover=cluster.mover,
+        streamer=cluster.streamer,
+        responses=ResponseCache(core.directory, cluster.nodes, objects.fills),
     )
 
 
@@ -270,5 +275,5 @@ def _cdn_parts(core: _Core, cluster: _Cluster, objects: _Objects) -> CdnParts:
         fills=objects.fills,
         nodes=cluster.nodes,
         locator=cluster.locator,
-        mover=cluster.mover,
+        streamer=cluster.streamer,
     )

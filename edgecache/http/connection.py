@@ -153,10 +153,8 @@ class Connection(asyncio.Protocol):
         fields.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """Begin an exchange, unless the answer is there already."""
+        """Begin an exchange."""
         self._is_in_head = False
-        if self._answer_at_once():
-            return
         scope = self._request_head.scope(
             self._parser.get_method(), self._parser.get_http_version(), self._client
         )
@@ -256,27 +254,6 @@ class Connection(asyncio.Protocol):
     def _may_be_told(self) -> bool:
         """Whether somebody sends a head, and would hear that it comes too late."""
         return self._running is None and self._is_in_message and not self._lingers
-
-    def _answer_at_once(self) -> bool:
-        at_once = self._server.at_once
-        parser = self._parser
-        # In their order, and none for whoever does not take those before.
-        if at_once is None or self._running is not None or self._is_paused:
-            return False
-        if parser.get_method() != b"GET" or not parser.should_keep_alive():
-            return False
-        try:
-            answer = at_once(self._request_head, self._client)
-        except Exception:
-            log.exception("answer_at_once_failed")
-            return False
-        if answer is None:
-            return False
-        for piece in answer:
-            self._transport.write(piece)
-        self._is_idle = True
-        self._deadline = self._loop.time() + limits.IDLE_TIMEOUT_S
-        return True
 
     def _run(self, exchange: Exchange) -> None:
         self._running = exchange

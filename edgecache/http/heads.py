@@ -39,15 +39,6 @@ def response_head(
     length: the body's, where the headers do not say it.
     Raises HeaderRefused.
     """
-    said = head_before_date(status, headers, length)
-    return said + (date_line() if keeps_alive else date_line() + b"connection: close\r\n") + b"\r\n"
-
-
-def head_before_date(status: int, headers: HeaderPairs, length: int | None) -> bytes:
-    """Give the part of a head that is the same at any time; ``date_line`` and an empty line follow.
-
-    Raises HeaderRefused.
-    """
     lines = [_STATUS_LINES.get(status) or f"HTTP/1.1 {status} Status"]
     lines += [f"{name}: {value}" for name, value in headers]
     if length is not None and "content-length" not in [name.lower() for name, _ in headers]:
@@ -56,11 +47,11 @@ def head_before_date(status: int, headers: HeaderPairs, length: int | None) -> b
     breaks = len(lines) - 1
     if text.count("\n") != breaks or text.count("\r") != breaks or "\0" in text:
         raise HeaderRefused
-    return text.encode("utf-8", "surrogateescape") + b"\r\n"
+    end = b"\r\n" if keeps_alive else b"connection: close\r\n\r\n"
+    return text.encode("utf-8", "surrogateescape") + b"\r\n" + _date_line() + end
 
 
-def date_line() -> bytes:
-    """Give the Date header of this moment, with its line break."""
+def _date_line() -> bytes:
     second = int(time.time())
     if second != _Clock.second:
         _Clock.second, _Clock.line = second, f"date: {http_date(second)}\r\n".encode()

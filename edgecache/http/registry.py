@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Protocol
 
 from edgecache.http.exchange import App
-from edgecache.http.request_head import AtOnce
 
 if TYPE_CHECKING:
     # They know each other.
@@ -15,7 +14,5 @@ class Registry(Protocol):
 
     @property
     def app(self) -> App: ...
-    @property
-    def at_once(self) -> AtOnce | None: ...
     def opened(self, connection: "Connection") -> bool: ...
     def closed(self, connection: "Connection") -> None: ...

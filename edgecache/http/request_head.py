@@ -1,6 +1,5 @@
 """The head of a request, as the parser gives it piece by piece."""
 
-from collections.abc import Callable
 from typing import Final
 
 from edgecache.http.headers import Headers
@@ -56,11 +55,6 @@ class RequestHead:
             headers=headers,
             client=client,
         )
-
-
-# Gives the whole answer to a GET without a body where it is at hand, head and all, in pieces; else
-# None. Told is who asks, ``address:port``.
-AtOnce = Callable[[RequestHead, str], tuple[bytes, ...] | None]
 
 
 def _origin_form(target: str) -> str:

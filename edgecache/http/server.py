@@ -17,7 +17,6 @@ import structlog
 from edgecache.http import unix_socket
 from edgecache.http.connection import Connection
 from edgecache.http.exchange import App
-from edgecache.http.request_head import AtOnce
 
 log = structlog.get_logger(__name__)
 
@@ -41,17 +40,14 @@ class Server:
         address: str,
         port: int,
         path: Path | None = None,
-        at_once: AtOnce | None = None,
         connection_limit: int = CONNECTION_LIMIT,
     ) -> None:
         """Bind nothing yet.
 
-        path: of a Unix socket beside the port. at_once: asked first; where it has no answer, the
-        application is. connection_limit: the most clients at once; fewer where the system allows
-        less.
+        path: of a Unix socket beside the port. connection_limit: the most clients at once; fewer
+        where the system allows less.
         """
         self.app = app
-        self.at_once = at_once
         self.port = port
         self._address = address
         self._path = path

@@ -123,7 +123,7 @@ class PullApi:
         chosen = representations.choose(found, headers, fields)
         if found.size < 0 and chosen.status == HTTPStatus.OK and scope.method == "GET":
             # The origin has not said how much it is: it goes on as it comes.
-            await self._parts.mover.pass_on(
+            await self._parts.streamer.pass_through(
                 wanted.bucket, exchange, (HTTPStatus.OK, headers), opened.body()
             )
             return
@@ -150,7 +150,7 @@ class PullApi:
             is_hit=opened.is_hit,
             crc32=found.crc32,
         )
-        await self._parts.mover.deliver(delivery, exchange, opened.body)
+        await self._parts.streamer.deliver(delivery, exchange, opened.body)
 
     async def _sources(
         self, scope: Scope, bucket: BucketInfo, found: Found, *, is_hit: bool
@@ -161,7 +161,7 @@ class PullApi:
         return self._parts.nodes.sources(
             holders,
             self._parts.locator.region_of(
-                self._parts.mover.gateway.client_of(scope), scope.headers
+                self._parts.streamer.offload.client_of(scope), scope.headers
             ),
             organization_id=bucket.tenant.organization_id,
             is_public=True,

@@ -181,8 +181,8 @@ class Forwarding:
         length = dict(reply.pairs).get("content-length", "")
         if length.isascii() and length.isdigit():
             headers.append(("content-length", length))
-        mover = self._parts.mover
-        await mover.pass_on(told.bucket, exchange, (reply.status, headers), reply.body)
+        streamer = self._parts.streamer
+        await streamer.pass_through(told.bucket, exchange, (reply.status, headers), reply.body)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._under_way.pop(task, None)

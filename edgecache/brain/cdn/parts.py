@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from edgecache.brain.delivery.streaming import Mover
+from edgecache.brain.delivery.streaming import Streamer
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.fetch.objects import Fills
 from edgecache.brain.nodes.client_region import Locator
@@ -21,4 +21,4 @@ class CdnParts:
     fills: Fills
     nodes: Nodes
     locator: Locator
-    mover: Mover
+    streamer: Streamer

@@ -1,7 +1,7 @@
-"""A decision about an answer, apart from its execution: a mover carries it out.
+"""A decision how a request is answered, apart from its execution (``streaming``).
 
-Named tuples, here and in what a request is read into: several are made for each request, which
-takes a frozen dataclass twice as long.
+Named tuples, here and in what a request is parsed into: several are made for each request, and a
+frozen dataclass takes twice as long.
 """
 
 from dataclasses import dataclass
@@ -10,10 +10,7 @@ from uuid import UUID
 
 
 class Source(NamedTuple):
-    """A worker that holds the bytes: where a mover reads them.
-
-    endpoint: base URL, as ``http://127.0.0.1:9101``.
-    """
+    """A worker that holds the bytes. endpoint: base URL, as ``http://127.0.0.1:9101``."""
 
     node_id: UUID
     endpoint: str
@@ -28,20 +25,20 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """Whose traffic it is: for tickets, usage and limits."""
+    """The environment that tickets, usage and limits belong to."""
 
     organization_id: int
     environment_pk: int
 
 
 class Delivery(NamedTuple):
-    """Answer with these bytes of this blob, from the first of the sources that gives them right.
+    """Respond with these bytes of this blob, from the first source that sends them correctly.
 
-    sources: nearest first; a failed one is reported to the nodes' health and the next one tried,
-    then the brain's own copy and the origin (``fills.reopen``), without the client noticing.
-    is_verified: release only what was checked against the manifest's digests.
-    is_hit: for the metrics: the answer did not need the origin. crc32: of the whole blob, unsigned;
-    None where it is not known.
+    sources: nearest first. A source that fails is reported to the nodes' health and the next one is
+    asked, then the brain's own copy and the origin; the client notices nothing.
+    is_verified: send only bytes that were verified against the manifest's digests.
+    is_hit: for the metrics: the response did not need the origin. crc32: of the whole blob,
+    unsigned; None where it is not known.
     """
 
     tenant: Tenant
@@ -56,10 +53,13 @@ class Delivery(NamedTuple):
     sources: tuple[Source, ...] = ()
     is_verified: bool = False
     is_hit: bool = True
-    sends_body: bool = True
     crc32: int | None = None
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is all of a blob whose hash is known."""
+        """True if it is all of a blob whose hash is known."""
         return self.span.start == 0 and self.span.length == self.size and bool(self.sha256)
+
+    def headers_with_length(self) -> list[tuple[str, str]]:
+        """Return the headers, with the number of bytes that follow them."""
+        return [*self.headers, ("content-length", str(self.span.length))]

@@ -1,11 +1,11 @@
-"""Whether moved bytes are the right ones, and which of them may go on to the client.
+"""Checks that bytes from a worker are correct, before they go on to the client.
 
-Check
-├── Whole    all bytes of a blob, against its digest: the last piece waits for the verdict
-├── Chunked  whole MiBs, each against its own SHA-256, before anything of it goes on
-└── Passing  nothing is known of a range of bytes by itself
+IntegrityCheck
+├── WholeCheck  all bytes of a blob, against its digest; the last piece waits for the result
+├── ChunkCheck  whole chunks, each against its own SHA-256, before it is sent
+└── NoCheck     a range of bytes whose digests are not known
 
-A Digest is SHA-256, or CRC-32 where only chance can be at work: a stranger could forge it.
+A Digest is SHA-256, or CRC-32 against accidental damage only: CRC-32 can be forged.
 """
 
 import hashlib
@@ -27,106 +27,93 @@ class WrongBytes(Exception):
 
 
 class Digest(Protocol):
-    """What the bytes of a whole blob are held against."""
+    """A running digest of a whole blob, and the value it must have."""
 
-    def update(self, data: bytes) -> None:
-        """Take the next bytes."""
-        ...
-
-    def is_right(self) -> bool:
-        """Say whether these were the blob's bytes."""
-        ...
-
-    def afresh(self) -> "Digest":
-        """Give one for the same blob that has taken nothing yet."""
+    def update(self, data: bytes) -> None: ...
+    def matches(self) -> bool: ...
+    def fresh(self) -> "Digest":
+        """Return one for the same blob that has seen no bytes yet."""
         ...
 
 
 class Sha256:
-    """Nobody can make other bytes that pass."""
+    """Other bytes with the same digest cannot be made."""
 
     def __init__(self, wanted: bytes) -> None:
         self._wanted = wanted
         self._digest = hashlib.sha256()
 
     def update(self, data: bytes) -> None:
-        """Take the next bytes."""
         self._digest.update(data)
 
-    def is_right(self) -> bool:
-        """Compare."""
+    def matches(self) -> bool:
         return self._digest.digest() == self._wanted
 
-    def afresh(self) -> Digest:
-        """Begin again."""
+    def fresh(self) -> Digest:
         return Sha256(self._wanted)
 
 
 class Crc32:
-    """Other bytes pass once in four thousand million times, at a third of the cost of SHA-256."""
+    """A third of the cost of SHA-256; damage goes unnoticed once in four thousand million times."""
 
     def __init__(self, wanted: int) -> None:
         self._wanted = wanted
         self._value = 0
 
     def update(self, data: bytes) -> None:
-        """Take the next bytes."""
         self._value = zlib.crc32(data, self._value)
 
-    def is_right(self) -> bool:
-        """Compare."""
+    def matches(self) -> bool:
         return self._value == self._wanted
 
-    def afresh(self) -> Digest:
-        """Begin again."""
+    def fresh(self) -> Digest:
         return Crc32(self._wanted)
 
 
-class Check(Protocol):
-    """Takes bytes from ``position`` on; gives those that may go on.
+class IntegrityCheck(Protocol):
+    """Takes the bytes from ``position`` to ``end``; returns those that may be sent.
 
-    A source that breaks off is followed by another one at ``position``, after ``restart``.
+    After a source broke off, ``change_source`` is called and another one goes on at ``position``.
     """
 
     position: int
     end: int
 
-    def take(self, data: bytes) -> bytes:
-        """Take the next bytes; give what may go on, perhaps nothing.
+    def accept(self, data: bytes) -> bytes:
+        """Take the next bytes; return what may be sent, perhaps nothing.
 
         Raises WrongBytes.
         """
         ...
 
-    def restart(self) -> None:
-        """Forget what came and cannot be told right from wrong: another source goes on."""
+    def change_source(self) -> None:
+        """Discard bytes that cannot be checked without the rest of their source."""
         ...
 
-    def start_over(self) -> None:
-        """Forget all that was not let through, after WrongBytes that did not leak."""
+    def reset(self) -> None:
+        """Discard all bytes that were not sent, after WrongBytes that did not leak."""
         ...
 
 
-class Passing:
-    """Lets everything through."""
+class NoCheck:
+    """Lets all bytes pass."""
 
     def __init__(self, span: Span) -> None:
         self.position = span.start
         self.end = span.start + span.length
 
-    def take(self, data: bytes) -> bytes:
-        """Let it through."""
+    def accept(self, data: bytes) -> bytes:
         self.position += len(data)
         return data
 
-    def restart(self) -> None:
-        """Go on."""
+    def change_source(self) -> None:
+        """Discard nothing."""
 
-    def start_over(self) -> None:
-        """Go on."""
+    def reset(self) -> None:
+        """Discard nothing."""
 
 
-class Whole:
+class WholeCheck:
     """Checks a blob from its first byte to its last."""
 
     def __init__(self, digest: Digest, size: int) -> None:
@@ -136,30 +123,30 @@ class Whole:
         self._held = b""
         self._released = 0
 
-    def take(self, data: bytes) -> bytes:
-        """Give the piece before; the last one only once the whole is right."""
+    def accept(self, data: bytes) -> bytes:
+        """Return the previous piece; the last one only when the whole blob is correct."""
         self._digest.update(data)
         self.position += len(data)
         if self.position < self.end:
             out, self._held = self._held, data
             self._released += len(out)
             return out
-        if not self._digest.is_right():
+        if not self._digest.matches():
             raise WrongBytes(has_leaked=self._released > 0)
         return self._held + data if self._held else data
 
-    def restart(self) -> None:
-        """Go on: what came counts until the digest says otherwise."""
+    def change_source(self) -> None:
+        """Keep the bytes: the digest covers all of them in the end."""
 
-    def start_over(self) -> None:
-        """Begin again, where nothing was released yet."""
+    def reset(self) -> None:
+        """Start at the first byte again; nothing was sent yet."""
         self.position = 0
-        self._digest = self._digest.afresh()
+        self._digest = self._digest.fresh()
         self._held = b""
 
 
-class Chunked:
-    """Checks the MiBs that a span touches, and releases the span's part of each."""
+class ChunkCheck:
+    """Checks the chunks that a span touches, and returns the span's part of each."""
 
     def __init__(self, chunks: bytes, span: Span, size: int) -> None:
         self._chunks = chunks
@@ -168,26 +155,26 @@ class Chunked:
         self._size = size
         self.position = span.start // CHUNK_BYTES * CHUNK_BYTES
         self.end = min(-(-self._span_end // CHUNK_BYTES) * CHUNK_BYTES, size)
-        self._begun = self.position
+        self._chunk_start = self.position
         self._pieces: list[bytes] = []
         self._is_wrong = False
 
-    def take(self, data: bytes) -> bytes:
-        """Give the chunks that are complete and right; those before a wrong one go out first."""
+    def accept(self, data: bytes) -> bytes:
+        """Return the complete and correct chunks; those before a wrong one are sent first."""
         if self._is_wrong:
             self._is_wrong = False
             raise WrongBytes(has_leaked=False)
         released: list[bytes] = []
         while data:
-            boundary = min(self._begun + CHUNK_BYTES, self._size)
+            boundary = min(self._chunk_start + CHUNK_BYTES, self._size)
             piece, data = data[: boundary - self.position], data[boundary - self.position :]
             self._pieces.append(piece)
             self.position += len(piece)
             if self.position < boundary:
                 continue
             chunk = b"".join(self._pieces)
-            if not self._is_right(chunk):
-                self.restart()
+            if not self._matches(chunk):
+                self.change_source()
                 if not released:
                     raise WrongBytes(has_leaked=False)
                 self._is_wrong = True
@@ -195,22 +182,22 @@ class Chunked:
             released.append(self._part(chunk))
         return released[0] if len(released) == 1 else b"".join(released)
 
-    def restart(self) -> None:
-        """Go back to the beginning of the chunk."""
+    def change_source(self) -> None:
+        """Go back to the start of the chunk."""
         self._pieces.clear()
-        self.position = self._begun
+        self.position = self._chunk_start
 
-    def start_over(self) -> None:
-        """Go back to the beginning of the chunk."""
-        self.restart()
+    def reset(self) -> None:
+        """Go back to the start of the chunk."""
+        self.change_source()
 
-    def _is_right(self, chunk: bytes) -> bool:
-        index = self._begun // CHUNK_BYTES
+    def _matches(self, chunk: bytes) -> bool:
+        index = self._chunk_start // CHUNK_BYTES
         wanted = self._chunks[index * DIGEST_BYTES : (index + 1) * DIGEST_BYTES]
         return hashlib.sha256(chunk).digest() == wanted
 
     def _part(self, chunk: bytes) -> bytes:
-        """Give what the span has of a chunk, and go on to the next one."""
-        begun, self._begun = self._begun, self.position
+        """Return the span's part of a chunk, and go on to the next chunk."""
+        start, self._chunk_start = self._chunk_start, self.position
         self._pieces.clear()
-        return chunk[max(self._span_start - begun, 0) : self._span_end - begun]
+        return chunk[max(self._span_start - start, 0) : self._span_end - start]

@@ -1,6 +1,6 @@
-"""The configuration of nginx before the object API: ``manage.py gatewayconfig``."""
+"""The configuration of nginx in front of the object API: ``manage.py gatewayconfig``."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -9,9 +9,8 @@ from uuid import UUID
 from edgecache.brain.delivery import nginx_offload
 
 HEAD: Final = """\
-# Made by `manage.py gatewayconfig`; it holds a secret: keep it from others (0600).
-# Belongs into the http block (conf.d). After workers came or went make it anew, then
-# `nginx -s reload`; until then the brain itself moves what they hold.
+# Written by `manage.py gatewayconfig`. It contains a secret: only nginx may read it (0600).
+# It belongs into the http block (conf.d).
 """
 BRAIN: Final = """\
 upstream zonal_brain {{
@@ -19,13 +18,7 @@ upstream zonal_brain {{
     keepalive 64;
 }}
 """
-WORKER: Final = """\
-upstream {name} {{
-    server {server} max_fails=0;
-    keepalive 64;
-}}
-"""
-# Paths and hosts go on byte for byte: signatures cover them.
+# Paths and hosts are passed on byte for byte: signatures cover them.
 SERVER: Final = """\
 server {{
 {listen}
@@ -41,70 +34,35 @@ server {{
     server_tokens off;
     proxy_http_version 1.1;
     proxy_next_upstream off;
+    proxy_buffering on;
+    proxy_buffers 16 64k;
+    proxy_buffer_size 16k;
+    proxy_busy_buffers_size 128k;
+    proxy_max_temp_file_size 0;
+    proxy_read_timeout 120s;
+    proxy_set_header Host $http_host;
+    proxy_set_header Connection "";
+    proxy_set_header {token_header} "{token}";
+    proxy_set_header {client_header} $remote_addr;
+    proxy_set_header {stores_header} $zonal_stores;
 
     location / {{
+        set $zonal_stores "{stores}";
         proxy_pass http://zonal_brain;
         proxy_request_buffering off;
-        proxy_buffering on;
-        proxy_buffers 16 64k;
-        proxy_buffer_size 16k;
-        proxy_busy_buffers_size 128k;
-        proxy_max_temp_file_size 0;
-        proxy_read_timeout 120s;
-        proxy_set_header Host $http_host;
-        proxy_set_header Connection "";
-        proxy_set_header {token_header} "{token}";
-        proxy_set_header {client_header} $remote_addr;
-        proxy_set_header {mover_header} "";
-        proxy_set_header {stores_header} "{stores}";
     }}
 {store_locations}
-    # Only the brain leads here, with a ticket in the query.
-    location ~ "^{internal}/(?<zonal_node>{pattern})(?<zonal_object>/o/[0-9a-f]{{64}})$" {{
-        internal;
-        set $zonal_range $upstream_http_{range_variable};
-{carried_set}
-        proxy_pass {scheme}://$zonal_node$zonal_object$is_args$args;
-        proxy_method GET;
-        proxy_pass_request_headers off;
-        proxy_pass_request_body off;
-        proxy_set_header Host $zonal_node;
-        proxy_set_header Connection "";
-        proxy_set_header Range $zonal_range;
-        proxy_connect_timeout 2s;
-        proxy_read_timeout 10s;
-        proxy_buffering on;
-        proxy_buffers 16 64k;
-        proxy_buffer_size 16k;
-        proxy_busy_buffers_size 128k;
-        proxy_max_temp_file_size 0;
-{hidden}
-{carried_add}
-        # A worker that does not do it: the brain does, from the beginning.
-        proxy_intercept_errors on;
-        error_page 400 403 404 408 416 429 500 502 503 504 = @zonal_built_in;
-    }}
-
-    location @zonal_built_in {{
+    # A store without the file: the brain sends the object itself.
+    location @zonal_brain {{
+        set $zonal_stores "";
         proxy_pass http://zonal_brain$request_uri;
         proxy_method GET;
-        proxy_buffering on;
-        proxy_buffers 16 64k;
-        proxy_buffer_size 16k;
-        proxy_busy_buffers_size 128k;
-        proxy_max_temp_file_size 0;
-        proxy_read_timeout 120s;
-        proxy_set_header Host $http_host;
-        proxy_set_header Connection "";
-        proxy_set_header {token_header} "{token}";
-        proxy_set_header {client_header} $remote_addr;
-        proxy_set_header {mover_header} "built-in";
     }}
 }}
 """
-# A worker's files as they are: their names are hashes, so that one that is open never changes.
+# A worker's files are sent as they are: they are named by their hash and never change.
 STORE: Final = """
-    # Only the brain leads here, to a file that a worker on this machine holds.
+    # Reached only by the brain's X-Accel-Redirect, to a file of a worker on this machine.
     location {prefix}/{name}/ {{
         internal;
         alias "{objects}/";
@@ -113,101 +71,61 @@ STORE: Final = """
         open_file_cache max=10000 inactive=30s;
         open_file_cache_valid 30s;
         disable_symlinks on from="{objects}";
-        # The brain has judged conditions and ranges.
+        # The brain has applied conditions and ranges.
         etag off;
         if_modified_since off;
         max_ranges 0;
-        # Nobody else was asked since: what the brain said is still at hand.
-{carried_on}
-        error_page 403 404 500 = @zonal_built_in;
+{passed_on}
+        error_page 403 404 500 = @zonal_brain;
     }}
 """
-NODE_PATTERN: Final = "zonal_[0-9a-f]{32}"
-# What a worker says of a blob is nothing that a client should hear of an object.
-OF_WORKERS: Final = ("etag", "last-modified", "content-type", "x-zonal-node", "cache-control")
-
-
-@dataclass(frozen=True, slots=True)
-class Worker:
-    """A node that nginx may fetch from. store: its folder, where nginx may read it."""
-
-    node_id: UUID
-    endpoint: str
-    store: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What the configuration is to be for. listen: as nginx takes it, ``443 ssl`` too.
+class Site:
+    """What the configuration is for.
 
-    brain: address and port of the object API. tls: certificate and key.
+    listen: as nginx takes it, also ``443 ssl``. brain: address and port of the object API, or
+    ``unix:FILE``. stores: by node, the folder of a worker on nginx's machine. tls: certificate and
+    key.
     """
 
     token: str
     brain: str
     listen: Sequence[str]
     server_name: str
-    workers: Sequence[Worker]
+    stores: Mapping[UUID, Path]
     tls: tuple[Path, Path] | None = None
 
 
-def configuration(wanted: Wanted) -> str:
-    """Give the text of the file.
-
-    Workers behind TLS are left to the brain: nginx would not check their certificates by itself.
-    """
-    plain = [row for row in wanted.workers if row.endpoint.startswith("http://")]
-    workers = [
-        WORKER.format(
-            name=nginx_offload.upstream_name(row.node_id),
-            server=nginx_offload.host_and_port(row.endpoint),
-        )
-        for row in plain
-    ]
-    return "\n".join([HEAD, BRAIN.format(brain=wanted.brain), *workers, _server(wanted)])
+def configuration(site: Site) -> str:
+    """Return the text of the file."""
+    return "\n".join([HEAD, BRAIN.format(brain=site.brain), _server(site)])
 
 
-def _server(wanted: Wanted) -> str:
-    variables = {name: name.replace("-", "_") for name in nginx_offload.CARRIED}
-    carried_set = "\n".join(
-        f"        set $zonal_{variable} $upstream_http_{variable};"
-        for variable in variables.values()
-    )
-    carried_add = "\n".join(
-        f"        add_header {name} $zonal_{variable};" for name, variable in variables.items()
-    )
-    carried_on = "\n".join(
-        f"        add_header {name} $upstream_http_{variable};"
-        for name, variable in variables.items()
-    )
-    stores = {
-        nginx_offload.upstream_name(row.node_id): row.store for row in wanted.workers if row.store
-    }
+def _server(site: Site) -> str:
+    stores = {nginx_offload.store_name(node): folder for node, folder in site.stores.items()}
     return SERVER.format(
-        listen="\n".join(f"    listen {text};" for text in wanted.listen),
-        server_name=wanted.server_name,
-        tls=_tls(wanted.tls),
-        token=wanted.token,
+        listen="\n".join(f"    listen {text};" for text in site.listen),
+        server_name=site.server_name,
+        tls=_tls(site.tls),
+        token=site.token,
         token_header=nginx_offload.TOKEN_HEADER,
         client_header=nginx_offload.CLIENT_HEADER,
-        mover_header=nginx_offload.MOVER_HEADER,
-        internal=nginx_offload.INTERNAL_PATH.replace(".", r"\."),
-        pattern=NODE_PATTERN,
-        range_variable=nginx_offload.RANGE_HEADER.replace("-", "_"),
-        scheme="http",
-        carried_set=carried_set,
-        hidden="\n".join(f"        proxy_hide_header {name};" for name in OF_WORKERS),
-        carried_add=carried_add,
         stores_header=nginx_offload.STORES_HEADER,
         stores=" ".join(stores),
-        store_locations="".join(
-            STORE.format(
-                prefix=nginx_offload.STORE_PATH,
-                name=name,
-                objects=folder / "objects",
-                carried_on=carried_on,
-            )
-            for name, folder in stores.items()
+        store_locations="".join(_store(name, folder) for name, folder in stores.items()),
+    )
+
+
+def _store(name: str, folder: Path) -> str:
+    return STORE.format(
+        prefix=nginx_offload.STORE_PATH,
+        name=name,
+        objects=folder / "objects",
+        passed_on="\n".join(
+            f"        add_header {header} $upstream_http_{header.replace('-', '_')};"
+            for header in nginx_offload.PASSED_ON
         ),
     )
 

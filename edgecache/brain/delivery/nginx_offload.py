@@ -1,44 +1,38 @@
-"""nginx as the mover: it fetches from the worker what the brain has decided (X-Accel-Redirect).
+"""nginx sends the file of a worker on its own machine that the brain names (X-Accel-Redirect).
 
-It knows itself to the brain by a token derived from the brain's secret, and only then is it
-answered so: what a client sends of these headers counts for nothing. What nginx cannot do goes
-the built-in way: bytes that must be checked, headers it has no list of, workers it does not know.
-
-What a worker on nginx's own machine holds need not even be fetched: nginx says whose stores it may
-read, and sends those files itself.
+nginx authenticates itself to the brain by a token derived from the brain's secret, and lists the
+stores that it may read. Without a valid token all of these headers are ignored. Everything that
+nginx cannot do is streamed by the brain: bytes that must be verified, ranges, conditions, headers
+that nginx does not pass on, objects that no listed store holds.
 """
 
 import hashlib
 import hmac
 from collections.abc import Sequence
 from typing import Final
-from urllib.parse import urlsplit
 from uuid import UUID
 
-from edgecache.brain.delivery.delivery import Delivery, Source, Span
+from edgecache.brain.delivery.delivery import Delivery, Source
 from edgecache.brain.memo import Memo
 from edgecache.http.scope import Scope
-from edgecache.protocol.names import TICKET_PARAMETER, object_file, object_path
+from edgecache.protocol.names import object_file
 
 TOKEN_HEADER: Final = "x-zonal-gateway"  # noqa: S105 - a header's name
 CLIENT_HEADER: Final = "x-zonal-client"
-MOVER_HEADER: Final = "x-zonal-mover"
-RANGE_HEADER: Final = "x-zonal-range"
 STORES_HEADER: Final = "x-zonal-stores"
-INTERNAL_PATH: Final = "/.zonal-worker"
 STORE_PATH: Final = "/.zonal-store"
 PURPOSE: Final = b"zonal edge cache: gateway, 1"
-# What would make nginx judge by itself how a file is to be sent.
-OF_FILES: Final = frozenset(
+# nginx would apply these to the file by itself.
+JUDGED_BY_NGINX: Final = frozenset(
     ("range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since")
 )
 
-# nginx keeps these of the brain's answer by itself when it follows X-Accel-Redirect.
-KEPT: Final = frozenset(
+# nginx keeps these headers of the brain's response when it follows X-Accel-Redirect.
+KEPT_BY_NGINX: Final = frozenset(
     ("accept-ranges", "cache-control", "content-disposition", "content-type", "expires")
 )
-# And these because its configuration says so.
-CARRIED: Final = (
+# Its configuration makes it pass on these.
+PASSED_ON: Final = (
     "content-encoding",
     "content-language",
     "etag",
@@ -52,99 +46,62 @@ CARRIED: Final = (
     "x-amz-mp-parts-count",
     "x-amz-request-id",
 )
-# The worker says it itself.
-OF_THE_WORKER: Final = frozenset(("content-range",))
-_SPEAKABLE: Final = KEPT | OF_THE_WORKER | frozenset(CARRIED)
+_SENDABLE: Final = KEPT_BY_NGINX | frozenset(PASSED_ON)
 
 
 def token_of(secret: str) -> str:
-    """Derive what nginx says to be believed."""
+    """Derive the token by which nginx authenticates itself."""
     return hmac.new(secret.encode(), PURPOSE, hashlib.sha256).hexdigest()
 
 
-def upstream_name(node_id: UUID) -> str:
-    """Name a worker in nginx's configuration."""
+def store_name(node_id: UUID) -> str:
+    """Return the name of a worker's store in nginx's configuration."""
     return f"zonal_{node_id.hex}"
 
 
 # A node's id is one object for as long as its row is.
-_upstream_name: Final = Memo(upstream_name)
+_store_name: Final = Memo(store_name)
 
 
-class Gateway:
-    """What the brain knows of nginx before it."""
+class NginxOffload:
+    """Decides what an nginx in front of the brain may send by itself."""
 
     def __init__(self, secrets: Sequence[str]) -> None:
-        """secrets: the current one and those before it."""
+        """secrets: the brain's current secret and the previous ones."""
         self._tokens = [token_of(secret).encode() for secret in secrets]
 
-    def is_before(self, scope: Scope) -> bool:
-        """Tell whether a request came through nginx."""
-        given = scope.headers.get(TOKEN_HEADER)
-        return bool(given) and self.knows(given.encode("latin-1"))
-
-    def knows(self, said: bytes) -> bool:
-        """Tell whether this is what nginx says to be believed."""
-        # A loop, as a generator takes longer than the comparison.
-        for token in self._tokens:  # noqa: SIM110 - see above
-            if hmac.compare_digest(said, token):
-                return True
-        return False
+    def is_used(self, scope: Scope) -> bool:
+        """True if the request came through an nginx that knows the token."""
+        token = scope.headers.get(TOKEN_HEADER).encode("latin-1")
+        return bool(token) and any(hmac.compare_digest(token, each) for each in self._tokens)
 
     def client_of(self, scope: Scope) -> str:
-        """Give the client's address: the peer's, or what nginx says it is."""
-        if self.is_before(scope):
+        """Return the client's address: as nginx reports it, else the peer's."""
+        if self.is_used(scope):
             return scope.headers.get(CLIENT_HEADER) or scope.client_address
         return scope.client_address
 
-    def may_move(self, delivery: Delivery, scope: Scope) -> bool:
-        """Tell whether nginx is there and able to carry this out."""
-        return (
-            bool(delivery.sources)
-            and not delivery.is_verified
-            and self.is_before(scope)
-            and not scope.headers.get(MOVER_HEADER)
-            and _SPEAKABLE.issuperset([name for name, _ in delivery.headers])
+    def stores(self, scope: Scope) -> str:
+        """Return the names of the stores that nginx may send this response from; empty for none."""
+        stores = scope.headers.get(STORES_HEADER)
+        if not stores or not self.is_used(scope) or not JUDGED_BY_NGINX.isdisjoint(scope.headers):
+            return ""
+        return stores
+
+    def source(self, delivery: Delivery, scope: Scope) -> Source | None:
+        """Return the worker whose file nginx may send for a delivery, None if there is none."""
+        stores = self.stores(scope)
+        if not stores or delivery.is_verified or delivery.status != 200 or not delivery.is_whole:
+            return None
+        if not _SENDABLE.issuperset([name for name, _ in delivery.headers]):
+            return None
+        # The names have one length, so that none is a part of another.
+        return next(
+            (each for each in delivery.sources if _store_name(each.node_id) in stores), None
         )
 
 
-def readable_store(delivery: Delivery, scope: Scope) -> Source | None:
-    """Give the worker whose file nginx may send as it is, None when there is none.
-
-    Call it where ``may_move`` said yes: the header is believed.
-    """
-    stores = scope.headers.get(STORES_HEADER)
-    is_whole = delivery.status == 200 and delivery.span == Span(0, delivery.size)
-    if not stores or not is_whole or not OF_FILES.isdisjoint(scope.headers):
-        return None
-    for source in delivery.sources:
-        # The names are of one length, so that none is a part of another.
-        if _upstream_name(source.node_id) in stores:
-            return source
-    return None
-
-
 def headers_for_file(delivery: Delivery, source: Source) -> list[tuple[str, str]]:
-    """Give the headers that make nginx send the file of a worker beside it."""
-    file = object_file(delivery.sha256)
-    uri = f"{STORE_PATH}/{_upstream_name(source.node_id)}/{file}"
+    """Return the headers that make nginx send the file of a worker."""
+    uri = f"{STORE_PATH}/{_store_name(source.node_id)}/{object_file(delivery.sha256)}"
     return [*delivery.headers, ("x-accel-redirect", uri)]
-
-
-def headers_for(delivery: Delivery, source: Source, ticket: str) -> list[tuple[str, str]]:
-    """Give the headers that make nginx fetch the bytes."""
-    uri = (
-        f"{INTERNAL_PATH}/{_upstream_name(source.node_id)}{object_path(delivery.sha256)}"
-        f"?{TICKET_PARAMETER}={ticket}"
-    )
-    headers = [pair for pair in delivery.headers if pair[0] not in OF_THE_WORKER]
-    headers.append(("x-accel-redirect", uri))
-    span = delivery.span
-    if (span.start, span.length) != (0, delivery.size):
-        headers.append((RANGE_HEADER, f"bytes={span.start}-{span.start + span.length - 1}"))
-    return headers
-
-
-def host_and_port(endpoint: str) -> str:
-    """Give what an upstream's ``server`` line takes."""
-    return urlsplit(endpoint).netloc

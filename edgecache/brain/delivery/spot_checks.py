@@ -1,7 +1,7 @@
-"""Of the reads that need no worker, one in 64 asks one all the same.
+"""Spot checks: one in 64 of the reads that need no worker is served by a worker nevertheless.
 
-So the bytes are checked again and again, and workers learn what is asked for. Of the same bytes ten
-a second do for both, however many thousands are read.
+So the workers' bytes are checked again and again, and workers learn what is read often. For one
+blob ten a second suffice, however often it is read.
 """
 
 import random
@@ -10,38 +10,26 @@ from collections.abc import Callable
 from typing import Final
 
 SHARE: Final = 1 / 64
-APART_S: Final = 0.1
+INTERVAL_S: Final = 0.1
 REMEMBERED: Final = 10_000
 
 
-class Samples:
-    """Draws by hash, so that a draw holds for the next delivery of the same bytes."""
+class SpotChecks:
+    """Chooses reads at random, each blob at most once in INTERVAL_S."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """clock: seconds."""
         self._clock = clock
-        self._drawn: set[bytes] = set()
-        # When each was a sample last.
-        self._last: dict[bytes, float] = {}
+        self._checked_at: dict[bytes, float] = {}
 
-    def draw(self, sha256: bytes) -> bool:
-        """Draw before there is a delivery; if it is one, the next delivery is the sample."""
+    def is_due(self, sha256: bytes) -> bool:
+        """True if this read of a blob is a spot check."""
         if random.random() >= SHARE:  # noqa: S311 - a sample
             return False
         now = self._clock()
-        if now - self._last.get(sha256, -APART_S) < APART_S:
+        if now - self._checked_at.get(sha256, -INTERVAL_S) < INTERVAL_S:
             return False
-        if len(self._last) >= REMEMBERED:
-            self._last.clear()
-            # Those whose delivery never came.
-            self._drawn.clear()
-        self._last[sha256] = now
-        self._drawn.add(sha256)
+        if len(self._checked_at) >= REMEMBERED:
+            self._checked_at.clear()
+        self._checked_at[sha256] = now
         return True
-
-    def take(self, sha256: bytes) -> bool:
-        """Tell whether a delivery is a sample: it was drawn before, or is now."""
-        is_drawn = sha256 in self._drawn or self.draw(sha256)
-        if is_drawn:
-            self._drawn.discard(sha256)
-        return is_drawn

@@ -116,19 +116,6 @@ class Batch:
         return found
 
 
-class Tally(NamedTuple):
-    """Where the answers of one place are counted, while their batch is open. batch: its number."""
-
-    batch: int
-    line: Line
-    measure: Measure
-
-    def add(self, *, is_hit: bool, bytes_served: int, seconds: float) -> None:
-        """Count one answer."""
-        self.line.add(is_hit=is_hit, bytes_served=bytes_served)
-        self.measure.add(is_hit=is_hit, bytes_served=bytes_served, seconds=seconds)
-
-
 class Meters:
     """The counters of one brain."""
 
@@ -140,13 +127,12 @@ class Meters:
         self._brain_id = brain_id
         self._clock = clock
         self._open = Batch(minute_of(clock()))
-        self._batches = 0
         self._unwritten: Batch | None = None
         # Held while a batch is on its way: what is written and what is not add up only without it.
         self.writing = asyncio.Lock()
         self._rounds = Rounds("meters", self.flush, self._until_the_minute_ends)
         self._written = Measure()
-        # Of all answers, those that an earlier decision gave; for Prometheus.
+        # For Prometheus: responses that the response cache decided.
         self.repeated = 0
 
     def record(
@@ -164,11 +150,6 @@ class Meters:
         node_id: the worker that gave them, None when it was the brain or the origin. is_hit: the
         origin was not needed. bytes_served: that left for the client. seconds: to the first byte.
         """
-        tally = self.tally(tenant, bucket_id, node_id)
-        tally.add(is_hit=is_hit, bytes_served=bytes_served, seconds=seconds)
-
-    def tally(self, tenant: Tenant, bucket_id: int, node_id: UUID | None) -> Tally:
-        """Give where to count answers of one place; for as long as ``is_open`` says so."""
         place = Place(tenant.organization_id, tenant.environment_pk, bucket_id, node_id)
         line = self._open.lines.get(place)
         if line is None:
@@ -176,11 +157,8 @@ class Meters:
         measure = self._open.measures.get(node_id)
         if measure is None:
             measure = self._open.measures[node_id] = Measure()
-        return Tally(self._batches, line, measure)
-
-    def is_open(self, tally: Tally) -> bool:
-        """Tell whether what is counted there will still be written."""
-        return tally.batch == self._batches
+        line.add(is_hit=is_hit, bytes_served=bytes_served)
+        measure.add(is_hit=is_hit, bytes_served=bytes_served, seconds=seconds)
 
     @property
     def total(self) -> Measure:
@@ -223,7 +201,6 @@ class Meters:
             for _ in range(2):
                 if self._unwritten is None and self._open.lines:
                     self._unwritten, self._open = self._open, Batch(minute_of(self._clock()))
-                    self._batches += 1
                 if self._unwritten is None:
                     return
                 await self._write(self._unwritten)

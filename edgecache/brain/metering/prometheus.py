@@ -31,7 +31,7 @@ def _traffic(meters: Meters) -> Iterator[str]:
         ("hits", "Answers that needed no origin.", total.hits),
         ("misses", "Answers that needed the origin.", total.misses),
         ("served_bytes", "Bytes of objects that left for clients.", total.bytes_served),
-        ("repeated", "Answers that an earlier decision gave.", meters.repeated),
+        ("repeated", "Responses that the response cache decided.", meters.repeated),
     )
     for name, meaning, value in counted:
         yield from _family(f"zonal_cache_{name}_total", "counter", meaning, [("", {}, value)])

@@ -43,7 +43,7 @@ class Heat:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def read(self, delivery: Delivery) -> None:
-        """Count a read (``Mover.on_read``)."""
+        """Count a read."""
         now = time.monotonic()
         if now - self._began > WINDOW_S:
             self._counts.clear()

@@ -15,7 +15,6 @@ from edgecache.brain.s3.conditions import Unchanged
 from edgecache.brain.s3.errors import S3Error, of_the_brain
 from edgecache.brain.s3.parts import S3Parts
 from edgecache.brain.s3.request_log import Line, RequestLog
-from edgecache.brain.s3.response_cache import REQUEST_ID_BITS, Standing
 from edgecache.brain.s3.routes import operation_of
 from edgecache.http.exchange import ClientGone, Exchange
 from edgecache.http.heads import HeaderPairs
@@ -23,6 +22,7 @@ from edgecache.http.scope import Scope
 
 log = structlog.get_logger(__name__)
 
+REQUEST_ID_BITS: Final = 64
 PULL_PREFIX: Final = "/p/"
 SLOW_DOWN_S: Final = "1"
 PUBLIC_NAME_CHARS: Final = 32
@@ -45,7 +45,6 @@ class ObjectApi:
         self._keys = AccessKeys(parts.database, parts.coherence)
         self._pull = pull
         self._log = RequestLog(settings.LOG_FORMAT, settings.LOG_LEVEL)
-        self.standing = Standing(parts, self._log)
 
     async def __call__(self, scope: Scope, exchange: Exchange) -> None:
         """Answer one request; whatever goes wrong, the caller hears S3's XML."""
@@ -89,7 +88,7 @@ class ObjectApi:
 
     async def _answer(self, scope: Scope, exchange: Exchange, line: Line) -> None:
         parts = self._parts
-        line.client = parts.mover.gateway.client_of(scope)
+        line.client = parts.streamer.offload.client_of(scope)
         may_be_plain = scope.raw_path.startswith(PULL_PREFIX)
         may_be_plain = may_be_plain or not parts.hosts.names_none(scope.authority)
         if may_be_plain and await self._pulled(scope, exchange, line):
@@ -111,8 +110,6 @@ class ObjectApi:
             line.is_hit = call.is_hit
         if answer is not None:
             _respond(exchange, answer, line.request_id)
-        elif call.decision is not None:
-            self.standing.keep(call, call.decision, line)
 
 
 def _as_s3(exc: Exception) -> S3Error:

@@ -2,15 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from edgecache.brain.delivery.delivery import Delivery, Source, Tenant
+from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.s3.auth.sigv4.verification import Seal
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.parts import S3Parts
 from edgecache.brain.s3.requests import S3Request, is_bucket_name
 from edgecache.brain.s3.xml import CONTENT_TYPE
-from edgecache.brain.values import BucketInfo, Found
+from edgecache.brain.values import BucketInfo
 from edgecache.http.exchange import Exchange
 
 
@@ -25,24 +24,11 @@ class Identity:
     seal: Seal
 
 
-class Decision(NamedTuple):
-    """An answer that no worker was asked for, and what it followed from.
-
-    beside: the worker whose file nginx sends; None where the bytes were in memory.
-    """
-
-    bucket: BucketInfo
-    found: Found
-    delivery: Delivery
-    beside: Source | None
-
-
 @dataclass(slots=True)
 class Call:
     """One request, read and authenticated. identity: None is anybody.
 
-    bucket_id, is_hit: for the request's line in the log, once they are known. decision: one that
-    may be worth remembering.
+    bucket_id, is_hit: for the request's line in the log, once they are known.
     """
 
     parts: S3Parts
@@ -51,7 +37,6 @@ class Call:
     identity: Identity | None
     bucket_id: int | None = None
     is_hit: bool | None = None
-    decision: Decision | None = None
 
     @property
     def tenant(self) -> Tenant:

@@ -208,6 +208,11 @@ def joined(name: str, parts: Iterable[tuple[str, int]]) -> str:
     return text(value.to_bytes(SIZES[name], "big"))
 
 
+def are_wanted(request: S3Request) -> bool:
+    """True if a GET or HEAD is to return the object's checksums."""
+    return request.header(MODE_HEADER).upper() == "ENABLED"
+
+
 def headers(checksums: Mapping[str, str]) -> list[tuple[str, str]]:
     """Give the headers of an answer that returns what is kept."""
     found = [(HEADER + name, value) for name, value in checksums.items() if name in SIZES]

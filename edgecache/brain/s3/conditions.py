@@ -18,14 +18,18 @@ class Unchanged(Exception):
     headers: Sequence[tuple[str, str]] = ()
 
 
+def has_any(request: S3Request) -> bool:
+    """True if a GET or HEAD has conditions."""
+    return not _OF_READS.isdisjoint(request.headers)
+
+
 def check_read(request: S3Request, etag: str, last_modified: datetime) -> None:
     """Apply the conditions of a GET or HEAD.
 
     Raises S3Error PreconditionFailed, Unchanged.
     """
-    if _OF_READS.isdisjoint(request.headers):
-        return
-    _check(request.header, "if-", etag, last_modified)
+    if has_any(request):
+        _check(request.header, "if-", etag, last_modified)
 
 
 def check_copy(request: S3Request, etag: str, last_modified: datetime) -> None:

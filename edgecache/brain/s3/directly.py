@@ -11,6 +11,7 @@ from typing import Final
 from edgecache.brain.delivery.delivery import Source
 from edgecache.brain.nodes.tickets import Leave
 from edgecache.brain.s3.calls import Answer, Call
+from edgecache.brain.s3.requests import S3Request
 from edgecache.brain.s3.selection import Selection
 from edgecache.brain.values import BucketInfo, Found
 from edgecache.protocol.names import TICKET_PARAMETER, object_path
@@ -29,10 +30,7 @@ def redirect(
 ) -> Answer | None:
     """Give a 307 with a ticket for these bytes; None where the brain is to move them itself."""
     request = call.request
-    is_plain = not request.header("authorization")
-    if not sources or found.size == 0 or bucket.verifies_reads:
-        return None
-    if request.header(OPT_IN) != "1" and not (bucket.allows_redirect and is_plain):
+    if not sources or found.size == 0 or not is_possible(request, bucket):
         return None
     source = sources[0]
     leave = Leave(
@@ -47,6 +45,14 @@ def redirect(
     )
     location = f"{source.endpoint}{object_path(found.sha256)}?{TICKET_PARAMETER}={ticket}"
     return Answer(307, [("location", location), ("cache-control", "no-store")])
+
+
+def is_possible(request: S3Request, bucket: BucketInfo) -> bool:
+    """True if the request, or its bucket for clients that are no SDKs, asks for redirects."""
+    if bucket.verifies_reads:
+        return False
+    is_sdk = bool(request.header("authorization"))
+    return request.header(OPT_IN) == "1" or (bucket.allows_redirect and not is_sdk)
 
 
 def client_prefix(address: str) -> str:

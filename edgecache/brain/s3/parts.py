@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from edgecache.brain.database import Database
-from edgecache.brain.delivery.streaming import Mover
+from edgecache.brain.delivery.response_cache import ResponseCache
+from edgecache.brain.delivery.streaming import Streamer
 from edgecache.brain.directory.buckets import Buckets
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.directory.directory import Directory
@@ -32,4 +33,5 @@ class S3Parts:
     locator: Locator
     tickets: TicketSigner
     meters: Meters
-    mover: Mover
+    streamer: Streamer
+    responses: ResponseCache

@@ -62,6 +62,5 @@ def describe(
         unchanged.headers = object_headers.of_answer(found, overrides={}, with_checksums=False)
         raise
     selection = select(call.request, found)
-    mode = call.request.header(checksums.MODE_HEADER).upper()
-    wants = mode == "ENABLED" and selection.is_whole
+    wants = selection.is_whole and checksums.are_wanted(call.request)
     return selection, object_headers.of_answer(found, overrides=overrides, with_checksums=wants)

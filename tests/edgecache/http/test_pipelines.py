@@ -7,7 +7,6 @@ import pytest
 
 from edgecache.http import limits
 from edgecache.http.exchange import Exchange
-from edgecache.http.request_head import RequestHead
 from edgecache.http.scope import Scope
 from tests.edgecache.http.test_server import connected, run, serving
 
@@ -20,63 +19,19 @@ async def name(scope: Scope, exchange: Exchange) -> None:
     exchange.response_str(200, [], f"app {scope.path}")
 
 
-def ready(head: RequestHead, _peer: str) -> tuple[bytes, ...] | None:
-    """Have an answer for one path."""
-    if head.target != b"/ready":
-        return None
-    return (b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n", b"/rdy")
-
-
-def test_an_answer_that_is_there_keeps_its_place_in_the_order() -> None:
+def test_responses_keep_the_order_of_their_requests() -> None:
     async def work() -> None:
-        async with serving(name, at_once=ready) as port, connected(port) as (reader, writer):
-            asked = (b"ready", b"1", b"ready", b"2", b"ready")
-            writer.write(b"".join(GET % path for path in asked))
+        async with serving(name) as port, connected(port) as (reader, writer):
+            paths = [b"1", b"2", b"3", b"last"]
+            writer.write(b"".join(GET % path for path in paths))
             said = b""
-            while said.count(b"HTTP/1.1 200") < len(asked) or not said.endswith(b"app /ready"):
+            while not said.endswith(b"app /last"):
                 said += await reader.read(2**16)
-            # What comes behind one that has to be made is made, too: it waits for its turn.
             bodies = [part.partition(b"\r\n\r\n")[2] for part in said.split(b"HTTP/1.1 200 OK")[1:]]
-            assert bodies == [b"/rdy", b"app /1", b"app /ready", b"app /2", b"app /ready"]
+            assert bodies == [b"app /" + path for path in paths]
             # And the connection goes on.
-            writer.write(GET % b"ready")
-            assert (await reader.readuntil(b"/rdy")).count(b"HTTP/1.1") == 1
-
-    run(work())
-
-
-@pytest.mark.parametrize(
-    "request_bytes",
-    [
-        b"HEAD /ready HTTP/1.1\r\nhost: x\r\n\r\n",
-        b"POST /ready HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n",
-        b"GET /ready HTTP/1.0\r\nhost: x\r\n\r\n",
-        b"GET /ready HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
-    ],
-)
-def test_what_is_no_plain_get_is_the_application_s(request_bytes: bytes) -> None:
-    async def work() -> None:
-        async with serving(name, at_once=ready) as port, connected(port) as (reader, writer):
-            writer.write(request_bytes)
-            said = await reader.readuntil(b"\r\n\r\n")
-            assert b"content-length: 4\r\n" not in said
-
-    run(work())
-
-
-def test_a_connection_answered_at_once_is_idle_and_ends_with_the_server() -> None:
-    async def work() -> None:
-        async with (
-            serving(name, at_once=ready, connection_limit=1) as port,
-            connected(port) as (reader, writer),
-        ):
-            writer.write(GET % b"ready")
-            await reader.readuntil(b"/rdy")
-            # The next one takes its place, as it does any idle one's.
-            async with connected(port) as (second, asking):
-                asking.write(GET % b"ready")
-                await second.readuntil(b"/rdy")
-                assert await reader.read() == b""
+            writer.write(GET % b"more")
+            assert (await reader.readuntil(b"app /more")).count(b"HTTP/1.1") == 1
 
     run(work())
 
@@ -129,18 +84,15 @@ def test_whoever_takes_nothing_for_too_long_is_cut(monkeypatch: pytest.MonkeyPat
     run(work())
 
 
-def large(head: RequestHead, _peer: str) -> tuple[bytes, ...] | None:
-    """Have a large answer for any path but one."""
-    if head.target == b"/app":
-        return None
-    size = 2**23 if head.target == b"/one" else 2**17
-    return (b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % size, bytes(size))
+async def large(scope: Scope, exchange: Exchange) -> None:
+    """Send a large body."""
+    exchange.response_bytes(200, [], bytes(2**23 if scope.raw_path == "/one" else 2**17))
 
 
 async def endless(scope: Scope, exchange: Exchange) -> None:
     """Send for as long as somebody takes it, where that is asked for."""
     if scope.raw_path != "/app":
-        exchange.response_bytes(200, [], bytes(2**17))
+        await large(scope, exchange)
         return
     stream = exchange.response_stream(200, [("content-length", str(2**40))])
     while True:
@@ -156,7 +108,7 @@ def test_nobody_stays_for_ever(
         monkeypatch.setattr(limits, name, 0.5)
 
     async def work() -> None:
-        async with serving(endless, at_once=large) as port, connected(port) as (reader, writer):
+        async with serving(endless) as port, connected(port) as (reader, writer):
             writer.transport.pause_reading()  # type: ignore[attr-defined] # as above
             # More than the kernel takes, so that the rest waits here.
             writer.write(GET % b"one")
@@ -186,7 +138,7 @@ def test_a_client_that_has_not_taken_its_answers_gives_up_no_place_twice(
 
     async def work() -> None:
         async with (
-            serving(name, at_once=large, connection_limit=1) as port,
+            serving(large, connection_limit=1) as port,
             connected(port) as (_, writer),
         ):
             writer.transport.pause_reading()  # type: ignore[attr-defined] # as above

@@ -9,8 +9,8 @@ from urllib.parse import quote
 import pytest
 from botocore.exceptions import ClientError
 
+from tests.edgecache.conftest import connect
 from tests.edgecache.s3.cluster import Cluster, Keys
-from tests.edgecache.s3.conftest import connect
 from tests.edgecache.s3.raw import Signer, send
 
 ODD = [

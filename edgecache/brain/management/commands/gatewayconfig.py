@@ -1,4 +1,4 @@
-"""``manage.py gatewayconfig``: nginx's configuration, to move the bytes before the object API."""
+"""``manage.py gatewayconfig``: the configuration of nginx in front of the object API."""
 
 import os
 import tempfile
@@ -12,21 +12,19 @@ from django.core.management.base import BaseCommand, CommandError
 
 from edgecache.brain.conf import BrainSettings
 from edgecache.brain.delivery import nginx_offload
-from edgecache.brain.delivery.nginx_config import Wanted, Worker, configuration
-from edgecache.brain.models import Node
+from edgecache.brain.delivery.nginx_config import Site, configuration
 
 
 class Command(BaseCommand):
-    """Print it, or write it to a file that nobody else may read."""
+    """Print the configuration, or write it to a file that only its owner may read."""
 
     help = (
-        "Make the configuration of an nginx before the object API: the brain decides, nginx moves "
-        "the bytes from the workers. It names the platform's own workers as they are now: run it "
-        "again after one came or went, then `nginx -s reload`."
+        "Write the configuration of an nginx in front of the object API: it ends TLS, and sends "
+        "the files of workers on its own machine by itself (--store)."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take where nginx listens and where the file goes."""
+        """Add the options."""
         parser.add_argument(
             "--listen",
             action="append",
@@ -48,31 +46,24 @@ class Command(BaseCommand):
             metavar="NODE_ID=FOLDER",
             help=(
                 "The folder of a worker on nginx's own machine, once or more: nginx then sends its "
-                "files itself. nginx has to be allowed to read them."
+                "files by itself. nginx must be allowed to read them."
             ),
         )
         parser.add_argument("--output", type=Path, metavar="FILE", help="Default: standard output.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Make the text."""
+        """Write the text."""
         if not settings.BRAIN.secret:
             raise CommandError("ZCACHE_BRAIN_SECRET is missing: nginx's token is derived from it.")
         if (options["tls_cert"] is None) != (options["tls_key"] is None):
             raise CommandError("--tls-cert and --tls-key go together.")
-        nodes = Node.objects.filter(
-            organization_id=None, status__in=("active", "draining"), removed_at=None
-        )
-        stores = dict(map(_store, options["store"]))
         text = configuration(
-            Wanted(
+            Site(
                 token=nginx_offload.token_of(settings.BRAIN.secret),
                 brain=options["brain"] or _own_brain(settings.BRAIN),
                 listen=options["listen"] or ["80"],
                 server_name=options["server_name"],
-                workers=[
-                    Worker(node.id, node.endpoint, stores.get(node.id))
-                    for node in nodes.order_by("id")
-                ],
+                stores=dict(map(_store, options["store"])),
                 tls=(options["tls_cert"], options["tls_key"]) if options["tls_cert"] else None,
             )
         )
@@ -91,22 +82,24 @@ def _own_brain(brain: BrainSettings) -> str:
 
 
 def _store(text: str) -> tuple[UUID, Path]:
-    """Read ``NODE_ID=FOLDER``. A node that is gone is no error: its timer runs on."""
+    """Parse ``NODE_ID=FOLDER``. The brain never names a node that is gone, so it is not checked."""
     node_id, _, folder = text.partition("=")
     try:
         node = UUID(node_id)
     except ValueError:
-        raise CommandError(f"--store {text}: give it as NODE_ID=FOLDER.") from None
-    # What nginx's configuration would read as something else.
+        raise CommandError(f"--store {text}: it is not NODE_ID=FOLDER.") from None
+    # These characters have a meaning in nginx's configuration.
     if not folder.startswith("/") or any(
         char in '"$\\' or not char.isprintable() for char in folder
     ):
-        raise CommandError(f"--store {text}: the folder is no absolute path that nginx can read.")
+        raise CommandError(
+            f"--store {text}: the folder is not an absolute path that nginx can read."
+        )
     return node, Path(folder)
 
 
 def _write(path: Path, text: str) -> None:
-    """Replace the file in one step; it holds a secret (0600)."""
+    """Replace the file in one step; it contains a secret (0600)."""
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         with os.fdopen(handle, "w") as file:

@@ -1,4 +1,4 @@
-"""nginx before the object API: its configuration, and real traffic through it."""
+"""nginx in front of the object API: its configuration, and real traffic through it."""
 
 import hashlib
 import os
@@ -15,8 +15,8 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from edgecache.brain.delivery import nginx_offload
+from tests.edgecache.conftest import ROOT, connect
 from tests.edgecache.s3.cluster import Cluster, Keys, until
-from tests.edgecache.s3.conftest import ROOT, connect
 from tests.edgecache.s3.raw import Signer, md5, send
 from tests.edgecache.s3.test_clients import program
 from tests.ports import free_port
@@ -27,28 +27,36 @@ WAIT_S = 15.0
 
 
 class Nginx:
-    """A gateway that runs."""
+    """A running nginx on the machine of the brain and its workers."""
 
-    def __init__(self, folder: Path, cluster: Cluster, *stores: str, **variables: str) -> None:
-        """stores: of workers on this machine, as ``gatewayconfig`` takes them."""
-        self.folder, self.cluster, self.stores = folder, cluster, stores
-        self.variables = variables
+    def __init__(self, folder: Path, cluster: Cluster) -> None:
+        self.folder, self.cluster = folder, cluster
         self.port = free_port()
         self.site = folder / "zonal.conf"
         self.process: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
-        """Give its URL."""
+        """Return its URL."""
         return f"http://127.0.0.1:{self.port}"
 
+    @property
+    def log(self) -> str:
+        """Return the requests up to now, each with the servers that nginx asked for it."""
+        return (self.folder / "access.log").read_text()
+
+    @property
+    def command(self) -> list[str]:
+        """Return the command line."""
+        return [program("nginx"), "-p", str(self.folder), "-c", f"{self.folder}/nginx.conf"]
+
     def configure(self) -> None:
-        """Make the files; ``nginx -t`` must like them."""
+        """Write the files; ``nginx -t`` must accept them."""
+        stores = [f"--store={each['node_id']}={self.store(each)}" for each in self.cluster.nodes]
         done = subprocess.run(
             [
                 *(sys.executable, "manage.py", "gatewayconfig", "--output", str(self.site)),
-                *("--listen", f"127.0.0.1:{self.port}"),
-                *(f"--store={store}" for store in self.stores),
+                *("--listen", f"127.0.0.1:{self.port}", *stores),
             ],
             cwd=ROOT,
             capture_output=True,
@@ -59,7 +67,7 @@ class Nginx:
                 "ZSECRET_KEYS": self.cluster.secret_keys,
                 "ZCACHE_BRAIN_SECRET": self.cluster.secret,
                 "ZBRAIN_S3_PORT": str(self.cluster.port),
-                **self.variables,
+                **self.cluster.variables,
             },
         )
         assert done.returncode == 0, done.stderr
@@ -67,7 +75,7 @@ class Nginx:
             f"{name}_temp_path {self.folder}/{name};\n"
             for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
         )
-        # Else its processes, which root starts as somebody else, could not read the stores.
+        # Else its processes, which root starts as another user, could not read the stores.
         user = "user root; " if os.geteuid() == 0 else ""
         (self.folder / "nginx.conf").write_text(
             f"{user}daemon off; pid {self.folder}/pid; error_log {self.folder}/error.log;\n"
@@ -78,18 +86,21 @@ class Nginx:
         tested = subprocess.run([*self.command, "-t"], capture_output=True, check=False)
         assert tested.returncode == 0, tested.stderr
 
-    @property
-    def log(self) -> str:
-        """Give the requests up to now, each with the servers that nginx asked for it."""
-        return (self.folder / "access.log").read_text()
+    def store(self, node: dict[str, Any]) -> Path:
+        """Return a worker's folder."""
+        return self.cluster.folder / f"worker{self.cluster.nodes.index(node)}"
 
-    @property
-    def command(self) -> list[str]:
-        """Give the command line."""
-        return [program("nginx"), "-p", str(self.folder), "-c", f"{self.folder}/nginx.conf"]
+    def headers(self) -> dict[str, str]:
+        """Return the headers by which nginx authenticates itself and lists its stores."""
+        names = (nginx_offload.store_name(UUID(node["node_id"])) for node in self.cluster.nodes)
+        return {
+            "x-zonal-gateway": nginx_offload.token_of(self.cluster.secret),
+            "x-zonal-client": "203.0.113.9",
+            "x-zonal-stores": " ".join(names),
+        }
 
     def start(self) -> None:
-        """Start it and wait until it answers."""
+        """Start it and wait until it responds."""
         self.process = subprocess.Popen(self.command, stderr=subprocess.DEVNULL)
         end = time.monotonic() + WAIT_S
         while True:
@@ -110,7 +121,7 @@ class Nginx:
 
 @pytest.fixture(scope="module")
 def nginx(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nginx]:
-    """Give a gateway before the shared brain."""
+    """Run nginx in front of the shared brain."""
     running = Nginx(tmp_path_factory.mktemp("nginx"), cluster)
     running.folder.chmod(0o755)
     running.configure()
@@ -119,26 +130,9 @@ def nginx(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     running.stop()
 
 
-@pytest.fixture(scope="module")
-def beside(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nginx]:
-    """Give a gateway on the machine of the brain and all workers."""
-    stores = (f"{node['node_id']}={_store(cluster, node)}" for node in cluster.nodes)
-    running = Nginx(tmp_path_factory.mktemp("nginx"), cluster, *stores, **cluster.variables)
-    running.configure()
-    assert f"server unix:{cluster.variables['ZBRAIN_S3_SOCKET']};" in running.site.read_text()
-    running.start()
-    yield running
-    running.stop()
-
-
-def _store(cluster: Cluster, node: dict[str, Any]) -> Path:
-    """Find a worker's folder."""
-    return cluster.folder / f"worker{cluster.nodes.index(node)}"
-
-
 @pytest.fixture
 def through(nginx: Nginx, keys: Keys, s3: Any, bucket: str) -> Iterator[Any]:
-    """Give a boto3 client that goes through it, and objects that workers hold."""
+    """Return a boto3 client that goes through nginx, with objects in the bucket."""
     s3.put_object(
         Bucket=bucket,
         Key="small",
@@ -155,16 +149,15 @@ def through(nginx: Nginx, keys: Keys, s3: Any, bucket: str) -> Iterator[Any]:
     client.close()
 
 
-def test_the_file_is_for_its_owner_alone(nginx: Nginx) -> None:
+def test_the_configuration_is_readable_by_its_owner_alone(nginx: Nginx) -> None:
     assert nginx.site.stat().st_mode & 0o777 == 0o600
     text = nginx.site.read_text()
     assert nginx_offload.token_of(nginx.cluster.secret) in text
     assert nginx.cluster.secret not in text
-    for node in nginx.cluster.nodes:
-        assert node["endpoint"].removeprefix("http://") in text
+    assert f"server unix:{nginx.cluster.variables['ZBRAIN_S3_SOCKET']};" in text
 
 
-def test_objects_go_through_it_whole_and_in_ranges(through: Any, nginx: Nginx) -> None:
+def test_objects_and_ranges_arrive_whole(through: Any, nginx: Nginx) -> None:
     for _ in range(3):
         got = through.get_object(Bucket="docs", Key="small", ChecksumMode="ENABLED")
         assert got["Body"].read() == SMALL
@@ -189,51 +182,30 @@ def test_objects_go_through_it_whole_and_in_ranges(through: Any, nginx: Nginx) -
         assert (noted["Body"].read(), noted["Metadata"]) == (SMALL + b"n", {"note": "yes"})
 
 
-def test_nginx_itself_fetches_from_the_worker(through: Any, nginx: Nginx, keys: Keys) -> None:
-    signer = Signer(keys, f"http://127.0.0.1:{nginx.cluster.port}")
-    token = {
-        "x-zonal-gateway": nginx_offload.token_of(nginx.cluster.secret),
-        "x-zonal-client": "203.0.113.9",
-    }
-    until(lambda: "x-accel-redirect" in signer.send("GET", "/docs/small", headers=token).headers)
-    locations: set[str] = set()
-    while not locations:
-        answer = signer.send("GET", "/docs/small", headers=token)
-        # A sample is moved by the brain itself.
-        assert answer.body in {b"", SMALL}
-        locations |= {answer.headers.get("x-accel-redirect", "")} - {""}
-    location = locations.pop()
-    assert location.startswith("/.zonal-worker/zonal_")
-    workers = {node["endpoint"].removeprefix("http://") for node in nginx.cluster.nodes}
-
-    def is_asked() -> bool:
-        assert through.get_object(Bucket="docs", Key="small")["Body"].read() == SMALL
-        return any(worker in nginx.log for worker in workers)
-
-    until(is_asked)
-    # Nobody else gets there, with a ticket or without.
-    refused = send(nginx.url, "GET", location)
-    assert refused.status in {400, 403, 404}
-    assert SMALL not in refused.body
-    until(lambda: '"client":"203.0.113.9"' in nginx.cluster.log)
-
-
 @pytest.mark.parametrize("token", ["", "wrong", "\u00fc"])
-def test_whoever_only_says_to_be_nginx_is_served_as_anybody(
+def test_a_client_that_pretends_to_be_nginx_is_served_as_any_other(
     through: Any, nginx: Nginx, keys: Keys, token: str
 ) -> None:
     signer = Signer(keys, nginx.cluster.url)
-    headers = signer.sign("GET", "/docs/small")
+    headers = signer.sign("GET", "/docs/small") | nginx.headers()
     headers |= {"x-zonal-gateway": token, "x-zonal-client": "203.0.113.77"}
     answer = send(nginx.cluster.url, "GET", "/docs/small", headers)
     assert answer.body == SMALL
     assert "x-accel-redirect" not in answer.headers
     assert "203.0.113.77" not in nginx.cluster.log
-    # Through nginx the client's own words do not arrive.
+    # nginx replaces what a client sends of these headers.
     headers = Signer(keys, nginx.url).sign("GET", "/docs/small")
-    headers |= {"x-zonal-client": "203.0.113.77", "x-zonal-mover": "built-in"}
+    headers |= {"x-zonal-client": "203.0.113.77", "x-zonal-stores": "none"}
     assert send(nginx.url, "GET", "/docs/small", headers).body == SMALL
     assert "203.0.113.77" not in nginx.cluster.log
+
+
+def test_the_client_s_address_is_logged_as_nginx_reports_it(
+    through: Any, nginx: Nginx, keys: Keys
+) -> None:
+    signer = Signer(keys, nginx.cluster.url)
+    assert signer.send("GET", "/docs/small", headers=nginx.headers()).status == 200
+    until(lambda: '"client":"203.0.113.9"' in nginx.cluster.log)
 
 
 def test_writes_listings_and_errors_go_through_it(through: Any, nginx: Nginx, keys: Keys) -> None:
@@ -253,46 +225,23 @@ def test_writes_listings_and_errors_go_through_it(through: Any, nginx: Nginx, ke
     assert signer.send("PUT", "/docs/k", b"x", {"content-md5": "x"}).code == "InvalidDigest"
 
 
-def test_a_worker_that_nginx_cannot_reach_is_the_brain_s_business(
-    through: Any, nginx: Nginx
+def test_nginx_sends_the_files_of_a_worker_on_its_machine(
+    through: Any, nginx: Nginx, keys: Keys
 ) -> None:
-    text = nginx.site.read_text()
-    broken = text
-    for node in nginx.cluster.nodes:
-        server = node["endpoint"].removeprefix("http://")
-        broken = broken.replace(f"server {server}", f"server 127.0.0.1:{free_port()}")
-    assert broken != text
-    nginx.site.write_text(broken)
-    nginx.stop()
-    nginx.start()
-    try:
-        for _ in range(3):
-            assert through.get_object(Bucket="docs", Key="large")["Body"].read() == LARGE
-            part = through.get_object(Bucket="docs", Key="small", Range="bytes=5-9")
-            assert part["Body"].read() == SMALL[5:10]
-    finally:
-        nginx.site.write_text(text)
-        nginx.stop()
-        nginx.start()
-
-
-def test_nginx_sends_the_files_of_a_worker_beside_it(
-    through: Any, beside: Nginx, keys: Keys
-) -> None:
-    direct, signer = Signer(keys, beside.cluster.url), Signer(keys, beside.url)
-    _way(beside, keys)
+    direct, signer = Signer(keys, nginx.cluster.url), Signer(keys, nginx.url)
+    _redirect(nginx, keys)
     for key, body in (("small", SMALL), ("large", LARGE)):
         said, own = signer.send("GET", f"/docs/{key}"), direct.send("GET", f"/docs/{key}")
         assert said.body == body
         assert _of_object(said.headers) == _of_object(own.headers)
-    asked = beside.log.splitlines()
+    asked = nginx.log.splitlines()
     for _ in range(10):
         assert signer.send("GET", "/docs/large").body == LARGE
-    until(lambda: len(beside.log.splitlines()) == len(asked) + 10)
-    # Nobody but the brain was asked.
-    brain = f"unix:{beside.variables['ZBRAIN_S3_SOCKET']}"
-    assert {line.split()[1] for line in beside.log.splitlines()[len(asked) :]} == {brain}
-    # What nginx would judge by itself goes the other way: the brain judges.
+    until(lambda: len(nginx.log.splitlines()) == len(asked) + 10)
+    # nginx asked the brain only.
+    brain = f"unix:{nginx.cluster.variables['ZBRAIN_S3_SOCKET']}"
+    assert {line.split()[1] for line in nginx.log.splitlines()[len(asked) :]} == {brain}
+    # nginx would apply these to the file by itself; the brain does instead.
     part = signer.send("GET", "/docs/large", headers={"range": "bytes=5-9"})
     assert (part.status, part.body) == (206, LARGE[5:10])
     etag = f'"{md5(SMALL).hex()}"'
@@ -301,53 +250,48 @@ def test_nginx_sends_the_files_of_a_worker_beside_it(
     assert signer.send("GET", "/docs/small", headers={"if-match": '"x"'}).status == 412
 
 
-def test_nobody_else_reaches_the_files_and_a_lost_one_is_the_brain_s_business(
-    through: Any, beside: Nginx, keys: Keys
+def test_a_file_is_out_of_a_client_s_reach_and_a_lost_one_is_sent_by_the_brain(
+    through: Any, nginx: Nginx, keys: Keys
 ) -> None:
-    way = _way(beside, keys)
-    refused = send(beside.url, "GET", way)
+    path = _redirect(nginx, keys)
+    refused = send(nginx.url, "GET", path)
     assert refused.status in {400, 403, 404}
     assert SMALL not in refused.body
-    # A client's own list of stores is believed by nobody.
-    names = {"x-zonal-stores": way.split("/")[2]}
-    said = Signer(keys, beside.cluster.url).send("GET", "/docs/small", headers=names)
+    # A client's own list of stores is ignored.
+    names = {"x-zonal-stores": path.split("/")[2]}
+    said = Signer(keys, nginx.cluster.url).send("GET", "/docs/small", headers=names)
     assert said.body == SMALL
 
-    for node in beside.cluster.nodes:
-        for file in _store(beside.cluster, node).rglob(hashlib.sha256(SMALL).hexdigest()):
+    for node in nginx.cluster.nodes:
+        for file in nginx.store(node).rglob(hashlib.sha256(SMALL).hexdigest()):
             file.unlink()
-    signer = Signer(keys, beside.url)
+    signer = Signer(keys, nginx.url)
     for _ in range(3):
         assert signer.send("GET", "/docs/small").body == SMALL
 
 
-def _way(nginx: Nginx, keys: Keys) -> str:
-    """Give where the brain sends nginx for an object, once a worker holds it."""
-    names = (nginx_offload.upstream_name(UUID(node["node_id"])) for node in nginx.cluster.nodes)
-    said = {
-        "x-zonal-gateway": nginx_offload.token_of(nginx.cluster.secret),
-        "x-zonal-stores": " ".join(names),
-    }
-    found = ""
+def _redirect(nginx: Nginx, keys: Keys) -> str:
+    """Return the path to which the brain sends nginx for an object, once a worker holds it."""
+    path = ""
 
-    def is_told() -> bool:
-        # A sample is moved by the brain itself.
-        nonlocal found
-        answer = Signer(keys, nginx.cluster.url).send("GET", "/docs/small", headers=said)
-        found = answer.headers.get("x-accel-redirect", "")
-        return found.startswith("/.zonal-store/")
+    def is_redirected() -> bool:
+        # A spot check is sent by the brain itself.
+        nonlocal path
+        answer = Signer(keys, nginx.cluster.url).send("GET", "/docs/small", headers=nginx.headers())
+        path = answer.headers.get("x-accel-redirect", "")
+        return path.startswith("/.zonal-store/")
 
-    until(is_told)
-    return found
+    until(is_redirected)
+    return path
 
 
 def _of_object(headers: Mapping[str, str]) -> dict[str, str]:
-    """Give the headers that do not differ from answer to answer, or from server to server."""
+    """Return the headers that are the same in each response and from each server."""
     others = {"date", "server", "connection", "x-amz-request-id", "keep-alive", "x-zonal-node"}
     return {name: value for name, value in headers.items() if name not in others}
 
 
 @pytest.mark.parametrize("store", ["nobody=/srv/a", f"{UUID(int=1)}=srv", f'{UUID(int=1)}=/a"b'])
-def test_a_store_that_cannot_be_is_refused(store: str) -> None:
+def test_an_invalid_store_is_refused(store: str) -> None:
     with pytest.raises(CommandError, match="--store"):
         call_command("gatewayconfig", f"--store={store}")

@@ -10,7 +10,7 @@ from botocore.config import Config
 
 from tests.edgecache.s3.cluster import Cluster, Keys
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def connect(keys: Keys, url: str, **options: Any) -> Any:

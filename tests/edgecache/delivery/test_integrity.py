@@ -1,4 +1,4 @@
-"""What may go on to a client: right bytes, all of them, whatever the sources gave."""
+"""Clients get correct bytes, all of them, whatever the sources send."""
 
 import asyncio
 import hashlib
@@ -14,16 +14,17 @@ from hypothesis import strategies as st
 from edgecache.brain.delivery import integrity
 from edgecache.brain.delivery.delivery import Delivery, Source, Span, Tenant
 from edgecache.brain.delivery.integrity import (
-    Check,
-    Chunked,
+    ChunkCheck,
     Crc32,
     Digest,
-    Passing,
+    IntegrityCheck,
+    NoCheck,
     Sha256,
-    Whole,
+    WholeCheck,
     WrongBytes,
 )
-from edgecache.brain.delivery.streaming import Mover
+from edgecache.brain.delivery.streaming import Streamer
+from edgecache.brain.delivery.worker_reads import WorkerReads
 
 CHUNK = 64
 BLOB = os.urandom(64 * 5 + 7)
@@ -37,11 +38,11 @@ def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(integrity, "CHUNK_BYTES", CHUNK)
 
 
-def moved(check: Check, plan: list[tuple[int, int, int]]) -> tuple[bytes, bool]:
-    """Move a blob through sources that each end or lie somewhere; the last one is right.
+def sent(check: IntegrityCheck, plan: list[tuple[int, int, int]]) -> tuple[bytes, bool]:
+    """Send a blob from sources that break off or alter a byte; the last one is correct.
 
-    plan: how many bytes a source gives, which byte it alters (-1: none), in pieces of which size.
-    Gives what went on, and whether a lie was found too late.
+    plan: how many bytes a source sends, which byte it alters (-1: none), in pieces of which size.
+    Returns what was let through, and whether wrong bytes were found too late.
     """
     out = b""
     for length, altered, step in [*plan, (len(BLOB), -1, 50)]:
@@ -52,13 +53,13 @@ def moved(check: Check, plan: list[tuple[int, int, int]]) -> tuple[bytes, bool]:
         try:
             while check.position < stop:
                 start = check.position
-                out += check.take(bytes(content[start : min(start + step, stop)]))
+                out += check.accept(bytes(content[start : min(start + step, stop)]))
         except WrongBytes as wrong:
             if wrong.has_leaked:
                 return out, True
-            check.start_over()
+            check.reset()
         else:
-            check.restart()
+            check.change_source()
         if check.position == check.end:
             break
     return out, False
@@ -75,12 +76,12 @@ PLANS = st.lists(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(PLANS, st.integers(0, 326), st.integers(1, 327))
-def test_chunks_let_nothing_wrong_through_and_lose_nothing(
+def test_checked_chunks_are_complete_and_correct(
     plan: list[tuple[int, int, int]], start: int, length: int
 ) -> None:
     length = min(length, len(BLOB) - start)
-    check = Chunked(DIGESTS, Span(start, length), len(BLOB))
-    out, is_late = moved(check, plan)
+    check = ChunkCheck(DIGESTS, Span(start, length), len(BLOB))
+    out, is_late = sent(check, plan)
     assert (out, is_late) == (BLOB[start : start + length], False)
 
 
@@ -90,23 +91,25 @@ def test_chunks_let_nothing_wrong_through_and_lose_nothing(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(PLANS, st.sampled_from([Sha256(hashlib.sha256(BLOB).digest()), Crc32(zlib.crc32(BLOB))]))
-def test_a_whole_that_is_wrong_never_ends(plan: list[tuple[int, int, int]], digest: Digest) -> None:
-    check = Whole(digest.afresh(), len(BLOB))
-    out, is_late = moved(check, plan)
-    # A lie that leaked leaves the client with less than was announced.
+def test_a_wrong_blob_never_arrives_complete(
+    plan: list[tuple[int, int, int]], digest: Digest
+) -> None:
+    check = WholeCheck(digest.fresh(), len(BLOB))
+    out, is_late = sent(check, plan)
+    # After wrong bytes leaked, the client gets fewer bytes than announced.
     assert len(out) < len(BLOB) if is_late else out == BLOB
 
 
-def test_a_passing_range_goes_on_where_it_broke() -> None:
-    check = Passing(Span(10, 100))
-    assert moved(check, [(30, -1, 7), (0, -1, 1)])[0] == BLOB[10:110]
+def test_an_unchecked_range_continues_where_it_broke_off() -> None:
+    check = NoCheck(Span(10, 100))
+    assert sent(check, [(30, -1, 7), (0, -1, 1)])[0] == BLOB[10:110]
 
 
-LIE = bytes(len(BLOB))
+FORGED = bytes(len(BLOB))
 
 
 def caught(owner: int | None, *, is_verified: bool = False) -> int:
-    """Count, of 300 times, how often a lie with the blob's CRC-32 is found when a node tells it.
+    """Return how often, of 300 times, other bytes with the expected CRC-32 are detected.
 
     owner: the organization whose node it is; None for the platform's own.
     """
@@ -122,25 +125,26 @@ def caught(owner: int | None, *, is_verified: bool = False) -> int:
         headers=[],
         sources=(Source(uuid4(), "http://127.0.0.1:1"),),
         is_verified=is_verified,
-        crc32=zlib.crc32(LIE),
+        crc32=zlib.crc32(FORGED),
     )
     nodes = Mock(get=lambda _id: Mock(organization_id=owner))
-    mover = Mover(Mock(), nodes, Mock(), Mock(), Mock(), on_read=Mock())
+    worker_reads = WorkerReads(Mock(), nodes, Mock())
+    streamer = Streamer(Mock(), worker_reads, Mock(), Mock(), on_read=Mock())
     found = 0
     for _ in range(300):
-        check = asyncio.run(mover.check_of(delivery))
+        check = asyncio.run(streamer.check_for(delivery))
         try:
-            assert check.take(LIE) == LIE
+            assert check.accept(FORGED) == FORGED
         except WrongBytes:
             found += 1
     return found
 
 
-def test_a_strangers_node_cannot_forge_what_the_platforms_own_is_trusted_with(
+def test_a_foreign_node_is_always_checked_against_sha256(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(integrity, "CHUNK_BYTES", len(BLOB))
     assert caught(owner=7) == 300
     assert caught(owner=None, is_verified=True) == 300
-    # A sample of what our own nodes say is held against SHA-256, too.
+    # Of the platform's own nodes a share is checked against SHA-256, too.
     assert 0 < caught(owner=None) < 100

@@ -16,12 +16,12 @@ import pytest
 from cryptography.fernet import Fernet
 
 from edgecache.brain.delivery import nginx_offload
+from tests.edgecache.conftest import connect
 from tests.edgecache.databases import brain_database
-from tests.edgecache.s3 import sick
+from tests.edgecache.delivery import faulty_workers
+from tests.edgecache.delivery.faulty_workers import Illness, Proxy
 from tests.edgecache.s3.cluster import Cluster, until
-from tests.edgecache.s3.conftest import connect
 from tests.edgecache.s3.raw import Signer, send
-from tests.edgecache.s3.sick import Illness, Proxy
 from tests.ports import free_port
 
 SMALL = os.urandom(5000)
@@ -89,7 +89,7 @@ class Ward:
 
     def heal(self) -> None:
         """Make all well, and believe them again."""
-        self.infect(sick.healthy, sick.healthy)
+        self.infect(faulty_workers.healthy, faulty_workers.healthy)
         until(self._are_believed)
 
     def _are_believed(self) -> bool:
@@ -170,12 +170,12 @@ def test_what_no_worker_took_gets_its_copies_once_they_are_well(ward: Ward) -> N
 
 
 ILLNESSES = [
-    sick.dies_before,
-    sick.dies_midway,
-    sick.fails,
-    sick.speaks_nonsense,
-    sick.shortens,
-    sick.lengthens,
+    faulty_workers.dies_before,
+    faulty_workers.dies_midway,
+    faulty_workers.fails,
+    faulty_workers.speaks_nonsense,
+    faulty_workers.shortens,
+    faulty_workers.lengthens,
 ]
 
 
@@ -191,20 +191,20 @@ def test_the_client_does_not_notice(ward: Ward, illness: Illness, size: str) -> 
 
 
 def test_a_worker_that_stalls_is_left_for_another(ward: Ward) -> None:
-    ward.infect(sick.stalls_before, sick.stalls_midway)
+    ward.infect(faulty_workers.stalls_before, faulty_workers.stalls_midway)
     assert ward.get("large") == LARGE
 
 
 def test_one_that_dies_midway_is_followed_at_its_byte(ward: Ward) -> None:
-    ward.infect(sick.dies_midway, sick.dies_midway)
+    ward.infect(faulty_workers.dies_midway, faulty_workers.dies_midway)
     ranges: list[bytes] = []
 
-    def noting(passage: sick.Passage) -> None:
+    def noting(passage: faulty_workers.Passage) -> None:
         ranges.append(passage.head)
-        sick.healthy(passage)
+        faulty_workers.healthy(passage)
 
     # Whichever of both comes first, the other one gives the rest.
-    ward.proxies[0].illness = sick.dies_midway
+    ward.proxies[0].illness = faulty_workers.dies_midway
     ward.proxies[1].illness = noting
     for _ in range(4):
         assert ward.get("large") == LARGE
@@ -213,7 +213,7 @@ def test_one_that_dies_midway_is_followed_at_its_byte(ward: Ward) -> None:
 
 def test_one_that_lost_its_bytes_is_asked_no_more(ward: Ward) -> None:
     key, body = ward.fresh()
-    ward.infect(sick.has_lost_it, sick.has_lost_it)
+    ward.infect(faulty_workers.has_lost_it, faulty_workers.has_lost_it)
     assert ward.get(key) == body
     until(lambda: ward.holders(body) == 0)
     asked = ward.asked
@@ -221,7 +221,7 @@ def test_one_that_lost_its_bytes_is_asked_no_more(ward: Ward) -> None:
     assert ward.asked == asked
 
 
-@pytest.mark.parametrize("illness", [sick.altered, sick.altered_last])
+@pytest.mark.parametrize("illness", [faulty_workers.altered, faulty_workers.altered_last])
 def test_a_small_lie_is_found_before_it_is_told(ward: Ward, illness: Illness) -> None:
     key, body = ward.fresh()
     ward.infect(illness, illness)
@@ -230,7 +230,7 @@ def test_a_small_lie_is_found_before_it_is_told(ward: Ward, illness: Illness) ->
     until(lambda: "quarantined" in ward.statuses())
 
 
-@pytest.mark.parametrize("illness", [sick.altered, sick.altered_last])
+@pytest.mark.parametrize("illness", [faulty_workers.altered, faulty_workers.altered_last])
 def test_no_part_of_a_small_object_is_a_lie(ward: Ward, illness: Illness) -> None:
     key, body = ward.fresh()
     ward.infect(illness, illness)
@@ -244,7 +244,7 @@ def test_what_is_read_often_is_answered_from_memory(ward: Ward) -> None:
     key, body = ward.fresh()
     for _ in range(3):
         assert ward.get(key) == body
-    ward.infect(sick.altered, sick.altered)
+    ward.infect(faulty_workers.altered, faulty_workers.altered)
     for _ in range(20):
         assert ward.get(key, range="bytes=7-4000") == body[7:4001]
     # One read in 64 asks a worker all the same.
@@ -254,7 +254,7 @@ def test_what_is_read_often_is_answered_from_memory(ward: Ward) -> None:
     assert ward.signer.send("GET", f"/ward/{key}").status == 404
 
 
-@pytest.mark.parametrize("illness", [sick.altered, sick.altered_last])
+@pytest.mark.parametrize("illness", [faulty_workers.altered, faulty_workers.altered_last])
 def test_a_large_lie_cuts_the_connection_and_bars_the_node(ward: Ward, illness: Illness) -> None:
     ward.infect(illness, illness)
     outcomes: list[str] = []
@@ -270,7 +270,9 @@ def test_a_large_lie_cuts_the_connection_and_bars_the_node(ward: Ward, illness: 
     until(lambda: ward.statuses() == ["quarantined", "quarantined"])
 
 
-@pytest.mark.parametrize("illness", [sick.altered, sick.altered_last, sick.dies_midway])
+@pytest.mark.parametrize(
+    "illness", [faulty_workers.altered, faulty_workers.altered_last, faulty_workers.dies_midway]
+)
 def test_a_verified_bucket_has_no_errors_at_all(ward: Ward, illness: Illness) -> None:
     ward.configure(verifies_reads=True)
     ward.infect(illness, illness)
@@ -282,20 +284,23 @@ def test_a_verified_bucket_has_no_errors_at_all(ward: Ward, illness: Illness) ->
 
 
 def test_boto3_notices_nothing_of_a_death(ward: Ward) -> None:
-    ward.infect(sick.dies_midway, sick.dies_midway)
+    ward.infect(faulty_workers.dies_midway, faulty_workers.dies_midway)
     got = ward.s3.get_object(Bucket="ward", Key="large", ChecksumMode="ENABLED")
     assert got["Body"].read() == LARGE
 
 
 def test_the_last_resort_is_not_needed_while_a_worker_is_well(ward: Ward) -> None:
-    for first, second in ((sick.fails, sick.healthy), (sick.healthy, sick.fails)):
+    for first, second in (
+        (faulty_workers.fails, faulty_workers.healthy),
+        (faulty_workers.healthy, faulty_workers.fails),
+    ):
         ward.infect(first, second)
         assert ward.get("large") == LARGE
 
 
 def test_nginx_is_told_of_no_file_of_a_worker_that_lied(ward: Ward) -> None:
     ward.configure(is_public=True)
-    names = [nginx_offload.upstream_name(UUID(node["node_id"])) for node in ward.nodes()]
+    names = [nginx_offload.store_name(UUID(node["node_id"])) for node in ward.nodes()]
     beside = {
         "x-zonal-gateway": nginx_offload.token_of(ward.cluster.secret),
         "x-zonal-client": "203.0.113.9",
@@ -305,12 +310,12 @@ def test_nginx_is_told_of_no_file_of_a_worker_that_lied(ward: Ward) -> None:
 
     def told() -> str:
         answer = send(ward.cluster.url, "GET", f"/{bucket['public_name']}/small", beside)
-        # A sample is moved by the brain itself.
+        # A spot check is sent by the brain itself.
         return answer.headers.get("x-accel-redirect", "")
 
     until(lambda: told().startswith("/.zonal-store/"))
     assert any(told() for _ in range(5))
-    ward.infect(sick.altered, sick.altered)
+    ward.infect(faulty_workers.altered, faulty_workers.altered)
     for _ in range(4):
         with contextlib.suppress(http.client.IncompleteRead, ConnectionError):
             ward.get("large")

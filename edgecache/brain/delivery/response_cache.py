@@ -1,0 +1,128 @@
+"""Decisions how GETs of popular objects are answered, used again while nothing has changed.
+
+A request is parsed, authenticated and authorized first. What remains, the response to a plain GET
+of a whole object, follows from the bucket, the version in the directory and the nodes that hold it.
+An entry is used only while all of these are the same; requests with ranges, conditions or other
+headers in the place of the object's are decided anew.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from edgecache.brain.delivery.delivery import Delivery, Source
+from edgecache.brain.delivery.streaming import Fallback
+from edgecache.brain.directory.directory import Directory
+from edgecache.brain.fetch.objects import Fills
+from edgecache.brain.nodes.registry import Nodes
+from edgecache.brain.values import BucketInfo, Found
+
+# Each takes about 3 KiB; with a long key, or more headers than most, three times that.
+ENTRY_LIMIT: Final = 4096
+HEADERS_LIMIT_BYTES: Final = 2048
+
+
+class ResponseKey(NamedTuple):
+    """What a plain GET of an authorized client is for."""
+
+    bucket_id: int
+    key: str
+    with_checksums: bool
+
+
+@dataclass(slots=True)
+class CachedResponse:
+    """A decision, and what it follows from.
+
+    holders: nodes that hold the bytes. region: of the first client. stamp: when this was last
+    compared with what the brain knows.
+    """
+
+    bucket: BucketInfo
+    version: Found
+    delivery: Delivery
+    fallback: Fallback
+    region: str
+    holders: tuple[Any, ...]
+    sources: frozenset[Source]
+    stamp: int
+
+
+class ResponseCache:
+    """The decisions of one brain."""
+
+    def __init__(self, directory: Directory, nodes: Nodes, fills: Fills) -> None:
+        self._directory = directory
+        self._coherence = directory.coherence
+        self._nodes = nodes
+        self._flights = fills.fetches.flights
+        self._entries: dict[ResponseKey, CachedResponse] = {}
+
+    def find(self, key: ResponseKey, bucket: BucketInfo) -> CachedResponse | None:
+        """Return the entry if deciding anew would come to the same.
+
+        bucket: as this request's authorization found it.
+        """
+        entry = self._entries.get(key)
+        # While a fetch runs, requests wait for what it brings.
+        if entry is None or not self._coherence.is_current or _name(entry) in self._flights:
+            return None
+        stamp = self._stamp()
+        is_same_bucket = entry.bucket is bucket or entry.bucket == bucket
+        if not is_same_bucket or (entry.stamp != stamp and not self._is_valid(entry)):
+            del self._entries[key]
+            return None
+        entry.stamp = stamp
+        return entry
+
+    def keep(
+        self,
+        key: ResponseKey,
+        bucket: BucketInfo,
+        version: Found,
+        delivery: Delivery,
+        fallback: Fallback,
+        *,
+        region: str,
+    ) -> None:
+        """Store a decision about a whole object, unless it has changed meanwhile."""
+        headers_bytes = sum(len(name) + len(value) for name, value in delivery.headers)
+        if not delivery.is_hit or headers_bytes > HEADERS_LIMIT_BYTES:
+            return
+        holders = self._directory.holders.get(delivery.sha256) or ()
+        entry = CachedResponse(
+            bucket,
+            version,
+            delivery,
+            fallback,
+            region,
+            holders,
+            frozenset(delivery.sources),
+            self._stamp(),
+        )
+        if not self._is_valid(entry):
+            return
+        if len(self._entries) >= ENTRY_LIMIT:
+            del self._entries[next(iter(self._entries))]
+        self._entries[key] = entry
+
+    def _stamp(self) -> int:
+        # Both only rise.
+        return self._coherence.changes + self._nodes.changes
+
+    def _is_valid(self, entry: CachedResponse) -> bool:
+        """True if the version and its sources are still the same."""
+        sources = self._nodes.sources(
+            entry.holders,
+            entry.region,
+            organization_id=entry.bucket.tenant.organization_id,
+            is_public=entry.bucket.is_public,
+        )
+        return (
+            self._directory.index.get(_name(entry)) == entry.version
+            and (self._directory.holders.get(entry.version.sha256) or ()) == entry.holders
+            and frozenset(sources) == entry.sources
+        )
+
+
+def _name(entry: CachedResponse) -> tuple[int, str, str]:
+    return entry.version.bucket_id, entry.version.key, entry.version.variant

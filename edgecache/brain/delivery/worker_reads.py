@@ -1,0 +1,143 @@
+"""Reads of blobs from workers; what they do wrong counts against their health."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import asynccontextmanager
+from uuid import UUID
+
+import structlog
+
+from edgecache.brain.delivery.delivery import Delivery, Source, Span
+from edgecache.brain.delivery.integrity import IntegrityCheck, WrongBytes
+from edgecache.brain.delivery.worker_pool import Asked, WorkerConnection, WorkerPool
+from edgecache.brain.directory.directory import Directory
+from edgecache.brain.errors import DatabaseAway
+from edgecache.brain.nodes.client import NodeFailed
+from edgecache.brain.nodes.registry import Nodes
+from edgecache.brain.nodes.tickets import Leave, TicketSigner
+
+log = structlog.get_logger(__name__)
+
+
+class WorkerReads:
+    """The brain's reads from workers."""
+
+    def __init__(self, directory: Directory, nodes: Nodes, tickets: TicketSigner) -> None:
+        self._directory = directory
+        self._nodes = nodes
+        self._tickets = tickets
+        self._pool = WorkerPool()
+        self._background: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Begin to watch the connections."""
+        self._pool.start()
+
+    async def stop(self) -> None:
+        """Close the connections."""
+        await self._pool.stop()
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+
+    async def whole(
+        self, delivery: Delivery, source: Source, check: IntegrityCheck, started: float
+    ) -> bytes:
+        """Return all bytes that the check wants, which are few.
+
+        started: ``time.perf_counter`` when the client's request came. Raises NodeFailed,
+        WrongBytes.
+        """
+        async with self._request(
+            delivery, source, check, started, waits_for_body=True
+        ) as connection:
+            body = check.accept(connection.all_of_it())
+            if check.position != check.end:
+                raise WrongBytes(has_leaked=False)
+            return body
+
+    async def pieces(
+        self, delivery: Delivery, source: Source, check: IntegrityCheck, started: float
+    ) -> AsyncGenerator[bytes]:
+        """Yield the bytes that a worker sends, as far as the check lets them pass.
+
+        Raises NodeFailed, WrongBytes.
+        """
+        async with self._request(
+            delivery, source, check, started, waits_for_body=False
+        ) as connection:
+            while check.position < check.end:
+                data = check.accept(await connection.piece())
+                if data:
+                    yield data
+
+    def is_foreign(self, delivery: Delivery) -> bool:
+        """True if a source is not the platform's own: it is paid for reads, and never trusted."""
+        for source in delivery.sources:
+            row = self._nodes.get(source.node_id)
+            if row is None or row.organization_id is not None:
+                return True
+        return False
+
+    def note_failure(self, delivery: Delivery, source: Source, failure: NodeFailed) -> None:
+        """Record that a worker did not send the bytes; a 404 means that it does not hold them."""
+        if failure.status == 404:
+            self._in_background(self._drop_location(delivery.sha256, source.node_id))
+            return
+        self._nodes.failed(source.node_id, failure.reason)
+
+    def note_wrong_bytes(self, delivery: Delivery, senders: set[UUID]) -> None:
+        """Bar the node that sent wrong bytes; of several senders, it is not known which one did."""
+        if len(senders) == 1:
+            self._nodes.lied(next(iter(senders)), delivery.sha256)
+            return
+        for node_id in senders:
+            self._nodes.failed(node_id, "wrong_bytes_among_several")
+
+    @asynccontextmanager
+    async def _request(
+        self,
+        delivery: Delivery,
+        source: Source,
+        check: IntegrityCheck,
+        started: float,
+        *,
+        waits_for_body: bool,
+    ) -> AsyncGenerator[WorkerConnection]:
+        """Request what the check wants next; yield the connection once the response's head came."""
+        address = self._nodes.address(source.node_id)
+        if address is None:
+            raise NodeFailed("gone")
+        conduct = self._nodes.conduct(source.node_id)
+        conduct.running += 1
+        try:
+            connection = await self._pool.ask(
+                address,
+                delivery.sha256,
+                Asked(Span(check.position, check.end - check.position), delivery.size),
+                ticket=self._ticket(delivery, source),
+                waits_for_all=waits_for_body,
+            )
+            try:
+                self._nodes.succeeded(source.node_id, time.perf_counter() - started)
+                yield connection
+            finally:
+                self._pool.release(address, connection)
+        finally:
+            conduct.running -= 1
+
+    def _ticket(self, delivery: Delivery, source: Source) -> str:
+        leave = Leave(delivery.tenant, delivery.bucket_id, delivery.sha256, delivery.size)
+        return self._tickets.for_own_read(source.node_id, leave, now=time.time())
+
+    async def _drop_location(self, sha256: bytes, node_id: UUID) -> None:
+        try:
+            await self._directory.drop_location(sha256, node_id)
+        except DatabaseAway:
+            log.warning("location_not_dropped", node_id=str(node_id))
+
+    def _in_background(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
