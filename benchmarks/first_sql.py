@@ -17,7 +17,7 @@ def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None
 
     identity, seconds: of no use here. No task worker runs: the stock is what is put there.
     """
-    from sqlgateway import stock  # noqa: PLC0415 - needs django.setup()
+    from sqlgateway.provisioning import stock  # noqa: PLC0415 - needs django.setup()
 
     with serve(PLATFORM, Shape(), probe="/readyz") as zonal:
         # The template is made once for each cluster, and no environment's affair.

@@ -119,11 +119,11 @@ PRINCIPAL_AUTHENTICATORS: Final = [
 LIFECYCLE_HOOKS: Final = {
     "environment_deleted": [
         "accounts.sessions.sessions.on_environment_deleted",
-        "sqlgateway.provisioning.on_environment_deleted",
+        "sqlgateway.provisioning.provisioning.on_environment_deleted",
         *(["edgecache.api.environment_removal.on_environment_deleted"] if HAS_CACHE else []),
     ],
     "environment_dropped": [
-        "sqlgateway.provisioning.on_environment_dropped",
+        "sqlgateway.provisioning.provisioning.on_environment_dropped",
         *(["edgecache.api.environment_removal.on_environment_dropped"] if HAS_CACHE else []),
     ],
     "trust_ended": ["twofactor.account_hooks.on_trust_ended"],

@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from platform_site.lib.api import StrictSerializer
-from sqlgateway.requests import ISOLATIONS
+from sqlgateway.execution.requests import ISOLATIONS
 
 # These are by far the most frequent bodies, and DRF takes longer over them than PostgreSQL.
 PLAIN: Final = (frozenset({"query"}), frozenset({"query", "params"}))

@@ -3,7 +3,7 @@
 from procrastinate import RetryStrategy
 from procrastinate.contrib.django import app
 
-from sqlgateway import stock
+from sqlgateway.provisioning import stock
 
 
 @app.periodic(cron="*/5 * * * *")

@@ -13,9 +13,9 @@ from platform_site.lib.bodies import StrictJsonParser
 from platform_site.lib.errors import InvalidRequest, PlatformError
 from platform_site.lib.permissions import highest_role, needs, require
 from platform_site.lib.principals import PlatformRequest, Principal
-from sqlgateway import gateway
-from sqlgateway.params import encode_params
-from sqlgateway.requests import Piece, SqlRequest, explained
+from sqlgateway.execution import gateway
+from sqlgateway.execution.params import encode_params
+from sqlgateway.execution.requests import Piece, SqlRequest, explained
 from sqlgateway.serializers import SqlAnswerSerializer, SqlSerializer, is_plain
 
 PARSER: Final = StrictJsonParser()

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from sqlgateway import clusters, connections
+from sqlgateway.connection import cache
 from sqlgateway.models import Database
-from sqlgateway.placements import CACHE
+from sqlgateway.provisioning import clusters
+from sqlgateway.provisioning.placements import CACHE
 from tests.sqlgateway import support
 from tests.sqlgateway.kept import KEPT
 
@@ -17,7 +18,7 @@ def _no_leftovers() -> Iterator[None]:
     CACHE.clear()
     yield
     CACHE.clear()
-    connections.CACHE.clear()
+    cache.CACHE.clear()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -35,7 +36,7 @@ def databases(db: None) -> Iterator[None]:
 
 
 def _take_back() -> None:
-    connections.CACHE.clear()
+    cache.CACHE.clear()
     # A test may have led the cluster's address astray.
     clusters.default()
     for database in Database.unscoped.select_related("cluster"):

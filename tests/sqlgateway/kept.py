@@ -5,8 +5,8 @@ from typing import Any, Final
 from psycopg import sql
 
 from platform_site.lib.principals import Scope
-from sqlgateway import clusters, provisioning
 from sqlgateway.models import Database
+from sqlgateway.provisioning import clusters, provisioning
 
 MOST: Final = 2
 ROLES: Final = ("admin_role", "operator_role", "reader_role")

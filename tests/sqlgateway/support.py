@@ -10,8 +10,8 @@ from django.test import RequestFactory
 from environments import environments
 from environments.models import Environment, Organization
 from platform_site.lib.principals import Principal, Scope
-from sqlgateway import clusters
 from sqlgateway.models import Database
+from sqlgateway.provisioning import clusters
 from sqlgateway.views import SqlView
 from tests import conformance
 

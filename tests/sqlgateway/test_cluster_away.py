@@ -7,9 +7,10 @@ import structlog
 from django.conf import settings
 from django.test import override_settings
 
-from sqlgateway import clusters, connections
+from sqlgateway.connection import cache
 from sqlgateway.models import Cluster
-from sqlgateway.placements import CACHE
+from sqlgateway.provisioning import clusters
+from sqlgateway.provisioning.placements import CACHE
 from tests.sqlgateway.support import Caller, as_provisioner
 
 pytestmark = pytest.mark.provisions
@@ -34,7 +35,7 @@ def test_a_known_environment_of_a_stopped_cluster_is_503_and_recovers(alice: Cal
     alice.value("SELECT 1")
     cluster = Cluster.objects.get()
     url = cluster.url
-    connections.CACHE.clear()
+    cache.CACHE.clear()
     CACHE.clear()
     cluster.url = NOWHERE
     cluster.save()
@@ -59,7 +60,7 @@ def test_no_cluster_at_all_is_503(alice: Caller) -> None:
 def test_a_full_server_is_503_and_no_reason_to_heal(alice: Caller, kind: str) -> None:
     alice.value("SELECT 1")
     database = alice.database
-    connections.CACHE.clear()
+    cache.CACHE.clear()
     name = database.admin_role if kind == "ROLE" else database.dbname
     as_provisioner(f"ALTER {kind} {name} CONNECTION LIMIT 0")
 
@@ -75,7 +76,7 @@ def test_a_full_server_is_503_and_no_reason_to_heal(alice: Caller, kind: str) ->
 
 def test_a_database_that_is_gone_from_its_cluster_is_503(alice: Caller) -> None:
     alice.value("SELECT 1")
-    connections.CACHE.clear()
+    cache.CACHE.clear()
     as_provisioner(f"DROP DATABASE {alice.database.dbname} WITH (FORCE)")
 
     answer = alice.sql("SELECT 1")

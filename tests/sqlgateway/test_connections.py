@@ -10,9 +10,9 @@ from django.conf import settings
 from django.db import connection
 from django.test import override_settings
 
-from sqlgateway import connections
+from sqlgateway.connection import cache
 from sqlgateway.errors import SqlBusy
-from sqlgateway.provisioning import database_for
+from sqlgateway.provisioning.provisioning import database_for
 from tests.sqlgateway.support import Answer, Caller, as_provisioner
 
 pytestmark = pytest.mark.provisions
@@ -82,8 +82,8 @@ def test_a_connection_lost_in_the_middle_leaves_the_outcome_unknown(alice: Calle
     assert "Retry-After" not in answer.headers
 
 
-def _run_and_break(alice: Caller, key: connections.Key) -> Answer:
-    (session,) = connections.CACHE._idle[key]
+def _run_and_break(alice: Caller, key: cache.Key) -> Answer:
+    (session,) = cache.CACHE._idle[key]
     # As a network that is gone: the server's end says nothing more.
     threading.Timer(0.2, lambda: session._wire._server.shutdown(2)).start()
     try:
@@ -94,12 +94,12 @@ def _run_and_break(alice: Caller, key: connections.Key) -> Answer:
 
 def test_idle_connections_are_closed_after_a_while(alice: Caller) -> None:
     alice.value("SELECT 1")
-    connections.CACHE.sweep()
+    cache.CACHE.sweep()
     assert _sessions(alice) == 1
 
     with override_settings(SQL=replace(settings.SQL, idle_s=0)):
         time.sleep(0.01)
-        connections.CACHE.sweep()
+        cache.CACHE.sweep()
     time.sleep(0.1)
 
     assert _sessions(alice) == 0
@@ -123,10 +123,10 @@ def test_the_least_recently_used_makes_room(alice: Caller, charlie: Caller) -> N
 def test_no_more_connections_than_allowed_are_opened(alice: Caller) -> None:
     login = database_for(alice.scope).login("admin")
     with override_settings(SQL=replace(settings.SQL, connections=1)):
-        held = connections.CACHE.checkout(login)
+        held = cache.CACHE.checkout(login)
         with pytest.raises(SqlBusy):
-            connections.CACHE.checkout(login)
-        connections.CACHE.release(held)
+            cache.CACHE.checkout(login)
+        cache.CACHE.release(held)
 
         assert alice.value("SELECT 1") == 1
 

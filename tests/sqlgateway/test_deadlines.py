@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-from sqlgateway.backends import ADMINISTRATOR
-from sqlgateway.provisioning import database_for
-from sqlgateway.sessions import open_session
-from sqlgateway.wire import Wire
+from sqlgateway.connection.administrator import ADMINISTRATOR
+from sqlgateway.connection.tenant_connection import open_connection
+from sqlgateway.connection.wire import Wire
+from sqlgateway.provisioning.provisioning import database_for
 from tests.sqlgateway.support import Answer, Caller, backends_of
 
 STUBBORN = [
@@ -148,7 +148,7 @@ def test_a_backend_that_is_ended_while_it_sends_is_late_and_undone(
 
 def test_only_what_is_under_way_can_be_undone(alice: Caller) -> None:
     alice.value("SELECT 1")
-    session = open_session(database_for(alice.scope).login("admin"))
+    session = open_connection(database_for(alice.scope).login("admin"))
     session.give_up_at = time.monotonic() + 10
     try:
         assert ADMINISTRATOR.is_open(session) is False

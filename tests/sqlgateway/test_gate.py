@@ -12,7 +12,7 @@ from django.test import override_settings
 
 from platform_site.lib.errors import PlatformError
 from sqlgateway.errors import SqlBusy, TooManyQueries
-from sqlgateway.gate import Gate
+from sqlgateway.execution.admission import Gate
 
 ALICE, CHARLIE = 1, 2
 

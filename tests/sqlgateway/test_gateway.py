@@ -10,8 +10,9 @@ from django.core.management import call_command
 from django.core.management.base import SystemCheckError
 from django.test import override_settings
 
-from sqlgateway import checks, stock, tasks
+from sqlgateway import checks, tasks
 from sqlgateway.models import Cluster, Database
+from sqlgateway.provisioning import stock
 from tests import cast
 from tests.sqlgateway.support import Caller
 

@@ -8,10 +8,10 @@ import pytest
 from django.core.management import call_command
 from django.test import override_settings
 
-from sqlgateway import clusters, making, names, stock
 from sqlgateway.hardening.catalog import RELATIONS
 from sqlgateway.hardening.cluster import complaints, version_complaint
 from sqlgateway.models import Cluster
+from sqlgateway.provisioning import clusters, names, stock, tenant_databases
 from tests.sqlgateway.support import Caller, as_provisioner
 from tests.waiting import wait_until
 
@@ -99,7 +99,7 @@ def test_nobody_can_enter_the_template(alice: Caller) -> None:
     ((allowed, public),) = as_provisioner(
         "SELECT datallowconn, has_database_privilege('public', datname, 'CONNECT') "
         "FROM pg_database WHERE datname = %s",
-        [making.TEMPLATE],
+        [tenant_databases.TEMPLATE],
     )
 
     assert (allowed, public) == (False, False)
@@ -109,7 +109,7 @@ def test_nobody_can_enter_the_template(alice: Caller) -> None:
 def own_template(databases: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Have a template made that no other test makes or uses; give its name."""
     name = f"zt_test_{secrets.token_hex(4)}"
-    monkeypatch.setattr(making, "TEMPLATE", name)
+    monkeypatch.setattr(tenant_databases, "TEMPLATE", name)
     monkeypatch.setattr(names, "template_name", lambda: f"{name}_{secrets.token_hex(4)}")
     yield name
     as_provisioner(f"DROP DATABASE IF EXISTS {name}")
@@ -121,8 +121,8 @@ def _made(template: str) -> list[tuple[object, ...]]:
 
 def test_the_template_is_made_once(own_template: str) -> None:
     address = clusters.address_of(clusters.default())
-    making.ensure_template(address)
-    making.ensure_template(address)
+    tenant_databases.ensure_template(address)
+    tenant_databases.ensure_template(address)
 
     assert _made(own_template) == [(own_template,)]
 
@@ -133,7 +133,7 @@ def test_a_template_that_another_process_just_makes_is_left_to_it(own_template: 
         other.execute(f"CREATE DATABASE {own_template}_theirs".encode())
         with other.transaction():
             other.execute(f"ALTER DATABASE {own_template}_theirs RENAME TO {own_template}".encode())
-            ours = pool.submit(making.ensure_template, address)
+            ours = pool.submit(tenant_databases.ensure_template, address)
             # Both have checked that the name is free; ours waits for what becomes of theirs.
             wait_until(
                 lambda: as_provisioner(

@@ -4,7 +4,7 @@ import pytest
 import structlog
 
 from accounts.models import AuditEvent
-from sqlgateway import connections
+from sqlgateway.connection import cache
 from tests.sqlgateway.support import Caller, as_provisioner
 
 pytestmark = pytest.mark.provisions
@@ -35,7 +35,7 @@ def test_an_admin_that_locks_itself_out_is_let_in_again(
 ) -> None:
     done = world.sql(HIDDEN.format(text) if is_hidden else text)
     assert done.status == 200, done.body
-    connections.CACHE.clear()
+    cache.CACHE.clear()
 
     assert world.value("SELECT count(*) FROM t") == 1
     event = AuditEvent.objects.get(tag="sql:role:heal")
@@ -54,7 +54,7 @@ def test_a_lesser_role_cannot_lock_out_its_organization(
     bob = world.be(role)
     done = bob.sql(f"BEGIN READ WRITE; {text}; COMMIT")
     assert done.status == 200, done.body
-    connections.CACHE.clear()
+    cache.CACHE.clear()
 
     assert bob.value("SELECT count(*) FROM t") == 1
 
@@ -81,7 +81,7 @@ def test_a_role_that_drops_its_rights_keeps_them_for_what_is_made_later(
 
     bob.sql(f"BEGIN READ WRITE; DROP OWNED BY CURRENT_USER; COMMIT{end}")
 
-    connections.CACHE.clear()
+    cache.CACHE.clear()
     world.sql("CREATE SCHEMA z; CREATE TABLE z.later (id int); CREATE SEQUENCE z.s")
     for someone in (world, world.be("operator"), world.be("reader")):
         assert someone.value("SELECT count(*) FROM z.later") == 0
@@ -97,7 +97,7 @@ def test_healing_gives_a_reader_nothing_that_an_admin_has_taken(world: Caller) -
 
     for text in (*LOCK_OUTS, "DROP OWNED BY CURRENT_USER"):
         bob.sql(f"BEGIN READ WRITE; {text}; COMMIT")
-        connections.CACHE.clear()
+        cache.CACHE.clear()
 
         assert bob.sql("SELECT * FROM t").body["sqlstate"] == "42501", text
 
@@ -113,7 +113,7 @@ def test_settings_of_the_role_in_its_database_are_forgotten(world: Caller) -> No
     database = world.database.dbname
     text = f"ALTER ROLE CURRENT_USER IN DATABASE {database} SET local_preload_libraries = 'none'"
     assert world.sql(HIDDEN.format(text)).status == 200
-    connections.CACHE.clear()
+    cache.CACHE.clear()
 
     assert world.value("SELECT count(*) FROM t") == 1
 
@@ -122,7 +122,7 @@ def test_no_password_is_in_any_log_or_error(world: Caller) -> None:
     secrets = list(world.database.passwords.values())
     with structlog.testing.capture_logs() as logs:
         world.sql(HIDDEN.format(LOCK_OUTS[0]))
-        connections.CACHE.clear()
+        cache.CACHE.clear()
         answer = world.sql("SELECT 1")
     secrets += list(world.database.passwords.values())
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from sqlgateway import clusters, connections
+from sqlgateway.connection import cache
 from sqlgateway.hardening.cluster import complaints
+from sqlgateway.provisioning import clusters
 from tests.sqlgateway.support import Caller, as_provisioner
 
 # Refused for an admin, so for everyone below it as well.
@@ -346,7 +347,7 @@ def test_settings_kept_by_a_role_are_outranked(world: Caller) -> None:
     world.sql("DO $$ BEGIN EXECUTE 'ALTER ROLE CURRENT_USER SET statement_timeout = 1'; END $$")
     world.sql("DO $$ BEGIN EXECUTE 'ALTER ROLE CURRENT_USER SET TimeZone = Japan'; END $$")
 
-    connections.CACHE.clear()
+    cache.CACHE.clear()
 
     assert world.value("SHOW search_path") == '"$user",public'
     assert world.value("SHOW statement_timeout") == "30500ms"
@@ -356,7 +357,7 @@ def test_settings_kept_by_a_role_are_outranked(world: Caller) -> None:
 def test_reset_all_takes_none_of_the_platforms_settings(world: Caller) -> None:
     world.sql("DO $$ BEGIN EXECUTE 'ALTER ROLE CURRENT_USER RESET ALL'; END $$")
 
-    connections.CACHE.clear()
+    cache.CACHE.clear()
 
     assert world.value("SHOW temp_file_limit") == "1GB"
     assert world.value("SHOW log_min_messages") == "fatal"

@@ -18,9 +18,9 @@ from environments import environments
 from environments.models import Environment
 from platform_site.lib.errors import NotFound
 from platform_site.lib.principals import Scope
-from sqlgateway import clusters, making, provisioning, stock
 from sqlgateway.models import Database
-from sqlgateway.placements import CACHE
+from sqlgateway.provisioning import clusters, provisioning, stock, tenant_databases
+from sqlgateway.provisioning.placements import CACHE
 from tests.sqlgateway import support
 from tests.sqlgateway.support import Caller, as_provisioner
 
@@ -63,7 +63,7 @@ def test_a_first_request_claims_from_the_stock_and_asks_for_more(alice: Caller) 
 def test_a_torso_is_finished_by_the_next_refill(databases: None) -> None:
     torso = stock.new_row(clusters.default())
     torso.save()
-    making.make(torso)
+    tenant_databases.make(torso)
 
     assert stock.refill(1) == 1
     assert stock.size() == 1

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sqlgateway.sqlstates import kind_of
+from sqlgateway.execution.sqlstates import kind_of
 from tests.sqlgateway.support import Caller
 
 TABLES = """

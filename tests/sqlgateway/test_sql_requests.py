@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sqlgateway import clusters
+from sqlgateway.provisioning import clusters
 from tests.sqlgateway.support import Caller
 
 

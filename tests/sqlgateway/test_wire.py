@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from sqlgateway import connections
-from sqlgateway.protocol import is_whole_answer, longest_row
-from sqlgateway.provisioning import database_for
-from sqlgateway.sessions import Session
-from sqlgateway.watchdog import WATCHDOG
-from sqlgateway.wire import SHORT_BYTES
+from sqlgateway.connection import cache
+from sqlgateway.connection.protocol import is_whole_answer, longest_row
+from sqlgateway.connection.tenant_connection import TenantConnection
+from sqlgateway.connection.watchdog import WATCHDOG
+from sqlgateway.connection.wire import SHORT_BYTES
+from sqlgateway.provisioning.provisioning import database_for
 from tests.sqlgateway.support import Caller
 
 FORGED_END = "Z\0\0\0\5I"
@@ -71,9 +71,9 @@ def test_the_longest_of_the_first_rows_is_told() -> None:
         assert longest_row(nothing) is None
 
 
-def _kept(someone: Caller) -> Session:
+def _kept(someone: Caller) -> TenantConnection:
     login = database_for(someone.scope).login("admin")
-    (session,) = connections.CACHE._idle[login.key]
+    (session,) = cache.CACHE._idle[login.key]
     return session
 
 

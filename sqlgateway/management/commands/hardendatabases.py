@@ -5,9 +5,10 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from platform_site.lib.errors import PlatformError
-from sqlgateway import clusters, hardening, making
+from sqlgateway import hardening
 from sqlgateway.hardening.cluster import complaints
 from sqlgateway.models import Cluster, Database
+from sqlgateway.provisioning import clusters, tenant_databases
 
 
 class Command(BaseCommand):
@@ -33,7 +34,7 @@ class Command(BaseCommand):
         with clusters.administer(address) as connection:
             for complaint in complaints(connection):
                 self.stderr.write(f"{cluster}: {complaint}")
-        making.ensure_template(address)
+        tenant_databases.ensure_template(address)
         rows = Database.unscoped.filter(  # unscoped: the platform's own work, all tenants
             cluster=cluster, state__in=[Database.State.STOCK, Database.State.ACTIVE]
         )
@@ -41,7 +42,7 @@ class Command(BaseCommand):
             rows = rows.exclude(hardening=hardening.VERSION)
         count = 0
         for database in rows.select_related("cluster").order_by("id"):
-            making.harden(address, database, catalog=True)
+            tenant_databases.harden(address, database, catalog=True)
             database.hardening = hardening.VERSION
             database.save(update_fields=["hardening"])
             count += 1

@@ -7,8 +7,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from environments.models import Environment
 from platform_site.lib.errors import PlatformError
 from platform_site.lib.principals import Scope
-from sqlgateway import stock
-from sqlgateway.provisioning import database_for
+from sqlgateway.provisioning import stock
+from sqlgateway.provisioning.provisioning import database_for
 
 
 class Command(BaseCommand):

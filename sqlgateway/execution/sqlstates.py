@@ -1,5 +1,6 @@
 """From what PostgreSQL refused to what the gateway answers."""
 
+import re
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -9,11 +10,13 @@ from psycopg.pq.abc import PGresult
 
 from platform_site.lib.errors import PlatformError
 from sqlgateway import errors
-from sqlgateway.placements import Login
-from sqlgateway.scrubbing import scrub
-from sqlgateway.sessions import Notice
+from sqlgateway.connection.tenant_connection import Notice
+from sqlgateway.provisioning.names import OPAQUE
+from sqlgateway.provisioning.placements import Login
 
 Field = pq.DiagnosticField
+
+TEMPLATES: Final = re.compile(r"\bzonal_(template_\d+|provisioner)\b")
 
 # The longest prefix of the SQLSTATE decides; whatever is not here is the statement's own fault.
 KINDS: Final[dict[str, type[PlatformError]]] = {
@@ -52,7 +55,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class ErrorPosition:
     """Which statement of the request failed.
 
     text: as the caller sent it. number: counted from 1, 0 where nobody knows. offset: characters
@@ -75,10 +78,10 @@ def is_fatal(result: PGresult) -> bool:
     return severity in {b"FATAL", b"PANIC"}
 
 
-def refusal(result: PGresult, login: Login, spot: Spot) -> PlatformError:
+def refusal(result: PGresult, login: Login, spot: ErrorPosition) -> PlatformError:
     """Give the error that answers a failed result.
 
-    File, line and routine of the server are never in it, nor names of ours (scrubbing.py).
+    File, line and routine of the server are never in it, nor names of ours (``scrub``).
     """
     state = sqlstate_of(result)
     kind = kind_of(state)
@@ -129,7 +132,7 @@ def _said(result: PGresult, login: Login, field: pq.DiagnosticField) -> str:
     return scrub(text, login)
 
 
-def _position(result: PGresult, spot: Spot) -> dict[str, int]:
+def _position(result: PGresult, spot: ErrorPosition) -> dict[str, int]:
     """Give position, line and column, counted from 1 in characters of the caller's text."""
     raw = result.error_field(Field.STATEMENT_POSITION)
     if not raw:
@@ -141,3 +144,21 @@ def _position(result: PGresult, spot: Spot) -> dict[str, int]:
     line = before.count("\n") + 1
     column = position - 1 - (before.rfind("\n") + 1) + 1
     return {"position": position, "line": line, "column": column}
+
+
+def scrub(text: str, login: Login) -> str:
+    """Give a message as the tenant may read it.
+
+    Its own role is called by what it is (admin, operator, reader); every other opaque name, also
+    one of another tenant, becomes a plain word.
+    """
+    text = text.replace(login.user, login.role).replace(login.dbname, "database")
+    text = OPAQUE.sub(_word, text)
+    text = TEMPLATES.sub("platform", text)
+    for path in login.address.private_paths:
+        text = text.replace(path, "…")
+    return text
+
+
+def _word(match: re.Match[str]) -> str:
+    return "role" if match.group().startswith("zr_") else "database"

@@ -7,13 +7,14 @@ import psycopg
 import structlog
 from psycopg import sql
 
-from sqlgateway import hardening, names
-from sqlgateway.clusters import Address, address_of, administer
+from sqlgateway import hardening
 from sqlgateway.hardening.catalog import harden_catalog
 from sqlgateway.hardening.cluster import close_to_public
 from sqlgateway.hardening.database import grant_access, grant_inside, open_database
 from sqlgateway.hardening.role import ensure_roles
 from sqlgateway.models import Database
+from sqlgateway.provisioning import names
+from sqlgateway.provisioning.clusters import Address, address_of, administer
 
 TEMPLATE: Final = f"zonal_template_{hardening.VERSION}"
 

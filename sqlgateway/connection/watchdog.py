@@ -18,8 +18,8 @@ import psycopg
 import structlog
 from django.conf import settings
 
-from sqlgateway.backends import Administrator
-from sqlgateway.sessions import Session
+from sqlgateway.connection.administrator import Administrator
+from sqlgateway.connection.tenant_connection import TenantConnection
 
 CANCEL_S: Final = 2.0
 LOOK_AGAIN_S: Final = 1.0
@@ -38,8 +38,8 @@ class Watch:
 
     __slots__ = ("has_fired", "looks", "session", "was_open")
 
-    def __init__(self, session: Session) -> None:
-        self.session: Session | None = session
+    def __init__(self, session: TenantConnection) -> None:
+        self.session: TenantConnection | None = session
         self.has_fired = False
         self.was_open = False
         self.looks = 0
@@ -57,7 +57,7 @@ class Watchdog:
         self._administrator = Administrator()
         self.on_tick: Callable[[], None] | None = None
 
-    def watch(self, session: Session, deadline: float) -> Watch:
+    def watch(self, session: TenantConnection, deadline: float) -> Watch:
         """Keep a request to its deadline (time.monotonic)."""
         watch = Watch(session)
         self._push(deadline, self._cancel, watch)

@@ -11,10 +11,10 @@ import psycopg
 import structlog
 from django.conf import settings
 
+from sqlgateway.connection.tenant_connection import TenantConnection, open_connection
+from sqlgateway.connection.watchdog import WATCHDOG
 from sqlgateway.errors import EngineAway, SqlBusy
-from sqlgateway.placements import Login
-from sqlgateway.sessions import Session, open_session
-from sqlgateway.watchdog import WATCHDOG
+from sqlgateway.provisioning.placements import Login
 
 Key = tuple[int, str, str]
 # The server's words for "not now", in English as lc_messages is C; they say nothing about a role.
@@ -36,10 +36,10 @@ class ConnectionCache:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._idle: OrderedDict[Key, list[Session]] = OrderedDict()
+        self._idle: OrderedDict[Key, list[TenantConnection]] = OrderedDict()
         self._open = 0
 
-    def checkout(self, login: Login) -> Session:
+    def checkout(self, login: Login) -> TenantConnection:
         """Give a clean connection, a kept one if there is one.
 
         Raises LoginRefused, EngineAway (503), SqlBusy (503).
@@ -56,7 +56,7 @@ class ConnectionCache:
                 self._open -= 1
             raise
 
-    def release(self, session: Session) -> None:
+    def release(self, session: TenantConnection) -> None:
         """Clean a connection and keep it, or close it where that is not possible."""
         if not session.park():
             self.discard(session)
@@ -65,7 +65,7 @@ class ConnectionCache:
             self._idle.setdefault(session.login.key, []).append(session)
             self._idle.move_to_end(session.login.key)
 
-    def discard(self, session: Session) -> None:
+    def discard(self, session: TenantConnection) -> None:
         """Close a connection that is checked out."""
         with self._lock:
             self._open -= 1
@@ -95,7 +95,7 @@ class ConnectionCache:
             self._idle.clear()
         self._close(gone)
 
-    def _take(self, key: Key) -> Session | None:
+    def _take(self, key: Key) -> TenantConnection | None:
         with self._lock:
             kept = self._idle.get(key)
             if not kept:
@@ -118,20 +118,20 @@ class ConnectionCache:
             self._remove(session)
         session.close()
 
-    def _remove(self, session: Session) -> None:
+    def _remove(self, session: TenantConnection) -> None:
         kept = self._idle[session.login.key]
         kept.remove(session)
         if not kept:
             del self._idle[session.login.key]
 
-    def _close(self, sessions: list[Session]) -> None:
+    def _close(self, sessions: list[TenantConnection]) -> None:
         for session in sessions:
             self.discard(session)
 
 
-def _connect(login: Login) -> Session:
+def _connect(login: Login) -> TenantConnection:
     try:
-        return open_session(login)
+        return open_connection(login)
     except psycopg.OperationalError as exc:
         words = str(exc)
     # Outside the handler: the words name hosts and roles, and must not ride along as a cause.

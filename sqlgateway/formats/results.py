@@ -9,8 +9,8 @@ from typing import Any, Final, Literal
 import orjson
 from psycopg.pq.abc import PGresult
 
-from sqlgateway.encoders import Encoder, Values
-from sqlgateway.kinds import BUILTIN, Kind, NumericAs, encoder_for
+from sqlgateway.formats.column_types import BUILTIN, ColumnType, NumericAs, encoder_for
+from sqlgateway.formats.encoders import Encoder, Values
 
 RowsAs = Literal["objects", "arrays"]
 
@@ -44,7 +44,7 @@ class Statement:
     """What one statement answered."""
 
     columns: list[Column] = field(default_factory=list)
-    kinds: dict[int, Kind] = field(default_factory=dict)
+    kinds: dict[int, ColumnType] = field(default_factory=dict)
     rows: list[bytes] = field(default_factory=list)
     row_count: int = 0
     size_bytes: int = 0
@@ -88,7 +88,7 @@ class Collector:
         self._pending_bytes = 0
         self._taken = 0
         self._is_plain = True
-        self._known: dict[int, Kind] = BUILTIN
+        self._known: dict[int, ColumnType] = BUILTIN
         self.statement = Statement()
         self.unknown: set[int] = set()
 
@@ -97,7 +97,7 @@ class Collector:
         """Whether the caps have been reached, and there was more."""
         return self.statement.truncated
 
-    def start(self, result: PGresult, known: dict[int, Kind]) -> None:
+    def start(self, result: PGresult, known: dict[int, ColumnType]) -> None:
         """Read the columns; ``known`` are the types looked up before in this database."""
         names = [(result.fname(i) or b"").decode("utf-8", "replace") for i in range(result.nfields)]
         oids = [result.ftype(i) for i in range(result.nfields)]
@@ -107,7 +107,9 @@ class Collector:
         ]
         self._values = [[] for _ in names]
         self.unknown = {oid for oid in oids if oid not in BUILTIN and oid not in known}
-        self._known = {oid: BUILTIN.get(oid) or known.get(oid, Kind("unknown")) for oid in oids}
+        self._known = {
+            oid: BUILTIN.get(oid) or known.get(oid, ColumnType("unknown")) for oid in oids
+        }
 
     def add(self, result: PGresult, *, is_plain: bool, held_bytes: int) -> None:
         """Take a piece's rows, as many as fit.
@@ -143,13 +145,13 @@ class Collector:
         elif self._pending_rows >= BATCH_ROWS or self._pending_bytes >= BATCH_BYTES:
             self._encode()
 
-    def finish(self, command_tag: str, known: dict[int, Kind]) -> Statement:
+    def finish(self, command_tag: str, known: dict[int, ColumnType]) -> Statement:
         """Encode what is left and give the statement.
 
         command_tag: as ``INSERT 0 5``; empty for a statement that was cut.
         """
         for oid in self.unknown:
-            self._known[oid] = known.get(oid, Kind("unknown"))
+            self._known[oid] = known.get(oid, ColumnType("unknown"))
         self._encode()
         statement = self.statement
         statement.kinds = self._known

@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 from typing import Final
 
-from sqlgateway.protocol import is_whole_answer
+from sqlgateway.connection.protocol import is_whole_answer
 
 PIECE_BYTES: Final = 64 * 1024
 TAIL_BYTES: Final = 8 * 1024

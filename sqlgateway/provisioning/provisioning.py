@@ -8,9 +8,11 @@ from procrastinate.exceptions import AlreadyEnqueued
 
 from platform_site.lib.errors import NotFound
 from platform_site.lib.principals import Scope
-from sqlgateway import clusters, connections, making, stock, tasks
+from sqlgateway import tasks
+from sqlgateway.connection import cache
 from sqlgateway.models import Database
-from sqlgateway.placements import CACHE, Placement, placement_of
+from sqlgateway.provisioning import clusters, stock, tenant_databases
+from sqlgateway.provisioning.placements import CACHE, Placement, placement_of
 
 log = structlog.get_logger(__name__)
 
@@ -63,8 +65,8 @@ def on_environment_dropped(environment_pk: int) -> None:
     # First the intention: a crash on the way leaves a row that says so.
     database.state = Database.State.DROPPED
     database.save(update_fields=["state"])
-    connections.CACHE.forget(database.dbname)
-    making.drop(database)
+    cache.CACHE.forget(database.dbname)
+    tenant_databases.drop(database)
     database.delete()
 
 
@@ -108,14 +110,14 @@ def _make(scope: Scope) -> Database:
         if database is None:
             raise NotFound
         if database.state == Database.State.PREPARING:
-            making.make(database)
+            tenant_databases.make(database)
             database.hand_over(scope.organization_id, scope.environment_pk)
     return database
 
 
 def _cut_off(database: Database) -> None:
-    connections.CACHE.forget(database.dbname)
-    making.set_login(database, allowed=False)
+    cache.CACHE.forget(database.dbname)
+    tenant_databases.set_login(database, allowed=False)
 
 
 def _ask_for_refill() -> None:

@@ -10,16 +10,17 @@ import structlog
 from platform_site.lib.errors import PlatformError
 from platform_site.lib.permissions import Role
 from platform_site.lib.principals import Scope
-from sqlgateway import connections, healing
-from sqlgateway.connections import LoginRefused
+from sqlgateway.connection import cache
+from sqlgateway.connection.cache import LoginRefused
+from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.errors import EngineAway
-from sqlgateway.execution import Execution, Outcome
-from sqlgateway.gate import GATE
-from sqlgateway.placements import CACHE, Login
-from sqlgateway.provisioning import database_for
-from sqlgateway.requests import SqlRequest
-from sqlgateway.results import Statement
-from sqlgateway.sessions import Session
+from sqlgateway.execution.admission import GATE
+from sqlgateway.execution.execution import Execution, Outcome
+from sqlgateway.execution.requests import SqlRequest
+from sqlgateway.formats.results import Statement
+from sqlgateway.provisioning import role_repair
+from sqlgateway.provisioning.placements import CACHE, Login
+from sqlgateway.provisioning.provisioning import database_for
 
 NOTHING: Final = Statement()
 
@@ -45,26 +46,26 @@ def _run(scope: Scope, role: Role, request: SqlRequest) -> Outcome:
     try:
         outcome = Execution(session, request).run()
     except BaseException:
-        connections.CACHE.discard(session)
+        cache.CACHE.discard(session)
         raise
     if outcome.is_clean:
-        connections.CACHE.release(session)
+        cache.CACHE.release(session)
     else:
-        connections.CACHE.discard(session)
+        cache.CACHE.discard(session)
     _look_after_role(session.login, outcome)
     return outcome
 
 
-def _log_in(scope: Scope, role: Role) -> Session:
+def _log_in(scope: Scope, role: Role) -> TenantConnection:
     """Give a session, after healing the role or reading the placement anew where it is refused."""
     login = database_for(scope).login(role)
     try:
-        return connections.CACHE.checkout(login)
+        return cache.CACHE.checkout(login)
     except LoginRefused:
-        healing.heal(login)
+        role_repair.heal(login)
     CACHE.forget(scope.environment_pk)
     try:
-        return connections.CACHE.checkout(database_for(scope).login(role))
+        return cache.CACHE.checkout(database_for(scope).login(role))
     except LoginRefused:
         log.warning("sql_role_refused_again", database=login.database_id, role=role)
         raise EngineAway from None
@@ -75,7 +76,7 @@ def _look_after_role(login: Login, outcome: Outcome) -> None:
     if not outcome.self_harm:
         return
     try:
-        healing.heal(login, with_grants="DROP OWNED" in outcome.self_harm)
+        role_repair.heal(login, with_grants="DROP OWNED" in outcome.self_harm)
     except (PlatformError, psycopg.Error) as exc:
         # The next login finds out, and tries again.
         log.warning("sql_healing_put_off", database=login.database_id, kind=type(exc).__name__)

@@ -14,10 +14,10 @@ from django.conf import settings
 from psycopg import pq
 from psycopg.pq.abc import PGresult
 
-from sqlgateway.kinds import Kind
-from sqlgateway.placements import Login
-from sqlgateway.protocol import longest_row
-from sqlgateway.wire import Wire, WireBroken, WireFull
+from sqlgateway.connection.protocol import longest_row
+from sqlgateway.connection.wire import Wire, WireBroken, WireFull
+from sqlgateway.formats.column_types import ColumnType
+from sqlgateway.provisioning.placements import Login
 
 APPLICATION_NAME: Final = "zonal"
 # Rows that libpq hands over at once. It holds them all, so wide rows must not be many; each time
@@ -65,7 +65,7 @@ class Notice:
         )
 
 
-class Session:
+class TenantConnection:
     """A connection, its notices, and what is known about the types of its database."""
 
     def __init__(self, connection: psycopg.Connection, login: Login) -> None:
@@ -74,7 +74,7 @@ class Session:
         self.pgconn = connection.pgconn
         self.pid = self.pgconn.backend_pid
         self.opened_at = self.used_at = time.monotonic()
-        self.kinds: dict[int, Kind] = {}
+        self.kinds: dict[int, ColumnType] = {}
         self.notices: list[Notice] = []
         self.give_up_at = self.opened_at
         self.last_bytes = 0
@@ -318,7 +318,7 @@ def _chunk_rows(beginning: bytes) -> int:
     return NARROW_CHUNK_ROWS if is_narrow else CHUNK_ROWS
 
 
-def open_session(login: Login) -> Session:
+def open_connection(login: Login) -> TenantConnection:
     """Log in as a tenant's role.
 
     Raises psycopg.OperationalError.
@@ -335,7 +335,7 @@ def open_session(login: Login) -> Session:
         connect_timeout=settings.SQL.connect_timeout_s,
         options=startup_options(login),
     )
-    return Session(connection, login)
+    return TenantConnection(connection, login)
 
 
 def startup_options(login: Login) -> str:

@@ -5,8 +5,9 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
-from sqlgateway import clusters, hardening, making, names
+from sqlgateway import hardening
 from sqlgateway.models import Cluster, Database
+from sqlgateway.provisioning import clusters, names, tenant_databases
 
 log = structlog.get_logger(__name__)
 
@@ -86,7 +87,7 @@ def _finish_one() -> bool:
         database = rows.select_for_update(skip_locked=True, of=("self",)).order_by("id").first()
         if database is None:
             return False
-        making.make(database)
+        tenant_databases.make(database)
         database.state = Database.State.STOCK
         database.save(update_fields=["state", "hardening"])
     return True

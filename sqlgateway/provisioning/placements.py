@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from platform_site.lib.permissions import Role
-from sqlgateway.clusters import Address, address_of
 from sqlgateway.models import Database
+from sqlgateway.provisioning.clusters import Address, address_of
 
 # Long enough to save the query, short enough that a moved database is found soon. What must hold
 # at once (a deleted environment) holds on the server and in the caller's session.

@@ -5,8 +5,8 @@ from typing import Final, Literal, NamedTuple
 
 import psycopg
 
-from sqlgateway import encoders
-from sqlgateway.encoders import Encoder
+from sqlgateway.formats import encoders
+from sqlgateway.formats.encoders import Encoder
 
 NumericAs = Literal["string", "number"]
 
@@ -30,7 +30,7 @@ FIRST_USER_OID: Final = 16384
 BOX_ARRAY: Final = 1020
 
 
-class Kind(NamedTuple):
+class ColumnType(NamedTuple):
     """A type.
 
     name: ``int8``, ``int8[]``. encoder: the key in ENCODERS of its values or, with is_array, of
@@ -42,20 +42,20 @@ class Kind(NamedTuple):
     is_array: bool = False
 
 
-def _builtin() -> dict[int, Kind]:
-    known: dict[int, Kind] = {}
+def _builtin() -> dict[int, ColumnType]:
+    known: dict[int, ColumnType] = {}
     for info in psycopg.adapters.types:
-        known[info.oid] = Kind(info.name, info.name)
+        known[info.oid] = ColumnType(info.name, info.name)
         if info.array_oid:
             is_array = info.array_oid != BOX_ARRAY
-            known[info.array_oid] = Kind(f"{info.name}[]", info.name, is_array)
+            known[info.array_oid] = ColumnType(f"{info.name}[]", info.name, is_array)
     return known
 
 
 BUILTIN: Final = _builtin()
 
 
-def encoder_for(kind: Kind, numeric: NumericAs, *, is_plain: bool) -> Encoder:
+def encoder_for(kind: ColumnType, numeric: NumericAs, *, is_plain: bool) -> Encoder:
     """Give the encoder of a type's values.
 
     is_plain: the session writes values as it was told at its start (UTF-8, ISO dates); otherwise

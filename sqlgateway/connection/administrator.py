@@ -8,8 +8,8 @@ from typing import Any, Final
 import psycopg
 import structlog
 
-from sqlgateway.clusters import Address, connect_as_administrator
-from sqlgateway.sessions import Session
+from sqlgateway.connection.tenant_connection import TenantConnection
+from sqlgateway.provisioning.clusters import Address, connect_as_administrator
 
 # The user is compared too: a process id may have been given to another tenant's backend since.
 TERMINATE: Final = (
@@ -70,7 +70,7 @@ class Administrator:
         if broken is not None:
             broken.close()
 
-    def terminate(self, session: Session) -> bool:
+    def terminate(self, session: TenantConnection) -> bool:
         """End a session's backend; True when it was there to be told."""
         login = session.login
         try:
@@ -79,7 +79,7 @@ class Administrator:
             log.warning("sql_terminate_failed", pid=session.pid, kind=type(exc).__name__)
             return False
 
-    def is_open(self, session: Session) -> bool | None:
+    def is_open(self, session: TenantConnection) -> bool | None:
         """Say whether a session's backend is inside a transaction that it has not committed.
 
         None when the backend is gone; False, too, where nobody can tell.
@@ -91,7 +91,7 @@ class Administrator:
             return False
         return None if answer is None else bool(answer)
 
-    def has_written(self, session: Session) -> bool:
+    def has_written(self, session: TenantConnection) -> bool:
         """Say whether the session's open transaction has changed anything so far.
 
         A transaction has an id only once it writes. True where nobody can tell.

@@ -19,13 +19,14 @@ from psycopg import pq
 from psycopg.pq.abc import PGresult
 
 from platform_site.lib.errors import PlatformError
-from sqlgateway import errors, lookups, sqlstates
-from sqlgateway.backends import ADMINISTRATOR
-from sqlgateway.requests import Piece, SqlRequest
-from sqlgateway.results import Budget, Collector, Statement
-from sqlgateway.sessions import ConnectionLost, ResultOverflow, Session
-from sqlgateway.sqlstates import Spot
-from sqlgateway.watchdog import WATCHDOG
+from sqlgateway import errors
+from sqlgateway.connection.administrator import ADMINISTRATOR
+from sqlgateway.connection.tenant_connection import ConnectionLost, ResultOverflow, TenantConnection
+from sqlgateway.connection.watchdog import WATCHDOG
+from sqlgateway.execution import lookups, sqlstates
+from sqlgateway.execution.requests import Piece, SqlRequest
+from sqlgateway.execution.sqlstates import ErrorPosition
+from sqlgateway.formats.results import Budget, Collector, Statement
 
 Status = pq.ExecStatus
 Transaction = pq.TransactionStatus
@@ -61,7 +62,7 @@ class Outcome:
 class Failed(Exception):
     """A piece failed; ``result`` is the server's error."""
 
-    def __init__(self, result: PGresult, spot: Spot) -> None:
+    def __init__(self, result: PGresult, spot: ErrorPosition) -> None:
         super().__init__()
         self.result = result
         self.spot = spot
@@ -70,7 +71,7 @@ class Failed(Exception):
 class Execution:
     """One request on one session."""
 
-    def __init__(self, session: Session, request: SqlRequest) -> None:
+    def __init__(self, session: TenantConnection, request: SqlRequest) -> None:
         self._session = session
         self._request = request
         self._budget = Budget(
@@ -150,7 +151,7 @@ class Execution:
         result = self._session.run(text)
         if result.status in FAILURES:
             # A COMMIT fails for what the statements did: a deferred constraint, a serialization.
-            raise Failed(result, Spot("", len(self._request.pieces)))
+            raise Failed(result, ErrorPosition("", len(self._request.pieces)))
 
     # --- one piece ------------------------------------------------------------------------------
 
@@ -187,7 +188,7 @@ class Execution:
             self._finish(collector, "")
         elif failure is not None:
             place = number if self._request.is_batch else _place(failure, done)
-            raise Failed(failure, Spot(piece.text[piece.offset :], place, piece.offset))
+            raise Failed(failure, ErrorPosition(piece.text[piece.offset :], place, piece.offset))
 
     def _next(self, failure: PGresult | None) -> PGresult | None:
         try:

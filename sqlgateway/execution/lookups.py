@@ -8,12 +8,12 @@ import structlog
 from psycopg import pq
 
 from platform_site.lib.errors import PlatformError
-from sqlgateway import connections
-from sqlgateway.connections import LoginRefused
-from sqlgateway.kinds import Kind
-from sqlgateway.placements import Login
-from sqlgateway.requests import Piece
-from sqlgateway.sessions import ConnectionLost, ResultOverflow, Session
+from sqlgateway.connection import cache
+from sqlgateway.connection.cache import LoginRefused
+from sqlgateway.connection.tenant_connection import ConnectionLost, ResultOverflow, TenantConnection
+from sqlgateway.execution.requests import Piece
+from sqlgateway.formats.column_types import ColumnType
+from sqlgateway.provisioning.placements import Login
 
 # Names are qualified: the tenant decides what its search_path finds first.
 KINDS: Final = """
@@ -32,7 +32,7 @@ SECOND_STATEMENT: Final = b"exec_parse_message"
 log = structlog.get_logger(__name__)
 
 
-def learn_kinds(session: Session, oids: Iterable[int]) -> None:
+def learn_kinds(session: TenantConnection, oids: Iterable[int]) -> None:
     """Look up what types are called, on a session without an open transaction.
 
     What is not found (made in a transaction that was rolled back) stays unknown.
@@ -51,7 +51,7 @@ def learn_kinds(session: Session, oids: Iterable[int]) -> None:
                 for column in range(3)
             )
             shown = f"{name}[]" if element else name
-            session.kinds[int(oid)] = Kind(shown, is_array=bool(element))
+            session.kinds[int(oid)] = ColumnType(shown, is_array=bool(element))
 
 
 def is_single(login: Login, piece: Piece) -> bool:
@@ -62,7 +62,7 @@ def is_single(login: Login, piece: Piece) -> bool:
     if piece.params is not None:
         return True
     try:
-        session = connections.CACHE.checkout(login)
+        session = cache.CACHE.checkout(login)
     except (PlatformError, LoginRefused):
         return False
     try:
@@ -70,10 +70,10 @@ def is_single(login: Login, piece: Piece) -> bool:
     except (ConnectionLost, ResultOverflow):
         return False
     finally:
-        connections.CACHE.release(session)
+        cache.CACHE.release(session)
 
 
-def _parses_as_one(session: Session, piece: Piece) -> bool:
+def _parses_as_one(session: TenantConnection, piece: Piece) -> bool:
     session.give_up_at = time.monotonic() + PARSE_S
     session.send_parse(piece.sent)
     is_one = True

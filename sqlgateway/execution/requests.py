@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from sqlgateway.kinds import NumericAs
-from sqlgateway.results import RowsAs
+from sqlgateway.formats.column_types import NumericAs
+from sqlgateway.formats.results import RowsAs
 
 Isolation = Literal["read committed", "repeatable read", "serializable"]
 ISOLATIONS: Final = ("read committed", "repeatable read", "serializable")

@@ -11,13 +11,13 @@ from django.db import transaction
 from accounts.audit import audit
 from platform_site.lib.errors import NotFound
 from platform_site.lib.permissions import Role
-from sqlgateway import names
-from sqlgateway.clusters import address_of, administer
 from sqlgateway.errors import EngineAway
 from sqlgateway.hardening.database import grant_access, grant_inside
 from sqlgateway.hardening.role import ensure_roles, forget_settings
 from sqlgateway.models import Database
-from sqlgateway.placements import CACHE, Login
+from sqlgateway.provisioning import names
+from sqlgateway.provisioning.clusters import address_of, administer
+from sqlgateway.provisioning.placements import CACHE, Login
 
 log = structlog.get_logger(__name__)
 
