@@ -19,7 +19,7 @@ from edgecache.brain.directory.purges import Purges
 from edgecache.brain.fetch.objects import Fills
 from edgecache.brain.internal_api.app import internal_api
 from edgecache.brain.internal_api.parts import InternalApiParts
-from edgecache.brain.listeners import Listeners, Served, granian
+from edgecache.brain.listeners import Listeners, port_server
 from edgecache.brain.metering.meters import Meters
 from edgecache.brain.metering.statistics import Statistics
 from edgecache.brain.nodes.client_region import Locator
@@ -41,7 +41,6 @@ from edgecache.brain.storage.staging import Staging
 from edgecache.brain.upkeep import Upkeep
 from edgecache.brain.workers_api.app import workers_api
 from edgecache.brain.workers_api.parts import WorkersApiParts
-from edgecache.http.server import Server
 from platform_site.lib.ids import uuid7
 
 
@@ -191,19 +190,12 @@ def _listeners(
     s3 = ObjectApi(_s3_parts(settings, core, cluster, objects), pull=pull)
     internal = internal_api(_internal_api_parts(settings, core, cluster, objects))
     workers = workers_api(_workers_api_parts(settings, core, cluster))
-    server = Server(
-        s3,
-        address=settings.s3.address,
-        port=settings.s3.port,
-        path=settings.s3_socket,
-    )
+    tls = (settings.tls_cert, settings.tls_key)
     return Listeners(
         {
-            "internal": granian(internal, settings.internal),
-            "workers": granian(
-                workers, settings.workers, tls=(settings.tls_cert, settings.tls_key)
-            ),
-            "objects": Served(settings.s3, server),
+            "internal": port_server(internal, settings.internal),
+            "workers": port_server(workers, settings.workers, tls=tls),
+            "objects": port_server(s3, settings.s3, unix_socket=settings.s3_socket),
         }
     )
 

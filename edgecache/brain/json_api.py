@@ -1,4 +1,4 @@
-"""JSON over RSGI: routes, bodies within limits, one place that renders refusals.
+"""JSON over HTTP: routes, bodies within limits, one place that renders refusals.
 
 The internal API and the workers' API are made of it; neither speaks to strangers.
 """
@@ -9,7 +9,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import parse_qsl
 
 import orjson
@@ -17,6 +17,9 @@ import structlog
 
 from edgecache.brain.errors import BrainError, Invalid, Unavailable
 from edgecache.brain.refusals import Malformed, MethodNotAllowed, Missing, TooLarge, TooSlow
+from edgecache.http.exchange import ClientGone, Exchange
+from edgecache.http.headers import Headers
+from edgecache.http.scope import Scope
 
 log = structlog.get_logger(__name__)
 
@@ -26,21 +29,6 @@ ANSWER_TIMEOUT_S: Final = 60.0
 JSON: Final = ("content-type", "application/json")
 FORWARDED: Final = ("forwarded", "x-forwarded-for", "via", "x-real-ip")
 NEVER_STORED: Final = ("cache-control", "no-store")
-
-
-class Scope(Protocol):
-    """The part of RSGI's scope that is used here."""
-
-    @property
-    def method(self) -> str: ...
-    @property
-    def path(self) -> str: ...
-    @property
-    def query_string(self) -> str: ...
-    @property
-    def client(self) -> str: ...
-    @property
-    def headers(self) -> Any: ...
 
 
 @dataclass(slots=True)
@@ -55,7 +43,7 @@ class Call:
     path: str
     captures: Mapping[str, str]
     query: Mapping[str, str]
-    headers: Any
+    headers: Headers
     client: str
     body: dict[str, Any] = field(default_factory=dict)
     caller: Any = None
@@ -90,7 +78,7 @@ class Route:
 
 
 class JsonApi:
-    """An RSGI application of routes behind one way of authentication."""
+    """An application of routes behind one way of authentication."""
 
     def __init__(
         self,
@@ -107,10 +95,12 @@ class JsonApi:
         self._authenticate = authenticate
         self._codes = codes
 
-    async def __call__(self, scope: Scope, protocol: Any) -> None:
+    async def __call__(self, scope: Scope, exchange: Exchange) -> None:
         """Answer one request; whatever goes wrong, the caller hears JSON without an inside."""
         try:
-            answer = await self._answer(scope, protocol)
+            answer = await self._answer(scope, exchange)
+        except ClientGone:
+            return
         except BrainError as error:
             answer = _refused(error, self._codes)
         except TimeoutError:
@@ -119,9 +109,9 @@ class JsonApi:
         except Exception:
             log.exception("brain_call_failed", method=scope.method, path=scope.path)
             answer = Answer({"code": "internal", "detail": "Something went wrong."}, 500)
-        respond(protocol, answer)
+        respond(exchange, answer)
 
-    async def _answer(self, scope: Scope, protocol: Any) -> Answer:
+    async def _answer(self, scope: Scope, exchange: Exchange) -> Answer:
         route, captures = self._find(scope.method, scope.path)
         call = Call(
             method=scope.method,
@@ -129,12 +119,12 @@ class JsonApi:
             captures=captures,
             query=dict(parse_qsl(scope.query_string, keep_blank_values=True)),
             headers=scope.headers,
-            client=scope.client.rpartition(":")[0].strip("[]"),
+            client=scope.client_address,
         )
         if not (route.is_open or (route.is_local and _is_from_here(call))):
             call.caller = await self._authenticate(call)
         if route.method in {"POST", "PUT", "PATCH"}:
-            call.body = await read_json(protocol, limit_bytes=route.body_limit_bytes)
+            call.body = await read_json(exchange, limit_bytes=route.body_limit_bytes)
         async with asyncio.timeout(route.timeout_s):
             return await route.handler(call)
 
@@ -145,13 +135,12 @@ class JsonApi:
             if match is None:
                 continue
             if route.method == method:
-                # Granian has decoded the path.
                 return route, match.groupdict()
             is_known = True
         raise MethodNotAllowed if is_known else Missing
 
 
-async def read_json(protocol: Any, *, limit_bytes: int) -> dict[str, Any]:
+async def read_json(exchange: Exchange, *, limit_bytes: int) -> dict[str, Any]:
     """Give the body's JSON object; an empty body is an empty object.
 
     Raises TooLarge, TooSlow, Malformed.
@@ -160,7 +149,7 @@ async def read_json(protocol: Any, *, limit_bytes: int) -> dict[str, Any]:
     size = 0
     try:
         async with asyncio.timeout(BODY_TIMEOUT_S):
-            async for piece in protocol:
+            async for piece in exchange:
                 size += len(piece)
                 if size > limit_bytes:
                     raise TooLarge
@@ -178,19 +167,19 @@ async def read_json(protocol: Any, *, limit_bytes: int) -> dict[str, Any]:
     return value
 
 
-def respond(protocol: Any, answer: Answer) -> None:
+def respond(exchange: Exchange, answer: Answer) -> None:
     """Send the answer whole."""
     if answer.body is None:
-        protocol.response_empty(answer.status, [NEVER_STORED])
+        exchange.response_empty(answer.status, [NEVER_STORED])
         return
-    if answer.content_type:
+    if isinstance(answer.body, bytes):
         headers = [("content-type", answer.content_type), NEVER_STORED]
-        protocol.response_bytes(answer.status, headers, answer.body)
+        exchange.response_bytes(answer.status, headers, answer.body)
         return
     headers = [JSON, NEVER_STORED]
     if answer.status == 401:
         headers.append(("www-authenticate", "Bearer"))
-    protocol.response_bytes(answer.status, headers, orjson.dumps(answer.body))
+    exchange.response_bytes(answer.status, headers, orjson.dumps(answer.body))
 
 
 def _is_from_here(call: Call) -> bool:

@@ -1,19 +1,20 @@
 """One client's connection: bytes in, exchanges out, within limits of time and memory."""
 
 import asyncio
+import logging
 from collections import deque
+from collections.abc import Awaitable
 from typing import Final, cast
 
 import httptools
-import structlog
 
-from edgecache.http import limits
 from edgecache.http.exchange import BODY_HIGH_BYTES, ClientGone, Exchange
 from edgecache.http.heads import response_head
+from edgecache.http.limits import NEVER
 from edgecache.http.registry import Registry
 from edgecache.http.request_head import HEADER_LIMIT, HeadRefused, RequestHead
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 # Of no use to anybody once the client is gone; a write may be.
 READS: Final = frozenset(("GET", "HEAD"))
@@ -22,13 +23,17 @@ READS: Final = frozenset(("GET", "HEAD"))
 class Connection(asyncio.Protocol):
     """A client."""
 
-    def __init__(self, server: Registry, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, server: Registry, loop: asyncio.AbstractEventLoop, *, scheme: str = "http"
+    ) -> None:
         # Until when what goes on now must be over, what was sent be taken, and all be at its end.
         self._deadline = 0.0
-        self._take_by = self._end_by = limits.NEVER
+        self._take_by = self._end_by = NEVER
         self._is_idle = False
         self._server = server
+        self._limits = server.limits
         self._loop = loop
+        self._scheme = scheme
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport
         self._client = ""
@@ -65,12 +70,12 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to wait for a head."""
         self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(high=limits.WRITE_HIGH_BYTES)
+        self._transport.set_write_buffer_limits(high=self._limits.write_high_bytes)
         # A Unix socket's peer has no address: it is on this machine.
         address = transport.get_extra_info("peername") or ("127.0.0.1", 0)
         host = f"[{address[0]}]" if ":" in address[0] else address[0]
         self._client = f"{host}:{address[1]}"
-        self._deadline = self._loop.time() + limits.HEAD_TIMEOUT_S
+        self._deadline = self._loop.time() + self._limits.head_timeout_s
         if not self._server.opened(self):
             # Nothing was read, and nothing will be: this one is not to cost anything.
             self._is_closing = True
@@ -79,6 +84,9 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the work that was for this client."""
+        if not self._client:
+            # A TLS handshake failed.
+            return
         self._is_closing, self._is_held = True, False
         self._server.closed(self)
         self.resume_writing()
@@ -97,7 +105,7 @@ class Connection(asyncio.Protocol):
             return
         if self._is_in_head:
             self._head_bytes += len(data)
-            if self._head_bytes > limits.HEAD_LIMIT_BYTES + len(data):
+            if self._head_bytes > self._limits.head_bytes + len(data):
                 self._refuse(431)
                 return
         try:
@@ -116,17 +124,17 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """Hold the answer back: the client does not take it."""
         self._is_paused = True
-        self._take_by = self._loop.time() + limits.TAKE_TIMEOUT_S
+        self._take_by = self._loop.time() + self._limits.take_timeout_s
 
     def resume_writing(self) -> None:
         """Go on."""
         self._is_paused = False
-        self._take_by = limits.NEVER
+        self._take_by = NEVER
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
         if self._transport.is_closing():
             # Nothing is sent any more: this is heard once, and the rest has to be taken as well.
-            self._end_by = self._loop.time() + limits.TAKE_TIMEOUT_S
+            self._end_by = self._loop.time() + self._limits.take_timeout_s
         elif self._is_held:
             self._is_held = False
             self._go_on()
@@ -139,7 +147,7 @@ class Connection(asyncio.Protocol):
         self._is_in_head, self._head_bytes = True, 0
         self._is_in_message, self._is_idle = True, False
         if self._running is None:
-            self._deadline = self._loop.time() + limits.HEAD_TIMEOUT_S
+            self._deadline = self._loop.time() + self._limits.head_timeout_s
 
     def on_url(self, piece: bytes) -> None:
         """Take a piece of the request target."""
@@ -158,17 +166,23 @@ class Connection(asyncio.Protocol):
         scope = self._request_head.scope(
             self._parser.get_method(), self._parser.get_http_version(), self._client
         )
+        if self._scheme != "http":
+            scope = scope._replace(scheme=self._scheme)
         self._wants_continue = scope.headers.get("expect").lower() == "100-continue"
-        if len(self._waiting) >= limits.PIPELINE_LIMIT:
+        if len(self._waiting) >= self._limits.pipelined:
             raise HeadRefused(429)
         exchange = Exchange(scope, self, keeps_alive=self._parser.should_keep_alive())
+        if scope.has_body:
+            self._body_began = self._loop.time()
+            self._deadline = self._body_began + self._limits.send_timeout_s
+        else:
+            # Known before the parser says so: an answer that is given now keeps the connection.
+            exchange.end()
         self._incoming = exchange
         if self._running is None:
             self._run(exchange)
         else:
             self._waiting.append(exchange)
-        self._body_began = self._loop.time()
-        self._deadline = self._body_began + limits.SEND_TIMEOUT_S
 
     def on_body(self, piece: bytes) -> None:
         """Hand a piece of the body on."""
@@ -189,7 +203,10 @@ class Connection(asyncio.Protocol):
             return
         exchange.end()
         self._is_in_head, self._head_bytes = True, 0
-        self._deadline = limits.NEVER
+        if self._running is None:
+            self._wait_for_request()
+        else:
+            self._deadline = NEVER
         if self._waiting:
             self._pause_reading()
 
@@ -216,7 +233,7 @@ class Connection(asyncio.Protocol):
             self._wants_continue = False
             self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             self._body_began = self._loop.time()
-            self._deadline = self._body_began + limits.SEND_TIMEOUT_S
+            self._deadline = self._body_began + self._limits.send_timeout_s
         self._resume_reading()
 
     def pace_reading(self) -> None:
@@ -234,7 +251,7 @@ class Connection(asyncio.Protocol):
         """Act on the deadline: a body that is late ends in an answer, all else in a cut."""
         running = self._running
         if running is not None and running is self._incoming and not running.is_answered:
-            self._deadline = self._loop.time() + limits.LINGER_S
+            self._deadline = self._loop.time() + self._limits.linger_s
             running.expire()
         elif self._deadline < self._loop.time() and self._may_be_told:
             self._refuse(408)
@@ -257,25 +274,36 @@ class Connection(asyncio.Protocol):
 
     def _run(self, exchange: Exchange) -> None:
         self._running = exchange
-        self._task = self._loop.create_task(self._answer(exchange))
-
-    async def _answer(self, exchange: Exchange) -> None:
         try:
-            await self._server.app(exchange.scope, exchange)
+            work = self._server.app(exchange.scope, exchange)
+        except Exception as error:  # noqa: BLE001 - logged; the client gets a 500
+            self._fail(exchange, error)
+            work = None
+        if work is None:
+            self._finish(exchange)
+        else:
+            self._task = self._loop.create_task(self._answer(exchange, work))
+
+    async def _answer(self, exchange: Exchange, work: Awaitable[None]) -> None:
+        try:
+            await work
         except ClientGone:
             return
         except asyncio.CancelledError:
             if not exchange.is_gone:
                 self.cut()
             raise
-        except Exception:
-            log.exception("request_failed", method=exchange.scope.method)
-            if exchange.is_answered:
-                exchange.has_failed = True
-            else:
-                exchange.response_empty(500, [])
+        except Exception as error:  # noqa: BLE001 - logged; the client gets a 500
+            self._fail(exchange, error)
         finally:
             self._finish(exchange)
+
+    def _fail(self, exchange: Exchange, error: Exception) -> None:
+        log.error("request_failed", extra={"method": exchange.scope.method}, exc_info=error)
+        if exchange.is_answered:
+            exchange.has_failed = True
+        else:
+            exchange.response_empty(500, [])
 
     def _finish(self, exchange: Exchange) -> None:
         self._running = self._task = None
@@ -310,8 +338,11 @@ class Connection(asyncio.Protocol):
                 self._resume_reading()
             return
         self._resume_reading()
+        self._wait_for_request()
+
+    def _wait_for_request(self) -> None:
         self._is_idle = not self._is_in_message
-        wait_s = limits.HEAD_TIMEOUT_S if self._is_in_message else limits.IDLE_TIMEOUT_S
+        wait_s = self._limits.head_timeout_s if self._is_in_message else self._limits.idle_timeout_s
         self._deadline = self._loop.time() + wait_s
 
     def _end(self, exchange: Exchange) -> None:
@@ -327,18 +358,18 @@ class Connection(asyncio.Protocol):
         """Take nothing more; what was sent has its time to be taken."""
         self._is_closing, self._is_held, self._is_idle = True, False, False
         self._waiting.clear()
-        self._end_by = self._loop.time() + limits.TAKE_TIMEOUT_S
+        self._end_by = self._loop.time() + self._limits.take_timeout_s
         self._transport.close()
 
     def _begin_to_linger(self) -> None:
         self._lingers = True
-        self._end_by = self._loop.time() + limits.LINGER_S
+        self._end_by = self._loop.time() + self._limits.linger_s
         if self._transport.can_write_eof():
             self._transport.write_eof()
 
     def _linger(self, count: int) -> None:
         self._lingered_bytes += count
-        if self._lingered_bytes > limits.LINGER_BYTES:
+        if self._lingered_bytes > self._limits.linger_bytes:
             self.cut()
 
     def _refuse(self, status: int) -> None:
@@ -359,14 +390,14 @@ class Connection(asyncio.Protocol):
 
     def _extend_body_deadline(self, exchange: Exchange) -> None:
         now = self._loop.time()
-        allowed = limits.BODY_GRACE_S + exchange.body_bytes / limits.BODY_LEAST_BYTES_PER_S
-        self._deadline = min(now + limits.SEND_TIMEOUT_S, self._body_began + allowed)
+        allowed = self._limits.body_grace_s + exchange.body_bytes / self._limits.body_bytes_per_s
+        self._deadline = min(now + self._limits.send_timeout_s, self._body_began + allowed)
 
     def _pause_reading(self) -> None:
         if self._is_reading:
             self._is_reading = False
             self._transport.pause_reading()
-            self._deadline = limits.NEVER
+            self._deadline = NEVER
 
     def _resume_reading(self) -> None:
         if not self._is_reading and not self._is_closing:

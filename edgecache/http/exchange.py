@@ -248,4 +248,5 @@ class Exchange:
             self._waiter.set_result(None)
 
 
-App = Callable[[Scope, Exchange], Awaitable[None]]
+# An application that has answered already returns None; that spares a small answer its task.
+App = Callable[[Scope, Exchange], Awaitable[None] | None]

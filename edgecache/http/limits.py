@@ -1,21 +1,33 @@
 """What a client may take of time and memory."""
 
+from dataclasses import dataclass
 from typing import Final
 
-HEAD_LIMIT_BYTES: Final = 65_536
-WRITE_HIGH_BYTES: Final = 2**18
-# A head must come whole within this; an idle connection is kept for that.
-HEAD_TIMEOUT_S: Final = 15.0
-IDLE_TIMEOUT_S: Final = 75.0
-# A client must take WRITE_HIGH_BYTES within this, and send a byte of its body within that.
-TAKE_TIMEOUT_S: Final = 60.0
-SEND_TIMEOUT_S: Final = 30.0
-# And over the whole body no less than this, once the grace is over.
-BODY_GRACE_S: Final = 60.0
-BODY_LEAST_BYTES_PER_S: Final = 1024
-# What is read and thrown away after an early answer, so that the client gets to see it.
-LINGER_BYTES: Final = 2**26
-LINGER_S: Final = 5.0
-# Requests that wait their turn on one connection (pipelining).
-PIPELINE_LIMIT: Final = 64
 NEVER: Final = float("inf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Limits of one server, for each connection unless the name says otherwise.
+
+    connections: of all clients together; fewer where the system allows fewer open files.
+    head_timeout_s: for a whole request head, and for a TLS handshake. idle_timeout_s: until the
+    next request begins. take_timeout_s: for a client to take write_high_bytes of an answer.
+    send_timeout_s: for the next byte of a request body. linger_bytes, linger_s: what is still read
+    and dropped after an early answer, so that the client sees that answer. pipelined: requests
+    that wait for their turn.
+    """
+
+    connections: int = 4096
+    head_bytes: int = 65_536
+    write_high_bytes: int = 2**18
+    head_timeout_s: float = 15.0
+    idle_timeout_s: float = 75.0
+    take_timeout_s: float = 60.0
+    send_timeout_s: float = 30.0
+    # The pace of a whole request body: the grace, and a second for so many bytes.
+    body_grace_s: float = 60.0
+    body_bytes_per_s: int = 1024
+    linger_bytes: int = 2**26
+    linger_s: float = 5.0
+    pipelined: int = 64

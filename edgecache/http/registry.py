@@ -1,18 +1,29 @@
-"""The server, as its connections see it."""
+"""What the server and its clients know of each other."""
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from edgecache.http.exchange import App
+from edgecache.http.limits import Limits
 
-if TYPE_CHECKING:
-    # They know each other.
-    from edgecache.http.connection import Connection
+
+class Client(Protocol):
+    """A client's connection, as the server sees it. deadline: by the event loop's time."""
+
+    @property
+    def deadline(self) -> float: ...
+    @property
+    def is_idle(self) -> bool: ...
+    def close(self) -> None: ...
+    def cut(self) -> None: ...
+    def expire(self) -> None: ...
 
 
 class Registry(Protocol):
-    """What a connection needs of its server."""
+    """The server, as its connections see it."""
 
     @property
     def app(self) -> App: ...
-    def opened(self, connection: "Connection") -> bool: ...
-    def closed(self, connection: "Connection") -> None: ...
+    @property
+    def limits(self) -> Limits: ...
+    def opened(self, client: Client) -> bool: ...
+    def closed(self, client: Client) -> None: ...

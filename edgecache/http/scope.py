@@ -27,6 +27,12 @@ class Scope(NamedTuple):
         return unquote(self.raw_path)
 
     @property
+    def has_body(self) -> bool:
+        """True if a body follows the head."""
+        headers = self.headers
+        return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+
+    @property
     def authority(self) -> str:
         """Give the host that was asked for, with its port if it was named."""
         return self.headers.get("host")

@@ -1,37 +1,36 @@
-"""HTTP/1.1 for strangers: bounded in connections, time and memory.
+"""HTTP/1.1 for untrusted clients: bounded in connections, time and memory.
 
-Granian's RSGI has no back-pressure on streamed answers (what a slow client does not take stays in
-memory), and gives neither the raw path nor header values beyond ASCII, which signatures cover. So
-the object API has this server, of the same shape: ``async def app(scope, protocol)``.
+A server of its own, because those at hand keep in memory what a slow client does not take, and
+give neither the raw path nor header values beyond ASCII, which signatures cover. Applications have
+RSGI's shape: ``app(scope, exchange)``.
 """
 
 import asyncio
 import contextlib
+import logging
 import resource
 import socket
+import ssl
 from pathlib import Path
 from typing import Final
 
-import structlog
-
-from edgecache.http import unix_socket
 from edgecache.http.connection import Connection
 from edgecache.http.exchange import App
+from edgecache.http.limits import Limits
+from edgecache.http.registry import Client
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
-# Each may hold half a MiB of an answer that its client is slow to take.
-CONNECTION_LIMIT: Final = 4096
 FILES_WANTED: Final = 65_536
 # Of the files a process may have open: for the database, the disk and everything else.
 FILES_RESERVED: Final = 256
 BACKLOG: Final = 2048
 SWEEP_S: Final = 1.0
-STOP_PATIENCE_S: Final = 10.0
+STOP_TIMEOUT_S: Final = 10.0
 
 
 class Server:
-    """A listener. ``serve`` runs until ``stop``."""
+    """A listener. ``start`` listens; ``serve`` answers until ``stop``."""
 
     def __init__(
         self,
@@ -39,37 +38,54 @@ class Server:
         *,
         address: str,
         port: int,
-        path: Path | None = None,
-        connection_limit: int = CONNECTION_LIMIT,
+        tls: ssl.SSLContext | None = None,
+        limits: Limits | None = None,
     ) -> None:
-        """Bind nothing yet.
-
-        path: of a Unix socket beside the port. connection_limit: the most clients at once; fewer
-        where the system allows less.
-        """
+        """Bind nothing yet."""
         self.app = app
-        self.port = port
-        self._address = address
-        self._path = path
-        self._limit = connection_limit
-        self._connections: set[Connection] = set()
+        self.limits = limits or Limits()
+        self._address = (address, port)
+        self._tls = tls
+        # A client, and a worker or a file for it.
+        allowed = (_files_allowed() - FILES_RESERVED) // 2
+        self._limit = min(self.limits.connections, allowed)
+        self._listeners: list[asyncio.Server] = []
+        self._clients: set[Client] = set()
         self._stopping = asyncio.Event()
         self._emptied = asyncio.Event()
 
-    async def serve(self) -> None:
-        """Listen, and answer until ``stop``; then let what runs finish, for a while.
-
-        Raises OSError, StartError when it cannot listen.
-        """
+    async def start(self, *, unix_socket: socket.socket | None = None) -> None:
+        """Listen on the port, and on a bound Unix socket beside it. Raises OSError."""
         loop = asyncio.get_running_loop()
-        # A client, and a worker or a file for it.
-        self._limit = min(self._limit, (_files_allowed() - FILES_RESERVED) // 2)
-        listeners = await self._listen(loop)
+        # The Unix socket first: who finds the port open finds it open as well.
+        if unix_socket is not None:
+            self._listeners.append(
+                await loop.create_unix_server(
+                    lambda: Connection(self, loop), sock=unix_socket, backlog=BACKLOG
+                )
+            )
+        address, port = self._address
+        self._listeners.append(
+            await loop.create_server(
+                lambda: Connection(self, loop, scheme="https" if self._tls else "http"),
+                address,
+                port,
+                backlog=BACKLOG,
+                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
+                ssl=self._tls,
+                # asyncio reports a client after its handshake, so this limit is all that bounds
+                # unfinished ones; half of the open files are left for them.
+                ssl_handshake_timeout=self.limits.head_timeout_s if self._tls else None,
+            )
+        )
+
+    async def serve(self) -> None:
+        """Answer until ``stop``; then let the requests under way finish, for a while."""
         sweep = asyncio.create_task(self._sweep())
         try:
             await self._stopping.wait()
         finally:
-            for listener in listeners:
+            for listener in self._listeners:
                 listener.close()
             await self._finish()
             sweep.cancel()
@@ -78,71 +94,58 @@ class Server:
         """Accept nothing more and end ``serve``."""
         self._stopping.set()
 
-    def opened(self, connection: Connection) -> bool:
-        """Take a connection in, at the cost of an idle one when there are too many.
+    def opened(self, client: Client) -> bool:
+        """Count a connection in; an idle one is closed for it when there are too many.
 
         False: all of them are at work, and this one has to go.
         """
-        self._connections.add(connection)
-        if len(self._connections) <= self._limit:
+        self._clients.add(client)
+        if len(self._clients) <= self._limit:
             return True
-        idle = next((each for each in self._connections if each.is_idle), None)
+        idle = next((each for each in self._clients if each.is_idle), None)
         if idle is None:
-            log.warning("connections_exhausted", limit=self._limit)
+            log.warning("connections_exhausted", extra={"limit": self._limit})
             return False
         idle.close()
         return True
 
-    def closed(self, connection: Connection) -> None:
-        """Let a connection go."""
-        self._connections.discard(connection)
-        if not self._connections:
+    def closed(self, client: Client) -> None:
+        """Count a connection out."""
+        self._clients.discard(client)
+        if not self._clients:
             self._emptied.set()
 
-    async def _listen(self, loop: asyncio.AbstractEventLoop) -> list[asyncio.Server]:
-        listeners = []
-        # First, so that whoever finds the port open finds this open, too.
-        if self._path is not None:
-            beside = unix_socket.bind(self._path)
-            listeners.append(
-                await loop.create_unix_server(
-                    lambda: Connection(self, loop), sock=beside, backlog=BACKLOG
-                )
-            )
-        listeners.append(
-            await loop.create_server(
-                lambda: Connection(self, loop),
-                self._address,
-                self.port,
-                backlog=BACKLOG,
-                family=socket.AF_INET6 if ":" in self._address else socket.AF_INET,
-            )
-        )
-        return listeners
-
     async def _sweep(self) -> None:
-        """Cut who is over the time."""
+        """Act on the deadlines that have passed."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(SWEEP_S)
             now = loop.time()
-            for connection in [each for each in self._connections if each.deadline < now]:
-                connection.expire()
+            for client in [each for each in self._clients if each.deadline < now]:
+                client.expire()
 
     async def _finish(self) -> None:
-        for connection in list(self._connections):
-            connection.close()
-        if self._connections:
+        for client in list(self._clients):
+            client.close()
+        if self._clients:
             self._emptied.clear()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(STOP_PATIENCE_S):
+                async with asyncio.timeout(STOP_TIMEOUT_S):
                     await self._emptied.wait()
-        for connection in list(self._connections):
-            connection.cut()
+        for client in list(self._clients):
+            client.cut()
+
+
+def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
+    """Return the TLS context of a server. Raises OSError, ssl.SSLError for unusable files."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(certificate, key)
+    return context
 
 
 def _files_allowed() -> int:
-    """Give the files that this process may have open, after asking for as many as it may ask."""
+    """Return how many files this process may have open, after raising that as far as it may."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = FILES_WANTED if hard == resource.RLIM_INFINITY else min(FILES_WANTED, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:

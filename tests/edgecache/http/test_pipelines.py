@@ -5,8 +5,8 @@ import contextlib
 
 import pytest
 
-from edgecache.http import limits
 from edgecache.http.exchange import Exchange
+from edgecache.http.limits import Limits
 from edgecache.http.scope import Scope
 from tests.edgecache.http.test_server import connected, run, serving
 
@@ -61,14 +61,14 @@ def test_whoever_asks_and_takes_nothing_fills_no_memory() -> None:
     run(work())
 
 
-def test_whoever_takes_nothing_for_too_long_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "TAKE_TIMEOUT_S", 0.2)
+def test_whoever_takes_nothing_for_too_long_is_cut() -> None:
+    limits = Limits(take_timeout_s=0.2)
 
     async def work() -> None:
         async def large(_scope: Scope, exchange: Exchange) -> None:
             exchange.response_bytes(200, [], bytes(2**22))
 
-        async with serving(large) as port, connected(port) as (reader, writer):
+        async with serving(large, limits=limits) as port, connected(port) as (reader, writer):
             writer.transport.pause_reading()  # type: ignore[attr-defined] # a StreamWriter's transport reads, too
             # Half a head behind it: nobody is told that it came too late.
             writer.write(GET % b"" * 10 + b"GET / HT")
@@ -101,14 +101,11 @@ async def endless(scope: Scope, exchange: Exchange) -> None:
 
 @pytest.mark.parametrize("behind", [b"GET /h", b"GET /app HTTP/1.1\r\nhost: x\r\n\r\n", b""])
 @pytest.mark.parametrize("takes", [True, False])
-def test_nobody_stays_for_ever(
-    monkeypatch: pytest.MonkeyPatch, behind: bytes, *, takes: bool
-) -> None:
-    for name in ("TAKE_TIMEOUT_S", "HEAD_TIMEOUT_S", "IDLE_TIMEOUT_S"):
-        monkeypatch.setattr(limits, name, 0.5)
+def test_nobody_stays_for_ever(behind: bytes, *, takes: bool) -> None:
+    limits = Limits(take_timeout_s=0.5, head_timeout_s=0.5, idle_timeout_s=0.5)
 
     async def work() -> None:
-        async with serving(endless) as port, connected(port) as (reader, writer):
+        async with serving(endless, limits=limits) as port, connected(port) as (reader, writer):
             writer.transport.pause_reading()  # type: ignore[attr-defined] # as above
             # More than the kernel takes, so that the rest waits here.
             writer.write(GET % b"one")
@@ -130,15 +127,13 @@ def test_nobody_stays_for_ever(
     run(work())
 
 
-def test_a_client_that_has_not_taken_its_answers_gives_up_no_place_twice(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_client_that_has_not_taken_its_answers_gives_up_no_place_twice() -> None:
     # So that it is never held back, and looks idle.
-    monkeypatch.setattr(limits, "WRITE_HIGH_BYTES", 2**26)
+    limits = Limits(write_high_bytes=2**26, connections=1)
 
     async def work() -> None:
         async with (
-            serving(large, connection_limit=1) as port,
+            serving(large, limits=limits) as port,
             connected(port) as (_, writer),
         ):
             writer.transport.pause_reading()  # type: ignore[attr-defined] # as above

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import uvloop
 
-from edgecache.http import limits
 from edgecache.http import server as servers
 from edgecache.http.exchange import BodyTimeout, ClientGone, Exchange
 from edgecache.http.heads import HeaderRefused, response_head
+from edgecache.http.limits import Limits
 from edgecache.http.scope import Scope
 from edgecache.http.server import Server
 from tests.ports import free_port
@@ -27,16 +27,8 @@ async def serving(app: App, **options: Any) -> AsyncIterator[int]:
     """Serve an application; give the port."""
     port = free_port()
     server = Server(app, address="127.0.0.1", port=port, **options)
+    await server.start()
     task = asyncio.create_task(server.serve())
-    while True:
-        try:
-            async with connected(port) as (reader, writer):
-                # To its end, so that it takes nobody's place.
-                writer.write_eof()
-                await reader.read()
-            break
-        except ConnectionRefusedError:
-            await asyncio.sleep(0)
     try:
         yield port
     finally:
@@ -324,8 +316,7 @@ def test_the_work_for_a_client_that_left_ends(request_bytes: bytes, how: str) ->
 
 
 def test_slow_heads_and_slow_bodies_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "HEAD_TIMEOUT_S", 0.05)
-    monkeypatch.setattr(limits, "SEND_TIMEOUT_S", 0.05)
+    limits = Limits(head_timeout_s=0.05, send_timeout_s=0.05)
     monkeypatch.setattr(servers, "SWEEP_S", 0.02)
 
     async def read(_scope: Scope, exchange: Exchange) -> None:
@@ -335,7 +326,7 @@ def test_slow_heads_and_slow_bodies_are_cut(monkeypatch: pytest.MonkeyPatch) -> 
             exchange.response_str(400, [], "too slow")
 
     async def main() -> None:
-        async with serving(read) as port:
+        async with serving(read, limits=limits) as port:
             assert (await ask(port, b"GET / HT")).startswith(b"HTTP/1.1 408")
             assert await ask(port, b"") == b""
             late = await ask(port, b"PUT / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nabc")
@@ -346,7 +337,7 @@ def test_slow_heads_and_slow_bodies_are_cut(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_client_that_does_not_take_its_answer_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "TAKE_TIMEOUT_S", 0.05)
+    limits = Limits(take_timeout_s=0.05)
     monkeypatch.setattr(servers, "SWEEP_S", 0.02)
     gone = asyncio.Event()
 
@@ -359,7 +350,7 @@ def test_a_client_that_does_not_take_its_answer_is_cut(monkeypatch: pytest.Monke
             gone.set()
 
     async def main() -> None:
-        async with serving(endless) as port, connected(port) as (_, writer):
+        async with serving(endless, limits=limits) as port, connected(port) as (_, writer):
             writer.write(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
             await asyncio.wait_for(gone.wait(), 10)
 
@@ -369,7 +360,7 @@ def test_a_client_that_does_not_take_its_answer_is_cut(monkeypatch: pytest.Monke
 def test_too_many_connections_cost_the_idle_ones_their_place() -> None:
     async def main() -> None:
         async with (
-            serving(echo, connection_limit=2) as port,
+            serving(echo, limits=Limits(connections=2)) as port,
             connected(port) as (idle, writer),
             connected(port) as (busy, second),
         ):

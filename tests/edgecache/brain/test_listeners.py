@@ -1,0 +1,100 @@
+"""The brain's ports, and the Unix socket beside the object API's."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from edgecache.brain.conf import Listener
+from edgecache.brain.listeners import Listeners, port_server
+from edgecache.http.exchange import Exchange
+from edgecache.http.scope import Scope
+from platform_site.embedded.errors import PortTakenError, StartError
+from tests.edgecache.http.test_server import ask
+from tests.ports import free_port
+
+REQUEST = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"
+
+
+async def client_address(scope: Scope, exchange: Exchange) -> None:
+    """Answer with the client's address."""
+    exchange.response_bytes(200, [], scope.client_address.encode())
+
+
+def made(path: Path | None = None) -> tuple[Listeners, int]:
+    """Return listeners on a free port, and a path beside it."""
+    listener = Listener(address="127.0.0.1", port=free_port(), port_setting="ZBRAIN_S3_PORT")
+    return Listeners(
+        {"objects": port_server(client_address, listener, unix_socket=path)}
+    ), listener.port
+
+
+@asynccontextmanager
+async def listening(path: Path | None = None) -> AsyncIterator[int]:
+    """Serve on a free port and a path; yield the port."""
+    listeners, port = made(path)
+    await listeners.start()
+    try:
+        yield port
+    finally:
+        await listeners.stop(timeout_s=5)
+
+
+async def ask_path(path: Path) -> bytes:
+    """Send the request to a path; return the answer."""
+    reader, writer = await asyncio.open_unix_connection(str(path))
+    writer.write(REQUEST)
+    try:
+        return await asyncio.wait_for(reader.read(), 10)
+    finally:
+        writer.close()
+
+
+def names_in(folder: Path) -> list[str]:
+    """Return the names of a folder's files."""
+    return [each.name for each in folder.iterdir()]
+
+
+async def test_port_and_path_answer_and_the_clients_of_a_path_are_local(tmp_path: Path) -> None:
+    path = tmp_path / "objects.sock"
+    async with listening(path) as port:
+        for answer in (await ask(port, REQUEST), await ask_path(path)):
+            assert answer.startswith(b"HTTP/1.1 200")
+            assert answer.endswith(b"\r\n\r\n127.0.0.1")
+    with pytest.raises(ConnectionRefusedError):
+        await ask_path(path)
+
+
+async def test_the_socket_of_a_server_that_is_gone_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "objects.sock"
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(path))
+    async with listening(path):
+        assert (await ask_path(path)).startswith(b"HTTP/1.1 200")
+    assert names_in(tmp_path) == ["objects.sock"]
+
+
+async def test_a_path_in_use_is_refused_and_keeps_its_server(tmp_path: Path) -> None:
+    path = tmp_path / "objects.sock"
+    async with listening(path):
+        with pytest.raises(PortTakenError, match="ZBRAIN_S3_SOCKET"):
+            await made(path)[0].start()
+        assert (await ask_path(path)).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("name", ["a-file", "no-folder/objects.sock"])
+async def test_a_path_that_cannot_be_a_socket_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "a-file").write_text("of another program")
+    with pytest.raises(StartError, match="ZBRAIN_S3_SOCKET"):
+        await made(tmp_path / name)[0].start()
+    assert (tmp_path / "a-file").read_text() == "of another program"
+
+
+async def test_a_port_in_use_is_refused_with_the_setting_that_chooses_another() -> None:
+    async with listening() as port:
+        listener = Listener(address="127.0.0.1", port=port, port_setting="ZBRAIN_S3_PORT")
+        with pytest.raises(PortTakenError, match="ZBRAIN_S3_PORT"):
+            await Listeners({"objects": port_server(client_address, listener)}).start()
