@@ -147,7 +147,7 @@ DENIAL_RECORDER: Final = "accounts.audit.denials.record"
 # What `pruneexpired` runs at once and the queue runs by itself.
 PRUNING_TASKS: Final = [
     "accounts.tasks.forget_expired",
-    "accounts.delivery.tasks.tend_deliveries",
+    "accounts.delivery.tasks.maintain_deliveries",
     "accounts.oauth.tasks.delete_expired",
     "twofactor.tasks.forget_expired",
     "twofactor.webauthn.tasks.forget_expired",

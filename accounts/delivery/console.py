@@ -1,4 +1,4 @@
-"""For development: messages are shown on standard output, never through the structured log."""
+"""For development: print messages to standard output, never through the structured log."""
 
 import sys
 from collections.abc import Sequence
@@ -8,17 +8,17 @@ from django.core.mail.backends.base import BaseEmailBackend
 
 
 def show(kind: str, to: str, *lines: str) -> None:
-    """Print one message for whoever develops here."""
+    """Print one message for the developer."""
     text = "\n".join([f"--- {kind} to {to}", *lines, "---", ""])
     sys.stdout.write(text)
     sys.stdout.flush()
 
 
 class EmailBackend(BaseEmailBackend):
-    """A mail backend that shows subject and text; the HTML form would only bury the code."""
+    """A mail backend that prints subject and text; the HTML form would hide the code."""
 
     def send_messages(self, email_messages: Sequence[EmailMessage]) -> int:
-        """Show the messages."""
+        """Print the messages."""
         for message in email_messages:
             show(
                 "mail", ", ".join(message.recipients()), str(message.subject), "", str(message.body)

@@ -1,4 +1,4 @@
-"""Queue jobs that are part of Django's transaction, in every process."""
+"""Queue jobs inside Django's transaction, in every process."""
 
 from datetime import datetime
 from typing import Final
@@ -10,15 +10,15 @@ from procrastinate.tasks import configure_task
 
 DELIVER: Final = "accounts.delivery.deliver"
 
-# The worker's command gives the app a connection pool of its own: what a task defers through the
-# app would be committed before the task's own rows, or in spite of their rollback.
+# The worker's command replaces the app's connector by a connection pool of its own: a job deferred
+# through the app would be committed before the task's own rows, or in spite of their rollback.
 _MANAGER: Final = JobManager(DjangoConnector())
 
 
 def enqueue(delivery_id: UUID, *, at: datetime | None = None, queueing_lock: str = "") -> None:
-    """Have a delivery attempted, at once or at a time; the job holds nothing but its id.
+    """Queue an attempt at a delivery, now or at a time; the job contains only the id.
 
-    queueing_lock: raises procrastinate's AlreadyEnqueued while a job with the same lock waits.
+    queueing_lock: AlreadyEnqueued is raised while a job with the same lock is waiting.
     """
     configure_task(
         name=DELIVER,

@@ -1,4 +1,4 @@
-"""Links into the console, as mails carry them."""
+"""Links to pages of the console, for mails."""
 
 from urllib.parse import urlencode
 
@@ -6,10 +6,10 @@ from django.conf import settings
 
 
 def console_link(page: str, **secrets: str) -> str:
-    """Give the address of a console page.
+    """Return the URL of a console page.
 
-    secrets: tokens and codes, put behind the ``#``: a browser sends that part to nobody, so that
-    they are in no server's log and no Referer. The page posts them, once somebody has agreed.
+    secrets: tokens and codes, put behind the ``#``: a browser never sends that part, so they appear
+    in no server log and no Referer. The page posts them when the user confirms.
     """
     fragment = f"#{urlencode(secrets)}" if secrets else ""
     return f"{settings.PUBLIC_URL}/console/{page}{fragment}"

@@ -1,4 +1,4 @@
-"""One mail, from its template to the mail backend, and what a failure of the backend means."""
+"""Send one mail, and classify failures of the mail backend."""
 
 from collections.abc import Mapping
 from email.utils import parseaddr
@@ -18,7 +18,7 @@ from django.core import mail
 from django.utils import timezone
 
 from accounts.delivery import templates
-from accounts.delivery.failures import Delayed, Failure, Refused, retry_after_s
+from accounts.delivery.failures import Failure, PermanentFailure, TemporaryFailure, retry_after_s
 
 # SMTP: from here on a reply is permanent (RFC 5321 §4.2.1).
 PERMANENT: Final = 500
@@ -32,28 +32,28 @@ def send(
     organization_id: int | None,
     delivery_id: UUID,
 ) -> None:
-    """Compose a mail and hand it to the backend of ZMAIL_URL.
+    """Compose a mail and pass it to the backend of ZMAIL_URL.
 
-    organization_id: told in the mail, since recovery asks for it; None for none.
-    Its Message-ID is made of delivery_id: a mail that is sent twice is one to many mailboxes.
-    Raises Refused and Delayed.
+    organization_id: printed in the mail, since recovery asks for it; None to omit it.
+    The Message-ID contains delivery_id, so that many mailboxes show a repeated mail once.
+    Raises PermanentFailure, TemporaryFailure.
     """
     composed = templates.compose(template, context, organization_id=organization_id)
     message = _message(to, composed, delivery_id)
     try:
-        # The block closes what was opened half as well: a server without the STARTTLS asked for.
+        # The block also closes a half-open connection: a server without the required STARTTLS.
         with mail.get_connection(**settings.MAIL_OPTIONS) as connection:
             connection.send_messages([message])
     except (SMTPException, AnymailRecipientsRefused, AnymailInvalidAddress, AnymailAPIError) as exc:
-        # The provider's words hold the recipient; from None keeps them out of any log.
+        # The provider's text contains the recipient; from None keeps it out of any log.
         raise _failure(exc) from None
     except OSError:
-        # A timeout, too, which smtplib tells from a lost connection only at times.
-        raise Delayed("mail_server_away") from None
+        # Also a timeout, which smtplib does not always distinguish from a lost connection.
+        raise TemporaryFailure("mail_server_away") from None
 
 
 def _message(
-    to: str, composed: templates.Composed, delivery_id: UUID
+    to: str, composed: templates.MailContent, delivery_id: UUID
 ) -> mail.EmailMultiAlternatives:
     sender = settings.DEFAULT_FROM_EMAIL
     domain = parseaddr(sender)[1].rpartition("@")[2]
@@ -64,7 +64,7 @@ def _message(
         [to],
         headers={
             "Message-ID": f"<{delivery_id}@{domain}>",
-            # No out-of-office answers (RFC 3834 §5).
+            # Prevents out-of-office replies (RFC 3834 §5).
             "Auto-Submitted": "auto-generated",
         },
     )
@@ -73,24 +73,28 @@ def _message(
 
 
 def _failure(exc: Exception) -> Failure:
-    """Tell what speaks of the recipient or the mail, and is final, from what may be repaired.
+    """Separate final failures, about the recipient or the mail, from those we can repair.
 
-    A refused sender or sign-in is ours to repair, however permanent the server thinks it.
+    A refused sender or login is temporary, even if the server calls it permanent.
     """
     if isinstance(exc, SMTPRecipientsRefused):
         codes = [code for code, _ in exc.recipients.values()]
         code = max(codes, default=0)
-        return Refused(f"smtp_{code}") if code >= PERMANENT else Delayed(f"smtp_{code}")
+        return (
+            PermanentFailure(f"smtp_{code}")
+            if code >= PERMANENT
+            else TemporaryFailure(f"smtp_{code}")
+        )
     if isinstance(exc, SMTPDataError) and exc.smtp_code >= PERMANENT:
-        return Refused(f"smtp_{exc.smtp_code}")
+        return PermanentFailure(f"smtp_{exc.smtp_code}")
     if isinstance(exc, SMTPResponseException):
-        return Delayed(f"smtp_{exc.smtp_code}")
+        return TemporaryFailure(f"smtp_{exc.smtp_code}")
     if isinstance(exc, SMTPServerDisconnected):
-        return Delayed("mail_server_away")
+        return TemporaryFailure("mail_server_away")
     if isinstance(exc, AnymailRecipientsRefused | AnymailInvalidAddress):
-        return Refused("mail_service_refused")
+        return PermanentFailure("mail_service_refused")
     if isinstance(exc, AnymailAPIError):
         headers = getattr(exc.response, "headers", {})
         wait_s = retry_after_s(headers.get("Retry-After", ""), now=timezone.now())
-        return Delayed(f"mail_service_{exc.status_code or 'away'}", retry_after_s=wait_s)
-    return Delayed(f"smtp_{type(exc).__name__}")
+        return TemporaryFailure(f"mail_service_{exc.status_code or 'away'}", retry_after_s=wait_s)
+    return TemporaryFailure(f"smtp_{type(exc).__name__}")

@@ -1,6 +1,6 @@
-"""Mail and SMS in numbers, read from their rows: whatever process of whichever machine sent them.
+"""Metrics of mail and SMS, read from their rows, so that they cover every process and machine.
 
-Bounded: a scrape looks at some ten thousand rows, however long a provider has been down.
+Bounded: a scrape reads at most some ten thousand rows, however long a provider has been down.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from django.utils import timezone
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-MOST_ROWS: Final = 10_000
+MAX_ROWS: Final = 10_000
 
 # By the index of unfinished rows.
 _WAITING: Final = """
@@ -37,15 +37,15 @@ log = structlog.get_logger(__name__)
 
 
 class Deliveries(Collector):
-    """What is on its way, how long it waits, and what the last hour came to."""
+    """Unfinished deliveries and their age, and the deliveries finished in the last hour."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Give the gauges; none while the database is away, which ``/readyz`` tells."""
+        """Return the gauges; none while the database is down, which ``/readyz`` reports."""
         try:
             with connection.cursor() as cursor:
-                cursor.execute(_WAITING, [MOST_ROWS])
+                cursor.execute(_WAITING, [MAX_ROWS])
                 waiting = cursor.fetchall()
-                cursor.execute(_FINISHED, [MOST_ROWS])
+                cursor.execute(_FINISHED, [MAX_ROWS])
                 finished = cursor.fetchall()
         except DatabaseError as exc:
             log.warning("deliveries_not_counted", error=type(exc).__name__)
@@ -53,7 +53,7 @@ class Deliveries(Collector):
             return
         unfinished = GaugeMetricFamily(
             "zonal_deliveries_unfinished",
-            f"Mail and SMS on their way, at most {MOST_ROWS}; failed ones wait for an operator.",
+            f"Mail and SMS not sent yet, at most {MAX_ROWS}; failed ones wait for an operator.",
             labels=["kind", "state"],
         )
         oldest = GaugeMetricFamily(
@@ -67,7 +67,7 @@ class Deliveries(Collector):
             oldest.add_metric([kind, state], (now - since).total_seconds())
         ended = GaugeMetricFamily(
             "zonal_deliveries_finished_last_hour",
-            f"Mail and SMS that were sent, failed or were given up, at most {MOST_ROWS}.",
+            f"Mail and SMS that were sent, failed or were given up, at most {MAX_ROWS}.",
             labels=["kind", "state"],
         )
         for kind, state, number in finished:

@@ -1,10 +1,10 @@
-"""Security notices: every change that matters to who gets in is mailed to its owner."""
+"""Security notices: each change of how a user signs in is mailed to the user."""
 
 from django.utils import timezone
 
 from accounts.delivery import outbox, templates
-from accounts.delivery.hints import mask_email
 from accounts.delivery.links import console_link
+from accounts.delivery.masking import mask_email
 from accounts.models import Delivery, User
 
 
@@ -21,15 +21,15 @@ def queue(
 ) -> Delivery:
     """Queue a notice to the user, in the transaction of the change that it reports.
 
-    to: another address than the user's present one: the old one for ``email_changed``, each
-    further one for recovery. context: the template's own fields, and where known ``address`` and
+    to: an address other than the user's current one: the old one for ``email_changed``, each
+    further one for recovery. context: the template's own fields, and if known ``address`` and
     ``agent`` of the request; the time, the masked account and a link to the console are added.
-    Raises ValueError for a context the template does not take.
+    Raises ValueError for a context that does not fit the template.
     """
     if notice not in templates.NOTICES:
-        raise ValueError(f"{notice} is no notice.")
+        raise ValueError(f"{notice} is not a notice.")
     now = timezone.now()
-    told = {
+    common = {
         "account": mask_email(user.email) if user.email else "an account without an address",
         "at": f"{now:%Y-%m-%d %H:%M} UTC",
         "security_link": console_link("security"),
@@ -37,7 +37,7 @@ def queue(
     return outbox.send_mail(
         to or user.email,
         notice,
-        told | context,
+        common | context,
         organization_id=user.organization_id,
         user_id=user.pk,
     )

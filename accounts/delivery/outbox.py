@@ -1,7 +1,7 @@
-"""The way out for every mail and text message: a row and a job in the caller's transaction.
+"""The outbox of every mail and text message: a row and a job in the caller's transaction.
 
-Nothing here talks to a provider, so that one which is down never affects a request. The content
-is encrypted in the row, and wiped once it is delivered or given up.
+Nothing here calls a provider, so one that is down never affects a request. The content is
+encrypted in the row, and wiped once it is delivered or given up.
 """
 
 import json
@@ -18,21 +18,21 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.delivery import jobs, templates
-from accounts.delivery.hints import mask_email, mask_phone
+from accounts.delivery.masking import mask_email, mask_phone
 from accounts.models import Delivery
 from platform_site.lib.crypto import encrypt
 
 E164: Final = re.compile(r"\+[1-9][0-9]{6,14}")
-# What Twilio and the network still put together out of parts.
-LONGEST_TEXT_CHARS: Final = 1600
+# The longest text that Twilio splits into parts.
+MAX_TEXT_CHARS: Final = 1600
 
 
 class SmsNotConfigured(Exception):
-    """There is no SMS backend; callers ask ``is_sms_configured`` first."""
+    """There is no SMS backend; callers check ``is_sms_configured`` first."""
 
 
 def is_sms_configured() -> bool:
-    """Say whether text messages can be sent here at all (ZSMS_BACKEND)."""
+    """Return True if this installation can send text messages (ZSMS_BACKEND)."""
     return bool(settings.SMS_BACKEND)
 
 
@@ -48,12 +48,12 @@ def send_mail(
     """Queue a mail; it is sent when the caller's transaction commits, or never.
 
     template, context: see ``templates.TEMPLATES``. expires_at: not sent from then on.
-    Raises ValueError for an address that is none, and for a context the template does not take.
+    Raises ValueError for an invalid address, and for a context that does not fit the template.
     """
     try:
         validate_email(to)
     except ValidationError as exc:
-        raise ValueError("The recipient is no e-mail address.") from exc
+        raise ValueError("The recipient is not an e-mail address.") from exc
     templates.check(template, context)
     delivery = Delivery(
         kind=Delivery.Kind.MAIL,
@@ -77,14 +77,14 @@ def send_sms(
     """Queue a text message; it is sent when the caller's transaction commits, or never.
 
     to: a number in E.164, ``+`` and digits. expires_at: not sent from then on.
-    Raises SmsNotConfigured, and ValueError for another spelling or an impossible text.
+    Raises SmsNotConfigured, and ValueError for another format or an empty or too long text.
     """
     if not is_sms_configured():
         raise SmsNotConfigured
     if not E164.fullmatch(to):
-        raise ValueError("The recipient is no number in E.164.")
-    if not 0 < len(text) <= LONGEST_TEXT_CHARS:
-        raise ValueError(f"A text has 1 to {LONGEST_TEXT_CHARS} characters.")
+        raise ValueError("The recipient is not a number in E.164.")
+    if not 0 < len(text) <= MAX_TEXT_CHARS:
+        raise ValueError(f"A text has 1 to {MAX_TEXT_CHARS} characters.")
     delivery = Delivery(
         kind=Delivery.Kind.SMS,
         hint=mask_phone(to),

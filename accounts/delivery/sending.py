@@ -1,10 +1,10 @@
-"""One attempt at one delivery: claim the row, hand the message over, settle the row.
+"""One attempt at one delivery: claim the row, send the message, record the result.
 
 The claim is committed before the provider is called and the result after, so that no transaction
-is open while a network is waited for. A repeated or parallel job finds the row claimed or done
-and does nothing. What remains: a worker that dies after the provider took the message and before
-the result is committed leaves a row whose lease ends, and the message is sent a second time
-(``upkeep``). Better twice than never; a mail then has the same Message-ID.
+is open during network calls. A repeated or parallel job finds the row claimed or finished and does
+nothing. If a worker dies after the provider accepted the message and before the result is
+committed, the row's lease ends and the message is sent a second time (``maintenance``): better
+twice than never, and a mail then has the same Message-ID.
 """
 
 import json
@@ -20,7 +20,7 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from accounts.delivery import jobs, mail
-from accounts.delivery.failures import Delayed, Failure, Refused
+from accounts.delivery.failures import Failure, PermanentFailure, TemporaryFailure
 from accounts.models import Delivery
 from platform_site.lib.crypto import decrypt
 
@@ -28,28 +28,28 @@ log = structlog.get_logger(__name__)
 
 # 15 s, 30 s, 1 min … 1 h: ten attempts (Delivery.attempts_allowed) in about two hours.
 FIRST_WAIT_S: Final = 15
-LONGEST_WAIT_S: Final = 3600
-# Part of the wait that is spread by chance, so that an outage does not end in a stampede.
-SPREAD: Final = 0.2
+MAX_WAIT_S: Final = 3600
+# The random part of the wait, so that the attempts after an outage are spread out.
+JITTER: Final = 0.2
 
 State = Delivery.State
 ENDED: Final = frozenset({State.SENT, State.FAILED, State.GIVEN_UP})
 
 
 def attempt(delivery_id: UUID) -> None:
-    """Try to deliver, unless that is done, under way, or no longer wanted."""
+    """Attempt a delivery, unless it is finished, in progress, or expired."""
     claimed = _claim(delivery_id, now=timezone.now())
     if claimed is None:
         return
-    failure = _hand_over(claimed)
+    failure = _send(claimed)
     _settle(claimed, failure, now=timezone.now())
 
 
 def wait_s(delivery: Delivery) -> float:
-    """Give the seconds until the next attempt, by the number of those made."""
-    base = min(FIRST_WAIT_S << (delivery.attempts - 1), LONGEST_WAIT_S)
+    """Return the seconds until the next attempt, by the number of earlier ones."""
+    base = min(FIRST_WAIT_S << (delivery.attempts - 1), MAX_WAIT_S)
     # The low bits of a UUIDv7 are random.
-    return base * (1 + SPREAD * (delivery.pk.int % 1000) / 1000)
+    return base * (1 + JITTER * (delivery.pk.int % 1000) / 1000)
 
 
 def _locked(delivery_id: UUID) -> Delivery | None:
@@ -65,7 +65,7 @@ def _claim(delivery_id: UUID, *, now: datetime) -> Delivery | None:
             return None
         if delivery.expires_at is not None and delivery.expires_at <= now:
             delivery.finish(State.GIVEN_UP, error=delivery.error or "expired", now=now)
-            _tell(delivery)
+            _log_outcome(delivery)
             return None
         delivery.state = State.SENDING
         delivery.attempts += 1
@@ -74,7 +74,7 @@ def _claim(delivery_id: UUID, *, now: datetime) -> Delivery | None:
     return delivery
 
 
-def _hand_over(delivery: Delivery) -> Failure | None:
+def _send(delivery: Delivery) -> Failure | None:
     try:
         content = json.loads(decrypt(delivery.payload))
         if delivery.kind == Delivery.Kind.MAIL:
@@ -83,15 +83,15 @@ def _hand_over(delivery: Delivery) -> Failure | None:
             import_string(settings.SMS_BACKEND)(**content, **settings.SMS_OPTIONS)
     except Failure as failure:
         return failure
-    except Exception as exc:  # noqa: BLE001 - a backend may raise anything, and its words may hold the recipient
+    except Exception as exc:  # noqa: BLE001 - a backend may raise anything, and its text may contain the recipient
         last = traceback.extract_tb(exc.__traceback__)[-1]
-        log.error(  # noqa: TRY400 - the trace ends with the exception's words
+        log.error(  # noqa: TRY400 - the trace ends with the exception's text
             "delivery_fault",
             delivery=str(delivery.pk),
             kind=type(exc).__name__,
             where=f"{last.filename}:{last.lineno}",
         )
-        return Delayed(f"fault_{type(exc).__name__}")
+        return TemporaryFailure(f"fault_{type(exc).__name__}")
     return None
 
 
@@ -99,19 +99,19 @@ def _settle(claimed: Delivery, failure: Failure | None, *, now: datetime) -> Non
     with transaction.atomic():
         delivery = _locked(claimed.pk)
         if delivery is None or delivery.attempts != claimed.attempts or delivery.state in ENDED:
-            # The lease was over before we were: whoever claimed it since decides.
+            # The lease ended before this attempt did: the worker that claimed it since decides.
             log.warning("delivery_settled_elsewhere", delivery=str(claimed.pk))
             return
         if failure is None:
             delivery.finish(State.SENT, now=now)
-        elif isinstance(failure, Refused):
+        elif isinstance(failure, PermanentFailure):
             delivery.finish(State.GIVEN_UP, error=failure.error, now=now)
         else:
-            _put_off(delivery, failure, now=now)
-    _tell(delivery)
+            _schedule_retry(delivery, failure, now=now)
+    _log_outcome(delivery)
 
 
-def _put_off(delivery: Delivery, failure: Failure, *, now: datetime) -> None:
+def _schedule_retry(delivery: Delivery, failure: Failure, *, now: datetime) -> None:
     at = now + timedelta(seconds=max(wait_s(delivery), failure.retry_after_s))
     if delivery.expires_at is not None and at >= delivery.expires_at:
         delivery.finish(State.GIVEN_UP, error=failure.error, now=now)
@@ -126,10 +126,10 @@ def _put_off(delivery: Delivery, failure: Failure, *, now: datetime) -> None:
         jobs.enqueue(delivery.pk, at=at)
 
 
-def _tell(delivery: Delivery) -> None:
+def _log_outcome(delivery: Delivery) -> None:
     outcome = "delayed" if delivery.state == State.QUEUED else delivery.state
-    say = log.info if delivery.state == State.SENT else log.warning
-    say(
+    write = log.info if delivery.state == State.SENT else log.warning
+    write(
         "delivery",
         outcome=str(outcome),
         delivery=str(delivery.pk),

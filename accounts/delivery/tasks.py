@@ -1,4 +1,4 @@
-"""Background work of the delivery."""
+"""Background tasks of delivery."""
 
 from uuid import UUID
 
@@ -6,10 +6,10 @@ from django.utils import timezone
 from procrastinate import RetryStrategy
 from procrastinate.contrib.django import app
 
-from accounts.delivery import jobs, sending, upkeep
+from accounts.delivery import jobs, maintenance, sending
 
 
-# The provider's failures are settled in the row; what is retried here is the database being away.
+# A provider's failures are recorded in the row; procrastinate retries when the database is down.
 @app.task(name=jobs.DELIVER, retry=RetryStrategy(max_attempts=5, exponential_wait=4))
 def deliver(delivery_id: str) -> None:
     """Attempt one delivery; safe to repeat."""
@@ -17,7 +17,7 @@ def deliver(delivery_id: str) -> None:
 
 
 @app.periodic(cron="*/5 * * * *")
-@app.task(queueing_lock="accounts_tend_deliveries")
-def tend_deliveries(timestamp: int) -> None:
-    """Look after what got stuck, expired, or is old."""
-    upkeep.tend(now=timezone.now())
+@app.task(queueing_lock="accounts_maintain_deliveries")
+def maintain_deliveries(timestamp: int) -> None:
+    """Release stuck deliveries, give up expired ones, delete old ones."""
+    maintenance.maintain(now=timezone.now())

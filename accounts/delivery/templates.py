@@ -1,7 +1,7 @@
-"""What can be mailed: one table of templates, each with a text and an HTML form.
+"""The mail templates: one table, each template with a text and an HTML form.
 
 The files are ``templates/mail/<name>.txt`` and ``.html``. A template takes exactly the fields of
-its row, so that a forgotten one fails where it was forgotten and never leaves a blank in a mail.
+its row, so that a missing field fails at the caller and never leaves a blank in a mail.
 """
 
 import unicodedata
@@ -37,19 +37,19 @@ Notice = Literal[
 ]
 NOTICES: Final[frozenset[str]] = frozenset(get_args(Notice))
 
-# What `notices.notify` adds to each notice, and what any of them may say besides.
+# What `notices.notify` adds to each notice, and the optional fields of all of them.
 NOTICE_FIELDS: Final = frozenset({"account", "at", "security_link"})
 CIRCUMSTANCES: Final = frozenset({"address", "agent"})
 
-LONGEST_SUBJECT_CHARS: Final = 150
-# They would turn the reading direction of the words around them.
+MAX_SUBJECT_CHARS: Final = 150
+# They would change the reading direction of the text around them.
 BIDI_CONTROLS: Final = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e")
 BIDI_ISOLATES: Final = frozenset("\u2066\u2067\u2068\u2069")
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A row of the table; ``subject`` may name fields in braces."""
+    """A row of the table; ``subject`` may contain fields in braces."""
 
     subject: str
     required: frozenset[str] = frozenset()
@@ -57,7 +57,7 @@ class Template:
 
 
 @dataclass(frozen=True, slots=True)
-class Composed:
+class MailContent:
     """A mail without its recipient."""
 
     subject: str
@@ -72,20 +72,22 @@ def _notice(subject: str, *required: str, optional: tuple[str, ...] = ()) -> Tem
 
 
 TEMPLATES: Final[Mapping[str, Template]] = {
-    # Security notices: sent by notices.notify.
+    # Security notices, sent by notices.notify.
     "password_changed": _notice("Your password was changed"),
     "email_changed": _notice("Your e-mail address was changed"),
-    "email_change_started": _notice("Your e-mail address is to be changed", "new", "cancel_link"),
+    "email_change_started": _notice(
+        "A change of your e-mail address was requested", "new", "cancel_link"
+    ),
     "roles_changed": _notice("Your roles were changed", "roles", optional=("by",)),
     "account_disabled": _notice("Your account was disabled", optional=("by",)),
-    "account_enabled": _notice("Your account is open again", optional=("by",)),
+    "account_enabled": _notice("Your account was enabled", optional=("by",)),
     "account_removed": _notice("Your account was removed", optional=("by",)),
     "factor_added": _notice("A second factor was added", "method"),
     "factor_removed": _notice("A second factor was removed", "method"),
     "factors_reset": _notice("Your second factors were reset", optional=("by", "reason")),
     "backup_code_used": _notice("A backup code was used", "remaining"),
     "backup_codes_regenerated": _notice("Your backup codes were replaced"),
-    "trusted_device_added": _notice("A device is trusted now", "device"),
+    "trusted_device_added": _notice("A trusted device was added", "device"),
     "sessions_revoked_reuse": _notice("You were signed out for your safety"),
     "recovery_started": _notice(
         "Recovery of your account was started",
@@ -93,9 +95,9 @@ TEMPLATES: Final[Mapping[str, Template]] = {
     ),
     "recovery_completed": _notice("Your account was recovered", optional=("purpose",)),
     "recovery_questions_changed": _notice("Your security questions were changed"),
-    "identity_linked": _notice("A way to sign in was linked", "provider"),
-    "identity_unlinked": _notice("A way to sign in was unlinked", "provider"),
-    # Codes and tokens: purpose reads on after "Your code", for example "to sign in".
+    "identity_linked": _notice("A sign-in method was linked", "provider"),
+    "identity_unlinked": _notice("A sign-in method was unlinked", "provider"),
+    # Codes and tokens: purpose continues "Your code", for example "to sign in".
     "email_code": Template("Your code", frozenset({"code", "purpose", "minutes"})),
     "recovery_token": Template(
         "Recover your account", frozenset({"token", "minutes"}), frozenset({"link"})
@@ -105,13 +107,13 @@ TEMPLATES: Final[Mapping[str, Template]] = {
     ),
     "signup_link": Template("Finish signing up", frozenset({"link", "hours"})),
     "email_change_conflict": Template(
-        "This address has an account already", optional=frozenset({"link"})
+        "This address already has an account", optional=frozenset({"link"})
     ),
     "invitation": Template(
         "Join {organization}", frozenset({"link", "organization"}), frozenset({"days", "by"})
     ),
     "invitation_conflict": Template(
-        "You are invited to {organization}, and have an account already",
+        "You are invited to {organization}, but already have an account",
         frozenset({"organization"}),
         frozenset({"link", "by"}),
     ),
@@ -119,11 +121,10 @@ TEMPLATES: Final[Mapping[str, Template]] = {
 
 
 def check(name: str, context: Mapping[str, Scalar]) -> None:
-    """Refuse what could not be composed.
+    """Refuse a context that could not be composed.
 
     Raises ValueError for an unknown name, a missing or unknown field, a value that is not plain,
-    and a link that is not http(s): the same words in a mail from us would be worth a phisher's
-    while.
+    and a link that is not http(s), which would be useful for phishing in a mail from us.
     """
     template = TEMPLATES.get(name)
     if template is None:
@@ -131,20 +132,20 @@ def check(name: str, context: Mapping[str, Scalar]) -> None:
     given = frozenset(context)
     wrong = (template.required - given) | (given - template.required - template.optional)
     if wrong:
-        raise ValueError(f"{name} takes other fields: {', '.join(sorted(wrong))}.")
+        raise ValueError(f"{name} has missing or unknown fields: {', '.join(sorted(wrong))}.")
     for field, value in context.items():
         if not isinstance(value, Scalar):
             raise ValueError(f"{name}: {field} is not a plain value.")  # noqa: TRY004 - one kind of refusal
         if field.endswith("link") and value and not _is_web(value):
-            raise ValueError(f"{name}: {field} is no http link.")
+            raise ValueError(f"{name}: {field} is not an http link.")
 
 
 def compose(
     name: str, context: Mapping[str, Scalar], *, organization_id: int | None = None
-) -> Composed:
-    """Render a mail; every value is one line, and escaped in the HTML form.
+) -> MailContent:
+    """Render a mail; every value is put on one line, and escaped in the HTML form.
 
-    organization_id: whose member it is for; each mail names it, since recovery asks for it.
+    organization_id: of the recipient; each mail prints it, since recovery asks for it.
     """
     values = {
         field: single_line(value) if isinstance(value, str) else value
@@ -152,9 +153,9 @@ def compose(
     }
     service = settings.SERVICE_NAME.capitalize()
     title = TEMPLATES[name].subject.format_map(values)
-    subject = single_line(f"{title} – {service}")[:LONGEST_SUBJECT_CHARS]
+    subject = single_line(f"{title} – {service}")[:MAX_SUBJECT_CHARS]
     values |= {"service": service, "subject": subject, "organization_number": organization_id}
-    return Composed(
+    return MailContent(
         subject=subject,
         text=render_to_string(f"mail/{name}.txt", values).strip() + "\n",
         html=render_to_string(f"mail/{name}.html", values),
@@ -162,9 +163,9 @@ def compose(
 
 
 def single_line(text: str) -> str:
-    """Give the text without line breaks, control characters and changes of direction.
+    """Return the text without line breaks, control characters and changes of direction.
 
-    Line breaks would end a header, or set words of a stranger's apart as if they were ours.
+    A line break would end a header, or make someone else's words look like ours.
     """
     kept = (
         " " if unicodedata.category(char) in {"Cc", "Cs", "Zl", "Zp"} else char

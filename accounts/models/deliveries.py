@@ -1,4 +1,4 @@
-"""Mail and text messages on their way."""
+"""Deliveries: mail and text messages."""
 
 from datetime import datetime
 from typing import Any, ClassVar
@@ -11,22 +11,22 @@ from platform_site.lib.scoping import TenantModel
 
 
 class Delivery(TenantModel):
-    """One mail or text message on its way; accounts.delivery alone writes it.
+    """One mail or text message; only accounts.delivery writes it.
 
-    payload: recipient and content, encrypted; '' once it is sent or given up. What stays says who
-    was told what and when: hint (the recipient, masked), template ('' for SMS), error (a code).
-    attempts: counts each claim, and tells the claim that still counts from one that lost its lease.
-    user_id: a plain id, since a notice outlives the account it tells of.
+    payload: recipient and content, encrypted; '' once it is sent or given up. What remains is a
+    record: hint (the recipient, masked), template ('' for SMS), error (a code).
+    attempts: counts each claim, and so identifies the claim that has not lost its lease.
+    user_id: a plain id, since a notice outlives the account that it is about.
     """
 
     class Kind(models.TextChoices):
-        """What carries it."""
+        """The channel."""
 
         MAIL = "mail"
         SMS = "sms"
 
     class State(models.TextChoices):
-        """How far it got.
+        """The progress of a delivery.
 
         queued → sending → sent; or back to queued; or failed (its attempts are used up: waits for
         an operator); or given_up (refused for good, expired, or failed too long ago).
@@ -58,7 +58,7 @@ class Delivery(TenantModel):
     finished_at = models.DateTimeField(null=True, db_index=True)
 
     class Meta(TenantModel.Meta):
-        """The unfinished ones are few, and looked through every five minutes."""
+        """Unfinished deliveries are few, and searched every five minutes."""
 
         verbose_name_plural = "deliveries"
         indexes: ClassVar[list[Any]] = [
@@ -70,11 +70,11 @@ class Delivery(TenantModel):
         ]
 
     def __str__(self) -> str:
-        """Give the id."""
+        """Return the id."""
         return str(self.id)
 
     def finish(self, state: "Delivery.State", *, error: str = "", now: datetime) -> None:
-        """End as sent, given up or failed; only a failed one keeps its content."""
+        """Finish as sent, given up or failed; only a failed delivery keeps its content."""
         self.state = state
         self.error = error[:60]
         self.next_attempt_at = self.claimed_at = None

@@ -8,8 +8,8 @@ from django.db import transaction
 from accounts import mailed_secrets
 from accounts.audit import audit
 from accounts.delivery import notices
-from accounts.delivery.hints import mask_email
 from accounts.delivery.links import console_link
+from accounts.delivery.masking import mask_email
 from accounts.errors import EmailChangeGone
 from accounts.models import MailboxProof
 from accounts.profile import mailbox, proofs

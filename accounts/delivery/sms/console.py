@@ -1,8 +1,8 @@
-"""For development: text messages are shown on standard output."""
+"""For development: print text messages to standard output."""
 
 from accounts.delivery import console
 
 
 def send(to: str, text: str) -> None:
-    """Show a text message."""
+    """Print a text message."""
     console.show("SMS", to, text)

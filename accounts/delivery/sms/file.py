@@ -1,4 +1,4 @@
-"""For tests and rehearsals: text messages become JSON lines in a folder."""
+"""For tests: write text messages as JSON lines into a folder."""
 
 import json
 import os
@@ -9,10 +9,10 @@ NAME: Final = "messages.jsonl"
 
 
 def send(to: str, text: str, *, folder: Path) -> None:
-    """Append ``{"to", "text"}`` to ``messages.jsonl``, which only its owner can read."""
+    """Append ``{"to", "text"}`` to ``messages.jsonl``, readable by its owner only."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     line = json.dumps({"to": to, "text": text}) + "\n"
-    # One write of a short line in append mode: two workers never mix theirs.
+    # A single write of a short line in append mode: two workers never mix their lines.
     descriptor = os.open(folder / NAME, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         os.write(descriptor, line.encode())

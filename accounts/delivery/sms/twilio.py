@@ -1,4 +1,4 @@
-"""Text messages by Twilio's Messages API.
+"""Send text messages through Twilio's Messages API.
 
 Source: https://www.twilio.com/docs/messaging/api/message-resource and Twilio's error dictionary.
 """
@@ -10,11 +10,11 @@ from urllib.parse import quote
 import requests
 from django.utils import timezone
 
-from accounts.delivery.failures import Delayed, Refused, retry_after_s
+from accounts.delivery.failures import PermanentFailure, TemporaryFailure, retry_after_s
 
-# Codes that speak of the recipient or the text. Every other refusal may be a slip in our account
-# or its settings, which somebody can repair while the message waits.
-FOR_GOOD: Final = frozenset(
+# Codes about the recipient or the text. Any other refusal may be a problem of our account or its
+# settings, which an operator can repair while the message waits.
+PERMANENT_CODES: Final = frozenset(
     {
         21211,  # not a valid number
         21214,  # cannot be reached
@@ -40,11 +40,11 @@ def send(
     base_url: str,
     timeout_s: float,
 ) -> None:
-    """Hand a text message to Twilio.
+    """Pass a text message to Twilio.
 
     username, password: of an API key, or the account's id and auth token.
     sender: a number, a name, or the id of a messaging service (``MG…``).
-    Raises Refused and Delayed.
+    Raises PermanentFailure, TemporaryFailure.
     """
     by = "MessagingServiceSid" if sender.startswith("MG") else "From"
     try:
@@ -53,24 +53,24 @@ def send(
             data={"To": to, by: sender, "Body": text},
             auth=(username, password),
             timeout=timeout_s,
-            # The API never redirects; whoever does would get the recipient and the code.
+            # The API never redirects; another server must not get the recipient and the code.
             allow_redirects=False,
         )
     except requests.Timeout:
-        raise Delayed("twilio_timeout") from None
+        raise TemporaryFailure("twilio_timeout") from None
     except requests.RequestException:
-        # Its text holds the URL; from None keeps it out of any log.
-        raise Delayed("twilio_away") from None
+        # Its text contains the URL; from None keeps it out of any log.
+        raise TemporaryFailure("twilio_away") from None
     if response.status_code not in {HTTPStatus.OK, HTTPStatus.CREATED}:
         raise _failure(response)
 
 
-def _failure(response: requests.Response) -> Refused | Delayed:
+def _failure(response: requests.Response) -> PermanentFailure | TemporaryFailure:
     code = _code(response)
-    if response.status_code == HTTPStatus.BAD_REQUEST and code in FOR_GOOD:
-        return Refused(f"twilio_{code}")
+    if response.status_code == HTTPStatus.BAD_REQUEST and code in PERMANENT_CODES:
+        return PermanentFailure(f"twilio_{code}")
     wait_s = retry_after_s(response.headers.get("Retry-After", ""), now=timezone.now())
-    return Delayed(f"twilio_{code or response.status_code}", retry_after_s=wait_s)
+    return TemporaryFailure(f"twilio_{code or response.status_code}", retry_after_s=wait_s)
 
 
 def _code(response: requests.Response) -> int:

@@ -1,4 +1,4 @@
-"""``manage.py deliveries``: mail and text messages on their way, and those that got stuck."""
+"""``manage.py deliveries``: show mail and text messages, and retry those that failed."""
 
 import json
 from argparse import ArgumentParser
@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db.models import Count
 from django.utils import timezone
 
-from accounts.delivery import upkeep
+from accounts.delivery import maintenance
 from accounts.models import Delivery
 
 COLUMNS: Final = ("id", "kind", "template", "to", "state", "attempts", "error", "next", "created")
@@ -23,8 +23,8 @@ class Command(BaseCommand):
         "Show mail and text messages, the newest first, never their content. States: queued "
         "(waits for its next attempt), sending, sent, failed (its attempts are used up; kept for "
         "seven days so that it can be retried), given_up (refused for good, expired, or failed "
-        "too long ago). With --retry or --retry-failed: attempt again now, once whatever stopped "
-        "them is repaired."
+        "too long ago). With --retry or --retry-failed: attempt again now, once the cause is "
+        "repaired."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -57,8 +57,8 @@ class Command(BaseCommand):
         if delivery is None:
             raise CommandError(f"There is no delivery {key}.")
         try:
-            upkeep.retry(delivery, now=timezone.now())
-        except upkeep.NotRetryable as exc:
+            maintenance.retry(delivery, now=timezone.now())
+        except maintenance.NotRetryable as exc:
             raise CommandError(f"{key} cannot be retried: {exc}.") from exc
         self.stdout.write(f"{key} is queued.")
 
@@ -67,8 +67,8 @@ class Command(BaseCommand):
         queued = 0
         for delivery in failed.filter(kind=kind) if kind else failed:
             try:
-                upkeep.retry(delivery, now=timezone.now())
-            except upkeep.NotRetryable as exc:
+                maintenance.retry(delivery, now=timezone.now())
+            except maintenance.NotRetryable as exc:
                 self.stderr.write(f"{delivery.pk}: {exc}.")
             else:
                 queued += 1
@@ -92,7 +92,7 @@ class Command(BaseCommand):
             .order_by("state")
         )
         totals = ", ".join(f"{state} {number}" for state, number in counts)
-        self.stdout.write(f"In all: {totals or 'none'}.")
+        self.stdout.write(f"Total: {totals or 'none'}.")
 
 
 def _row(delivery: Delivery) -> dict[str, Any]:

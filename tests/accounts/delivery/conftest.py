@@ -20,7 +20,7 @@ from tests.accounts.delivery.support import (
 
 @pytest.fixture
 def mailbox(settings: Settings) -> Iterator[Mailbox]:
-    """Give what a real SMTP server on loopback takes."""
+    """Return what a real SMTP server on loopback takes."""
     mailbox = Mailbox()
     with smtp_server(mailbox) as port:
         settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
@@ -30,7 +30,7 @@ def mailbox(settings: Settings) -> Iterator[Mailbox]:
 
 @pytest.fixture
 def twilio(settings: Settings) -> Iterator[Twilio]:
-    """Give a Twilio on loopback, with the settings that point there."""
+    """Return a Twilio on loopback, with the settings that point there."""
     with twilio_server() as server:
         settings.SMS_BACKEND = "accounts.delivery.sms.twilio.send"
         settings.SMS_OPTIONS = {
@@ -46,7 +46,7 @@ def twilio(settings: Settings) -> Iterator[Twilio]:
 
 @pytest.fixture
 def sms_folder(settings: Settings, tmp_path: Path) -> Path:
-    """Give the folder that text messages become files in."""
+    """Return the folder that text messages become files in."""
     folder = tmp_path / "sms"
     settings.SMS_BACKEND = "accounts.delivery.sms.file.send"
     settings.SMS_OPTIONS = {"folder": folder}
@@ -55,7 +55,7 @@ def sms_folder(settings: Settings, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def code_mail(alice: User) -> Delivery:
-    """Give a mail with a code to Alice, queued."""
+    """Return a mail with a code to Alice, queued."""
     return outbox.send_mail(
         "alice@example.com",
         "email_code",
@@ -67,7 +67,7 @@ def code_mail(alice: User) -> Delivery:
 
 @pytest.fixture
 def code_sms(alice: User) -> Delivery:
-    """Give a text message with a code to Alice, queued."""
+    """Return a text message with a code to Alice, queued."""
     return outbox.send_sms(
         "+4915112345678", f"Your code: {CODE}", organization_id=alice.organization_id
     )

@@ -70,7 +70,7 @@ def smtp_server(mailbox: Mailbox, port: int = 0) -> Iterator[int]:
 
 
 def smtp_options(port: int) -> dict[str, Any]:
-    """Give MAIL_OPTIONS for a server without TLS or sign-in."""
+    """Return MAIL_OPTIONS for a server without TLS or sign-in."""
     return {
         "host": "127.0.0.1",
         "port": port,
@@ -155,7 +155,7 @@ def run(delivery: Delivery) -> Delivery:
 
 
 def jobs_of(delivery: Delivery) -> list[dict[str, Any]]:
-    """Give the arguments and times of a delivery's jobs."""
+    """Return the arguments and times of a delivery's jobs."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT args, scheduled_at, status::text, queueing_lock FROM procrastinate_jobs "

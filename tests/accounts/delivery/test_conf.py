@@ -33,7 +33,7 @@ def mail_backend(url: str) -> Backend:
         ("smtp://[::1]:2525", ("::1", 2525, "", "", True, False)),
     ],
 )
-def test_smtp_is_encrypted_unless_told_otherwise(url: str, expected: tuple[object, ...]) -> None:
+def test_smtp_is_encrypted_by_default(url: str, expected: tuple[object, ...]) -> None:
     backend = mail_backend(url)
     names = ("host", "port", "username", "password", "use_tls", "use_ssl")
     assert backend.path == SMTP
@@ -42,16 +42,16 @@ def test_smtp_is_encrypted_unless_told_otherwise(url: str, expected: tuple[objec
     mail.get_connection(backend.path, **backend.options)
 
 
-def test_development_shows_mail_on_the_console() -> None:
+def test_mail_is_printed_to_the_console_in_development() -> None:
     assert load(MailSettings, Env({})).backend.path == "accounts.delivery.console.EmailBackend"
 
 
-def test_mail_may_become_files() -> None:
+def test_mail_can_be_written_to_files() -> None:
     backend = mail_backend("file:///var/spool/my%20mail")
     assert backend.options == {"file_path": "/var/spool/my mail"}
 
 
-def test_a_mail_service_takes_its_settings_from_the_url() -> None:
+def test_a_mail_service_reads_its_settings_from_the_url() -> None:
     url = "anymail:mailgun?api_key=key-1&sender_domain=mg.example.com"
     backend = mail_backend(url)
     connection = mail.get_connection(backend.path, **backend.options)
@@ -81,7 +81,7 @@ def test_a_wrong_mail_url_is_refused(url: str) -> None:
         mail_backend(url)
 
 
-def test_a_refusal_does_not_show_the_password() -> None:
+def test_the_error_message_does_not_show_the_password() -> None:
     with pytest.raises(SettingError) as refusal:
         mail_backend("smtp://zonal:hunter22@h?tls=maybe")
     assert "hunter22" not in str(refusal.value)
@@ -93,7 +93,7 @@ def test_a_wrong_sender_is_refused(sender: str) -> None:
         load(MailSettings, Env({"ZMAIL_FROM": sender}))
 
 
-def test_sms_goes_nowhere_in_production_until_told() -> None:
+def test_production_has_no_sms_backend_by_default() -> None:
     assert sms_backend(Env({}), Path("/data"), is_production=True).path == ""
     development = sms_backend(Env({}), Path("/data"), is_production=False)
     assert development.path == "accounts.delivery.sms.console.send"
@@ -118,6 +118,6 @@ def test_twilio_takes_an_auth_token_or_an_api_key() -> None:
 
 
 @pytest.mark.parametrize("missing", ["ZTWILIO_ACCOUNT_SID", "ZTWILIO_AUTH_TOKEN", "ZTWILIO_FROM"])
-def test_twilio_lacking_a_setting_is_refused_at_start(missing: str) -> None:
+def test_twilio_with_a_missing_setting_is_refused_at_start(missing: str) -> None:
     with pytest.raises(SettingError, match=f"{missing} is needed"):
         sms_backend(Env(TWILIO | {missing: ""}), Path("/data"), is_production=True)

@@ -26,7 +26,7 @@ from tests.ports import free_port
 pytestmark = pytest.mark.django_db
 
 
-def test_a_mail_arrives_in_both_forms(mailbox: Mailbox, code_mail: Delivery) -> None:
+def test_a_mail_arrives_as_text_and_html(mailbox: Mailbox, code_mail: Delivery) -> None:
     assert run(code_mail).state == "sent"
     [mail] = mailbox.mails
     assert mailbox.recipients == ["alice@example.com"]
@@ -41,7 +41,7 @@ def test_a_mail_arrives_in_both_forms(mailbox: Mailbox, code_mail: Delivery) -> 
     assert CODE in html.get_content()
 
 
-def test_what_was_sent_is_wiped(mailbox: Mailbox, code_mail: Delivery) -> None:
+def test_the_content_is_wiped_once_sent(mailbox: Mailbox, code_mail: Delivery) -> None:
     assert code_mail.payload
     sent = run(code_mail)
     assert (sent.payload, sent.error, sent.next_attempt_at) == ("", "", None)
@@ -56,7 +56,7 @@ def test_a_repeated_job_sends_nothing_more(mailbox: Mailbox, code_mail: Delivery
 
 
 @pytest.mark.parametrize("step", ["rcpt", "data"])
-def test_a_refusal_for_now_is_tried_again(mailbox: Mailbox, code_mail: Delivery, step: str) -> None:
+def test_a_temporary_refusal_is_retried(mailbox: Mailbox, code_mail: Delivery, step: str) -> None:
     setattr(mailbox, step, "451 alice@example.com: try again later")
     delayed = run(code_mail)
     assert (delayed.state, delayed.error) == ("queued", "smtp_451")
@@ -66,7 +66,7 @@ def test_a_refusal_for_now_is_tried_again(mailbox: Mailbox, code_mail: Delivery,
 
 
 @pytest.mark.parametrize("step", ["rcpt", "data"])
-def test_a_refusal_for_good_is_given_up_and_wiped(
+def test_a_permanent_refusal_is_given_up_and_wiped(
     mailbox: Mailbox, code_mail: Delivery, step: str
 ) -> None:
     setattr(mailbox, step, "550 alice@example.com: no such user")
@@ -76,7 +76,7 @@ def test_a_refusal_for_good_is_given_up_and_wiped(
     assert len(jobs_of(code_mail)) == 1
 
 
-def test_a_server_that_is_down_delays_and_is_found_when_it_is_back(
+def test_a_mail_is_delayed_while_the_server_is_down(
     settings: Settings, code_mail: Delivery
 ) -> None:
     port = free_port()
@@ -95,9 +95,7 @@ def test_a_server_that_is_down_delays_and_is_found_when_it_is_back(
     assert len(mailbox.mails) == 1
 
 
-def test_a_server_that_does_not_answer_is_given_up_on_in_time(
-    settings: Settings, code_mail: Delivery
-) -> None:
+def test_a_silent_server_ends_in_a_timeout(settings: Settings, code_mail: Delivery) -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
@@ -107,7 +105,7 @@ def test_a_server_that_does_not_answer_is_given_up_on_in_time(
     assert (delayed.state, delayed.error) == ("queued", "mail_server_away")
 
 
-def test_a_server_without_starttls_gets_nothing_in_clear(
+def test_a_server_without_starttls_receives_nothing_unencrypted(
     settings: Settings, mailbox: Mailbox, code_mail: Delivery
 ) -> None:
     settings.MAIL_OPTIONS = settings.MAIL_OPTIONS | {"use_tls": True}
@@ -116,7 +114,7 @@ def test_a_server_without_starttls_gets_nothing_in_clear(
     assert not mailbox.mails
 
 
-def test_waits_grow_and_end_in_a_failure_that_keeps_the_content(
+def test_waits_grow_until_the_delivery_fails_with_its_content_kept(
     settings: Settings, code_mail: Delivery
 ) -> None:
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
@@ -136,7 +134,7 @@ def test_waits_grow_and_end_in_a_failure_that_keeps_the_content(
     assert code_mail.payload
 
 
-def test_a_backends_fault_is_a_delay_and_its_words_are_not_kept(
+def test_a_crash_of_the_backend_is_retried_and_its_text_is_not_kept(
     settings: Settings, code_mail: Delivery, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings.EMAIL_BACKEND = "tests.accounts.delivery.test_mail.FaultyBackend"
@@ -155,7 +153,7 @@ def test_a_backends_fault_is_a_delay_and_its_words_are_not_kept(
         ((500, 100, {}), "queued", "mail_service_500", 15),
     ],
 )
-def test_a_mail_services_answers_are_told_apart(
+def test_responses_of_a_mail_service_are_classified(
     settings: Settings,
     twilio: Twilio,
     code_mail: Delivery,
@@ -176,7 +174,9 @@ def test_a_mail_services_answers_are_told_apart(
         assert wait_s <= waited < wait_s + 10
 
 
-def test_a_mail_service_may_be_away(settings: Settings, code_mail: Delivery) -> None:
+def test_a_mail_is_delayed_while_the_mail_service_is_down(
+    settings: Settings, code_mail: Delivery
+) -> None:
     settings.EMAIL_BACKEND = "anymail.backends.postmark.EmailBackend"
     settings.MAIL_OPTIONS = {"server_token": "postmark-token", "api_url": "http://127.0.0.1:1/"}
     delayed = run(code_mail)

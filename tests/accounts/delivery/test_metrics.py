@@ -16,14 +16,14 @@ pytestmark = pytest.mark.django_db
 
 
 def sample(name: str, kind: str, state: str) -> float | None:
-    """Give a gauge as Prometheus reads it."""
+    """Return a gauge as Prometheus reads it."""
     text = Caller().get("/metrics").raw.content.decode()
     line = f'zonal_deliveries_{name}{{kind="{kind}",state="{state}"}} '
     found = [row.removeprefix(line) for row in text.splitlines() if row.startswith(line)]
     return float(found[0]) if found else None
 
 
-def test_what_waits_and_what_was_sent_is_told(code_mail: Delivery) -> None:
+def test_waiting_and_sent_deliveries_are_counted(code_mail: Delivery) -> None:
     assert sample("unfinished", "mail", "queued") == 1
     assert sample("finished_last_hour", "mail", "sent") is None
     run(code_mail)
@@ -31,13 +31,13 @@ def test_what_waits_and_what_was_sent_is_told(code_mail: Delivery) -> None:
     assert sample("finished_last_hour", "mail", "sent") == 1
 
 
-def test_what_failed_waits_for_an_operator(code_mail: Delivery) -> None:
+def test_a_failed_delivery_counts_as_unfinished(code_mail: Delivery) -> None:
     code_mail.finish(Delivery.State.FAILED, now=timezone.now())
     assert sample("unfinished", "mail", "failed") == 1
     assert sample("finished_last_hour", "mail", "failed") == 1
 
 
-def test_the_longest_wait_is_told(code_mail: Delivery) -> None:
+def test_the_longest_wait_is_measured(code_mail: Delivery) -> None:
     earlier = timezone.now() - timedelta(minutes=20)
     Delivery.unscoped.filter(pk=code_mail.pk).update(created_at=earlier)
     age = sample("oldest_seconds", "mail", "queued")
@@ -45,13 +45,15 @@ def test_the_longest_wait_is_told(code_mail: Delivery) -> None:
     assert 1200 <= age < 1260
 
 
-def test_what_was_finished_long_ago_is_not_counted(code_mail: Delivery) -> None:
+def test_deliveries_finished_long_ago_are_not_counted(code_mail: Delivery) -> None:
     code_mail.finish(Delivery.State.SENT, now=timezone.now() - timedelta(hours=2))
     assert sample("finished_last_hour", "mail", "sent") is None
 
 
-def test_a_long_outage_makes_no_long_scrape(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrics, "MOST_ROWS", 3)
+def test_a_scrape_stays_short_after_a_long_outage(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics, "MAX_ROWS", 3)
     for _ in range(5):
         outbox.send_mail(
             alice.email,
@@ -64,7 +66,7 @@ def test_a_long_outage_makes_no_long_scrape(alice: User, monkeypatch: pytest.Mon
     assert len(asked) == 2
 
 
-def test_without_the_database_the_other_numbers_are_told(
+def test_other_metrics_are_shown_without_the_database(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def lost(*_: object) -> None:

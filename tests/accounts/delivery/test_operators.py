@@ -36,7 +36,7 @@ def fail(delivery: Delivery) -> Delivery:
     return delivery
 
 
-def test_the_command_shows_states_and_hints_and_no_content(
+def test_the_command_shows_states_and_masked_recipients_without_content(
     code_mail: Delivery, code_sms: Delivery
 ) -> None:
     fail(code_sms)
@@ -44,12 +44,12 @@ def test_the_command_shows_states_and_hints_and_no_content(
     assert str(code_mail.pk) in shown
     assert "a***@example.com" in shown
     assert "mail_server_away" in shown
-    assert "In all: failed 1, queued 1." in shown
+    assert "Total: failed 1, queued 1." in shown
     for secret in (CODE, "alice@", "4915112345678", code_mail.payload):
         assert secret not in shown
 
 
-def test_the_command_filters_and_speaks_json(code_mail: Delivery, code_sms: Delivery) -> None:
+def test_the_command_filters_and_prints_json(code_mail: Delivery, code_sms: Delivery) -> None:
     fail(code_sms)
     [line] = command("--state", "failed", "--json").splitlines()
     row = json.loads(line)
@@ -75,7 +75,7 @@ def test_all_failed_deliveries_are_retried(code_mail: Delivery, code_sms: Delive
     assert command("--retry-failed") == "0 queued.\n"
 
 
-def test_what_cannot_be_retried_says_why(code_mail: Delivery) -> None:
+def test_a_refused_retry_says_why(code_mail: Delivery) -> None:
     with pytest.raises(CommandError, match="There is no delivery"):
         command("--retry", str(uuid4()))
     Delivery.unscoped.update(state="sending")
@@ -140,7 +140,7 @@ def test_the_console_shows_the_code_and_the_log_does_not(
         ),
     ],
 )
-def test_production_refuses_ways_that_others_can_read(
+def test_production_refuses_backends_that_others_can_read(
     settings: Settings, changed: dict[str, Any], check_id: str
 ) -> None:
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
@@ -153,14 +153,14 @@ def test_production_refuses_ways_that_others_can_read(
     assert [message.id for message in checks.production_delivery()] == [check_id]
 
 
-def test_production_asks_for_mail(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_production_requires_a_mail_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ZMAIL_URL", raising=False)
     monkeypatch.delenv("ZMAIL_FROM", raising=False)
     missing = {message.id for message in checks.production_settings()}
     assert {"zonal.E010", "zonal.E011"} <= missing
 
 
-def test_a_notice_without_a_queue_worker_waits_visibly(alice: User) -> None:
+def test_a_notice_without_a_queue_worker_is_shown_as_queued(alice: User) -> None:
     delivery = notices.queue(alice, "password_changed")
     assert "password_changed" in command("--state", "queued")
     assert delivery.next_attempt_at is not None

@@ -18,7 +18,7 @@ CONTEXT: dict[str, Scalar] = {"code": CODE, "purpose": "to sign in", "minutes": 
 
 
 def everything_stored() -> str:
-    """Give every text of the deliveries and of the queue, as the database has it."""
+    """Return every text of the deliveries and of the queue, as the database has it."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT d::text FROM accounts_delivery d")
         rows = [row[0] for row in cursor.fetchall()]
@@ -26,7 +26,7 @@ def everything_stored() -> str:
         return "\n".join(rows + [row[0] for row in cursor.fetchall()])
 
 
-def test_the_job_holds_the_rows_id_alone(code_mail: Delivery) -> None:
+def test_the_job_contains_only_the_id_of_the_row(code_mail: Delivery) -> None:
     [job] = jobs_of(code_mail)
     assert job["args"] == {"delivery_id": str(code_mail.pk)}
     assert job["status"] == "todo"
@@ -37,7 +37,7 @@ def test_nothing_is_sent_in_the_request(code_mail: Delivery) -> None:
     assert not mail.outbox
 
 
-def test_recipient_and_content_are_stored_encrypted_alone(
+def test_recipient_and_content_are_stored_encrypted_only(
     code_mail: Delivery, code_sms: Delivery
 ) -> None:
     stored = everything_stored()
@@ -65,7 +65,7 @@ def test_a_transaction_that_is_rolled_back_leaves_neither_row_nor_job(alice: Use
 
 
 @pytest.mark.parametrize("outcome", ["sent", "451", "550", "fault"])
-def test_no_log_holds_recipient_body_or_code(
+def test_no_log_contains_recipient_body_or_code(
     mailbox: Mailbox, code_mail: Delivery, caplog: pytest.LogCaptureFixture, outcome: str
 ) -> None:
     caplog.set_level("DEBUG")
@@ -87,7 +87,7 @@ def test_no_log_holds_recipient_body_or_code(
     assert any("a***@example.com" in line for line in lines)
 
 
-def test_a_message_that_expired_while_it_waited_is_not_sent(alice: User) -> None:
+def test_a_message_that_expires_while_it_waits_is_not_sent(alice: User) -> None:
     delivery = outbox.send_mail(
         "alice@example.com",
         "email_code",
@@ -101,7 +101,7 @@ def test_a_message_that_expired_while_it_waited_is_not_sent(alice: User) -> None
     assert not mail.outbox
 
 
-def test_a_message_is_given_up_when_its_next_attempt_would_come_too_late(
+def test_a_message_is_given_up_if_its_next_attempt_would_be_too_late(
     mailbox: Mailbox,
 ) -> None:
     mailbox.rcpt = "451 later"

@@ -24,7 +24,7 @@ def sent_by_twilio(twilio: Twilio, code_sms: Delivery) -> Delivery:
     return code_sms
 
 
-def test_a_text_message_is_handed_to_twilio(twilio: Twilio, sent_by_twilio: Delivery) -> None:
+def test_a_text_message_is_passed_to_twilio(twilio: Twilio, sent_by_twilio: Delivery) -> None:
     sent = run(sent_by_twilio)
     assert (sent.state, sent.payload, sent.hint) == ("sent", "", "***78")
     expected = base64.b64encode(b"AC1:twilio-auth-token").decode()
@@ -49,7 +49,7 @@ def test_a_messaging_service_may_be_the_sender(
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_retry_after_is_honoured(twilio: Twilio, sent_by_twilio: Delivery, status: int) -> None:
+def test_retry_after_is_respected(twilio: Twilio, sent_by_twilio: Delivery, status: int) -> None:
     twilio.answers = [(status, 20429, {"Retry-After": "300"})]
     before = timezone.now()
     delayed = run(sent_by_twilio)
@@ -60,16 +60,14 @@ def test_retry_after_is_honoured(twilio: Twilio, sent_by_twilio: Delivery, statu
 
 
 @pytest.mark.parametrize("code", [0, NO_JSON])
-def test_a_fault_of_twilios_is_tried_again(
-    twilio: Twilio, sent_by_twilio: Delivery, code: int
-) -> None:
+def test_an_error_of_twilio_is_retried(twilio: Twilio, sent_by_twilio: Delivery, code: int) -> None:
     twilio.answers = [(500, code, {})]
     delayed = run(sent_by_twilio)
     assert (delayed.state, delayed.error) == ("queued", "twilio_500")
     assert jobs_of(sent_by_twilio)[-1]["scheduled_at"] == delayed.next_attempt_at
 
 
-def test_a_number_that_is_none_is_given_up_at_once(
+def test_an_invalid_number_is_given_up_immediately(
     twilio: Twilio, sent_by_twilio: Delivery
 ) -> None:
     twilio.answers = [(400, 21211, {})]
@@ -77,22 +75,22 @@ def test_a_number_that_is_none_is_given_up_at_once(
     assert (refused.state, refused.error, refused.payload) == ("given_up", "twilio_21211", "")
 
 
-def test_a_slip_in_our_account_waits_for_its_repair(
-    twilio: Twilio, sent_by_twilio: Delivery
-) -> None:
+def test_a_problem_of_our_account_is_retried(twilio: Twilio, sent_by_twilio: Delivery) -> None:
     twilio.answers = [(401, 20003, {}), (400, 21606, {})]
     assert run(sent_by_twilio).error == "twilio_20003"
     assert run(sent_by_twilio).error == "twilio_21606"
     assert run(sent_by_twilio).state == "sent"
 
 
-def test_twilio_is_not_waited_for_long(twilio: Twilio, sent_by_twilio: Delivery) -> None:
+def test_a_slow_twilio_ends_in_a_timeout(twilio: Twilio, sent_by_twilio: Delivery) -> None:
     twilio.delay_s = 1.0
     delayed = run(sent_by_twilio)
     assert (delayed.state, delayed.error) == ("queued", "twilio_timeout")
 
 
-def test_twilio_may_be_away(settings: Settings, code_sms: Delivery) -> None:
+def test_a_text_message_is_delayed_while_twilio_is_down(
+    settings: Settings, code_sms: Delivery
+) -> None:
     settings.SMS_BACKEND = "accounts.delivery.sms.twilio.send"
     settings.SMS_OPTIONS = {
         "account": "AC1",
@@ -106,7 +104,7 @@ def test_twilio_may_be_away(settings: Settings, code_sms: Delivery) -> None:
     assert (delayed.state, delayed.error) == ("queued", "twilio_away")
 
 
-def test_files_hold_a_json_line_a_message(sms_folder: Path, code_sms: Delivery) -> None:
+def test_the_file_contains_one_json_line_per_message(sms_folder: Path, code_sms: Delivery) -> None:
     assert run(code_sms).state == "sent"
     path = sms_folder / "messages.jsonl"
     [line] = path.read_text().splitlines()
@@ -127,7 +125,7 @@ def test_without_a_backend_nothing_is_queued(settings: Settings) -> None:
     ("to", "text"),
     [("015112345678", "x"), ("+49 151", "x"), ("+٤٩١٥١١٢٣٤٥", "x"), ("+4915112345678", "")],
 )
-def test_what_no_network_takes_is_refused_before_it_is_queued(to: str, text: str) -> None:
+def test_an_impossible_text_message_is_refused_before_it_is_queued(to: str, text: str) -> None:
     with pytest.raises(ValueError, match=r"E\.164|characters"):
         outbox.send_sms(to, text, organization_id=None)
 

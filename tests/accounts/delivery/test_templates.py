@@ -16,7 +16,7 @@ HOSTILE = '<script>alert(1)</script>\r\nBcc: everyone@example.com\r\n\r\n\u202ee
 
 
 def filled(name: str, *, value: str = "") -> dict[str, Scalar]:
-    """Give a context with every field of a template."""
+    """Return a context with every field of a template."""
     fields = sorted(TEMPLATES[name].required | TEMPLATES[name].optional)
     return {
         field: "https://zonal.example.com/x?a=1&b=2"
@@ -27,7 +27,7 @@ def filled(name: str, *, value: str = "") -> dict[str, Scalar]:
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_a_template_says_all_it_is_told_in_both_forms(name: str) -> None:
+def test_a_template_shows_every_field_in_both_forms(name: str) -> None:
     context = filled(name)
     check(name, context)
     composed = compose(name, context)
@@ -38,7 +38,7 @@ def test_a_template_says_all_it_is_told_in_both_forms(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_a_template_does_without_what_is_optional(name: str) -> None:
+def test_a_template_works_without_its_optional_fields(name: str) -> None:
     context = {field: filled(name)[field] for field in TEMPLATES[name].required}
     check(name, context)
     composed = compose(name, context)
@@ -47,7 +47,7 @@ def test_a_template_does_without_what_is_optional(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_hostile_words_stay_words(name: str) -> None:
+def test_hostile_values_are_escaped(name: str) -> None:
     composed = compose(name, filled(name, value=HOSTILE))
     assert "<script>" not in composed.html
     assert "\u202e" not in composed.subject + composed.text + composed.html
@@ -57,13 +57,13 @@ def test_hostile_words_stay_words(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_no_template_loads_anything_from_elsewhere(name: str) -> None:
+def test_no_template_loads_external_content(name: str) -> None:
     html = compose(name, filled(name)).html
     assert not re.search(r"<(img|link|script|iframe|style)|url\(|@import|background=", html)
     assert 'name="color-scheme" content="light dark"' in html
 
 
-def test_each_file_is_in_the_table_and_the_other_way_round() -> None:
+def test_files_and_table_name_the_same_templates() -> None:
     bases = {"base", "notice"}
     for form in ("txt", "html"):
         assert {path.stem for path in FOLDER.glob(f"*.{form}")} - bases == set(TEMPLATES)
@@ -79,7 +79,7 @@ def test_each_file_is_in_the_table_and_the_other_way_round() -> None:
         ("invitation", {"organization": "x", "link": "javascript:alert(1)"}),
     ],
 )
-def test_a_context_that_does_not_fit_is_refused_where_it_is_made(
+def test_a_context_that_does_not_fit_is_refused_at_the_caller(
     name: str, context: dict[str, Scalar]
 ) -> None:
     with pytest.raises(ValueError, match=r"template|fields|plain|link"):
@@ -105,8 +105,8 @@ def test_a_value_is_one_line(text: str, line: str) -> None:
 @pytest.mark.parametrize(
     "to", ["a@example.com\nBcc: b@example.com", "a@example.com, b@example.com", "a", ""]
 )
-def test_a_recipient_that_is_no_address_is_refused(to: str) -> None:
-    with pytest.raises(ValueError, match="no e-mail address"):
+def test_an_invalid_recipient_is_refused(to: str) -> None:
+    with pytest.raises(ValueError, match="not an e-mail address"):
         outbox.send_mail(
             to, "email_code", {"code": "1", "purpose": "x", "minutes": 1}, organization_id=None
         )
@@ -114,7 +114,7 @@ def test_a_recipient_that_is_no_address_is_refused(to: str) -> None:
 
 
 @pytest.mark.django_db
-def test_an_organizations_name_forges_no_header(alice: User) -> None:
+def test_the_name_of_an_organization_cannot_forge_a_header(alice: User) -> None:
     context = {"organization": HOSTILE, "link": "https://zonal.example.com/join"}
     delivery = outbox.send_mail("bob@example.com", "invitation", context, organization_id=None)
     assert run(delivery).state == "sent"
@@ -127,7 +127,7 @@ def test_an_organizations_name_forges_no_header(alice: User) -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("notice", sorted(NOTICES))
-def test_each_notice_reaches_its_owner(alice: User, notice: templates.Notice) -> None:
+def test_each_notice_is_mailed_to_the_user(alice: User, notice: templates.Notice) -> None:
     given = {"account", "at"}
     context = {k: v for k, v in filled(notice).items() if k not in given}
     delivery = notices.queue(alice, notice, **context)  # type: ignore[arg-type]  # `to` is not among them
@@ -139,7 +139,7 @@ def test_each_notice_reaches_its_owner(alice: User, notice: templates.Notice) ->
 
 
 @pytest.mark.django_db
-def test_a_notice_can_go_to_the_former_address(alice: User) -> None:
+def test_a_notice_can_be_sent_to_the_old_address(alice: User) -> None:
     alice.email = "alice@new.example.com"
     run(notices.queue(alice, "email_changed", to="alice@example.com"))
     [sent] = mail.outbox
@@ -150,6 +150,6 @@ def test_a_notice_can_go_to_the_former_address(alice: User) -> None:
 
 
 @pytest.mark.django_db
-def test_a_code_is_no_notice(alice: User) -> None:
-    with pytest.raises(ValueError, match="no notice"):
+def test_a_code_is_refused_as_a_notice(alice: User) -> None:
+    with pytest.raises(ValueError, match="not a notice"):
         notices.queue(alice, "email_code", code="1")  # type: ignore[arg-type]  # on purpose

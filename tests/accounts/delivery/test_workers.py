@@ -12,8 +12,8 @@ from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 from django.utils import timezone
 from procrastinate.contrib.django import app
 
-from accounts.delivery import jobs, notices, outbox, sending, upkeep
-from accounts.delivery.failures import Delayed
+from accounts.delivery import jobs, maintenance, notices, outbox, sending
+from accounts.delivery.failures import TemporaryFailure
 from accounts.delivery.tasks import deliver
 from accounts.delivery.templates import Scalar
 from accounts.models import Delivery, User
@@ -51,7 +51,7 @@ def test_a_worker_sends_what_was_committed(mailbox: Mailbox, alice: User) -> Non
 
 
 @pytest.mark.usefixtures("clean_queue")
-def test_two_jobs_of_one_worker_send_once(mailbox: Mailbox, alice: User) -> None:
+def test_several_jobs_of_one_worker_send_a_message_once(mailbox: Mailbox, alice: User) -> None:
     delivery = notices.queue(alice, "password_changed")
     for _ in range(3):
         jobs.enqueue(delivery.pk)
@@ -61,7 +61,7 @@ def test_two_jobs_of_one_worker_send_once(mailbox: Mailbox, alice: User) -> None
 
 
 @pytest.mark.usefixtures("clean_queue")
-def test_workers_that_run_the_same_job_at_once_send_once(mailbox: Mailbox, alice: User) -> None:
+def test_parallel_workers_send_a_message_once(mailbox: Mailbox, alice: User) -> None:
     delivery = notices.queue(alice, "password_changed")
     start = Barrier(8)
 
@@ -80,7 +80,7 @@ def test_workers_that_run_the_same_job_at_once_send_once(mailbox: Mailbox, alice
 
 
 @pytest.mark.usefixtures("clean_queue")
-def test_what_a_job_queues_in_a_worker_is_part_of_its_transaction(alice: User) -> None:
+def test_a_message_queued_by_a_job_is_part_of_its_transaction(alice: User) -> None:
     """The worker gives the queue a connection of its own; messages do not go through it."""
 
     class Abandoned(Exception):
@@ -107,14 +107,14 @@ def test_a_job_without_a_row_does_nothing(alice: User) -> None:
 
 
 @pytest.mark.django_db
-def test_a_lost_worker_gives_its_message_back_when_the_lease_is_over(alice: User) -> None:
+def test_the_message_of_a_lost_worker_is_released_after_the_lease(alice: User) -> None:
     now = timezone.now()
     delivery = notices.queue(alice, "password_changed")
     assert sending._claim(delivery.pk, now=now) is not None
     assert run(delivery).state == "sending"
-    upkeep.tend(now=now + timedelta(minutes=4))
+    maintenance.maintain(now=now + timedelta(minutes=4))
     assert run(delivery).state == "sending"
-    upkeep.tend(now=now + timedelta(minutes=6))
+    maintenance.maintain(now=now + timedelta(minutes=6))
     delivery.refresh_from_db()
     assert (delivery.state, delivery.error) == ("queued", "worker_lost")
     assert len(jobs_of(delivery)) == 2
@@ -123,25 +123,25 @@ def test_a_lost_worker_gives_its_message_back_when_the_lease_is_over(alice: User
 
 
 @pytest.mark.django_db
-def test_a_message_that_loses_every_worker_is_failed(alice: User) -> None:
+def test_a_message_that_crashes_every_worker_fails(alice: User) -> None:
     now = timezone.now()
     delivery = notices.queue(alice, "password_changed")
     Delivery.unscoped.update(state="sending", attempts=10, claimed_at=now - timedelta(hours=1))
-    upkeep.tend(now=now)
+    maintenance.maintain(now=now)
     delivery.refresh_from_db()
     assert (delivery.state, delivery.error) == ("failed", "worker_lost")
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("failure", [None, Delayed("late")])
-def test_a_worker_whose_lease_was_over_changes_nothing_that_another_claimed(
-    alice: User, failure: Delayed | None
+@pytest.mark.parametrize("failure", [None, TemporaryFailure("late")])
+def test_a_worker_after_its_lease_does_not_change_the_claim_of_another(
+    alice: User, failure: TemporaryFailure | None
 ) -> None:
     now = timezone.now()
     delivery = notices.queue(alice, "password_changed")
     slow = sending._claim(delivery.pk, now=now)
     assert slow is not None
-    upkeep.tend(now=now + timedelta(minutes=6))
+    maintenance.maintain(now=now + timedelta(minutes=6))
     assert sending._claim(delivery.pk, now=now) is not None
     sending._settle(slow, failure, now=now)
     delivery.refresh_from_db()
@@ -155,13 +155,13 @@ def test_a_lost_job_is_replaced_once(alice: User) -> None:
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM procrastinate_jobs")
     for minutes in (6, 11, 16):
-        upkeep.tend(now=now + timedelta(minutes=minutes))
+        maintenance.maintain(now=now + timedelta(minutes=minutes))
     [job] = jobs_of(delivery)
     assert job["queueing_lock"] == f"delivery:{delivery.pk}"
 
 
 @pytest.mark.django_db
-def test_what_expires_or_waits_too_long_for_an_operator_is_wiped(alice: User) -> None:
+def test_expired_and_long_failed_messages_are_wiped(alice: User) -> None:
     now = timezone.now()
     soon = now + timedelta(minutes=10)
     context: dict[str, Scalar] = {"code": "1", "purpose": "x", "minutes": 10}
@@ -170,12 +170,12 @@ def test_what_expires_or_waits_too_long_for_an_operator_is_wiped(alice: User) ->
     )
     notice = notices.queue(alice, "password_changed")
     notice.finish(Delivery.State.FAILED, error="smtp_451", now=now)
-    upkeep.tend(now=now + timedelta(minutes=11))
+    maintenance.maintain(now=now + timedelta(minutes=11))
     code.refresh_from_db()
     notice.refresh_from_db()
     assert (code.state, code.error, code.payload) == ("given_up", "expired", "")
     assert notice.payload
-    upkeep.tend(now=now + timedelta(days=8))
+    maintenance.maintain(now=now + timedelta(days=8))
     notice.refresh_from_db()
     assert (notice.state, notice.error, notice.payload) == ("given_up", "smtp_451", "")
 
@@ -185,7 +185,7 @@ def test_finished_rows_are_kept_for_a_month(alice: User) -> None:
     now = timezone.now()
     delivery = run(notices.queue(alice, "password_changed"))
     waiting = notices.queue(alice, "password_changed")
-    upkeep.tend(now=now + timedelta(days=29))
+    maintenance.maintain(now=now + timedelta(days=29))
     assert Delivery.unscoped.filter(pk=delivery.pk).exists()
-    upkeep.tend(now=now + timedelta(days=31))
+    maintenance.maintain(now=now + timedelta(days=31))
     assert list(Delivery.unscoped.all()) == [waiting]

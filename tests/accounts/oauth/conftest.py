@@ -37,7 +37,7 @@ def configure(settings: Settings, name: str, server: ProviderServer, **options: 
 
 @pytest.fixture
 def google(settings: Settings, db: None) -> Iterator[GoogleServer]:
-    """Give Google, configured."""
+    """Return Google, configured."""
     with GoogleServer() as server:
         configure(settings, "google", server)
         yield server
@@ -45,7 +45,7 @@ def google(settings: Settings, db: None) -> Iterator[GoogleServer]:
 
 @pytest.fixture
 def github(settings: Settings, db: None) -> Iterator[GitHubServer]:
-    """Give GitHub, configured without mappings."""
+    """Return GitHub, configured without mappings."""
     with GitHubServer() as server:
         configure(settings, "github", server)
         yield server
@@ -53,7 +53,7 @@ def github(settings: Settings, db: None) -> Iterator[GitHubServer]:
 
 @pytest.fixture
 def discord(settings: Settings, db: None) -> Iterator[DiscordServer]:
-    """Give Discord, configured without mappings."""
+    """Return Discord, configured without mappings."""
     with DiscordServer() as server:
         configure(settings, "discord", server)
         yield server
@@ -61,7 +61,7 @@ def discord(settings: Settings, db: None) -> Iterator[DiscordServer]:
 
 @pytest.fixture
 def apple(settings: Settings, db: None) -> Iterator[AppleServer]:
-    """Give Apple, configured with a key."""
+    """Return Apple, configured with a key."""
     with AppleServer() as server:
         key = {"team_id": TEAM_ID, "key_id": KEY_ID, "private_key": keys.ec_pem("apple")}
         configure(settings, "apple", server, client_secret="", **key)

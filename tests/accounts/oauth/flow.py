@@ -62,7 +62,7 @@ class OAuthFlow:
 
     @property
     def query(self) -> dict[str, str]:
-        """Give what a start is told."""
+        """Return what a start is told."""
         told = {
             "redirect_to": self.redirect_to,
             "environment": self.environment,
@@ -155,7 +155,7 @@ class _Form(HTMLParser):
 
 
 def read_form(html: str) -> tuple[str, dict[str, str]]:
-    """Give a form's action and fields."""
+    """Return a form's action and fields."""
     form = _Form()
     form.feed(html)
     return form.action, form.fields

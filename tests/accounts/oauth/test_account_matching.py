@@ -20,7 +20,7 @@ LINK = "/v1/auth/oauth/google/link"
 
 @pytest.fixture
 def dora(google: GoogleServer) -> User:
-    """Give a user with a password, who has proven the address that Google knows as well."""
+    """Return a user with a password, who has proven the address that Google knows as well."""
     user = member(organization("Lakes"), "Dora@Example.com", password=PASSWORD)
     User.unscoped.filter(pk=user.pk).update(email_verified_at=timezone.now())
     return user
@@ -31,7 +31,7 @@ def log_in(email: str = "dora@example.com", password: str = PASSWORD) -> Answer:
     return Caller().post("/v1/auth/login", {"email": email, "password": password})
 
 
-def test_an_account_with_a_proven_address_is_not_opened_by_a_provider(dora: User) -> None:
+def test_an_account_with_a_verified_address_has_to_be_linked_first(dora: User) -> None:
     answer = OAuthFlow("google").sign_in()
     assert (answer.status, answer.code) == (409, "link_required")
     assert answer.body["provider"] == "google"
@@ -44,7 +44,7 @@ def test_an_account_with_a_proven_address_is_not_opened_by_a_provider(dora: User
     assert (event.actor_id, event.data["error"]) == (dora.pk, "link_required")
 
 
-def test_its_owner_signs_in_and_links(dora: User) -> None:
+def test_the_owner_signs_in_and_links(dora: User) -> None:
     token = OAuthFlow("google").sign_in().body["link_token"]
     mine = Caller().holding(log_in())
     answer = mine.post(LINK, {"link_token": token})
@@ -56,7 +56,7 @@ def test_its_owner_signs_in_and_links(dora: User) -> None:
     assert "identity_linked" in notices_to("Dora@Example.com")
 
 
-def test_its_owner_shows_the_second_factor_before_linking(dora: User) -> None:
+def test_the_owner_proves_the_second_factor_before_linking(dora: User) -> None:
     holder = with_totp(dora)
     Session.unscoped.all().delete()
     token = OAuthFlow("google").sign_in().body["link_token"]
@@ -79,7 +79,7 @@ def test_a_session_that_skipped_the_second_factor_does_not_link(dora: User) -> N
     assert (answer.status, answer.code) == (403, "step_up_required")
 
 
-def test_a_link_token_is_good_for_the_owner_alone_and_once(dora: User, charlie: User) -> None:
+def test_a_link_token_works_once_and_for_the_owner_only(dora: User, charlie: User) -> None:
     token = OAuthFlow("google").sign_in().body["link_token"]
     stranger = signed_in(charlie).post(LINK, {"link_token": token})
     assert (stranger.status, stranger.code) == (403, "link_foreign_session")
@@ -98,7 +98,7 @@ def test_a_link_token_lasts_ten_minutes(dora: User) -> None:
         assert signed_in(dora).post(LINK, {"link_token": token}).code == "oauth_code_gone"
 
 
-def test_a_link_token_signs_nobody_in(dora: User) -> None:
+def test_a_link_token_cannot_be_used_to_sign_in(dora: User) -> None:
     flow = OAuthFlow("google")
     token = flow.sign_in().body["link_token"]
     assert flow.exchange(token).code == "oauth_code_gone"
@@ -116,7 +116,7 @@ def squatter(email: str = "dora@example.com") -> Caller:
     return Caller().holding(Caller().post("/v1/auth/signup", body))
 
 
-def test_classic_merge_a_strangers_password_ends_when_the_owner_comes(
+def test_classic_merge_the_attackers_password_is_removed(
     google: GoogleServer,
 ) -> None:
     squatter()
@@ -130,7 +130,7 @@ def test_classic_merge_a_strangers_password_ends_when_the_owner_comes(
     assert AuditEvent.objects.filter(tag="api:user:strip").exists()
 
 
-def test_unexpired_session_a_strangers_session_ends_when_the_owner_comes(
+def test_unexpired_session_the_attackers_session_is_ended(
     google: GoogleServer,
 ) -> None:
     stranger = squatter()
@@ -141,7 +141,7 @@ def test_unexpired_session_a_strangers_session_ends_when_the_owner_comes(
     assert mine.get("/v1/whoami").status == 200
 
 
-def test_trojan_identifier_a_strangers_identity_and_factor_end_when_the_owner_comes(
+def test_trojan_identifier_the_attackers_identity_and_factor_are_removed(
     google: GoogleServer,
 ) -> None:
     stranger = squatter()
@@ -159,7 +159,7 @@ def test_trojan_identifier_a_strangers_identity_and_factor_end_when_the_owner_co
     assert other["email"] == "stranger@example.org"
 
 
-def test_unexpired_email_change_a_strangers_pending_change_ends_when_the_owner_comes(
+def test_unexpired_email_change_the_attackers_pending_change_is_removed(
     google: GoogleServer,
 ) -> None:
     stranger = squatter()
@@ -171,7 +171,7 @@ def test_unexpired_email_change_a_strangers_pending_change_ends_when_the_owner_c
     assert mine.get("/v1/whoami").body["email"] == "dora@example.com"
 
 
-def test_non_verifying_provider_an_address_that_was_not_verified_opens_nothing(
+def test_non_verifying_provider_an_unverified_address_matches_no_account(
     google: GoogleServer, dora: User
 ) -> None:
     google.person.email_verified = False
@@ -183,7 +183,7 @@ def test_non_verifying_provider_an_address_that_was_not_verified_opens_nothing(
     assert log_in().status == 200
 
 
-def test_a_strangers_link_under_way_ends_when_the_owner_comes(google: GoogleServer) -> None:
+def test_a_link_that_the_attacker_started_cannot_be_completed(google: GoogleServer) -> None:
     stranger = squatter()
     flow = OAuthFlow("google")
     google.person = GooglePerson(sub="trojan", email="stranger@example.org")
@@ -195,14 +195,14 @@ def test_a_strangers_link_under_way_ends_when_the_owner_comes(google: GoogleServ
     assert Identity.unscoped.count() == 1
 
 
-def test_the_organization_stays_with_the_account(google: GoogleServer) -> None:
+def test_a_reclaimed_account_keeps_its_organization(google: GoogleServer) -> None:
     squatter()
     who = Caller().holding(OAuthFlow("google").sign_in()).get("/v1/whoami").body
     assert who["organization"] == "Squat"
     assert Organization.objects.count() == 1
 
 
-def test_an_account_that_nobody_was_in_is_handed_over_without_a_warning(
+def test_an_account_that_was_never_used_is_reclaimed_without_a_warning(
     google: GoogleServer,
 ) -> None:
     """As an operator imports them."""
@@ -212,7 +212,7 @@ def test_an_account_that_nobody_was_in_is_handed_over_without_a_warning(
     assert Caller().holding(answer).get("/v1/whoami").body["roles"] == ["operator"]
 
 
-def test_an_address_that_differs_for_us_and_not_for_the_index_is_taken(
+def test_an_address_that_only_the_index_considers_equal_is_refused(
     google: GoogleServer,
 ) -> None:
     """A dotless i has the capital of an i; by that nobody gets at the account of somebody else."""
@@ -224,20 +224,20 @@ def test_an_address_that_differs_for_us_and_not_for_the_index_is_taken(
     assert log_in("di@example.com").status == 200
 
 
-def test_staff_are_never_taken_over(google: GoogleServer) -> None:
+def test_a_staff_account_is_never_reclaimed(google: GoogleServer) -> None:
     user = member(organization("Operators"), "dora@example.com", password=PASSWORD)
     User.unscoped.filter(pk=user.pk).update(is_staff=True)
     assert OAuthFlow("google").sign_in().code == "link_required"
     assert passwords.is_right(User.unscoped.get(), PASSWORD)
 
 
-def test_a_disabled_account_that_nobody_has_proven_stays_as_it_is(google: GoogleServer) -> None:
+def test_a_disabled_unverified_account_is_not_changed(google: GoogleServer) -> None:
     user = member(organization(), "dora@example.com", password=PASSWORD)
     User.unscoped.filter(pk=user.pk).update(is_active=False)
     assert OAuthFlow("google").sign_in().code == "identity_refused"
     assert User.unscoped.get().has_usable_password()
 
 
-def test_an_address_in_another_case_is_the_same_one(dora: User, google: GoogleServer) -> None:
+def test_addresses_are_compared_without_regard_to_case(dora: User, google: GoogleServer) -> None:
     google.person.email = "DORA@EXAMPLE.COM"
     assert OAuthFlow("google").sign_in().code == "link_required"

@@ -29,7 +29,7 @@ def test_a_code_is_exchanged_once(google: GoogleServer) -> None:
 
 
 @pytest.mark.parametrize("verifier", ["x" * 43, "", "short", "x" * 129, "ü" * 43, "x" * 200])
-def test_who_saw_only_the_code_gets_nothing_and_neither_does_anybody_after(
+def test_a_wrong_verifier_gets_nothing_and_uses_the_code_up(
     google: GoogleServer, verifier: str
 ) -> None:
     flow = OAuthFlow("google")
@@ -43,7 +43,7 @@ def test_who_saw_only_the_code_gets_nothing_and_neither_does_anybody_after(
     assert not User.unscoped.exists()
 
 
-def test_a_code_is_good_for_a_minute(google: GoogleServer) -> None:
+def test_a_code_expires_after_a_minute(google: GoogleServer) -> None:
     now = timezone.now()
     with time_machine.travel(now, tick=False) as clock:
         flow, late = OAuthFlow("google"), OAuthFlow("google")
@@ -54,7 +54,7 @@ def test_a_code_is_good_for_a_minute(google: GoogleServer) -> None:
         assert late.exchange(late_code).code == "oauth_code_gone"
 
 
-def test_codes_and_profiles_are_not_kept_in_clear(google: GoogleServer) -> None:
+def test_codes_and_profiles_are_not_stored_in_plain_text(google: GoogleServer) -> None:
     code = OAuthFlow("google").code()
     row = str(OAuthGrant.objects.values().get())
     assert code not in row
@@ -63,13 +63,15 @@ def test_codes_and_profiles_are_not_kept_in_clear(google: GoogleServer) -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {"code": "x"}, {"code": 7, "code_verifier": []}])
-def test_an_exchange_without_both_is_malformed(db: None, body: dict[str, object]) -> None:
+def test_an_exchange_without_code_or_verifier_is_malformed(
+    db: None, body: dict[str, object]
+) -> None:
     answer = Caller().post("/v1/auth/oauth/token", body)
     assert (answer.status, answer.code) == (400, "invalid_request")
 
 
 @pytest.mark.parametrize("code", ["unknown", "x" * 200, "\x00", "☃"])
-def test_an_unknown_code_is_gone(db: None, code: str) -> None:
+def test_an_unknown_code_is_refused(db: None, code: str) -> None:
     body = {"code": code, "code_verifier": "x" * 43}
     answer = Caller().post("/v1/auth/oauth/token", body)
     assert (answer.status, answer.code) in {(410, "oauth_code_gone"), (400, "invalid_request")}
@@ -80,14 +82,16 @@ def test_a_stale_authorization_header_does_not_break_a_sign_in(google: GoogleSer
     assert flow.exchange(flow.code(), Caller("stale")).status == 200
 
 
-def test_the_environment_is_the_one_that_was_asked_for(google: GoogleServer) -> None:
+def test_a_sign_in_opens_the_requested_environment(google: GoogleServer) -> None:
     answer = OAuthFlow("google", environment="sandbox").sign_in()
     assert answer.body["environment"]["id"] == "sandbox"
     # And then it is the last used.
     assert OAuthFlow("google").sign_in().body["environment"]["id"] == "sandbox"
 
 
-def test_an_unknown_environment_uses_nothing_up_and_makes_nothing(google: GoogleServer) -> None:
+def test_an_unknown_environment_neither_uses_the_code_up_nor_creates_a_user(
+    google: GoogleServer,
+) -> None:
     flow = OAuthFlow("google", environment="nowhere")
     code = flow.code()
     assert flow.exchange(code).code == "environment_not_found"
@@ -97,7 +101,7 @@ def test_an_unknown_environment_uses_nothing_up_and_makes_nothing(google: Google
     assert flow.exchange(code).status == 200
 
 
-def test_a_disabled_user_stays_out(google: GoogleServer) -> None:
+def test_a_disabled_user_cannot_sign_in(google: GoogleServer) -> None:
     OAuthFlow("google").sign_in()
     User.unscoped.update(is_active=False)
     answer = OAuthFlow("google").sign_in()
@@ -108,7 +112,7 @@ def test_a_disabled_user_stays_out(google: GoogleServer) -> None:
     assert event.actor == "dora@example.com"
 
 
-def test_a_second_factor_is_asked_for(google: GoogleServer) -> None:
+def test_a_second_factor_is_required(google: GoogleServer) -> None:
     OAuthFlow("google").sign_in()
     with_totp(User.unscoped.get())
     answer = OAuthFlow("google").sign_in()
@@ -119,7 +123,7 @@ def test_a_second_factor_is_asked_for(google: GoogleServer) -> None:
     assert waiting.get("/v1/auth/2fa/challenge?method=totp").status == 200
 
 
-def test_the_policy_has_a_newcomer_set_up_a_second_factor(
+def test_the_policy_makes_a_user_set_up_a_second_factor(
     google: GoogleServer, settings: Settings
 ) -> None:
     OAuthFlow("google").sign_in()
@@ -129,7 +133,7 @@ def test_the_policy_has_a_newcomer_set_up_a_second_factor(
     assert "access_token" not in answer.body
 
 
-def test_a_sign_in_is_in_the_audit_trail(google: GoogleServer) -> None:
+def test_a_sign_in_is_recorded_in_the_audit_trail(google: GoogleServer) -> None:
     OAuthFlow("google").sign_in()
     events = {event.tag: event for event in AuditEvent.objects.all()}
     assert set(events) == {
@@ -159,7 +163,7 @@ def test_without_a_name_the_address_names_the_organization(google: GoogleServer)
     assert Organization.objects.get().name == "dora"
 
 
-def test_a_newcomer_has_no_password_until_one_is_set(google: GoogleServer) -> None:
+def test_a_new_user_has_no_password_until_one_is_set(google: GoogleServer) -> None:
     OAuthFlow("google").sign_in()
     assert not User.unscoped.get().has_usable_password()
     for password in ("", "!", secrets.token_urlsafe(8)):
@@ -182,7 +186,7 @@ def together(flows: list[tuple[OAuthFlow, str]]) -> list[Answer]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_parallel_exchanges_of_one_code_one_signs_in(google: GoogleServer) -> None:
+def test_only_one_of_parallel_exchanges_of_a_code_signs_in(google: GoogleServer) -> None:
     flow = OAuthFlow("google")
     code = flow.code()
     answers = together([(flow, code)] * 6)
@@ -191,7 +195,7 @@ def test_of_parallel_exchanges_of_one_code_one_signs_in(google: GoogleServer) ->
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_newcomer_in_several_tabs_becomes_one_user(google: GoogleServer) -> None:
+def test_parallel_first_sign_ins_create_one_user(google: GoogleServer) -> None:
     flows = [OAuthFlow("google") for _ in range(6)]
     answers = together([(flow, flow.code()) for flow in flows])
     assert [answer.status for answer in answers] == [200] * 6
@@ -200,7 +204,7 @@ def test_a_newcomer_in_several_tabs_becomes_one_user(google: GoogleServer) -> No
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_parallel_returns_one_gets_a_code(google: GoogleServer) -> None:
+def test_only_one_of_parallel_callbacks_gets_a_code(google: GoogleServer) -> None:
     flow = OAuthFlow("google")
     sent = flow.at_provider(flow.start().headers["Location"])
 

@@ -30,7 +30,7 @@ def given(public_url: str = PUBLIC, **variables: str) -> OAuthSettings:
 
 
 def refused(**variables: str) -> str:
-    """Give the sentence that wrong settings are refused with."""
+    """Return the sentence that wrong settings are refused with."""
     with pytest.raises(SettingError) as caught:
         given(**variables)
     return str(caught.value)

@@ -23,7 +23,9 @@ from tests.twofactor.webauthn.holder import with_passkey
 IDENTITIES = "/v1/auth/identities"
 
 
-def test_a_linked_account_signs_in_whatever_its_address(google: GoogleServer, alice: User) -> None:
+def test_a_linked_account_signs_in_regardless_of_its_address(
+    google: GoogleServer, alice: User
+) -> None:
     google.person.email, google.person.email_verified = "", False
     answer = OAuthFlow("google").link(signed_in(alice))
     assert (answer.status, answer.body["status"]) == (200, "linked")
@@ -62,7 +64,7 @@ def test_linking_again_changes_nothing(google: GoogleServer, alice: User) -> Non
     assert notices_to(alice.email).count("identity_linked") == 1
 
 
-def test_an_account_of_somebody_elses_is_not_linked(
+def test_an_identity_of_another_user_is_not_linked(
     google: GoogleServer, alice: User, charlie: User
 ) -> None:
     OAuthFlow("google").link(signed_in(charlie))
@@ -74,7 +76,7 @@ def test_an_account_of_somebody_elses_is_not_linked(
     assert (event.tag, event.actor_id) == ("api:identity:create", alice.pk)
 
 
-def test_only_the_session_that_began_finishes(
+def test_only_the_session_that_started_a_link_can_complete_it(
     google: GoogleServer, alice: User, charlie: User
 ) -> None:
     """Whoever is led through somebody else's link must not end up linked to it."""
@@ -86,7 +88,7 @@ def test_only_the_session_that_began_finishes(
     assert not Identity.unscoped.exists()
 
 
-def test_a_link_signs_nobody_in(google: GoogleServer, alice: User) -> None:
+def test_a_link_does_not_sign_in(google: GoogleServer, alice: User) -> None:
     caller = signed_in(alice)
     flow = OAuthFlow("google")
     code = flow.link_code(caller)
@@ -98,7 +100,7 @@ def test_a_link_signs_nobody_in(google: GoogleServer, alice: User) -> None:
     assert not Session.unscoped.exclude(user=alice).exists()
 
 
-def test_a_session_that_ended_meanwhile_links_nothing(google: GoogleServer, alice: User) -> None:
+def test_a_session_that_has_ended_cannot_complete_a_link(google: GoogleServer, alice: User) -> None:
     caller = signed_in(alice)
     flow = OAuthFlow("google")
     code = flow.link_code(caller)
@@ -107,7 +109,7 @@ def test_a_session_that_ended_meanwhile_links_nothing(google: GoogleServer, alic
     assert not Identity.unscoped.exists()
 
 
-def test_linking_takes_a_fresh_proof(google: GoogleServer, alice: User) -> None:
+def test_linking_requires_a_recent_proof(google: GoogleServer, alice: User) -> None:
     caller = signed_in(alice)
     earlier = timezone.now() - timedelta(minutes=16)
     Session.unscoped.update(auth_time=earlier)
@@ -118,7 +120,7 @@ def test_linking_takes_a_fresh_proof(google: GoogleServer, alice: User) -> None:
     assert answer.code == "step_up_required"
 
 
-def test_linking_takes_the_second_factor_where_there_is_one(
+def test_linking_requires_the_second_factor_if_there_is_one(
     google: GoogleServer, alice: User
 ) -> None:
     with_totp(alice)
@@ -126,7 +128,7 @@ def test_linking_takes_the_second_factor_where_there_is_one(
     assert (answer.status, answer.code) == (403, "step_up_required")
 
 
-def test_the_links_address_is_good_for_one_browser_and_ten_minutes(
+def test_the_start_url_of_a_link_works_in_one_browser_for_ten_minutes(
     google: GoogleServer, alice: User
 ) -> None:
     caller = signed_in(alice)
@@ -157,20 +159,20 @@ def test_the_links_address_is_good_for_one_browser_and_ten_minutes(
     ],
     ids=str,
 )
-def test_a_link_is_begun_or_finished_and_nothing_between(
+def test_a_link_request_has_either_a_challenge_or_a_link_token(
     google: GoogleServer, alice: User, body: dict[str, str]
 ) -> None:
     answer = signed_in(alice).post("/v1/auth/oauth/google/link", body)
     assert (answer.status, answer.code) == (400, "invalid_request")
 
 
-def test_a_link_leads_back_to_known_addresses_alone(google: GoogleServer, alice: User) -> None:
+def test_a_link_returns_to_allowed_urls_only(google: GoogleServer, alice: User) -> None:
     query = OAuthFlow("google", redirect_to="https://evil.example").query
     answer = signed_in(alice).post("/v1/auth/oauth/google/link", query)
     assert (answer.status, answer.code) == (400, "redirect_not_allowed")
 
 
-def test_links_begun_are_limited_as_sign_ins_are(
+def test_starting_links_is_rate_limited_like_sign_ins(
     google: GoogleServer, alice: User, settings: Settings
 ) -> None:
     settings.OAUTH = replace(settings.OAUTH, starts_per_address=2)
@@ -189,7 +191,7 @@ def linked(user: User) -> str:
     return str(OAuthFlow("google").link(signed_in(user)).body["identity"]["id"])
 
 
-def test_an_unlinked_account_signs_in_no_more(google: GoogleServer, home: Organization) -> None:
+def test_an_unlinked_account_no_longer_signs_in(google: GoogleServer, home: Organization) -> None:
     user = member(home, "erin@example.com", password=PASSWORD)
     identity = linked(user)
     answer = signed_in(user).call("DELETE", f"{IDENTITIES}/{identity}")
@@ -203,7 +205,7 @@ def test_an_unlinked_account_signs_in_no_more(google: GoogleServer, home: Organi
     assert (event.actor_id, event.data["subject"]) == (user.pk, google.person.sub)
 
 
-def test_the_last_way_in_stays(google: GoogleServer) -> None:
+def test_the_last_sign_in_method_cannot_be_unlinked(google: GoogleServer) -> None:
     caller = Caller().holding(OAuthFlow("google").sign_in())
     [identity] = caller.get(IDENTITIES).body["results"]
     answer = caller.call("DELETE", f"{IDENTITIES}/{identity['id']}")
@@ -212,7 +214,7 @@ def test_the_last_way_in_stays(google: GoogleServer) -> None:
     assert "identity_unlinked" not in notices_to("dora@example.com")
 
 
-def test_another_identity_is_another_way_in_unless_it_is_turned_off(
+def test_another_identity_counts_as_a_sign_in_method_if_its_provider_is_configured(
     google: GoogleServer, settings: Settings
 ) -> None:
     caller = Caller().holding(OAuthFlow("google").sign_in())
@@ -228,7 +230,7 @@ def test_another_identity_is_another_way_in_unless_it_is_turned_off(
     assert caller.call("DELETE", f"{IDENTITIES}/{first['id']}").status == 204
 
 
-def test_a_passkey_is_another_way_in(google: GoogleServer) -> None:
+def test_a_passkey_counts_as_a_sign_in_method(google: GoogleServer) -> None:
     caller = Caller().holding(OAuthFlow("google").sign_in())
     [identity] = caller.get(IDENTITIES).body["results"]
     holder = with_passkey(User.unscoped.get(), Authenticator(origin="http://localhost:8000"))
@@ -236,7 +238,7 @@ def test_a_passkey_is_another_way_in(google: GoogleServer) -> None:
     assert holder.caller.call("DELETE", f"{IDENTITIES}/{identity['id']}").status == 204
 
 
-def test_nobody_unlinks_somebody_elses(
+def test_a_user_cannot_unlink_an_identity_of_another_user(
     google: GoogleServer, home: Organization, alice: User
 ) -> None:
     bob = member(home, "bob@example.com", password=PASSWORD)
@@ -249,7 +251,7 @@ def test_nobody_unlinks_somebody_elses(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_ways_in_unlinked_at_once_one_stays(google: GoogleServer) -> None:
+def test_of_two_identities_unlinked_in_parallel_one_remains(google: GoogleServer) -> None:
     caller = Caller().holding(OAuthFlow("google").sign_in())
     google.person = GooglePerson(sub="2")
     OAuthFlow("google").link(caller)
@@ -260,7 +262,7 @@ def test_of_two_ways_in_unlinked_at_once_one_stays(google: GoogleServer) -> None
 
 
 @pytest.mark.django_db(transaction=True)
-def test_one_account_linked_by_two_users_at_once_is_one_users(google: GoogleServer) -> None:
+def test_an_account_linked_by_two_users_in_parallel_belongs_to_one(google: GoogleServer) -> None:
     home = organization()
     callers = [signed_in(member(home, f"user{number}@example.com")) for number in range(2)]
     flows = [OAuthFlow("google") for _ in callers]

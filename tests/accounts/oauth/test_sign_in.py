@@ -38,7 +38,7 @@ class There:
 
 @pytest.fixture(params=sorted(SUBJECTS))
 def there(request: pytest.FixtureRequest, db: None) -> There:
-    """Give each provider."""
+    """Return each provider."""
     server: Any = request.getfixturevalue(request.param)
     return There(request.param, server)
 
@@ -51,7 +51,7 @@ def assert_refused(code: str) -> None:
     assert (event.outcome, event.data["error"]) == ("refused", code)
 
 
-def test_a_new_user_comes_in(there: There) -> None:
+def test_a_new_user_signs_in(there: There) -> None:
     answer = there.flow().sign_in()
     assert answer.body["status"] == "authenticated"
     who = Caller().holding(answer).get("/v1/whoami").body
@@ -61,7 +61,7 @@ def test_a_new_user_comes_in(there: There) -> None:
     assert identity.name == "Dora Lake"
 
 
-def test_a_returning_user_comes_in_again(there: There) -> None:
+def test_a_returning_user_signs_in_again(there: There) -> None:
     first = Caller().holding(there.flow().sign_in()).get("/v1/whoami").body
     again = Caller().holding(there.flow().sign_in()).get("/v1/whoami").body
     assert again["user_id"] == first["user_id"]
@@ -82,7 +82,7 @@ def test_an_account_is_linked_and_unlinked(there: There) -> None:
     assert who["email"] == "dora@example.com"
 
 
-def test_a_conflict_is_solved_by_its_owner(there: There) -> None:
+def test_the_owner_resolves_a_conflict(there: There) -> None:
     user = member(organization(), "dora@example.com", password=PASSWORD)
     User.unscoped.update(email_verified_at=timezone.now())
     refused = there.flow().sign_in()
@@ -94,21 +94,21 @@ def test_a_conflict_is_solved_by_its_owner(there: There) -> None:
     assert who["user_id"] == str(user.pk)
 
 
-def test_an_account_that_nobody_has_proven_goes_to_its_owner(there: There) -> None:
+def test_an_unverified_account_is_given_to_the_owner_of_the_mailbox(there: There) -> None:
     member(organization(), "dora@example.com", password=PASSWORD)
     assert there.flow().sign_in().body["status"] == "authenticated"
     login = {"email": "dora@example.com", "password": PASSWORD}
     assert Caller().post("/v1/auth/login", login).status == 401
 
 
-def test_who_does_not_agree_comes_back_without_an_account(there: There) -> None:
+def test_a_cancelled_sign_in_creates_no_account(there: There) -> None:
     cancelled = {"apple": "user_cancelled_authorize"}
     there.server.refuses = cancelled.get(there.name, "access_denied")
     assert there.flow().error() == "access_denied"
     assert_refused("access_denied")
 
 
-def test_a_return_to_another_browser_signs_nobody_in(there: There) -> None:
+def test_a_callback_in_another_browser_is_refused(there: There) -> None:
     thief, victim = there.flow(), there.flow()
     sent = thief.at_provider(thief.start().headers["Location"])
     victim.start()
@@ -117,7 +117,7 @@ def test_a_return_to_another_browser_signs_nobody_in(there: There) -> None:
     assert_refused("oauth_state_invalid")
 
 
-def test_a_return_is_good_for_once(there: There) -> None:
+def test_a_callback_works_once(there: There) -> None:
     flow = there.flow()
     sent = flow.at_provider(flow.start().headers["Location"])
     assert "code" in flow.returned(flow.back(sent))
@@ -125,7 +125,7 @@ def test_a_return_is_good_for_once(there: There) -> None:
     assert OAuthGrant.objects.count() == 1
 
 
-def test_a_provider_that_is_silent_is_not_waited_for(there: There, settings: Settings) -> None:
+def test_a_silent_provider_ends_in_a_timeout(there: There, settings: Settings) -> None:
     settings.OAUTH = replace(settings.OAUTH, timeout_s=0.3)
     asked = [path for path in there.server.routes() if not path.endswith(UNASKED)]
     assert asked
@@ -135,7 +135,7 @@ def test_a_provider_that_is_silent_is_not_waited_for(there: There, settings: Set
         assert_refused("provider_unavailable")
 
 
-def test_the_only_way_in_stays(there: There) -> None:
+def test_the_only_sign_in_method_cannot_be_unlinked(there: There) -> None:
     caller = Caller().holding(there.flow().sign_in())
     path = f"/v1/auth/identities/{Identity.unscoped.get().pk}"
     answer = caller.call("DELETE", path)
@@ -143,7 +143,7 @@ def test_the_only_way_in_stays(there: There) -> None:
     assert there.flow().sign_in().body["status"] == "authenticated"
 
 
-def test_a_second_factor_that_is_due_is_asked_for(there: There) -> None:
+def test_an_active_second_factor_is_required(there: There) -> None:
     there.flow().sign_in()
     with_totp(User.unscoped.get())
     answer = there.flow().sign_in()
@@ -152,7 +152,7 @@ def test_a_second_factor_that_is_due_is_asked_for(there: There) -> None:
     assert Caller(answer.body["mfa_token"]).get("/v1/whoami").status == 401
 
 
-def test_a_second_factor_that_is_required_is_set_up_first(there: There) -> None:
+def test_a_second_factor_required_by_policy_is_set_up_first(there: There) -> None:
     there.flow().sign_in()
     Organization.objects.update(mfa_required=True, mfa_grace_period_days=0)
     answer = there.flow().sign_in()
@@ -160,13 +160,13 @@ def test_a_second_factor_that_is_required_is_set_up_first(there: There) -> None:
     assert "access_token" not in answer.body
 
 
-def test_the_same_subject_at_another_provider_is_somebody_else(there: There) -> None:
+def test_the_same_subject_at_another_provider_is_another_user(there: There) -> None:
     there.flow().sign_in()
     Identity.unscoped.update(provider="google" if there.name != "google" else "github")
     assert there.flow().sign_in().code == "link_required"
 
 
-def test_pkce_is_used_where_the_provider_takes_it(there: There) -> None:
+def test_pkce_is_used_where_the_provider_supports_it(there: There) -> None:
     there.flow().sign_in()
     [asked] = [each for each in there.server.asked if each.path.endswith(("authorize", "v2/auth"))]
     if there.name == "apple":
@@ -177,7 +177,7 @@ def test_pkce_is_used_where_the_provider_takes_it(there: There) -> None:
         assert len(exchanged.form["code_verifier"]) >= 43
 
 
-def test_a_wrong_client_secret_is_told_as_the_providers_refusal(
+def test_a_wrong_client_secret_is_reported_as_a_provider_error(
     there: There, settings: Settings
 ) -> None:
     provider = settings.OAUTH.providers[there.name]

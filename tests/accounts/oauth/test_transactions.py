@@ -19,7 +19,7 @@ from tests.accounts.oauth.flow import APP, Browser, OAuthFlow
 from tests.cast import Caller
 
 
-def test_the_providers_are_listed_as_they_are_configured(google: GoogleServer) -> None:
+def test_the_configured_providers_are_listed(google: GoogleServer) -> None:
     answer = Caller().get("/v1/auth/oauth/providers")
     start_url = f"{BASE}/v1/auth/oauth/google/start"
     expected = {"name": "google", "title": "Google", "start_url": start_url}
@@ -27,7 +27,7 @@ def test_the_providers_are_listed_as_they_are_configured(google: GoogleServer) -
 
 
 @pytest.mark.parametrize("provider", ["google", "github", "apple", "nobody", "GOOGLE"])
-def test_a_provider_that_is_not_configured_is_not_there(db: None, provider: str) -> None:
+def test_a_provider_that_is_not_configured_is_not_found(db: None, provider: str) -> None:
     assert Caller().get("/v1/auth/oauth/providers").body == {"providers": []}
     flow = OAuthFlow(provider)
     for answer in (
@@ -58,20 +58,22 @@ def test_a_provider_that_is_not_configured_is_not_there(db: None, provider: str)
         " ",
     ],
 )
-def test_nobody_is_sent_to_an_unknown_address(google: GoogleServer, redirect_to: str) -> None:
+def test_a_redirect_to_an_unknown_url_is_refused(google: GoogleServer, redirect_to: str) -> None:
     answer = OAuthFlow("google").start(redirect_to=redirect_to)
     assert (answer.status, answer.code) == (400, "redirect_not_allowed")
     assert "Location" not in answer.headers
     assert not OAuthTransaction.objects.exists()
 
 
-def test_without_an_address_the_console_finishes(google: GoogleServer) -> None:
+def test_without_a_redirect_url_the_browser_returns_to_the_console(google: GoogleServer) -> None:
     flow = OAuthFlow("google", redirect_to="")
     answer = flow.visit()
     assert answer.headers["Location"].startswith(f"{BASE}/console/sign-in?code=")
 
 
-def test_an_app_is_reached_by_its_own_scheme(google: GoogleServer, settings: Settings) -> None:
+def test_a_native_app_is_reached_by_its_own_scheme(
+    google: GoogleServer, settings: Settings
+) -> None:
     settings.OAUTH = replace(settings.OAUTH, redirects=("com.example.app:/done?kind=oauth",))
     flow = OAuthFlow("google", redirect_to="com.example.app:/done?kind=oauth")
     location = flow.visit().headers["Location"]
@@ -92,7 +94,7 @@ def test_an_app_is_reached_by_its_own_scheme(google: GoogleServer, settings: Set
     ],
     ids=str,
 )
-def test_a_start_without_a_sound_challenge_is_refused(
+def test_a_start_without_a_valid_challenge_is_refused(
     google: GoogleServer, changed: dict[str, str]
 ) -> None:
     answer = OAuthFlow("google").start(**changed)
@@ -110,7 +112,7 @@ def test_a_parameter_given_twice_is_refused(google: GoogleServer) -> None:
     assert (answer.status, answer.code) == (400, "invalid_request")
 
 
-def test_the_browser_keeps_a_secret_that_no_script_and_no_other_host_reaches(
+def test_the_browser_cookie_is_hidden_from_scripts_and_other_hosts(
     google: GoogleServer,
 ) -> None:
     answer = OAuthFlow("google").start()
@@ -124,7 +126,7 @@ def test_the_browser_keeps_a_secret_that_no_script_and_no_other_host_reaches(
     assert answer.headers["Cache-Control"] == "no-store"
 
 
-def test_no_secret_of_a_visit_is_kept_in_clear(google: GoogleServer) -> None:
+def test_no_secret_of_a_transaction_is_stored_in_plain_text(google: GoogleServer) -> None:
     flow = OAuthFlow("google")
     query = dict(parse_qsl(urlsplit(flow.start().headers["Location"]).query))
     row = str(OAuthTransaction.objects.values().get())
@@ -132,7 +134,7 @@ def test_no_secret_of_a_visit_is_kept_in_clear(google: GoogleServer) -> None:
         assert secret not in row
 
 
-def test_a_return_to_another_browser_is_refused_and_leads_nowhere(google: GoogleServer) -> None:
+def test_a_callback_in_another_browser_is_refused_without_a_redirect(google: GoogleServer) -> None:
     """Login CSRF: who is led to somebody else's return is not signed in as somebody else."""
     thief = OAuthFlow("google")
     sent = thief.at_provider(thief.start().headers["Location"]).headers["Location"]
@@ -156,7 +158,7 @@ def test_an_unknown_state_is_refused(google: GoogleServer, state: str) -> None:
     assert (answer.status, answer.code) == (400, "oauth_state_invalid")
 
 
-def test_a_state_of_another_provider_is_unknown(google: GoogleServer, settings: Settings) -> None:
+def test_the_state_of_another_provider_is_refused(google: GoogleServer, settings: Settings) -> None:
     """Mix-up: each provider has a return of its own, and a state counts at one."""
     flow = OAuthFlow("google")
     sent = flow.at_provider(flow.start().headers["Location"]).headers["Location"]
@@ -164,7 +166,7 @@ def test_a_state_of_another_provider_is_unknown(google: GoogleServer, settings: 
     assert flow.browser.get(sent).code == "oauth_state_invalid"
 
 
-def test_the_answer_of_another_issuer_is_refused(google: GoogleServer) -> None:
+def test_the_response_of_another_issuer_is_refused(google: GoogleServer) -> None:
     flow = OAuthFlow("google")
     sent = flow.at_provider(flow.start().headers["Location"]).headers["Location"]
     answer = flow.browser.get(f"{sent}&iss=https%3A%2F%2Fevil.example")
@@ -172,13 +174,13 @@ def test_the_answer_of_another_issuer_is_refused(google: GoogleServer) -> None:
     assert not google.calls("/token")
 
 
-def test_the_answer_of_the_right_issuer_is_taken(google: GoogleServer) -> None:
+def test_the_response_of_the_right_issuer_is_accepted(google: GoogleServer) -> None:
     flow = OAuthFlow("google")
     sent = flow.at_provider(flow.start().headers["Location"]).headers["Location"]
     assert "code" in flow.returned(flow.browser.get(f"{sent}&iss={google.url}"))
 
 
-def test_a_visit_returns_once(google: GoogleServer) -> None:
+def test_a_transaction_takes_one_callback(google: GoogleServer) -> None:
     flow = OAuthFlow("google")
     sent = flow.at_provider(flow.start().headers["Location"])
     assert "code" in flow.returned(flow.back(sent))
@@ -187,7 +189,7 @@ def test_a_visit_returns_once(google: GoogleServer) -> None:
     assert OAuthGrant.objects.count() == 1
 
 
-def test_a_visit_lasts_ten_minutes(google: GoogleServer) -> None:
+def test_a_transaction_expires_after_ten_minutes(google: GoogleServer) -> None:
     now = timezone.now()
     with time_machine.travel(now, tick=False) as clock:
         flow, late = OAuthFlow("google"), OAuthFlow("google")
@@ -200,7 +202,7 @@ def test_a_visit_lasts_ten_minutes(google: GoogleServer) -> None:
         assert late.returned(late.back(sent_late))["error"] == "oauth_state_used"
 
 
-def test_two_tabs_do_not_get_in_each_others_way(google: GoogleServer) -> None:
+def test_two_tabs_can_sign_in_in_parallel(google: GoogleServer) -> None:
     browser = Browser()
     left, right = OAuthFlow("google", browser), OAuthFlow("google", browser)
     sent_left = left.at_provider(left.start().headers["Location"])
@@ -219,7 +221,7 @@ def test_two_tabs_do_not_get_in_each_others_way(google: GoogleServer) -> None:
         ("<script>", "provider_error"),
     ],
 )
-def test_what_the_provider_says_comes_back_as_a_code_of_ours(
+def test_errors_of_the_provider_are_mapped_to_our_codes(
     google: GoogleServer, at_google: str, code: str
 ) -> None:
     google.refuses = at_google
@@ -231,14 +233,14 @@ def test_what_the_provider_says_comes_back_as_a_code_of_ours(
     assert not User.unscoped.exists()
 
 
-def test_a_return_without_a_code_is_refused(google: GoogleServer) -> None:
+def test_a_callback_without_a_code_is_refused(google: GoogleServer) -> None:
     flow = OAuthFlow("google")
     query = dict(parse_qsl(urlsplit(flow.start().headers["Location"]).query))
     answer = flow.browser.get(f"/v1/auth/oauth/google/callback?state={query['state']}")
     assert flow.returned(answer)["error"] == "provider_error"
 
 
-def test_a_code_of_the_providers_that_is_refused_signs_nobody_in(google: GoogleServer) -> None:
+def test_a_code_that_the_provider_refuses_does_not_sign_in(google: GoogleServer) -> None:
     flow = OAuthFlow("google")
     sent = flow.at_provider(flow.start().headers["Location"]).headers["Location"]
     tampered = re.sub("code=[^&]+", "code=guessed", sent)
@@ -246,7 +248,7 @@ def test_a_code_of_the_providers_that_is_refused_signs_nobody_in(google: GoogleS
     assert not Identity.unscoped.exists()
 
 
-def test_a_look_at_the_head_begins_and_ends_nothing(google: GoogleServer) -> None:
+def test_a_head_request_starts_and_completes_nothing(google: GoogleServer) -> None:
     flow = OAuthFlow("google")
     sent = flow.at_provider(flow.start().headers["Location"]).headers["Location"]
     for url in (sent, f"/v1/auth/oauth/google/start?code_challenge={'x' * 43}"):
@@ -255,12 +257,12 @@ def test_a_look_at_the_head_begins_and_ends_nothing(google: GoogleServer) -> Non
     assert "code" in flow.returned(flow.browser.get(sent))
 
 
-def test_a_form_is_taken_only_from_a_provider_that_sends_one(google: GoogleServer) -> None:
+def test_a_form_post_is_accepted_only_from_a_provider_that_uses_it(google: GoogleServer) -> None:
     answer = Browser().post_form("/v1/auth/oauth/google/callback", {"code": "x", "state": "y"})
     assert (answer.status, answer.code) == (405, "method_not_allowed")
 
 
-def test_starts_and_returns_are_limited_by_address(
+def test_starts_and_callbacks_are_rate_limited_by_address(
     google: GoogleServer, settings: Settings
 ) -> None:
     settings.OAUTH = replace(settings.OAUTH, starts_per_address=3)
@@ -277,7 +279,7 @@ def test_starts_and_returns_are_limited_by_address(
     assert OAuthTransaction.objects.count() == 2
 
 
-def test_what_is_over_is_forgotten(google: GoogleServer) -> None:
+def test_expired_transactions_and_grants_are_deleted(google: GoogleServer) -> None:
     OAuthFlow("google").code()
     tasks.delete_expired(0)
     assert (OAuthTransaction.objects.count(), OAuthGrant.objects.count()) == (1, 1)
@@ -286,7 +288,7 @@ def test_what_is_over_is_forgotten(google: GoogleServer) -> None:
     assert (OAuthTransaction.objects.count(), OAuthGrant.objects.count()) == (0, 0)
 
 
-def test_a_provider_turned_off_meanwhile_is_not_there(
+def test_a_provider_turned_off_during_a_transaction_is_not_found(
     google: GoogleServer, settings: Settings
 ) -> None:
     flow = OAuthFlow("google")
@@ -297,7 +299,7 @@ def test_a_provider_turned_off_meanwhile_is_not_there(
     assert "code" in flow.returned(flow.back(sent))
 
 
-def test_the_providers_own_words_are_not_handed_on(google: GoogleServer) -> None:
+def test_text_of_the_provider_is_not_passed_on(google: GoogleServer) -> None:
     google.faults["/token"] = Fault(
         Said(400, {"error": "invalid_request", "error_description": "secret of the provider's"})
     )

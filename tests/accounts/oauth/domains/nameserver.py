@@ -30,7 +30,7 @@ class NameServer:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Give where it listens."""
+        """Return where it listens."""
         host, port = self.udp.server_address[:2]
         return str(host), port
 
@@ -47,7 +47,7 @@ class NameServer:
             thread.join()
 
     def answer(self, wire: bytes, *, is_udp: bool) -> bytes:
-        """Give the answer to a question; b'' for none."""
+        """Return the answer to a question; b'' for none."""
         question = dns.message.from_wire(wire)
         name = question.question[0].name
         self.asked.append(name.to_text(omit_final_dot=True))
@@ -64,13 +64,13 @@ class NameServer:
 
 
 def quoted(text: str) -> str:
-    """Give a text as zone files have it, in strings of at most 255 bytes."""
+    """Return a text as zone files have it, in strings of at most 255 bytes."""
     parts = [text[at : at + 200] for at in range(0, len(text), 200)]
     return " ".join(f'"{part}"' for part in parts)
 
 
 def _listen() -> tuple["_Udp", "_Tcp"]:
-    """Give servers on one port: one that is free for UDP may be taken for TCP."""
+    """Return servers on one port: one that is free for UDP may be taken for TCP."""
     for _ in range(50):
         udp = _Udp(("127.0.0.1", 0), _UdpHandler)
         try:

@@ -24,7 +24,7 @@ DOMAINS = "/v1/domains"
 
 @pytest.fixture
 def names(settings: Settings) -> Iterator[NameServer]:
-    """Give the name server that is asked."""
+    """Return the name server that is asked."""
     with NameServer() as server:
         settings.OAUTH = replace(settings.OAUTH, dns_resolvers=(server.address,))
         yield server
@@ -72,7 +72,7 @@ def test_a_domain_is_claimed_and_proven(names: NameServer, alice: User) -> None:
     assert {"api:domain:create", "api:domain:verify"} <= tags
 
 
-def test_who_comes_by_a_proven_domain_joins(
+def test_a_user_of_a_proven_domain_joins_the_organization(
     names: NameServer, google: GoogleServer, alice: User
 ) -> None:
     caller = signed_in(alice)
@@ -98,7 +98,7 @@ def test_who_comes_by_a_proven_domain_joins(
         ["ZONAL-DOMAIN-VERIFICATION=x"],
     ],
 )
-def test_without_the_record_nothing_is_proven(
+def test_a_domain_without_the_record_is_not_proven(
     names: NameServer, alice: User, texts: list[str] | None
 ) -> None:
     caller = signed_in(alice)
@@ -161,13 +161,13 @@ def test_a_domain_is_claimed_once(names: NameServer, alice: User) -> None:
         7,
     ],
 )
-def test_what_is_no_domain_is_refused(names: NameServer, alice: User, domain: object) -> None:
+def test_a_malformed_domain_is_refused(names: NameServer, alice: User, domain: object) -> None:
     answer = signed_in(alice).post(DOMAINS, {"domain": domain})
     assert (answer.status, answer.code) == (400, "invalid_request")
     assert answer.body["errors"][0]["field"] == "domain"
 
 
-def test_nobody_becomes_an_admin_by_a_domain(names: NameServer, alice: User) -> None:
+def test_a_domain_cannot_give_the_admin_role(names: NameServer, alice: User) -> None:
     assert claim(signed_in(alice), role="admin").code == "invalid_request"
 
 
@@ -188,7 +188,7 @@ def test_lookups_are_limited(names: NameServer, alice: User) -> None:
     assert len(names.asked) == 60
 
 
-def test_a_claim_takes_a_fresh_proof(names: NameServer, alice: User) -> None:
+def test_a_claim_requires_a_recent_proof(names: NameServer, alice: User) -> None:
     caller = signed_in(alice)
     Session.unscoped.update(auth_time=timezone.now() - timedelta(hours=1))
     assert claim(caller).code == "step_up_required"
@@ -206,7 +206,7 @@ def test_only_admins_change_domains(names: NameServer, alice: User, home: Organi
         assert answer.code == "permission_denied"
 
 
-def test_another_organizations_domain_is_not_there(
+def test_the_domain_of_another_organization_is_not_found(
     names: NameServer, alice: User, charlie: User
 ) -> None:
     theirs = claim(signed_in(charlie)).body
@@ -220,7 +220,7 @@ def test_another_organizations_domain_is_not_there(
 
 
 @pytest.mark.parametrize("rcode", [dns.rcode.SERVFAIL, dns.rcode.REFUSED])
-def test_name_servers_that_fail_are_told_from_a_record_that_is_missing(
+def test_failing_name_servers_are_distinguished_from_a_missing_record(
     names: NameServer, alice: User, rcode: dns.rcode.Rcode
 ) -> None:
     caller = signed_in(alice)
@@ -231,7 +231,7 @@ def test_name_servers_that_fail_are_told_from_a_record_that_is_missing(
     assert answer.headers["Retry-After"] == "60"
 
 
-def test_name_servers_that_do_not_answer_are_not_waited_for(names: NameServer, alice: User) -> None:
+def test_silent_name_servers_end_in_a_timeout(names: NameServer, alice: User) -> None:
     caller = signed_in(alice)
     claimed = claim(caller).body
     names.is_silent = True
@@ -249,13 +249,13 @@ def test_a_record_among_very_many_is_found(names: NameServer, alice: User) -> No
 
 
 def only() -> Domain:
-    """Give the only domain there is."""
+    """Return the only domain there is."""
     domain: Domain = Domain.unscoped.get()
     return domain
 
 
 def proven(names: NameServer, alice: User) -> Domain:
-    """Give a proven domain."""
+    """Return a proven domain."""
     claimed = claim(signed_in(alice)).body
     publish(names, claimed["record"])
     assert verify(signed_in(alice), claimed["id"]).status == 200
@@ -269,7 +269,7 @@ def look_again(*, days: float) -> Domain:
     return only()
 
 
-def test_a_record_that_is_gone_for_a_week_loses_the_domain(
+def test_a_domain_without_its_record_for_a_week_is_no_longer_proven(
     names: NameServer, google: GoogleServer, alice: User
 ) -> None:
     domain = proven(names, alice)
@@ -287,14 +287,14 @@ def test_a_record_that_is_gone_for_a_week_loses_the_domain(
     assert who["org_id"] != alice.organization_id
 
 
-def test_name_servers_that_fail_lose_nothing(names: NameServer, alice: User) -> None:
+def test_failing_name_servers_do_not_end_a_proof(names: NameServer, alice: User) -> None:
     proven(names, alice)
     names.rcode = dns.rcode.SERVFAIL
     assert look_again(days=60).verified_at is not None
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_organizations_that_prove_a_domain_at_once_one_has_it(
+def test_only_one_of_two_parallel_organizations_proves_a_domain(
     names: NameServer, alice: User, charlie: User
 ) -> None:
     callers = [signed_in(user) for user in (alice, charlie)]

@@ -45,7 +45,7 @@ class AppleServer(ProviderServer):
         self.user: str | None = None
 
     def routes(self) -> dict[str, Route]:
-        """Give the paths."""
+        """Return the paths."""
         return {
             "/auth/authorize": self.authorize,
             "/auth/token": self.token,

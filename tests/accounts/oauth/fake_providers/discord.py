@@ -45,7 +45,7 @@ class DiscordServer(ProviderServer):
         self.is_revoked = False
 
     def routes(self) -> dict[str, Route]:
-        """Give the paths."""
+        """Return the paths."""
         return {
             "/oauth2/authorize": self.authorize,
             "/api/oauth2/token": self.token,
@@ -71,7 +71,7 @@ class DiscordServer(ProviderServer):
         return self.pair(code)
 
     def pair(self, code: Code) -> Said:
-        """Give the tokens."""
+        """Return the tokens."""
         refresh_token = secrets.token_urlsafe(24)
         self.renewals[refresh_token] = code
         return Said(
@@ -112,7 +112,7 @@ class DiscordServer(ProviderServer):
         return Said(body=body | {"user": {"id": person.id}})
 
     def known(self, asked: Asked) -> tuple[DiscordPerson | None, list[str]]:
-        """Give whose token it is, and what it may ask."""
+        """Return whose token it is, and what it may ask."""
         code = self.bearer_of(asked)
         if code is None or self.is_revoked:
             return None, []

@@ -44,7 +44,7 @@ class GitHubServer(ProviderServer):
         self.grants: str | None = None
 
     def routes(self) -> dict[str, Route]:
-        """Give the paths."""
+        """Return the paths."""
         return {
             "/login/oauth/authorize": self.authorize,
             "/login/oauth/access_token": self.token,
@@ -84,12 +84,12 @@ class GitHubServer(ProviderServer):
         return self.said(asked, person.emails)
 
     def organization(self, asked: Asked) -> Said:
-        """Say whether the person is in an organization."""
+        """Return whether the person is in an organization."""
         name = asked.path.rpartition("/")[2].lower()
         return self.membership(asked, name, lambda person: person.organizations.get(name))
 
     def team(self, asked: Asked) -> Said:
-        """Say whether the person is in a team."""
+        """Return whether the person is in a team."""
         _, _, _, _, name, teams, team, memberships, login = asked.path.lower().split("/")
         assert (teams, memberships) == ("teams", "memberships")
         key = f"{name}/{team}"
@@ -110,7 +110,7 @@ class GitHubServer(ProviderServer):
         return self.said(asked, {"state": found, "role": "member"})
 
     def known(self, asked: Asked) -> GitHubPerson | Said:
-        """Give whose token it is."""
+        """Return whose token it is."""
         assert asked.headers["x-github-api-version"] == "2022-11-28"
         code = self.bearer_of(asked)
         if code is None or self.is_revoked:
@@ -120,7 +120,7 @@ class GitHubServer(ProviderServer):
         return person
 
     def scopes(self, asked: Asked) -> list[str]:
-        """Give the scopes of a call's token."""
+        """Return the scopes of a call's token."""
         code = self.bearer_of(asked)
         return code.scope.split(",") if code is not None else []
 

@@ -34,7 +34,7 @@ class GoogleServer(ProviderServer):
         self.kid = ""
 
     def routes(self) -> dict[str, Route]:
-        """Give the paths."""
+        """Return the paths."""
         return {
             "/o/oauth2/v2/auth": self.authorize,
             "/token": self.token,

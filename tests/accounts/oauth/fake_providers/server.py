@@ -41,7 +41,7 @@ class Said:
     headers: dict[str, str] = field(default_factory=dict)
 
     def encoded(self) -> bytes:
-        """Give the bytes."""
+        """Return the bytes."""
         if isinstance(self.body, bytes):
             return self.body
         return b"" if self.body is None else json.dumps(self.body).encode()
@@ -102,7 +102,7 @@ class ProviderServer(ABC):
 
     @abstractmethod
     def routes(self) -> dict[str, Route]:
-        """Give what answers which path; a ``*`` at its end takes what follows."""
+        """Return what answers which path; a ``*`` at its end takes what follows."""
 
     def answer(self, asked: Asked) -> Said:
         """Find the route and ask it."""
@@ -140,7 +140,7 @@ class ProviderServer(ABC):
         return Said(302, headers={"Location": f"{query['redirect_uri']}?{urlencode(values)}"})
 
     def redeem(self, asked: Asked) -> Code | Said:
-        """Give the code of a token request, once (RFC 6749 §4.1.3, RFC 7636 §4.6)."""
+        """Return the code of a token request, once (RFC 6749 §4.1.3, RFC 7636 §4.6)."""
         form = asked.form
         if "x-www-form-urlencoded" not in asked.headers.get("content-type", ""):
             return self.token_error("invalid_request")
@@ -156,7 +156,7 @@ class ProviderServer(ABC):
         return code
 
     def is_our_client(self, form: dict[str, str]) -> bool:
-        """Say whether a token request comes from the client."""
+        """Return whether a token request comes from the client."""
         return form.get("client_secret") == CLIENT_SECRET
 
     def token_error(self, error: str, status: int = 400) -> Said:
@@ -164,22 +164,22 @@ class ProviderServer(ABC):
         return Said(status, {"error": error, "error_description": f"It is {error}."})
 
     def issue(self, code: Code) -> str:
-        """Give an access token for a code."""
+        """Return an access token for a code."""
         token = secrets.token_urlsafe(24)
         self.tokens[token] = code
         return token
 
     def bearer_of(self, asked: Asked) -> Code | None:
-        """Give for whom a call's token was issued."""
+        """Return for whom a call's token was issued."""
         return self.tokens.get(asked.headers.get("authorization", "").partition(" ")[2])
 
     def calls(self, path: str) -> list[Asked]:
-        """Give what was asked of a path."""
+        """Return what was asked of a path."""
         return [asked for asked in self.asked if asked.path == path]
 
 
 def s256(verifier: str) -> str:
-    """Give PKCE's challenge of a verifier."""
+    """Return PKCE's challenge of a verifier."""
     hashed = hashlib.sha256(verifier.encode()).digest()
     return base64.urlsafe_b64encode(hashed).decode().rstrip("=")
 
@@ -192,7 +192,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     @property
     def provider(self) -> ProviderServer:
-        """Give the provider."""
+        """Return the provider."""
         return self.server.provider
 
     def handle(self) -> None:

@@ -32,7 +32,7 @@ HOUR = timedelta(hours=1)
 
 @pytest.fixture
 def acme(github: GitHubServer, settings: Settings) -> Organization:
-    """Give an organization with mapped teams, whose member is signed in by GitHub."""
+    """Return an organization with mapped teams, whose member is signed in by GitHub."""
     home = organization("Acme")
     mappings = (
         RoleMapping("acme", home.pk, "reader"),
@@ -46,13 +46,13 @@ def acme(github: GitHubServer, settings: Settings) -> Organization:
 
 @pytest.fixture
 def dora(acme: Organization) -> Caller:
-    """Give a session of somebody who has joined by GitHub."""
+    """Return a session of somebody who has joined by GitHub."""
     return Caller().holding(OAuthFlow("github").sign_in())
 
 
 @pytest.fixture
 def club(discord: DiscordServer, settings: Settings) -> Caller:
-    """Give a session of somebody who has joined by Discord."""
+    """Return a session of somebody who has joined by Discord."""
     home = organization("Club")
     configure(settings, "discord", discord, mappings=(RoleMapping(GUILD, home.pk, "reader"),))
     discord.person.guilds = {GUILD: []}
@@ -60,7 +60,7 @@ def club(discord: DiscordServer, settings: Settings) -> Caller:
 
 
 def roles_of(caller: Caller) -> list[str]:
-    """Give the roles of a caller's session."""
+    """Return the roles of a caller's session."""
     roles: list[str] = caller.get("/v1/whoami").body["roles"]
     return roles
 
@@ -73,7 +73,7 @@ def run(*, after: timedelta = HOUR) -> None:
             sync.sync(identity_id, now=now)
 
 
-def test_a_role_taken_away_upstream_is_gone_with_the_next_request(
+def test_a_role_removed_at_the_provider_is_gone_on_the_next_request(
     github: GitHubServer, dora: Caller
 ) -> None:
     assert roles_of(dora) == ["admin", "reader"]
@@ -86,7 +86,9 @@ def test_a_role_taken_away_upstream_is_gone_with_the_next_request(
     assert roles_of(dora) == []
 
 
-def test_a_role_given_upstream_comes_without_a_sign_in(github: GitHubServer, dora: Caller) -> None:
+def test_a_role_given_at_the_provider_takes_effect_without_a_sign_in(
+    github: GitHubServer, dora: Caller
+) -> None:
     github.person.teams = {}
     run()
     github.person.teams = {"acme/platform": "active"}
@@ -94,7 +96,7 @@ def test_a_role_given_upstream_comes_without_a_sign_in(github: GitHubServer, dor
     assert roles_of(dora) == ["admin", "reader"]
 
 
-def test_a_change_is_in_the_audit_trail(github: GitHubServer, dora: Caller) -> None:
+def test_a_change_is_recorded_in_the_audit_trail(github: GitHubServer, dora: Caller) -> None:
     github.person.teams = {}
     run()
     event = AuditEvent.objects.filter(tag="sync:member:update").latest("at")
@@ -126,7 +128,7 @@ def test_roles_given_by_hand_are_never_touched(github: GitHubServer, acme: Organ
     assert User.unscoped.get().roles == ["operator", "reader"]
 
 
-def test_unlinking_takes_the_derived_roles_along(github: GitHubServer, acme: Organization) -> None:
+def test_unlinking_removes_the_derived_roles(github: GitHubServer, acme: Organization) -> None:
     user = member(acme, "erin@example.com", role="operator", password=PASSWORD)
     caller = signed_in(user)
     linked = OAuthFlow("github").link(caller).body["identity"]["id"]
@@ -150,7 +152,7 @@ def test_unlinking_takes_the_derived_roles_along(github: GitHubServer, acme: Org
 @pytest.mark.parametrize(
     "path", [f"{API}/user", f"{API}/user/memberships/orgs/acme", f"{API}/orgs/acme/teams"]
 )
-def test_an_error_is_not_no_member(
+def test_an_error_does_not_deny_a_membership(
     github: GitHubServer, dora: Caller, settings: Settings, fault: Fault, path: str
 ) -> None:
     settings.OAUTH = replace(settings.OAUTH, timeout_s=0.2)
@@ -161,7 +163,7 @@ def test_an_error_is_not_no_member(
     assert roles_of(dora) == ["admin", "reader"]
 
 
-def test_of_two_organizations_the_silent_one_keeps_its_role(
+def test_an_organization_without_an_answer_keeps_its_role(
     github: GitHubServer, dora: Caller, settings: Settings
 ) -> None:
     github.restricted = {"acme"}
@@ -174,7 +176,7 @@ def test_of_two_organizations_the_silent_one_keeps_its_role(
     assert roles_of(dora) == ["admin", "operator", "reader"]
 
 
-def test_who_withdraws_the_token_keeps_the_role_for_a_day(
+def test_a_role_remains_for_a_day_after_the_token_was_withdrawn(
     github: GitHubServer, dora: Caller
 ) -> None:
     """Else revoking the application before one is removed there would keep the role for ever."""
@@ -188,7 +190,7 @@ def test_who_withdraws_the_token_keeps_the_role_for_a_day(
     assert roles_of(Caller().holding(OAuthFlow("github").sign_in())) == ["admin", "reader"]
 
 
-def test_a_token_of_another_account_says_nothing_of_this_one(
+def test_a_token_of_another_account_says_nothing_about_this_one(
     github: GitHubServer, dora: Caller
 ) -> None:
     github.person.id = 7
@@ -196,7 +198,7 @@ def test_a_token_of_another_account_says_nothing_of_this_one(
     assert roles_of(dora) == []
 
 
-def test_a_disabled_users_tokens_are_not_used_any_more(github: GitHubServer, dora: Caller) -> None:
+def test_tokens_of_a_disabled_user_are_no_longer_used(github: GitHubServer, dora: Caller) -> None:
     User.unscoped.update(is_active=False)
     before = len(github.asked)
     run()
@@ -207,7 +209,7 @@ def test_a_disabled_users_tokens_are_not_used_any_more(github: GitHubServer, dor
 
 
 @pytest.mark.parametrize("is_all", [True, False])
-def test_a_mapping_that_is_taken_away_takes_its_roles_along(
+def test_removing_a_mapping_removes_its_roles(
     github: GitHubServer, dora: Caller, settings: Settings, is_all: bool
 ) -> None:
     mappings = () if is_all else settings.OAUTH.providers["github"].mappings[:1]
@@ -217,16 +219,14 @@ def test_a_mapping_that_is_taken_away_takes_its_roles_along(
     assert (Identity.unscoped.get().credentials == "") is is_all
 
 
-def test_a_provider_that_is_turned_off_takes_its_roles_along(
-    dora: Caller, settings: Settings
-) -> None:
+def test_turning_a_provider_off_removes_its_roles(dora: Caller, settings: Settings) -> None:
     settings.OAUTH = replace(settings.OAUTH, providers={})
     run()
     assert roles_of(dora) == []
     assert Identity.unscoped.get().credentials == ""
 
 
-def test_tokens_are_kept_encrypted_and_shown_to_nobody(github: GitHubServer, dora: Caller) -> None:
+def test_tokens_are_stored_encrypted_and_never_shown(github: GitHubServer, dora: Caller) -> None:
     [token] = github.tokens
     identity = Identity.unscoped.get()
     assert token not in identity.credentials
@@ -251,7 +251,7 @@ def test_an_identity_is_asked_about_once_an_hour(github: GitHubServer, dora: Cal
 # --- Discord's tokens end after a week, and each refresh token is good for one renewal
 
 
-def test_an_expired_token_is_renewed(discord: DiscordServer, club: Caller) -> None:
+def test_an_expired_token_is_refreshed(discord: DiscordServer, club: Caller) -> None:
     for weeks in (1, 2, 3):
         run(after=timedelta(seconds=weeks * (WEEK_S + 60)))
     assert len(discord.calls("/api/oauth2/token")) == 4
@@ -262,7 +262,7 @@ def test_an_expired_token_is_renewed(discord: DiscordServer, club: Caller) -> No
     assert User.unscoped.get().derived_roles == []
 
 
-def test_a_renewed_token_is_kept_although_the_next_call_fails(
+def test_a_refreshed_token_is_stored_even_if_the_next_call_fails(
     discord: DiscordServer, club: Caller
 ) -> None:
     member_path = f"/api/v10/users/@me/guilds/{GUILD}/member"
@@ -282,7 +282,7 @@ def test_a_renewed_token_is_kept_although_the_next_call_fails(
         (Said(400, {"error": "invalid_grant"}), False),
     ],
 )
-def test_a_renewal_that_fails_is_told_from_one_that_is_refused(
+def test_a_failed_refresh_is_distinguished_from_a_refused_one(
     discord: DiscordServer, club: Caller, said: Said, is_kept: bool
 ) -> None:
     discord.faults["/api/oauth2/token"] = Fault(said)
@@ -292,7 +292,7 @@ def test_a_renewal_that_fails_is_told_from_one_that_is_refused(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_sign_in_meanwhile_is_not_overwritten(discord: DiscordServer, club: Caller) -> None:
+def test_a_parallel_sign_in_is_not_overwritten(discord: DiscordServer, club: Caller) -> None:
     """The answer to an older question must not undo what a newer sign-in has found."""
     newer = identities.encrypt_credentials(Credentials("newer", "newer", 0))
     answer = discord.member
@@ -313,7 +313,7 @@ def test_a_sign_in_meanwhile_is_not_overwritten(discord: DiscordServer, club: Ca
 # --- jobs
 
 
-def test_what_is_due_is_queued_once_each(dora: Caller) -> None:
+def test_each_due_identity_is_queued_once(dora: Caller) -> None:
     with time_machine.travel(timezone.now() + HOUR):
         tasks.plan_membership_syncs(0)
         tasks.plan_membership_syncs(0)
@@ -323,13 +323,13 @@ def test_what_is_due_is_queued_once_each(dora: Caller) -> None:
     assert job.lock == job.queueing_lock == f"membership sync {identity.pk}"
 
 
-def test_a_job_asks_and_settles(github: GitHubServer, dora: Caller) -> None:
+def test_a_job_asks_the_provider_and_stores_the_answer(github: GitHubServer, dora: Caller) -> None:
     github.person.teams = {}
     tasks.sync_membership(str(Identity.unscoped.get().pk))
     assert roles_of(dora) == ["reader"]
 
 
-def test_a_job_of_an_identity_that_is_gone_does_nothing(github: GitHubServer, dora: Caller) -> None:
+def test_a_job_of_a_deleted_identity_does_nothing(github: GitHubServer, dora: Caller) -> None:
     key = str(Identity.unscoped.get().pk)
     Identity.unscoped.all().delete()
     before = len(github.asked)

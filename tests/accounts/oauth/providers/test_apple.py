@@ -17,7 +17,7 @@ FORM = "application/x-www-form-urlencoded"
 RELAY = "x7k2m9@privaterelay.appleid.com"
 
 
-def test_the_client_secret_is_made_of_the_key_and_short_lived(apple: AppleServer) -> None:
+def test_the_client_secret_is_signed_with_the_key_and_short_lived(apple: AppleServer) -> None:
     OAuthFlow("apple").sign_in()
     [claims] = apple.client_secrets
     assert claims["exp"] - claims["iat"] == 300
@@ -25,7 +25,7 @@ def test_the_client_secret_is_made_of_the_key_and_short_lived(apple: AppleServer
     assert claims["aud"] == "https://appleid.apple.com"
 
 
-def test_a_client_secret_made_elsewhere_is_taken_as_it_is(
+def test_a_configured_client_secret_is_sent_unchanged(
     apple: AppleServer, settings: Settings
 ) -> None:
     configure(settings, "apple", apple, client_secret="made-elsewhere-0123456789")
@@ -33,7 +33,7 @@ def test_a_client_secret_made_elsewhere_is_taken_as_it_is(
     assert apple.calls("/auth/token")[0].form["client_secret"] == "made-elsewhere-0123456789"
 
 
-def test_a_callers_client_id_is_not_taken(apple: AppleServer) -> None:
+def test_a_client_id_in_the_form_is_ignored(apple: AppleServer) -> None:
     """social-core would sign a client secret for the client that the form names."""
     flow = OAuthFlow("apple")
     sent = flow.at_provider(flow.start().headers["Location"])
@@ -43,7 +43,7 @@ def test_a_callers_client_id_is_not_taken(apple: AppleServer) -> None:
     assert apple.client_secrets[0]["sub"] == "zonal-client"
 
 
-def test_the_cookie_comes_along_with_apples_form(apple: AppleServer) -> None:
+def test_the_cookie_is_sent_with_apples_form(apple: AppleServer) -> None:
     [morsel] = OAuthFlow("apple").start().raw.cookies.values()
     assert morsel["samesite"] == "None"
     assert morsel["secure"]
@@ -68,14 +68,14 @@ def test_the_form_has_to_come_by_post(apple: AppleServer) -> None:
         ("", FORM, "oauth_state_invalid"),
     ],
 )
-def test_a_form_that_is_none_is_refused(
+def test_a_malformed_form_is_refused(
     apple: AppleServer, content: str, kind: str, code: str
 ) -> None:
     answer = Browser()._send("POST", CALLBACK, content, kind)
     assert answer.code == code
 
 
-def test_a_hidden_address_is_kept_as_a_contact(apple: AppleServer) -> None:
+def test_a_relay_address_is_stored_as_a_contact(apple: AppleServer) -> None:
     apple.person.email, apple.person.is_private = RELAY, True
     who = Caller().holding(OAuthFlow("apple").sign_in()).get("/v1/whoami").body
     assert who["email"] == RELAY
@@ -83,7 +83,7 @@ def test_a_hidden_address_is_kept_as_a_contact(apple: AppleServer) -> None:
     assert (identity.email, identity.is_private_email) == (RELAY, True)
 
 
-def test_a_hidden_address_finds_nobody(apple: AppleServer) -> None:
+def test_a_relay_address_matches_no_account(apple: AppleServer) -> None:
     """Whoever has signed up with it: it is nobody's name, and no account is taken or offered."""
     squatter = member(organization(), RELAY, password=PASSWORD)
     apple.person.email = RELAY
@@ -97,25 +97,27 @@ def test_a_hidden_address_finds_nobody(apple: AppleServer) -> None:
 
 
 @pytest.mark.parametrize("verified", [True, "true"])
-def test_apples_booleans_may_be_words(apple: AppleServer, verified: Any) -> None:
+def test_apples_booleans_may_be_strings(apple: AppleServer, verified: Any) -> None:
     apple.person.email_verified = verified
     assert OAuthFlow("apple").sign_in().status == 200
 
 
 @pytest.mark.parametrize("verified", [False, "false", None, 1, "True"])
-def test_an_address_that_apple_has_not_verified_is_none(apple: AppleServer, verified: Any) -> None:
+def test_an_address_that_apple_has_not_verified_is_refused(
+    apple: AppleServer, verified: Any
+) -> None:
     apple.person.email_verified = verified
     assert OAuthFlow("apple").error() == "email_unverified"
 
 
-def test_the_name_is_kept_from_the_first_sight(apple: AppleServer) -> None:
+def test_the_name_is_stored_at_the_first_sign_in(apple: AppleServer) -> None:
     OAuthFlow("apple").sign_in()
     apple.person.first_name = "Somebody"
     OAuthFlow("apple").sign_in()
     assert Identity.unscoped.get().name == "Dora Lake"
 
 
-def test_a_name_sent_later_is_not_believed(apple: AppleServer) -> None:
+def test_a_name_sent_later_is_ignored(apple: AppleServer) -> None:
     OAuthFlow("apple").sign_in()
     apple.user = '{"name": {"firstName": "Somebody", "lastName": "Else"}}'
     OAuthFlow("apple").sign_in()
@@ -135,13 +137,13 @@ def test_a_name_sent_later_is_not_believed(apple: AppleServer) -> None:
         '{"name": {"firstName": "\\u0000\\n", "lastName": "\\u202e"}}',
     ],
 )
-def test_nonsense_instead_of_a_name_is_no_name(apple: AppleServer, user: str) -> None:
+def test_a_malformed_name_is_ignored(apple: AppleServer, user: str) -> None:
     apple.user = user
     assert OAuthFlow("apple").sign_in().status == 200
     assert Identity.unscoped.get().name == ""
 
 
-def test_an_address_in_the_form_is_not_believed(apple: AppleServer) -> None:
+def test_an_address_in_the_form_is_ignored(apple: AppleServer) -> None:
     """It is not signed: anybody could have the browser send another one."""
     member(organization(), "victim@example.com", password=PASSWORD)
     apple.person.email = None
@@ -162,7 +164,7 @@ def test_an_address_in_the_form_is_not_believed(apple: AppleServer) -> None:
     ],
     ids=str,
 )
-def test_apples_token_is_held_to_the_same_proofs(
+def test_apples_id_token_is_verified_like_any_other(
     apple: AppleServer, claims: dict[str, Any]
 ) -> None:
     apple.claims = claims

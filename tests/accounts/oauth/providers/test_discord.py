@@ -27,7 +27,7 @@ def whoami() -> dict[str, Any]:
 
 @pytest.fixture
 def club(discord: DiscordServer, settings: Settings) -> Organization:
-    """Give an organization that a server and one of its roles are mapped to."""
+    """Return an organization that a server and one of its roles are mapped to."""
     home = organization("Club")
     mappings = (
         RoleMapping(GUILD, home.pk, "reader"),
@@ -46,7 +46,7 @@ def club(discord: DiscordServer, settings: Settings) -> Organization:
         ("dora@example.com", "yes", "email_unverified"),
     ],
 )
-def test_a_newcomer_needs_a_verified_address(
+def test_a_new_user_needs_a_verified_address(
     discord: DiscordServer, email: str | None, verified: Any, code: str
 ) -> None:
     discord.person.email, discord.person.verified = email, verified
@@ -55,12 +55,12 @@ def test_a_newcomer_needs_a_verified_address(
 
 
 @pytest.mark.parametrize("key", [None, 80351110224678912, "", "dora", "8035/../me"])
-def test_an_id_that_is_none_is_refused(discord: DiscordServer, key: object) -> None:
+def test_a_malformed_user_id_is_refused(discord: DiscordServer, key: object) -> None:
     discord.faults[API] = Fault(Said(body={"id": key, "username": "dora"}))
     assert OAuthFlow("discord").error() == "provider_error"
 
 
-def test_servers_are_asked_for_only_where_they_are_mapped(discord: DiscordServer) -> None:
+def test_servers_are_requested_only_if_a_mapping_needs_them(discord: DiscordServer) -> None:
     whoami()
     assert discord.calls("/oauth2/authorize")[0].query["scope"] == "identify email"
     assert not discord.calls(MEMBER)
@@ -86,7 +86,7 @@ def test_a_role_in_the_server_gives_its_role_here(
     assert len(discord.calls(MEMBER)) == 1
 
 
-def test_a_role_that_is_gone_takes_its_role_here_along(
+def test_a_role_removed_at_discord_removes_the_derived_role(
     discord: DiscordServer, club: Organization
 ) -> None:
     discord.person.guilds = {GUILD: [MODERATORS]}
@@ -97,7 +97,7 @@ def test_a_role_that_is_gone_takes_its_role_here_along(
     assert whoami()["roles"] == []
 
 
-def test_who_has_not_agreed_to_the_servers_rules_is_no_member_yet(
+def test_a_user_who_has_not_accepted_the_rules_is_not_a_member(
     discord: DiscordServer, club: Organization
 ) -> None:
     discord.person.guilds, discord.person.pending = {GUILD: [MODERATORS]}, True
@@ -114,7 +114,7 @@ def test_who_has_not_agreed_to_the_servers_rules_is_no_member_yet(
         Said(200, b"<html>"),
     ],
 )
-def test_no_answer_takes_no_role_away_and_sends_nobody_astray(
+def test_an_outage_removes_no_role_and_refuses_a_new_user(
     discord: DiscordServer, club: Organization, said: Said
 ) -> None:
     discord.person.guilds = {GUILD: [MODERATORS]}
@@ -127,7 +127,7 @@ def test_no_answer_takes_no_role_away_and_sends_nobody_astray(
     assert whoami()["roles"] == ["operator", "reader"]
 
 
-def test_a_token_refused_at_once_is_the_providers_fault(
+def test_a_refused_new_token_is_a_provider_error(
     discord: DiscordServer, club: Organization
 ) -> None:
     discord.faults[MEMBER] = Fault(Said(401, {}))

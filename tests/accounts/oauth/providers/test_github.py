@@ -21,7 +21,7 @@ from tests.cast import Caller, organization, signed_in
 
 
 def email(address: str, *, primary: bool, verified: bool) -> dict[str, Any]:
-    """Give a row of the list of addresses."""
+    """Return a row of the list of addresses."""
     return {"email": address, "primary": primary, "verified": verified, "visibility": None}
 
 
@@ -33,7 +33,7 @@ def whoami() -> dict[str, Any]:
 
 @pytest.fixture
 def acme(github: GitHubServer, settings: Settings) -> Organization:
-    """Give an organization that GitHub's organization and teams are mapped to."""
+    """Return an organization that GitHub's organization and teams are mapped to."""
     home = organization("Acme")
     mappings = (
         RoleMapping("acme", home.pk, "reader"),
@@ -70,7 +70,7 @@ def test_only_the_verified_primary_address_counts(
     assert not User.unscoped.exists()
 
 
-def test_the_public_address_is_never_taken(github: GitHubServer) -> None:
+def test_the_public_address_is_never_used(github: GitHubServer) -> None:
     assert whoami()["email"] == "dora@example.com"
     assert Identity.unscoped.get().email == "dora@example.com"
 
@@ -86,7 +86,7 @@ def test_the_public_address_is_never_taken(github: GitHubServer) -> None:
         (Said(200, b"<html>"), "provider_error"),
     ],
 )
-def test_without_an_answer_nobody_is_guessed(
+def test_a_failed_request_refuses_the_sign_in(
     github: GitHubServer, path: str, said: Said, code: str
 ) -> None:
     github.faults[path] = Fault(said)
@@ -95,12 +95,12 @@ def test_without_an_answer_nobody_is_guessed(
 
 
 @pytest.mark.parametrize("key", [None, 0, -1, True, "583231", 1.5])
-def test_an_id_that_is_none_is_refused(github: GitHubServer, key: object) -> None:
+def test_a_malformed_user_id_is_refused(github: GitHubServer, key: object) -> None:
     github.faults[f"{API}/user"] = Fault(Said(body={"id": key, "login": "dora"}))
     assert OAuthFlow("github").error() == "provider_error"
 
 
-def test_another_login_is_the_same_person_and_the_same_login_may_be_another(
+def test_a_user_is_identified_by_the_id_and_not_by_the_login(
     github: GitHubServer,
 ) -> None:
     first = whoami()
@@ -111,7 +111,7 @@ def test_another_login_is_the_same_person_and_the_same_login_may_be_another(
     assert OAuthFlow("github").sign_in().code == "link_required"
 
 
-def test_organizations_are_asked_for_only_where_they_are_mapped(github: GitHubServer) -> None:
+def test_organizations_are_requested_only_if_a_mapping_needs_them(github: GitHubServer) -> None:
     location = OAuthFlow("github").start().headers["Location"]
     query = dict(parse_qsl(urlsplit(location).query))
     assert query["scope"] == "user:email"
@@ -132,14 +132,14 @@ def test_a_member_of_a_mapped_organization_joins_it(
     assert query["scope"] == "user:email read:org"
 
 
-def test_a_team_gives_its_role_as_well(github: GitHubServer, acme: Organization) -> None:
+def test_a_team_gives_its_role(github: GitHubServer, acme: Organization) -> None:
     github.person.organizations = {"acme": "active"}
     github.person.teams = {"acme/platform": "active"}
     assert whoami()["roles"] == ["admin", "reader"]
 
 
 @pytest.mark.parametrize("state", [{}, {"acme": "pending"}, {"other": "active"}])
-def test_who_is_not_an_active_member_gets_an_organization_of_their_own(
+def test_a_user_who_is_not_an_active_member_gets_a_new_organization(
     github: GitHubServer, acme: Organization, state: dict[str, str]
 ) -> None:
     github.person.organizations = state
@@ -162,7 +162,7 @@ def test_who_is_not_an_active_member_gets_an_organization_of_their_own(
         Fault(is_silent=True),
     ],
 )
-def test_a_newcomer_is_not_sent_astray_by_an_outage(
+def test_an_outage_refuses_a_new_user_instead_of_creating_an_organization(
     github: GitHubServer, acme: Organization, settings: Settings, fault: Fault
 ) -> None:
     """An organization of one's own, made for want of an answer, would stay."""
@@ -176,7 +176,7 @@ def test_a_newcomer_is_not_sent_astray_by_an_outage(
     assert whoami()["org_id"] == acme.pk
 
 
-def test_many_groups_do_not_hold_a_sign_in_up(
+def test_many_groups_do_not_delay_a_sign_in(
     github: GitHubServer, acme: Organization, settings: Settings
 ) -> None:
     settings.OAUTH = replace(settings.OAUTH, timeout_s=0.3)
@@ -192,7 +192,7 @@ def test_many_groups_do_not_hold_a_sign_in_up(
     assert len([asked for asked in github.asked if "/orgs/group" in asked.path]) <= 3
 
 
-def test_an_outage_takes_no_role_away(github: GitHubServer, acme: Organization) -> None:
+def test_an_outage_removes_no_role(github: GitHubServer, acme: Organization) -> None:
     github.person.organizations = {"acme": "active"}
     whoami()
     github.restricted = {"acme"}
@@ -202,7 +202,7 @@ def test_an_outage_takes_no_role_away(github: GitHubServer, acme: Organization) 
     assert whoami()["roles"] == []
 
 
-def test_a_token_too_weak_to_see_is_no_proof_of_absence(
+def test_a_token_without_the_scope_does_not_deny_a_membership(
     github: GitHubServer, acme: Organization
 ) -> None:
     github.person.organizations = {"acme": "active"}
@@ -211,7 +211,7 @@ def test_a_token_too_weak_to_see_is_no_proof_of_absence(
     assert whoami()["roles"] == ["reader"]
 
 
-def test_groups_of_other_organizations_here_give_no_role(
+def test_a_mapping_of_another_organization_gives_no_role(
     github: GitHubServer, acme: Organization, alice: User
 ) -> None:
     github.person.organizations = {"acme": "active"}
@@ -222,7 +222,7 @@ def test_groups_of_other_organizations_here_give_no_role(
     assert (identity.memberships, identity.credentials) == ([], "")
 
 
-def test_a_mapping_to_an_organization_that_is_gone_is_passed_over(
+def test_a_mapping_to_a_missing_organization_is_skipped(
     github: GitHubServer, acme: Organization
 ) -> None:
     github.person.organizations = {"acme": "active"}

@@ -39,7 +39,7 @@ def test_a_new_user_gets_an_organization_and_a_session(google: GoogleServer) -> 
     assert identity.credentials == ""
 
 
-def test_a_returning_user_is_known_by_the_subject_alone(google: GoogleServer) -> None:
+def test_a_returning_user_is_identified_by_the_subject_only(google: GoogleServer) -> None:
     first = whoami(OAuthFlow("google"))
     # Another address, and even one that Google has not verified: the account is the same.
     google.person.email, google.person.email_verified = "dora@elsewhere.example", False
@@ -49,13 +49,13 @@ def test_a_returning_user_is_known_by_the_subject_alone(google: GoogleServer) ->
     assert Identity.unscoped.get().email == "dora@elsewhere.example"
 
 
-def test_an_address_given_to_somebody_else_opens_no_account(google: GoogleServer) -> None:
+def test_a_reassigned_address_does_not_match_the_old_account(google: GoogleServer) -> None:
     whoami(OAuthFlow("google"))
     google.person = GooglePerson(sub="999", email="dora@example.com")
     assert OAuthFlow("google").sign_in().code == "link_required"
 
 
-def test_google_is_asked_for_no_more_than_who_it_is(google: GoogleServer) -> None:
+def test_google_is_asked_for_the_profile_only(google: GoogleServer) -> None:
     flow = OAuthFlow("google")
     location = flow.start().headers["Location"]
     assert location.startswith(f"{google.url}/o/oauth2/v2/auth?")
@@ -90,7 +90,7 @@ def test_the_code_is_exchanged_with_the_verifier(google: GoogleServer) -> None:
         (["dora@example.com"], True, "email_missing"),
     ],
 )
-def test_a_newcomer_needs_a_verified_address(
+def test_a_new_user_needs_a_verified_address(
     google: GoogleServer, email: object, is_verified: object, code: str
 ) -> None:
     google.claims = {"email": email, "email_verified": is_verified}
@@ -121,7 +121,7 @@ def test_only_the_allowed_domains_may_sign_in(
     assert google.calls("/o/oauth2/v2/auth")[0].query["hd"] == "example.com"
 
 
-def test_a_domain_that_is_no_longer_allowed_shuts_out_who_came_by_it(
+def test_users_of_a_domain_that_is_no_longer_allowed_cannot_sign_in(
     google: GoogleServer, settings: Settings
 ) -> None:
     google.person.hd = "example.com"
@@ -144,7 +144,7 @@ def proven(home: Organization, domain: str = "example.com", role: str = "reader"
     )
 
 
-def test_a_proven_domain_leads_to_its_organization(google: GoogleServer) -> None:
+def test_a_user_of_a_proven_domain_joins_its_organization(google: GoogleServer) -> None:
     home = organization("Lakes")
     proven(home, role="operator")
     google.person.hd = "example.com"
@@ -153,14 +153,14 @@ def test_a_proven_domain_leads_to_its_organization(google: GoogleServer) -> None
     assert Organization.objects.count() == 1
 
 
-def test_the_address_alone_leads_to_no_organization(google: GoogleServer) -> None:
+def test_the_address_alone_does_not_join_an_organization(google: GoogleServer) -> None:
     home = organization("Lakes")
     proven(home)
     google.person = GooglePerson(email="dora@example.com", hd="")
     assert whoami(OAuthFlow("google"))["org_id"] != home.pk
 
 
-def test_a_domain_that_was_only_claimed_leads_nowhere(google: GoogleServer) -> None:
+def test_a_claimed_domain_that_is_not_proven_has_no_effect(google: GoogleServer) -> None:
     home = organization("Lakes")
     proven(home)
     Domain.unscoped.update(verified_at=None)

@@ -51,7 +51,7 @@ def hurry(settings: Settings) -> None:
         "empty",
     ],
 )
-def test_a_provider_that_does_not_work_is_told_from_one_that_refuses(
+def test_an_unavailable_provider_is_distinguished_from_one_that_refuses(
     google: GoogleServer, path: str, fault: Fault, code: str
 ) -> None:
     google.faults[path] = fault
@@ -74,21 +74,23 @@ def test_a_redirect_is_not_followed(google: GoogleServer, status: int) -> None:
     assert not google.calls("/elsewhere")
 
 
-def test_a_provider_that_is_not_there_is_away(google: GoogleServer, settings: Settings) -> None:
+def test_a_provider_that_cannot_be_reached_is_unavailable(
+    google: GoogleServer, settings: Settings
+) -> None:
     flow = OAuthFlow("google")
     sent = flow.at_provider(flow.start().headers["Location"])
     configure(settings, "google", google, base_url="http://127.0.0.1:1")
     assert flow.returned(flow.back(sent))["error"] == AWAY
 
 
-def test_the_next_try_works(google: GoogleServer) -> None:
+def test_a_later_attempt_succeeds(google: GoogleServer) -> None:
     google.faults["/token"] = Fault(Said(503, {}))
     assert OAuthFlow("google").error() == AWAY
     google.faults.clear()
     assert OAuthFlow("google").sign_in().status == 200
 
 
-def test_an_answer_may_be_as_long_as_its_limit(google: GoogleServer, settings: Settings) -> None:
+def test_a_response_may_be_as_long_as_the_limit(google: GoogleServer, settings: Settings) -> None:
     settings.OAUTH = replace(settings.OAUTH, timeout_s=10)
     google.faults["/x"] = Fault(Said(200, b"x" * http.MAX_BYTES))
     assert len(http.send("GET", f"{google.url}/x").content) == http.MAX_BYTES

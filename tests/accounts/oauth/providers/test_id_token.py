@@ -54,29 +54,31 @@ def refused() -> None:
     ],
     ids=str,
 )
-def test_a_claim_that_does_not_fit_is_refused(google: GoogleServer, claims: dict[str, Any]) -> None:
+def test_an_invalid_claim_is_refused(google: GoogleServer, claims: dict[str, Any]) -> None:
     google.claims = claims
     refused()
 
 
-def test_a_signature_by_an_unlisted_key_is_refused(google: GoogleServer) -> None:
+def test_a_signature_of_an_unlisted_key_is_refused(google: GoogleServer) -> None:
     google.signs_with, google.kid = "stranger", "google-1"
     refused()
 
 
-def test_an_unknown_key_is_looked_for_once_more_and_refused(google: GoogleServer) -> None:
+def test_keys_are_fetched_again_for_an_unknown_key_which_is_then_refused(
+    google: GoogleServer,
+) -> None:
     google.signs_with = "stranger"
     refused()
     assert len(google.calls("/oauth2/v3/certs")) == 2
 
 
 def unsigned(claims: dict[str, Any]) -> str:
-    """Give a token that says it needs no signature."""
+    """Return a token that says it needs no signature."""
     return jwt.encode(claims, "", algorithm="none", headers={"kid": "google-1"})
 
 
 def by_public_key(claims: dict[str, Any]) -> str:
-    """Give a token whose HMAC key is the public RSA key, which everybody knows."""
+    """Return a token whose HMAC key is the public RSA key, which everybody knows."""
     public = keys.rsa_key("google-1").public_key()
     pem = public.public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
@@ -92,7 +94,7 @@ def by_public_key(claims: dict[str, Any]) -> str:
 
 
 def changed(claims: dict[str, Any]) -> str:
-    """Give a token whose claims were exchanged under their signature."""
+    """Return a token whose claims were exchanged under their signature."""
     honest = keys.sign(claims, "google-1")
     head, _, signature = honest.split(".")
     body = base64.urlsafe_b64encode(json.dumps(claims | {"sub": "victim"}).encode())
@@ -128,12 +130,12 @@ def test_a_forged_token_is_refused(
 
 
 @pytest.mark.parametrize("token", [None, "", 7, ["a.b.c"]])
-def test_an_answer_without_a_token_is_refused(google: GoogleServer, token: object) -> None:
+def test_a_response_without_an_id_token_is_refused(google: GoogleServer, token: object) -> None:
     google.faults["/token"] = Fault(Said(body={"access_token": "x", "id_token": token}))
     refused()
 
 
-def test_keys_may_be_changed_without_anybody_being_shut_out(google: GoogleServer) -> None:
+def test_a_provider_can_rotate_its_keys(google: GoogleServer) -> None:
     assert OAuthFlow("google").sign_in().status == 200
     google.rotate("google-2")
     assert OAuthFlow("google").sign_in().status == 200
@@ -142,7 +144,7 @@ def test_keys_may_be_changed_without_anybody_being_shut_out(google: GoogleServer
     assert OAuthFlow("google").error() == "identity_invalid"
 
 
-def test_keys_are_not_asked_for_at_every_sign_in(google: GoogleServer) -> None:
+def test_keys_are_cached(google: GoogleServer) -> None:
     for _ in range(3):
         assert OAuthFlow("google").sign_in().status == 200
     assert len(google.calls("/oauth2/v3/certs")) == 1
@@ -151,13 +153,13 @@ def test_keys_are_not_asked_for_at_every_sign_in(google: GoogleServer) -> None:
 @pytest.mark.parametrize(
     "keys_", [{"keys": "none"}, {"keys": [7]}, {}, [], {"keys": [{"kid": "google-1", "kty": "?"}]}]
 )
-def test_nonsense_instead_of_keys_is_refused(google: GoogleServer, keys_: object) -> None:
+def test_malformed_keys_are_refused(google: GoogleServer, keys_: object) -> None:
     google.faults["/oauth2/v3/certs"] = Fault(Said(body=keys_))
     refused()
 
 
 @pytest.mark.parametrize("subject", ["", " ", "\x00", "ü", "x" * 256])
-def test_a_subject_that_could_not_be_kept_is_refused(google: GoogleServer, subject: str) -> None:
+def test_a_malformed_subject_is_refused(google: GoogleServer, subject: str) -> None:
     google.claims = {"sub": subject}
     assert OAuthFlow("google").error() == "provider_error"
     assert not User.unscoped.exists()

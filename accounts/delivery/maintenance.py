@@ -1,4 +1,4 @@
-"""What no single attempt can see to: lost workers, lost jobs, expiry, retention, an operator."""
+"""Maintenance of deliveries: lost workers, lost jobs, expiry, retention, operator's retries."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -16,22 +16,22 @@ log = structlog.get_logger(__name__)
 
 State = Delivery.State
 
-# Longer than any attempt can take: every step towards a provider has a timeout of seconds.
+# Longer than any attempt can take: every network step has a timeout of seconds.
 LEASE: Final = timedelta(minutes=5)
 # A failed message waits this long for an operator's retry, then its content is wiped.
 KEEP_FAILED: Final = timedelta(days=7)
-# A finished row tells who was told what for this long.
+# A finished row is kept this long as a record.
 KEEP_FINISHED: Final = timedelta(days=30)
 BATCH: Final = 1000
 ATTEMPTS_PER_RETRY: Final = 10
 
 
 class NotRetryable(Exception):
-    """The delivery is under way, or its content is gone; the text says which."""
+    """The delivery is being sent, or its content is gone; the message says which."""
 
 
-def tend(*, now: datetime) -> None:
-    """Do all that is due; safe to repeat, and to run twice at once."""
+def maintain(*, now: datetime) -> None:
+    """Do everything that is due; safe to repeat, and to run in parallel."""
     _give_up(Q(state__in=[State.QUEUED, State.FAILED], expires_at__lte=now), "expired", now=now)
     _give_up(Q(state=State.FAILED, finished_at__lt=now - KEEP_FAILED), "", now=now)
     _release_lost(now=now)
@@ -41,7 +41,7 @@ def tend(*, now: datetime) -> None:
 
 
 def retry(delivery: Delivery, *, now: datetime) -> None:
-    """Attempt a failed or waiting delivery now, with ten attempts more.
+    """Attempt a failed or waiting delivery now, with ten more attempts.
 
     Raises NotRetryable.
     """
@@ -72,12 +72,12 @@ def _give_up(which: Q, error: str, *, now: datetime) -> None:
 
 
 def _release_lost(*, now: datetime) -> None:
-    """Take back what a worker claimed and never settled; it may have been sent already."""
+    """Release what a worker claimed and never finished; it may have been sent already."""
     with transaction.atomic():
         for delivery in _locked(Q(state=State.SENDING, claimed_at__lt=now - LEASE))[:BATCH]:
             log.warning("delivery_worker_lost", delivery=str(delivery.pk))
             if delivery.attempts >= delivery.attempts_allowed:
-                # A message that ends its worker each time must not do so for ever.
+                # A message that crashes its worker each time must not do so forever.
                 delivery.finish(State.FAILED, error="worker_lost", now=now)
                 continue
             delivery.state = State.QUEUED
@@ -89,7 +89,7 @@ def _release_lost(*, now: datetime) -> None:
 
 
 def _enqueue_overdue(*, now: datetime) -> None:
-    """Give a job to what should have been attempted by now: its own job may be lost."""
+    """Queue a job for each overdue delivery: its own job may be lost."""
     overdue = Delivery.unscoped.filter(  # unscoped: housekeeping for all tenants
         state=State.QUEUED, next_attempt_at__lte=now - LEASE
     )
@@ -98,7 +98,7 @@ def _enqueue_overdue(*, now: datetime) -> None:
 
 
 def _enqueue_once(key: UUID) -> None:
-    """Add one further job at most, however long the workers are behind."""
+    """Queue at most one additional job, however long the workers are behind."""
     try:
         with transaction.atomic():
             jobs.enqueue(key, queueing_lock=f"delivery:{key}")
