@@ -187,7 +187,7 @@ def _services(
 def _listeners(
     settings: BrainSettings, core: _Core, cluster: _Cluster, objects: _Objects, pull: PullApi
 ) -> Listeners:
-    s3 = ObjectApi(_s3_parts(settings, core, cluster, objects), pull=pull)
+    s3 = ObjectApi(_s3_parts(settings, core, cluster, objects), cdn=pull)
     internal = internal_api(_internal_api_parts(settings, core, cluster, objects))
     workers = workers_api(_workers_api_parts(settings, core, cluster))
     tls = (settings.tls_cert, settings.tls_key)

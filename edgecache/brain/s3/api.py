@@ -1,4 +1,4 @@
-"""The object API: an application for port 9000 that speaks S3."""
+"""The object API on port 9000: S3, and plain HTTP for public buckets."""
 
 import random
 from typing import Final, Protocol
@@ -10,12 +10,12 @@ from edgecache.brain.errors import BrainError
 from edgecache.brain.s3 import requests, xml
 from edgecache.brain.s3.auth.access_keys import AccessKeys
 from edgecache.brain.s3.auth.authentication import authenticate
-from edgecache.brain.s3.calls import Answer, Call
-from edgecache.brain.s3.conditions import Unchanged
-from edgecache.brain.s3.errors import S3Error, of_the_brain
+from edgecache.brain.s3.context import RequestContext, S3Response
+from edgecache.brain.s3.errors import S3Error, from_brain_error
+from edgecache.brain.s3.objects.conditions import NotModified
 from edgecache.brain.s3.parts import S3Parts
-from edgecache.brain.s3.request_log import Line, RequestLog
-from edgecache.brain.s3.routes import operation_of
+from edgecache.brain.s3.request_log import LogEntry, RequestLog
+from edgecache.brain.s3.router import operation_of
 from edgecache.http.exchange import ClientGone, Exchange
 from edgecache.http.heads import HeaderPairs
 from edgecache.http.scope import Scope
@@ -23,13 +23,13 @@ from edgecache.http.scope import Scope
 log = structlog.get_logger(__name__)
 
 REQUEST_ID_BITS: Final = 64
-PULL_PREFIX: Final = "/p/"
+CDN_PREFIX: Final = "/p/"
 SLOW_DOWN_S: Final = "1"
 PUBLIC_NAME_CHARS: Final = 32
 
 
-class Pull(Protocol):
-    """What answers plain HTTP. bucket_id: of the host that was asked for, if that is a bucket's."""
+class Cdn(Protocol):
+    """Serves plain HTTP. bucket_id: of the bucket whose host the request is for, if it is one's."""
 
     async def __call__(
         self, scope: Scope, exchange: Exchange, bucket_id: int | None = None
@@ -37,90 +37,90 @@ class Pull(Protocol):
 
 
 class ObjectApi:
-    """Answers one request after the other; each gets a line in the log, without its secrets."""
+    """Serves requests; each gets a line in the log, without its secrets."""
 
-    def __init__(self, parts: S3Parts, *, pull: Pull) -> None:
-        """pull: answers ``/p/…`` and hosts that are buckets', which are no S3."""
+    def __init__(self, parts: S3Parts, *, cdn: Cdn) -> None:
+        """cdn: serves ``/p/…`` and the hosts of buckets, which are not S3."""
         self._parts = parts
         self._keys = AccessKeys(parts.database, parts.coherence)
-        self._pull = pull
+        self._cdn = cdn
         self._log = RequestLog(settings.LOG_FORMAT, settings.LOG_LEVEL)
 
     async def __call__(self, scope: Scope, exchange: Exchange) -> None:
-        """Answer one request; whatever goes wrong, the caller hears S3's XML."""
-        # A mark and no secret: not worth a system call.
+        """Serve one request; errors are sent as S3's XML."""
+        # An id and no secret: not worth a system call.
         request_id = f"{random.getrandbits(REQUEST_ID_BITS):016X}"
-        line = Line(request_id)
+        entry = LogEntry(request_id)
         try:
-            await self._answer(scope, exchange, line)
+            await self._serve(scope, exchange, entry)
         except ClientGone:
-            line.error = "ClientGone"
+            entry.error = "ClientGone"
             raise
         except Exception as exc:
             if not isinstance(exc, S3Error | BrainError):
                 log.exception("object_request_failed", request_id=request_id)
             error = _as_s3(exc)
-            line.error = error.code
+            entry.error = error.code
             if exchange.is_answered:
                 exchange.cut()
             else:
-                _refuse(exchange, error, scope, request_id)
+                _send_error(exchange, error, scope, request_id)
         finally:
             if self._log.is_on:
-                self._log.write(line.fields(scope, exchange))
+                self._log.write(entry.fields(scope, exchange))
 
-    async def _pulled(self, scope: Scope, exchange: Exchange, line: Line) -> bool:
-        """Answer what is plain HTTP. A bucket's host comes first: nothing else is to be had there.
+    async def _serve(self, scope: Scope, exchange: Exchange, entry: LogEntry) -> None:
+        parts = self._parts
+        entry.client = parts.streamer.offload.client_of(scope)
+        may_be_cdn = scope.raw_path.startswith(CDN_PREFIX)
+        may_be_cdn = may_be_cdn or not parts.hosts.names_none(scope.authority)
+        if may_be_cdn and await self._served_by_cdn(scope, exchange, entry):
+            return
+        request = requests.parse(scope, parts.s3_domains, entry.request_id, client=entry.client)
+        entry.bucket, entry.key = request.bucket, request.key
+        identity = await authenticate(request, self._keys)
+        if identity is not None:
+            entry.access_key = identity.access_key
+        context = RequestContext(parts, request, exchange, identity)
+        name, operation = operation_of(request)
+        entry.operation = name
+        try:
+            response = await operation(context)
+        except NotModified as not_modified:
+            response = S3Response(304, not_modified.headers)
+        finally:
+            entry.is_hit = context.is_hit
+        # Without one the operation has sent the response itself.
+        if response is not None:
+            _send(exchange, response, entry.request_id)
+
+    async def _served_by_cdn(self, scope: Scope, exchange: Exchange, entry: LogEntry) -> bool:
+        """Serve a request that is plain HTTP: to a bucket's host, or below ``/p/``.
 
         Raises DatabaseAway.
         """
         bucket_id = await self._parts.hosts.bucket_id(scope.authority)
         if bucket_id is not None:
-            line.bucket, line.key = requests.host_name(scope.authority), scope.path[1:]
-        elif scope.raw_path.startswith(PULL_PREFIX):
-            public_name, _, line.key = scope.path.removeprefix(PULL_PREFIX).partition("/")
-            line.bucket = public_name[:PUBLIC_NAME_CHARS]
+            entry.bucket, entry.key = requests.host_name(scope.authority), scope.path[1:]
+        elif scope.raw_path.startswith(CDN_PREFIX):
+            public_name, _, entry.key = scope.path.removeprefix(CDN_PREFIX).partition("/")
+            entry.bucket = public_name[:PUBLIC_NAME_CHARS]
         else:
             return False
-        line.operation, line.request_id = "Pull", ""
-        await self._pull(scope, exchange, bucket_id)
+        entry.operation, entry.request_id = "CDN", ""
+        await self._cdn(scope, exchange, bucket_id)
         return True
-
-    async def _answer(self, scope: Scope, exchange: Exchange, line: Line) -> None:
-        parts = self._parts
-        line.client = parts.streamer.offload.client_of(scope)
-        may_be_plain = scope.raw_path.startswith(PULL_PREFIX)
-        may_be_plain = may_be_plain or not parts.hosts.names_none(scope.authority)
-        if may_be_plain and await self._pulled(scope, exchange, line):
-            return
-        request = requests.parse(scope, parts.s3_domains, line.request_id, client=line.client)
-        line.bucket, line.key = request.bucket, request.key
-        identity = await authenticate(request, self._keys)
-        if identity is not None:
-            line.access_key = identity.access_key
-        call = Call(parts, request, exchange, identity)
-        name, operation = operation_of(request)
-        line.operation = name
-        try:
-            answer = await operation(call)
-        except Unchanged as unchanged:
-            _respond(exchange, Answer(304, unchanged.headers), line.request_id)
-            return
-        finally:
-            line.is_hit = call.is_hit
-        if answer is not None:
-            _respond(exchange, answer, line.request_id)
 
 
 def _as_s3(exc: Exception) -> S3Error:
     if isinstance(exc, S3Error):
         return exc
     if isinstance(exc, BrainError):
-        return of_the_brain(exc)
+        return from_brain_error(exc)
     return S3Error("InternalError")
 
 
-def _refuse(exchange: Exchange, error: S3Error, scope: Scope, request_id: str) -> None:
+def _send_error(exchange: Exchange, error: S3Error, scope: Scope, request_id: str) -> None:
     headers = [*error.headers.items()]
     if error.status == 503:
         headers.append(("retry-after", SLOW_DOWN_S))
@@ -136,18 +136,18 @@ def _refuse(exchange: Exchange, error: S3Error, scope: Scope, request_id: str) -
         ],
         namespace="",
     )
-    _respond(exchange, Answer(error.status, headers, body), request_id)
+    _send(exchange, S3Response(error.status, headers, body), request_id)
 
 
-def _respond(exchange: Exchange, answer: Answer, request_id: str) -> None:
+def _send(exchange: Exchange, response: S3Response, request_id: str) -> None:
     headers: HeaderPairs = [
         ("x-amz-request-id", request_id),
         ("x-amz-id-2", request_id),
-        *answer.headers,
+        *response.headers,
     ]
-    if not answer.body or exchange.scope.method == "HEAD":
-        exchange.response_empty(answer.status, headers)
+    if not response.body or exchange.scope.method == "HEAD":
+        exchange.response_empty(response.status, headers)
         return
     exchange.response_bytes(
-        answer.status, [*headers, ("content-type", answer.content_type)], answer.body
+        response.status, [*headers, ("content-type", response.content_type)], response.body
     )

@@ -1,7 +1,7 @@
-"""Checksums of S3: reckoned while bytes pass, compared with what the client said, kept, returned.
+"""S3's checksums: computed while bytes pass, compared with the client's, stored, returned.
 
-Kept as ``{"crc32": base64, …, "type": "FULL_OBJECT" | "COMPOSITE"}``; a composite one is the
-checksum of the parts' checksums, with ``-N`` behind it.
+Stored as ``{"crc32": base64, …, "type": "FULL_OBJECT" | "COMPOSITE"}``; a composite one is the
+checksum of the parts' checksums, followed by ``-N``.
 """
 
 import base64
@@ -23,7 +23,7 @@ TRAILER_HEADER: Final = "x-amz-trailer"
 MODE_HEADER: Final = "x-amz-checksum-mode"
 FULL: Final = "FULL_OBJECT"
 COMPOSITE: Final = "COMPOSITE"
-# name: bytes of a digest
+# By name: bytes of a digest.
 SIZES: Final[Mapping[str, int]] = {
     "crc32": 4,
     "crc32c": 4,
@@ -31,7 +31,7 @@ SIZES: Final[Mapping[str, int]] = {
     "sha1": 20,
     "sha256": 32,
 }
-# What AWS keeps of an upload that names no checksum of its own.
+# AWS stores this for an upload that names no checksum.
 DEFAULT: Final = "crc64nvme"
 _CRCS: Final = {
     "crc32": zlib.crc32,
@@ -45,8 +45,8 @@ COMBINES: Final = {
 }
 
 
-class Running(Protocol):
-    """A checksum that is being reckoned."""
+class RunningChecksum(Protocol):
+    """A checksum that is being computed."""
 
     def update(self, data: bytes, /) -> object: ...
     def digest(self) -> bytes: ...
@@ -65,23 +65,24 @@ class _Crc:
         return self._value.to_bytes(self._size, "big")
 
 
-def running(name: str) -> Running:
-    """Begin to reckon a checksum."""
+def new_checksum(name: str) -> RunningChecksum:
+    """Return a checksum that has seen no bytes yet."""
     if name == "sha1":
         return hashlib.sha1(usedforsecurity=False)
     return hashlib.sha256() if name == "sha256" else _Crc(name)
 
 
-def text(digest: bytes) -> str:
-    """Give a digest as headers carry it."""
+def encode(digest: bytes) -> str:
+    """Return a digest as headers have it."""
     return base64.b64encode(digest).decode()
 
 
 @dataclass(frozen=True, slots=True)
-class Claims:
-    """What a request says of its body. values: in its headers. trailing: named, to come behind it.
+class DeclaredDigests:
+    """The digests that a request declares for its body.
 
-    name: the algorithm, whichever way it is named; empty when none is. md5: Content-MD5.
+    values: checksums in its headers. trailing: name of the checksum in the trailer. name: the
+    algorithm, however it is named; empty if none is. md5: Content-MD5.
     """
 
     values: Mapping[str, str]
@@ -90,24 +91,24 @@ class Claims:
     md5: bytes | None
 
 
-def claims_of(request: S3Request) -> Claims:
-    """Read what a request says of its body.
+def declared_digests(request: S3Request) -> DeclaredDigests:
+    """Parse the digests that a request declares.
 
     Raises S3Error: InvalidRequest, InvalidDigest.
     """
-    values = declared(request)
-    behind = trailing(request)
-    name = behind or next(iter(values), "")
-    named = algorithm(request)
-    if (name and named and name != named) or (behind and values and behind not in values):
+    values = checksums_in_headers(request)
+    in_trailer = trailing_checksum(request)
+    name = in_trailer or next(iter(values), "")
+    named = requested_algorithm(request)
+    if (name and named and name != named) or (in_trailer and values and in_trailer not in values):
         raise S3Error("InvalidRequest", "Value for x-amz-sdk-checksum-algorithm header is invalid.")
-    return Claims(values, behind, name or named, content_md5(request))
+    return DeclaredDigests(values, in_trailer, name or named, content_md5(request))
 
 
-def declared(request: S3Request) -> dict[str, str]:
-    """Give the checksums that a request's headers claim for its body: at most one.
+def checksums_in_headers(request: S3Request) -> dict[str, str]:
+    """Return the checksums in a request's headers: at most one.
 
-    Raises S3Error InvalidRequest: several, or one that cannot be.
+    Raises S3Error InvalidRequest: several, or an invalid one.
     """
     found = {
         name: request.header(HEADER + name) for name in SIZES if HEADER + name in request.headers
@@ -118,12 +119,12 @@ def declared(request: S3Request) -> dict[str, str]:
             "Expecting a single x-amz-checksum- header. Multiple checksum Types are not allowed.",
         )
     for name, value in found.items():
-        check_form(name, value)
+        check_format(name, value)
     return found
 
 
-def trailing(request: S3Request) -> str:
-    """Give the name of the checksum that follows the body, empty when none does.
+def trailing_checksum(request: S3Request) -> str:
+    """Return the name of the checksum in the trailer, empty if there is none.
 
     Raises S3Error InvalidRequest: an unknown trailer.
     """
@@ -138,8 +139,8 @@ def trailing(request: S3Request) -> str:
     return name
 
 
-def algorithm(request: S3Request) -> str:
-    """Give the algorithm that a request names without a value; empty when it names none.
+def requested_algorithm(request: S3Request) -> str:
+    """Return the algorithm that a request names without a value; empty if it names none.
 
     Raises S3Error InvalidRequest.
     """
@@ -155,8 +156,8 @@ def algorithm(request: S3Request) -> str:
     return given.lower()
 
 
-def check_form(name: str, value: str) -> None:
-    """Refuse a value that no digest of this algorithm has.
+def check_format(name: str, value: str) -> None:
+    """Refuse a value that is not a digest of this algorithm.
 
     Raises S3Error InvalidRequest.
     """
@@ -169,7 +170,7 @@ def check_form(name: str, value: str) -> None:
 
 
 def content_md5(request: S3Request) -> bytes | None:
-    """Give the Content-MD5 of a request.
+    """Return the Content-MD5 of a request.
 
     Raises S3Error InvalidDigest.
     """
@@ -184,28 +185,28 @@ def content_md5(request: S3Request) -> bytes | None:
     return digest
 
 
-def of_manifest(name: str, manifest: Manifest) -> str:
-    """Give a checksum that the manifest knows already; empty for the others."""
+def from_manifest(name: str, manifest: Manifest) -> str:
+    """Return a checksum that the manifest contains; empty for others."""
     if name == "sha256":
-        return text(manifest.sha256)
-    return text(manifest.crc32.to_bytes(4, "big")) if name == "crc32" else ""
+        return encode(manifest.sha256)
+    return encode(manifest.crc32.to_bytes(4, "big")) if name == "crc32" else ""
 
 
 def composite(name: str, parts: Sequence[str]) -> str:
-    """Give the checksum of the parts' checksums, as COMPOSITE uploads have it."""
-    whole = running(name)
+    """Return the checksum of the parts' checksums, as COMPOSITE uploads have it."""
+    whole = new_checksum(name)
     for part in parts:
         whole.update(base64.b64decode(part))
-    return f"{text(whole.digest())}-{len(parts)}"
+    return f"{encode(whole.digest())}-{len(parts)}"
 
 
-def joined(name: str, parts: Iterable[tuple[str, int]]) -> str:
-    """Give the CRC of a whole out of its parts' CRCs and sizes, without its bytes."""
+def combined(name: str, parts: Iterable[tuple[str, int]]) -> str:
+    """Return the CRC of an object from its parts' CRCs and sizes."""
     combine = COMBINES[name]
     value = 0
     for checksum, size in parts:
         value = combine(value, int.from_bytes(base64.b64decode(checksum), "big"), size)
-    return text(value.to_bytes(SIZES[name], "big"))
+    return encode(value.to_bytes(SIZES[name], "big"))
 
 
 def are_wanted(request: S3Request) -> bool:
@@ -214,7 +215,7 @@ def are_wanted(request: S3Request) -> bool:
 
 
 def headers(checksums: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Give the headers of an answer that returns what is kept."""
+    """Return the headers for stored checksums."""
     found = [(HEADER + name, value) for name, value in checksums.items() if name in SIZES]
     if found:
         found.append((HEADER + "type", checksums.get("type", FULL)))
@@ -222,7 +223,7 @@ def headers(checksums: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def elements(checksums: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Give the same as elements of an XML answer (``ChecksumCRC32``, …)."""
+    """Return the XML elements for stored checksums (``ChecksumCRC32``, …)."""
     found = [(element(name), value) for name, value in checksums.items() if name in SIZES]
     if found:
         found.append(("ChecksumType", checksums.get("type", FULL)))
@@ -230,5 +231,5 @@ def elements(checksums: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def element(name: str) -> str:
-    """Give the XML name of an algorithm's value."""
+    """Return the XML element's name for an algorithm."""
     return f"Checksum{name.upper()}"

@@ -1,6 +1,6 @@
-"""Refusals in S3's words: codes and statuses are those of AWS's list of error responses.
+"""S3's errors: codes and statuses are those of AWS's list of error responses.
 
-One class, ``S3Error``: its code's status and sentence stand in ``CODES``.
+One class, ``S3Error``; ``CODES`` has the status and the message of each code.
 """
 
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Final
 
 from edgecache.brain import errors as brain_errors
 
-# By code: status and sentence.
+# By code: status and message.
 CODES: Final[Mapping[str, tuple[int, str]]] = {
     "AccessControlListNotSupported": (400, "The bucket does not allow ACLs."),
     "AccessDenied": (403, "Access Denied"),
@@ -124,12 +124,12 @@ CODES: Final[Mapping[str, tuple[int, str]]] = {
         400,
         "The provided 'x-amz-content-sha256' header does not match what was computed.",
     ),
-    # Not AWS's: what stands behind the bucket.
+    # Not AWS's.
     "OriginFailed": (502, "The bucket's origin failed."),
-    "OriginTimeout": (504, "The bucket's origin did not answer in time."),
+    "OriginTimeout": (504, "The bucket's origin did not respond in time."),
 }
 
-_OF_THE_BRAIN: Final[tuple[tuple[type[brain_errors.BrainError], str], ...]] = (
+_BRAIN_ERRORS: Final[tuple[tuple[type[brain_errors.BrainError], str], ...]] = (
     (brain_errors.NoSuchBucket, "NoSuchBucket"),
     (brain_errors.BucketExists, "BucketAlreadyOwnedByYou"),
     (brain_errors.BucketNotEmpty, "BucketNotEmpty"),
@@ -147,9 +147,9 @@ _OF_THE_BRAIN: Final[tuple[tuple[type[brain_errors.BrainError], str], ...]] = (
 
 
 class S3Error(Exception):
-    """A refusal. extra: elements beside Code and Message, as AWS has them (``Key``, …).
+    """An error response. extra: more elements, as AWS has them (``Key``, …).
 
-    headers: of the answer, where the code asks for some.
+    headers: of the response.
     """
 
     def __init__(
@@ -161,16 +161,16 @@ class S3Error(Exception):
         headers: Mapping[str, str] | None = None,
     ) -> None:
         self.code = code
-        self.status, sentence = CODES[code]
-        self.message = message or sentence
+        self.status, default = CODES[code]
+        self.message = message or default
         self.extra = dict(extra or {})
         self.headers = dict(headers or {})
         super().__init__(code)
 
 
-def of_the_brain(error: brain_errors.BrainError) -> S3Error:
-    """Say an error of the brain's parts in S3's words."""
-    for kind, code in _OF_THE_BRAIN:
+def from_brain_error(error: brain_errors.BrainError) -> S3Error:
+    """Return the S3 error for an error of the brain's parts."""
+    for kind, code in _BRAIN_ERRORS:
         if isinstance(error, kind):
             detail = error.detail if code.startswith(("Origin", "Invalid")) else ""
             return S3Error(code, detail)

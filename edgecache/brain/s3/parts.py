@@ -19,7 +19,7 @@ from edgecache.brain.storage.staging import Staging
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3Parts:
-    """What an operation may use. s3_domains: for addressing a bucket by its host name."""
+    """What an operation uses. s3_domains: for addressing a bucket by its host name."""
 
     s3_domains: tuple[str, ...]
     database: Database

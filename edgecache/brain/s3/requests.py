@@ -1,4 +1,4 @@
-"""A request as S3 means it: bucket, key, query, headers."""
+"""A request as S3 understands it: bucket, key, query, headers."""
 
 import re
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ _BROKEN_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 class S3Request(NamedTuple):
-    """What was asked. key: empty where the bucket itself is meant.
+    """A parsed request. key: empty for an operation on the bucket itself.
 
-    is_host_style: the bucket stands in the host name. parameters: the query in its order, decoded.
-    raw_path: what a signature covers.
+    is_host_style: the host name contains the bucket. parameters: the query in its order, decoded.
+    raw_path: as it was sent, which a signature covers.
     """
 
     method: str
@@ -37,19 +37,19 @@ class S3Request(NamedTuple):
     by_name: dict[str, str]
 
     def query(self, name: str, default: str = "") -> str:
-        """Give the first value of a parameter."""
+        """Return the first value of a parameter."""
         return self.by_name.get(name, default)
 
     def has(self, name: str) -> bool:
-        """Say whether the query names this, with a value or without."""
+        """True if the query has this parameter, with a value or without."""
         return name in self.by_name
 
     def header(self, name: str, default: str = "") -> str:
-        """Give a header's value, without the blanks around it."""
+        """Return a header's value, without surrounding whitespace."""
         return self.headers.get(name, default).strip()
 
     def integer(self, name: str, default: int, *, maximum: int) -> int:
-        """Give a number of the query; a larger one counts as the maximum, as AWS has it.
+        """Return a number of the query; as at AWS, a larger one counts as the maximum.
 
         Raises S3Error InvalidArgument.
         """
@@ -66,9 +66,9 @@ class S3Request(NamedTuple):
 
 
 def parse(scope: Scope, domains: Sequence[str], request_id: str, *, client: str = "") -> S3Request:
-    """Read a request in path style, or in virtual-host style under one of the domains.
+    """Parse a request in path style, or in virtual-host style under one of the domains.
 
-    client: its address, where that is not the peer's.
+    client: its address, if that is not the peer's.
     Raises S3Error: InvalidURI, KeyTooLongError, InvalidArgument.
     """
     host = scope.authority
@@ -99,7 +99,7 @@ def parse(scope: Scope, domains: Sequence[str], request_id: str, *, client: str 
 
 
 def check_key_length(key: str) -> None:
-    """Refuse a key that cannot be.
+    """Refuse an invalid key.
 
     Raises S3Error: KeyTooLongError, InvalidArgument.
     """
@@ -108,11 +108,11 @@ def check_key_length(key: str) -> None:
         limits = {"Size": str(size), "MaxSizeAllowed": str(KEY_LIMIT_BYTES)}
         raise S3Error("KeyTooLongError", extra=limits)
     if "\0" in key:
-        raise S3Error("InvalidArgument", "A key holds no NUL.")
+        raise S3Error("InvalidArgument", "A key cannot contain NUL.")
 
 
 def is_bucket_name(name: str) -> bool:
-    """Say whether a new bucket may have this name (AWS's rules for general purpose buckets)."""
+    """True if a new bucket may have this name (AWS's rules for general purpose buckets)."""
     return bool(
         BUCKET_NAME.fullmatch(name)
         and not _ADDRESS.fullmatch(name)
@@ -123,7 +123,7 @@ def is_bucket_name(name: str) -> bool:
 
 
 def host_name(authority: str) -> str:
-    """Give the name in a Host header, in lower case, without a port or a dot at its end."""
+    """Return the name in a Host header, in lower case, without port and trailing dot."""
     name, separator, port = authority.rpartition(":")
     return (name if separator and port.isdigit() else authority).lower().rstrip(".")
 
@@ -147,12 +147,12 @@ def _parameters(query: str) -> tuple[tuple[str, str], ...]:
         for name, _, value in pairs
     )
     if any("\0" in name or "\0" in value for name, value in found):
-        raise S3Error("InvalidArgument", "A parameter holds no NUL.")
+        raise S3Error("InvalidArgument", "A parameter cannot contain NUL.")
     return found
 
 
 def decoded(text: str) -> str:
-    """Undo the percent-encoding.
+    """Decode percent-encoding.
 
     Raises S3Error InvalidURI: a broken escape, or bytes that are not UTF-8.
     """

@@ -1,4 +1,4 @@
-"""XML as S3 speaks it: written by hand, read with nothing but elements and text."""
+"""S3's XML: written by hand; parsed without document types, entities and attributes."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -14,8 +14,8 @@ CONTENT_TYPE: Final = "application/xml"
 DEPTH_LIMIT: Final = 8
 ELEMENT_LIMIT: Final = 150_000
 
-# What XML 1.0 cannot say: written as AWS writes it; clients ask with encoding-type=url instead.
-_UNSPEAKABLE: Final = re.compile("[\x01-\x08\x0b-\x1f\ufffe\uffff]")
+# Not allowed in XML 1.0: written as AWS does; clients avoid it with encoding-type=url.
+_INVALID: Final = re.compile("[\x01-\x08\x0b-\x1f\ufffe\uffff]")
 _QUOTE: Final = {'"': "&quot;"}
 
 # A name with text, or with elements, or None to leave out.
@@ -23,7 +23,7 @@ Node = tuple[str, "str | int | bool | Sequence[Node | None]"]
 
 
 def document(name: str, children: Iterable[Node | None], *, namespace: str = NAMESPACE) -> bytes:
-    """Give a document with this root."""
+    """Return a document with this root."""
     body = "".join(_write(child) for child in children if child is not None)
     attribute = f' xmlns="{namespace}"' if namespace else ""
     return f"{DECLARATION}<{name}{attribute}>{body}</{name}>".encode()
@@ -31,7 +31,7 @@ def document(name: str, children: Iterable[Node | None], *, namespace: str = NAM
 
 def text_of(value: str) -> str:
     """Escape text."""
-    return _UNSPEAKABLE.sub(lambda found: f"&#x{ord(found[0]):x};", escape(value, _QUOTE))
+    return _INVALID.sub(lambda found: f"&#x{ord(found[0]):x};", escape(value, _QUOTE))
 
 
 def _write(node: Node) -> str:
@@ -44,7 +44,7 @@ def _write(node: Node) -> str:
 
 
 class Element:
-    """An element read: its local name, its own text, its children."""
+    """A parsed element: its local name, its own text, its children."""
 
     __slots__ = ("children", "name", "text")
 
@@ -54,11 +54,11 @@ class Element:
         self.children: list[Element] = []
 
     def all(self, name: str) -> list["Element"]:
-        """Give the children of this name."""
+        """Return the children of this name."""
         return [child for child in self.children if child.name == name]
 
     def value(self, name: str, default: str = "") -> str:
-        """Give the text of the first child of this name."""
+        """Return the text of the first child of this name."""
         for child in self.children:
             if child.name == name:
                 return child.text.strip()
@@ -66,7 +66,7 @@ class Element:
 
 
 class _Reader:
-    """Builds elements; refuses everything that a request has no use for."""
+    """Builds elements; refuses everything that no request needs."""
 
     def __init__(self) -> None:
         self.root: Element | None = None
@@ -77,7 +77,7 @@ class _Reader:
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._text
-        # No document type: so no entities, no external subsets, nothing to expand.
+        # No document type, and so no entities and no external subsets.
         parser.StartDoctypeDeclHandler = _refuse
         parser.EntityDeclHandler = _refuse
         parser.ExternalEntityRefHandler = _refuse
@@ -102,7 +102,7 @@ class _Reader:
 
 
 def parse(body: bytes, root: str) -> Element:
-    """Read a document whose root has this name.
+    """Parse a document whose root has this name.
 
     Raises S3Error MalformedXML: not well-formed, a document type, too deep, too many elements.
     """

@@ -12,9 +12,8 @@ import pytest
 
 from edgecache.brain.database import Connection
 from edgecache.brain.errors import DatabaseAway
-from edgecache.brain.s3 import completion, uploads
 from edgecache.brain.s3.errors import S3Error
-from edgecache.brain.s3.operations import complete_multipart_upload
+from edgecache.brain.s3.multipart import complete, completion, uploads
 from edgecache.brain.values import Fields, StagedFile
 from edgecache.http.exchange import ClientGone
 from tests.edgecache.brain.brains import Brain
@@ -31,7 +30,9 @@ async def test_a_part_stays_though_the_commit_of_its_successor_breaks_off(
     brain: Brain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bucket = await brain.bucket()
-    made = await uploads.create(brain.database, bucket, "k", Fields(), algorithm="", kind="")
+    made = await uploads.create(
+        brain.database, bucket, "k", Fields(), algorithm="", checksum_type=""
+    )
     upload = await uploads.find(brain.database, bucket, "k", made)
     first = await staged(brain, b"first")
     await uploads.write_part(brain.database, brain.staging, upload, 1, first, {})
@@ -65,7 +66,7 @@ async def test_a_completion_whose_client_left_goes_on_and_its_failure_is_heard(
     awaited: list[weakref.ref[asyncio.Future[None]]] = []
     unheard: list[dict[str, Any]] = []
 
-    async def complete(*_args: object) -> None:
+    async def never_complete(*_args: object) -> None:
         # Nobody but the task itself holds it.
         future = loop.create_future()
         awaited.append(weakref.ref(future))
@@ -77,10 +78,10 @@ async def test_a_completion_whose_client_left_goes_on_and_its_failure_is_heard(
     async def gone(_data: bytes) -> None:
         raise ClientGone
 
-    monkeypatch.setattr(complete_multipart_upload, "PATIENCE_S", 0.01)
-    monkeypatch.setattr(complete_multipart_upload, "_complete", complete)
-    monkeypatch.setattr(complete_multipart_upload, "read_xml", nothing)
-    monkeypatch.setattr(completion, "listed", lambda _body: [])
+    monkeypatch.setattr(complete, "RESPONSE_AFTER_S", 0.01)
+    monkeypatch.setattr(complete, "_complete", never_complete)
+    monkeypatch.setattr(complete, "read_xml", nothing)
+    monkeypatch.setattr(completion, "parse_parts", lambda _body: [])
     monkeypatch.setattr(uploads, "find", nothing)
     call: Any = SimpleNamespace(
         require_write=lambda: None,
@@ -93,7 +94,7 @@ async def test_a_completion_whose_client_left_goes_on_and_its_failure_is_heard(
     )
     loop.set_exception_handler(lambda _loop, context: unheard.append(context))
     with contextlib.suppress(ClientGone):
-        await complete_multipart_upload.run(call)
+        await complete.complete_multipart_upload(call)
 
     gc.collect()
     future = awaited[0]()

@@ -246,7 +246,7 @@ def test_what_goes_through_is_counted_and_logged(pulled: Pulled, has_length: boo
         return [line for line in found if pulled.public_name in line and '"key":"a b"' in line]
 
     until(lambda: len(lines()) == 4)
-    assert '"operation":"Pull"' in lines()[0]
+    assert '"operation":"CDN"' in lines()[0]
     assert "secret" not in "".join(lines())
 
 

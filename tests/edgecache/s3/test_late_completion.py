@@ -10,7 +10,7 @@ import pytest
 
 from edgecache.brain.errors import StorageFull
 from edgecache.brain.s3.errors import S3Error
-from edgecache.brain.s3.operations import complete_multipart_upload
+from edgecache.brain.s3.multipart import complete
 from edgecache.brain.values import Found
 from edgecache.http.exchange import Exchange
 from edgecache.http.scope import Scope
@@ -37,7 +37,7 @@ FOUND = Found(
 
 def answered(ending: Callable[[], Found], monkeypatch: pytest.MonkeyPatch) -> bytes:
     """Give the whole answer of a completion that ends so."""
-    monkeypatch.setattr(complete_multipart_upload, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(complete, "RESPONSE_AFTER_S", 0.01)
 
     async def main() -> bytes:
         go_on = asyncio.Event()
@@ -50,7 +50,7 @@ def answered(ending: Callable[[], Found], monkeypatch: pytest.MonkeyPatch) -> by
             request = SimpleNamespace(request_id="R", bucket="b", key="k", host="h")
             call: Any = SimpleNamespace(request=request, exchange=exchange)
             asyncio.get_running_loop().call_later(0.1, go_on.set)
-            await complete_multipart_upload._answer_late(call, asyncio.create_task(work()))
+            await complete._respond_late(call, asyncio.create_task(work()))
 
         async with serving(app) as port:
             return await ask(port, head("POST /b/k HTTP/1.1"))

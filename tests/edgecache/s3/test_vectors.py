@@ -8,7 +8,7 @@ import pytest
 
 from edgecache.brain.s3.auth.sigv4 import chunks
 from edgecache.brain.s3.auth.sigv4.claims import claims_of
-from edgecache.brain.s3.auth.sigv4.verification import Seal, verify
+from edgecache.brain.s3.auth.sigv4.verification import StreamSigning, verify
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import S3Request, parse
 from edgecache.http.headers import Headers
@@ -147,9 +147,13 @@ async def pieces(body: bytes, size: int) -> AsyncIterator[bytes]:
         yield body[start : start + size]
 
 
-def unframed(body: bytes, kind: str, seal: Seal, *, size: int, decoded: int) -> chunks.Chunks:
+def unframed(
+    body: bytes, kind: str, seal: StreamSigning, *, size: int, decoded: int
+) -> chunks.Chunks:
     """Read a framed body to its end."""
-    source = chunks.Chunks(pieces(body, size), kind=kind, seal=seal, decoded_bytes=decoded)
+    source = chunks.Chunks(
+        pieces(body, size), encoding=kind, stream_signing=seal, decoded_bytes=decoded
+    )
 
     async def read() -> bytes:
         return b"".join([piece async for piece in source])
@@ -180,7 +184,7 @@ TRAILED = (
 )
 
 
-def seal_of(kind: str, signature: str, trailer: str = "") -> Seal:
+def seal_of(kind: str, signature: str, trailer: str = "") -> StreamSigning:
     """Verify the seed request of the chunked examples; give what the chunks are signed with."""
     headers = {
         "content-encoding": "aws-chunked",

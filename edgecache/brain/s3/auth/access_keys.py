@@ -1,6 +1,6 @@
-"""Access keys of the object API, remembered as long as nobody says that one changed.
+"""Access keys of the object API, cached until one changes.
 
-Announced topic: ``access_key`` (its id), by whoever makes or deletes one.
+Announced topic: ``access_key`` (its id), when one is created or deleted.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ USED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class AccessKey:
-    """A pair for SigV4. secret: in clear, since signatures need it."""
+    """An access key. secret: in clear text, as signatures need it."""
 
     id: str
     tenant: Tenant
@@ -38,7 +38,7 @@ class AccessKey:
 
 
 class AccessKeys:
-    """Looks them up; from memory only while that is current."""
+    """Finds access keys; the cache is used only while it is coherent."""
 
     def __init__(self, database: Database, coherence: Coherence) -> None:
         self._database = database
@@ -50,7 +50,7 @@ class AccessKeys:
         coherence.on_loss(self._forget)
 
     async def find(self, key_id: str) -> AccessKey | None:
-        """Give the key of this id.
+        """Return the key of this id.
 
         Raises DatabaseAway.
         """
@@ -66,7 +66,7 @@ class AccessKeys:
         if loading is None:
             loading = self._loading[key_id] = asyncio.create_task(self._load(key_id))
             loading.add_done_callback(partial(self._loaded, key_id))
-        # One asker's leaving must not take the answer from the others.
+        # One request's cancellation must not cancel the others.
         return await asyncio.shield(loading)
 
     async def _load(self, key_id: str) -> AccessKey | None:
@@ -91,11 +91,11 @@ class AccessKeys:
         if self._loading.get(key_id) is loading:
             del self._loading[key_id]
         if not loading.cancelled():
-            # Looked at, so that a failure that nobody waits for is not an unheard one.
+            # Retrieved, so that asyncio does not report it: the requests may have been cancelled.
             loading.exception()
 
     def _forget(self, *_key_id: str) -> None:
         self._marks += 1
         self._known.clear()
-        # Who asks from now on must not be told what was read before.
+        # Requests from now on must not get what was read before.
         self._loading.clear()

@@ -1,4 +1,4 @@
-"""Who sent a request: before anything is read or done."""
+"""Authenticates a request, before anything else is read or done."""
 
 import re
 from datetime import UTC, datetime
@@ -8,8 +8,8 @@ from edgecache.brain.s3.auth import sigv2
 from edgecache.brain.s3.auth.access_keys import AccessKey, AccessKeys
 from edgecache.brain.s3.auth.sigv4.chunks import STREAMING
 from edgecache.brain.s3.auth.sigv4.claims import UNSIGNED, claims_of
-from edgecache.brain.s3.auth.sigv4.verification import Seal, verify
-from edgecache.brain.s3.calls import Identity
+from edgecache.brain.s3.auth.sigv4.verification import StreamSigning, verify
+from edgecache.brain.s3.context import Identity
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import S3Request
 
@@ -17,33 +17,35 @@ _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
 async def authenticate(request: S3Request, keys: AccessKeys) -> Identity | None:
-    """Give whoever signed the request; None when nobody did.
+    """Return the identity that signed the request; None for an anonymous request.
 
     Raises S3Error, in AWS's order: malformed, InvalidAccessKeyId, RequestTimeTooSkewed or expired,
     SignatureDoesNotMatch.
     """
-    old = sigv2.claim_of(request)
-    if old is not None:
-        return await _of_version_2(request, old, keys)
+    presigned = sigv2.claim_of(request)
+    if presigned is not None:
+        return await _authenticate_v2(request, presigned, keys)
     claims = claims_of(request)
     if claims is None:
         return None
     if request.header("x-amz-security-token") or request.has("X-Amz-Security-Token"):
         raise S3Error("InvalidToken")
     _check_payload_hash(claims.payload_hash)
-    key = await _known(claims.access_key, keys)
-    seal = verify(request, claims, key.secret, now=datetime.now(UTC))
-    return Identity(key.id, key.tenant, key.can_write, claims.payload_hash, seal)
+    key = await _find_key(claims.access_key, keys)
+    stream_signing = verify(request, claims, key.secret, now=datetime.now(UTC))
+    return Identity(key.id, key.tenant, key.can_write, claims.payload_hash, stream_signing)
 
 
-async def _of_version_2(request: S3Request, claim: sigv2.Claim, keys: AccessKeys) -> Identity:
-    key = await _known(claim.access_key, keys)
+async def _authenticate_v2(
+    request: S3Request, claim: sigv2.PresignedClaim, keys: AccessKeys
+) -> Identity:
+    key = await _find_key(claim.access_key, keys)
     sigv2.verify(request, claim, key.secret)
-    # Nothing is signed of the body: it can be no framed one.
-    return Identity(key.id, key.tenant, key.can_write, UNSIGNED, Seal(b"", "", "", ""))
+    # The body is not signed, so it cannot be in signed chunks.
+    return Identity(key.id, key.tenant, key.can_write, UNSIGNED, StreamSigning(b"", "", "", ""))
 
 
-async def _known(access_key: str, keys: AccessKeys) -> AccessKey:
+async def _find_key(access_key: str, keys: AccessKeys) -> AccessKey:
     key = await keys.find(access_key)
     if key is None:
         raise S3Error("InvalidAccessKeyId", extra={"AWSAccessKeyId": access_key[:128]})

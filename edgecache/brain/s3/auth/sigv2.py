@@ -1,6 +1,6 @@
-"""Presigned URLs of version 2, which boto3 and the AWS CLI still make unless told otherwise.
+"""Presigned URLs of signature version 2, which boto3 and the AWS CLI still make by default.
 
-Only these: version 2 in a header is refused. They are held to version 4's seven days.
+Version 2 in a header is refused. Presigned URLs are limited to version 4's seven days.
 Source: AWS, "Signing and Authenticating REST Requests (Signature Version 2)".
 """
 
@@ -16,7 +16,7 @@ from edgecache.brain.s3.requests import S3Request
 
 KEY_PARAMETER: Final = "AWSAccessKeyId"
 _PARAMETERS: Final = (KEY_PARAMETER, "Expires", "Signature")
-# What of the query is signed; the rest of it must not change what is done.
+# These parameters are signed; the others must not change what the request does.
 _SIGNED: Final = frozenset(
     (
         "delete",
@@ -34,7 +34,7 @@ _SIGNED: Final = frozenset(
         "versions",
     )
 )
-# Unsigned, and harmless: the client's own note, a listing's parameters.
+# Not signed and harmless: a client's own id, and parameters of listings.
 _FREE: Final = frozenset(
     (
         "continuation-token",
@@ -58,18 +58,18 @@ _FREE: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """A claim to be somebody. expires: Unix seconds."""
+class PresignedClaim:
+    """Access key and signature of a presigned URL. expires: Unix seconds."""
 
     access_key: str
     expires: int
     signature: str
 
 
-def claim_of(request: S3Request) -> Claim | None:
-    """Read the claim; None when the query makes none of version 2.
+def claim_of(request: S3Request) -> PresignedClaim | None:
+    """Parse the query; None if it has no signature of version 2.
 
-    Raises S3Error AccessDenied: a parameter is missing, or one that is not signed is too much.
+    Raises S3Error AccessDenied: a parameter is missing, or one is not covered by the signature.
     """
     if not request.has(KEY_PARAMETER):
         return None
@@ -84,11 +84,11 @@ def claim_of(request: S3Request) -> Claim | None:
         )
     if not set(request.by_name) <= _SIGNED | _FREE | set(_PARAMETERS):
         raise S3Error("AccessDenied", "A parameter is not covered by the signature.")
-    return Claim(values[0], int(expires), values[2])
+    return PresignedClaim(values[0], int(expires), values[2])
 
 
-def verify(request: S3Request, claim: Claim, secret: str) -> None:
-    """Check a claim against the key's secret.
+def verify(request: S3Request, claim: PresignedClaim, secret: str) -> None:
+    """Check a signature with the key's secret.
 
     Raises S3Error: AccessDenied (expired), SignatureDoesNotMatch.
     """
@@ -103,7 +103,7 @@ def verify(request: S3Request, claim: Claim, secret: str) -> None:
         raise S3Error("SignatureDoesNotMatch", extra={"AWSAccessKeyId": claim.access_key[:128]})
 
 
-def _string_to_sign(request: S3Request, claim: Claim) -> str:
+def _string_to_sign(request: S3Request, claim: PresignedClaim) -> str:
     headers = sorted({name for name in request.headers if name.startswith("x-amz-")})
     lines = [
         request.method,

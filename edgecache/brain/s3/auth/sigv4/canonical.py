@@ -19,14 +19,14 @@ _BLANKS: Final = re.compile(r"[ \t]+")
 
 
 def encoded(text: str | bytes, *, safe: str = "") -> str:
-    """Give the URI encoding that signatures use: all but ``A-Za-z0-9-._~`` in upper-case hex."""
+    """Return the URI encoding that signatures use: all but ``A-Za-z0-9-._~`` in upper-case hex."""
     return quote(text, safe="-._~" + safe)
 
 
 def canonical_request(
     request: S3Request, signed_headers: Sequence[str], payload_hash: str, *, uri: str
 ) -> bytes:
-    """Give the bytes whose hash is signed. uri: the encoded path."""
+    """Return the bytes whose hash is signed. uri: the encoded path."""
     lines = [request.method, uri, _canonical_query(request.parameters)]
     lines += [f"{name}:{_header_value(request, name)}" for name in signed_headers]
     lines += ["", ";".join(signed_headers), payload_hash]
@@ -34,22 +34,22 @@ def canonical_request(
 
 
 def uris(raw_path: str) -> tuple[str, ...]:
-    """Give the encodings of the path that may have been signed: as sent, and as AWS writes it.
+    """Return the encodings of the path that may be signed: as sent, and as AWS encodes it.
 
-    Both name the same key, so that either may be signed.
+    Both mean the same key.
     """
     written = encoded(unquote_to_bytes(raw_path.encode("latin-1")), safe="/")
     return (raw_path,) if raw_path == written else (raw_path, written)
 
 
 def string_to_sign(canonical: bytes, *, amz_date: str, scope: str) -> str:
-    """Give what the signature is over. scope: ``date/region/s3/aws4_request``."""
+    """Return the text that is signed. scope: ``date/region/s3/aws4_request``."""
     return f"{ALGORITHM}\n{amz_date}\n{scope}\n{hashlib.sha256(canonical).hexdigest()}"
 
 
 @lru_cache(maxsize=4096)
 def signing_key(secret: str, date: str, region: str, service: str) -> bytes:
-    """Derive the key of a day, a region and a service."""
+    """Derive the signing key for a day, a region and a service."""
     key = f"AWS4{secret}".encode()
     for part in (date, region, service, "aws4_request"):
         key = hmac.digest(key, part.encode(), "sha256")
@@ -57,7 +57,7 @@ def signing_key(secret: str, date: str, region: str, service: str) -> bytes:
 
 
 def signature(key: bytes, text: str) -> str:
-    """Sign."""
+    """Return the signature of a text, in hex."""
     return hmac.digest(key, text.encode(), "sha256").hex()
 
 

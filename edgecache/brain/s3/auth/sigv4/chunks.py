@@ -1,4 +1,4 @@
-"""Bodies in ``aws-chunked``: frames around the bytes, perhaps signed, perhaps with a trailer.
+"""Bodies in ``aws-chunked``: chunks that may be signed, and may be followed by a trailer.
 
 Source: AWS, "Signature Calculations for the Authorization Header: Transferring Payload in Multiple
 Chunks", and "… with trailing headers".
@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from edgecache.brain.s3.auth.sigv4.canonical import signature
-from edgecache.brain.s3.auth.sigv4.verification import Seal
+from edgecache.brain.s3.auth.sigv4.verification import StreamSigning
 from edgecache.brain.s3.errors import S3Error
 
 SIGNED: Final = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"
@@ -27,31 +27,36 @@ _TRAILER_SIGNATURE: Final = "x-amz-trailer-signature"
 
 
 class Chunks:
-    """Takes the frames off. Iterating gives the bytes; afterwards ``trailers`` holds what followed.
+    """Decodes a body. Iterating yields the bytes; afterwards ``trailers`` contains the trailer.
 
-    A chunk's bytes are given before its signature was checked: nothing may become of a body whose
-    iteration did not come to its end.
+    A chunk's bytes are yielded before its signature is checked: a body must not be used unless the
+    iteration ends normally.
     Raises S3Error: SignatureDoesNotMatch, IncompleteBody, InvalidChunkSizeError,
     MalformedTrailerError.
     """
 
     def __init__(
-        self, source: AsyncIterator[bytes], *, kind: str, seal: Seal, decoded_bytes: int
+        self,
+        source: AsyncIterator[bytes],
+        *,
+        encoding: str,
+        stream_signing: StreamSigning,
+        decoded_bytes: int,
     ) -> None:
         self.trailers: dict[str, str] = {}
         self._source = source
-        self._seal = seal
-        self._is_signed = kind != UNSIGNED_TRAILER
-        self._has_trailer = kind != SIGNED
+        self._seal = stream_signing
+        self._is_signed = encoding != UNSIGNED_TRAILER
+        self._has_trailer = encoding != SIGNED
         self._left = decoded_bytes
         self._buffer = bytearray()
-        self._previous = seal.seed
+        self._previous = stream_signing.seed
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         while True:
             size, claimed = await self._head()
             if size > self._left:
-                raise S3Error("InvalidChunkSizeError", "The chunks hold more than announced.")
+                raise S3Error("InvalidChunkSizeError", "The chunks are longer than announced.")
             self._left -= size
             digest = hashlib.sha256() if self._is_signed else None
             async for piece in self._data(size):
@@ -96,7 +101,7 @@ class Chunks:
         self._previous = self._expect_signature(text, claimed)
 
     async def _end(self) -> None:
-        """Read the trailer, and see that nothing follows."""
+        """Parse the trailer, and check that nothing follows."""
         lines: list[tuple[str, str]] = []
         while line := await self._line(is_last=True):
             name, separator, value = line.decode("latin-1").partition(":")
@@ -137,7 +142,7 @@ class Chunks:
             raise S3Error("InvalidChunkSizeError")
 
     async def _line(self, *, is_last: bool = False) -> bytes:
-        """Give the next line; is_last: the body may end instead of another one."""
+        """Return the next line. is_last: the body may end instead."""
         while (end := self._buffer.find(b"\r\n")) < 0:
             if len(self._buffer) > LINE_LIMIT_BYTES:
                 raise S3Error("InvalidChunkSizeError")

@@ -1,4 +1,4 @@
-"""What a request says of its own signature: in the Authorization header, or in the query."""
+"""Parses a request's signature, in the Authorization header or in the query."""
 
 import re
 from dataclasses import dataclass
@@ -32,10 +32,10 @@ _PARAMETERS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Claims:
-    """A claim to be somebody. payload_hash: what the canonical request ends with.
+class SignatureClaims:
+    """Access key and signature of a request. payload_hash: the end of the canonical request.
 
-    expires_s: how long a presigned request is good for; None in a header's claim.
+    expires_s: how long a presigned request is valid; None for a signature in a header.
     """
 
     access_key: str
@@ -51,14 +51,14 @@ class Claims:
 
     @property
     def scope(self) -> str:
-        """Give the scope of the credential."""
+        """The scope of the credential."""
         return f"{self.date}/{self.region}/{self.service}/aws4_request"
 
 
-def claims_of(request: S3Request) -> Claims | None:
-    """Read the claim of a request; None when it makes none.
+def claims_of(request: S3Request) -> SignatureClaims | None:
+    """Parse a request's signature; None if it has none.
 
-    Raises S3Error: InvalidArgument (two mechanisms), InvalidRequest (one that is not offered),
+    Raises S3Error: InvalidArgument (two mechanisms), InvalidRequest (an unsupported one),
     AuthorizationHeaderMalformed, AuthorizationQueryParametersError, AccessDenied.
     """
     authorization = request.header("authorization")
@@ -70,18 +70,18 @@ def claims_of(request: S3Request) -> Claims | None:
             "query string parameter or the Authorization header should be specified",
         )
     if in_query:
-        return _of_query(request)
+        return _from_query(request)
     if authorization and not authorization.startswith(ALGORITHM):
         raise S3Error(
             "InvalidRequest",
             "The authorization mechanism you have provided is not supported. Please use "
             "AWS4-HMAC-SHA256.",
         )
-    return _of_header(request, authorization) if authorization else None
+    return _from_header(request, authorization) if authorization else None
 
 
-def check_time(claims: Claims, *, now: datetime) -> None:
-    """Refuse a request signed too long ago, or for later.
+def check_time(claims: SignatureClaims, *, now: datetime) -> None:
+    """Refuse a request that was signed too long ago, or in the future.
 
     Raises S3Error: RequestTimeTooSkewed, AccessDenied.
     """
@@ -111,12 +111,12 @@ def check_time(claims: Claims, *, now: datetime) -> None:
         )
 
 
-def _of_header(request: S3Request, authorization: str) -> Claims:
+def _from_header(request: S3Request, authorization: str) -> SignatureClaims:
     match = _AUTHORIZATION.fullmatch(authorization)
     if match is None:
         raise S3Error("AuthorizationHeaderMalformed")
     access_key, date, region, service = _credential(match[1], "AuthorizationHeaderMalformed")
-    amz_date, signed_at = _date_of_headers(request)
+    amz_date, signed_at = _date_from_headers(request)
     if signed_at.strftime("%Y%m%d") != date:
         raise S3Error(
             "AuthorizationHeaderMalformed",
@@ -128,7 +128,7 @@ def _of_header(request: S3Request, authorization: str) -> Claims:
         raise S3Error(
             "InvalidRequest", "Missing required header for this request: x-amz-content-sha256"
         )
-    return Claims(
+    return SignatureClaims(
         access_key=access_key,
         date=date,
         region=region,
@@ -142,7 +142,7 @@ def _of_header(request: S3Request, authorization: str) -> Claims:
     )
 
 
-def _of_query(request: S3Request) -> Claims:
+def _from_query(request: S3Request) -> SignatureClaims:
     if request.query("X-Amz-Algorithm") != ALGORITHM:
         raise S3Error(
             "AuthorizationQueryParametersError",
@@ -171,7 +171,7 @@ def _of_query(request: S3Request) -> Claims:
             f'Invalid credential date "{date}". This date is not the same as X-Amz-Date: '
             f'"{signed_at:%Y%m%d}".',
         )
-    return Claims(
+    return SignatureClaims(
         access_key=access_key,
         date=date,
         region=region,
@@ -219,7 +219,7 @@ def _credential(text: str, code: str) -> tuple[str, str, str, str]:
 
 
 def _signed_headers(request: S3Request, text: str) -> tuple[str, ...]:
-    """Give the names; a request's host and every ``x-amz-`` header have to be among them."""
+    """Return the names; Host and every ``x-amz-`` header of the request must be among them."""
     names = tuple(text.split(";")) if _SIGNED_HEADERS.fullmatch(text) else ()
     unsigned = [
         name
@@ -235,7 +235,7 @@ def _signed_headers(request: S3Request, text: str) -> tuple[str, ...]:
     return names
 
 
-def _date_of_headers(request: S3Request) -> tuple[str, datetime]:
+def _date_from_headers(request: S3Request) -> tuple[str, datetime]:
     amz_date = request.header("x-amz-date")
     signed_at = _parsed(amz_date) if amz_date else None
     if not amz_date:
@@ -255,7 +255,7 @@ def _date_of_headers(request: S3Request) -> tuple[str, datetime]:
 
 @lru_cache(maxsize=1024)
 def _parsed(text: str) -> datetime | None:
-    # Requests of the same second carry the same text, and strptime is slow.
+    # Requests of one second have the same text, and strptime is slow.
     if not _AMZ_DATE.fullmatch(text):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Whether a request was signed by the access key that it names."""
+"""Checks that a request was signed with the access key that it names."""
 
 import hmac
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from edgecache.brain.s3.auth.sigv4.canonical import (
     string_to_sign,
     uris,
 )
-from edgecache.brain.s3.auth.sigv4.claims import Claims, check_time
+from edgecache.brain.s3.auth.sigv4.claims import SignatureClaims, check_time
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import S3Request
 
 
 @dataclass(frozen=True, slots=True)
-class Seal:
-    """What the chunks of a signed stream are signed with. seed: the request's own signature."""
+class StreamSigning:
+    """How the chunks of a signed body are signed. seed: the request's own signature."""
 
     key: bytes
     amz_date: str
@@ -26,8 +26,10 @@ class Seal:
     seed: str
 
 
-def verify(request: S3Request, claims: Claims, secret: str, *, now: datetime) -> Seal:
-    """Check a claim against the key's secret.
+def verify(
+    request: S3Request, claims: SignatureClaims, secret: str, *, now: datetime
+) -> StreamSigning:
+    """Check a signature with the key's secret.
 
     Raises S3Error: RequestTimeTooSkewed, AccessDenied (expired), SignatureDoesNotMatch.
     Source: AWS, "Signature Calculations for the Authorization Header", and "… Query Parameters".
@@ -38,7 +40,7 @@ def verify(request: S3Request, claims: Claims, secret: str, *, now: datetime) ->
         text = string_to_sign(canonical, amz_date=claims.amz_date, scope=claims.scope)
         if hmac.compare_digest(signature(key, text).encode(), claims.signature.encode()):
             check_time(claims, now=now)
-            return Seal(key, claims.amz_date, claims.scope, claims.signature)
-    # Whoever cannot sign learns the time alone: as AWS, which looks at it first.
+            return StreamSigning(key, claims.amz_date, claims.scope, claims.signature)
+    # Like AWS, which checks the time first, report a wrong time rather than a wrong signature.
     check_time(claims, now=now)
     raise S3Error("SignatureDoesNotMatch", extra={"AWSAccessKeyId": claims.access_key[:128]})

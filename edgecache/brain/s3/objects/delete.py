@@ -1,22 +1,36 @@
-"""DeleteObjects: up to a thousand at once."""
+"""DeleteObject and DeleteObjects: deleted at the origin and in every brain before they return."""
 
 from typing import Final
 
 from edgecache.brain.errors import BrainError, KeyRefused
 from edgecache.brain.s3.bodies import read_xml
-from edgecache.brain.s3.calls import Answer, Call
-from edgecache.brain.s3.errors import S3Error, of_the_brain
+from edgecache.brain.s3.context import RequestContext, S3Response
+from edgecache.brain.s3.errors import S3Error, from_brain_error
+from edgecache.brain.s3.objects.conditions import write_conditions
+from edgecache.brain.s3.objects.lookup import object_key
 from edgecache.brain.s3.xml import Element, Node, document, parse
 from edgecache.brain.values import BucketInfo, check_key
 
 LIMIT: Final = 1000
 
 
-async def run(call: Call) -> Answer:
-    """Delete what can be, and say of each key how it went (``Quiet``: of the failures alone)."""
-    call.require_write()
-    bucket = await call.bucket()
-    root = parse(await read_xml(call, needs_digest=True), "Delete")
+async def delete_object(context: RequestContext) -> S3Response:
+    """Delete one object; an absent one is no error."""
+    context.require_write()
+    bucket = await context.bucket()
+    key = object_key(context)
+    if write_conditions(context.request).if_match is not None:
+        # AWS offers it for directory buckets alone; ignoring it would delete a changed object.
+        raise S3Error("NotImplemented")
+    await context.parts.fills.delete(bucket, [key])
+    return S3Response(204)
+
+
+async def delete_objects(context: RequestContext) -> S3Response:
+    """Delete up to a thousand objects; report each key, with ``Quiet`` the failures only."""
+    context.require_write()
+    bucket = await context.bucket()
+    root = parse(await read_xml(context, needs_digest=True), "Delete")
     rows = root.all("Object")
     if not 0 < len(rows) <= LIMIT:
         raise S3Error("MalformedXML")
@@ -29,14 +43,14 @@ async def run(call: Call) -> Answer:
             keys.append(key)
         else:
             refused[key] = refusal
-    refused |= await _delete(call, bucket, keys)
+    refused |= await _delete(context, bucket, keys)
     is_quiet = root.value("Quiet").lower() == "true"
     deleted = [] if is_quiet else [key for key in keys if key not in refused]
     nodes: list[Node] = [("Deleted", [("Key", key)]) for key in deleted]
     for key, error in refused.items():
         lines: list[Node] = [("Key", key), ("Code", error.code), ("Message", error.message)]
         nodes.append(("Error", lines))
-    return Answer(body=document("DeleteResult", nodes))
+    return S3Response(body=document("DeleteResult", nodes))
 
 
 def _key(row: Element) -> str:
@@ -58,11 +72,14 @@ def _refusal(row: Element, key: str) -> S3Error | None:
     return None
 
 
-async def _delete(call: Call, bucket: BucketInfo, keys: list[str]) -> dict[str, S3Error]:
+async def _delete(
+    context: RequestContext, bucket: BucketInfo, keys: list[str]
+) -> dict[str, S3Error]:
+    """Return the errors by key."""
     if not keys:
         return {}
     try:
-        await call.parts.fills.delete(bucket, keys)
+        await context.parts.fills.delete(bucket, keys)
     except BrainError as error:
-        return dict.fromkeys(keys, of_the_brain(error))
+        return dict.fromkeys(keys, from_brain_error(error))
     return {}

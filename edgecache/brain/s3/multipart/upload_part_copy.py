@@ -1,54 +1,55 @@
-"""UploadPartCopy: a part out of an object that is there already."""
+"""UploadPartCopy: a part made of an existing object's bytes."""
 
 import re
 from typing import Final
 
 from edgecache.brain.delivery.delivery import Span
-from edgecache.brain.s3 import bodies, checksums, uploads
-from edgecache.brain.s3.calls import Answer, Call
-from edgecache.brain.s3.copying import source_of
+from edgecache.brain.s3 import bodies, checksums
+from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.errors import S3Error
-from edgecache.brain.s3.listing import iso
-from edgecache.brain.s3.selection import part_number
+from edgecache.brain.s3.listings.query import iso
+from edgecache.brain.s3.multipart import uploads
+from edgecache.brain.s3.objects.copy import find_source
+from edgecache.brain.s3.objects.selection import part_number
 from edgecache.brain.s3.xml import Node, document
 
 _RANGE: Final = re.compile(r"bytes=([0-9]{1,19})-([0-9]{1,19})", re.ASCII)
 
 
-async def run(call: Call) -> Answer:
-    """Keep bytes of the source as a part.
+async def upload_part_copy(context: RequestContext) -> S3Response:
+    """Store bytes of the source as a part.
 
     Raises S3Error: NoSuchUpload, NoSuchKey, PreconditionFailed, InvalidArgument, EntityTooLarge.
     """
-    call.require_write()
-    bucket = await call.bucket()
-    request, parts = call.request, call.parts
+    context.require_write()
+    bucket = await context.bucket()
+    request, parts = context.request, context.parts
     number = part_number(request)
     upload = await uploads.find(parts.database, bucket, request.key, request.query("uploadId"))
-    source = await source_of(call)
+    source = await find_source(context)
     opened = await parts.fills.open(source.bucket, source.key)
     found = opened.found if opened.found.size >= 0 else await opened.whole()
-    if found.etag != source.found.etag:
+    if found.etag != source.version.etag:
         raise S3Error("ConditionalRequestConflict")
     span = _span(request.header("x-amz-copy-source-range"), found.size)
-    reckoning = bodies.Reckoning(upload.algorithm or checksums.DEFAULT)
+    running = bodies.BodyChecksums(upload.algorithm or checksums.DEFAULT)
     receiver = parts.staging.receive()
     try:
         async for piece in opened.body(span):
-            reckoning.update(piece)
+            running.update(piece)
             await receiver.write(piece)
         staged = await receiver.finish()
     except BaseException:
         await receiver.discard()
         raise
-    reckoned = reckoning.of(staged.manifest)
-    part = await uploads.write_part(parts.database, parts.staging, upload, number, staged, reckoned)
+    computed = running.values(staged.manifest)
+    part = await uploads.write_part(parts.database, parts.staging, upload, number, staged, computed)
     nodes: list[Node] = [
         ("LastModified", iso(part.created_at)),
         ("ETag", f'"{part.etag}"'),
-        *((checksums.element(name), value) for name, value in reckoned.items()),
+        *((checksums.element(name), value) for name, value in computed.items()),
     ]
-    return Answer(body=document("CopyPartResult", nodes))
+    return S3Response(body=document("CopyPartResult", nodes))
 
 
 def _span(text: str, size: int) -> Span:

@@ -1,4 +1,4 @@
-"""What the listings have in common: their parameters, their lines, their encoding."""
+"""What the listings have in common: their parameters, their elements, their encoding."""
 
 import base64
 import hashlib
@@ -9,7 +9,7 @@ from typing import Final
 
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.s3.auth.sigv4.canonical import encoded
-from edgecache.brain.s3.calls import Call
+from edgecache.brain.s3.context import RequestContext
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import S3Request
 from edgecache.brain.s3.xml import Node
@@ -20,8 +20,8 @@ STORAGE_CLASS: Final = "STANDARD"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A listing's common parameters. encodes: names in the answer are URL-encoded."""
+class ListingQuery:
+    """A listing's common parameters. encodes: names in the response are URL-encoded."""
 
     prefix: str
     delimiter: str
@@ -29,11 +29,11 @@ class Asked:
     encodes: bool
 
     def name(self, text: str) -> str:
-        """Give a name as the answer carries it."""
+        """Return a name as the response contains it."""
         return encoded(text, safe="/") if self.encodes else text
 
     def nodes(self) -> list[Node | None]:
-        """Give the elements that repeat what was asked."""
+        """Return the elements that repeat the parameters."""
         return [
             ("Prefix", self.name(self.prefix)),
             ("Delimiter", self.name(self.delimiter)) if self.delimiter else None,
@@ -42,8 +42,8 @@ class Asked:
         ]
 
 
-def asked(request: S3Request, *, limit_name: str = "max-keys") -> Asked:
-    """Read the common parameters.
+def parse_query(request: S3Request, *, limit_name: str = "max-keys") -> ListingQuery:
+    """Parse the common parameters.
 
     Raises S3Error InvalidArgument.
     """
@@ -54,7 +54,7 @@ def asked(request: S3Request, *, limit_name: str = "max-keys") -> Asked:
             "Invalid Encoding Method specified in Request",
             extra={"ArgumentName": "encoding-type", "ArgumentValue": encoding[:100]},
         )
-    return Asked(
+    return ListingQuery(
         prefix=request.query("prefix"),
         delimiter=request.query("delimiter"),
         max_keys=request.integer(limit_name, MAX_KEYS, maximum=MAX_KEYS),
@@ -62,44 +62,44 @@ def asked(request: S3Request, *, limit_name: str = "max-keys") -> Asked:
     )
 
 
-async def page(call: Call, what: Asked, *, start_after: str) -> Listing:
-    """Give a page of the request's bucket.
+async def list_page(context: RequestContext, query: ListingQuery, *, start_after: str) -> Listing:
+    """Return a page of the request's bucket.
 
     Raises S3Error NoSuchBucket; BrainError.
     """
-    bucket = await call.bucket()
-    if what.max_keys == 0:
+    bucket = await context.bucket()
+    if query.max_keys == 0:
         return Listing((), (), None)
-    return await call.parts.fills.list(
-        bucket, what.prefix, start_after, what.delimiter, what.max_keys
+    return await context.parts.fills.list(
+        bucket, query.prefix, start_after, query.delimiter, query.max_keys
     )
 
 
-def contents(what: Asked, row: Listed, *, owner: str = "", name: str = "Contents") -> Node:
-    """Give an object's line."""
+def object_node(query: ListingQuery, row: Listed, *, owner: str = "") -> Node:
+    """Return an object's element."""
     children: list[Node | None] = [
-        ("Key", what.name(row.key)),
+        ("Key", query.name(row.key)),
         ("LastModified", iso(row.last_modified)),
         ("ETag", f'"{row.etag}"'),
         ("Size", row.size),
         ("Owner", [("ID", owner)]) if owner else None,
         ("StorageClass", STORAGE_CLASS),
     ]
-    return name, children
+    return "Contents", children
 
 
-def common_prefixes(what: Asked, prefixes: tuple[str, ...]) -> list[Node]:
-    """Give the groups' lines."""
-    return [("CommonPrefixes", [("Prefix", what.name(prefix))]) for prefix in prefixes]
+def common_prefixes(query: ListingQuery, prefixes: tuple[str, ...]) -> list[Node]:
+    """Return the elements of the groups that the delimiter makes."""
+    return [("CommonPrefixes", [("Prefix", query.name(prefix))]) for prefix in prefixes]
 
 
-def token_of(text: str) -> str:
-    """Give a continuation token, which is nobody's business but ours."""
+def encode_token(text: str) -> str:
+    """Return a continuation token, which is opaque to clients."""
     return base64.urlsafe_b64encode(text.encode()).decode()
 
 
-def of_token(token: str) -> str:
-    """Read a continuation token.
+def decode_token(token: str) -> str:
+    """Return the text that a continuation token was made of.
 
     Raises S3Error InvalidArgument.
     """
@@ -117,11 +117,11 @@ def of_token(token: str) -> str:
 
 
 def owner_id(tenant: Tenant) -> str:
-    """Give the 64 digits that name an environment as an owner; they tell nothing else."""
+    """Return the 64 digits that name an environment as an owner; they reveal nothing else."""
     text = f"zonal:{tenant.organization_id}:{tenant.environment_pk}"
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def iso(moment: datetime) -> str:
-    """Give a time as S3's XML writes it."""
+    """Return a time as S3's XML has it."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")

@@ -1,4 +1,4 @@
-"""What a CompleteMultipartUpload lists, against the parts that came."""
+"""The parts that a CompleteMultipartUpload lists, compared with those that were uploaded."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -7,17 +7,17 @@ from typing import Final
 
 from edgecache.brain.s3 import checksums
 from edgecache.brain.s3.errors import S3Error
+from edgecache.brain.s3.multipart.uploads import Part, Upload
+from edgecache.brain.s3.objects.selection import PART_LIMIT
 from edgecache.brain.s3.requests import S3Request
-from edgecache.brain.s3.selection import PART_LIMIT
-from edgecache.brain.s3.uploads import Part, Upload
 from edgecache.brain.s3.xml import Element, parse
 
-LEAST_BYTES: Final = 5 * 2**20
+PART_LEAST_BYTES: Final = 5 * 2**20
 OBJECT_LIMIT_BYTES: Final = 5 * 2**40
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class ListedPart:
     """A part as the client lists it."""
 
     number: int
@@ -25,42 +25,42 @@ class Named:
     checksums: Mapping[str, str]
 
 
-def listed(body: bytes) -> list[Named]:
-    """Read the client's list.
+def parse_parts(body: bytes) -> list[ListedPart]:
+    """Parse the client's list.
 
     Raises S3Error: MalformedXML, InvalidPartOrder.
     """
     rows = parse(body, "CompleteMultipartUpload").all("Part")
     if not 0 < len(rows) <= PART_LIMIT:
         raise S3Error("MalformedXML")
-    found = [_named(row) for row in rows]
+    found = [_parse_part(row) for row in rows]
     numbers = [each.number for each in found]
     if numbers != sorted(set(numbers)):
         raise S3Error("InvalidPartOrder")
     return found
 
 
-def chosen(named: Sequence[Named], parts: Sequence[Part]) -> list[Part]:
-    """Give the parts that the list names.
+def select_parts(listed: Sequence[ListedPart], parts: Sequence[Part]) -> list[Part]:
+    """Return the parts that the client lists.
 
     Raises S3Error: InvalidPart, EntityTooSmall, EntityTooLarge.
     """
     by_number = {part.number: part for part in parts}
     found = []
-    for each in named:
+    for each in listed:
         part = by_number.get(each.number)
-        if part is None or part.etag != each.etag or not _agrees(each, part):
+        if part is None or part.etag != each.etag or not _has_same_checksums(each, part):
             raise S3Error(
                 "InvalidPart", extra={"PartNumber": str(each.number), "ETag": each.etag[:100]}
             )
         found.append(part)
     for part in found[:-1]:
-        if part.size < LEAST_BYTES:
+        if part.size < PART_LEAST_BYTES:
             raise S3Error(
                 "EntityTooSmall",
                 extra={
                     "ProposedSize": str(part.size),
-                    "MinSizeAllowed": str(LEAST_BYTES),
+                    "MinSizeAllowed": str(PART_LEAST_BYTES),
                     "PartNumber": str(part.number),
                     "ETag": part.etag,
                 },
@@ -70,10 +70,10 @@ def chosen(named: Sequence[Named], parts: Sequence[Part]) -> list[Part]:
     return found
 
 
-def etag_of(etags: Sequence[str]) -> str:
-    """Give the ETag of an object made of parts: the MD5 of their MD5s, and their number.
+def multipart_etag(etags: Sequence[str]) -> str:
+    """Return the ETag of an object made of parts: the MD5 of their MD5s, and their number.
 
-    Raises S3Error InvalidPart: one that is no MD5.
+    Raises S3Error InvalidPart for an ETag that is not an MD5.
     """
     try:
         joined = b"".join(bytes.fromhex(etag) for etag in etags)
@@ -82,8 +82,8 @@ def etag_of(etags: Sequence[str]) -> str:
     return f"{hashlib.md5(joined, usedforsecurity=False).hexdigest()}-{len(etags)}"
 
 
-def checksums_of(upload: Upload, parts: Sequence[Part], request: S3Request) -> dict[str, str]:
-    """Give the object's checksum out of its parts', checked against what the client claims.
+def object_checksums(upload: Upload, parts: Sequence[Part], request: S3Request) -> dict[str, str]:
+    """Return the object's checksum, made of its parts' checksums and compared with the client's.
 
     Raises S3Error BadDigest.
     """
@@ -91,19 +91,19 @@ def checksums_of(upload: Upload, parts: Sequence[Part], request: S3Request) -> d
     values = [part.checksums.get(name, "") for part in parts]
     if not all(values):
         return {}
-    if upload.kind == checksums.COMPOSITE:
+    if upload.checksum_type == checksums.COMPOSITE:
         value = checksums.composite(name, values)
     else:
-        value = checksums.joined(
+        value = checksums.combined(
             name, [(text, part.size) for text, part in zip(values, parts, strict=True)]
         )
     claimed = request.header(checksums.HEADER + name)
     if claimed and claimed.partition("-")[0] != value.partition("-")[0]:
         raise S3Error("BadDigest", f"The {name.upper()} you specified did not match.")
-    return {name: value, "type": upload.kind or checksums.FULL}
+    return {name: value, "type": upload.checksum_type or checksums.FULL}
 
 
-def _named(row: Element) -> Named:
+def _parse_part(row: Element) -> ListedPart:
     number = row.value("PartNumber")
     etag = row.value("ETag").strip('"')
     if not (number.isascii() and number.isdigit() and len(number) <= 5) or not etag:
@@ -111,8 +111,8 @@ def _named(row: Element) -> Named:
     if not 1 <= int(number) <= PART_LIMIT:
         raise S3Error("InvalidArgument", "PartNumber must be >= 1 and <= 10000")
     given = {name: row.value(checksums.element(name)) for name in checksums.SIZES}
-    return Named(int(number), etag, {name: value for name, value in given.items() if value})
+    return ListedPart(int(number), etag, {name: value for name, value in given.items() if value})
 
 
-def _agrees(named: Named, part: Part) -> bool:
-    return all(part.checksums.get(name) == value for name, value in named.checksums.items())
+def _has_same_checksums(listed: ListedPart, part: Part) -> bool:
+    return all(part.checksums.get(name) == value for name, value in listed.checksums.items())

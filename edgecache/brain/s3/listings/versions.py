@@ -1,15 +1,15 @@
-"""ListObjectVersions: every object has one version, ``null``."""
+"""ListObjectVersions: each object has one version, ``null``."""
 
-from edgecache.brain.s3.calls import Answer, Call
+from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.errors import S3Error
-from edgecache.brain.s3.listing import (
+from edgecache.brain.s3.listings.query import (
     STORAGE_CLASS,
-    Asked,
-    asked,
+    ListingQuery,
     common_prefixes,
     iso,
+    list_page,
     owner_id,
-    page,
+    parse_query,
 )
 from edgecache.brain.s3.xml import Node, document
 from edgecache.brain.values import Listed
@@ -17,34 +17,34 @@ from edgecache.brain.values import Listed
 NULL = "null"
 
 
-async def run(call: Call) -> Answer:
-    """Answer with a page."""
-    request = call.request
-    what = asked(request)
+async def list_object_versions(context: RequestContext) -> S3Response:
+    """Return a page."""
+    request = context.request
+    query = parse_query(request)
     marker = request.query("key-marker")
     if request.has("version-id-marker") and not marker:
         raise S3Error(
             "InvalidArgument", "A version-id marker cannot be specified without a key marker."
         )
-    listing = await page(call, what, start_after=marker)
-    owner = owner_id(call.tenant)
+    listing = await list_page(context, query, start_after=marker)
+    owner = owner_id(context.tenant)
     nodes: list[Node | None] = [
         ("Name", request.bucket),
-        ("KeyMarker", what.name(marker)),
+        ("KeyMarker", query.name(marker)),
         ("VersionIdMarker", request.query("version-id-marker")),
-        *what.nodes(),
+        *query.nodes(),
         ("IsTruncated", listing.next is not None),
-        ("NextKeyMarker", what.name(listing.next)) if listing.next else None,
+        ("NextKeyMarker", query.name(listing.next)) if listing.next else None,
         ("NextVersionIdMarker", NULL) if listing.next else None,
-        *(_version(what, row, owner) for row in listing.objects),
-        *common_prefixes(what, listing.prefixes),
+        *(_version(query, row, owner) for row in listing.objects),
+        *common_prefixes(query, listing.prefixes),
     ]
-    return Answer(body=document("ListVersionsResult", nodes))
+    return S3Response(body=document("ListVersionsResult", nodes))
 
 
-def _version(what: Asked, row: Listed, owner: str) -> Node:
+def _version(query: ListingQuery, row: Listed, owner: str) -> Node:
     children: list[Node | None] = [
-        ("Key", what.name(row.key)),
+        ("Key", query.name(row.key)),
         ("VersionId", NULL),
         ("IsLatest", True),
         ("LastModified", iso(row.last_modified)),

@@ -1,4 +1,4 @@
-"""Multipart uploads: rows, and a file for each part. What nobody completes goes after a week."""
+"""Multipart uploads: rows, and a file for each part. Unfinished ones are deleted after a week."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ FIND: Final = (
     "SELECT id, bucket_id, key, content_type, headers, metadata, checksum_algorithm,"
     " checksum_type, created_at FROM brain_upload WHERE id = %s AND bucket_id = %s AND key = %s"
 )
-# A completion or an abort waits for the parts that are being written, and the other way round.
+# A completion or an abort waits for the parts that are being written, and vice versa.
 HOLD: Final = "SELECT 1 FROM brain_upload WHERE id = %s FOR KEY SHARE"
 OLD_PART: Final = "SELECT file FROM brain_uploadpart WHERE upload_id = %s AND number = %s"
 WRITE_PART: Final = (
@@ -50,7 +50,7 @@ PAGE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """An unfinished upload. algorithm, kind: of its checksum; empty where none was named."""
+    """An unfinished upload. algorithm, checksum_type: empty where the client named none."""
 
     id: str
     bucket_id: int
@@ -59,13 +59,13 @@ class Upload:
     headers: Mapping[str, str]
     metadata: Mapping[str, str]
     algorithm: str
-    kind: str
+    checksum_type: str
     created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part that came whole."""
+    """A part that was received completely."""
 
     number: int
     file: str
@@ -76,16 +76,22 @@ class Part:
 
 
 async def create(
-    database: Database, bucket: BucketInfo, key: str, fields: Fields, *, algorithm: str, kind: str
+    database: Database,
+    bucket: BucketInfo,
+    key: str,
+    fields: Fields,
+    *,
+    algorithm: str,
+    checksum_type: str,
 ) -> str:
-    """Begin an upload; give its id, which is a capability of its tenant's alone.
+    """Create an upload; return its id, which only its tenant can use.
 
     Raises DatabaseAway.
     """
     upload_id = secrets.token_urlsafe(ID_BYTES)
     values: Sequence[Any] = (
         *(upload_id, bucket.id, key, fields.content_type),
-        *(Jsonb(dict(fields.headers)), Jsonb(dict(fields.metadata)), algorithm, kind),
+        *(Jsonb(dict(fields.headers)), Jsonb(dict(fields.metadata)), algorithm, checksum_type),
     )
     try:
         await database.run(INSERT, values)
@@ -95,7 +101,7 @@ async def create(
 
 
 async def find(database: Database, bucket: BucketInfo, key: str, upload_id: str) -> Upload:
-    """Give the upload of this id, which must be of this key.
+    """Return the upload of this id, which must be for this key.
 
     Raises S3Error NoSuchUpload, DatabaseAway.
     """
@@ -115,14 +121,14 @@ async def write_part(
     staged: StagedFile,
     checksums: Mapping[str, str],
 ) -> Part:
-    """Keep a part; one of the same number goes.
+    """Store a part, in the place of an earlier one of the same number.
 
-    Raises S3Error NoSuchUpload: it was completed or aborted meanwhile. Nothing is left then.
+    Raises S3Error NoSuchUpload: it was completed or aborted meanwhile. Nothing is stored then.
     """
     file = await staging.keep_part(staged)
     manifest = staged.manifest
     etag = manifest.md5.hex()
-    surplus = file
+    unneeded = file
     try:
         async with database.transaction() as connection:
             if await connection.one(HOLD, [upload.id]) is None:
@@ -130,20 +136,20 @@ async def write_part(
             replaced = await connection.one(OLD_PART + " FOR UPDATE", [upload.id, number])
             values = [upload.id, number, file, manifest.size, etag, Jsonb(dict(checksums))]
             row = await connection.one(WRITE_PART, values)
-            # How a commit that breaks off ended nobody knows: then both stay.
-            surplus = ""
-        surplus = replaced.file if replaced is not None else ""
+            # The result of a commit that breaks off is unknown: both files stay then.
+            unneeded = ""
+        unneeded = replaced.file if replaced is not None else ""
     finally:
-        # Before the commit the new file is the one too many, afterwards the old one.
-        if surplus:
-            await staging.drop_parts([surplus])
+        # Before the commit the new file is not needed, afterwards the old one.
+        if unneeded:
+            await staging.drop_parts([unneeded])
     return Part(number, file, manifest.size, etag, checksums, _at(row))
 
 
 async def parts(
     database: Database, upload_id: str, *, after: int = 0, limit: int = 10_000
 ) -> list[Part]:
-    """Give the parts in order.
+    """Return the parts in order.
 
     Raises DatabaseAway.
     """
@@ -151,7 +157,7 @@ async def parts(
 
 
 async def remove(database: Database, staging: Staging, upload_id: str) -> bool:
-    """Forget an upload and its parts; False when it was gone already.
+    """Delete an upload and its parts; False if it did not exist.
 
     Raises DatabaseAway.
     """
@@ -166,7 +172,7 @@ async def remove(database: Database, staging: Staging, upload_id: str) -> bool:
 
 
 async def remove_expired(database: Database, staging: Staging) -> None:
-    """Forget some of the uploads that nobody completed for a week.
+    """Delete some of the uploads that were not completed within a week.
 
     Raises DatabaseAway.
     """
@@ -177,9 +183,9 @@ async def remove_expired(database: Database, staging: Staging) -> None:
 async def page(
     database: Database, bucket: BucketInfo, *, prefix: str, key: str, upload_id: str, limit: int
 ) -> list[Row]:
-    """Give uploads after a key, and after an upload of that key.
+    """Return uploads after a key, and after an upload of that key.
 
-    upload_id: empty means after all of that key. Raises DatabaseAway.
+    upload_id: empty means after all uploads of that key. Raises DatabaseAway.
     """
     after_id = upload_id or "\U0010ffff"
     return await database.all(PAGE, [bucket.id, prefix, key, key, after_id, limit])

@@ -1,4 +1,4 @@
-"""If-Match and its kin, against an object's ETag and time (RFC 9110 §13)."""
+"""Conditional requests: If-Match and others, against an object's ETag and time (RFC 9110 §13)."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -12,8 +12,8 @@ ANY = "*"
 _OF_READS = frozenset(("if-match", "if-none-match", "if-modified-since", "if-unmodified-since"))
 
 
-class Unchanged(Exception):
-    """What the client holds is still right: 304 for a GET or HEAD. headers: that it may renew."""
+class NotModified(Exception):
+    """The client's copy is current: 304 for a GET or HEAD. headers: of the response."""
 
     headers: Sequence[tuple[str, str]] = ()
 
@@ -26,39 +26,39 @@ def has_any(request: S3Request) -> bool:
 def check_read(request: S3Request, etag: str, last_modified: datetime) -> None:
     """Apply the conditions of a GET or HEAD.
 
-    Raises S3Error PreconditionFailed, Unchanged.
+    Raises S3Error PreconditionFailed, NotModified.
     """
     if has_any(request):
         _check(request.header, "if-", etag, last_modified)
 
 
 def check_copy(request: S3Request, etag: str, last_modified: datetime) -> None:
-    """Apply the conditions on the source of a copy; each that does not hold is a refusal.
+    """Apply the conditions on the source of a copy.
 
-    Raises S3Error PreconditionFailed.
+    Raises S3Error PreconditionFailed if one does not hold.
     """
     try:
         _check(request.header, "x-amz-copy-source-if-", etag, last_modified)
-    except Unchanged:
+    except NotModified:
         raise S3Error("PreconditionFailed") from None
 
 
-def of_write(request: S3Request) -> Conditions:
-    """Give what must hold for a write.
+def write_conditions(request: S3Request) -> Conditions:
+    """Return the conditions of a write.
 
-    Raises S3Error: NotImplemented for what AWS does not take either, InvalidArgument for both.
+    Raises S3Error: NotImplemented where AWS refuses, too; InvalidArgument for both conditions.
     """
     if_match = request.header("if-match")
     if_none_match = request.header("if-none-match")
     if if_none_match not in {"", ANY}:
-        raise S3Error("NotImplemented", "If-None-Match of a write takes nothing but *.")
+        raise S3Error("NotImplemented", "If-None-Match of a write must be *.")
     if if_match and if_none_match:
         raise S3Error("InvalidArgument", "If-Match and If-None-Match exclude each other.")
     return Conditions(_etags(if_match)[0] if if_match else None, bool(if_none_match))
 
 
 def holds_range(request: S3Request, etag: str, last_modified: datetime) -> bool:
-    """Say whether a Range counts: If-Range names what is there, or is not said."""
+    """True if a Range applies: If-Range names the current version, or is absent."""
     text = request.header("if-range")
     if not text:
         return True
@@ -80,11 +80,11 @@ def _check(header: Callable[[str], str], prefix: str, etag: str, last_modified: 
     none_match = header(prefix + "none-match")
     if none_match:
         if {ANY, etag} & set(_etags(none_match)):
-            raise Unchanged
+            raise NotModified
         return
     since = _date(header(prefix + "modified-since"))
     if since is not None and modified <= since:
-        raise Unchanged
+        raise NotModified
 
 
 def _etags(text: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Direct mode: a redirect to the worker itself, for plain HTTP clients that may have it.
 
-SDKs do not follow it: so never for a request signed in its header, unless that asks for it.
+SDKs do not follow it, so a request that is signed in its header gets it only on demand.
 """
 
 import ipaddress
@@ -10,9 +10,9 @@ from typing import Final
 
 from edgecache.brain.delivery.delivery import Source
 from edgecache.brain.nodes.tickets import Leave
-from edgecache.brain.s3.calls import Answer, Call
+from edgecache.brain.s3.context import RequestContext, S3Response
+from edgecache.brain.s3.objects.selection import Selection
 from edgecache.brain.s3.requests import S3Request
-from edgecache.brain.s3.selection import Selection
 from edgecache.brain.values import BucketInfo, Found
 from edgecache.protocol.names import TICKET_PARAMETER, object_path
 from edgecache.protocol.tickets import Kind
@@ -22,33 +22,33 @@ PREFIX_BITS: Final = {4: 24, 6: 64}
 
 
 def redirect(
-    call: Call,
+    context: RequestContext,
     bucket: BucketInfo,
-    found: Found,
+    version: Found,
     selection: Selection,
     sources: Sequence[Source],
-) -> Answer | None:
-    """Give a 307 with a ticket for these bytes; None where the brain is to move them itself."""
-    request = call.request
-    if not sources or found.size == 0 or not is_possible(request, bucket):
+) -> S3Response | None:
+    """Return a 307 with a ticket for these bytes; None where the brain sends them itself."""
+    request = context.request
+    if not sources or version.size == 0 or not is_possible(request, bucket):
         return None
     source = sources[0]
     leave = Leave(
-        bucket.tenant, bucket.id, found.sha256, selection.span.length, selection.span.start
+        bucket.tenant, bucket.id, version.sha256, selection.span.length, selection.span.start
     )
-    ticket = call.parts.tickets.sign(
+    ticket = context.parts.tickets.sign(
         Kind.READ,
         source.node_id,
         leave,
         now=time.time(),
         client_prefix=client_prefix(request.client),
     )
-    location = f"{source.endpoint}{object_path(found.sha256)}?{TICKET_PARAMETER}={ticket}"
-    return Answer(307, [("location", location), ("cache-control", "no-store")])
+    location = f"{source.endpoint}{object_path(version.sha256)}?{TICKET_PARAMETER}={ticket}"
+    return S3Response(307, [("location", location), ("cache-control", "no-store")])
 
 
 def is_possible(request: S3Request, bucket: BucketInfo) -> bool:
-    """True if the request, or its bucket for clients that are no SDKs, asks for redirects."""
+    """True if the request asks for redirects, or its bucket allows them for plain clients."""
     if bucket.verifies_reads:
         return False
     is_sdk = bool(request.header("authorization"))
@@ -56,7 +56,7 @@ def is_possible(request: S3Request, bucket: BucketInfo) -> bool:
 
 
 def client_prefix(address: str) -> str:
-    """Give the network that a ticket is for: IPv4 /24, IPv6 /64."""
+    """Return the network that a ticket is valid for: IPv4 /24, IPv6 /64."""
     parsed = ipaddress.ip_address(address.partition("%")[0])
     mapped = parsed.ipv4_mapped if isinstance(parsed, ipaddress.IPv6Address) else None
     client = mapped or parsed

@@ -1,4 +1,4 @@
-"""Headers of objects: what an upload says, what an answer returns."""
+"""Headers of objects: those that an upload stores, those that a response returns."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -24,8 +24,8 @@ KEPT: Final = (
 )
 OVERRIDES: Final = {f"response-{name}": name for name in (*KEPT, "content-type")}
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-# Silently storing in clear what should be encrypted, or without a lock, would be a lie.
-_UNKEPT: Final = (
+# To store an object without the encryption or the lock that was asked for would be worse.
+_UNSUPPORTED: Final = (
     "x-amz-server-side-encryption",
     "x-amz-tagging",
     "x-amz-website-redirect-location",
@@ -36,14 +36,14 @@ _UNKEPT: Final = (
 _CANNED: Final = frozenset(("", "private", "bucket-owner-full-control"))
 
 
-def check_offered(request: S3Request) -> None:
-    """Refuse headers that ask for what is not done here.
+def refuse_unsupported(request: S3Request) -> None:
+    """Refuse headers that ask for what is not offered.
 
     Raises S3Error: NotImplemented, AccessControlListNotSupported, InvalidStorageClass,
     AccessDenied (x-amz-expected-bucket-owner).
     """
     for name in request.headers:
-        if name.startswith(_UNKEPT):
+        if name.startswith(_UNSUPPORTED):
             raise S3Error("NotImplemented", extra={"Header": name[:100]})
     if request.header("x-amz-acl") not in _CANNED:
         raise S3Error("AccessControlListNotSupported")
@@ -51,12 +51,12 @@ def check_offered(request: S3Request) -> None:
         raise S3Error("InvalidStorageClass")
 
 
-def fields_of(request: S3Request) -> Fields:
-    """Give what an upload's headers say of the object.
+def upload_fields(request: S3Request) -> Fields:
+    """Return what an upload's headers say of the object.
 
     Raises S3Error: MetadataTooLarge, InvalidArgument.
     """
-    check_offered(request)
+    refuse_unsupported(request)
     metadata = metadata_of(request)
     content_type = request.header("content-type") or DEFAULT_CONTENT_TYPE
     if len(content_type) > CONTENT_TYPE_LIMIT:
@@ -65,7 +65,7 @@ def fields_of(request: S3Request) -> Fields:
     for name in KEPT:
         value = request.header(name)
         if name == "content-encoding":
-            # The frames of the upload are no property of the object.
+            # The chunks of the upload are not part of the object.
             codings = [word.strip() for word in value.split(",")]
             value = ",".join(word for word in codings if word and word != "aws-chunked")
         if value:
@@ -76,7 +76,7 @@ def fields_of(request: S3Request) -> Fields:
 
 
 def metadata_of(request: S3Request) -> dict[str, str]:
-    """Give ``x-amz-meta-…`` without that; several of one name are joined.
+    """Return the ``x-amz-meta-`` headers by the rest of their names; equal names are joined.
 
     Raises S3Error MetadataTooLarge.
     """
@@ -96,9 +96,9 @@ def metadata_of(request: S3Request) -> dict[str, str]:
 
 
 def overrides_of(request: S3Request) -> dict[str, str]:
-    """Give what ``response-…`` of the query puts in the place of an object's headers.
+    """Return the headers that ``response-…`` parameters put in the place of the object's.
 
-    Raises S3Error InvalidArgument: a value that is no header's.
+    Raises S3Error InvalidArgument: a value that is not valid in a header.
     """
     found: dict[str, str] = {}
     if not request.by_name:
@@ -116,10 +116,10 @@ def overrides_of(request: S3Request) -> dict[str, str]:
     return found
 
 
-def of_answer(
+def response_headers(
     found: Found, *, overrides: Mapping[str, str], with_checksums: bool
 ) -> Sequence[tuple[str, str]]:
-    """Give the headers that describe an object; not its length, which a range may change."""
+    """Return the headers that describe an object; not its length, which a range changes."""
     if not overrides and not with_checksums:
         return _plain(found)
     return _described(found, overrides, with_checksums=with_checksums)
@@ -135,25 +135,25 @@ def _described(
         ("accept-ranges", "bytes"),
     ]
     lines += [(name, value) for name, value in described.items() if value]
-    lines += [(METADATA_PREFIX + name, spoken(text)) for name, text in found.metadata.items()]
+    lines += [(METADATA_PREFIX + name, encode_value(text)) for name, text in found.metadata.items()]
     if with_checksums:
         lines += checksums.headers(found.checksums)
     return lines
 
 
-# Nearly every answer has these, and popular objects the same ones each time.
+# Nearly every response has these, and popular objects the same ones each time.
 _plain: Final = Memo(lambda found: tuple(_described(found, {}, with_checksums=False)))
 
 
-def spoken(text: str) -> str:
-    """Give text as a header carries it: beyond ASCII as AWS does, by RFC 2047."""
+def encode_value(text: str) -> str:
+    """Return text as a header value: beyond ASCII by RFC 2047, as AWS does."""
     if text.isascii():
         return text
     return Header(text, "utf-8", maxlinelen=10**6).encode()
 
 
 def _text(value: str) -> str:
-    """Give what a header's bytes mean: UTF-8 where they are."""
+    """Decode a header value: UTF-8 if its bytes are valid UTF-8."""
     try:
         return value.encode("latin-1").decode()
     except UnicodeDecodeError:

@@ -1,10 +1,10 @@
-"""Which bytes of an object an answer carries: all, a range, or a part of its upload."""
+"""Which bytes of an object a response contains: all, a range, or a part of its upload."""
 
 from typing import NamedTuple
 
 from edgecache.brain.delivery.delivery import Span
-from edgecache.brain.s3 import conditions
 from edgecache.brain.s3.errors import S3Error
+from edgecache.brain.s3.objects import conditions
 from edgecache.brain.s3.requests import S3Request
 from edgecache.brain.values import Found
 from edgecache.protocol.ranges import RangeNotSatisfiable, requested
@@ -13,7 +13,7 @@ PART_LIMIT = 10_000
 
 
 class Selection(NamedTuple):
-    """A span, with the status and the headers that say so. is_whole: no less than all."""
+    """A span with its status and headers. is_whole: all bytes of the object."""
 
     span: Span
     status: int
@@ -22,7 +22,7 @@ class Selection(NamedTuple):
 
 
 def select(request: S3Request, found: Found) -> Selection:
-    """Give what a GET or HEAD asks for.
+    """Return which bytes a GET or HEAD asks for.
 
     Raises S3Error: InvalidRange, InvalidPartNumber, InvalidRequest (a part and a range),
     InvalidArgument.
@@ -50,7 +50,7 @@ def select(request: S3Request, found: Found) -> Selection:
 
 
 def part_number(request: S3Request) -> int:
-    """Read ``partNumber``.
+    """Parse ``partNumber``.
 
     Raises S3Error InvalidArgument.
     """

@@ -1,26 +1,33 @@
-"""CreateMultipartUpload."""
+"""CreateMultipartUpload: an upload id, under which parts are uploaded."""
 
-from edgecache.brain.s3 import checksums, object_headers, uploads
-from edgecache.brain.s3.calls import Answer, Call
+from edgecache.brain.s3 import checksums
+from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.errors import S3Error
+from edgecache.brain.s3.multipart import uploads
+from edgecache.brain.s3.objects import headers as object_headers
 from edgecache.brain.s3.requests import S3Request
 from edgecache.brain.s3.xml import Node, document
 
 
-async def run(call: Call) -> Answer:
-    """Begin an upload.
+async def create_multipart_upload(context: RequestContext) -> S3Response:
+    """Create an upload.
 
-    Raises S3Error: NoSuchBucket, AccessDenied, InvalidRequest (a checksum type that cannot be).
+    Raises S3Error: NoSuchBucket, AccessDenied, InvalidRequest (an impossible checksum type).
     """
-    call.require_write()
-    bucket = await call.bucket()
-    request, parts = call.request, call.parts
-    fields = object_headers.fields_of(request)
-    algorithm = checksums.algorithm(request)
-    kind = _kind(request, algorithm)
+    context.require_write()
+    bucket = await context.bucket()
+    request, parts = context.request, context.parts
+    fields = object_headers.upload_fields(request)
+    algorithm = checksums.requested_algorithm(request)
+    checksum_type = _checksum_type(request, algorithm)
     await uploads.remove_expired(parts.database, parts.staging)
     upload_id = await uploads.create(
-        parts.database, bucket, request.key, fields, algorithm=algorithm, kind=kind
+        parts.database,
+        bucket,
+        request.key,
+        fields,
+        algorithm=algorithm,
+        checksum_type=checksum_type,
     )
     nodes: list[Node] = [
         ("Bucket", request.bucket),
@@ -31,13 +38,13 @@ async def run(call: Call) -> Answer:
     if algorithm:
         headers = [
             ("x-amz-checksum-algorithm", algorithm.upper()),
-            ("x-amz-checksum-type", kind),
+            ("x-amz-checksum-type", checksum_type),
         ]
-    return Answer(headers=headers, body=document("InitiateMultipartUploadResult", nodes))
+    return S3Response(headers=headers, body=document("InitiateMultipartUploadResult", nodes))
 
 
-def _kind(request: S3Request, algorithm: str) -> str:
-    """Give the type of the object's checksum: AWS's defaults, and what it does not combine."""
+def _checksum_type(request: S3Request, algorithm: str) -> str:
+    """Return the type of the object's checksum, by AWS's defaults and restrictions."""
     kind = request.header("x-amz-checksum-type").upper()
     if kind not in {"", checksums.FULL, checksums.COMPOSITE}:
         raise S3Error("InvalidRequest", "Value for x-amz-checksum-type header is invalid.")

@@ -1,30 +1,32 @@
-"""UploadPart."""
+"""UploadPart: the bytes of one part."""
 
-from edgecache.brain.s3 import bodies, checksums, object_headers, uploads
-from edgecache.brain.s3.calls import Answer, Call
+from edgecache.brain.s3 import bodies, checksums
+from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.errors import S3Error
-from edgecache.brain.s3.selection import part_number
+from edgecache.brain.s3.multipart import uploads
+from edgecache.brain.s3.objects import headers as object_headers
+from edgecache.brain.s3.objects.selection import part_number
 
 
-async def run(call: Call) -> Answer:
-    """Keep a part's bytes.
+async def upload_part(context: RequestContext) -> S3Response:
+    """Store a part.
 
     Raises S3Error: NoSuchUpload, InvalidArgument, EntityTooLarge, what ``bodies.receive`` raises.
     """
-    call.require_write()
-    bucket = await call.bucket()
-    request, parts = call.request, call.parts
+    context.require_write()
+    bucket = await context.bucket()
+    request, parts = context.request, context.parts
     number = part_number(request)
-    object_headers.check_offered(request)
+    object_headers.refuse_unsupported(request)
     upload = await uploads.find(parts.database, bucket, request.key, request.query("uploadId"))
-    named = checksums.claims_of(request).name
+    named = checksums.declared_digests(request).name
     if upload.algorithm and named and named != upload.algorithm:
         raise S3Error(
             "InvalidRequest",
             f"Checksum Type mismatch occurred, expected checksum Type: {upload.algorithm}, "
             f"actual checksum Type: {named}",
         )
-    received = await bodies.receive(call, keep=upload.algorithm or checksums.DEFAULT)
+    received = await bodies.receive(context, keep=upload.algorithm or checksums.DEFAULT)
     part = await uploads.write_part(
         parts.database, parts.staging, upload, number, received.staged, received.checksums
     )
@@ -34,4 +36,4 @@ async def run(call: Call) -> Answer:
         if name == (named or upload.algorithm or checksums.DEFAULT)
     }
     headers = [(checksums.HEADER + name, value) for name, value in returned.items()]
-    return Answer(headers=[("etag", f'"{part.etag}"'), *headers])
+    return S3Response(headers=[("etag", f'"{part.etag}"'), *headers])

@@ -1,0 +1,98 @@
+"""ListBuckets, CreateBucket, HeadBucket, GetBucketLocation and DeleteBucket."""
+
+from typing import Final
+
+from edgecache.brain.errors import BucketExists
+from edgecache.brain.s3.bodies import body_length, read_xml
+from edgecache.brain.s3.context import RequestContext, S3Response
+from edgecache.brain.s3.errors import S3Error
+from edgecache.brain.s3.listings.query import decode_token, encode_token, iso, owner_id
+from edgecache.brain.s3.objects.headers import refuse_unsupported
+from edgecache.brain.s3.requests import is_bucket_name
+from edgecache.brain.s3.xml import Node, document, parse
+
+# Each client takes it for where buckets are; they are everywhere.
+REGION: Final = "us-east-1"
+BUCKET_LIMIT: Final = 1000
+PAGE_LIMIT: Final = 10_000
+BUCKETS: Final = (
+    "SELECT name, created_at FROM brain_bucket WHERE organization_id = %s AND environment_pk = %s"
+    ' AND name COLLATE "C" > %s AND starts_with(name, %s) ORDER BY name COLLATE "C" LIMIT %s'
+)
+
+
+async def list_buckets(context: RequestContext) -> S3Response:
+    """Return a page of the environment's buckets, all of them unless the caller wants less."""
+    tenant, request = context.tenant, context.request
+    limit = request.integer("max-buckets", PAGE_LIMIT, maximum=PAGE_LIMIT)
+    if limit == 0:
+        raise S3Error("InvalidArgument", "Argument max-buckets must be from 1 to 10000.")
+    token = request.query("continuation-token")
+    after = decode_token(token) if token else ""
+    prefix = request.query("prefix")
+    rows = await context.parts.database.all(
+        BUCKETS, [tenant.organization_id, tenant.environment_pk, after, prefix, limit + 1]
+    )
+    page = rows[:limit]
+    buckets: list[Node] = [
+        ("Bucket", [("Name", row.name), ("CreationDate", iso(row.created_at))]) for row in page
+    ]
+    nodes: list[Node | None] = [
+        ("Owner", [("ID", owner_id(tenant))]),
+        ("Buckets", buckets),
+        ("Prefix", prefix) if prefix else None,
+        ("ContinuationToken", encode_token(page[-1].name)) if len(rows) > limit else None,
+    ]
+    return S3Response(body=document("ListAllMyBucketsResult", nodes))
+
+
+async def create_bucket(context: RequestContext) -> S3Response:
+    """Create a bucket with the built-in origin; other origins are configured on the platform.
+
+    Raises S3Error: InvalidBucketName, BucketAlreadyOwnedByYou, TooManyBuckets, MalformedXML.
+    """
+    context.require_write()
+    request = context.request
+    refuse_unsupported(request)
+    if request.header("x-amz-bucket-object-lock-enabled").lower() == "true":
+        raise S3Error("NotImplemented")
+    if body_length(context):
+        # The region that it names makes no difference.
+        parse(await read_xml(context), "CreateBucketConfiguration")
+    if not is_bucket_name(request.bucket):
+        raise S3Error("InvalidBucketName", extra={"BucketName": request.bucket[:255]})
+    buckets = context.parts.buckets
+    if len(await buckets.list(context.tenant)) >= BUCKET_LIMIT:
+        raise S3Error("TooManyBuckets")
+    try:
+        await buckets.create(context.tenant, request.bucket)
+    except BucketExists:
+        raise S3Error("BucketAlreadyOwnedByYou", extra={"BucketName": request.bucket}) from None
+    return S3Response(headers=[("location", f"/{request.bucket}")])
+
+
+async def head_bucket(context: RequestContext) -> S3Response:
+    """Return 200 for a bucket of the caller's environment."""
+    await context.bucket()
+    return S3Response(headers=[("x-amz-bucket-region", REGION)])
+
+
+async def get_bucket_location(context: RequestContext) -> S3Response:
+    """Return the empty location, which AWS gives for REGION."""
+    await context.bucket()
+    return S3Response(body=document("LocationConstraint", []))
+
+
+async def delete_bucket(context: RequestContext) -> S3Response:
+    """Delete a bucket that is empty here and at its origin.
+
+    Raises S3Error NoSuchBucket; BucketNotEmpty.
+    """
+    context.require_write()
+    bucket = await context.bucket()
+    if bucket.origin_id is not None:
+        listing = await context.parts.fills.list(bucket, limit=1)
+        if listing.objects:
+            raise S3Error("BucketNotEmpty")
+    await context.parts.buckets.delete(context.tenant, bucket.id)
+    return S3Response(204)

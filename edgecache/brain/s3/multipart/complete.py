@@ -1,0 +1,149 @@
+"""CompleteMultipartUpload: the parts become an object, or nothing changes."""
+
+import asyncio
+from typing import Final
+
+from edgecache.brain.errors import BrainError, OriginMissing
+from edgecache.brain.s3 import checksums
+from edgecache.brain.s3.auth.sigv4.canonical import encoded
+from edgecache.brain.s3.bodies import read_xml
+from edgecache.brain.s3.context import RequestContext, S3Response
+from edgecache.brain.s3.errors import S3Error, from_brain_error
+from edgecache.brain.s3.multipart import completion, uploads
+from edgecache.brain.s3.multipart.completion import ListedPart
+from edgecache.brain.s3.multipart.uploads import Upload
+from edgecache.brain.s3.objects import conditions
+from edgecache.brain.s3.xml import DECLARATION, Node, document
+from edgecache.brain.values import BucketInfo, Fields, Found
+
+# After this the response begins: clients time out after about a minute without a byte.
+RESPONSE_AFTER_S: Final = 10.0
+# They run to their end when their clients disconnect.
+_RUNNING: Final[set[asyncio.Task[Found]]] = set()
+
+
+async def complete_multipart_upload(context: RequestContext) -> S3Response | None:
+    """Write the object. After a while the response begins as a 200, which may contain an error.
+
+    Raises S3Error: NoSuchUpload, MalformedXML, InvalidPart, InvalidPartOrder, EntityTooSmall, ….
+    """
+    context.require_write()
+    bucket = await context.bucket()
+    request, parts = context.request, context.parts
+    listed = completion.parse_parts(await read_xml(context))
+    try:
+        upload = await uploads.find(parts.database, bucket, request.key, request.query("uploadId"))
+    except S3Error:
+        # The client may repeat a request whose response it did not receive.
+        version = await _completed(context, bucket, listed)
+        if version is None:
+            raise
+        return S3Response(body=_result(context, version))
+    task = asyncio.create_task(_complete(context, bucket, upload, listed))
+    _RUNNING.add(task)
+    task.add_done_callback(_ended)
+    done, _ = await asyncio.wait({task}, timeout=RESPONSE_AFTER_S)
+    if done:
+        return S3Response(body=_result(context, await task))
+    await _respond_late(context, task)
+    return None
+
+
+async def _complete(
+    context: RequestContext, bucket: BucketInfo, upload: Upload, listed: list[ListedPart]
+) -> Found:
+    request, fills, staging = context.request, context.parts.fills, context.parts.staging
+    parts = await _selected(context, bucket, upload, listed)
+    size = request.header("x-amz-mp-object-size")
+    if size and size != str(sum(part.size for part in parts)):
+        raise S3Error(
+            "InvalidRequest",
+            "The provided 'x-amz-mp-object-size' header does not match what was computed.",
+        )
+    fields = Fields(
+        content_type=upload.content_type,
+        headers=upload.headers,
+        metadata=upload.metadata,
+        checksums=completion.object_checksums(upload, parts, request),
+        parts=tuple(part.size for part in parts),
+        etag=completion.multipart_etag([part.etag for part in parts]),
+    )
+    wanted = conditions.write_conditions(request)
+    try:
+        staged = await staging.join_parts([part.file for part in parts])
+    except FileNotFoundError:
+        # The upload was aborted, or a part replaced, meanwhile.
+        raise S3Error("NoSuchUpload", extra={"UploadId": upload.id}) from None
+    try:
+        version = await fills.put(bucket, upload.key, staged, fields, conditions=wanted)
+    except OriginMissing:
+        raise S3Error("NoSuchKey", extra={"Key": upload.key}) from None
+    await uploads.remove(context.parts.database, staging, upload.id)
+    return version
+
+
+async def _selected(
+    context: RequestContext, bucket: BucketInfo, upload: Upload, listed: list[ListedPart]
+) -> list[uploads.Part]:
+    try:
+        return completion.select_parts(
+            listed, await uploads.parts(context.parts.database, upload.id)
+        )
+    except S3Error:
+        # If parts are missing because the upload was aborted meanwhile, it does not exist.
+        await uploads.find(context.parts.database, bucket, upload.key, upload.id)
+        raise
+
+
+async def _completed(
+    context: RequestContext, bucket: BucketInfo, listed: list[ListedPart]
+) -> Found | None:
+    """Return the object that these parts have become already."""
+    try:
+        version = await context.parts.fills.head(bucket, context.request.key)
+    except OriginMissing:
+        return None
+    etag = completion.multipart_etag([each.etag for each in listed])
+    return version if version.etag == etag else None
+
+
+def _ended(task: asyncio.Task[Found]) -> None:
+    _RUNNING.discard(task)
+    if not task.cancelled():
+        # Retrieved, so that asyncio does not report it: the client may have disconnected.
+        task.exception()
+
+
+async def _respond_late(context: RequestContext, task: asyncio.Task[Found]) -> None:
+    headers = [
+        ("x-amz-request-id", context.request.request_id),
+        ("content-type", "application/xml"),
+    ]
+    stream = context.exchange.response_stream(200, headers)
+    await stream.send_bytes(DECLARATION.encode())
+    while not (await asyncio.wait({task}, timeout=RESPONSE_AFTER_S))[0]:
+        await stream.send_bytes(b" ")
+    try:
+        body = _result(context, task.result())
+    except (S3Error, BrainError) as exc:
+        error = exc if isinstance(exc, S3Error) else from_brain_error(exc)
+        lines: list[Node] = [
+            ("Code", error.code),
+            ("Message", error.message),
+            ("RequestId", context.request.request_id),
+        ]
+        body = document("Error", lines, namespace="")
+    await stream.send_bytes(body.removeprefix(DECLARATION.encode()))
+
+
+def _result(context: RequestContext, version: Found) -> bytes:
+    request = context.request
+    path = encoded(f"/{request.bucket}/{request.key}", safe="/")
+    nodes: list[Node] = [
+        ("Location", f"http://{request.host}{path}"),
+        ("Bucket", request.bucket),
+        ("Key", request.key),
+        ("ETag", f'"{version.etag}"'),
+        *checksums.elements(version.checksums),
+    ]
+    return document("CompleteMultipartUploadResult", nodes)

@@ -1,0 +1,78 @@
+"""GetObjectAttributes: ETag, checksums, parts and size of an object."""
+
+from typing import Final
+
+from edgecache.brain.s3 import checksums
+from edgecache.brain.s3.context import RequestContext, S3Response
+from edgecache.brain.s3.errors import S3Error
+from edgecache.brain.s3.listings.query import STORAGE_CLASS
+from edgecache.brain.s3.objects import conditions
+from edgecache.brain.s3.objects.lookup import find_object, object_key
+from edgecache.brain.s3.requests import S3Request
+from edgecache.brain.s3.xml import Node, document
+from edgecache.brain.values import Found
+from edgecache.http.heads import http_date
+
+ATTRIBUTES: Final = frozenset(("ETag", "Checksum", "ObjectParts", "StorageClass", "ObjectSize"))
+MAX_PARTS: Final = 1000
+
+
+async def get_object_attributes(context: RequestContext) -> S3Response:
+    """Return the attributes that the request names.
+
+    Raises S3Error: InvalidArgument, NoSuchKey, PreconditionFailed.
+    """
+    bucket = await context.bucket()
+    key = object_key(context)
+    wanted = _wanted(context.request)
+    version = await find_object(context, bucket, key)
+    conditions.check_read(context.request, version.etag, version.last_modified)
+    known: list[Node] = [
+        pair for pair in checksums.elements(version.checksums) if "Checksum" in wanted
+    ]
+    nodes: list[Node | None] = [
+        ("ETag", version.etag) if "ETag" in wanted else None,
+        ("Checksum", known) if known else None,
+        _parts(context.request, version) if "ObjectParts" in wanted and version.parts else None,
+        ("StorageClass", STORAGE_CLASS) if "StorageClass" in wanted else None,
+        ("ObjectSize", version.size) if "ObjectSize" in wanted else None,
+    ]
+    headers = [("last-modified", http_date(int(version.last_modified.timestamp())))]
+    return S3Response(headers=headers, body=document("GetObjectAttributesResponse", nodes))
+
+
+def _wanted(request: S3Request) -> set[str]:
+    values = ",".join(request.headers.get_all("x-amz-object-attributes")).split(",")
+    wanted = {value.strip() for value in values if value.strip()}
+    if not wanted or not wanted <= ATTRIBUTES:
+        raise S3Error(
+            "InvalidArgument",
+            "Invalid attribute name specified.",
+            extra={"ArgumentName": "x-amz-object-attributes"},
+        )
+    return wanted
+
+
+def _parts(request: S3Request, version: Found) -> Node:
+    marker = _number(request, "x-amz-part-number-marker", 0)
+    limit = min(_number(request, "x-amz-max-parts", MAX_PARTS), MAX_PARTS)
+    page = list(enumerate(version.parts, 1))[marker : marker + limit]
+    nodes: list[Node] = [
+        ("PartsCount", len(version.parts)),
+        ("PartNumberMarker", marker),
+        ("NextPartNumberMarker", page[-1][0] if page else marker),
+        ("MaxParts", limit),
+        ("IsTruncated", marker + limit < len(version.parts)),
+    ]
+    for number, size in page:
+        nodes.append(("Part", [("PartNumber", number), ("Size", size)]))
+    return "ObjectParts", nodes
+
+
+def _number(request: S3Request, name: str, default: int) -> int:
+    text = request.header(name)
+    if not text:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) <= 6):
+        raise S3Error("InvalidArgument", extra={"ArgumentName": name})
+    return int(text)

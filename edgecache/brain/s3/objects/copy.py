@@ -1,0 +1,119 @@
+"""CopyObject: within the built-in origin without moving a byte."""
+
+from dataclasses import dataclass, replace
+
+from edgecache.brain.errors import OriginChanged, OriginMissing
+from edgecache.brain.s3 import checksums, requests
+from edgecache.brain.s3.context import RequestContext, S3Response
+from edgecache.brain.s3.errors import S3Error
+from edgecache.brain.s3.listings.query import iso
+from edgecache.brain.s3.objects import conditions, headers
+from edgecache.brain.s3.objects.lookup import find_object
+from edgecache.brain.s3.requests import S3Request
+from edgecache.brain.s3.xml import Node, document
+from edgecache.brain.values import BucketInfo, Fields, Found
+
+SOURCE_HEADER = "x-amz-copy-source"
+
+
+@dataclass(frozen=True, slots=True)
+class CopySource:
+    """The object to copy, as it was when the request came."""
+
+    bucket: BucketInfo
+    key: str
+    version: Found
+
+
+async def find_source(context: RequestContext) -> CopySource:
+    """Find the source, which the caller must be allowed to read, and apply its conditions.
+
+    Raises S3Error: InvalidArgument, NoSuchBucket, NoSuchKey, PreconditionFailed.
+    """
+    text = context.request.header(SOURCE_HEADER)
+    path, _, query = text.partition("?")
+    bucket_name, _, key = requests.decoded(path).removeprefix("/").partition("/")
+    if query not in {"", "versionId=null"} or not bucket_name or not key:
+        raise S3Error(
+            "InvalidArgument",
+            "Copy Source must mention the source bucket and key: sourcebucket/sourcekey",
+            extra={"ArgumentName": SOURCE_HEADER, "ArgumentValue": text[:200]},
+        )
+    requests.check_key_length(key)
+    bucket = await context.bucket(bucket_name)
+    version = await find_object(context, bucket, key)
+    conditions.check_copy(context.request, version.etag, version.last_modified)
+    return CopySource(bucket, key, version)
+
+
+async def copy_object(context: RequestContext) -> S3Response:
+    """Write an object with another one's bytes, and its headers unless they are replaced.
+
+    Raises S3Error: NoSuchBucket, NoSuchKey, PreconditionFailed, InvalidRequest, InvalidArgument.
+    """
+    context.require_write()
+    bucket = await context.bucket()
+    source = await find_source(context)
+    fields = await _fields(context, source)
+    wanted = conditions.write_conditions(context.request)
+    try:
+        version = await context.parts.fills.copy(
+            (source.bucket, source.key),
+            bucket,
+            context.request.key,
+            fields,
+            source_etag=source.version.etag,
+            conditions=wanted,
+        )
+    except OriginMissing:
+        raise S3Error("NoSuchKey", extra={"Key": source.key}) from None
+    except OriginChanged:
+        raise S3Error("ConditionalRequestConflict") from None
+    nodes: list[Node] = [
+        ("LastModified", iso(version.last_modified)),
+        ("ETag", f'"{version.etag}"'),
+        *checksums.elements(version.checksums),
+    ]
+    return S3Response(body=document("CopyObjectResult", nodes))
+
+
+async def _fields(context: RequestContext, source: CopySource) -> Fields:
+    request, version = context.request, source.version
+    directive = _directive(request)
+    headers.refuse_unsupported(request)
+    if directive == "COPY":
+        if (source.bucket.name, source.key) == (request.bucket, request.key):
+            raise S3Error(
+                "InvalidRequest",
+                "This copy request is illegal because it is trying to copy an object to itself "
+                "without changing the object's metadata, storage class, website redirect location "
+                "or encryption attributes.",
+            )
+        fields = Fields(version.content_type, version.headers, version.metadata)
+    else:
+        fields = headers.upload_fields(request)
+    return replace(fields, checksums=await _checksums(context, source))
+
+
+def _directive(request: S3Request) -> str:
+    directive = request.header("x-amz-metadata-directive") or "COPY"
+    if directive not in {"COPY", "REPLACE"}:
+        raise S3Error(
+            "InvalidArgument",
+            "Unknown metadata directive.",
+            extra={"ArgumentName": "x-amz-metadata-directive", "ArgumentValue": directive[:100]},
+        )
+    return directive
+
+
+async def _checksums(context: RequestContext, source: CopySource) -> dict[str, str]:
+    """Return the checksums of the copy, which is one part whatever its source was."""
+    kept = dict(source.version.checksums)
+    wanted = checksums.requested_algorithm(context.request)
+    if kept.get("type", checksums.FULL) == checksums.FULL and (not wanted or wanted in kept):
+        return kept
+    manifest = await context.parts.directory.manifest(source.version.sha256)
+    if manifest is None:
+        return {}
+    name = wanted if wanted in {"crc32", "sha256"} else "sha256"
+    return {name: checksums.from_manifest(name, manifest), "type": checksums.FULL}

@@ -1,0 +1,143 @@
+"""GetObject and HeadObject: from the nearest worker that holds the object, else from its origin."""
+
+from collections.abc import Sequence
+
+from edgecache.brain.delivery.delivery import Delivery, Source
+from edgecache.brain.delivery.response_cache import ResponseKey
+from edgecache.brain.errors import OriginMissing
+from edgecache.brain.fetch.objects import Opened
+from edgecache.brain.s3 import checksums
+from edgecache.brain.s3.context import RequestContext, S3Response
+from edgecache.brain.s3.errors import S3Error
+from edgecache.brain.s3.objects import conditions, redirects
+from edgecache.brain.s3.objects.lookup import (
+    find_object,
+    object_key,
+    response_overrides,
+    select_and_describe,
+)
+from edgecache.brain.s3.objects.selection import Selection
+from edgecache.brain.values import BucketInfo, Found
+
+REQUEST_ID_HEADER = "x-amz-request-id"
+
+
+async def get_object(context: RequestContext) -> S3Response | None:
+    """Send the object, or the part that the request is for. None once it is sent.
+
+    Raises S3Error: NoSuchKey, PreconditionFailed, InvalidRange, …; NotModified.
+    """
+    bucket = await context.readable_bucket()
+    key = object_key(context)
+    overrides = response_overrides(context)
+    cache_key = _cache_key(context, bucket, key, overrides)
+    if cache_key is not None and await _sent_from_cache(context, bucket, cache_key):
+        return None
+    opened = await _open(context, bucket, key)
+    version = opened.found if opened.found.size >= 0 else await opened.whole()
+    selection, headers = select_and_describe(context, version, overrides)
+    context.is_hit = opened.is_hit
+    region = context.parts.locator.region_of(context.request.client, context.request.headers)
+    sources = await _sources(context, bucket, version, region) if opened.is_hit else ()
+    redirect = redirects.redirect(context, bucket, version, selection, sources)
+    if redirect is not None:
+        return redirect
+    delivery = _delivery(bucket, version, selection, headers, sources, is_hit=opened.is_hit)
+    needed_no_worker = await context.parts.streamer.deliver(
+        _with_request_id(delivery, context), context.exchange, opened.body
+    )
+    if needed_no_worker and cache_key is not None:
+        context.parts.responses.keep(
+            cache_key, bucket, version, delivery, opened.body, region=region
+        )
+    return None
+
+
+async def head_object(context: RequestContext) -> S3Response:
+    """Return the object's headers only."""
+    bucket = await context.readable_bucket()
+    key = object_key(context)
+    overrides = response_overrides(context)
+    version = await find_object(context, bucket, key)
+    selection, headers = select_and_describe(context, version, overrides)
+    length = ("content-length", str(selection.span.length))
+    return S3Response(selection.status, [*headers, *selection.headers, length])
+
+
+def _cache_key(
+    context: RequestContext, bucket: BucketInfo, key: str, overrides: dict[str, str]
+) -> ResponseKey | None:
+    """Return the response's key; None where the response depends on more than that."""
+    request = context.request
+    is_plain = (
+        not overrides
+        and not request.has("partNumber")
+        and not conditions.has_any(request)
+        and "range" not in request.headers
+        and not redirects.is_possible(request, bucket)
+    )
+    return ResponseKey(bucket.id, key, checksums.are_wanted(request)) if is_plain else None
+
+
+async def _sent_from_cache(context: RequestContext, bucket: BucketInfo, key: ResponseKey) -> bool:
+    """Send the cached response, if there is one and its bytes are at hand."""
+    cached = context.parts.responses.find(key, bucket)
+    if cached is None or not context.parts.streamer.is_at_hand(cached.delivery, context.exchange):
+        return False
+    context.is_hit = True
+    context.parts.meters.repeated += 1
+    delivery = _with_request_id(cached.delivery, context)
+    await context.parts.streamer.deliver(delivery, context.exchange, cached.fallback)
+    return True
+
+
+def _delivery(
+    bucket: BucketInfo,
+    version: Found,
+    selection: Selection,
+    headers: Sequence[tuple[str, str]],
+    sources: tuple[Source, ...],
+    *,
+    is_hit: bool,
+) -> Delivery:
+    return Delivery(
+        tenant=bucket.tenant,
+        bucket_id=bucket.id,
+        key=version.key,
+        generation=version.generation,
+        sha256=version.sha256,
+        size=version.size,
+        span=selection.span,
+        status=selection.status,
+        headers=[*headers, *selection.headers],
+        sources=sources,
+        is_verified=bucket.verifies_reads,
+        is_hit=is_hit,
+        crc32=version.crc32,
+    )
+
+
+def _with_request_id(delivery: Delivery, context: RequestContext) -> Delivery:
+    request_id = (REQUEST_ID_HEADER, context.request.request_id)
+    return delivery._replace(headers=[request_id, *delivery.headers])
+
+
+async def _open(context: RequestContext, bucket: BucketInfo, key: str) -> Opened:
+    try:
+        return await context.parts.fills.open(bucket, key)
+    except OriginMissing:
+        raise S3Error("NoSuchKey", extra={"Key": key}) from None
+
+
+async def _sources(
+    context: RequestContext, bucket: BucketInfo, version: Found, region: str
+) -> tuple[Source, ...]:
+    holders = await context.parts.directory.locations(version.sha256)
+    if not holders:
+        return ()
+    return context.parts.nodes.sources(
+        holders,
+        region,
+        organization_id=bucket.tenant.organization_id,
+        is_public=bucket.is_public,
+    )

@@ -1,0 +1,71 @@
+"""The first steps of every operation on an object: its key, its current version, its conditions."""
+
+from collections.abc import Sequence
+
+from edgecache.brain.errors import OriginMissing
+from edgecache.brain.s3 import checksums
+from edgecache.brain.s3.context import RequestContext
+from edgecache.brain.s3.errors import S3Error
+from edgecache.brain.s3.objects import conditions, headers
+from edgecache.brain.s3.objects.selection import Selection, select
+from edgecache.brain.values import BucketInfo, Found
+
+
+def object_key(context: RequestContext) -> str:
+    """Return the key, once the request is known to mean its only version.
+
+    Raises S3Error InvalidArgument, and what ``headers.refuse_unsupported`` raises.
+    """
+    if context.request.query("versionId") not in {"", "null"}:
+        raise S3Error("InvalidArgument", "Invalid version id specified")
+    headers.refuse_unsupported(context.request)
+    return context.request.key
+
+
+async def find_object(context: RequestContext, bucket: BucketInfo, key: str) -> Found:
+    """Return the current version of a key, from the directory or from its origin.
+
+    Raises S3Error NoSuchKey; BrainError.
+    """
+    version = await context.parts.directory.find(bucket.id, key)
+    if version is not None:
+        return version
+    try:
+        return await context.parts.fills.head(bucket, key)
+    except OriginMissing:
+        raise S3Error("NoSuchKey", extra={"Key": key}) from None
+
+
+def response_overrides(context: RequestContext) -> dict[str, str]:
+    """Return the headers that the query puts in the place of the object's.
+
+    Raises S3Error InvalidRequest for an anonymous request.
+    """
+    overrides = headers.overrides_of(context.request)
+    if overrides and context.identity is None:
+        raise S3Error(
+            "InvalidRequest",
+            "Request specific response headers cannot be used for anonymous GET requests.",
+        )
+    return overrides
+
+
+def select_and_describe(
+    context: RequestContext, version: Found, overrides: dict[str, str]
+) -> tuple[Selection, Sequence[tuple[str, str]]]:
+    """Apply the conditions; return which bytes to send, and the object's headers.
+
+    Raises S3Error, NotModified.
+    """
+    request = context.request
+    try:
+        conditions.check_read(request, version.etag, version.last_modified)
+    except conditions.NotModified as not_modified:
+        not_modified.headers = headers.response_headers(version, overrides={}, with_checksums=False)
+        raise
+    selection = select(request, version)
+    return selection, headers.response_headers(
+        version,
+        overrides=overrides,
+        with_checksums=selection.is_whole and checksums.are_wanted(request),
+    )

@@ -1,0 +1,34 @@
+"""PutObject: written to the origin, then to the directory; acknowledged after both."""
+
+from dataclasses import replace
+
+from edgecache.brain.errors import OriginMissing
+from edgecache.brain.s3 import bodies, checksums
+from edgecache.brain.s3.context import RequestContext, S3Response
+from edgecache.brain.s3.errors import S3Error
+from edgecache.brain.s3.objects import conditions, headers
+
+
+async def put_object(context: RequestContext) -> S3Response:
+    """Store the whole object, or nothing.
+
+    Raises S3Error: NoSuchBucket, AccessDenied, PreconditionFailed, what ``bodies.receive`` raises.
+    """
+    context.require_write()
+    bucket = await context.bucket()
+    fields = headers.upload_fields(context.request)
+    wanted = conditions.write_conditions(context.request)
+    received = await bodies.receive(context)
+    try:
+        version = await context.parts.fills.put(
+            bucket,
+            context.request.key,
+            received.staged,
+            replace(fields, checksums=received.checksums),
+            conditions=wanted,
+        )
+    except OriginMissing:
+        raise S3Error("NoSuchKey", extra={"Key": context.request.key}) from None
+    return S3Response(
+        headers=[("etag", f'"{version.etag}"'), *checksums.headers(received.checksums)]
+    )
