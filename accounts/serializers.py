@@ -8,6 +8,7 @@ from rest_framework import serializers
 from accounts.passwords import MAX_CHARS
 from environments.serializers import EnvironmentRefSerializer
 from platform_site.lib.api import StrictSerializer
+from platform_site.lib.principals import Principal
 
 
 class PasswordField(serializers.CharField):
@@ -141,14 +142,14 @@ class FinishedSignInSerializer(serializers.Serializer[Any]):
     device_token = serializers.CharField(required=False)
 
 
-class WhoamiSerializer(serializers.Serializer[Any]):
+class WhoamiSerializer(serializers.Serializer[Principal]):
     """The session behind the token; a development token has no user and no session."""
 
     user_id = serializers.UUIDField(allow_null=True)
     email = serializers.EmailField(allow_null=True)
     email_verified = serializers.BooleanField(allow_null=True)
-    org_id = serializers.IntegerField()
-    organization = serializers.CharField()
+    org_id = serializers.IntegerField(source="organization_id")
+    organization = serializers.CharField(source="organization_name")
     environment = EnvironmentRefSerializer()
     roles = serializers.ListField(child=serializers.CharField())
     labels = serializers.ListField(child=serializers.CharField())

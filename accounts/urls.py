@@ -2,20 +2,26 @@
 
 from django.urls import include, path
 
-from accounts import views
+from accounts.audit.views import AuditEventViewSet
+from accounts.invitations.views import InvitationViewSet
+from accounts.members.views import MemberViewSet
+from accounts.profile.views import ProfileViewSet
+from accounts.sessions.views import RefreshTokenViewSet, SessionViewSet
+from accounts.signin.views import SignInViewSet
+from accounts.signup_links.views import SignupLinkViewSet
+from accounts.views import CallerViewSet
+from platform_site.lib.viewsets import Router
 
-urlpatterns = [
-    path("v1/auth/signup", views.SignupView.as_view()),
-    path("v1/auth/login", views.LoginView.as_view()),
-    path("v1/auth/refresh", views.RefreshView.as_view()),
-    path("v1/auth/switch", views.SwitchView.as_view()),
-    path("v1/auth/logout", views.LogoutView.as_view()),
-    path("v1/whoami", views.WhoamiView.as_view()),
-    path("v1/permissions/effective", views.EffectivePermissionsView.as_view()),
-    path("", include("accounts.oauth.urls")),
-    path("", include("accounts.members.urls")),
-    path("", include("accounts.audit.urls")),
-    path("", include("accounts.invitations.urls")),
-    path("", include("accounts.profile.urls")),
-    path("", include("accounts.signup_links.urls")),
-]
+router = Router()
+# Tried in this order: what is asked for most comes first.
+router.register("v1", CallerViewSet)
+router.register("v1/auth", RefreshTokenViewSet)
+router.register("v1/auth", SignInViewSet)
+router.register("v1/auth", ProfileViewSet)
+router.register("v1/auth/sessions", SessionViewSet)
+router.register("v1/auth/signup", SignupLinkViewSet)
+router.register("v1/members", MemberViewSet)
+router.register("v1/invitations", InvitationViewSet)
+router.register("v1/audit", AuditEventViewSet)
+
+urlpatterns = [*router.urls, path("", include("accounts.oauth.urls"))]

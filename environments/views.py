@@ -4,7 +4,6 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema, extend_schema_view
-from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -19,7 +18,7 @@ from environments.serializers import (
 from platform_site.lib import audit
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.permissions import MEMBER, needs
-from platform_site.lib.viewsets import PlatformViewSet
+from platform_site.lib.viewsets import ListAction, RetrieveAction
 
 
 @extend_schema_view(
@@ -31,7 +30,7 @@ from platform_site.lib.viewsets import PlatformViewSet
         summary="Read an environment", description="Return one environment by its id."
     ),
 )
-class EnvironmentViewSet(ListModelMixin, RetrieveModelMixin, PlatformViewSet):
+class EnvironmentViewSet(ListAction, RetrieveAction):
     """The environments of the caller's organization."""
 
     access = {

@@ -1,36 +1,30 @@
 """``/v1/audit``."""
 
-from drf_spectacular.utils import extend_schema
-from rest_framework.request import Request
-from rest_framework.response import Response
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema, extend_schema_view
 
 from accounts.audit import trail
 from accounts.audit.serializers import AuditEventSerializer, AuditFilterSerializer
-from platform_site.lib.api import ApiView, CursorPages
+from accounts.models import AuditEvent
 from platform_site.lib.permissions import needs
+from platform_site.lib.viewsets import ListAction
 
 
-class AuditPages(CursorPages):
-    """Newest first."""
-
-    ordering = "-id"
-
-
-class AuditView(ApiView):
+@extend_schema_view(
+    list=extend_schema(
+        summary="Read the audit trail",
+        description="List what happened in the organization, in all of its environments, "
+        "newest first.",
+    ),
+)
+class AuditEventViewSet(ListAction):
     """The audit trail of the caller's organization."""
 
-    access = {"GET": needs("audit", "read")}
+    access = {"list": needs("audit", "read")}
+    serializer_class = AuditEventSerializer
+    query_serializers = {"list": AuditFilterSerializer}
 
-    @extend_schema(
-        operation_id="audit_list",
-        summary="Read the audit trail",
-        parameters=[*AuditPages.parameters(), AuditFilterSerializer],
-        responses=AuditPages.schema_of(AuditEventSerializer),
-    )
-    def get(self, request: Request) -> Response:
-        """List what happened in the organization, in all of its environments, newest first."""
-        wanted = self.read_query(AuditFilterSerializer)
+    def get_queryset(self) -> QuerySet[AuditEvent]:
+        """Return the organization's events that fit the filters."""
         events = trail.of_organization(self.principal.organization_id)
-        return AuditPages.respond(
-            self, trail.matching(events, wanted), serializer=AuditEventSerializer
-        )
+        return trail.matching(events, self.read_query())

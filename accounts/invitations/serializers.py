@@ -1,7 +1,5 @@
 """Invitations in JSON."""
 
-from typing import Any
-
 from django.utils import timezone
 from rest_framework import serializers
 
@@ -64,11 +62,15 @@ class InvitationAcceptSerializer(InvitationTokenSerializer):
     password = PasswordField()
 
 
-class InvitationPreviewSerializer(serializers.Serializer[Any]):
+class InvitationPreviewSerializer(serializers.Serializer[Invitation]):
     """What the holder of a token is offered."""
 
     email = serializers.EmailField()
-    organization = serializers.CharField()
+    organization = serializers.CharField(source="organization.name")
     roles = serializers.ListField(child=serializers.CharField())
-    invited_by = serializers.CharField(allow_null=True)
+    invited_by = serializers.SerializerMethodField()
     expires_at = serializers.DateTimeField()
+
+    def get_invited_by(self, invitation: Invitation) -> str | None:
+        """Return the inviting member's address; null for an operator or a member who is gone."""
+        return (invitation.invited_by.email or None) if invitation.invited_by else None

@@ -1,10 +1,13 @@
 """``/v1/invitations``."""
 
+from typing import Any
+
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import status
+from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -22,49 +25,53 @@ from accounts.invitations.serializers import (
 from accounts.models import Invitation
 from accounts.serializers import SIGN_IN_RESULT
 from accounts.signin import signup
-from platform_site.lib.api import NO_STORE, ApiView, CursorPages
+from platform_site.lib.api import NO_STORE
 from platform_site.lib.permissions import PUBLIC, needs
+from platform_site.lib.viewsets import ListAction
 
 
-class InvitationsView(ApiView):
-    """The invitations of the caller's organization."""
+@extend_schema_view(
+    list=extend_schema(
+        summary="List invitations",
+        description="List the invitations of the last weeks, the newest first.",
+    ),
+)
+class InvitationViewSet(ListAction):
+    """The invitations of the caller's organization; two verbs are for the holder of a token."""
 
     access = {
-        "GET": needs("members", "read"),
-        "POST": needs("members", "create").fresh(),
+        "list": needs("members", "read"),
+        "create": needs("members", "create").fresh(),
+        "destroy": needs("members", "delete").fresh(),
+        "preview": PUBLIC,
+        "accept": PUBLIC,
     }
+    serializer_class = InvitationSerializer
+    request_serializers = {
+        "create": InvitationCreateSerializer,
+        "preview": InvitationTokenSerializer,
+        "accept": InvitationAcceptSerializer,
+    }
+    query_serializers = {"list": InvitationFilterSerializer}
+    response_serializers = {"preview": InvitationPreviewSerializer, "accept": SIGN_IN_RESULT}
+    success_statuses = {
+        "create": status.HTTP_202_ACCEPTED,
+        "accept": status.HTTP_201_CREATED,
+    }
+    lookup_url_kwarg = "invitation_id"
 
-    @extend_schema(
-        operation_id="invitations_list",
-        summary="List invitations",
-        parameters=[*CursorPages.parameters(), InvitationFilterSerializer],
-        responses=CursorPages.schema_of(InvitationSerializer),
-    )
-    def get(self, request: Request) -> Response:
-        """List the invitations of the last weeks, the newest first."""
-        rows: QuerySet[Invitation] = Invitation.scoped.within_organization(
-            self.principal.organization_id
-        )
-        wanted = self.read_query(InvitationFilterSerializer)
-        if "email" in wanted:
-            rows = rows.filter(email__icontains=wanted["email"])
-        if "state" in wanted:
-            rows = _in_state(rows, wanted["state"])
-        return CursorPages.respond(
-            self, rows.select_related("invited_by"), serializer=InvitationSerializer
-        )
+    def get_queryset(self) -> QuerySet[Invitation]:
+        """Return the organization's invitations that fit the filters."""
+        rows = Invitation.scoped.within_organization(self.principal.organization_id)
+        return _filtered(rows, self.read_query()).select_related("invited_by")
 
-    @extend_schema(
-        summary="Invite somebody",
-        request=InvitationCreateSerializer,
-        responses={202: InvitationSerializer},
-    )
-    def post(self, request: Request) -> Response:
+    @extend_schema(summary="Invite somebody")
+    def create(self, request: Request) -> Response:
         """Mail an invitation, good for seven days and once; it replaces an earlier one.
 
-        The answer is the same whether or not the address has an account: only its mailbox is told.
+        The answer is the same whether or not the address has an account: only its mailbox learns.
         """
-        body = self.read(InvitationCreateSerializer)
+        body = self.read()
         who, now = self.principal, timezone.now()
         offer = Offer(signup.canonical(body["email"]), body["roles"], body["labels"])
         invitations.refuse_flood(who.organization_id, offer.email, now=now)
@@ -78,8 +85,45 @@ class InvitationsView(ApiView):
                 email=offer.email,
                 roles=offer.roles,
             )
-        answer = InvitationSerializer(invitation).data
-        return Response(answer, status=status.HTTP_202_ACCEPTED)
+        return self.respond(invitation)
+
+    @extend_schema(summary="Revoke an invitation")
+    def destroy(self, request: Request, invitation_id: str) -> Response:
+        """End an invitation that was not accepted; its link is void at once."""
+        organization_id = self.principal.organization_id
+        with transaction.atomic():
+            gone = invitations.revoke(organization_id, invitation_id, now=timezone.now())
+            audit.record_request(
+                self.platform_request,
+                "api:invitation:delete",
+                invitation=invitation_id,
+                email=gone.email,
+            )
+        return self.no_content()
+
+    @extend_schema(summary="Look at an invitation")
+    @action(detail=False, methods=["post"])
+    def preview(self, request: Request) -> Response:
+        """Return what a token offers, and leave it as it is."""
+        token = self.read()["token"]
+        offered = acceptance.preview(self.platform_request, token, now=timezone.now())
+        return self.respond(offered, headers=NO_STORE)
+
+    @extend_schema(summary="Accept an invitation")
+    @action(detail=False, methods=["post"])
+    def accept(self, request: Request) -> Response:
+        """Create the account with its password, and sign in; its e-mail is verified.
+
+        Answers as a login does: an organization that requires a second factor has it set up first.
+        """
+        done = acceptance.accept(self.platform_request, **self.read(), now=timezone.now())
+        return self.respond(done.answer, headers=NO_STORE)
+
+
+def _filtered(rows: QuerySet[Invitation], wanted: dict[str, Any]) -> QuerySet[Invitation]:
+    if "email" in wanted:
+        rows = rows.filter(email__icontains=wanted["email"])
+    return _in_state(rows, wanted["state"]) if "state" in wanted else rows
 
 
 def _in_state(rows: QuerySet[Invitation], state: str) -> QuerySet[Invitation]:
@@ -92,68 +136,3 @@ def _in_state(rows: QuerySet[Invitation], state: str) -> QuerySet[Invitation]:
     return (
         rows.filter(expires_at__gt=now) if state == "pending" else rows.filter(expires_at__lte=now)
     )
-
-
-class InvitationView(ApiView):
-    """One invitation of the caller's organization."""
-
-    access = {"DELETE": needs("members", "delete").fresh()}
-
-    @extend_schema(summary="Revoke an invitation", responses={204: None})
-    def delete(self, request: Request, invitation_id: str) -> Response:
-        """End an invitation that was not accepted; its link is void at once."""
-        who = self.principal
-        with transaction.atomic():
-            gone = invitations.revoke(who.organization_id, invitation_id, now=timezone.now())
-            audit.record_request(
-                self.platform_request,
-                "api:invitation:delete",
-                invitation=invitation_id,
-                email=gone.email,
-            )
-        return Response(status=status.HTTP_204_NO_CONTENT)
-
-
-class InvitationPreviewView(ApiView):
-    """Look at an invitation."""
-
-    access = {"POST": PUBLIC}
-
-    @extend_schema(
-        summary="Look at an invitation",
-        request=InvitationTokenSerializer,
-        responses=InvitationPreviewSerializer,
-    )
-    def post(self, request: Request) -> Response:
-        """Say what a token offers, and leave it as it is."""
-        body = self.read(InvitationTokenSerializer)
-        offered = acceptance.preview(self.platform_request, body["token"], now=timezone.now())
-        host = offered.invited_by
-        answer = {
-            "email": offered.email,
-            "organization": offered.organization.name,
-            "roles": offered.roles,
-            "invited_by": (host.email or None) if host else None,
-            "expires_at": offered.expires_at,
-        }
-        return Response(answer, headers=NO_STORE)
-
-
-class InvitationAcceptView(ApiView):
-    """Accept an invitation."""
-
-    access = {"POST": PUBLIC}
-
-    @extend_schema(
-        summary="Accept an invitation",
-        request=InvitationAcceptSerializer,
-        responses={201: SIGN_IN_RESULT},
-    )
-    def post(self, request: Request) -> Response:
-        """Make the account with its password, and sign in; its e-mail is verified.
-
-        Answers as a login does: an organization that requires a second factor has it set up first.
-        """
-        body = self.read(InvitationAcceptSerializer)
-        done = acceptance.accept(self.platform_request, **body, now=timezone.now())
-        return Response(done.answer, status=status.HTTP_201_CREATED, headers=NO_STORE)

@@ -5,12 +5,12 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema
-from rest_framework import status
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.audit import audit
+from accounts.errors import MemberNotFound
 from accounts.members import members
 from accounts.members.members import Changes
 from accounts.members.serializers import (
@@ -19,72 +19,45 @@ from accounts.members.serializers import (
     MemberUpdateSerializer,
 )
 from accounts.models import User
-from platform_site.lib.api import ApiView, CursorPages
 from platform_site.lib.permissions import needs
+from platform_site.lib.viewsets import ListAction, RetrieveAction
 
 
-class MemberPages(CursorPages):
-    """Who joined first leads."""
-
-    ordering = "id"
-
-
-class MembersView(ApiView):
+@extend_schema_view(
+    list=extend_schema(
+        summary="List members", description="List the members, those first who joined first."
+    ),
+    retrieve=extend_schema(summary="Read a member", description="Return one member."),
+)
+class MemberViewSet(ListAction, RetrieveAction):
     """The members of the caller's organization."""
 
-    access = {"GET": needs("members", "read")}
-
-    @extend_schema(
-        operation_id="members_list",
-        summary="List members",
-        parameters=[*MemberPages.parameters(), MemberFilterSerializer],
-        responses=MemberPages.schema_of(MemberSerializer),
-    )
-    def get(self, request: Request) -> Response:
-        """List the members, those first who joined first."""
-        rows = User.scoped.within_organization(self.principal.organization_id)
-        kept = _filtered(rows, self.read_query(MemberFilterSerializer))
-        return MemberPages.respond(self, kept, serializer=MemberSerializer)
-
-
-def _filtered(rows: QuerySet[User], wanted: dict[str, Any]) -> QuerySet[User]:
-    if "email" in wanted:
-        rows = rows.filter(email__icontains=wanted["email"])
-    if "role" in wanted:
-        role = [wanted["role"]]
-        rows = rows.filter(Q(roles__contains=role) | Q(derived_roles__contains=role))
-    if "label" in wanted:
-        rows = rows.filter(labels__contains=[wanted["label"]])
-    if "disabled" in wanted:
-        rows = rows.filter(is_active=not wanted["disabled"])
-    return rows
-
-
-class MemberView(ApiView):
-    """One member of the caller's organization."""
-
     access = {
-        "GET": needs("members", "read"),
-        "PATCH": needs("members", "update").fresh(),
-        "DELETE": needs("members", "delete").fresh(),
+        "list": needs("members", "read"),
+        "retrieve": needs("members", "read"),
+        "partial_update": needs("members", "update").fresh(),
+        "destroy": needs("members", "delete").fresh(),
     }
+    serializer_class = MemberSerializer
+    request_serializers = {"partial_update": MemberUpdateSerializer}
+    query_serializers = {"list": MemberFilterSerializer}
+    lookup_url_kwarg = "user_id"
+    not_found = MemberNotFound
+    ordering = "id"
 
-    @extend_schema(summary="Read a member", responses=MemberSerializer)
-    def get(self, request: Request, user_id: str) -> Response:
-        """Give one member."""
-        member = members.find(self.principal.organization_id, user_id)
-        return Response(MemberSerializer(member).data)
+    def get_queryset(self) -> QuerySet[User]:
+        """Return the organization's members; of a list, those that fit its filters."""
+        rows = User.scoped.within_organization(self.principal.organization_id)
+        return _filtered(rows, self.read_query()) if self.action == "list" else rows
 
-    @extend_schema(
-        summary="Change a member", request=MemberUpdateSerializer, responses=MemberSerializer
-    )
-    def patch(self, request: Request, user_id: str) -> Response:
-        """Change roles, labels, or whether the member may come in.
+    @extend_schema(summary="Change a member")
+    def partial_update(self, request: Request, user_id: str) -> Response:
+        """Change roles, labels, or whether the member may sign in.
 
         Holds on the member's very next request, for access tokens too; disabling also ends its
         sessions and trusted devices. The last admin can be neither demoted nor disabled.
         """
-        changes = Changes(**self.read(MemberUpdateSerializer))
+        changes = Changes(**self.read())
         with transaction.atomic():
             member, changed = members.change(
                 self.principal.organization_id,
@@ -97,10 +70,10 @@ class MemberView(ApiView):
                 audit.record_request(
                     self.platform_request, "api:member:update", member=str(member.pk), **changed
                 )
-        return Response(MemberSerializer(member).data)
+        return self.respond(member)
 
-    @extend_schema(summary="Remove a member", responses={204: None})
-    def delete(self, request: Request, user_id: str) -> Response:
+    @extend_schema(summary="Remove a member")
+    def destroy(self, request: Request, user_id: str) -> Response:
         """Delete a member: its sessions, devices and factors end at once.
 
         Its address is free: it can sign up, or be invited again. The last admin cannot be removed.
@@ -115,4 +88,17 @@ class MemberView(ApiView):
             audit.record_request(
                 self.platform_request, "api:member:delete", member=str(gone.pk), email=gone.email
             )
-        return Response(status=status.HTTP_204_NO_CONTENT)
+        return self.no_content()
+
+
+def _filtered(rows: QuerySet[User], wanted: dict[str, Any]) -> QuerySet[User]:
+    if "email" in wanted:
+        rows = rows.filter(email__icontains=wanted["email"])
+    if "role" in wanted:
+        role = [wanted["role"]]
+        rows = rows.filter(Q(roles__contains=role) | Q(derived_roles__contains=role))
+    if "label" in wanted:
+        rows = rows.filter(labels__contains=[wanted["label"]])
+    if "disabled" in wanted:
+        rows = rows.filter(is_active=not wanted["disabled"])
+    return rows

@@ -39,6 +39,26 @@ class State:
     user: User
     pending: MailboxProof | None
 
+    @property
+    def email(self) -> str | None:
+        """The address; None for an account that has to give another one."""
+        return self.user.email or None
+
+    @property
+    def email_verified(self) -> bool:
+        """True if the address was proven."""
+        return self.user.email_verified_at is not None
+
+    @property
+    def pending_email(self) -> str | None:
+        """The address to change to."""
+        return self.pending.email if self.pending and self.pending.fingerprint else None
+
+    @property
+    def code_expires_at(self) -> int | None:
+        """Until when the code that was mailed last can be given, in Unix seconds."""
+        return int(self.pending.expires_at.timestamp()) if self.pending else None
+
 
 def state_of(user_id: UUID, *, now: datetime) -> State:
     """Give the state of a user's mailbox."""

@@ -1,57 +1,13 @@
-"""One's own sessions, password and e-mail in JSON; times in Unix seconds."""
+"""The caller's own password and e-mail in JSON; times in Unix seconds."""
 
 from typing import Any
 
 from rest_framework import serializers
 
 from accounts.mailed_secrets import MAX_TOKEN_CHARS
-from accounts.models import Session
+from accounts.profile.mailbox import State
 from accounts.serializers import PasswordField
 from platform_site.lib.api import StrictSerializer
-
-
-class SessionEnvironmentSerializer(serializers.Serializer[Any]):
-    """Where a session acts."""
-
-    id = serializers.CharField(source="slug")
-    name = serializers.CharField()
-
-
-class SessionSerializer(serializers.Serializer[Session]):
-    """A live session. last_used_at: when its tokens were last made, at most one refresh ago."""
-
-    id = serializers.UUIDField()
-    current = serializers.SerializerMethodField()
-    environment = SessionEnvironmentSerializer()
-    address = serializers.CharField()
-    agent = serializers.CharField()
-    aal = serializers.IntegerField()
-    amr = serializers.ListField(child=serializers.CharField())
-    created_at = serializers.SerializerMethodField()
-    last_used_at = serializers.SerializerMethodField()
-    ends_at = serializers.SerializerMethodField()
-
-    def get_current(self, session: Session) -> bool:
-        """Say whether it is the one that asks."""
-        return bool(session.pk == self.context["current_id"])
-
-    def get_created_at(self, session: Session) -> int:
-        """Give Unix seconds."""
-        return int(session.created_at.timestamp())
-
-    def get_last_used_at(self, session: Session) -> int:
-        """Give Unix seconds."""
-        return int(session.rotated_at.timestamp())
-
-    def get_ends_at(self, session: Session) -> int:
-        """Give Unix seconds."""
-        return int(session.ends_at.timestamp())
-
-
-class SessionsEndedSerializer(serializers.Serializer[Any]):
-    """How many sessions ended."""
-
-    ended = serializers.IntegerField()
 
 
 class PasswordStateSerializer(serializers.Serializer[Any]):
@@ -68,7 +24,7 @@ class PasswordChangeSerializer(StrictSerializer):
     end_other_sessions = serializers.BooleanField(required=False, default=True)
 
 
-class EmailSerializer(serializers.Serializer[Any]):
+class EmailSerializer(serializers.Serializer[State]):
     """Where the account's mailbox stands.
 
     email: null for an account that has to give another address.

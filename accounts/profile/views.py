@@ -1,15 +1,13 @@
-"""One's own sessions, password and e-mail, below ``/v1/auth``."""
-
-from typing import Any
+"""``/v1/auth/password``, ``/v1/auth/email``."""
 
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
+from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.profile import email_change, mailbox, password
-from accounts.profile.mailbox import State
 from accounts.profile.serializers import (
     EmailCancelSerializer,
     EmailChangeSerializer,
@@ -17,78 +15,55 @@ from accounts.profile.serializers import (
     EmailSerializer,
     PasswordChangeSerializer,
     PasswordStateSerializer,
-    SessionsEndedSerializer,
-    SessionSerializer,
 )
-from accounts.sessions import own_sessions
+from accounts.sessions.serializers import SessionsEndedSerializer
 from accounts.signin import signup
-from platform_site.lib.api import ApiView, CursorPages
 from platform_site.lib.permissions import PUBLIC, USER
+from platform_site.lib.viewsets import PlatformViewSet
 
 
-class SessionsView(ApiView):
-    """The caller's sessions."""
+class ProfileViewSet(PlatformViewSet):
+    """The caller's own password and e-mail address."""
 
-    # Ending what is open only ever makes an account safer, so that it takes no fresh proof.
-    access = {"GET": USER.always(), "DELETE": USER.always()}
+    access = {
+        "password_state": USER,
+        "change_password": USER.fresh(),
+        "email_state": USER.without_email(),
+        "change_email": USER.fresh().without_email(),
+        "give_up_email_change": USER.without_email(),
+        "verify_email": USER.without_email(),
+        "resend_email_code": USER.without_email(),
+        "cancel_email_change": PUBLIC,
+    }
+    serializer_class = EmailSerializer
+    request_serializers = {
+        "change_password": PasswordChangeSerializer,
+        "change_email": EmailChangeSerializer,
+        "verify_email": EmailCodeSerializer,
+        "cancel_email_change": EmailCancelSerializer,
+    }
+    response_serializers = {
+        "password_state": PasswordStateSerializer,
+        "change_password": SessionsEndedSerializer,
+        "give_up_email_change": None,
+        "cancel_email_change": None,
+    }
+    success_statuses = {
+        "change_email": status.HTTP_202_ACCEPTED,
+        "resend_email_code": status.HTTP_202_ACCEPTED,
+    }
 
-    @extend_schema(
-        operation_id="sessions_list",
-        summary="List one's sessions",
-        parameters=CursorPages.parameters(),
-        responses=CursorPages.schema_of(SessionSerializer),
-    )
-    def get(self, request: Request) -> Response:
-        """List the sessions that can still be used, the newest first."""
-        rows = own_sessions.live_ones(self.principal, now=timezone.now())
-        return CursorPages.respond(
-            self,
-            rows.select_related("environment"),
-            serializer=SessionSerializer,
-            context={"current_id": self.principal.session_id},
-        )
+    @extend_schema(summary="Say whether there is a password")
+    @action(detail=False, url_path="password")
+    def password_state(self, request: Request) -> Response:
+        """Return whether a change of password has to name the present one."""
+        return self.respond({"has_password": password.has_one(self.principal)})
 
-    @extend_schema(
-        operation_id="sessions_end_others",
-        summary="End all other sessions",
-        responses={200: SessionsEndedSerializer},
-    )
-    def delete(self, request: Request) -> Response:
-        """End every session but the one that asks, at once for access tokens too."""
-        ended = own_sessions.end_others(self.platform_request, self.principal, now=timezone.now())
-        return Response({"ended": ended})
-
-
-class SessionView(ApiView):
-    """One session of the caller's."""
-
-    access = {"DELETE": USER.always()}
-
-    @extend_schema(summary="End a session", responses={204: None})
-    def delete(self, request: Request, session_id: str) -> Response:
-        """End a session, at once for its access tokens too."""
-        own_sessions.end(self.platform_request, self.principal, session_id, now=timezone.now())
-        return Response(status=status.HTTP_204_NO_CONTENT)
-
-
-class PasswordView(ApiView):
-    """The caller's password."""
-
-    access = {"GET": USER, "POST": USER.fresh()}
-
-    @extend_schema(summary="Say whether there is a password", responses=PasswordStateSerializer)
-    def get(self, request: Request) -> Response:
-        """Say whether a change of password has to name the present one."""
-        return Response({"has_password": password.has_one(self.principal)})
-
-    @extend_schema(
-        summary="Change the password",
-        request=PasswordChangeSerializer,
-        responses=SessionsEndedSerializer,
-    )
-    def post(self, request: Request) -> Response:
+    @extend_schema(summary="Change the password")
+    @password_state.mapping.post
+    def change_password(self, request: Request) -> Response:
         """Set a new password; trusted devices and, if not said otherwise, other sessions end."""
-        body = self.read(PasswordChangeSerializer)
+        body = self.read()
         ended = password.change(
             self.platform_request,
             self.principal,
@@ -97,103 +72,57 @@ class PasswordView(ApiView):
             ends_others=body["end_other_sessions"],
             now=timezone.now(),
         )
-        return Response({"ended": ended})
+        return self.respond({"ended": ended})
 
+    @extend_schema(summary="Read one's e-mail address")
+    @action(detail=False, url_path="email")
+    def email_state(self, request: Request) -> Response:
+        """Return whether the address is verified, and whether another one waits to be."""
+        return self.respond(mailbox.state_of(self.principal.own_id, now=timezone.now()))
 
-def _shown(state: State) -> dict[str, Any]:
-    proof = state.pending
-    return {
-        "email": state.user.email or None,
-        "email_verified": state.user.email_verified_at is not None,
-        "pending_email": proof.email if proof and proof.fingerprint else None,
-        "code_expires_at": int(proof.expires_at.timestamp()) if proof else None,
-    }
-
-
-class EmailView(ApiView):
-    """The caller's e-mail address."""
-
-    access = {"GET": USER.without_email()}
-
-    @extend_schema(summary="Read one's e-mail address", responses=EmailSerializer)
-    def get(self, request: Request) -> Response:
-        """Say whether the address is verified, and whether another one waits to be."""
-        return Response(_shown(mailbox.state_of(self.principal.own_id, now=timezone.now())))
-
-
-class EmailChangeView(ApiView):
-    """A change of the caller's e-mail address."""
-
-    access = {"POST": USER.fresh().without_email(), "DELETE": USER.without_email()}
-
-    @extend_schema(
-        summary="Change the e-mail address",
-        request=EmailChangeSerializer,
-        responses={202: EmailSerializer},
-    )
-    def post(self, request: Request) -> Response:
+    @extend_schema(summary="Change the e-mail address")
+    @action(detail=False, methods=["post"], url_path="email/change")
+    def change_email(self, request: Request) -> Response:
         """Mail a code to the new address; it is used from when the code is given on.
 
-        The present address is told, and can cancel. The answer is the same whether or not the new
-        address has an account: only its mailbox is told.
+        The present address gets a notice, and can cancel. The answer is the same whether or not the
+        new address has an account: only its mailbox learns.
         """
-        body = self.read(EmailChangeSerializer)
         state = email_change.begin(
             self.platform_request,
             self.principal.own_id,
-            signup.canonical(body["email"]),
+            signup.canonical(self.read()["email"]),
             now=timezone.now(),
         )
-        return Response(_shown(state), status=status.HTTP_202_ACCEPTED)
+        return self.respond(state)
 
-    @extend_schema(summary="Give up a change of e-mail address", responses={204: None})
-    def delete(self, request: Request) -> Response:
+    @extend_schema(summary="Give up a change of e-mail address")
+    @change_email.mapping.delete
+    def give_up_email_change(self, request: Request) -> Response:
         """Stay with the present address; the code that was mailed is void."""
         email_change.give_up(self.platform_request, self.principal.own_id, now=timezone.now())
-        return Response(status=status.HTTP_204_NO_CONTENT)
+        return self.no_content()
 
-
-class EmailVerifyView(ApiView):
-    """Prove an e-mail address."""
-
-    access = {"POST": USER.without_email()}
-
-    @extend_schema(
-        summary="Verify an e-mail address", request=EmailCodeSerializer, responses=EmailSerializer
-    )
-    def post(self, request: Request) -> Response:
-        """Give the code that was mailed after sign-up, or to the address to change to."""
-        body = self.read(EmailCodeSerializer)
+    @extend_schema(summary="Verify an e-mail address")
+    @action(detail=False, methods=["post"], url_path="email/verify")
+    def verify_email(self, request: Request) -> Response:
+        """Take the code that was mailed after sign-up, or to the address to change to."""
+        code = self.read()["code"]
         state = mailbox.verify(
-            self.platform_request, self.principal.own_id, body["code"], now=timezone.now()
+            self.platform_request, self.principal.own_id, code, now=timezone.now()
         )
-        return Response(_shown(state))
+        return self.respond(state)
 
-
-class EmailResendView(ApiView):
-    """Another mail with a code."""
-
-    access = {"POST": USER.without_email()}
-
-    @extend_schema(summary="Mail a new code", request=None, responses={202: EmailSerializer})
-    def post(self, request: Request) -> Response:
+    @extend_schema(summary="Mail a new code")
+    @action(detail=False, methods=["post"], url_path="email/resend")
+    def resend_email_code(self, request: Request) -> Response:
         """Mail a new code to the address that waits to be verified, at most once a minute."""
-        state = mailbox.resend(self.principal.own_id, now=timezone.now())
-        return Response(_shown(state), status=status.HTTP_202_ACCEPTED)
+        return self.respond(mailbox.resend(self.principal.own_id, now=timezone.now()))
 
-
-class EmailCancelView(ApiView):
-    """Cancel a change of address from outside."""
-
-    access = {"POST": PUBLIC}
-
-    @extend_schema(
-        summary="Cancel a change of e-mail address",
-        request=EmailCancelSerializer,
-        responses={204: None},
-    )
-    def post(self, request: Request) -> Response:
+    @extend_schema(summary="Cancel a change of e-mail address")
+    @action(detail=False, methods=["post"], url_path="email/cancel")
+    def cancel_email_change(self, request: Request) -> Response:
         """End a change with the token that was mailed to the present address."""
-        body = self.read(EmailCancelSerializer)
-        email_change.cancel(self.platform_request, body["token"], now=timezone.now())
-        return Response(status=status.HTTP_204_NO_CONTENT)
+        token = self.read()["token"]
+        email_change.cancel(self.platform_request, token, now=timezone.now())
+        return self.no_content()

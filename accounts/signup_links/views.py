@@ -7,7 +7,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.serializers import LoginAnswerSerializer
+from accounts.serializers import SIGN_IN_RESULT
 from accounts.signup_links import links
 from accounts.signup_links.serializers import (
     SignupLinkCompleteSerializer,
@@ -27,7 +27,7 @@ class SignupLinkViewSet(PlatformViewSet):
         "link": SignupLinkRequestSerializer,
         "complete": SignupLinkCompleteSerializer,
     }
-    response_serializers = {"link": SignupLinkSerializer, "complete": LoginAnswerSerializer}
+    response_serializers = {"link": SignupLinkSerializer, "complete": SIGN_IN_RESULT}
     success_statuses = {
         "link": status.HTTP_202_ACCEPTED,
         "complete": status.HTTP_201_CREATED,
@@ -38,7 +38,7 @@ class SignupLinkViewSet(PlatformViewSet):
     def link(self, request: Request) -> Response:
         """Mail a link that works once, within 24 hours.
 
-        The answer is the same whether or not the address has an account: only its mailbox is told.
+        The answer is the same whether or not the address has an account: only its mailbox learns.
         """
         expires_at = links.request_link(
             self.platform_request, self.read()["email"], now=timezone.now()
@@ -48,12 +48,11 @@ class SignupLinkViewSet(PlatformViewSet):
     @extend_schema(summary="Sign up with a mailed link")
     @action(detail=False, methods=["post"])
     def complete(self, request: Request) -> Response:
-        """Make an account with a verified address, and sign in; answers as a login does.
+        """Create an account with a verified address, and sign in; answers as a login does.
 
         An account that used the address without verifying it is reclaimed. Where it has a second
         factor, it keeps its data and goes on without the address, and the new account is in an
         organization of its own.
         """
         done = links.complete(self.platform_request, **self.read(), now=timezone.now())
-        # A sign-in that a stage has halted has other fields, as at a login.
-        return Response(done.answer, status=self.success_status(), headers=NO_STORE)
+        return self.respond(done.answer, headers=NO_STORE)

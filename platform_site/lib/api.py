@@ -63,7 +63,7 @@ class ApiView(APIView):
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
         """Give DRF's request, made of what is made once and for all."""
-        self.accept = request.META.get("HTTP_ACCEPT", "*/*")
+        self.accept_header = request.META.get("HTTP_ACCEPT", "*/*")
         is_json = self.parser_classes is APIView.parser_classes
         return Request(
             request,
@@ -85,7 +85,7 @@ class ApiView(APIView):
         self, request: Request, force: bool = False
     ) -> tuple[BaseRenderer, str]:
         """Take the usual Accept headers at their word: DRF parses and sorts them at length."""
-        if self.accept in JSON_ACCEPTED:
+        if self.accept_header in JSON_ACCEPTED:
             return RENDERER, RENDERER.media_type
         return super().perform_content_negotiation(request, force)
 

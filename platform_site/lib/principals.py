@@ -81,6 +81,11 @@ class Principal:
         return self.email or ("development token" if self.user_id is None else str(self.user_id))
 
     @property
+    def environment(self) -> dict[str, str]:
+        """Where this principal acts, as answers show it."""
+        return {"id": self.environment_id, "name": self.environment_name}
+
+    @property
     def scope(self) -> Scope:
         """Where this principal acts."""
         return Scope(self.organization_id, self.environment_pk)

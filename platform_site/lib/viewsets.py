@@ -2,7 +2,7 @@
 
 How to write one (``environments/views.py`` is the example)::
 
-    class DeviceViewSet(ListModelMixin, PlatformViewSet):
+    class DeviceViewSet(ListAction):
         access = {"list": USER, "create": USER.fresh(), "destroy": USER, "rename": USER}
         serializer_class = DeviceSerializer
         request_serializers = {"create": DeviceCreateSerializer, "rename": DeviceNameSerializer}
@@ -36,14 +36,16 @@ that they cannot contradict each other:
 - ``access``: who may call the action. An action that is missing here answers 405.
 - ``request_serializers``: the body. ``self.read()`` returns it validated.
 - ``query_serializers``: the query string's filters. ``self.read_query()`` returns them validated.
-- ``response_serializers``: what the action answers with, where that is not ``serializer_class``;
-  None for no body. ``self.respond(value)`` is the only way to answer with a body.
+- ``response_serializers``: what the action answers with, where that is not ``serializer_class``:
+  None for no body; a ``PolymorphicProxySerializer`` where the value's type field decides.
+  ``self.respond(value)`` is the only way to answer with a body. Serializers of answers are shared
+  by all requests, so that they have no context.
 - ``success_statuses``: the status, where it is not DRF's own (201 for ``create``, 200 with a
   body, 204 without one).
 
-Standard actions: ``list create`` on the collection, ``retrieve update partial_update destroy`` on
-one object. DRF's ``ListModelMixin`` and ``RetrieveModelMixin`` work as they are. Anything else is
-an ``@action``; ``url_path`` may hold slashes and converters (``"<str:provider>/start"``), and
+Standard actions: ``list create destroy_all`` on the collection, ``retrieve update partial_update
+destroy`` on one object; ``ListAction`` and ``RetrieveAction`` have the reading ones. Anything else
+is an ``@action``; ``url_path`` may hold slashes and converters (``"<str:provider>/start"``), and
 ``@rename.mapping.delete`` adds a method to the same path. Verbs without a resource, such as
 ``/v1/auth/login``, are actions of a viewset that is registered under their common path.
 
@@ -55,11 +57,12 @@ from typing import Any, ClassVar, Final
 
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest
+from drf_spectacular.utils import PolymorphicProxySerializer
 from rest_framework import status
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.routers import SimpleRouter
+from rest_framework.routers import Route, SimpleRouter
 from rest_framework.serializers import BaseSerializer
 from rest_framework.viewsets import ViewSetMixin
 
@@ -68,7 +71,25 @@ from platform_site.lib.errors import NotFound
 from platform_site.lib.permissions import Access
 
 # Actions that answer without a body unless they name a serializer.
-WITHOUT_BODY: Final = frozenset({"destroy"})
+WITHOUT_BODY: Final = frozenset({"destroy", "destroy_all"})
+
+ResponseSerializer = type[BaseSerializer[Any]] | PolymorphicProxySerializer
+
+
+# One of each, by class: DRF copies every field of each serializer that it makes, which takes longer
+# than a query.
+_SHARED: Final[dict[Any, BaseSerializer[Any]]] = {}
+
+
+def represent(serializer: ResponseSerializer, value: Any) -> Any:
+    """Return a value in the form of a serializer, or of the one that its type field names."""
+    if isinstance(serializer, PolymorphicProxySerializer):
+        variants: Any = serializer.serializers
+        return represent(variants[value[serializer.resource_type_field_name]], value)
+    shared = _SHARED.get(serializer)
+    if shared is None:
+        shared = _SHARED[serializer] = serializer()
+    return shared.to_representation(value)
 
 
 class PlatformViewSet(ViewSetMixin, ApiView, GenericAPIView[Any]):
@@ -81,7 +102,7 @@ class PlatformViewSet(ViewSetMixin, ApiView, GenericAPIView[Any]):
     access: ClassVar[Mapping[str, Access]] = {}
     request_serializers: ClassVar[Mapping[str, type[StrictSerializer]]] = {}
     query_serializers: ClassVar[Mapping[str, type[StrictSerializer]]] = {}
-    response_serializers: ClassVar[Mapping[str, type[BaseSerializer[Any]] | None]] = {}
+    response_serializers: ClassVar[Mapping[str, ResponseSerializer | None]] = {}
     success_statuses: ClassVar[Mapping[str, int]] = {}
     not_found: ClassVar[type[NotFound]] = NotFound
     ordering: ClassVar[str] = "-id"
@@ -113,7 +134,7 @@ class PlatformViewSet(ViewSetMixin, ApiView, GenericAPIView[Any]):
         except Http404:
             raise self.not_found from None
 
-    def response_serializer(self) -> type[BaseSerializer[Any]] | None:
+    def response_serializer(self) -> ResponseSerializer | None:
         """Return the serializer of the present action's answer, None if it has no body."""
         default = None if self.action in WITHOUT_BODY else self.serializer_class
         return self.response_serializers.get(self.action, default)
@@ -126,13 +147,6 @@ class PlatformViewSet(ViewSetMixin, ApiView, GenericAPIView[Any]):
             return status.HTTP_204_NO_CONTENT
         return status.HTTP_201_CREATED if self.action == "create" else status.HTTP_200_OK
 
-    def get_serializer_class(self) -> type[BaseSerializer[Any]]:
-        """Return the serializer of the answer (DRF's mixins ask for it)."""
-        serializer = self.response_serializer()
-        if serializer is None:
-            raise TypeError(f"{type(self).__name__}.{self.action} answers without a body")
-        return serializer
-
     def read(self, serializer: type[StrictSerializer] | None = None) -> dict[str, Any]:
         """Return the validated body, or raise InvalidRequest naming each wrong field."""
         return super().read(serializer or self.request_serializers[self.action])
@@ -141,18 +155,62 @@ class PlatformViewSet(ViewSetMixin, ApiView, GenericAPIView[Any]):
         """Return the validated filters, or raise InvalidRequest naming each wrong one."""
         return super().read_query(serializer or self.query_serializers[self.action])
 
-    def respond(self, value: Any, *, headers: Mapping[str, str] | None = None) -> Response:
-        """Answer with a value in the form of the action's serializer."""
-        data = self.get_serializer(value).data
+    def respond(
+        self,
+        value: Any,
+        *,
+        serializer: ResponseSerializer | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Response:
+        """Answer with a value in the form of the action's serializer, or of another one."""
+        data = represent(serializer or self._response_serializer(), value)
         return Response(data, status=self.success_status(), headers=dict(headers or {}))
+
+    def respond_page(self, rows: QuerySet[Any]) -> Response:
+        """Answer with the page of rows that the query string asks for.
+
+        Raises NotFound for a malformed cursor.
+        """
+        serializer = self._response_serializer()
+        page = self.paginate_queryset(rows) or []
+        return self.get_paginated_response([represent(serializer, row) for row in page])
 
     def no_content(self, *, headers: Mapping[str, str] | None = None) -> Response:
         """Answer without a body."""
         return Response(status=self.success_status(), headers=dict(headers or {}))
 
+    def _response_serializer(self) -> ResponseSerializer:
+        serializer = self.response_serializer()
+        if serializer is None:
+            raise TypeError(f"{type(self).__name__}.{self.action} answers without a body")
+        return serializer
+
+
+class ListAction(PlatformViewSet):
+    """Pages of ``get_queryset``."""
+
+    def list(self, request: Request, **ids: str) -> Response:
+        """Answer with one page."""
+        return self.respond_page(self.get_queryset())
+
+
+class RetrieveAction(PlatformViewSet):
+    """One row of ``get_queryset``."""
+
+    def retrieve(self, request: Request, **ids: str) -> Response:
+        """Answer with the object that the path names."""
+        return self.respond(self.get_object())
+
 
 class Router(SimpleRouter):
     """DRF's router over plain paths: no trailing slash, no index page, no regular expressions."""
+
+    routes = [
+        route._replace(mapping={**route.mapping, "delete": "destroy_all"})
+        if isinstance(route, Route) and not route.detail
+        else route
+        for route in SimpleRouter.routes
+    ]
 
     def __init__(self) -> None:
         super().__init__(trailing_slash=False, use_regex_path=False)

@@ -33,13 +33,16 @@ class Schema(AutoSchema):
         access = self._access()
         return [] if access is not None and access.kind == "public" else super().get_auth()
 
-    def get_description(self) -> str:  # type: ignore[override]  # spectacular's own signature
-        """Name the permission below the view's own words."""
+    def get_operation(self, *args: Any, **kwargs: Any) -> dict[str, Any] | None:
+        """Add the permission below the description, wherever that comes from."""
+        operation: dict[str, Any] | None = super().get_operation(*args, **kwargs)
         access = self._access()
-        text = str(super().get_description() or "")
-        if access is not None and access.kind == "permission":
-            text += f"\n\nTakes the permission `{access.resource}:{access.action}`."
-        return text
+        if operation and access is not None and access.kind == "permission":
+            text = f"Takes the permission `{access.resource}:{access.action}`."
+            operation["description"] = "\n\n".join(
+                filter(None, [operation.get("description"), text])
+            )
+        return operation
 
     def get_override_parameters(self) -> list[Any]:
         """Leave parameters to the views."""

@@ -126,7 +126,7 @@ def test_who_gives_way_in_a_deadlock_is_told_to_try_again(
         return []
 
     monkeypatch.setattr(
-        "accounts.views.EffectivePermissionsView.get",
+        "accounts.views.CallerViewSet.effective_permissions",
         lambda self, request: Response(cross(request.user)),
     )
     callers = [signed_in(alice), signed_in(bob)]

@@ -1,0 +1,114 @@
+"""``/v1/auth/refresh``, ``/v1/auth/switch``, ``/v1/auth/logout``, ``/v1/auth/sessions``."""
+
+from django.db import transaction
+from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.audit import audit
+from accounts.models import Session
+from accounts.serializers import (
+    RefreshTokenSerializer,
+    ScopedTokenPairSerializer,
+    SwitchSerializer,
+    TokenPairSerializer,
+)
+from accounts.sessions import own_sessions, refresh, sessions
+from accounts.sessions.serializers import SessionsEndedSerializer, SessionSerializer
+from accounts.tokens import tokens
+from platform_site.lib.api import NO_STORE
+from platform_site.lib.permissions import PUBLIC, USER
+from platform_site.lib.viewsets import ListAction, PlatformViewSet
+
+
+class RefreshTokenViewSet(PlatformViewSet):
+    """What the holder of a refresh token can do with its session."""
+
+    access = {"refresh": PUBLIC, "switch": PUBLIC, "logout": PUBLIC}
+    request_serializers = {
+        "refresh": RefreshTokenSerializer,
+        "switch": SwitchSerializer,
+        "logout": RefreshTokenSerializer,
+    }
+    response_serializers = {
+        "refresh": TokenPairSerializer,
+        "switch": ScopedTokenPairSerializer,
+        "logout": None,
+    }
+
+    @extend_schema(summary="Refresh")
+    @action(detail=False, methods=["post"])
+    def refresh(self, request: Request) -> Response:
+        """Exchange a refresh token for a new pair; replaying a used one ends the sign-in."""
+        token = self.read()["refresh_token"]
+        done = refresh.refresh(self.platform_request, token, now=timezone.now())
+        return self.respond(done.pair(), headers=NO_STORE)
+
+    @extend_schema(summary="Switch environment")
+    @action(detail=False, methods=["post"])
+    def switch(self, request: Request) -> Response:
+        """Exchange a refresh token for a session in another environment of the organization."""
+        body = self.read()
+        done = refresh.switch(
+            self.platform_request,
+            body["refresh_token"],
+            environment=body["environment"],
+            keep_current=body["keep_current"],
+            now=timezone.now(),
+        )
+        return self.respond(done.pair(), headers=NO_STORE)
+
+    @extend_schema(summary="Log out")
+    @action(detail=False, methods=["post"])
+    def logout(self, request: Request) -> Response:
+        """End the session of a refresh token, at once for its access tokens too."""
+        token, now = self.read()["refresh_token"], timezone.now()
+        pointer = tokens.read(token, "rt+jwt", now=now, allow_expired=True)
+        with transaction.atomic():
+            session = sessions.end(pointer, now=now)
+            if session is not None:
+                audit.record_user(
+                    self.platform_request,
+                    "api:session:delete",
+                    session.user,
+                    session=str(session.id),
+                )
+        return self.no_content(headers=NO_STORE)
+
+
+@extend_schema_view(
+    list=extend_schema(
+        operation_id="sessions_list",
+        summary="List one's sessions",
+        description="List the sessions that can still be used, the newest first.",
+    ),
+)
+class SessionViewSet(ListAction):
+    """The caller's own sessions."""
+
+    # Ending what is open only ever makes an account safer, so that it takes no fresh proof.
+    access = {"list": USER.always(), "destroy": USER.always(), "destroy_all": USER.always()}
+    serializer_class = SessionSerializer
+    response_serializers = {"destroy_all": SessionsEndedSerializer}
+    lookup_url_kwarg = "session_id"
+
+    def get_queryset(self) -> QuerySet[Session]:
+        """Return the caller's sessions that can still be used."""
+        rows = own_sessions.live_ones(self.principal, now=timezone.now())
+        is_current = ExpressionWrapper(Q(pk=self.principal.session_id), BooleanField())
+        return rows.select_related("environment").annotate(current=is_current)
+
+    @extend_schema(operation_id="sessions_end_others", summary="End all other sessions")
+    def destroy_all(self, request: Request) -> Response:
+        """End every session but the one that asks, at once for access tokens too."""
+        ended = own_sessions.end_others(self.platform_request, self.principal, now=timezone.now())
+        return self.respond({"ended": ended})
+
+    @extend_schema(summary="End a session")
+    def destroy(self, request: Request, session_id: str) -> Response:
+        """End a session, at once for its access tokens too."""
+        own_sessions.end(self.platform_request, self.principal, session_id, now=timezone.now())
+        return self.no_content()
