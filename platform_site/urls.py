@@ -3,12 +3,13 @@
 from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from drf_spectacular.views import SpectacularAPIView
 
 import accounts.urls
 import sqlgateway.urls
 from platform_site import health
 from platform_site.lib import problems
+from platform_site.public_pages import ApiDocsView, landing
 
 urlpatterns = [
     # Tried in this order, so what is asked for most comes first, and not behind an include: that is
@@ -19,13 +20,14 @@ urlpatterns = [
     path("readyz", health.readyz),
     path("metrics", health.exposition),
     path("v1/schema", SpectacularAPIView.as_view(), name="schema"),
-    path("v1/docs", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="docs"),
+    path("v1/docs", ApiDocsView.as_view(), name="docs"),
     path("", include("environments.urls")),
     path("", include("twofactor.urls")),
     path("", include("recovery.urls")),
     # Without the feature its paths are like any other that does not exist.
     *([path("", include("edgecache.api.urls"))] if settings.HAS_CACHE else []),
     path("", include("platform_site.console.urls")),
+    path("", landing, name="landing"),
     path("admin/", admin.site.urls),
 ]
 

@@ -1,4 +1,4 @@
-"""The pages: the same for everybody, filled by their scripts through the API."""
+"""The pages: the same for every visitor, filled by their scripts through the API."""
 
 from http import HTTPStatus
 from typing import Final
@@ -13,13 +13,13 @@ CONTENT_SECURITY_POLICY: Final = "; ".join(
         "default-src 'none'",
         "script-src 'self'",
         "style-src 'self'",
-        # The QR code comes inside the API's answer.
+        # The QR code is a data: URL in the API's response.
         "img-src 'self' data:",
         "connect-src 'self'",
         "form-action 'self'",
         "frame-ancestors 'none'",
         "base-uri 'none'",
-        # No script builds markup out of text, so nothing that it shows can become a script.
+        # No script turns text into markup, so no text that it shows can become a script.
         "require-trusted-types-for 'script'",
         "trusted-types 'none'",
     )
@@ -38,14 +38,18 @@ HEADERS: Final = {
 def page(
     request: HttpRequest, template: str, status: int = HTTPStatus.OK, rest: str = ""
 ) -> HttpResponse:
-    """Show a page; ``rest`` is the path of one that is not there."""
-    # Without the request: nothing of the visitor goes into a page.
+    """Show a page; ``rest`` is the path of one that does not exist."""
+    return render_page(f"console/{template}", status)
+
+
+def render_page(template: str, status: int = HTTPStatus.OK) -> HttpResponse:
+    """Return a page with the console's headers. It is the same for every visitor."""
     context = {
         "service": settings.SERVICE_NAME.capitalize(),
         "has_cache": settings.HAS_CACHE,
         "has_providers": bool(settings.OAUTH.providers),
     }
-    html = render_to_string(f"console/{template}", context)
+    html = render_to_string(template, context)
     return HttpResponse(html, status=status, headers=HEADERS)
 
 

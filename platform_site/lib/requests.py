@@ -9,8 +9,8 @@ import structlog
 from django.http import HttpRequest, HttpResponse
 
 from platform_site.lib import metrics
+from platform_site.lib.database_watchdog import WATCHDOG
 from platform_site.lib.ids import uuid7
-from platform_site.lib.patience import PATIENCE
 from platform_site.lib.principals import PlatformRequest
 
 log = structlog.get_logger("zonal.request")
@@ -33,7 +33,7 @@ class RequestMiddleware:
         started = time.perf_counter()
         structlog.contextvars.bind_contextvars(request_id=request.request_id)
         try:
-            with PATIENCE.watching():
+            with WATCHDOG.watching():
                 response = self.get_response(request)
             response["X-Request-Id"] = request.request_id
             if not response.streaming and "Content-Length" not in response:

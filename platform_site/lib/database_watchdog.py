@@ -1,0 +1,107 @@
+"""How long a request waits for a control database that does not answer.
+
+When a server stops, its connections end, and every wait with them. A server that is frozen, or
+behind a network that drops every packet, keeps them: libpq would wait for ever in a thread of ours.
+"""
+
+import contextlib
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any, Final
+
+import psycopg
+import structlog
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg.pq import TransactionStatus
+
+# A frozen database is a 503 within ten seconds: this wait, one check, and the two seconds in which
+# the next connection must be established.
+LIMIT_S: Final = 7.0
+CHECK_EVERY_S: Final = 0.5
+
+log = structlog.get_logger(__name__)
+
+
+class DatabaseWatchdog:
+    """One thread per process that checks the database connections of requests in progress.
+
+    A connection that is waiting for an answer at every check for LIMIT_S is shut down: its
+    statement fails as if the server had stopped, and the request answers 503. No statement of a
+    request takes that long; LIMIT_S of statements without a pause between them look the same, and
+    end the same.
+
+    _waiting_since: when a thread's connection was first seen waiting, without a check since then
+    that found it idle.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._watched: dict[int, BaseDatabaseWrapper] = {}
+        self._waiting_since: dict[int, float] = {}
+        self._thread: threading.Thread | None = None
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Watch this thread's connection inside the block."""
+        me = threading.get_ident()
+        database = connections[DEFAULT_DB_ALIAS]
+        with self._lock:
+            self._watched[me] = database
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="db-watchdog", daemon=True)
+                self._thread.start()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._watched.pop(me, None)
+                self._waiting_since.pop(me, None)
+
+    def _run(self) -> None:
+        while True:
+            time.sleep(CHECK_EVERY_S)
+            try:
+                with self._lock:
+                    for thread, database in self._watched.items():
+                        self._check(thread, database)
+            except Exception:
+                # No one else would start this thread again.
+                log.exception("database_watchdog_failed")
+
+    def _check(self, thread: int, database: BaseDatabaseWrapper) -> None:
+        connection = database.connection
+        if connection is None or not _is_waiting(connection):
+            self._waiting_since.pop(thread, None)
+            return
+        since = self._waiting_since.setdefault(thread, time.monotonic())
+        if time.monotonic() - since >= LIMIT_S:
+            log.warning("control_database_silent", waited_s=LIMIT_S)
+            _shut_down(connection)
+
+
+def _is_waiting(connection: psycopg.Connection[Any]) -> bool:
+    return connection.pgconn.transaction_status == TransactionStatus.ACTIVE
+
+
+def _shut_down(connection: psycopg.Connection[Any]) -> None:
+    """End the wait of the connection's thread; closing the connection is left to that thread."""
+    with contextlib.suppress(OSError, psycopg.Error):
+        number = os.dup(connection.pgconn.socket)
+        with socket.socket(fileno=number) as duplicate:
+            # While it waits, its socket is still the one that was looked up.
+            if _is_waiting(connection):
+                duplicate.shutdown(socket.SHUT_RDWR)
+
+
+WATCHDOG: Final = DatabaseWatchdog()
+
+
+def _after_fork() -> None:
+    WATCHDOG.__init__()  # type: ignore[misc]  # the thread and its lock stay with the parent
+
+
+os.register_at_fork(after_in_child=_after_fork)

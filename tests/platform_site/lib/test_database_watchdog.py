@@ -1,0 +1,92 @@
+"""A frozen control database: a request waits for it no longer than the documented time."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from django.db import OperationalError, connection
+from pytest_django import Settings
+
+from accounts.models import User
+from platform_site.conf import control_database
+from platform_site.lib import database_watchdog
+from tests import cast
+
+
+@pytest.fixture(autouse=True)
+def _short_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database_watchdog, "LIMIT_S", 1.0)
+    monkeypatch.setattr(database_watchdog, "CHECK_EVERY_S", 0.1)
+
+
+# Before the fixture shortens them.
+WAIT_S = database_watchdog.LIMIT_S + database_watchdog.CHECK_EVERY_S
+
+
+def test_a_frozen_database_is_a_503_within_the_documented_ten_seconds(settings: Settings) -> None:
+    connect_timeout_s = settings.DATABASES["default"]["OPTIONS"]["connect_timeout"]
+    assert WAIT_S + connect_timeout_s < 10
+    pooled = control_database("postgresql://127.0.0.1/zonal", 4)["OPTIONS"]["pool"]
+    assert WAIT_S + pooled["timeout"] < 10
+
+
+@contextmanager
+def frozen_backend() -> Iterator[int]:
+    """Stop the server process of our connection."""
+    connection.ensure_connection()
+    backend = connection.connection.info.backend_pid
+    os.kill(backend, signal.SIGSTOP)
+    try:
+        yield backend
+    finally:
+        os.kill(backend, signal.SIGCONT)
+        connection.close()
+
+
+def test_a_connection_that_does_not_answer_is_shut_down(transactional_db: None) -> None:
+    with frozen_backend(), pytest.raises(OperationalError), database_watchdog.WATCHDOG.watching():
+        connection.cursor().execute("SELECT 1")
+
+
+def test_a_request_continues_on_another_connection(transactional_db: None, alice: User) -> None:
+    caller = cast.signed_in(alice)
+    with frozen_backend() as backend:
+        begun = time.monotonic()
+        answer = caller.get("/v1/whoami")
+        assert answer.status == 200
+        assert 0.8 < time.monotonic() - begun < 10
+        assert connection.connection.info.backend_pid != backend
+
+
+def test_a_shorter_statement_is_left_alone(transactional_db: None) -> None:
+    with database_watchdog.WATCHDOG.watching(), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_sleep(0.3)")
+        cursor.execute("SELECT 1")
+        assert cursor.fetchone() == (1,)
+
+
+def test_outside_of_a_request_a_statement_may_take_longer(transactional_db: None) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_sleep(2)")
+        cursor.execute("SELECT 1")
+        assert cursor.fetchone() == (1,)
+
+
+def test_the_watchdog_survives_a_check_that_fails(
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked = threading.Semaphore(0)
+
+    def fail(_thread: int, _database: object) -> None:
+        checked.release()
+        raise RuntimeError("a check that fails")
+
+    watcher = database_watchdog.DatabaseWatchdog()
+    monkeypatch.setattr(watcher, "_check", fail)
+    with watcher.watching():
+        assert checked.acquire(timeout=10)
+        assert checked.acquire(timeout=10)
