@@ -44,7 +44,7 @@ class RecoveryChallengeRequired(Forbidden):
 
     code = "recovery_challenge_required"
     title = "Prove a second factor, too."
-    members = {"methods": shapes.TEXTS}
+    members = {"methods": shapes.TEXTS, "new_account_offered": shapes.BOOLEAN}
 
 
 class NoIndependentFactor(Conflict):
@@ -52,6 +52,7 @@ class NoIndependentFactor(Conflict):
 
     code = "no_independent_factor"
     title = "Recover over another channel."
+    members = {"new_account_offered": shapes.BOOLEAN}
 
 
 class RecoveryNotDue(Conflict):
