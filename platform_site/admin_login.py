@@ -12,8 +12,9 @@ from unfold.forms import AuthenticationForm
 from accounts.models import User
 from platform_site.lib.errors import PlatformError
 from platform_site.lib.principals import PlatformRequest
-from twofactor.challenges.challenges import Answer, proof_of
+from twofactor import registry
 from twofactor.factors import holdings, throttle
+from twofactor.factors.contract import ChallengeAnswer
 
 PROVEN = "second_factor_of"
 
@@ -74,7 +75,7 @@ def _check(request: PlatformRequest, user: User, code: str) -> bool:
         raise ValidationError(message)
     now = timezone.now()
     throttle.refuse_slowed(factor, now)
-    proof, answer = proof_of(method), Answer(code=code)
+    proof, answer = registry.factor_of(method).proof, ChallengeAnswer(code=code)
     if proof.check(factor, "", answer, challenge_id="", request=request, now=now):
         return True
     throttle.count(factor, now)

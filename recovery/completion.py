@@ -14,7 +14,7 @@ from accounts.models import User
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest
 from recovery import account_access, challenges, channels, recoveries
-from recovery.challenges import Given
+from recovery.challenges import FactorProof
 from recovery.errors import NoIndependentFactor, RecoveryChallengeRequired, RecoveryGone
 from recovery.models import Recovery
 from recovery.recoveries import Holder
@@ -31,7 +31,7 @@ class Choice:
     """
 
     password: str
-    given: Given
+    given: FactorProof
     new_account: bool = False
 
 
@@ -72,7 +72,7 @@ def set_password(
 
 
 def _prove_factor(
-    request: PlatformRequest, recovery: Recovery, holder: Holder, given: Given, now: datetime
+    request: PlatformRequest, recovery: Recovery, holder: Holder, given: FactorProof, now: datetime
 ) -> str:
     try:
         return challenges.is_proven(request, recovery, holder.held, given, now=now)

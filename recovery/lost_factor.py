@@ -21,14 +21,14 @@ from platform_site.lib.addresses import client_address
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest
 from recovery import account_access, challenges, channels, recoveries, reset_tokens, tokens
-from recovery.challenges import Given
+from recovery.challenges import FactorProof
 from recovery.errors import RecoveryGone, RecoveryNotDue
 from recovery.models import Purpose, Recovery
 from recovery.recoveries import Holder
 from recovery.reset_tokens import Pointer
+from twofactor import registry
 from twofactor.errors import CodeRejected
 from twofactor.factors import enrolments, factors
-from twofactor.factors.holdings import AMR
 from twofactor.sign_in import pending
 
 # Long enough for a weekend, once the delay is over.
@@ -40,7 +40,7 @@ class FirstFactor:
     """What a caller proves itself with: a password, or else a passkey."""
 
     password: str
-    given: Given
+    given: FactorProof
 
 
 def prove(
@@ -69,7 +69,7 @@ def prove(
             amr = "pwd"
         else:
             method = challenges.is_proven(request, recovery, holder.held, first.given, now=now)
-            amr = AMR[method] if method else ""
+            amr = registry.factor_of(method).type.amr if method else ""
         answer = _begin_delay(request, recovery, holder, amr=amr, now=now) if amr else None
     # Raised outside of the transaction, so that the count stays.
     if answer is None:

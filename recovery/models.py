@@ -10,7 +10,7 @@ from accounts.models import User
 from environments.models import Organization
 from platform_site.lib.ids import uuid7
 from platform_site.lib.scoping import TenantModel
-from twofactor.models import Factor
+from twofactor.models import ChallengeModel
 
 TRIES: Final = 5
 
@@ -111,26 +111,12 @@ class Recovery(TenantModel):
         return "sms" if self.method == Method.SMS else "email"
 
 
-class RecoveryChallenge(TenantModel):
-    """A second factor, asked for on the way to a new password: ten minutes, five tries, once."""
+class RecoveryChallenge(ChallengeModel):
+    """A second factor, asked for on the way to a new password; deleted when it was answered."""
 
-    digest = models.CharField(max_length=64, primary_key=True)
-    public_id = models.TextField()
-    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+")
+    DIGEST_PURPOSE = "recovery challenge"
+
     recovery = models.ForeignKey(Recovery, on_delete=models.CASCADE, related_name="+")
-    factor = models.ForeignKey(Factor, on_delete=models.CASCADE, related_name="+")
-    secret = models.TextField(blank=True)
-    attempts_left = models.PositiveSmallIntegerField(default=TRIES)
-    created_at = models.DateTimeField()
-    expires_at = models.DateTimeField()
-
-    def __str__(self) -> str:
-        """Give the tries that are left."""
-        return f"{self.attempts_left} tries left"
-
-    def is_open(self, now: datetime) -> bool:
-        """Say whether it can still be answered."""
-        return self.attempts_left > 0 and now < self.expires_at
 
 
 class SecurityAnswer(TenantModel):

@@ -11,6 +11,7 @@ from recovery import challenges, recoveries, reset_tokens, tokens
 from recovery.errors import RecoveryTokenRejected
 from recovery.models import Purpose, Recovery
 from recovery.recoveries import Holder
+from twofactor import registry
 from twofactor.stored_secrets import is_same
 
 RESET_LIFE: Final = timedelta(minutes=10)
@@ -61,7 +62,7 @@ def _accept(
         ),
         "expires_at": int(recovery.reset_expires_at.timestamp()),
         "next": _next(recovery, holder),
-        "methods": challenges.spelled(challenges.offered(recovery, holder.held)),
+        "methods": registry.challenge_names(challenges.offered(recovery, holder.held)),
         "new_account_offered": recoveries.is_new_account_offered(recovery, holder),
     }
 

@@ -40,13 +40,13 @@ from recovery.serializers import (
     RecoveryVerifySerializer,
     ResetFactorsSerializer,
 )
-from twofactor.challenges.challenges import Answer
+from twofactor.factors.contract import ChallengeAnswer
 from twofactor.serializers import ChallengeSerializer
 
 
-def _given(body: dict[str, Any]) -> challenges.Given:
-    answer = Answer(code=body["code"], credential=body["credential"])
-    return challenges.Given(body["challenge_id"], answer)
+def _factor_proof(body: dict[str, Any]) -> challenges.FactorProof:
+    answer = ChallengeAnswer(code=body["code"], credential=body["credential"])
+    return challenges.FactorProof(body["challenge_id"], answer)
 
 
 class InitiateView(ApiView):
@@ -141,7 +141,7 @@ class ProveView(ApiView):
     def post(self, request: Request) -> Response:
         """Begin the delay after which the second factors are removed; all addresses are told."""
         body = self.read(RecoveryProveSerializer)
-        first = lost_factor.FirstFactor(body["password"], _given(body))
+        first = lost_factor.FirstFactor(body["password"], _factor_proof(body))
         answer = lost_factor.prove(
             self.platform_request, body["reset_token"], first, now=timezone.now()
         )
@@ -170,7 +170,7 @@ class CompleteView(ApiView):
         if is_lost_factor:
             answer = lost_factor.complete(self.platform_request, pointer, now=now)
             return Response(answer, headers=NO_STORE)
-        choice = completion.Choice(body["password"], _given(body), body["new_account"])
+        choice = completion.Choice(body["password"], _factor_proof(body), body["new_account"])
         completion.set_password(self.platform_request, pointer, choice, now=now)
         return Response(status=status.HTTP_204_NO_CONTENT, headers=NO_STORE)
 

@@ -145,43 +145,65 @@ class PendingSignIn(TenantModel):
         return self.use
 
 
-class Challenge(TenantModel):
-    """One question for one factor: ten minutes, five tries, answered once.
+class ChallengeModel(TenantModel):
+    """One question for one factor: ten minutes, five tries (challenges/core.py).
 
-    pending: the sign-in it belongs to (purpose login); session: the session it raises (purpose
-    step-up); exactly one of the two. secret: encrypted, what the answer is compared with (a code's
-    digest, WebAuthn's challenge), empty for methods that need none.
+    digest: of the id the client holds, under DIGEST_PURPOSE. public_id: that id, encrypted, to
+    repeat it. secret: encrypted, what the answer is compared with, and what a repeated request is
+    answered with.
     """
+
+    DIGEST_PURPOSE: ClassVar[str]
 
     digest = models.CharField(max_length=64, primary_key=True)
     public_id = models.TextField()
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+")
-    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
     factor = models.ForeignKey(Factor, on_delete=models.CASCADE, related_name="+")
-    pending = models.ForeignKey(
-        PendingSignIn, null=True, on_delete=models.CASCADE, related_name="+"
-    )
-    session = models.ForeignKey(Session, null=True, on_delete=models.CASCADE, related_name="+")
     secret = models.TextField(blank=True)
     attempts_left = models.PositiveSmallIntegerField(default=CHALLENGE_TRIES)
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()
+
+    class Meta(TenantModel.Meta):
+        """For each purpose a table of its own."""
+
+        abstract = True
+
+    def __str__(self) -> str:
+        """Return the tries that are left."""
+        return f"{self.attempts_left} tries left"
+
+    def is_open(self, now: datetime) -> bool:
+        """Return whether it can still be answered."""
+        return self.attempts_left > 0 and now < self.expires_at
+
+
+class Challenge(ChallengeModel):
+    """A challenge of a sign-in or of a session, answered once.
+
+    pending: the sign-in it belongs to (purpose login); session: the session it raises (purpose
+    step-up); exactly one of the two.
+    """
+
+    DIGEST_PURPOSE = "challenge"
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    pending = models.ForeignKey(
+        PendingSignIn, null=True, on_delete=models.CASCADE, related_name="+"
+    )
+    session = models.ForeignKey(Session, null=True, on_delete=models.CASCADE, related_name="+")
     used_at = models.DateTimeField(null=True, blank=True)
 
     class Meta(TenantModel.Meta):
-        """The open challenge of a factor is looked for at each request for one."""
+        """The latest of a factor is looked up at each request for a challenge."""
 
         indexes: ClassVar[list[Any]] = [
             models.Index(fields=["factor", "-created_at"], name="challenge_by_factor"),
         ]
 
-    def __str__(self) -> str:
-        """Give its state."""
-        return "used" if self.used_at else "open"
-
     def is_open(self, now: datetime) -> bool:
-        """Say whether it can still be answered."""
-        return self.used_at is None and self.attempts_left > 0 and now < self.expires_at
+        """Return whether it can still be answered."""
+        return self.used_at is None and super().is_open(now)
 
 
 class TrustedDevice(TenantModel):

@@ -14,9 +14,9 @@ from accounts.models import User
 from platform_site.lib.addresses import client_address, network_of
 from platform_site.lib.ids import capability_id
 from platform_site.lib.principals import PlatformRequest, Principal
-from twofactor.challenges.challenges import Answer
 from twofactor.errors import SendingTooOften
 from twofactor.factors import enrolments, throttle
+from twofactor.factors.contract import ChallengeAnswer, FactorType
 from twofactor.models import Enrolment, Factor
 from twofactor.one_time_codes import six_digits
 from twofactor.stored_secrets import digest, is_same, one_time_code
@@ -38,7 +38,7 @@ class Owner:
 class Channel:
     """A method whose codes are sent; hint_of: what may be shown of a number or an address."""
 
-    method: str
+    factor: FactorType
     hint_of: Callable[[str], str]
 
 
@@ -88,7 +88,7 @@ def is_right(binding: str, kept: str, code: str) -> bool:
 def check(
     factor: Factor,
     secret: str,
-    answer: Answer,
+    answer: ChallengeAnswer,
     *,
     challenge_id: str,
     request: PlatformRequest,
@@ -125,7 +125,7 @@ def verify(
 
     Raises MalformedCode (400), CodeRejected (401), EnrolmentGone (410), MethodNotAllowed (403).
     """
-    method = channel.method
+    method = channel.factor.name
     user = enrolments.user_of(principal)
     enrolments.refuse_forbidden(user, method)
     refusal = None
@@ -134,7 +134,7 @@ def verify(
         kept = taken.secret
         if is_right(kept["binding"], kept["code"], code):
             enrolments.activate(taken, secret=kept["to"], hint=channel.hint_of(kept["to"]), now=now)
-            more = enrolments.complete(request, principal, user, method, now=now)
+            more = enrolments.complete(request, principal, user, channel.factor, now=now)
         else:
             refusal = enrolments.refuse(taken)
     if refusal is not None:

@@ -82,12 +82,6 @@ class DefaultMethodSerializer(StrictSerializer):
     )
 
 
-class BackupCodesSerializer(serializers.Serializer[Any]):
-    """New codes, shown once."""
-
-    backup_codes = serializers.ListField(child=serializers.CharField())
-
-
 class TrustedDeviceSerializer(serializers.Serializer[Any]):
     """A trusted device; times in Unix seconds."""
 

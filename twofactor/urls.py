@@ -2,13 +2,18 @@
 
 from django.urls import path
 
+from platform_site.lib.viewsets import Router
 from twofactor import views
+from twofactor.backup_codes.views import BackupCodeViewSet
 from twofactor.email.views import EmailSetupView, EmailVerifyView
 from twofactor.sms.views import SmsSetupView, SmsVerifyView
 from twofactor.totp.views import TotpSetupView, TotpVerifyView
 from twofactor.webauthn import views as webauthn
 
 PREFIX = "v1/auth/2fa"
+
+router = Router()
+router.register(f"{PREFIX}/backup-codes", BackupCodeViewSet)
 
 urlpatterns = [
     path(f"{PREFIX}/status", views.StatusView.as_view()),
@@ -31,7 +36,7 @@ urlpatterns = [
     path(f"{PREFIX}/challenge/<str:challenge_id>/verify", views.ChallengeVerifyView.as_view()),
     path(f"{PREFIX}/method/<str:method>", views.MethodView.as_view()),
     path(f"{PREFIX}/default", views.DefaultMethodView.as_view()),
-    path(f"{PREFIX}/backup-codes", views.BackupCodesView.as_view()),
+    *router.urls,
     path(f"{PREFIX}/trusted-devices", views.TrustedDevicesView.as_view()),
     path(f"{PREFIX}/trusted-devices/<str:device_id>", views.TrustedDeviceView.as_view()),
     path(f"{PREFIX}/policy", views.PolicyView.as_view()),

@@ -13,15 +13,15 @@ from environments.models import MFA_METHODS, Organization
 from platform_site.lib.api import NO_STORE, ApiView, CursorPages
 from platform_site.lib.errors import InvalidRequest, NotFound
 from platform_site.lib.permissions import MEMBER, PUBLIC, USER, needs, require
+from twofactor import registry
 from twofactor.challenges import challenges, reauthentication
 from twofactor.challenges.step_up import MAX_AGE_S
 from twofactor.factors import factors
-from twofactor.factors.holdings import spelled_in_challenges
+from twofactor.factors.contract import ChallengeAnswer
 from twofactor.models import TrustedDevice
 from twofactor.policy import policy
 from twofactor.serializers import (
     CHALLENGE_RESULT,
-    BackupCodesSerializer,
     ChallengeSerializer,
     ChallengeVerifySerializer,
     ComplianceSerializer,
@@ -34,7 +34,7 @@ from twofactor.serializers import (
 )
 from twofactor.trusted_devices import devices
 
-CHALLENGE_METHODS = [spelled_in_challenges(method) for method in MFA_METHODS]
+CHALLENGE_METHODS = registry.challenge_names(MFA_METHODS)
 
 
 class StatusView(ApiView):
@@ -85,7 +85,7 @@ class ChallengeVerifyView(ApiView):
         body = self.read(ChallengeVerifySerializer)
         now = timezone.now()
         done = challenges.verify(
-            self.platform_request, challenge_id, challenges.Answer(**body), now=now
+            self.platform_request, challenge_id, ChallengeAnswer(**body), now=now
         )
         if isinstance(done, Session):
             answer = {
@@ -126,18 +126,6 @@ class DefaultMethodView(ApiView):
         body = self.read(DefaultMethodSerializer)
         factors.prefer(self.platform_request, self.principal, body["method"])
         return Response(factors.status_of(self.principal))
-
-
-class BackupCodesView(ApiView):
-    """Backup codes."""
-
-    access = {"POST": USER.fresh()}
-
-    @extend_schema(summary="Generate backup codes", request=None, responses=BackupCodesSerializer)
-    def post(self, request: Request) -> Response:
-        """Give ten new codes, shown only here; every earlier one is void."""
-        codes = factors.new_backup_codes(self.platform_request, self.principal, now=timezone.now())
-        return Response({"backup_codes": codes}, headers=NO_STORE)
 
 
 class TrustedDevicesView(ApiView):

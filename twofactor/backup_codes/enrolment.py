@@ -5,10 +5,10 @@ from datetime import datetime
 from typing import Final
 
 from accounts.models import User
+from twofactor.backup_codes.factor import FACTOR
 from twofactor.models import BackupCode, Factor
 from twofactor.stored_secrets import digest, digests
 
-METHOD: Final = "backup_codes"
 PURPOSE: Final = "backup code"
 NUMBER: Final = 10
 # Crockford's base32: no I, L, O, U, so that a code survives being read aloud or off paper.
@@ -17,11 +17,16 @@ GROUPS: Final = 4
 GROUP_CHARS: Final = 4
 
 
+def is_available() -> bool:
+    """Return True: codes need nothing of this installation."""
+    return True
+
+
 def generate(user: User, *, now: datetime) -> list[str]:
     """Give ten new codes of 80 bits, as ``ABCD-2345-…``; call inside a transaction."""
     factor, _ = Factor.unscoped.get_or_create(  # unscoped: the user's own
         user=user,
-        method=METHOD,
+        method=FACTOR.name,
         defaults={"organization_id": user.organization_id, "created_at": now},
     )
     locked = Factor.unscoped.select_for_update().get(pk=factor.pk)  # unscoped: as above

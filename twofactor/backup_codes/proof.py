@@ -5,21 +5,21 @@ from datetime import datetime
 from accounts.delivery import notices
 from platform_site.lib.principals import PlatformRequest
 from twofactor.backup_codes.enrolment import ALPHABET, GROUP_CHARS, GROUPS, code_digests, plain
-from twofactor.challenges.challenges import Answer, Begun
 from twofactor.errors import MalformedCode
 from twofactor.factors import throttle
+from twofactor.factors.contract import ChallengeAnswer, Question
 from twofactor.models import BackupCode, Factor
 
 
-def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Begun:
+def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Question:
     """Set up nothing: the user has the codes."""
-    return Begun()
+    return Question()
 
 
 def check(
     factor: Factor,
     secret: str,
-    answer: Answer,
+    answer: ChallengeAnswer,
     *,
     challenge_id: str,
     request: PlatformRequest,

@@ -8,10 +8,14 @@ from django.db import transaction
 from accounts.delivery import outbox
 from platform_site.lib.principals import PlatformRequest, Principal
 from twofactor import sent_codes
+from twofactor.email.factor import FACTOR
 from twofactor.factors import enrolments
 from twofactor.sent_codes import Channel, Owner
 
-METHOD: Final = "email"
+
+def is_available() -> bool:
+    """Return True: mail is always configured."""
+    return True
 
 
 def hint_of(address: str) -> str:
@@ -20,7 +24,7 @@ def hint_of(address: str) -> str:
     return f"{local[:1]}•••@{domain}"
 
 
-CHANNEL: Final = Channel(METHOD, hint_of)
+CHANNEL: Final = Channel(FACTOR, hint_of)
 
 
 def send(address: str, code: str, *, purpose: str, owner: Owner, now: datetime) -> None:
@@ -41,11 +45,11 @@ def setup(request: PlatformRequest, principal: Principal, *, now: datetime) -> d
     Raises MethodNotAllowed (403), SendingTooOften (429).
     """
     user = enrolments.user_of(principal)
-    enrolments.refuse_forbidden(user, METHOD)
+    enrolments.refuse_forbidden(user, FACTOR.name)
     # Outside of the transaction: a refused sending must not take its count along.
     sent_codes.refuse_flood("email", user.email, user.organization_id, request=request, now=now)
     with transaction.atomic():
-        verification_id, code, row = sent_codes.begin(user, METHOD, user.email, now=now)
+        verification_id, code, row = sent_codes.begin(user, FACTOR.name, user.email, now=now)
         owner = Owner(user.organization_id, user.pk)
         send(user.email, code, purpose="to confirm this address", owner=owner, now=now)
     return {

@@ -5,14 +5,14 @@ from datetime import datetime
 from platform_site.lib.crypto import decrypt, encrypt
 from platform_site.lib.emails import folded
 from twofactor import sent_codes
-from twofactor.challenges.challenges import Begun
 from twofactor.email.enrolment import hint_of, send
+from twofactor.factors.contract import Question
 from twofactor.models import Factor
 from twofactor.sent_codes import Owner
 from twofactor.stored_secrets import one_time_code
 
 
-def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Begun:
+def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Question:
     """Mail a code to the account's address, as far as it is proven; else to the one proven before.
 
     Raises SendingTooOften (429).
@@ -23,7 +23,7 @@ def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Begun:
     owner = Owner(factor.organization_id, factor.user_id)
     send(address, code, purpose="to sign in", owner=owner, now=now)
     kept = sent_codes.code_digest(challenge_id, code)
-    return Begun(secret=kept, hint=factor.hint, delivery="queued")
+    return Question(secret=kept, hint=factor.hint, delivery="queued")
 
 
 def _follow(factor: Factor) -> str:

@@ -13,9 +13,9 @@ from accounts.signin.signin import Attempt, Halted, SignedIn, Way, finish
 from platform_site.lib.crypto import encrypt
 from platform_site.lib.ids import capability_id
 from platform_site.lib.principals import PlatformRequest, Principal
-from twofactor.challenges.challenges import raise_assurance
+from twofactor.challenges.assurance import ASSURANCE_FIELDS, raise_assurance
 from twofactor.errors import CodeRejected, EnrolmentGone, MethodNotAllowed
-from twofactor.factors.holdings import AMR, LABELS
+from twofactor.factors.contract import FactorType
 from twofactor.models import Enrolment, EnrolmentDue, Factor
 from twofactor.sign_in import pending
 from twofactor.stored_secrets import digest, seal, unseal
@@ -130,28 +130,29 @@ def require(user: User, *, now: datetime) -> None:
 
 
 def complete(
-    request: PlatformRequest, principal: Principal, user: User, method: str, *, now: datetime
+    request: PlatformRequest, principal: Principal, user: User, factor: FactorType, *, now: datetime
 ) -> dict[str, Any]:
     """Tell the user, raise the session or open the one that waited; give what the answer adds.
 
     A pending sign-in gets its token pair here, so that enrolling is the last step of signing in;
     others that wait for a factor end. Raises EnrolmentGone (410) for one that has ended so.
     """
-    audit.record_request(request, "api:factor:create", method=method)
-    notices.notify(user, "factor_added", method=LABELS[method])
+    audit.record_request(request, "api:factor:create", method=factor.name)
+    notices.notify(user, "factor_added", method=factor.label)
     pending.end_enrolling(user.pk, besides=principal.pending_id)
     if principal.pending_id is None:
         session = Session.unscoped.get(pk=principal.session_id)  # unscoped: the principal's own
-        raise_assurance(session, method, now=now)
+        raise_assurance(session, factor, now=now)
+        session.save(update_fields=ASSURANCE_FIELDS)
         return {}
     waiting = pending.use_up(principal.pending_id, now=now)
     attempt = Attempt(
         user,
         waiting.environment,
         way=Way.ENROLMENT,
-        amr=[*waiting.amr, AMR[method], "mfa"],
+        amr=[*waiting.amr, factor.amr, "mfa"],
         now=now,
-        mfa_method=method,
+        mfa_method=factor.name,
     )
     done: SignedIn | Halted = finish(request, attempt)
     return done.answer

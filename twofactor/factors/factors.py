@@ -9,6 +9,7 @@ from accounts.audit import audit
 from accounts.delivery import notices
 from accounts.models import User
 from platform_site.lib.principals import PlatformRequest, Principal
+from twofactor import registry
 from twofactor.backup_codes import enrolment as backup_codes
 from twofactor.errors import MethodNotAllowed, MethodNotEnabled, NoSecondFactor, RequiredByPolicy
 from twofactor.factors import holdings
@@ -48,7 +49,7 @@ def disable(request: PlatformRequest, principal: Principal, method: str) -> None
         (mine.filter(method=method) if left else mine).delete()
         devices.forget_all(user.pk)
         audit.record_request(request, "api:factor:delete", method=method)
-        notices.notify(user, "factor_removed", method=holdings.LABELS[method])
+        notices.notify(user, "factor_removed", method=registry.factor_of(method).type.label)
 
 
 def prefer(request: PlatformRequest, principal: Principal, method: str) -> None:

@@ -14,36 +14,6 @@ from platform_site.lib import joined_rows
 from platform_site.lib.joined_rows import Part
 from twofactor.models import Factor
 
-METHODS: Final = MFA_METHODS
-# In challenges the interface spells the method in the singular.
-CHALLENGE_NAMES: Final = {"backup_codes": "backup_code"}
-LABELS: Final = {
-    "totp": "Authenticator app",
-    "sms": "Text message",
-    "email": "E-mail",
-    "webauthn": "Passkey",
-    "backup_codes": "Backup code",
-}
-# What RFC 8176 calls them, for the `amr` claim.
-AMR: Final = {
-    "totp": "otp",
-    "sms": "sms",
-    "email": "otp",
-    "webauthn": "hwk",
-    "backup_codes": "otp",
-}
-
-
-def spelled_in_challenges(method: str) -> str:
-    """Give the method as challenges spell it."""
-    return CHALLENGE_NAMES.get(method, method)
-
-
-def from_challenge_spelling(name: str) -> str:
-    """Give the method that a challenge's parameter means; unknown names stay as they are."""
-    return next((method for method, short in CHALLENGE_NAMES.items() if short == name), name)
-
-
 _PARTS: Final = (
     Part(Factor, "f"),
     Part(
@@ -139,7 +109,7 @@ def holdings_of(user_id: UUID, *, lock: bool = False) -> Holdings:
             by_method[factor.method] = factor
             codes_left += left if factor.method == "backup_codes" else 0
     _, user, organization, _, must_enrol = rows[0]
-    ordered = {method: by_method[method] for method in METHODS if method in by_method}
+    ordered = {method: by_method[method] for method in MFA_METHODS if method in by_method}
     return Holdings(ordered, codes_left, organization, user.created_at, must_enrol)
 
 

@@ -5,15 +5,14 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Max, Q
 
 from accounts import grace_period as accounts_policy
-from accounts.delivery import outbox
 from accounts.models import User
 from environments.models import MFA_METHODS, Organization
 from platform_site.lib.principals import Principal
+from twofactor import registry
 from twofactor.errors import PolicyLocksOut
 from twofactor.factors.holdings import holdings_of
 from twofactor.models import Factor
@@ -97,12 +96,9 @@ def _refuse_lock_out(organization: Organization, now: datetime) -> None:
 
 
 def _is_usable(method: str) -> bool:
-    """Say whether a method makes a second factor, and can be set up and asked for here."""
-    needs = {
-        "sms": outbox.is_sms_configured(),
-        "webauthn": bool(settings.TWOFACTOR.webauthn_origins),
-    }
-    return method != "backup_codes" and needs.get(method, True)
+    """Return whether a method makes a second factor, and can be set up and asked for here."""
+    factor = registry.factor_of(method)
+    return factor.type.is_second_factor and factor.enrolment.is_available()
 
 
 def compliance_of(user_id: UUID, *, now: datetime) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from accounts import grace_period
 from accounts.signin.signin import Attempt, Halted
 from environments.models import Organization
 from platform_site.lib.principals import PlatformRequest
+from twofactor import registry
 from twofactor.factors import holdings
 from twofactor.factors.holdings import Holdings
 from twofactor.sign_in import pending
@@ -54,7 +55,7 @@ def _ask(attempt: Attempt, held: Holdings) -> Halted:
     default = held.default_method
     offered = [
         {
-            "method": holdings.spelled_in_challenges(method),
+            "method": registry.factor_of(method).type.challenge_name,
             "label": _label(held, method),
             "default": method == default,
         }
@@ -73,7 +74,7 @@ def _ask(attempt: Attempt, held: Holdings) -> Halted:
 
 def _label(held: Holdings, method: str) -> str:
     hint = held.factors[method].hint
-    label = holdings.LABELS[method]
+    label = registry.factor_of(method).type.label
     return f"{label} {hint}" if hint else label
 
 

@@ -12,12 +12,11 @@ from accounts.delivery import outbox
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest, Principal
 from twofactor import sent_codes
+from twofactor.backup_codes.factor import FACTOR as BACKUP_CODES
 from twofactor.errors import ChannelUnavailable
 from twofactor.factors import enrolments
-from twofactor.factors.holdings import spelled_in_challenges
 from twofactor.sent_codes import Channel
-
-METHOD: Final = "sms"
+from twofactor.sms.factor import FACTOR
 
 
 def message(code: str) -> str:
@@ -25,13 +24,22 @@ def message(code: str) -> str:
     return f"{code} is your {settings.SERVICE_NAME} code. It is good for ten minutes."
 
 
+def is_available() -> bool:
+    """Return whether text messages can be sent here."""
+    return outbox.is_sms_configured()
+
+
 def refuse_unconfigured(others: Iterable[str] = ()) -> None:
     """Refuse where no provider is configured.
 
     others: the methods there are instead. Raises ChannelUnavailable (503) naming them.
     """
-    if not outbox.is_sms_configured():
-        named = [spelled_in_challenges(method) for method in others if method != METHOD]
+    if not is_available():
+        named = [
+            BACKUP_CODES.challenge_name if method == BACKUP_CODES.name else method
+            for method in others
+            if method != FACTOR.name
+        ]
         raise ChannelUnavailable("No SMS provider is configured here.", extra={"methods": named})
 
 
@@ -62,7 +70,7 @@ def hint_of(number: str) -> str:
     return f"•••• {number[-2:]}"
 
 
-CHANNEL: Final = Channel(METHOD, hint_of)
+CHANNEL: Final = Channel(FACTOR, hint_of)
 
 
 def setup(
@@ -75,12 +83,12 @@ def setup(
     """
     number = canonical(phone_number)
     user = enrolments.user_of(principal)
-    enrolments.refuse_forbidden(user, METHOD)
+    enrolments.refuse_forbidden(user, FACTOR.name)
     refuse_unconfigured(user.organization.mfa_allowed_methods)
     # Outside of the transaction: a refused sending must not take its count along.
     sent_codes.refuse_flood("sms", number, user.organization_id, request=request, now=now)
     with transaction.atomic():
-        verification_id, code, row = sent_codes.begin(user, METHOD, number, now=now)
+        verification_id, code, row = sent_codes.begin(user, FACTOR.name, number, now=now)
         outbox.send_sms(
             number,
             message(code),

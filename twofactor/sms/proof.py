@@ -5,13 +5,13 @@ from datetime import datetime
 from accounts.delivery import outbox
 from platform_site.lib.crypto import decrypt
 from twofactor import sent_codes
-from twofactor.challenges.challenges import Begun
+from twofactor.factors.contract import Question
 from twofactor.models import Factor
 from twofactor.sms.enrolment import message, refuse_unconfigured
 from twofactor.stored_secrets import one_time_code
 
 
-def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Begun:
+def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Question:
     """Send a code to the number.
 
     Raises ChannelUnavailable (503), SendingTooOften (429).
@@ -28,7 +28,7 @@ def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Begun:
         expires_at=now + sent_codes.LIFE,
     )
     kept = sent_codes.code_digest(challenge_id, code)
-    return Begun(secret=kept, hint=factor.hint, delivery="queued")
+    return Question(secret=kept, hint=factor.hint, delivery="queued")
 
 
 check = sent_codes.check

@@ -14,10 +14,15 @@ from qrcode.image.pure import PyPNGImage
 from platform_site.lib.principals import PlatformRequest, Principal
 from twofactor.backup_codes import enrolment as backup_codes
 from twofactor.factors import enrolments
+from twofactor.totp.factor import FACTOR
 from twofactor.totp.proof import matching_step
 
-METHOD = "totp"
 SEED_BYTES = 20
+
+
+def is_available() -> bool:
+    """Return True: an app needs nothing of this installation."""
+    return True
 
 
 def setup(principal: Principal, *, issuer: str, account_name: str, now: datetime) -> dict[str, Any]:
@@ -26,9 +31,9 @@ def setup(principal: Principal, *, issuer: str, account_name: str, now: datetime
     Raises MethodNotAllowed (403).
     """
     user = enrolments.user_of(principal)
-    enrolments.refuse_forbidden(user, METHOD)
+    enrolments.refuse_forbidden(user, FACTOR.name)
     seed = base64.b32encode(secrets.token_bytes(SEED_BYTES)).decode()
-    secret_id, _ = enrolments.begin(user, METHOD, {"seed": seed}, now=now)
+    secret_id, _ = enrolments.begin(user, FACTOR.name, {"seed": seed}, now=now)
     uri = otpauth_uri(
         seed, issuer=issuer or user.organization.name, account_name=account_name or user.email
     )
@@ -59,10 +64,10 @@ def verify(
     MethodNotAllowed (403).
     """
     user = enrolments.user_of(principal)
-    enrolments.refuse_forbidden(user, METHOD)
+    enrolments.refuse_forbidden(user, FACTOR.name)
     refusal = None
     with transaction.atomic():
-        taken = enrolments.take(user, METHOD, secret_id, now=now)
+        taken = enrolments.take(user, FACTOR.name, secret_id, now=now)
         seed = taken.secret["seed"]
         step = matching_step(seed, code, now=now)
         if step is None:
@@ -70,7 +75,7 @@ def verify(
         else:
             _, is_new = enrolments.activate(taken, secret=seed, last_step=step, now=now)
             codes = backup_codes.generate(user, now=now) if is_new else []
-            more = enrolments.complete(request, principal, user, METHOD, now=now)
+            more = enrolments.complete(request, principal, user, FACTOR, now=now)
     if refusal is not None:
         raise refusal
     return {"success": True, "backup_codes": codes, **more}

@@ -9,8 +9,8 @@ from django_otp.oath import hotp
 
 from platform_site.lib.crypto import decrypt
 from platform_site.lib.principals import PlatformRequest
-from twofactor.challenges.challenges import Answer, Begun
 from twofactor.factors import throttle
+from twofactor.factors.contract import ChallengeAnswer, Question
 from twofactor.models import Factor
 from twofactor.one_time_codes import six_digits
 from twofactor.stored_secrets import is_same
@@ -24,15 +24,15 @@ WHERE id = %(factor)s AND last_step < %(step)s
 """  # noqa: S608 - literal
 
 
-def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Begun:
+def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Question:
     """Set up nothing: the app knows the code."""
-    return Begun()
+    return Question()
 
 
 def check(
     factor: Factor,
     secret: str,
-    answer: Answer,
+    answer: ChallengeAnswer,
     *,
     challenge_id: str,
     request: PlatformRequest,

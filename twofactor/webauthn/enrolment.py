@@ -26,7 +26,8 @@ from twofactor.factors import enrolments
 from twofactor.factors.enrolments import Taken
 from twofactor.models import Enrolment, Passkey
 from twofactor.webauthn import ceremony, origins
-from twofactor.webauthn.passkeys import METHOD, descriptor, passkeys_of
+from twofactor.webauthn.factor import FACTOR
+from twofactor.webauthn.passkeys import descriptor, passkeys_of
 from twofactor.webauthn.responses import Attestation, attestation
 
 LIFE: Final = timedelta(minutes=5)
@@ -42,6 +43,11 @@ _WANTED: Final[dict[str, Any]] = {
     ),
     "supported_pub_key_algs": ceremony.ALGORITHMS,
 }
+
+
+def is_available() -> bool:
+    """Return whether an origin is configured on which passkeys work."""
+    return bool(settings.TWOFACTOR.webauthn_origins)
 
 
 def start(
@@ -60,14 +66,14 @@ def start(
     TooManyPasskeys (409), ChannelUnavailable (503).
     """
     user = enrolments.user_of(principal)
-    enrolments.refuse_forbidden(user, METHOD)
+    enrolments.refuse_forbidden(user, FACTOR.name)
     if user_email and folded(user_email) != folded(user.email):
         raise InvalidRequest.for_field("user_email", "Not your own.", code="not_own")
     chosen, allowed = origins.choose(rp_id, rp_origin)
     held = _held(user, chosen)
     challenge = token_bytes(CHALLENGE_BYTES)
     kept = {"challenge": bytes_to_base64url(challenge), "rp_id": chosen, "origins": allowed}
-    session_id, _ = enrolments.begin(user, METHOD, kept, now=now, life=LIFE)
+    session_id, _ = enrolments.begin(user, FACTOR.name, kept, now=now, life=LIFE)
     options = generate_registration_options(
         rp_id=chosen,
         rp_name=rp_name or settings.SERVICE_NAME.capitalize(),
@@ -108,18 +114,18 @@ def finish(
     TooManyPasskeys (409), EnrolmentGone (410), MethodNotAllowed (403).
     """
     user = enrolments.user_of(principal)
-    enrolments.refuse_forbidden(user, METHOD)
+    enrolments.refuse_forbidden(user, FACTOR.name)
     response = attestation(credential)
     refusal = None
     with transaction.atomic():
-        taken = enrolments.take(user, METHOD, session_id, now=now)
+        taken = enrolments.take(user, FACTOR.name, session_id, now=now)
         try:
             with transaction.atomic():
                 passkey = _register(taken, response, name=name, now=now)
                 audit.record_request(
                     request, "api:passkey:create", passkey=str(passkey.id), name=passkey.name
                 )
-                more = enrolments.complete(request, principal, user, METHOD, now=now)
+                more = enrolments.complete(request, principal, user, FACTOR, now=now)
         except (InvalidRequest, Conflict) as exc:
             _use_up(taken, now=now)
             refusal = exc

@@ -1,25 +1,17 @@
-"""Passkeys that are registered: found, used, removed."""
+"""Passkeys that are registered: found and used."""
 
 from datetime import datetime
-from typing import Final
 from uuid import UUID
 
 import structlog
-from django.db import transaction
 from django.db.models import Q, QuerySet
 from webauthn.helpers.structs import AuthenticatorTransport, PublicKeyCredentialDescriptor
 
 from accounts.audit import audit
-from accounts.delivery import notices
-from platform_site.lib.principals import PlatformRequest, Principal
-from twofactor.errors import MalformedCredential, PasskeyNotFound
-from twofactor.factors import enrolments, factors, holdings
+from platform_site.lib.principals import PlatformRequest
 from twofactor.models import Passkey
-from twofactor.trusted_devices import devices
 from twofactor.webauthn import ceremony
-from twofactor.webauthn.responses import Assertion, decode_id
-
-METHOD: Final = "webauthn"
+from twofactor.webauthn.responses import Assertion
 
 log = structlog.get_logger(__name__)
 
@@ -110,31 +102,3 @@ def _hold(
         raise ceremony.Refused("The passkey's backup eligibility has changed.")
     if is_only_proof and not (proven.is_user_verified and passkey.is_user_verified):
         raise ceremony.Refused("The user was not verified.")
-
-
-def remove(request: PlatformRequest, principal: Principal, credential_id: str) -> None:
-    """Remove one passkey; with the last one the method goes.
-
-    Raises PasskeyNotFound (404), also for another user's, RequiredByPolicy (409).
-    """
-    try:
-        raw_id = decode_id(credential_id)
-    except MalformedCredential:
-        raise PasskeyNotFound from None
-    user = enrolments.user_of(principal)
-    with transaction.atomic():
-        # The factors are locked, so that two removals at once do not leave an empty method.
-        holdings.holdings_of(user.pk, lock=True)
-        mine = passkeys_of(user.pk)
-        passkey = mine.filter(credential_id=raw_id).first()
-        if passkey is None:
-            raise PasskeyNotFound
-        audit.record_request(
-            request, "api:passkey:delete", passkey=str(passkey.pk), name=passkey.name
-        )
-        if mine.count() == 1:
-            factors.disable(request, principal, METHOD)
-            return
-        passkey.delete()
-        devices.forget_all(user.pk)
-        notices.notify(user, "factor_removed", method=holdings.LABELS[METHOD])

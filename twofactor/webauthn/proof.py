@@ -10,7 +10,7 @@ from webauthn.helpers import base64url_to_bytes, bytes_to_base64url, options_to_
 from webauthn.helpers.structs import UserVerificationRequirement
 
 from platform_site.lib.principals import PlatformRequest
-from twofactor.challenges.challenges import LIFE, Answer, Begun
+from twofactor.factors.contract import CHALLENGE_LIFE, ChallengeAnswer, Question
 from twofactor.models import Factor, Passkey
 from twofactor.webauthn import origins, passkeys
 from twofactor.webauthn.ceremony import Asked
@@ -19,7 +19,7 @@ from twofactor.webauthn.responses import assertion
 CHALLENGE_BYTES: Final = 32
 
 
-def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Begun:
+def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Question:
     """Give the options for ``navigator.credentials.get()``.
 
     Raises ChannelUnavailable (503) where no passkey belongs to an allowed origin any more.
@@ -31,7 +31,7 @@ def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Begun:
     options = generate_authentication_options(
         rp_id=rp_id,
         challenge=challenge,
-        timeout=int(LIFE.total_seconds() * 1000),
+        timeout=int(CHALLENGE_LIFE.total_seconds() * 1000),
         allow_credentials=[passkeys.descriptor(passkey) for passkey in allowed],
         user_verification=UserVerificationRequirement.PREFERRED,
     )
@@ -40,13 +40,13 @@ def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Begun:
         "rp_id": rp_id,
         "passkeys": [str(passkey.pk) for passkey in allowed],
     }
-    return Begun(secret=json.dumps(kept), request_options=options_to_json_dict(options))
+    return Question(secret=json.dumps(kept), request_options=options_to_json_dict(options))
 
 
 def check(
     factor: Factor,
     secret: str,
-    answer: Answer,
+    answer: ChallengeAnswer,
     *,
     challenge_id: str,
     request: PlatformRequest,

@@ -31,6 +31,7 @@ from twofactor.models import Passkey, PasskeyRequest
 from twofactor.stored_secrets import digest, is_same
 from twofactor.webauthn import origins, passkeys
 from twofactor.webauthn.ceremony import Asked
+from twofactor.webauthn.factor import FACTOR
 from twofactor.webauthn.responses import Assertion, assertion
 
 LIFE: Final = timedelta(minutes=5)
@@ -99,15 +100,15 @@ def finish(
 def _attempt(user: User, place: Environment, now: datetime) -> Attempt:
     held = holdings.holdings_of(user.pk)
     # Where the policy wants another factor that the user holds, the passkey is the first one only.
-    counts = passkeys.METHOD in held.askable
+    counts = FACTOR.name in held.askable
     return Attempt(
         user,
         place,
         way=Way.PASSKEY,
         amr=["hwk", "user", "mfa"] if counts else ["hwk", "user"],
         now=now,
-        mfa_method=passkeys.METHOD if counts else "",
-        mfa_is_allowed=passkeys.METHOD in held.policy.mfa_allowed_methods,
+        mfa_method=FACTOR.name if counts else "",
+        mfa_is_allowed=FACTOR.name in held.policy.mfa_allowed_methods,
     )
 
 

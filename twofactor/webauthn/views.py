@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from accounts.serializers import SIGN_IN_RESULT
 from platform_site.lib.api import NO_STORE, ApiView, CursorPages
 from platform_site.lib.permissions import PUBLIC, USER
-from twofactor.webauthn import enrolment, passkeys, sign_in
+from twofactor.webauthn import enrolment, passkeys, removal, sign_in
 from twofactor.webauthn.serializers import (
     PasskeyRegisterAnswerSerializer,
     PasskeyRegisteredSerializer,
@@ -92,7 +92,7 @@ class PasskeyView(ApiView):
     @extend_schema(summary="Remove a passkey", responses={204: None})
     def delete(self, request: Request, credential_id: str) -> Response:
         """Remove a passkey; with the last one the method goes, and trusted devices in any case."""
-        passkeys.remove(self.platform_request, self.principal, credential_id)
+        removal.remove(self.platform_request, self.principal, credential_id)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 

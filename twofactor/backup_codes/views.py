@@ -1,0 +1,27 @@
+"""``/v1/auth/2fa/backup-codes``."""
+
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework import status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from platform_site.lib.api import NO_STORE
+from platform_site.lib.permissions import USER
+from platform_site.lib.viewsets import PlatformViewSet
+from twofactor.backup_codes.serializers import BackupCodesSerializer
+from twofactor.factors import factors
+
+
+class BackupCodeViewSet(PlatformViewSet):
+    """The caller's backup codes."""
+
+    access = {"create": USER.fresh()}
+    serializer_class = BackupCodesSerializer
+    success_statuses = {"create": status.HTTP_200_OK}
+
+    @extend_schema(summary="Generate backup codes", request=None)
+    def create(self, request: Request) -> Response:
+        """Return ten new codes, shown only here; every earlier one is void."""
+        codes = factors.new_backup_codes(self.platform_request, self.principal, now=timezone.now())
+        return self.respond({"backup_codes": codes}, headers=NO_STORE)

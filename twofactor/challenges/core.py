@@ -1,0 +1,127 @@
+"""What every challenge has in common, of a sign-in, a step-up and a recovery.
+
+A challenge is one question for one factor: it lasts ten minutes, takes five answers, works once,
+and an answer to another challenge does not fit it. The caller decides what a right answer leads to.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.db.models import F
+
+from accounts.audit import audit
+from platform_site.lib.crypto import decrypt, encrypt
+from platform_site.lib.ids import capability_id
+from platform_site.lib.principals import PlatformRequest
+from twofactor import registry
+from twofactor.errors import ChannelUnavailable
+from twofactor.factors import throttle
+from twofactor.factors.contract import CHALLENGE_LIFE, ChallengeAnswer, Question
+from twofactor.models import ChallengeModel, Factor
+from twofactor.stored_secrets import digest, seal, unseal
+
+# Within this a repeated request gets the open challenge back, so that it sends nothing again.
+COOL_DOWN: Final = timedelta(seconds=30)
+
+
+def digest_of(model: type[ChallengeModel], challenge_id: str) -> str:
+    """Return the primary key of the challenge with an id; ids of different kinds differ."""
+    return digest(model.DIGEST_PURPOSE, challenge_id)
+
+
+def id_to_repeat(latest: ChallengeModel | None, now: datetime) -> str:
+    """Return the id of a challenge that was opened a moment ago, '' where a new one is due."""
+    if latest is None or not latest.is_open(now) or now >= latest.created_at + COOL_DOWN:
+        return ""
+    return decrypt(latest.public_id)
+
+
+def open_challenge(
+    challenge: ChallengeModel, factor: Factor, *, others: Iterable[str], now: datetime
+) -> str:
+    """Ask for a factor: complete a new row, save it and return its id, a capability.
+
+    others: what the user can be asked for instead. Raises ChannelUnavailable (503) naming them,
+    SendingTooOften (429).
+    """
+    challenge_id = capability_id()
+    question = _ask(factor, challenge_id, others, now)
+    kept: dict[str, Any] = {
+        "secret": question.secret,
+        "hint": question.hint,
+        "delivery": question.delivery,
+    }
+    if question.request_options is not None:
+        kept["request_options"] = question.request_options
+    challenge.digest = digest_of(type(challenge), challenge_id)
+    challenge.public_id = encrypt(challenge_id)
+    challenge.organization_id = factor.organization_id
+    challenge.factor = factor
+    challenge.secret = seal(kept)
+    challenge.created_at, challenge.expires_at = now, now + CHALLENGE_LIFE
+    challenge.save(force_insert=True)
+    return challenge_id
+
+
+def _ask(factor: Factor, challenge_id: str, others: Iterable[str], now: datetime) -> Question:
+    try:
+        return registry.factor_of(factor.method).proof.begin(factor, challenge_id, now=now)
+    except ChannelUnavailable as exc:
+        names = registry.challenge_names(name for name in others if name != factor.method)
+        raise ChannelUnavailable(exc.detail, extra={"methods": names}) from exc
+
+
+def describe(
+    challenge: ChallengeModel, factor: Factor, challenge_id: str, *, offered: Sequence[str]
+) -> dict[str, Any]:
+    """Return the fields of ChallengeSerializer. offered: the methods that can be asked for."""
+    kept = unseal(challenge.secret)
+    answer: dict[str, Any] = {
+        "challenge_id": challenge_id,
+        "method": registry.factor_of(factor.method).type.challenge_name,
+        "methods": registry.challenge_names(offered),
+        "expires_at": int(challenge.expires_at.timestamp()),
+        "attempts_left": challenge.attempts_left,
+        "delivery_hint": kept["hint"],
+    }
+    if kept["delivery"]:
+        answer["delivery"] = kept["delivery"]
+    if "request_options" in kept:
+        answer["request_options"] = kept["request_options"]
+    return answer
+
+
+def is_right(
+    request: PlatformRequest,
+    challenge: ChallengeModel,
+    answer: ChallengeAnswer,
+    *,
+    challenge_id: str,
+    purpose: str,
+    now: datetime,
+) -> bool:
+    """Return whether an answer proves the challenge's factor; a wrong one is counted and audited.
+
+    Call inside the transaction that holds the locks of challenge and factor, and raise
+    CodeRejected after it, so that the count stays. A right answer does not use the challenge up.
+    Raises FactorSlowed (429) and FactorWornOut (403) before, MalformedCode (400, not counted).
+    """
+    factor = challenge.factor
+    throttle.refuse_slowed(factor, now)
+    proof = registry.factor_of(factor.method).proof
+    secret = unseal(challenge.secret)["secret"]
+    if proof.check(factor, secret, answer, challenge_id=challenge_id, request=request, now=now):
+        return True
+    throttle.count(factor, now)
+    mine = type(challenge).unscoped.filter(pk=challenge.pk)  # unscoped: the row just locked
+    mine.update(attempts_left=F("attempts_left") - 1)
+    audit.record_user(
+        request,
+        "api:challenge:verify",
+        factor.user,
+        outcome="refused",
+        method=factor.method,
+        purpose=purpose,
+    )
+    return False

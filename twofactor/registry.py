@@ -1,0 +1,63 @@
+"""The factors there are. To add one: a folder with the same files as the others, and a line here.
+
+For each factor: its name, label and ``amr`` (``factor.py``), where it is set up (``enrolment.py``)
+and where it is proven (``proof.py``).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from twofactor.backup_codes import enrolment as backup_codes_enrolment
+from twofactor.backup_codes import proof as backup_codes_proof
+from twofactor.backup_codes.factor import FACTOR as BACKUP_CODES
+from twofactor.email import enrolment as email_enrolment
+from twofactor.email import proof as email_proof
+from twofactor.email.factor import FACTOR as EMAIL
+from twofactor.factors.contract import Enrolment, FactorType, Proof
+from twofactor.sms import enrolment as sms_enrolment
+from twofactor.sms import proof as sms_proof
+from twofactor.sms.factor import FACTOR as SMS
+from twofactor.totp import enrolment as totp_enrolment
+from twofactor.totp import proof as totp_proof
+from twofactor.totp.factor import FACTOR as TOTP
+from twofactor.webauthn import enrolment as webauthn_enrolment
+from twofactor.webauthn import proof as webauthn_proof
+from twofactor.webauthn.factor import FACTOR as WEBAUTHN
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredFactor:
+    """A factor with its modules."""
+
+    type: FactorType
+    enrolment: Enrolment
+    proof: Proof
+
+
+# In the order in which they are offered.
+FACTORS: Final = (
+    RegisteredFactor(TOTP, totp_enrolment, totp_proof),
+    RegisteredFactor(SMS, sms_enrolment, sms_proof),
+    RegisteredFactor(EMAIL, email_enrolment, email_proof),
+    RegisteredFactor(WEBAUTHN, webauthn_enrolment, webauthn_proof),
+    RegisteredFactor(BACKUP_CODES, backup_codes_enrolment, backup_codes_proof),
+)
+_BY_NAME: Final = {factor.type.name: factor for factor in FACTORS}
+_BY_CHALLENGE_NAME: Final = {factor.type.challenge_name: factor for factor in FACTORS}
+
+
+def factor_of(name: str) -> RegisteredFactor:
+    """Return the factor of a name; raise KeyError for an unknown one."""
+    return _BY_NAME[name]
+
+
+def challenge_names(names: Iterable[str]) -> list[str]:
+    """Return names of factors as challenges spell them."""
+    return [_BY_NAME[name].type.challenge_name for name in names]
+
+
+def name_in_challenges(challenge_name: str) -> str:
+    """Return the name of a factor that challenges spell so; unknown names stay as they are."""
+    found = _BY_CHALLENGE_NAME.get(challenge_name)
+    return found.type.name if found else challenge_name

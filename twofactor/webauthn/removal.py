@@ -1,0 +1,41 @@
+"""Removing a passkey."""
+
+from django.db import transaction
+
+from accounts.audit import audit
+from accounts.delivery import notices
+from platform_site.lib.principals import PlatformRequest, Principal
+from twofactor.errors import MalformedCredential, PasskeyNotFound
+from twofactor.factors import enrolments, factors, holdings
+from twofactor.trusted_devices import devices
+from twofactor.webauthn import passkeys
+from twofactor.webauthn.factor import FACTOR
+from twofactor.webauthn.responses import decode_id
+
+
+def remove(request: PlatformRequest, principal: Principal, credential_id: str) -> None:
+    """Remove one passkey; with the last one the method goes.
+
+    Raises PasskeyNotFound (404), also for another user's, RequiredByPolicy (409).
+    """
+    try:
+        raw_id = decode_id(credential_id)
+    except MalformedCredential:
+        raise PasskeyNotFound from None
+    user = enrolments.user_of(principal)
+    with transaction.atomic():
+        # The factors are locked, so that two removals at once do not leave an empty method.
+        holdings.holdings_of(user.pk, lock=True)
+        mine = passkeys.passkeys_of(user.pk)
+        passkey = mine.filter(credential_id=raw_id).first()
+        if passkey is None:
+            raise PasskeyNotFound
+        audit.record_request(
+            request, "api:passkey:delete", passkey=str(passkey.pk), name=passkey.name
+        )
+        if mine.count() == 1:
+            factors.disable(request, principal, FACTOR.name)
+            return
+        passkey.delete()
+        devices.forget_all(user.pk)
+        notices.notify(user, "factor_removed", method=FACTOR.label)
