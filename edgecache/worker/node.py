@@ -11,16 +11,16 @@ from enum import StrEnum
 from typing import Final, ParamSpec, TypeVar
 
 from edgecache.worker.acknowledged import Acknowledged
-from edgecache.worker.brain import BrainApi
 from edgecache.worker.clock import BrainClock
 from edgecache.worker.counters import Counters
-from edgecache.worker.inventory import Reader
 from edgecache.worker.options import Options
 from edgecache.worker.problems import Problems
-from edgecache.worker.receipts import Receipts
-from edgecache.worker.refusals import node_removed, unavailable
-from edgecache.worker.store import Store
-from edgecache.worker.tickets import Verifier
+from edgecache.worker.serving.refusals import node_removed, unavailable
+from edgecache.worker.serving.tickets import Verifier
+from edgecache.worker.store.inventory import Reader
+from edgecache.worker.store.store import Store
+from edgecache.worker.sync.brain import BrainApi
+from edgecache.worker.sync.receipts import Receipts
 
 log = logging.getLogger(__name__)
 

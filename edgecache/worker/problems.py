@@ -7,7 +7,7 @@ import threading
 from typing import Final
 
 from edgecache.protocol.heartbeats import Problem
-from edgecache.worker.files import FULL
+from edgecache.worker.store.files import FULL
 
 log = logging.getLogger(__name__)
 

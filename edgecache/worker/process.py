@@ -12,23 +12,23 @@ from typing import Any, Final
 import uvloop
 
 from edgecache.protocol.fields import MalformedMessage
-from edgecache.worker.app import App
-from edgecache.worker.brain import BrainApi, BrainError
 from edgecache.worker.clock import BrainClock
 from edgecache.worker.eager import begin_at_once
-from edgecache.worker.files import FolderInUse
-from edgecache.worker.heartbeat import beat, heartbeats
-from edgecache.worker.inventory import Reader
-from edgecache.worker.jobs import jobs
 from edgecache.worker.listening import Listening, PortTaken
 from edgecache.worker.node import Node, Status
 from edgecache.worker.options import Options
-from edgecache.worker.receipts import Receipts
-from edgecache.worker.recovery import open_store
-from edgecache.worker.reports import report, reports
-from edgecache.worker.scrub import scrub
-from edgecache.worker.store import Store
-from edgecache.worker.tickets import Verifier
+from edgecache.worker.serving.app import App
+from edgecache.worker.serving.tickets import Verifier
+from edgecache.worker.store.files import FolderInUse
+from edgecache.worker.store.inventory import Reader
+from edgecache.worker.store.recovery import open_store
+from edgecache.worker.store.scrub import scrub
+from edgecache.worker.store.store import Store
+from edgecache.worker.sync.brain import BrainApi, BrainError
+from edgecache.worker.sync.heartbeat import beat, heartbeats
+from edgecache.worker.sync.jobs import jobs
+from edgecache.worker.sync.receipts import Receipts
+from edgecache.worker.sync.reports import report, reports
 from edgecache.worker.upkeep import (
     MINUTE_S,
     SECOND_S,

@@ -7,9 +7,9 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from edgecache.worker import receipts
 from edgecache.worker.node import Node
-from edgecache.worker.recovery import adopt_some
+from edgecache.worker.store.recovery import adopt_some
+from edgecache.worker.sync import receipts
 
 log = logging.getLogger(__name__)
 

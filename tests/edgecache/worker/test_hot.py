@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from edgecache.worker.files import Files
+from edgecache.worker.store.files import Files
 from tests.edgecache.worker.running import Worker, altered, name
 
 CONTENT = b"hot" * 1000

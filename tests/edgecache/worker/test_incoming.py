@@ -4,8 +4,8 @@ import threading
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from edgecache.worker.incoming import Incoming
-from edgecache.worker.recovery import open_store
+from edgecache.worker.store.incoming import Incoming
+from edgecache.worker.store.recovery import open_store
 from tests.edgecache.worker.running import name
 
 CONTENT = b"x" * 4096

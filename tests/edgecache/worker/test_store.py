@@ -16,13 +16,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from edgecache.worker import inventory
-from edgecache.worker.eviction import footprint, read_totals
-from edgecache.worker.files import FolderInUse
-from edgecache.worker.incoming import Incoming, WrongBytes
-from edgecache.worker.inventory import Reader
-from edgecache.worker.recovery import open_store
-from edgecache.worker.store import LEASE_S, Store, StoreFull
+from edgecache.worker.store import inventory
+from edgecache.worker.store.eviction import footprint, read_totals
+from edgecache.worker.store.files import FolderInUse
+from edgecache.worker.store.incoming import Incoming, WrongBytes
+from edgecache.worker.store.inventory import Reader
+from edgecache.worker.store.recovery import open_store
+from edgecache.worker.store.store import LEASE_S, Store, StoreFull
 
 KIB = 1 << 10
 BLOCK = 4 * KIB
@@ -265,7 +265,7 @@ def test_what_is_doomed_goes_when_its_lease_is_over_and_not_before(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(store, b"held")
-    monkeypatch.setattr("edgecache.worker.store.time.time", lambda: 1000.0)
+    monkeypatch.setattr("edgecache.worker.store.store.time.time", lambda: 1000.0)
     assert store.doom(name(b"held"))
     assert store.unlink_due(1000 + LEASE_S - 1) == 0
     assert on_disk(store)

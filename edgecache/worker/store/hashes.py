@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from edgecache.worker.files import Files
+from edgecache.worker.store.files import Files
 
 PIECE_BYTES: Final = 1 << 20
 

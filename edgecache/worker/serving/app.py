@@ -7,9 +7,9 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from edgecache.protocol.names import OBJECT_PREFIX, PROVE_PATH, parse_object_path
-from edgecache.worker import pages, reads, stores
 from edgecache.worker.node import Node
-from edgecache.worker.refusals import Refused, method_not_allowed, not_found
+from edgecache.worker.serving import pages, reads
+from edgecache.worker.serving.refusals import Refused, method_not_allowed, not_found
 
 log = logging.getLogger(__name__)
 
@@ -70,9 +70,9 @@ async def _change(node: Node, scope: Any, protocol: Any, sha256: bytes) -> None:
     await asyncio.sleep(0)
     match scope.method:
         case "PUT":
-            await stores.store(node, scope, protocol, sha256)
+            await writes.store(node, scope, protocol, sha256)
         case "DELETE":
-            await stores.delete(node, scope, protocol, sha256)
+            await writes.delete(node, scope, protocol, sha256)
         case _:
             raise method_not_allowed("GET, HEAD, PUT, DELETE")
 

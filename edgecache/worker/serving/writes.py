@@ -9,11 +9,11 @@ from typing import Any, Final
 from edgecache.protocol.heartbeats import Problem
 from edgecache.protocol.tickets import Kind, Refusal, TicketRefused
 from edgecache.worker.bodies import Body
-from edgecache.worker.incoming import Incoming, WrongBytes
 from edgecache.worker.node import Node
-from edgecache.worker.reads import admit, ticket_text
-from edgecache.worker.refusals import Refused, no_space, ticket_refused, unavailable
-from edgecache.worker.store import StoreFull
+from edgecache.worker.serving.reads import admit, ticket_text
+from edgecache.worker.serving.refusals import Refused, no_space, ticket_refused, unavailable
+from edgecache.worker.store.incoming import Incoming, WrongBytes
+from edgecache.worker.store.store import StoreFull
 
 log = logging.getLogger(__name__)
 

@@ -16,11 +16,11 @@ from edgecache.protocol.names import (
     object_path,
     worker_path,
 )
-from edgecache.worker.brain import BrainError, NodeRemoved
-from edgecache.worker.dialling import Failures, connect
-from edgecache.worker.incoming import Incoming, WrongBytes
 from edgecache.worker.node import COPY_THREADS, Node, Status
-from edgecache.worker.store import StoreFull
+from edgecache.worker.store.incoming import Incoming, WrongBytes
+from edgecache.worker.store.store import StoreFull
+from edgecache.worker.sync.brain import BrainError, NodeRemoved
+from edgecache.worker.sync.dialling import Failures, connect
 
 log = logging.getLogger(__name__)
 

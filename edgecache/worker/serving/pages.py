@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 from edgecache.protocol.credentials import NONCE, authorization, proof, secret_hash
 from edgecache.protocol.names import NONCE_PARAMETER
 from edgecache.worker.node import Node, Status
-from edgecache.worker.refusals import Refused
+from edgecache.worker.serving.refusals import Refused
 
 LOOPBACK: Final = ("127.", "[::1]", "::1", "[::ffff:127.", "::ffff:127.")
 FORWARDED: Final = ("forwarded", "x-forwarded-for", "via", "x-real-ip")

@@ -7,8 +7,8 @@ import time
 from typing import Final
 
 from edgecache.protocol.heartbeats import Problem
-from edgecache.worker.hashes import is_right
 from edgecache.worker.node import Node, Status
+from edgecache.worker.store.hashes import is_right
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from uuid import UUID
 from edgecache.protocol.credentials import authorization
 from edgecache.protocol.fields import Fields, MalformedMessage, parse
 from edgecache.protocol.names import MESSAGE_LIMIT_BYTES
-from edgecache.worker.dialling import Failures, connect
+from edgecache.worker.sync.dialling import Failures, connect
 
 log = logging.getLogger(__name__)
 

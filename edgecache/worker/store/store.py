@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Final
 
 from edgecache.protocol.tickets import LEEWAY_S, LIFETIME_LIMIT_S
-from edgecache.worker import eviction, inventory
-from edgecache.worker.eviction import footprint
-from edgecache.worker.files import Files
-from edgecache.worker.inventory import Row, transaction
+from edgecache.worker.store import eviction, inventory
+from edgecache.worker.store.eviction import footprint
+from edgecache.worker.store.files import Files
+from edgecache.worker.store.inventory import Row, transaction
 
 log = logging.getLogger(__name__)
 

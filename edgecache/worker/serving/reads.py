@@ -7,7 +7,7 @@ from edgecache.protocol.names import NODE_HEADER, TICKET_HEADER, TICKET_PARAMETE
 from edgecache.protocol.ranges import RangeNotSatisfiable, requested
 from edgecache.protocol.tickets import Kind, Refusal, Ticket, TicketRefused
 from edgecache.worker.node import Node
-from edgecache.worker.refusals import (
+from edgecache.worker.serving.refusals import (
     not_held,
     range_not_satisfiable,
     ticket_missing,

@@ -9,11 +9,11 @@ import sqlite3
 from pathlib import Path
 from typing import Final
 
-from edgecache.worker import inventory
-from edgecache.worker.files import Files
-from edgecache.worker.hashes import is_right
-from edgecache.worker.inventory import InventoryUnusable, open_inventory, transaction
-from edgecache.worker.store import Store
+from edgecache.worker.store import inventory
+from edgecache.worker.store.files import Files
+from edgecache.worker.store.hashes import is_right
+from edgecache.worker.store.inventory import InventoryUnusable, open_inventory, transaction
+from edgecache.worker.store.store import Store
 
 log = logging.getLogger(__name__)
 

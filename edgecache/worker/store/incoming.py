@@ -5,7 +5,7 @@ import os
 import threading
 from contextlib import suppress
 
-from edgecache.worker.store import Store
+from edgecache.worker.store.store import Store
 
 
 class WrongBytes(Exception):

@@ -12,8 +12,8 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Final
 
-from edgecache.worker import inventory
-from edgecache.worker.inventory import MAIN, SMALL, Row
+from edgecache.worker.store import inventory
+from edgecache.worker.store.inventory import MAIN, SMALL, Row
 
 BLOCK_BYTES: Final = 4096
 SMALL_SHARE: Final = 10

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from edgecache.protocol.receipts import ReceiptLine
 from edgecache.protocol.tickets import LEEWAY_S, REPLAY_FACTOR, Refusal, Ticket, TicketRefused
-from edgecache.worker.inventory import Reader
+from edgecache.worker.store.inventory import Reader
 
 # Further tickets wait for the next write.
 OPEN_LIMIT: Final = 20_000

@@ -14,10 +14,11 @@ from edgecache.protocol.inventories import Held, Inventory, InventoryAnswer
 from edgecache.protocol.names import INVENTORY_PAGE, RECEIPT_BATCH, worker_path
 from edgecache.protocol.receipts import ReceiptLine, ReceiptsAnswer
 from edgecache.protocol.receipts import Receipts as ReceiptBatch
-from edgecache.worker import inventory, receipts
-from edgecache.worker.brain import BrainError, NodeRemoved
-from edgecache.worker.inventory import Change
 from edgecache.worker.node import Node, Status
+from edgecache.worker.store import inventory
+from edgecache.worker.store.inventory import Change
+from edgecache.worker.sync import receipts
+from edgecache.worker.sync.brain import BrainError, NodeRemoved
 
 log = logging.getLogger(__name__)
 
