@@ -9,6 +9,7 @@ from typing import Final, cast
 import httptools
 
 from edgecache.http.exchange import BODY_HIGH_BYTES, ClientGone, Exchange
+from edgecache.http.files import FileBody, FileTransfer
 from edgecache.http.heads import response_head
 from edgecache.http.limits import NEVER
 from edgecache.http.registry import Registry
@@ -212,7 +213,7 @@ class Connection(asyncio.Protocol):
 
     # --- the exchange's side ------------------------------------------------------------------
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | bytearray) -> None:
         """Send bytes."""
         self._transport.write(data)
 
@@ -226,6 +227,44 @@ class Connection(asyncio.Protocol):
             await self._drained
         if self._is_closing:
             raise ClientGone
+
+    @property
+    def transport(self) -> asyncio.Transport:
+        """The transport."""
+        return self._transport
+
+    async def send_file(self, head: bytes, body: FileBody) -> int:
+        """Send a head and a file; return how many bytes of the file. Raises ClientGone."""
+        if self._scheme == "https":
+            return await self._copy_file(head, body)
+        # The kernel's turn comes after all that is still to be written.
+        self._transport.set_write_buffer_limits(high=0)
+        await self.drain()
+        self._transport.set_write_buffer_limits(high=self._limits.write_high_bytes)
+        transfer = FileTransfer(self._transport.get_extra_info("socket"), head, body)
+        try:
+            await transfer.run(self._note_stall)
+        except OSError as error:
+            self.cut()
+            raise ClientGone from error
+        finally:
+            transfer.close()
+        return transfer.sent
+
+    async def _copy_file(self, head: bytes, body: FileBody) -> int:
+        """Send a file through Python: TLS needs its bytes."""
+        self.write(head)
+        sent = 0
+        while sent < body.length:
+            piece = await self._loop.run_in_executor(body.pool, body.read, sent)
+            self.write(piece)
+            await self.drain()
+            sent += len(piece)
+        return sent
+
+    def _note_stall(self, is_stalled: bool) -> None:
+        wait_s = self._limits.take_timeout_s if is_stalled else NEVER
+        self._take_by = self._loop.time() + wait_s
 
     def ask_for_body(self) -> None:
         """Say that the body is wanted, to a client that waits for that."""

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
+from edgecache.http.files import FileBody
 from edgecache.http.heads import HeaderPairs, response_head
 from edgecache.http.scope import Scope
 
@@ -27,11 +28,14 @@ class BodyTimeout(Exception):
 class Wire(Protocol):
     """What an exchange needs of its connection."""
 
-    def write(self, data: bytes) -> None: ...
+    def write(self, data: bytes | bytearray) -> None: ...
     async def drain(self) -> None: ...
     def ask_for_body(self) -> None: ...
     def pace_reading(self) -> None: ...
     def cut(self) -> None: ...
+    async def send_file(self, head: bytes, body: FileBody) -> int: ...
+    @property
+    def transport(self) -> asyncio.Transport: ...
 
 
 class Stream:
@@ -75,6 +79,7 @@ class Exchange:
         "began",
         "body_bytes",
         "has_failed",
+        "head_bytes",
         "is_answered",
         "is_chunked",
         "is_gone",
@@ -95,6 +100,7 @@ class Exchange:
         self.has_failed = False
         self.is_chunked = False
         self.status = 0
+        self.head_bytes = 0
         self.body_bytes = 0
         self.unread_bytes = 0
         self.sent_bytes = 0
@@ -105,6 +111,11 @@ class Exchange:
         self._is_late = False
         self._waiter: asyncio.Future[None] | None = None
         self._gone: list[Callable[[], None]] = []
+
+    @property
+    def transport(self) -> asyncio.Transport:
+        """The connection's transport."""
+        return self._wire.transport
 
     # --- the request's body -------------------------------------------------------------------
 
@@ -174,13 +185,28 @@ class Exchange:
         """Answer without a body; a Content-Length among the headers stands (HEAD)."""
         self._start(status, headers, None if self._is_bodyless(status) else 0)
 
-    def response_bytes(self, status: int, headers: HeaderPairs, body: bytes) -> None:
+    def response_bytes(self, status: int, headers: HeaderPairs, body: bytes | bytearray) -> None:
         """Answer with a body that is at hand."""
         if self._is_bodyless(status):
             self._start(status, headers, None)
             return
         self.sent_bytes = len(body)
         self._start(status, headers, len(body), body)
+
+    async def response_file(self, status: int, headers: HeaderPairs, body: FileBody) -> None:
+        """Answer with bytes of an open file, and close it.
+
+        Raises ClientGone, FileCutShort.
+        """
+        try:
+            if self._is_bodyless(status) or not body.length:
+                self.response_bytes(status, headers, b"")
+                return
+            self.wanted_bytes = body.length
+            head = self._head(status, headers, body.length)
+            self.sent_bytes = await self._wire.send_file(head, body)
+        finally:
+            body.close()
 
     def response_str(self, status: int, headers: HeaderPairs, body: str) -> None:
         """Answer with text."""
@@ -224,16 +250,9 @@ class Exchange:
         return status in BODYLESS or self.scope.method == "HEAD"
 
     def _start(
-        self, status: int, headers: HeaderPairs, length: int | None, body: bytes = b""
+        self, status: int, headers: HeaderPairs, length: int | None, body: bytes | bytearray = b""
     ) -> None:
-        if self.is_answered:
-            raise RuntimeError("the request is answered already")
-        self.is_answered = True
-        self.status = status
-        if not self._is_complete:
-            # What the client still wants to send is nobody's: the connection cannot go on.
-            self.keeps_alive = False
-        head = response_head(status, headers, length, keeps_alive=self.keeps_alive)
+        head = self._head(status, headers, length)
         if self.is_gone:
             return
         if len(body) > COPIED_BYTES:
@@ -242,6 +261,19 @@ class Exchange:
             self._wire.write(body)
         else:
             self._wire.write(head + body)
+
+    def _head(self, status: int, headers: HeaderPairs, length: int | None) -> bytes:
+        """Return the head's bytes, once."""
+        if self.is_answered:
+            raise RuntimeError("the request is answered already")
+        self.is_answered = True
+        self.status = status
+        if not self._is_complete:
+            # What the client still wants to send is nobody's: the connection cannot go on.
+            self.keeps_alive = False
+        head = response_head(status, headers, length, keeps_alive=self.keeps_alive)
+        self.head_bytes = len(head)
+        return head
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

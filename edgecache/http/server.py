@@ -40,12 +40,14 @@ class Server:
         port: int,
         tls: ssl.SSLContext | None = None,
         limits: Limits | None = None,
+        stop_timeout_s: float = STOP_TIMEOUT_S,
     ) -> None:
-        """Bind nothing yet."""
+        """Bind nothing yet. stop_timeout_s: for the requests under way at ``stop``."""
         self.app = app
         self.limits = limits or Limits()
         self._address = (address, port)
         self._tls = tls
+        self._stop_timeout_s = stop_timeout_s
         # A client, and a worker or a file for it.
         allowed = (_files_allowed() - FILES_RESERVED) // 2
         self._limit = min(self.limits.connections, allowed)
@@ -64,14 +66,11 @@ class Server:
                     lambda: Connection(self, loop), sock=unix_socket, backlog=BACKLOG
                 )
             )
-        address, port = self._address
         self._listeners.append(
             await loop.create_server(
                 lambda: Connection(self, loop, scheme="https" if self._tls else "http"),
-                address,
-                port,
+                sock=self._bind(),
                 backlog=BACKLOG,
-                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
                 ssl=self._tls,
                 # asyncio reports a client after its handshake, so this limit is all that bounds
                 # unfinished ones; half of the open files are left for them.
@@ -115,6 +114,16 @@ class Server:
         if not self._clients:
             self._emptied.set()
 
+    def _bind(self) -> socket.socket:
+        address = self._address
+        family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        bound = socket.create_server(address, family=family, backlog=BACKLOG)
+        # Connections inherit these: the kernel cuts clients that acknowledge nothing for so long.
+        stalled_ms = int(self.limits.take_timeout_s * 1000)
+        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, stalled_ms)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        return bound
+
     async def _sweep(self) -> None:
         """Act on the deadlines that have passed."""
         loop = asyncio.get_running_loop()
@@ -130,8 +139,10 @@ class Server:
         if self._clients:
             self._emptied.clear()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(STOP_TIMEOUT_S):
+                async with asyncio.timeout(self._stop_timeout_s):
                     await self._emptied.wait()
+        if self._clients:
+            log.warning("requests_cut", extra={"clients": len(self._clients)})
         for client in list(self._clients):
             client.cut()
 

@@ -18,7 +18,7 @@ def configure(log_format: str, level: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if log_format == "json" else ConsoleLines())
     logging.basicConfig(handlers=[handler], level=level, force=True)
-    for name in ("_granian", "granian", "asyncio"):
+    for name in ("asyncio",):
         logging.getLogger(name).setLevel(logging.WARNING)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, ParamSpec, TypeVar
 
-from edgecache.worker.acknowledged import Acknowledged
+from edgecache.http.acknowledged import Acknowledged
 from edgecache.worker.clock import BrainClock
 from edgecache.worker.counters import Counters
 from edgecache.worker.options import Options
@@ -29,6 +29,7 @@ T = TypeVar("T")
 
 DISK_THREADS: Final = 6
 COPY_THREADS: Final = 2
+SEND_THREADS: Final = 4
 FILLS_AT_ONCE: Final = 32
 
 
@@ -48,6 +49,9 @@ class Threads:
     disk: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(DISK_THREADS, "disk")
     )
+    sending: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(SEND_THREADS, "sending")
+    )
     slow: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "slow"))
     brain: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "brain"))
     copies: ThreadPoolExecutor = field(
@@ -56,7 +60,7 @@ class Threads:
 
     def stop(self) -> None:
         """Begin nothing new."""
-        for pool in (self.disk, self.slow, self.brain, self.copies):
+        for pool in (self.disk, self.sending, self.slow, self.brain, self.copies):
             pool.shutdown(wait=False, cancel_futures=True)
 
 

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import uvloop
 
+from edgecache.http.limits import Limits
+from edgecache.http.server import Server, tls_context
 from edgecache.protocol.fields import MalformedMessage
 from edgecache.worker.clock import BrainClock
-from edgecache.worker.eager import begin_at_once
-from edgecache.worker.listening import Listening, PortTaken
 from edgecache.worker.node import Node, Status
 from edgecache.worker.options import Options
 from edgecache.worker.serving.app import App
@@ -43,6 +43,10 @@ from edgecache.worker.upkeep import (
 log = logging.getLogger(__name__)
 
 FAREWELL_S: Final = 3.0
+HEAD_LIMIT_BYTES: Final = 16_384
+BODY_BYTES_PER_S: Final = 64 << 10
+TAKE_FACTOR: Final = 4
+IDLE_FACTOR: Final = 5
 STOPPED: Final = 0
 FAILED: Final = 1
 
@@ -59,30 +63,31 @@ def run(options: Options) -> int:
         return FAILED
     try:
         return uvloop.run(_live(options, store))
-    except PortTaken as error:
-        log.critical("port_taken", extra={"reason": str(error)})
-        return FAILED
     finally:
         store.close()
 
 
 async def _live(options: Options, store: Store) -> int:
-    begin_at_once(asyncio.get_running_loop())
     node = _node(options, store)
-    listening = Listening(options, App(node))
+    server = _server(options, App(node))
     stop = _stop_signal()
-    await listening.start()
+    try:
+        await server.start()
+    except OSError as error:
+        reason = f"can't listen on {options.host}:{options.port}: {error.strerror}"
+        log.critical("port_taken", extra={"reason": reason})
+        return FAILED
     _say_started(node)
     tasks = [asyncio.create_task(work) for work in _works(node)]
-    ended = asyncio.create_task(listening.wait())
+    ended = asyncio.create_task(server.serve())
     told = asyncio.create_task(stop.wait())
     try:
         # A loop ends when the node was removed, or by a fault: that must not go unseen.
         await _first_of({told, ended}, tasks)
     finally:
         code = STOPPED if told.done() else FAILED
-        await _drain(node, listening)
-        for task in (*tasks, ended, told):
+        await _drain(node, server, ended)
+        for task in (*tasks, told):
             task.cancel()
         node.threads.stop()
     return code
@@ -99,6 +104,33 @@ def _node(options: Options, store: Store) -> Node:
         clock=clock,
         verifier=Verifier(options.node_id, clock),
         receipts=Receipts(reader),
+    )
+
+
+def _server(options: Options, app: App) -> Server:
+    timeout_s = options.client_timeout_s
+    limits = Limits(
+        connections=options.max_connections,
+        head_bytes=HEAD_LIMIT_BYTES,
+        head_timeout_s=timeout_s,
+        send_timeout_s=timeout_s,
+        # A client that plays a film may take nothing for a while.
+        take_timeout_s=TAKE_FACTOR * timeout_s,
+        idle_timeout_s=IDLE_FACTOR * timeout_s,
+        body_bytes_per_s=BODY_BYTES_PER_S,
+    )
+    tls = (
+        tls_context(options.tls_cert, options.tls_key)
+        if options.tls_cert and options.tls_key
+        else None
+    )
+    return Server(
+        app,
+        address=options.host,
+        port=options.port,
+        tls=tls,
+        limits=limits,
+        stop_timeout_s=options.drain_s,
     )
 
 
@@ -129,16 +161,16 @@ async def _first_of(ends: set[asyncio.Task[Any]], tasks: list[asyncio.Task[None]
                 return
 
 
-async def _drain(node: Node, listening: Listening) -> None:
+async def _drain(node: Node, server: Server, served: asyncio.Task[None]) -> None:
     """Tell the brain, finish what runs, write what was counted."""
     options, has_heard = node.options, False
     if node.status is Status.SERVING:
         node.status = Status.DRAINING
-        log.info("draining", extra={"patience_s": options.drain_s})
+        log.info("draining", extra={"timeout_s": options.drain_s})
         has_heard = await _say_farewell(node)
         await asyncio.sleep(options.linger_s if has_heard else 0)
-    if not await listening.stop(patience_s=options.drain_s):
-        log.warning("requests_cut", extra={"patience_s": options.drain_s})
+    server.stop()
+    await asyncio.wait([served])
     node.acknowledged.finish_all()
     with suppress(OSError, sqlite3.Error):
         await write_receipts(node)

@@ -1,14 +1,16 @@
-"""The worker's HTTP: one function that says who answers what (RSGI)."""
+"""The worker's HTTP application: which function answers a request, and how a refusal is written."""
 
-import asyncio
 import json
 import logging
+from collections.abc import Awaitable
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
+from edgecache.http.exchange import ClientGone, Exchange
+from edgecache.http.scope import Scope
 from edgecache.protocol.names import OBJECT_PREFIX, PROVE_PATH, parse_object_path
 from edgecache.worker.node import Node
-from edgecache.worker.serving import pages, reads
+from edgecache.worker.serving import pages, reads, writes
 from edgecache.worker.serving.refusals import Refused, method_not_allowed, not_found
 
 log = logging.getLogger(__name__)
@@ -20,64 +22,69 @@ FAULT: Final = Refused(
 
 
 class App:
-    """The RSGI application of a node."""
+    """The application of a node."""
 
     def __init__(self, node: Node) -> None:
         """Serve this node."""
         self._node = node
 
-    async def __call__(self, scope: Any, protocol: Any) -> None:
-        """Answer one request; whatever goes wrong has an answer, too."""
+    def __call__(self, scope: Scope, exchange: Exchange) -> Awaitable[None] | None:
+        """Answer one request; what has to wait is returned as an awaitable."""
         try:
-            path, method = scope.path, scope.method
-            if not path.startswith(OBJECT_PREFIX):
-                _show(self._node, scope, protocol, path)
-                return
-            sha256 = _named(path)
-            # Without a coroutine of its own: it is what is asked for most.
-            if method in READING:
-                reads.read(self._node, scope, protocol, sha256, is_head=method == "HEAD")
-            else:
-                await _change(self._node, scope, protocol, sha256)
+            work = self._begin(scope, exchange)
         except Refused as refused:
-            _refuse(scope, protocol, refused)
-        except asyncio.CancelledError:
+            _refuse(exchange, refused)
+        except Exception as error:  # noqa: BLE001 - logged; the client gets a 500
+            self._fail(scope, exchange, error)
+        else:
+            return None if work is None else self._finish(scope, exchange, work)
+        return None
+
+    def _begin(self, scope: Scope, exchange: Exchange) -> Awaitable[None] | None:
+        path = scope.raw_path
+        if not path.startswith(OBJECT_PREFIX):
+            _show(self._node, scope, exchange, path)
+            return None
+        sha256 = parse_object_path(path)
+        if sha256 is None:
+            raise not_found()
+        match scope.method:
+            case "GET" | "HEAD":
+                return reads.read(self._node, scope, exchange, sha256)
+            case "PUT":
+                return writes.store(self._node, scope, exchange, sha256)
+            case "DELETE":
+                return writes.delete(self._node, scope, exchange, sha256)
+        raise method_not_allowed("GET, HEAD, PUT, DELETE")
+
+    async def _finish(self, scope: Scope, exchange: Exchange, work: Awaitable[None]) -> None:
+        try:
+            await work
+        except ClientGone:
             raise
-        except Exception:
-            self._node.counters.add("faults")
-            log.exception("request_failed", extra={"method": scope.method})
-            _refuse(scope, protocol, FAULT)
+        except Refused as refused:
+            _refuse(exchange, refused)
+        except Exception as error:
+            if exchange.is_answered:
+                raise
+            self._fail(scope, exchange, error)
+
+    def _fail(self, scope: Scope, exchange: Exchange, error: Exception) -> None:
+        self._node.counters.add("faults")
+        log.error("request_failed", extra={"method": scope.method}, exc_info=error)
+        _refuse(exchange, FAULT)
 
 
-def _named(path: str) -> bytes:
-    sha256 = parse_object_path(path)
-    if sha256 is None:
-        raise not_found()
-    return sha256
-
-
-def _show(node: Node, scope: Any, protocol: Any, path: str) -> None:
+def _show(node: Node, scope: Scope, exchange: Exchange, path: str) -> None:
     page = PAGES.get(path)
     if page is None:
         raise not_found()
     if scope.method not in READING:
         raise method_not_allowed("GET, HEAD")
-    page(node, scope, protocol)
+    page(node, scope, exchange)
 
 
-async def _change(node: Node, scope: Any, protocol: Any, sha256: bytes) -> None:
-    # Time limits and the like want a task around them (``eager``).
-    await asyncio.sleep(0)
-    match scope.method:
-        case "PUT":
-            await writes.store(node, scope, protocol, sha256)
-        case "DELETE":
-            await writes.delete(node, scope, protocol, sha256)
-        case _:
-            raise method_not_allowed("GET, HEAD, PUT, DELETE")
-
-
-def _refuse(scope: Any, protocol: Any, refused: Refused) -> None:
+def _refuse(exchange: Exchange, refused: Refused) -> None:
     body = json.dumps({"code": refused.code, "detail": refused.detail}).encode()
     headers = [
         *refused.headers,
@@ -85,10 +92,7 @@ def _refuse(scope: Any, protocol: Any, refused: Refused) -> None:
         ("content-length", str(len(body))),
         ("cache-control", "no-store"),
     ]
-    if scope.method == "HEAD":
-        protocol.response_empty(refused.status, headers)
-    else:
-        protocol.response_bytes(refused.status, headers, body)
+    exchange.response_bytes(refused.status, headers, body)
 
 
 PAGES: Final = {

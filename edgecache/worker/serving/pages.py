@@ -3,9 +3,11 @@
 import hmac
 import json
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 from urllib.parse import parse_qs
 
+from edgecache.http.exchange import Exchange
+from edgecache.http.scope import Scope
 from edgecache.protocol.credentials import NONCE, authorization, proof, secret_hash
 from edgecache.protocol.names import NONCE_PARAMETER
 from edgecache.worker.node import Node, Status
@@ -15,14 +17,14 @@ LOOPBACK: Final = ("127.", "[::1]", "::1", "[::ffff:127.", "::ffff:127.")
 FORWARDED: Final = ("forwarded", "x-forwarded-for", "via", "x-real-ip")
 
 
-def health(node: Node, scope: Any, protocol: Any) -> None:
+def health(node: Node, scope: Scope, exchange: Exchange) -> None:
     """Say how the worker is: 200 while it serves, with the brain away too; else 503."""
     status = HTTPStatus.OK if node.status is Status.SERVING else HTTPStatus.SERVICE_UNAVAILABLE
     said = {"status": node.status, "problems": list(node.problems.now())}
-    _send(scope, protocol, status, json.dumps(said), "application/json")
+    _send(exchange, status, json.dumps(said), "application/json")
 
 
-def prove(node: Node, scope: Any, protocol: Any) -> None:
+def prove(node: Node, scope: Scope, exchange: Exchange) -> None:
     """Answer a nonce with what only the holder of the node's secret can. Raises Refused."""
     nonce = parse_qs(scope.query_string).get(NONCE_PARAMETER, [""])[0]
     if NONCE.fullmatch(nonce) is None:
@@ -31,10 +33,10 @@ def prove(node: Node, scope: Any, protocol: Any) -> None:
         )
     key = secret_hash(node.options.secret)
     said = {"proof": proof(key, node.options.node_id, nonce)}
-    _send(scope, protocol, HTTPStatus.OK, json.dumps(said), "application/json")
+    _send(exchange, HTTPStatus.OK, json.dumps(said), "application/json")
 
 
-def metrics(node: Node, scope: Any, protocol: Any) -> None:
+def metrics(node: Node, scope: Scope, exchange: Exchange) -> None:
     """Give the counters to this machine, or to who has the node's credential. Raises Refused."""
     if not _may_see(node, scope):
         raise Refused(HTTPStatus.FORBIDDEN, "forbidden", "Ask from this machine, or authenticate.")
@@ -53,25 +55,22 @@ def metrics(node: Node, scope: Any, protocol: Any) -> None:
         "problems": ("Problems there are now.", len(node.problems.now())),
     }
     text = node.counters.text(gauges)
-    _send(scope, protocol, HTTPStatus.OK, text, "text/plain; version=0.0.4; charset=utf-8")
+    _send(exchange, HTTPStatus.OK, text, "text/plain; version=0.0.4; charset=utf-8")
 
 
-def _may_see(node: Node, scope: Any) -> bool:
+def _may_see(node: Node, scope: Scope) -> bool:
     is_local = scope.client.startswith(LOOPBACK)
     if is_local and not any(name in scope.headers for name in FORWARDED):
         return True
     expected = authorization(node.options.node_id, node.options.secret)
-    given = scope.headers.get("authorization", "")
+    given = scope.headers.get("authorization")
     return hmac.compare_digest(given.encode(), expected.encode())
 
 
-def _send(scope: Any, protocol: Any, status: HTTPStatus, body: str, content_type: str) -> None:
+def _send(exchange: Exchange, status: HTTPStatus, body: str, content_type: str) -> None:
     headers = [
         ("content-type", content_type),
         ("content-length", str(len(body.encode()))),
         ("cache-control", "no-store"),
     ]
-    if scope.method == "HEAD":
-        protocol.response_empty(status, headers)
-    else:
-        protocol.response_str(status, headers, body)
+    exchange.response_str(status, headers, body)

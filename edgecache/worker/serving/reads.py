@@ -1,13 +1,19 @@
-"""``GET`` and ``HEAD /o/{sha256}``: bytes for a ticket. Granian moves them; this decides."""
+"""``GET`` and ``HEAD /o/{sha256}``: bytes of an object for a ticket."""
 
+import os
+from collections.abc import Awaitable
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
+from edgecache.http.exchange import Exchange
+from edgecache.http.files import FileBody
+from edgecache.http.scope import Scope
 from edgecache.protocol.names import NODE_HEADER, TICKET_HEADER, TICKET_PARAMETER
 from edgecache.protocol.ranges import RangeNotSatisfiable, requested
 from edgecache.protocol.tickets import Kind, Refusal, Ticket, TicketRefused
 from edgecache.worker.node import Node
 from edgecache.worker.serving.refusals import (
+    Refused,
     not_held,
     range_not_satisfiable,
     ticket_missing,
@@ -15,29 +21,27 @@ from edgecache.worker.serving.refusals import (
     unavailable,
 )
 
-Header = tuple[str, str]
-
-# As much as Granian reads at a time; so a client that takes nothing holds no more memory this way.
+# Answered from memory in one write; more would be held for each client that takes nothing.
 AT_ONCE_BYTES: Final = 128 << 10
 
 _PARAMETER: Final = f"{TICKET_PARAMETER}="
 
 
-def ticket_text(scope: Any, headers: Any) -> str:
-    """Give the ticket that a request shows, in its header or its query. Raises Refused."""
-    text = headers.get(TICKET_HEADER)
-    if text is None:
+def ticket_text(scope: Scope) -> str:
+    """Return the ticket of a request, from its header or its query. Raises Refused."""
+    text = scope.headers.get(TICKET_HEADER)
+    if not text:
         for part in scope.query_string.split("&"):
             if part.startswith(_PARAMETER):
                 text = part[len(_PARAMETER) :]
                 break
     if not text:
         raise ticket_missing()
-    return str(text)
+    return text
 
 
 def admit(node: Node, text: str, *, sha256: bytes, kind: Kind) -> Ticket:
-    """Give the ticket if it allows this. Raises Refused."""
+    """Return the ticket if it allows this. Raises Refused."""
     try:
         return node.verifier.admit(text, sha256=sha256, kind=kind)
     except TicketRefused as refused:
@@ -45,18 +49,18 @@ def admit(node: Node, text: str, *, sha256: bytes, kind: Kind) -> Ticket:
         raise ticket_refused(refused) from None
 
 
-def read(node: Node, scope: Any, protocol: Any, sha256: bytes, *, is_head: bool) -> None:
-    """Answer a read. Raises Refused."""
+def read(node: Node, scope: Scope, exchange: Exchange, sha256: bytes) -> Awaitable[None] | None:
+    """Answer a read; return what is left to wait for. Raises Refused."""
     node.check_can_read()
     given = scope.headers
-    text = ticket_text(scope, given)
+    text = ticket_text(scope)
     ticket = admit(node, text, sha256=sha256, kind=Kind.READ)
     size = _held_size(node, sha256)
     etag = f'"{sha256.hex()}"'
     headers = [("etag", etag), ("accept-ranges", "bytes"), (NODE_HEADER, node.name)]
     if _names(given.get("if-none-match"), etag):
-        protocol.response_empty(HTTPStatus.NOT_MODIFIED, headers)
-        return
+        exchange.response_empty(HTTPStatus.NOT_MODIFIED, headers)
+        return None
     asked = given.get("range")
     span = _span(asked, size) if asked and given.get("if-range", etag) == etag else None
     start, length = span or (0, size)
@@ -70,39 +74,43 @@ def read(node: Node, scope: Any, protocol: Any, sha256: bytes, *, is_head: bool)
     if span is not None:
         status = 206
         headers.append(("content-range", f"bytes {start}-{start + length - 1}/{size}"))
-    if is_head:
-        protocol.response_empty(status, headers)
-        return
+    if scope.method == "HEAD":
+        exchange.response_empty(status, headers)
+        return None
+    body = _body(node, sha256, start, length, size)
+    if ticket.is_direct:
+        try:
+            _meter(node, exchange, (ticket, text), length)
+        except Refused:
+            if isinstance(body, FileBody):
+                body.close()
+            raise
     node.store.count_read(sha256)
     node.counters.add_read(length)
-    if ticket.is_direct:
-        _meter(node, scope.client, (ticket, text), length, headers)
-    _answer(node, protocol, (status, headers), sha256, (start, length, size))
+    if isinstance(body, FileBody):
+        return exchange.response_file(status, headers, body)
+    exchange.response_bytes(status, headers, body)
+    return None
 
 
-def _answer(
-    node: Node,
-    protocol: Any,
-    head: tuple[int, list[Header]],
-    sha256: bytes,
-    span: tuple[int, int, int],
-) -> None:
-    """Answer with the bytes: small ones that are in memory at once, others by Granian's threads."""
-    start, length, size = span
+def _body(
+    node: Node, sha256: bytes, start: int, length: int, size: int
+) -> bytes | bytearray | FileBody:
+    """Return bytes that are few and in memory now, else the open file. Raises Refused."""
     if length <= AT_ONCE_BYTES:
         piece = node.store.files.cached(sha256, start, length, size)
         if piece is not None:
-            protocol.response_bytes(*head, piece)
-            return
-    path = node.store.files.path(sha256)
-    if length == size:
-        protocol.response_file(*head, path)
-    else:
-        protocol.response_file_range(*head, path, start, start + length)
+            return piece
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        descriptor = os.open(node.store.files.path(sha256), flags)
+    except FileNotFoundError:
+        raise not_held() from None
+    return FileBody(descriptor, start, length, node.threads.sending)
 
 
 def _held_size(node: Node, sha256: bytes) -> int:
-    """Give the size of an object; a file that went or shrank is no longer held."""
+    """Return the size of an object; one whose file is gone or has another size is not held."""
     size, files = node.reader.size(sha256), node.store.files
     if size is not None:
         if sha256 in files.hot or files.size(sha256) == size:
@@ -128,9 +136,7 @@ def _check_covers(node: Node, ticket: Ticket, start: int, length: int) -> None:
         raise ticket_refused(TicketRefused(Refusal.OUT_OF_RANGE))
 
 
-def _meter(
-    node: Node, client: str, shown: tuple[Ticket, str], length: int, headers: list[Header]
-) -> None:
+def _meter(node: Node, exchange: Exchange, shown: tuple[Ticket, str], length: int) -> None:
     """Count what the client takes of this answer, for the receipt."""
     if node.receipts.is_full:
         raise unavailable("busy", "Too many tickets are in use.")
@@ -145,11 +151,10 @@ def _meter(
         node.receipts.end(use, taken)
         node.counters.add("direct_bytes", taken)
 
-    head_bytes = sum(len(name) + len(value) + 4 for name, value in headers)
-    node.acknowledged.watch(client, length, head_bytes, done)
+    node.acknowledged.watch(exchange, length, done)
 
 
-def _names(header: str | None, etag: str) -> bool:
+def _names(header: str, etag: str) -> bool:
     if not header:
         return False
     tags = [tag.strip().removeprefix("W/") for tag in header.split(",")]

@@ -1,14 +1,15 @@
-"""``PUT`` and ``DELETE /o/{sha256}``: what the brain has a worker keep or let go."""
+"""``PUT`` and ``DELETE /o/{sha256}``: the brain has a worker keep or drop an object."""
 
 import asyncio
 import logging
 import sqlite3
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
+from edgecache.http.exchange import BodyTimeout, Exchange
+from edgecache.http.scope import Scope
 from edgecache.protocol.heartbeats import Problem
 from edgecache.protocol.tickets import Kind, Refusal, TicketRefused
-from edgecache.worker.bodies import Body
 from edgecache.worker.node import Node
 from edgecache.worker.serving.reads import admit, ticket_text
 from edgecache.worker.serving.refusals import Refused, no_space, ticket_refused, unavailable
@@ -19,52 +20,48 @@ log = logging.getLogger(__name__)
 
 # Pieces are gathered up to this before a thread hashes and writes them.
 GATHER_BYTES: Final = 1 << 20
-# A sender may take this long, and besides a second for so many bytes.
-PATIENCE_S: Final = 60.0
-SLOWEST_BYTES_A_S: Final = 64 << 10
 LENGTH_DIGITS: Final = 19
 
 
-async def store(node: Node, scope: Any, protocol: Any, sha256: bytes) -> None:
+async def store(node: Node, scope: Scope, exchange: Exchange, sha256: bytes) -> None:
     """Take an object whose bytes hash to its name. Raises Refused."""
     node.check_can_store()
-    ticket = admit(node, ticket_text(scope, scope.headers), sha256=sha256, kind=Kind.STORE)
+    ticket = admit(node, ticket_text(scope), sha256=sha256, kind=Kind.STORE)
     size = _content_length(scope)
-    body = Body(protocol, timeout_s=node.options.client_timeout_s)
+    if size > ticket.length:
+        raise ticket_refused(TicketRefused(Refusal.OUT_OF_RANGE))
     try:
-        if size > ticket.length:
-            raise ticket_refused(TicketRefused(Refusal.OUT_OF_RANGE))
-        status = await _store(node, body, sha256, size)
+        status = await _store(node, exchange, sha256, size)
     except StoreFull:
         raise no_space() from None
+    except BodyTimeout:
+        raise Refused(
+            HTTPStatus.REQUEST_TIMEOUT, "too_slow", "The bytes come too slowly."
+        ) from None
     except WrongBytes:
         node.counters.add("wrong_bytes")
         raise Refused(
             HTTPStatus.UNPROCESSABLE_ENTITY,
             "wrong_bytes",
-            "The bytes are not those that the name says; nothing was kept.",
+            "The bytes do not hash to the name; nothing was kept.",
         ) from None
     except (OSError, sqlite3.Error) as error:
         raise _refused_by_disk(node, error) from error
-    finally:
-        # Who asks before sending (Expect: 100-continue) is spared to send in vain.
-        if "expect" not in scope.headers:
-            await body.skip_rest()
-    protocol.response_empty(status, [("content-length", "0"), ("etag", f'"{sha256.hex()}"')])
+    exchange.response_empty(status, [("content-length", "0"), ("etag", f'"{sha256.hex()}"')])
 
 
-async def delete(node: Node, scope: Any, protocol: Any, sha256: bytes) -> None:
-    """Let an object go once its lease is over; absent ones are gone already. Raises Refused."""
+async def delete(node: Node, scope: Scope, exchange: Exchange, sha256: bytes) -> None:
+    """Drop an object once its lease is over; an absent one is no error. Raises Refused."""
     node.check_can_read()
-    admit(node, ticket_text(scope, scope.headers), sha256=sha256, kind=Kind.DELETE)
+    admit(node, ticket_text(scope), sha256=sha256, kind=Kind.DELETE)
     try:
         await node.on_disk(node.store.doom, sha256)
     except (OSError, sqlite3.Error) as error:
         raise _refused_by_disk(node, error) from error
-    protocol.response_empty(HTTPStatus.NO_CONTENT, [])
+    exchange.response_empty(HTTPStatus.NO_CONTENT, [])
 
 
-async def _store(node: Node, body: Body, sha256: bytes, size: int) -> HTTPStatus:
+async def _store(node: Node, exchange: Exchange, sha256: bytes, size: int) -> HTTPStatus:
     if await node.on_disk(node.store.has, sha256):
         return HTTPStatus.OK
     if node.fills.locked():
@@ -72,10 +69,10 @@ async def _store(node: Node, body: Body, sha256: bytes, size: int) -> HTTPStatus
     async with node.fills:
         incoming = await node.on_disk(Incoming, node.store, sha256, size)
         try:
-            await _receive(node, body, incoming, size)
+            await _receive(node, exchange, incoming)
             is_new = await node.on_disk(incoming.finish)
         finally:
-            # Whoever is cancelled here: no room may stay taken.
+            # When cancelled here, too: no room may stay reserved.
             await asyncio.shield(node.on_disk(incoming.discard))
     node.problems.clear(Problem.DISK_FULL, Problem.DISK_FAILING)
     if not is_new:
@@ -85,31 +82,21 @@ async def _store(node: Node, body: Body, sha256: bytes, size: int) -> HTTPStatus
     return HTTPStatus.CREATED
 
 
-async def _receive(node: Node, body: Body, incoming: Incoming, size: int) -> None:
-    """Write the body as it comes. Raises Refused for a sender that stalls or breaks off."""
+async def _receive(node: Node, exchange: Exchange, incoming: Incoming) -> None:
+    """Write the body as it comes. Raises BodyTimeout, ClientGone."""
     gathered = bytearray()
-    try:
-        async with asyncio.timeout(PATIENCE_S + size / SLOWEST_BYTES_A_S):
-            while piece := await body.next():
-                gathered += piece
-                if len(gathered) >= GATHER_BYTES:
-                    await node.on_disk(incoming.write, gathered)
-                    gathered = bytearray()
-            if gathered:
-                await node.on_disk(incoming.write, gathered)
-    except TimeoutError:
-        raise Refused(
-            HTTPStatus.REQUEST_TIMEOUT, "too_slow", "The bytes come too slowly."
-        ) from None
-    if body.received != size:
-        raise Refused(
-            HTTPStatus.BAD_REQUEST, "incomplete", "The body ended before its Content-Length."
-        )
+    async for piece in exchange:
+        gathered += piece
+        if len(gathered) >= GATHER_BYTES:
+            await node.on_disk(incoming.write, gathered)
+            gathered = bytearray()
+    if gathered:
+        await node.on_disk(incoming.write, gathered)
 
 
-def _content_length(scope: Any) -> int:
+def _content_length(scope: Scope) -> int:
     text = scope.headers.get("content-length")
-    if text is None:
+    if not text:
         raise Refused(HTTPStatus.LENGTH_REQUIRED, "length_required", "Send a Content-Length.")
     if not text.isascii() or not text.isdecimal() or len(text) > LENGTH_DIGITS:
         raise Refused(HTTPStatus.BAD_REQUEST, "length_malformed", "Content-Length is no number.")
@@ -123,4 +110,4 @@ def _refused_by_disk(node: Node, error: OSError | sqlite3.Error) -> Refused:
     log.error("not_stored", extra={"problem": str(problem), "reason": str(error)})
     if problem is Problem.DISK_FULL:
         return no_space()
-    return Refused(HTTPStatus.INSUFFICIENT_STORAGE, "disk_failing", "The disk did not take it.")
+    return Refused(HTTPStatus.INSUFFICIENT_STORAGE, "disk_failing", "The disk failed to store it.")

@@ -1,4 +1,4 @@
-"""A worker needs the standard library, cryptography and Granian, and no more."""
+"""A worker needs the standard library, cryptography, httptools and uvloop, and no more."""
 
 import json
 import subprocess
@@ -16,9 +16,9 @@ import sys
 there = set(sys.modules)
 import importlib, json, pkgutil
 package = importlib.import_module({package!r})
-for found in pkgutil.iter_modules(package.__path__):
-    if found.name != "__main__":
-        importlib.import_module(f"{{package.__name__}}.{{found.name}}")
+for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+    if not found.name.endswith("__main__"):
+        importlib.import_module(found.name)
 print(json.dumps(sorted({{name.partition(".")[0] for name in set(sys.modules) - there}})))
 """
 
@@ -45,9 +45,12 @@ def test_the_protocol_needs_the_standard_library_alone() -> None:
 
 
 def test_a_worker_needs_no_django() -> None:
-    # Granian loads these where they are installed, and does without where they are not.
-    beside = {"anyio", "uvloop", "cython_runtime"}
-    assert loaded("edgecache.worker") - beside == {"edgecache", "cryptography", "granian"}
+    needed = {"edgecache", "cryptography", "httptools", "uvloop"}
+    assert loaded("edgecache.worker") - {"cython_runtime"} == needed
+
+
+def test_server_and_client_need_no_django() -> None:
+    assert loaded("edgecache.http") - {"cython_runtime"} == {"edgecache", "httptools"}
 
 
 @pytest.mark.parametrize("banned", ["django", "psycopg", "requests", "structlog", "httpx"])
