@@ -1,4 +1,4 @@
-"""Clusters and placements in the admin: to look at, without any secret."""
+"""Clusters and databases in the admin: read-only, without secrets."""
 
 from typing import Any
 
@@ -10,24 +10,24 @@ from sqlgateway.models import Cluster, Database
 
 
 class ReadOnlyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
-    """Rows that stand for things on servers: changed by commands, never by hand."""
+    """Rows that describe objects on servers; commands change them, not the admin."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Never here."""
+        """Refuse."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Never here."""
+        """Refuse."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Never here: the database itself would stay."""
+        """Refuse: the database itself would remain."""
         return False
 
 
 @admin.register(Cluster)
 class ClusterAdmin(ReadOnlyAdmin):
-    """The servers."""
+    """The servers of tenants' databases."""
 
     list_display = ("name", "state", "server_version", "created_at")
     fields = ("name", "state", "server_version", "flags", "created_at")
@@ -35,7 +35,7 @@ class ClusterAdmin(ReadOnlyAdmin):
 
 @admin.register(Database)
 class DatabaseAdmin(ReadOnlyAdmin):
-    """Which environment's data lies where."""
+    """Which database holds which environment."""
 
     list_display = ("id", "organization", "environment", "cluster", "state", "hardening")
     list_filter = ("state", "cluster", "hardening")

@@ -1,4 +1,4 @@
-"""The application's name."""
+"""The application's configuration."""
 
 from django.apps import AppConfig
 

@@ -1,4 +1,4 @@
-"""What must be set before the gateway serves tenants in production."""
+"""System checks of the gateway's settings."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from django.core.checks import CheckMessage, Error, register
 def check_cluster(
     app_configs: Sequence[AppConfig] | None = None, **options: Any
 ) -> list[CheckMessage]:
-    """Ask for a tenants' cluster."""
+    """Require a cluster for tenants' databases."""
     if settings.SQL.cluster_url:
         return []
     return [Error("ZSQL_CLUSTER_URL is not set: POST /v1/sql has no server.", id="sqlgateway.E001")]
@@ -22,7 +22,7 @@ def check_cluster(
 def check_limits(
     app_configs: Sequence[AppConfig] | None = None, **options: Any
 ) -> list[CheckMessage]:
-    """Hold limits against each other that make no sense apart."""
+    """Check limits that depend on each other."""
     found: list[CheckMessage] = []
     if settings.SQL.running_per_environment > settings.SQL.running:
         found.append(

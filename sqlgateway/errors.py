@@ -1,4 +1,4 @@
-"""What ``POST /v1/sql`` refuses.
+"""Errors of ``POST /v1/sql``.
 
 ::
 
@@ -12,7 +12,7 @@
     ├── EngineError       502  EngineFault, OutcomeUnknown
     └── Unavailable       503  SqlUnavailable, EngineAway, SqlBusy
 
-The four that carry ``sql_error`` are PostgreSQL's own words; sqlstates.py chooses among them.
+The four with the code ``sql_error`` carry PostgreSQL's own message; sqlstates.py chooses the class.
 """
 
 from typing import Final
@@ -23,9 +23,9 @@ from platform_site.lib.openapi import shapes
 OUTCOME: Final[shapes.Shape] = {
     "type": "string",
     "enum": ["committed", "rolled_back", "unknown"],
-    "description": "What became of the transaction.",
+    "description": "What happened to the transaction.",
 }
-# What PostgreSQL says of a statement that it refuses, and which object it is about.
+# Members that describe PostgreSQL's error and the object it is about.
 STATEMENT_MEMBERS: Final[dict[str, shapes.Shape]] = {
     "sqlstate": shapes.TEXT,
     "message": shapes.TEXT,
@@ -68,15 +68,15 @@ class SqlConflict(errors.Conflict):
 
 
 class SqlTooLarge(errors.PayloadTooLarge):
-    """The statement is past a limit of PostgreSQL's."""
+    """The statement exceeds a limit of PostgreSQL."""
 
     code = "sql_error"
-    title = "The statement is past a limit."
+    title = "The statement exceeds a limit."
     members = STATEMENT_MEMBERS
 
 
 class SqlUnavailable(errors.Unavailable):
-    """PostgreSQL had no resources for the statement; the same request may work later."""
+    """PostgreSQL lacked resources for the statement; the same request may work later."""
 
     code = "sql_error"
     title = "The database is out of resources for the moment."
@@ -84,14 +84,14 @@ class SqlUnavailable(errors.Unavailable):
 
 
 class QueryTimeout(errors.InvalidRequest):
-    """The request ran past its deadline; nothing of its transaction is kept."""
+    """The request exceeded its deadline; its transaction was rolled back."""
 
     code = "query_timeout"
-    title = "The query ran past its deadline."
+    title = "The query exceeded its deadline."
 
 
 class QueryCancelled(errors.InvalidRequest):
-    """The query was cancelled, not by its deadline; nothing of its transaction is kept."""
+    """The query was cancelled, not by its deadline; its transaction was rolled back."""
 
     code = "query_cancelled"
     title = "The query was cancelled."
@@ -121,7 +121,7 @@ class CopyNotSupported(errors.InvalidRequest):
 
 
 class ResultTooWide(errors.PayloadTooLarge):
-    """Single rows or messages are too long to be held; ``outcome`` says what became of them."""
+    """A single row or message is too long; ``outcome`` says what happened to the transaction."""
 
     code = "result_too_large"
     title = "The rows of the result are too long."
@@ -129,7 +129,7 @@ class ResultTooWide(errors.PayloadTooLarge):
 
 
 class TooManyQueries(errors.TooManyRequests):
-    """The environment already runs, and waits for, as many requests as it may."""
+    """The environment runs and queues as many requests as it may."""
 
     code = "too_many_queries"
     title = "This environment runs too many queries at once."
@@ -137,9 +137,9 @@ class TooManyQueries(errors.TooManyRequests):
 
 
 class EngineFault(errors.EngineError):
-    """PostgreSQL failed inside; logged with the request id."""
+    """PostgreSQL failed internally; logged with the request id."""
 
-    title = "The database failed inside."
+    title = "The database failed internally."
     members = {"sqlstate": shapes.TEXT}
 
 
@@ -152,14 +152,14 @@ class OutcomeUnknown(errors.EngineError):
 
 
 class EngineAway(errors.Unavailable):
-    """The tenants' cluster cannot be reached or takes no connections; nothing was run."""
+    """The tenants' cluster cannot be reached or accepts no connections; nothing ran."""
 
     code = "sql_unavailable"
     title = "The database is unavailable for the moment."
 
 
 class SqlBusy(errors.Unavailable):
-    """The gateway runs as many requests as it may; nothing was run."""
+    """The gateway runs as many requests as it may; nothing ran."""
 
     code = "sql_busy"
     title = "The gateway is busy."

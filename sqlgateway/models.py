@@ -1,4 +1,4 @@
-"""Clusters of tenants' databases, and which database belongs to whom."""
+"""Clusters of tenants' databases, and which database belongs to which environment."""
 
 import json
 from typing import Any, ClassVar
@@ -19,7 +19,7 @@ class Cluster(models.Model):
     """
 
     class State(models.TextChoices):
-        """Whether new databases are placed here."""
+        """ACTIVE clusters get new databases."""
 
         OPEN = "open"
         DRAINING = "draining"
@@ -33,12 +33,12 @@ class Cluster(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:
-        """Give the name."""
+        """Return the name."""
         return self.name
 
     @property
     def url(self) -> str:
-        """The administrative URL in clear."""
+        """The administrative URL, decrypted."""
         return crypto.decrypt(self.url_secret)
 
     @url.setter
@@ -47,15 +47,15 @@ class Cluster(models.Model):
 
 
 class Database(TenantModel):
-    """Where one environment's data lies: the placement record.
+    """The placement of one environment's data.
 
-    Without an environment it is being prepared or stands in the stock. secrets: the passwords of
-    the three roles, encrypted as one JSON object. PROTECT: whoever deletes an environment must
-    have had its database dropped first (provisioning.on_environment_dropped).
+    Without an environment it is being prepared, or is in the stock. secrets: the passwords of the
+    three roles, encrypted as one JSON object. PROTECT: the database must be dropped before its
+    environment is deleted (provisioning.on_environment_dropped).
     """
 
     class State(models.TextChoices):
-        """Life of a database; PREPARING has never held data, so it may be made anew at will."""
+        """States of a database. One in PREPARING never held data and can be created again."""
 
         PREPARING = "preparing"
         STOCK = "stock"
@@ -90,7 +90,7 @@ class Database(TenantModel):
     claimed_at = models.DateTimeField(null=True, blank=True)
 
     class Meta(TenantModel.Meta):
-        """The stock is looked for by state."""
+        """The stock is found by state."""
 
         indexes: ClassVar[list[Any]] = [
             models.Index(
@@ -108,11 +108,11 @@ class Database(TenantModel):
         ]
 
     def __str__(self) -> str:
-        """Give the row's number: the real name is of no use to anyone who looks."""
+        """Return the row's number: the real name is opaque."""
         return f"database {self.pk}"
 
     def hand_over(self, organization_id: int, environment_pk: int) -> None:
-        """Make the row an environment's, in the caller's transaction.
+        """Assign the row to an environment, in the caller's transaction.
 
         Raises IntegrityError when the environment has a database already.
         """
@@ -133,7 +133,7 @@ class Database(TenantModel):
 
     @property
     def passwords(self) -> dict[Role, str]:
-        """The three passwords in clear."""
+        """The three passwords, decrypted."""
         given: dict[Role, str] = json.loads(crypto.decrypt(self.secrets))
         return given
 

@@ -1,4 +1,4 @@
-"""The body of ``POST /v1/sql`` and the shape of its answer."""
+"""The body of ``POST /v1/sql`` and its answer."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -10,18 +10,18 @@ from rest_framework import serializers
 from platform_site.lib.api import StrictSerializer
 from sqlgateway.execution.requests import ISOLATIONS
 
-# These are by far the most frequent bodies, and DRF takes longer over them than PostgreSQL.
+# By far the most frequent bodies; DRF would validate them for longer than PostgreSQL runs.
 PLAIN: Final = (frozenset({"query"}), frozenset({"query", "params"}))
 
 
 class StatementField(serializers.CharField):
-    """A text for PostgreSQL, as it was sent: blanks at its ends count for error positions."""
+    """A text for PostgreSQL, unchanged: error positions count leading blanks."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(trim_whitespace=False, **options)
 
     def to_internal_value(self, data: Any) -> str:
-        """Take strings alone: DRF would make one of a number."""
+        """Accept strings only: DRF would convert a number."""
         if not isinstance(data, str):
             self.fail("invalid")
         return data
@@ -34,7 +34,7 @@ class ParamsField(serializers.ListField):
     child = serializers.JSONField(allow_null=True)
 
     def run_child_validation(self, data: Any) -> Any:
-        """Take the values as they are."""
+        """Return the values unchanged."""
         return data
 
 
@@ -51,7 +51,7 @@ class SqlSerializer(StrictSerializer):
     query = StatementField(
         required=False,
         help_text="One or more statements; with `params` exactly one. "
-        "Several without a transaction of their own run as one.",
+        "Several run as one transaction unless they contain their own.",
     )
     params = ParamsField(
         required=False, help_text="Values of $1, $2 and so on, as text of the inferred type."
@@ -61,7 +61,7 @@ class SqlSerializer(StrictSerializer):
     )
     rows = serializers.ChoiceField(choices=["objects", "arrays"], default="objects")
     read_only = serializers.BooleanField(  # type: ignore[assignment]  # a field of that name
-        default=False, help_text="Run as a role that can change nothing."
+        default=False, help_text="Run as the reader role, which cannot write."
     )
     isolation = serializers.ChoiceField(choices=list(ISOLATIONS), required=False)
     timeout_ms = serializers.IntegerField(required=False, min_value=1)
@@ -70,11 +70,11 @@ class SqlSerializer(StrictSerializer):
         choices=["string", "number"], default="string", help_text="How numeric values are written."
     )
     explain = serializers.BooleanField(
-        default=False, help_text="Give the plan as JSON instead of running the statement."
+        default=False, help_text="Return the plan as JSON instead of running the statement."
     )
 
     def to_internal_value(self, data: Any) -> Any:
-        """Validate, and hold the request to the limits."""
+        """Validate the request, with its limits."""
         given = super().to_internal_value(data)
         if ("query" in given) == ("queries" in given):
             raise serializers.ValidationError(
@@ -101,24 +101,24 @@ class ColumnSerializer(serializers.Serializer[Any]):
     type = serializers.CharField(help_text="As in pg_type; arrays as `int8[]`.")
     oid = serializers.IntegerField()
     key = serializers.CharField(
-        required=False, help_text="What objects call it, where the name is there twice."
+        required=False, help_text="The name in objects, if two columns share one."
     )
 
 
 class ResultSerializer(serializers.Serializer[Any]):
-    """What one statement answered."""
+    """The result of one statement."""
 
     columns = ColumnSerializer(many=True)
     rows = serializers.ListField(
-        child=serializers.JSONField(), help_text="Objects, or arrays if so asked."
+        child=serializers.JSONField(), help_text="Objects, or arrays with `rows: arrays`."
     )
-    row_count = serializers.IntegerField(help_text="Rows given or changed.")
+    row_count = serializers.IntegerField(help_text="Rows returned or changed.")
     command = serializers.CharField(help_text="As `SELECT` or `CREATE TABLE`.")
-    truncated = serializers.BooleanField(help_text="Whether there were more rows than the caps.")
+    truncated = serializers.BooleanField(help_text="True if rows are missing.")
 
 
 class NoticeSerializer(serializers.Serializer[Any]):
-    """What the server said beside the result."""
+    """A message of the server beside the result."""
 
     severity = serializers.CharField()
     sqlstate = serializers.CharField()
@@ -142,7 +142,7 @@ class SqlAnswerSerializer(ResultSerializer):
 
 
 def is_plain(body: Mapping[str, Any]) -> bool:
-    """Say whether a body is a text, perhaps with parameters, and needs no serializer."""
+    """True if a body is only a text with optional parameters, which needs no serializer."""
     if body.keys() not in PLAIN or not isinstance(body.get("params", []), list):
         return False
     return isinstance(body["query"], str) and body["query"] != ""

@@ -1,4 +1,4 @@
-"""Background work of the gateway."""
+"""Background jobs of the gateway."""
 
 from procrastinate import RetryStrategy
 from procrastinate.contrib.django import app
@@ -9,7 +9,7 @@ from sqlgateway.provisioning import stock
 @app.periodic(cron="*/5 * * * *")
 @app.task(queueing_lock="sqlgateway_keep_stock")
 def keep_stock(timestamp: int) -> None:
-    """Look after the stock even when nobody asks: at first, after a crash, after an upgrade."""
+    """Refill the stock regularly: after installation, a crash or an upgrade."""
     stock.refill()
 
 
@@ -18,5 +18,5 @@ def keep_stock(timestamp: int) -> None:
     retry=RetryStrategy(max_attempts=5, exponential_wait=4),
 )
 def refill_stock() -> None:
-    """Replace what was claimed."""
+    """Replace claimed databases."""
     stock.refill()

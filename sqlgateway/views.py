@@ -85,9 +85,9 @@ class SqlView(ApiView):
 
 
 def parsed(given: dict[str, Any]) -> SqlRequest:
-    """Give the request of a validated body.
+    """Return the request of a validated body.
 
-    Raises InvalidRequest naming what PostgreSQL could not be sent.
+    Raises InvalidRequest naming what cannot be sent to PostgreSQL.
     """
     is_batch = "queries" in given
     items = given["queries"] if is_batch else [given]
@@ -110,7 +110,7 @@ def parsed(given: dict[str, Any]) -> SqlRequest:
 
 def _piece(item: dict[str, Any], path: str, *, is_explained: bool) -> Piece:
     text = item["query"]
-    # libpq takes a text up to its first NUL: the rest would be dropped without a word.
+    # libpq reads a text up to its first NUL; the rest would be silently lost.
     if "\0" in text:
         raise InvalidRequest.for_field(f"{path}query", "SQL holds no NUL character.", code="nul")
     params = item.get("params")
@@ -118,5 +118,5 @@ def _piece(item: dict[str, Any], path: str, *, is_explained: bool) -> Piece:
     if not is_explained:
         return Piece(text, encoded)
     text, offset = explained(text)
-    # By the extended protocol: a second statement would run, and not be explained.
+    # By the extended protocol: with the simple one a second statement would run unexplained.
     return Piece(text, encoded or [], offset)

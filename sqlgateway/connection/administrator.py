@@ -1,4 +1,4 @@
-"""What only the cluster's administrator can ask or do about a tenant's running backend."""
+"""What only the cluster's administrator can ask or do about a tenant's backend."""
 
 import atexit
 import os
@@ -11,7 +11,7 @@ import structlog
 from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.provisioning.clusters import Address, connect_as_administrator
 
-# The user is compared too: a process id may have been given to another tenant's backend since.
+# The user is compared as well: the process id may belong to another tenant's backend by now.
 TERMINATE: Final = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s AND usename = %s"
 )
@@ -29,9 +29,9 @@ log = structlog.get_logger(__name__)
 
 
 class Administrator:
-    """One administrative connection per cluster, kept and made anew when it breaks.
+    """One administrative connection for each cluster, reopened when it breaks.
 
-    The watchdog has one of its own, so that nothing keeps it waiting.
+    The watchdog uses its own, so that it never waits for another thread.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Administrator:
         self._connections: dict[int, psycopg.Connection] = {}
 
     def ask(self, address: Address, query: str, values: list[Any]) -> Any:
-        """Give the first value of the first row, None without a row.
+        """Return the first value of the first row, None without a row.
 
         Raises psycopg.Error when the cluster does not answer.
         """
@@ -71,7 +71,7 @@ class Administrator:
             broken.close()
 
     def terminate(self, session: TenantConnection) -> bool:
-        """End a session's backend; True when it was there to be told."""
+        """Terminate a connection's backend; True if it still existed."""
         login = session.login
         try:
             return bool(self.ask(login.address, TERMINATE, [session.pid, login.user]))
@@ -80,9 +80,9 @@ class Administrator:
             return False
 
     def is_open(self, session: TenantConnection) -> bool | None:
-        """Say whether a session's backend is inside a transaction that it has not committed.
+        """True if the backend is inside a transaction that it has not committed.
 
-        None when the backend is gone; False, too, where nobody can tell.
+        None if the backend is gone; False also if this cannot be determined.
         """
         login = session.login
         try:
@@ -92,9 +92,9 @@ class Administrator:
         return None if answer is None else bool(answer)
 
     def has_written(self, session: TenantConnection) -> bool:
-        """Say whether the session's open transaction has changed anything so far.
+        """True if the connection's open transaction has written.
 
-        A transaction has an id only once it writes. True where nobody can tell.
+        A transaction gets an id only when it writes. True also if this cannot be determined.
         """
         login = session.login
         try:

@@ -1,4 +1,4 @@
-"""Connections that are kept: one least-recently-used cache for all tenants of the process."""
+"""A least-recently-used cache of connections, one for all tenants of the process."""
 
 import atexit
 import os
@@ -17,7 +17,7 @@ from sqlgateway.errors import EngineAway, SqlBusy
 from sqlgateway.provisioning.placements import Login
 
 Key = tuple[int, str, str]
-# The server's words for "not now", in English as lc_messages is C; they say nothing about a role.
+# The server's messages for "not now" (in English: lc_messages is C); none is about a role.
 NOT_NOW: Final = (
     *("too many connections", "too many clients", "connection slots are reserved"),
     *("starting up", "shutting down", "in recovery mode", "not accepting connections"),
@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 
 
 class LoginRefused(Exception):
-    """The server answered, and refused this very role or database."""
+    """The server answered and refused this role or database."""
 
 
 class ConnectionCache:
@@ -40,7 +40,7 @@ class ConnectionCache:
         self._open = 0
 
     def checkout(self, login: Login) -> TenantConnection:
-        """Give a clean connection, a kept one if there is one.
+        """Return a clean connection, a cached one if possible.
 
         Raises LoginRefused, EngineAway (503), SqlBusy (503).
         """
@@ -57,7 +57,7 @@ class ConnectionCache:
             raise
 
     def release(self, session: TenantConnection) -> None:
-        """Clean a connection and keep it, or close it where that is not possible."""
+        """Clean a connection and cache it; close it if it cannot be cleaned."""
         if not session.park():
             self.discard(session)
             return
@@ -100,7 +100,7 @@ class ConnectionCache:
             kept = self._idle.get(key)
             if not kept:
                 return None
-            # The last one used: its backend's caches are warm, and the others may expire.
+            # The most recently used one: its backend's caches are warm, and the others may expire.
             session = kept.pop()
             if not kept:
                 del self._idle[key]
@@ -113,7 +113,7 @@ class ConnectionCache:
                 return
             if not self._idle:
                 raise SqlBusy
-            # The evicted one's place is taken over: the count stays.
+            # The new connection takes the evicted one's place: the count does not change.
             session = next(iter(self._idle.values()))[0]
             self._remove(session)
         session.close()
@@ -134,7 +134,7 @@ def _connect(login: Login) -> TenantConnection:
         return open_connection(login)
     except psycopg.OperationalError as exc:
         words = str(exc)
-    # Outside the handler: the words name hosts and roles, and must not ride along as a cause.
+    # Outside the handler: the message names hosts and roles and must not become the cause.
     if "FATAL" in words and not any(sign in words for sign in NOT_NOW):
         raise LoginRefused
     log.warning("sql_connect_failed", cluster=login.address.cluster_id, full="too many" in words)
@@ -143,7 +143,7 @@ def _connect(login: Login) -> TenantConnection:
 
 CACHE = ConnectionCache()
 WATCHDOG.on_tick = CACHE.sweep
-# Say goodbye to the server, and leave nothing for the interpreter to find open.
+# Close politely, so that the interpreter finds no open socket.
 atexit.register(CACHE.clear)
 
 

@@ -1,13 +1,13 @@
-"""The server's side of PostgreSQL's protocol, as far as it can be read off the bytes.
+"""The parts of PostgreSQL's protocol that can be read from the server's bytes.
 
 A message is a letter and a length, which counts itself (PostgreSQL, "Message Formats"). Messages
-are walked through one by one: a tenant can make any bytes appear inside of one.
+are read one by one, because a tenant can put any bytes inside one.
 """
 
 from collections.abc import Iterator
 from typing import Final
 
-# The message that ends an answer, up to the letter that tells the transaction's status.
+# The message that ends an answer, up to the letter of the transaction's status.
 READY: Final = b"Z\x00\x00\x00\x05"
 # Rows and their description, ends of statements, errors, notices, settings, and the extended
 # protocol's acknowledgements.
@@ -16,9 +16,9 @@ ROW: Final = ord("D")
 
 
 def is_whole_answer(said: bytes) -> bool:
-    """Say whether these bytes are whole messages up to the one that ends an answer.
+    """True if these bytes are whole messages up to the one that ends an answer.
 
-    False also for what takes more than reading: COPY, and notifications, which libpq collects.
+    False also for COPY and for notifications, which libpq has to handle.
     """
     if said[-6:-1] != READY:
         return False
@@ -29,7 +29,7 @@ def is_whole_answer(said: bytes) -> bool:
 
 
 def longest_row(beginning: bytes) -> int | None:
-    """Give the bytes of the longest of an answer's first rows; None where there is no whole one."""
+    """Return the length of the longest of an answer's first rows; None without a whole row."""
     lengths = []
     begin = 0
     for kind, end in _messages(beginning):
@@ -40,7 +40,7 @@ def longest_row(beginning: bytes) -> int | None:
 
 
 def _messages(said: bytes) -> Iterator[tuple[int, int]]:
-    """Give each message's letter and where it ends, which may be past what is there."""
+    """Yield each message's letter and its end, which may be behind the available bytes."""
     at = 0
     while at + 5 <= len(said):
         kind = said[at]

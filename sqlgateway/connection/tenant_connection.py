@@ -1,7 +1,7 @@
-"""One connection as one tenant role, spoken to through libpq's own calls.
+"""One connection as one tenant role, used through libpq's own calls.
 
-psycopg's cursors would split results by themselves and hold a whole result; here each result is
-read in turn, in pieces, with the bytes counted that libpq holds (wire.py).
+psycopg's cursors would hold a whole result; here each result is read in turn, in pieces, and the
+bytes that libpq holds are counted (wire.py).
 """
 
 import time
@@ -20,35 +20,35 @@ from sqlgateway.formats.column_types import ColumnType
 from sqlgateway.provisioning.placements import Login
 
 APPLICATION_NAME: Final = "zonal"
-# Rows that libpq hands over at once. It holds them all, so wide rows must not be many; each time
-# costs two calls that let other threads in, so narrow ones should not be few.
+# Rows that libpq returns at once. It holds all of them, so there must be few wide ones; each time
+# costs two calls that release the interpreter lock, so there should be many narrow ones.
 CHUNK_ROWS: Final = 64
 NARROW_CHUNK_ROWS: Final = 256
 NARROW_BYTES: Final = 512
 # libpq's buffer never shrinks: a connection that once held this much is not kept.
 KEEP_LIMIT_BYTES: Final = 2**20
-# What a socket takes at once, whatever its size.
+# At most this many bytes are written to a socket at once.
 SMALL_BYTES: Final = 4 * 1024
 MAX_NOTICES: Final = 100
 NOTICE_LIMIT_BYTES: Final = 8192
 MAX_LIFE_S: Final = 600.0
 SETTLE_S: Final = 2.0
 RESET: Final = b"DISCARD ALL"
-# The message that ends what a text was answered with, outside of a transaction.
+# The message that ends an answer outside a transaction.
 READY_AND_IDLE: Final = b"Z\x00\x00\x00\x05I"
 
 
 class ConnectionLost(Exception):
-    """The connection broke, or the server has said nothing for longer than it may."""
+    """The connection broke, or the server was silent for too long."""
 
 
 class ResultOverflow(Exception):
-    """One undivided piece of a result is longer than SQL_BUFFER_BYTES."""
+    """One indivisible piece of a result is longer than SQL_BUFFER_BYTES."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What the server said beside the result, as bytes of its own."""
+    """A message of the server beside the result, as a copy of its bytes."""
 
     severity: bytes
     sqlstate: bytes
@@ -56,7 +56,7 @@ class Notice:
 
     @classmethod
     def of(cls, result: PGresult) -> Self:
-        """Read it off a result that will not last."""
+        """Copy it from a result that libpq will free."""
         field, names = result.error_field, pq.DiagnosticField
         return cls(
             field(names.SEVERITY_NONLOCALIZED) or b"",
@@ -66,7 +66,7 @@ class Notice:
 
 
 class TenantConnection:
-    """A connection, its notices, and what is known about the types of its database."""
+    """A connection, its notices, and the known types of its database."""
 
     def __init__(self, connection: psycopg.Connection, login: Login) -> None:
         self.connection = connection
@@ -91,7 +91,7 @@ class TenantConnection:
     # --- sending ------------------------------------------------------------------------------
 
     def send_text(self, text: bytes) -> None:
-        """Send a text by the simple protocol: the server splits it.
+        """Send a text by the simple protocol; the server splits it.
 
         Raises ConnectionLost.
         """
@@ -106,7 +106,7 @@ class TenantConnection:
         self._send(lambda: self.pgconn.send_query_params(text, params), size)
 
     def send_parse(self, text: bytes) -> None:
-        """Have a text parsed as one statement, without running it.
+        """Let the server parse a text as one statement, without running it.
 
         Raises ConnectionLost.
         """
@@ -116,7 +116,7 @@ class TenantConnection:
         self._wire.counted = 0
         self._is_sent, self._is_chunked = True, is_chunked
         if size_bytes > SMALL_BYTES:
-            # libpq reads while it cannot write.
+            # While libpq cannot write, it reads.
             self._wire.pipe()
         try:
             send()
@@ -136,7 +136,7 @@ class TenantConnection:
     # --- receiving ----------------------------------------------------------------------------
 
     def next_result(self) -> PGresult | None:
-        """Give the next piece of what was sent; None when all of it has been answered.
+        """Return the next piece of the answer; None at its end.
 
         Raises ConnectionLost, ResultOverflow.
         """
@@ -149,9 +149,9 @@ class TenantConnection:
         return self.pgconn.get_result()
 
     def _look(self) -> None:
-        """Wait for the first of an answer; a short one takes no care of how it is read.
+        """Wait for the beginning of an answer; return quickly if it is short and complete.
 
-        Each of libpq's calls lets other threads in: for a short answer they cost more than it.
+        Each of libpq's calls releases the interpreter lock, which costs more than a short answer.
         """
         self._is_sent = False
         try:
@@ -173,7 +173,7 @@ class TenantConnection:
             raise ConnectionLost from exc
 
     def _drop_notifications(self) -> None:
-        """Take from libpq what it collects; there are none in a short answer."""
+        """Discard notifications that libpq collected; a short answer has none."""
         while self.pgconn.notifies() is not None:
             self._wire.counted = 0
 
@@ -187,7 +187,7 @@ class TenantConnection:
         self.pgconn.consume_input()
 
     def end_copy(self) -> bool:
-        """Refuse or read away a COPY and what follows it; True when the text failed.
+        """Refuse a COPY or read it to its end, with what follows it; True if the text failed.
 
         Raises ConnectionLost, ResultOverflow.
         """
@@ -196,7 +196,7 @@ class TenantConnection:
             self.pgconn.put_copy_end(b"not supported")
             self._flush()
         except psycopg.Error:
-            # Not a COPY that waits for data.
+            # It is not a COPY that waits for data.
             self._read_copy()
         while (result := self.next_result()) is not None:
             if result.status == pq.ExecStatus.COPY_IN:
@@ -207,7 +207,7 @@ class TenantConnection:
         return has_failed
 
     def last_words(self) -> Literal["committed", "rolled_back", "unknown"]:
-        """Say how a session ended whose backend was terminated before it was read to its end."""
+        """Return how the text ended whose backend was terminated before its end was read."""
         if self.pgconn.ssl_in_use:
             return "unknown"
         return "committed" if READY_AND_IDLE in self._wire.tail() else "rolled_back"
@@ -223,7 +223,7 @@ class TenantConnection:
             raise ConnectionLost from exc
 
     def run(self, text: bytes) -> PGresult:
-        """Run a statement of the gateway's own and give its last result.
+        """Run a statement of the gateway and return its last result.
 
         Raises ConnectionLost.
         """
@@ -233,7 +233,7 @@ class TenantConnection:
             while (result := self.next_result()) is not None:
                 last = result
         except ConnectionLost:
-            # What the server said before it hung up is the better answer.
+            # The server's last message explains more than the lost connection.
             if last is None:
                 raise
         if last is None:
@@ -241,7 +241,7 @@ class TenantConnection:
         return last
 
     def _on_notice(self, result: PGresult) -> None:
-        # The result lives as long as this call.
+        # The result is valid during this call only.
         self._wire.counted = 0
         if len(self.notices) < MAX_NOTICES:
             self.notices.append(Notice.of(result))
@@ -250,20 +250,20 @@ class TenantConnection:
 
     @property
     def status(self) -> pq.TransactionStatus:
-        """The transaction's status as the server last told."""
+        """The transaction's status as the server last reported it."""
         return pq.TransactionStatus(self.pgconn.transaction_status)
 
     @property
     def is_plain(self) -> bool:
-        """Whether values are written as asked for at the start: UTF-8 and ISO dates."""
+        """True if values come as set at the start: UTF-8 and ISO dates."""
         told = self.pgconn.parameter_status
         return told(b"client_encoding") == b"UTF8" and (told(b"DateStyle") or b"")[:3] == b"ISO"
 
     def park(self) -> bool:
-        """Clean up and say whether the connection may be used again.
+        """Clean up; True if the connection may be used again.
 
-        The answer to DISCARD ALL is not waited for: the server works while the caller's answer is
-        written, and ``settle`` reads it before the next request.
+        This does not wait for the answer to DISCARD ALL: the server works while the caller's
+        answer is written, and ``settle`` reads it before the next request.
         """
         self.notices = []
         if self._most_bytes > KEEP_LIMIT_BYTES:
@@ -287,7 +287,7 @@ class TenantConnection:
         return True
 
     def settle(self) -> bool:
-        """Read what ``park`` asked for; False when the connection is of no use any more."""
+        """Read the answer that ``park`` did not wait for; False if the connection is unusable."""
         self.give_up_at = time.monotonic() + SETTLE_S
         try:
             while self._is_resetting:
@@ -296,7 +296,7 @@ class TenantConnection:
                     self._is_resetting = False
                 elif result.status != pq.ExecStatus.COMMAND_OK:
                     return False
-            # Nothing is due: what can be read now is the end of the connection, or its reason.
+            # No answer is due: anything readable now is the end of the connection or its reason.
             if not self._is_at_hand and self._wire.has_more():
                 return False
         except (ConnectionLost, ResultOverflow, psycopg.Error):
@@ -306,13 +306,13 @@ class TenantConnection:
         return self.status == pq.TransactionStatus.IDLE
 
     def close(self) -> None:
-        """Close the connection; twice does no harm."""
+        """Close the connection; safe to repeat."""
         self.connection.close()
         self._wire.close()
 
 
 def _chunk_rows(beginning: bytes) -> int:
-    """Give how many rows at once, by an answer's first ones; what follows may be wider still."""
+    """Return how many rows to read at once, from the width of an answer's first rows."""
     longest = longest_row(beginning)
     is_narrow = longest is not None and longest <= NARROW_BYTES
     return NARROW_CHUNK_ROWS if is_narrow else CHUNK_ROWS
@@ -339,7 +339,7 @@ def open_connection(login: Login) -> TenantConnection:
 
 
 def startup_options(login: Login) -> str:
-    """Give the settings of the start-up packet: they outrank what a tenant made its role keep."""
+    """Return the start-up packet's settings, which outrank those a tenant gave its role."""
     timeout_ms = str(settings.SQL.timeout_ms + settings.SQL.grace_ms)
     parameters = {
         "statement_timeout": timeout_ms,

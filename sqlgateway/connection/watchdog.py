@@ -1,7 +1,7 @@
-"""Deadlines, kept outside the session: what a tenant sets or catches inside makes no difference.
+"""Deadlines, enforced from outside the connection: nothing a tenant sets or catches defeats them.
 
-One thread per process. At a request's deadline it sends a cancel on a connection of its own; a
-backend that still runs after SQL_GRACE_MS is terminated by the administrator, and looked for until
+One thread for each process. At a request's deadline it sends a cancel on a separate connection; a
+backend that still runs after SQL_GRACE_MS is terminated by the administrator, which checks until
 it is gone.
 """
 
@@ -30,10 +30,10 @@ log = structlog.get_logger(__name__)
 
 
 class Watch:
-    """One request under watch.
+    """One request with a deadline.
 
-    has_fired: its deadline came before its end. was_open: its backend was ended inside a
-    transaction, which is undone by that.
+    has_fired: the deadline came before the end. was_open: the backend was terminated inside a
+    transaction, which was thereby rolled back.
     """
 
     __slots__ = ("has_fired", "looks", "session", "was_open")
@@ -46,7 +46,7 @@ class Watch:
 
 
 class Watchdog:
-    """The thread, its heap of moments, and what to do at each."""
+    """The thread, its heap of deadlines, and the action at each."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
@@ -58,13 +58,13 @@ class Watchdog:
         self.on_tick: Callable[[], None] | None = None
 
     def watch(self, session: TenantConnection, deadline: float) -> Watch:
-        """Keep a request to its deadline (time.monotonic)."""
+        """Watch a request until its deadline (time.monotonic)."""
         watch = Watch(session)
         self._push(deadline, self._cancel, watch)
         return watch
 
     def finish(self, watch: Watch) -> bool:
-        """End the watch; True when the deadline came first, so the connection must be closed."""
+        """End the watch; True if the deadline came first, so that the connection must be closed."""
         with self._condition:
             if not watch.has_fired:
                 watch.session = None
@@ -81,7 +81,7 @@ class Watchdog:
                 self._condition.notify()
 
     def _drop_finished(self) -> None:
-        """Forget requests that ended in time, nearly all, long before their moment comes."""
+        """Remove requests that ended in time (nearly all of them) from the heap."""
         while self._heap and self._heap[0][3].session is None:
             heapq.heappop(self._heap)
 
@@ -95,11 +95,11 @@ class Watchdog:
                 elif self.on_tick is not None:
                     self.on_tick()
             except Exception:
-                # Whatever went wrong with one request, the others' deadlines go on.
+                # An error at one request must not stop the deadlines of the others.
                 log.exception("sql_watchdog_failed")
 
     def _wait(self) -> tuple[Callable[[Watch], None], Watch] | None:
-        """Give what is due, or None now and then so that idle connections are looked at."""
+        """Return what is due, or None now and then so that idle connections are swept."""
         with self._condition:
             self._drop_finished()
             now = time.monotonic()
@@ -128,14 +128,14 @@ class Watchdog:
         self._push(time.monotonic() + settings.SQL.grace_ms / 1000, self._terminate, watch)
 
     def _terminate(self, watch: Watch) -> None:
-        """End the backend if it is still there; also one whose connection was closed meanwhile."""
+        """Terminate the backend if it still exists, even if its connection was closed."""
         session = watch.session
         is_open = None if session is None else self._administrator.is_open(session)
         if session is None or is_open is None:
             watch.session = None
             return
         if watch.looks == 0:
-            # Noted first: the request ends as soon as the backend does.
+            # Set first: the request ends as soon as the backend does.
             watch.was_open = is_open
         if not self._administrator.terminate(session):
             watch.was_open = False

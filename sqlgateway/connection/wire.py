@@ -1,9 +1,8 @@
-"""Bytes between libpq and the server, handed over in pieces so that they can be counted.
+"""Bytes between libpq and the server, forwarded in pieces so that they can be counted.
 
-libpq reads whatever the server sends until a message is complete: one row of ``repeat('x', 1e9)``
-becomes a gigabyte in this process before any call returns. So for all but short answers libpq gets
-one end of a socket pair, and reads only what was passed on to it. TLS is libpq's own and goes
-through unchanged.
+libpq reads until a message is complete: one row of ``repeat('x', 1e9)`` becomes a gigabyte in this
+process before any call returns. So for all but short answers libpq gets one end of a socket pair
+and reads only what was forwarded to it. TLS is between libpq and the server and passes unchanged.
 """
 
 import os
@@ -17,29 +16,28 @@ from sqlgateway.connection.protocol import is_whole_answer
 
 PIECE_BYTES: Final = 64 * 1024
 TAIL_BYTES: Final = 8 * 1024
-# Answers below this are looked at before libpq reads them.
+# Answers below this size are peeked at before libpq reads them.
 SHORT_BYTES: Final = 4 * 1024
-# A server that takes nothing for so long is gone.
+# A server that accepts no bytes for so long is taken for lost.
 SEND_S: Final = 10.0
 
 
 class WireBroken(Exception):
-    """The server is gone, or silent for longer than it may be."""
+    """The server is lost, or was silent for too long."""
 
 
 class WireFull(Exception):
-    """More bytes than allowed have come without making a result."""
+    """More bytes than allowed arrived without completing a result."""
 
 
 class Wire:
-    """The connection's real socket, and where needed a pair of sockets between it and libpq.
+    """The connection's real socket, and if needed a socket pair between it and libpq.
 
-    Most answers are there at once, whole and short: libpq may read such a one by itself, as a look
-    at it (``MSG_PEEK``) tells. For any other, libpq's end becomes one of the pair (piped) until the
-    answer is over; TLS, which cannot be looked into, is piped always.
+    Most answers arrive at once, whole and short; peeking (``MSG_PEEK``) shows it, and libpq reads
+    them directly. For any other answer libpq reads from the pair (piped) until its end; TLS, which
+    cannot be peeked at, is always piped.
 
-    counted: bytes since whoever counts them set it to 0. beginning: of the answer, as far as it was
-    looked at.
+    counted: bytes since the caller set it to 0. beginning: the peeked part of the answer.
     """
 
     def __init__(self, fd: int, *, limit_bytes: int, is_encrypted: bool) -> None:
@@ -59,7 +57,7 @@ class Wire:
 
     @property
     def is_piped(self) -> bool:
-        """Whether what libpq writes has to be passed on."""
+        """True if libpq writes into the pair."""
         return self._far is not None
 
     def pipe(self) -> None:
@@ -75,10 +73,10 @@ class Wire:
         self._poll.register(self._libpq_fd, select.POLLIN)
 
     def unpipe(self) -> bool:
-        """Give libpq the real socket again, between two answers; False when something is left.
+        """Return the real socket to libpq between two answers; False if unread bytes are left.
 
-        Only for a connection that libpq holds to be open: it would have closed its socket, whose
-        number may be another's by now.
+        Only for a connection that libpq considers open: otherwise it closed its socket, whose
+        number may belong to another one by now.
         """
         if self._far is None or self._is_encrypted:
             return True
@@ -91,7 +89,7 @@ class Wire:
         return True
 
     def pass_out(self) -> None:
-        """Send what libpq has written into the pair, if that is where it writes.
+        """Send to the server what libpq wrote into the pair, if it is piped.
 
         Raises WireBroken.
         """
@@ -119,11 +117,10 @@ class Wire:
                     raise WireBroken("takes nothing") from None
 
     def is_short_answer(self, give_up_at: float, *, is_due: bool = False) -> bool:
-        """Wait for an answer; say whether all of it is there, for libpq to read by itself.
+        """Wait for an answer; True if all of it has arrived, so that libpq can read it directly.
 
-        For any other the pair stands between from now on. What comes after a short answer unasked
-        finds libpq's buffer as small as it is now. give_up_at: time.monotonic. is_due: it is
-        there already, as a rule. Raises WireBroken.
+        Any other answer is piped from now on. give_up_at: time.monotonic. is_due: the answer has
+        usually arrived already. Raises WireBroken.
         """
         if self._far is not None:
             return False
@@ -155,22 +152,22 @@ class Wire:
         return ready
 
     def pass_in(self, give_up_at: float) -> None:
-        """Wait for the server and let libpq have some of what it says, through the pair.
+        """Wait for the server and forward some of its bytes to libpq through the pair.
 
         give_up_at: time.monotonic. Raises WireBroken, WireFull.
         """
         ready = self._wait(give_up_at)
-        # What libpq has left unread comes first: its end then holds a whole piece again.
+        # First what libpq left unread, so that its end holds a whole piece again.
         if any(fd == self._libpq_fd for fd, _ in ready):
             return
         self._take()
 
     def has_more(self) -> bool:
-        """Say whether anything is there to be read, such as the end of the connection."""
+        """True if there is anything to read, the end of the connection included."""
         return bool(self._poll.poll(0))
 
     def tail(self) -> bytes:
-        """Give the end of what the server said, from the piece that was too much onwards."""
+        """Return the end of the server's bytes, from the piece that exceeded the limit."""
         self._server.settimeout(SEND_S)
         kept = self._last_piece
         try:
@@ -198,7 +195,7 @@ class Wire:
             raise WireFull
 
     def close(self) -> None:
-        """Let the server know what libpq said last (goodbye), and close."""
+        """Forward libpq's last message (terminate) and close."""
         with suppress(OSError):
             if self._far is not None:
                 self._server.send(self._far.recv(PIECE_BYTES))

@@ -1,4 +1,4 @@
-"""Fairness: how many requests run at once, of one environment and in all, and who is next."""
+"""Admission: how many requests run at once, of one environment and in all, and which is next."""
 
 import os
 import threading
@@ -12,11 +12,11 @@ from platform_site.lib.errors import PlatformError
 from sqlgateway.errors import SqlBusy, TooManyQueries
 
 
-class Gate:
+class Admission:
     """Slots, and a short queue for each environment.
 
-    Free slots go round the environments that wait, one each, so that a long queue of one tenant
-    does not delay another's first request. Counts are of this process.
+    Free slots go to the waiting environments in turn, so that a long queue of one tenant does not
+    delay another's first request. Counts are for this process.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Gate:
     def slot(self, environment_pk: int) -> Iterator[None]:
         """Hold a slot while the block runs.
 
-        Raises TooManyQueries (429, the environment's own doing) or SqlBusy (503).
+        Raises TooManyQueries (429, caused by the environment itself) or SqlBusy (503).
         """
         self._enter(environment_pk)
         try:
@@ -51,7 +51,7 @@ class Gate:
         if turn.wait(settings.SQL.queue_wait_ms / 1000):
             return
         with self._lock:
-            # The slot may have been given in the moment the wait ended.
+            # The slot may have been granted at the moment the wait ended.
             if turn.is_set():
                 return
             queue.remove(turn)
@@ -94,11 +94,11 @@ class Gate:
         return SqlBusy()
 
 
-GATE = Gate()
+ADMISSION = Admission()
 
 
 def _after_fork() -> None:
-    GATE.__init__()  # type: ignore[misc]  # a child runs none of its parent's requests
+    ADMISSION.__init__()  # type: ignore[misc]  # a child runs none of its parent's requests
 
 
 os.register_at_fork(after_in_child=_after_fork)

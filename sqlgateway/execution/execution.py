@@ -1,11 +1,11 @@
-"""Running one request on one session: send, read, cut, commit, clean up.
+"""Run one request on one connection: send, read, cut, commit, clean up.
 
-What a cut means for writes. A result past its cap is not needed any more, but its statement may
-have written, or others may follow it. Cancelling would undo or omit that in silence. So the query
-is cancelled only where nothing can be lost: it is the request's last statement and its transaction
-has not written anything. In every other case the rest is read and thrown away, up to the deadline;
-then the answer is truncated and everything has been done. At the deadline everything is undone,
-and the answer is ``query_timeout``.
+Cutting a result and writes: rows past the cap are not needed, but their statement may have written
+or others may follow it, and cancelling would silently undo that. So the query is cancelled only if
+nothing can be lost: it is the request's last statement and its transaction has not written. In
+every other case the remaining rows are read and discarded, up to the deadline; the answer is then
+truncated and every statement has run. At the deadline everything is rolled back, and the answer is
+``query_timeout``.
 """
 
 import time
@@ -31,13 +31,13 @@ from sqlgateway.formats.results import Budget, Collector, Statement
 Status = pq.ExecStatus
 Transaction = pq.TransactionStatus
 
-# After the deadline: the watchdog's cancel, its termination, and some time to hear of it.
-PATIENCE_S: Final = 3.0
+# After the deadline: time for the watchdog's cancel and termination to be noticed.
+GRACE_S: Final = 3.0
 COPIES: Final = frozenset({Status.COPY_IN, Status.COPY_OUT, Status.COPY_BOTH})
 FAILURES: Final = frozenset({Status.FATAL_ERROR, Status.BAD_RESPONSE})
-# With these a tenant can shut its own role out.
-SELF_HARM: Final = frozenset({"ALTER ROLE", "DROP OWNED"})
-# What the watchdog's cancel and termination look like from inside.
+# With these a tenant can lock its own role out.
+LOCKING_COMMANDS: Final = frozenset({"ALTER ROLE", "DROP OWNED"})
+# SQLSTATEs that the watchdog's cancel and termination cause.
 LATE: Final = frozenset({"57014", "57P01"})
 
 log = structlog.get_logger(__name__)
@@ -45,10 +45,10 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class Outcome:
-    """What a request came to.
+    """The result of a request.
 
-    error: instead of the statements. is_clean: the session may be used again. self_harm: what the
-    role did that could lock it out, even if it may have been undone later in the text.
+    error: if set, there are no statements. is_clean: the connection may be used again.
+    locking_commands: those that could lock the role out, even if the text undid them later.
     """
 
     statements: list[Statement] = field(default_factory=list)
@@ -56,7 +56,7 @@ class Outcome:
     truncated: bool = False
     error: PlatformError | None = None
     is_clean: bool = True
-    self_harm: set[str] = field(default_factory=set)
+    locking_commands: set[str] = field(default_factory=set)
 
 
 class Failed(Exception):
@@ -69,7 +69,7 @@ class Failed(Exception):
 
 
 class Execution:
-    """One request on one session."""
+    """One request on one connection."""
 
     def __init__(self, session: TenantConnection, request: SqlRequest) -> None:
         self._session = session
@@ -88,10 +88,10 @@ class Execution:
         self._looks_late = False
 
     def run(self) -> Outcome:
-        """Run the request; whatever the server does is in the outcome, not raised."""
+        """Run the request; errors of the server are in the outcome, not raised."""
         timeout_s = min(self._request.timeout_ms, settings.SQL.timeout_ms) / 1000
         deadline = time.monotonic() + timeout_s
-        self._session.give_up_at = deadline + settings.SQL.grace_ms / 1000 + PATIENCE_S
+        self._session.give_up_at = deadline + settings.SQL.grace_ms / 1000 + GRACE_S
         watch = WATCHDOG.watch(self._session, deadline)
         outcome = self._outcome
         try:
@@ -106,7 +106,7 @@ class Execution:
         except ConnectionLost:
             outcome.is_clean = False
             outcome.error = self._lost()
-            # A backend that is ended while it writes to the gateway has no last word.
+            # A backend that is terminated while it writes to the gateway sends no last message.
             self._looks_late = watch.was_open
         if WATCHDOG.finish(watch):
             outcome.is_clean = False
@@ -124,7 +124,7 @@ class Execution:
             self._piece(piece, number)
             if request.is_batch and self._session.status == Transaction.IDLE:
                 raise errors.TransactionEnded(
-                    "What came before it was committed or rolled back by it; the statements "
+                    "It committed or rolled back the statements before it; the statements "
                     "after it did not run.",
                     extra={"statement": number},
                 )
@@ -132,11 +132,11 @@ class Execution:
         self._collect()
 
     def _close_transaction(self) -> None:
-        """Commit what the gateway opened; undo, and say so, what the text left open."""
+        """Commit the gateway's transaction; roll back and report one that the text left open."""
         if self._session.status == Transaction.IDLE:
             return
         if self._was_cut:
-            # Nothing had been written in it.
+            # It had written nothing.
             self._session.run(b"ROLLBACK")
             return
         if not self._request.opens_transaction:
@@ -145,7 +145,7 @@ class Execution:
         was_aborted = self._session.status == Transaction.INERROR
         self._command(b"COMMIT")
         if was_aborted:
-            raise errors.TransactionNotCommitted("A statement in it had failed.")
+            raise errors.TransactionNotCommitted("One of its statements failed.")
 
     def _command(self, text: bytes) -> None:
         result = self._session.run(text)
@@ -167,7 +167,7 @@ class Execution:
         done = 0
         while (result := self._next(failure)) is not None:
             status = result.status
-            # libpq hangs the tag on a statement's last rows, or else on the empty end after them.
+            # libpq puts the tag on a statement's last rows, or on the empty result after them.
             tag = _tag(result) or tag
             if status == Status.TUPLES_CHUNK:
                 collector = self._rows(result, collector)
@@ -194,7 +194,7 @@ class Execution:
         try:
             return self._session.next_result()
         except ConnectionLost:
-            # The server's last words came before the end: they say more than the end itself.
+            # The server's last message came first: it explains more than the lost connection.
             if failure is not None and sqlstates.is_fatal(failure):
                 return None
             raise
@@ -208,20 +208,20 @@ class Execution:
         return collector
 
     def _finish(self, collector: Collector, tag: str) -> None:
-        if tag in SELF_HARM:
-            self._outcome.self_harm.add(tag)
+        if tag in LOCKING_COMMANDS:
+            self._outcome.locking_commands.add(tag)
         self._finished.append((collector, tag))
         if len(self._finished) > settings.SQL.max_statements:
-            # The last one is always told; of the others the first ones.
+            # The last statement is always reported; of the others the first ones.
             del self._finished[-2]
             self._dropped += 1
 
     # --- cutting --------------------------------------------------------------------------------
 
     def _cut(self, piece: Piece, number: int) -> None:
-        """Cancel a query whose rows nobody needs, where that cannot lose anything.
+        """Cancel a query whose further rows are not needed, if that cannot lose a write.
 
-        A statement that ends before the cancel reaches it has simply been done.
+        A statement that ends before the cancel reaches it has run normally.
         """
         if self._asked_piece == number:
             return
@@ -235,19 +235,19 @@ class Execution:
         self._has_cancelled = True
         self._outcome.is_clean = False
         try:
-            session.connection.cancel_safe(timeout=PATIENCE_S)
+            session.connection.cancel_safe(timeout=GRACE_S)
         except psycopg.Error as exc:
-            # Then the rows are read to their end, or to the deadline.
+            # The rows are then read to their end, or to the deadline.
             log.warning("sql_cancel_failed", pid=session.pid, kind=type(exc).__name__)
 
     def _is_our_cancel(self, failure: PGresult) -> bool:
         return self._has_cancelled and sqlstates.sqlstate_of(failure) == "57014"
 
     def _refuse_copy(self) -> None:
-        """End a COPY and say what became of the transaction it was in.
+        """End a COPY and report what happened to its transaction.
 
-        COPY FROM STDIN is refused while the server waits for data. COPY TO STDOUT may be over, and
-        its transaction committed, before anything could stop it: it is read to its end.
+        COPY FROM STDIN is refused while the server waits for data. COPY TO STDOUT may have ended,
+        and its transaction committed, before it could be stopped: it is read to its end.
         """
         self._outcome.is_clean = False
         raise errors.CopyNotSupported(
@@ -263,10 +263,10 @@ class Execution:
         is_kept = not has_failed and self._session.status == Transaction.IDLE
         return "committed" if is_kept else "rolled_back"
 
-    # --- ends that are no answers ---------------------------------------------------------------
+    # --- errors ----------------- ---------------------------------------------------------------
 
     def _end_overflow(self) -> PlatformError:
-        """End the backend, as a rule while it is still sending, so that it cannot commit."""
+        """Terminate the backend, usually while it still sends, so that it cannot commit."""
         was_open = ADMINISTRATOR.is_open(self._session)
         was_told = ADMINISTRATOR.terminate(self._session)
         outcome = self._session.last_words()
@@ -288,7 +288,7 @@ class Execution:
         self._looks_late = state in LATE
         if sqlstates.is_fatal(failed.result):
             self._outcome.is_clean = False
-            # A crash cuts the connection at any moment, that of a commit included.
+            # A crash can cut the connection at any moment, during a commit as well.
             if state == "57P02":
                 return self._lost()
         return sqlstates.refusal(failed.result, session.login, failed.spot)
@@ -296,7 +296,7 @@ class Execution:
     # --- the answer -----------------------------------------------------------------------------
 
     def _collect(self) -> None:
-        """Look up what types are called, and finish the statements."""
+        """Look up unknown types' names, then finish the statements."""
         session = self._session
         unknown = set[int]().union(*(collector.unknown for collector, _ in self._finished))
         if unknown:
@@ -310,7 +310,7 @@ class Execution:
 
 
 def _place(failure: PGresult, done: int) -> int:
-    """Give the number of a text's statement that failed; 0 where the text could not be parsed."""
+    """Return which statement of a text failed, from 1; 0 if the text could not be parsed."""
     if done == 0 and sqlstates.sqlstate_of(failure) == "42601":
         return 0
     return done + 1

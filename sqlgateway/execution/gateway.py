@@ -1,4 +1,4 @@
-"""``POST /v1/sql`` without HTTP: a request of a principal's becomes the bytes of an answer."""
+"""``POST /v1/sql`` without HTTP: run a request and return the bytes of its answer."""
 
 import time
 from typing import Final
@@ -14,7 +14,7 @@ from sqlgateway.connection import cache
 from sqlgateway.connection.cache import LoginRefused
 from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.errors import EngineAway
-from sqlgateway.execution.admission import GATE
+from sqlgateway.execution.admission import ADMISSION
 from sqlgateway.execution.execution import Execution, Outcome
 from sqlgateway.execution.requests import SqlRequest
 from sqlgateway.formats.results import Statement
@@ -33,7 +33,7 @@ def answer(scope: Scope, role: Role, request: SqlRequest, *, request_id: str) ->
     Raises the errors of sqlgateway.errors, and NotFound for a deleted environment.
     """
     started = time.perf_counter()
-    with GATE.slot(scope.environment_pk):
+    with ADMISSION.slot(scope.environment_pk):
         outcome = _run(scope, "reader" if request.read_only else role, request)
     if outcome.error is not None:
         raise outcome.error
@@ -42,7 +42,7 @@ def answer(scope: Scope, role: Role, request: SqlRequest, *, request_id: str) ->
 
 
 def _run(scope: Scope, role: Role, request: SqlRequest) -> Outcome:
-    session = _log_in(scope, role)
+    session = _connect(scope, role)
     try:
         outcome = Execution(session, request).run()
     except BaseException:
@@ -52,17 +52,17 @@ def _run(scope: Scope, role: Role, request: SqlRequest) -> Outcome:
         cache.CACHE.release(session)
     else:
         cache.CACHE.discard(session)
-    _look_after_role(session.login, outcome)
+    _repair_role(session.login, outcome)
     return outcome
 
 
-def _log_in(scope: Scope, role: Role) -> TenantConnection:
-    """Give a session, after healing the role or reading the placement anew where it is refused."""
+def _connect(scope: Scope, role: Role) -> TenantConnection:
+    """Return a connection; a refused login repairs the role, then reads the placement again."""
     login = database_for(scope).login(role)
     try:
         return cache.CACHE.checkout(login)
     except LoginRefused:
-        role_repair.heal(login)
+        role_repair.repair(login)
     CACHE.forget(scope.environment_pk)
     try:
         return cache.CACHE.checkout(database_for(scope).login(role))
@@ -71,24 +71,24 @@ def _log_in(scope: Scope, role: Role) -> TenantConnection:
         raise EngineAway from None
 
 
-def _look_after_role(login: Login, outcome: Outcome) -> None:
-    """Undo what a statement did to its own role; the statement's answer does not change."""
-    if not outcome.self_harm:
+def _repair_role(login: Login, outcome: Outcome) -> None:
+    """Undo what a statement did to its own role; its answer does not change."""
+    if not outcome.locking_commands:
         return
     try:
-        role_repair.heal(login, with_grants="DROP OWNED" in outcome.self_harm)
+        role_repair.repair(login, with_grants="DROP OWNED" in outcome.locking_commands)
     except (PlatformError, psycopg.Error) as exc:
-        # The next login finds out, and tries again.
-        log.warning("sql_healing_put_off", database=login.database_id, kind=type(exc).__name__)
+        # The next login notices it and tries again.
+        log.warning("sql_role_repair_failed", database=login.database_id, kind=type(exc).__name__)
 
 
 def _render(outcome: Outcome, *, elapsed_ms: float, request_id: str) -> bytes:
-    """Give the last statement's members at the top, and all of several in ``results``."""
+    """Return the last statement's members at the top, and all of several in ``results``."""
     statements = outcome.statements or [NOTHING]
     last = statements[-1]
     members = [last.members()]
     if outcome.truncated and not last.truncated:
-        # Something was cut: whoever looks at the top alone must see it.
+        # A reader of the top members alone must see that something was cut.
         members = [last.members().removesuffix(b"false") + b"true"]
     if len(statements) > 1:
         each = (b"{%b}" % statement.members() for statement in statements)

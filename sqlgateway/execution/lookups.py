@@ -1,4 +1,4 @@
-"""Questions to the tenant's own database, asked as the tenant's own role."""
+"""Lookups in the tenant's database, run as the tenant's role."""
 
 import time
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from sqlgateway.execution.requests import Piece
 from sqlgateway.formats.column_types import ColumnType
 from sqlgateway.provisioning.placements import Login
 
-# Names are qualified: the tenant decides what its search_path finds first.
+# Names are qualified: the tenant controls its search_path.
 KINDS: Final = """
 SELECT t.oid, CASE WHEN e.oid IS NULL THEN t.typname ELSE e.typname END, e.oid
 FROM pg_catalog.pg_type AS t
@@ -26,16 +26,16 @@ WHERE t.oid OPERATOR(pg_catalog.=) ANY ('{%s}'::pg_catalog.oid[])
 """
 MAX_KINDS: Final = 1000
 PARSE_S: Final = 2.0
-# The routine that refuses a second statement: its SQLSTATE alone is that of any syntax error.
+# The routine that refuses a second statement; its SQLSTATE is that of any syntax error.
 SECOND_STATEMENT: Final = b"exec_parse_message"
 
 log = structlog.get_logger(__name__)
 
 
 def learn_kinds(session: TenantConnection, oids: Iterable[int]) -> None:
-    """Look up what types are called, on a session without an open transaction.
+    """Look up types' names, on a connection without an open transaction.
 
-    What is not found (made in a transaction that was rolled back) stays unknown.
+    A type that is not found (its transaction was rolled back) remains unknown.
     Raises ConnectionLost.
     """
     if len(session.kinds) > MAX_KINDS:
@@ -55,9 +55,9 @@ def learn_kinds(session: TenantConnection, oids: Iterable[int]) -> None:
 
 
 def is_single(login: Login, piece: Piece) -> bool:
-    """Say whether a text is one statement: PostgreSQL parses it, on another connection.
+    """True if a text is one statement; PostgreSQL parses it, on another connection.
 
-    False where that cannot be found out.
+    False also if this cannot be determined.
     """
     if piece.params is not None:
         return True

@@ -14,7 +14,7 @@ MAX_DEPTH: Final = 6
 
 
 def encode_params(values: Sequence[Any], *, field: str = "params") -> list[bytes | None]:
-    """Give each parameter as text: arrays as array literals, objects as JSON.
+    """Return each parameter as text: arrays as array literals, objects as JSON.
 
     Raises InvalidRequest naming the parameter (too many of them, a NUL character, an array deeper
     than PostgreSQL's six dimensions).
@@ -24,7 +24,7 @@ def encode_params(values: Sequence[Any], *, field: str = "params") -> list[bytes
     encoded: list[bytes | None] = []
     for index, value in enumerate(values):
         text = _text(value, f"{field}.{index}")
-        # libpq reads text parameters up to a NUL: what follows would be lost without a word.
+        # libpq reads text parameters up to a NUL; the rest would be silently lost.
         if text is not None and b"\0" in text:
             raise InvalidRequest.for_field(
                 f"{field}.{index}", "PostgreSQL's text holds no NUL character.", code="nul"

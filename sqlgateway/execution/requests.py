@@ -1,4 +1,4 @@
-"""What a caller asks for, as a value."""
+"""A validated request as a value."""
 
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -15,8 +15,8 @@ EXPLAIN: Final = "EXPLAIN (FORMAT JSON) "
 class Piece:
     """One text for the server.
 
-    params: None sends it by the simple protocol, where it may hold several statements; otherwise
-    the extended one, which takes exactly one.
+    params: None uses the simple protocol, where the text may hold several statements; otherwise
+    the extended one, which accepts exactly one.
     """
 
     text: str
@@ -25,7 +25,7 @@ class Piece:
 
     @property
     def sent(self) -> bytes:
-        """The bytes for the server."""
+        """The bytes to send."""
         return self.text.encode()
 
 
@@ -47,16 +47,16 @@ class SqlRequest:
 
     @property
     def opens_transaction(self) -> bool:
-        """Whether the gateway puts BEGIN and COMMIT around the pieces."""
+        """True if the gateway puts BEGIN and COMMIT around the pieces."""
         return self.is_batch or self.isolation is not None
 
     @property
     def begin(self) -> bytes:
-        """The statement that opens it."""
+        """The statement that opens the transaction."""
         level = f" ISOLATION LEVEL {self.isolation.upper()}" if self.isolation else ""
         return f"BEGIN{level}".encode()
 
 
 def explained(text: str) -> tuple[str, int]:
-    """Give the text that explains a statement, and how many characters come before it."""
+    """Return the text that explains a statement, and the number of characters before it."""
     return EXPLAIN + text, len(EXPLAIN)

@@ -1,4 +1,4 @@
-"""From what PostgreSQL refused to what the gateway answers."""
+"""From PostgreSQL's errors to the gateway's."""
 
 import re
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Field = pq.DiagnosticField
 
 TEMPLATES: Final = re.compile(r"\bzonal_(template_\d+|provisioner)\b")
 
-# The longest prefix of the SQLSTATE decides; whatever is not here is the statement's own fault.
+# The longest prefix of the SQLSTATE decides; any other one is the statement's fault.
 KINDS: Final[dict[str, type[PlatformError]]] = {
     "08": errors.SqlUnavailable,
     "08P": errors.SqlRefused,
@@ -39,7 +39,7 @@ KINDS: Final[dict[str, type[PlatformError]]] = {
     "XX": errors.EngineFault,
 }
 RETRYABLE: Final = frozenset({"40001", "40P01", "55P03"})
-# Names that the tenant gave itself, and may want to read without taking the message apart.
+# Names from the tenant's own schema, so that clients need not parse the message.
 OBJECTS: Final = {
     "schema": Field.SCHEMA_NAME,
     "table": Field.TABLE_NAME,
@@ -48,7 +48,7 @@ OBJECTS: Final = {
     "data_type": Field.DATATYPE_NAME,
 }
 
-# A tenant writes messages of any length (RAISE); an answer carries their beginning.
+# A tenant can raise messages of any length; an answer carries their beginning.
 MESSAGE_LIMIT: Final = 8192
 
 log = structlog.get_logger(__name__)
@@ -58,8 +58,8 @@ log = structlog.get_logger(__name__)
 class ErrorPosition:
     """Which statement of the request failed.
 
-    text: as the caller sent it. number: counted from 1, 0 where nobody knows. offset: characters
-    the gateway put before the text, which positions must not count.
+    text: as the caller sent it. number: from 1, 0 if unknown. offset: characters that the gateway
+    put before the text; positions must not count them.
     """
 
     text: str
@@ -68,26 +68,26 @@ class ErrorPosition:
 
 
 def sqlstate_of(result: PGresult) -> str:
-    """Give a failed result's SQLSTATE; empty when the server sent none."""
+    """Return a failed result's SQLSTATE; empty when the server sent none."""
     return (result.error_field(Field.SQLSTATE) or b"").decode("ascii", "replace")
 
 
 def is_fatal(result: PGresult) -> bool:
-    """Say whether the server closes the connection with this error."""
+    """True if the server closes the connection with this error."""
     severity = result.error_field(Field.SEVERITY_NONLOCALIZED) or b""
     return severity in {b"FATAL", b"PANIC"}
 
 
 def refusal(result: PGresult, login: Login, spot: ErrorPosition) -> PlatformError:
-    """Give the error that answers a failed result.
+    """Return the error that answers a failed result.
 
-    File, line and routine of the server are never in it, nor names of ours (``scrub``).
+    It never holds the server's file, line or routine, nor the platform's names (``scrub``).
     """
     state = sqlstate_of(result)
     kind = kind_of(state)
     message = _said(result, login, Field.MESSAGE_PRIMARY)
     if kind is errors.EngineFault:
-        # The words may tell of the server's inside; they are for the log, which has the request id.
+        # The message may describe the server's internals: it goes to the log, with the request id.
         log.error("sql_engine_fault", sqlstate=state, message=message)
         return kind("The request id finds it in the log.", extra={"sqlstate": state})
     detail = _said(result, login, Field.MESSAGE_DETAIL)
@@ -109,7 +109,7 @@ def refusal(result: PGresult, login: Login, spot: ErrorPosition) -> PlatformErro
 
 
 def kind_of(state: str) -> type[PlatformError]:
-    """Give the class of a SQLSTATE."""
+    """Return the class of a SQLSTATE."""
     for length in range(len(state), 1, -1):
         kind = KINDS.get(state[:length])
         if kind is not None:
@@ -118,7 +118,7 @@ def kind_of(state: str) -> type[PlatformError]:
 
 
 def notice(given: Notice, login: Login) -> dict[str, str]:
-    """Give a notice's JSON."""
+    """Return a notice's JSON."""
     return {
         "severity": given.severity.decode("ascii", "replace"),
         "sqlstate": given.sqlstate.decode("ascii", "replace"),
@@ -133,7 +133,7 @@ def _said(result: PGresult, login: Login, field: pq.DiagnosticField) -> str:
 
 
 def _position(result: PGresult, spot: ErrorPosition) -> dict[str, int]:
-    """Give position, line and column, counted from 1 in characters of the caller's text."""
+    """Return position, line and column, counted from 1 in characters of the caller's text."""
     raw = result.error_field(Field.STATEMENT_POSITION)
     if not raw:
         return {}
@@ -147,10 +147,10 @@ def _position(result: PGresult, spot: ErrorPosition) -> dict[str, int]:
 
 
 def scrub(text: str, login: Login) -> str:
-    """Give a message as the tenant may read it.
+    """Return a message without the platform's names and folders.
 
-    Its own role is called by what it is (admin, operator, reader); every other opaque name, also
-    one of another tenant, becomes a plain word.
+    The tenant's own role is shown as admin, operator or reader; every other opaque name, also one
+    of another tenant, becomes a plain word.
     """
     text = text.replace(login.user, login.role).replace(login.dbname, "database")
     text = OPAQUE.sub(_word, text)

@@ -1,4 +1,4 @@
-"""What a column's type is called, and which encoder its values take."""
+"""Names of columns' types, and the encoder of their values."""
 
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
@@ -10,8 +10,8 @@ from sqlgateway.formats.encoders import Encoder
 
 NumericAs = Literal["string", "number"]
 
-# Values of other types, and of these written in another way (SET client_encoding, DateStyle), are
-# PostgreSQL's text.
+# Values of other types, and of these in another form (SET client_encoding, DateStyle), are
+# returned as PostgreSQL's text.
 ENCODERS: Final[Mapping[str, Encoder]] = {
     "bool": encoders.boolean,
     "int2": encoders.literal,
@@ -24,9 +24,9 @@ ENCODERS: Final[Mapping[str, Encoder]] = {
     "timestamp": encoders.timestamp,
     "timestamptz": encoders.timestamptz,
 }
-# From here on objects are users' own (FirstNormalObjectId), and their names are looked up.
+# From this oid on, types are users' own (FirstNormalObjectId); their names are looked up.
 FIRST_USER_OID: Final = 16384
-# Its arrays are separated by semicolons.
+# The elements of its arrays are separated by semicolons.
 BOX_ARRAY: Final = 1020
 
 
@@ -34,7 +34,7 @@ class ColumnType(NamedTuple):
     """A type.
 
     name: ``int8``, ``int8[]``. encoder: the key in ENCODERS of its values or, with is_array, of
-    their elements; a user's own types have none, whatever they are called.
+    their elements; users' own types have none, whatever their names.
     """
 
     name: str
@@ -56,10 +56,9 @@ BUILTIN: Final = _builtin()
 
 
 def encoder_for(kind: ColumnType, numeric: NumericAs, *, is_plain: bool) -> Encoder:
-    """Give the encoder of a type's values.
+    """Return the encoder of a type's values.
 
-    is_plain: the session writes values as it was told at its start (UTF-8, ISO dates); otherwise
-    everything is text.
+    is_plain: values come as set at the start (UTF-8, ISO dates); otherwise everything is text.
     """
     if not is_plain:
         return encoders.any_text

@@ -1,9 +1,9 @@
-"""From PostgreSQL's text to JSON, a column at a time and never through Python's values.
+"""From PostgreSQL's text to JSON, one column at a time and never through Python's values.
 
-An encoder takes a column's values (None is NULL) and gives ``(fragments, is_quoted)``: each
+An encoder takes a column's values (None is NULL) and returns ``(fragments, is_quoted)``: each
 fragment is a whole JSON value, or with ``is_quoted`` the inside of a string, so that the quotes
-can stand in the row's template. Whole columns are checked with one call of C where possible: that,
-and not a loop over the values, is where the time goes.
+are part of the row's template. Whole columns are checked with one call of C where possible, which
+is much faster than a loop over the values.
 """
 
 import re
@@ -17,7 +17,7 @@ Encoded = tuple[Sequence[bytes], bool]
 Encoder = Callable[[Values], Encoded]
 
 NULL: Final = b"null"
-# What JSON wants escaped; a column without any of it is copied as it is.
+# Characters that JSON escapes; a column without any is copied unchanged.
 ESCAPED: Final = bytes([*range(32), 0x22, 0x5C])
 BOOLS: Final = {b"t": b"true", b"f": b"false", None: NULL}
 # IEEE 754 doubles hold every whole number up to here (RFC 8259 §6).
@@ -38,12 +38,12 @@ def text(values: Values) -> Encoded:
 
 
 def any_text(values: Values) -> Encoded:
-    """Strings in whatever encoding the session was made to use."""
+    """Strings in any client encoding."""
     return [NULL if value is None else quote(value) for value in values], False
 
 
 def quote(value: bytes) -> bytes:
-    """Give one JSON string; bytes that are not UTF-8 become replacement characters."""
+    """Return one JSON string; bytes that are not UTF-8 become replacement characters."""
     return orjson.dumps(value.decode("utf-8", "replace"))
 
 
@@ -122,7 +122,7 @@ def _timestamp(value: bytes) -> bytes:
 
 
 def array_of(encoder: Encoder) -> Encoder:
-    """Give the encoder of arrays whose elements the encoder takes."""
+    """Return the encoder of arrays whose elements the encoder takes."""
 
     def array(values: Values) -> Encoded:
         return _arrays(values, encoder), False
@@ -130,7 +130,7 @@ def array_of(encoder: Encoder) -> Encoder:
     return array
 
 
-# Structure, a quoted element, or a bare one; PostgreSQL quotes whatever would be ambiguous.
+# Structure, a quoted element, or a bare one; PostgreSQL quotes everything ambiguous.
 TOKEN: Final = re.compile(rb'[{},]|"(?:[^"\\]|\\.)*"|[^{},"]+', re.DOTALL)
 BOUNDS: Final = re.compile(rb"(?:\[-?\d+:-?\d+\])+=")
 ESCAPE: Final = re.compile(rb"\\(.)", re.DOTALL)
@@ -138,7 +138,7 @@ STRUCTURE: Final = {b"{": b"[", b"}": b"]", b",": b","}
 
 
 def _arrays(values: Values, encoder: Encoder) -> list[bytes]:
-    """Encode the elements of all arrays in one call, then put them back into their brackets."""
+    """Encode the elements of all arrays in one call, then restore their brackets."""
     leaves: list[bytes | None] = []
     shapes = [None if value is None else _shape(value, leaves) for value in values]
     encoded, is_quoted = encoder(leaves)
@@ -152,7 +152,7 @@ def _arrays(values: Values, encoder: Encoder) -> list[bytes]:
 
 
 def _shape(value: bytes, leaves: list[bytes | None]) -> list[bytes | None]:
-    """Give an array's brackets and commas with None for each element, which goes to ``leaves``."""
+    """Return an array's brackets and commas with None for each element, added to ``leaves``."""
     bounds = BOUNDS.match(value)
     shape: list[bytes | None] = []
     for token in TOKEN.findall(value, bounds.end() if bounds else 0):

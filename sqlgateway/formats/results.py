@@ -22,7 +22,7 @@ CHANGES: Final = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
 
 @dataclass(slots=True)
 class Budget:
-    """What one answer may still hold, over all of its results."""
+    """What one answer may still hold, over all its results."""
 
     max_rows: int
     bytes_left: int
@@ -32,7 +32,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: ``key`` is what the objects call it, as names may be there twice."""
+    """A column. key: its name in objects, unique even if two columns share a name."""
 
     name: str
     key: str
@@ -41,7 +41,7 @@ class Column:
 
 @dataclass(slots=True)
 class Statement:
-    """What one statement answered."""
+    """The result of one statement."""
 
     columns: list[Column] = field(default_factory=list)
     kinds: dict[int, ColumnType] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Statement:
     truncated: bool = False
 
     def members(self) -> bytes:
-        """Give ``"columns": …, "rows": …`` and the rest, without the outer braces."""
+        """Return ``"columns": …, "rows": …`` and the rest, without the outer braces."""
         columns = orjson.dumps([self._column(column) for column in self.columns])
         return b'"columns":%b,"rows":[%b],"row_count":%d,"command":%b,"truncated":%b' % (
             columns,
@@ -75,10 +75,10 @@ class Statement:
 
 
 class Collector:
-    """Takes the pieces of one statement's result and makes its Statement.
+    """Collects the pieces of one statement's result into a Statement.
 
-    A type that is not built in has to be looked up when the session is free again: then the values
-    are kept as they came until ``finish``.
+    A type that is not built in can be looked up only when the connection is free again; until
+    ``finish`` such values are kept unencoded.
     """
 
     def __init__(self, budget: Budget) -> None:
@@ -94,7 +94,7 @@ class Collector:
 
     @property
     def is_full(self) -> bool:
-        """Whether the caps have been reached, and there was more."""
+        """True if a cap was reached and there were more rows."""
         return self.statement.truncated
 
     def start(self, result: PGresult, known: dict[int, ColumnType]) -> None:
@@ -112,9 +112,9 @@ class Collector:
         }
 
     def add(self, result: PGresult, *, is_plain: bool, held_bytes: int) -> None:
-        """Take a piece's rows, as many as fit.
+        """Add a piece's rows, as many as fit.
 
-        is_plain: see kinds.encoder_for. held_bytes: about how long the piece is.
+        is_plain: see column_types.encoder_for. held_bytes: approximate length of the piece.
         """
         if self.is_full:
             return
@@ -139,16 +139,16 @@ class Collector:
 
     def _encode_if_due(self) -> None:
         if self.unknown:
-            # The text is about as long as its JSON; the exact cut is made by `finish`.
+            # The text is about as long as its JSON; `finish` cuts exactly.
             if self._pending_bytes > self._budget.bytes_left:
                 self.statement.truncated = True
         elif self._pending_rows >= BATCH_ROWS or self._pending_bytes >= BATCH_BYTES:
             self._encode()
 
     def finish(self, command_tag: str, known: dict[int, ColumnType]) -> Statement:
-        """Encode what is left and give the statement.
+        """Encode the remaining values and return the statement.
 
-        command_tag: as ``INSERT 0 5``; empty for a statement that was cut.
+        command_tag: such as ``INSERT 0 5``; empty for a statement that was cut.
         """
         for oid in self.unknown:
             self._known[oid] = known.get(oid, ColumnType("unknown"))
@@ -158,7 +158,7 @@ class Collector:
         statement.command, count = split_tag(command_tag)
         if not command_tag and statement.truncated:
             statement.command = "SELECT"
-        # Whether a cut SELECT came to its end is chance; what was changed is told in full.
+        # Whether a cut SELECT reached its end is chance; counts of changed rows are exact.
         is_given = count is None or (statement.truncated and statement.command not in CHANGES)
         statement.row_count = len(statement.rows) if is_given else count or 0
         self._values = []
@@ -186,11 +186,11 @@ class Collector:
         return [template % row for row in zip(*(parts for parts, _ in encoded), strict=True)]
 
     def _template(self, quoted: Sequence[bool]) -> bytes:
-        """Give a row's JSON with a place for each value."""
+        """Return a row's JSON with a placeholder for each value."""
         places = [b'"%b"' if is_quoted else b"%b" for is_quoted in quoted]
         if self._budget.rows_as == "arrays":
             return b"[" + b",".join(places) + b"]"
-        # A percent sign in a name is not a place.
+        # A percent sign in a name is not a placeholder.
         names = [orjson.dumps(column.key).replace(b"%", b"%%") for column in self.statement.columns]
         pairs = [name + b":" + place for name, place in zip(names, places, strict=True)]
         return b"{" + b",".join(pairs) + b"}"
@@ -216,7 +216,7 @@ def _that_fit(lines: list[bytes], limit_bytes: int) -> tuple[list[bytes], int]:
 
 
 def unique_keys(names: Sequence[str]) -> list[str]:
-    """Give names that are there once: ``id``, ``id_2``, ``id_3``."""
+    """Return unique names: ``id``, ``id_2``, ``id_3``."""
     if len(set(names)) == len(names):
         return list(names)
     taken = set(names)
@@ -236,7 +236,7 @@ def unique_keys(names: Sequence[str]) -> list[str]:
 
 
 def split_tag(tag: str) -> tuple[str, int | None]:
-    """Give the command and the rows it counted: ``INSERT 0 5`` is ``INSERT`` and 5."""
+    """Return the command and its row count: ``INSERT 0 5`` is ``INSERT`` and 5."""
     words = tag.split(" ")
     count = int(words[-1]) if words[-1].isdigit() else None
     is_word = [not word.isdigit() for word in words]

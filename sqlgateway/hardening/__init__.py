@@ -1,8 +1,8 @@
-"""What makes a tenant's database safe to hand out: idempotent, versioned, split by noun.
+"""Hardening of tenants' databases: idempotent and versioned.
 
-cluster.py: what the server itself must be like. catalog.py: what PUBLIC loses inside a database;
-done once in the template, or in a database made without one. database.py: a database's own ACL and
-what its three roles get. role.py: the attributes and settings of a role.
+cluster.py: requirements on the server. catalog.py: privileges revoked from PUBLIC inside a database
+(once in the template, or in a database created without one). database.py: a database's ACL and the
+privileges of its three roles. role.py: the attributes and settings of a role.
 """
 
 from typing import Final

@@ -1,11 +1,11 @@
-"""What PUBLIC loses inside a database: sight of the server, and of ways around its own rights."""
+"""Privileges revoked from PUBLIC: views of the server, and ways around a role's own rights."""
 
 from typing import Final
 
 import psycopg
 
-# Shared by all databases of the server, or about all sessions of it. Every catalogue marked
-# relisshared goes too, whatever later versions add.
+# Shared by all databases of the server, or about all its sessions. Every catalogue marked
+# relisshared is revoked as well, whatever later versions add.
 RELATIONS: Final = (
     *("pg_roles", "pg_user", "pg_shadow", "pg_group", "pg_locks", "pg_prepared_xacts"),
     *("pg_stat_activity", "pg_stat_database", "pg_stat_database_conflicts", "pg_stat_ssl"),
@@ -25,10 +25,10 @@ FUNCTIONS: Final = (
     *("pg_show_replication_origin_status", "pg_blocking_pids", "pg_safe_snapshot_blocking_pids"),
     *("pg_cancel_backend", "pg_terminate_backend", "pg_tablespace_databases"),
     *("pg_tablespace_location", "pg_isolation_test_session_is_blocked"),
-    # Places shared with other tenants: lock tables, the notification queue, large objects, WAL.
+    # Resources shared with other tenants: lock tables, the notification queue, large objects, WAL.
     *("pg_notify", "pg_advisory\\_%", "pg_try_advisory\\_%", "pg_export_snapshot"),
     *("lo\\_%", "loread", "lowrite", "pg_logical_emit_message"),
-    # SQL in a text, run where nobody looks.
+    # Functions that run SQL from a text.
     *("query_to_xml%", "cursor_to_xml%", "table_to_xml%", "schema_to_xml%", "database_to_xml%"),
     *("ts_stat", "ts_rewrite"),
     # The server's files, address and state.
@@ -68,7 +68,7 @@ $hardening$
 
 
 def harden_catalog(connection: psycopg.Connection) -> None:
-    """Take these from PUBLIC in the database that the administrator's connection is in."""
+    """Revoke these from PUBLIC in the database of the administrator's connection."""
     with connection.transaction():
         for name, values in (("relations", RELATIONS), ("functions", FUNCTIONS)):
             connection.execute(

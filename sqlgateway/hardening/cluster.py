@@ -1,11 +1,11 @@
-"""The server that tenants' databases stand on: what it must be like before they do."""
+"""Requirements on the server before it holds tenants' databases."""
 
 from collections.abc import Iterator
 from typing import Final
 
 import psycopg
 
-# A server below these has published holes that a tenant could use (2026-11).
+# Older servers have published security holes that a tenant could use (2026-11).
 FLOORS: Final = {15: 150020, 16: 160016, 17: 170012, 18: 180007}
 # They reach other servers, the server's files, or the operating system.
 FORBIDDEN: Final = (
@@ -26,7 +26,7 @@ WANTED: Final = {
 
 
 def version_complaint(version: int) -> str | None:
-    """Give a sentence where a server (as 180006) lacks fixes that a tenant could miss badly."""
+    """Return a sentence if a server (such as 180006) lacks security fixes, else ''."""
     floor = FLOORS.get(version // 10000)
     if floor is None:
         return f"PostgreSQL {version // 10000} is not among 15 to 18."
@@ -39,7 +39,7 @@ def version_complaint(version: int) -> str | None:
 
 
 def complaints(connection: psycopg.Connection) -> Iterator[str]:
-    """Give a sentence for each thing about the server that a hostile tenant could use."""
+    """Return a sentence for each property of the server that a hostile tenant could use."""
     too_old = version_complaint(connection.info.server_version)
     if too_old is not None:
         yield too_old

@@ -1,4 +1,4 @@
-"""A tenant's database: its own ACL, and what its three roles get inside."""
+"""A tenant's database: its ACL, and its three roles' privileges inside."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -9,9 +9,9 @@ from psycopg import sql
 
 from platform_site.lib.permissions import Role
 
-# Inside the database. The schema belongs to pg_database_owner, which no tenant's role is. What
-# readers get is given to PUBLIC, which here is the three roles: a role can drop its own entry from
-# the default privileges (DROP OWNED), and all of an organization's readers are one role.
+# Inside the database. The schema belongs to pg_database_owner, which is no tenant's role. Readers'
+# privileges are granted to PUBLIC, which here is the three roles: a role can drop its own entry
+# from the default privileges (DROP OWNED), and all readers of an organization share one role.
 GRANTS: Final = sql.SQL(
     """
     GRANT USAGE, CREATE ON SCHEMA public TO {admin};
@@ -25,7 +25,7 @@ GRANTS: Final = sql.SQL(
     ALTER DEFAULT PRIVILEGES FOR ROLE {admin} GRANT USAGE, SELECT ON SEQUENCES TO {operator};
     """
 )
-# On the database itself, from any other one.
+# On the database itself, from a connection to another one.
 ACCESS: Final = sql.SQL(
     """
     REVOKE ALL ON DATABASE {db} FROM PUBLIC;
@@ -38,17 +38,17 @@ ACCESS: Final = sql.SQL(
 
 
 def grant_access(connection: psycopg.Connection, dbname: str, roles: Mapping[Role, str]) -> None:
-    """Let exactly the three roles into the database; from a connection to another one."""
+    """Let exactly the three roles connect; called from a connection to another database."""
     connection.execute(ACCESS.format(db=sql.Identifier(dbname), **_identifiers(roles)))
 
 
 def grant_inside(connection: psycopg.Connection, roles: Mapping[Role, str]) -> None:
-    """Give the roles their rights in the database that the connection is in."""
+    """Grant the roles their privileges in the database of the connection."""
     connection.execute(GRANTS.format(**_identifiers(roles)))
 
 
 def open_database(connection: psycopg.Connection, dbname: str) -> None:
-    """Let as many sessions in as a tenant may have; before this only a superuser gets in."""
+    """Allow as many connections as a tenant may have; before this only a superuser connects."""
     connection.execute(
         sql.SQL("ALTER DATABASE {} CONNECTION LIMIT {}").format(
             sql.Identifier(dbname), sql.Literal(settings.SQL.database_connections)

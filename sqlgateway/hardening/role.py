@@ -1,4 +1,4 @@
-"""A tenant's role: what it is, and the settings it cannot change itself."""
+"""A tenant's role: its attributes, and the settings it cannot change itself."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -13,10 +13,10 @@ ATTRIBUTES: Final = sql.SQL(
 
 
 def ensure_roles(connection: psycopg.Connection, passwords: Iterable[tuple[str, str]]) -> None:
-    """Make the roles, or bring them back to what they should be, each with its password.
+    """Create the roles, or restore them, each with its password.
 
-    What a tenant made of its own role is undone: the password, VALID UNTIL, settings. The password
-    travels as a SCRAM verifier, so that neither the wire nor the server's log ever holds it.
+    A tenant's changes to its own role are undone: password, VALID UNTIL, settings. The password is
+    sent as a SCRAM verifier, so that neither the network nor the server's log ever holds it.
     """
     given = list(passwords)
     names = [name for name, _ in given]
@@ -58,9 +58,9 @@ def _attributes(
 
 
 def _settings() -> dict[str, str]:
-    """Give settings that only a superuser may change, so that they hold against the tenant.
+    """Return settings that only a superuser may change, so that the tenant cannot.
 
-    What a tenant writes is not for the server's log, and a flood of errors must not fill it.
+    The server's log must hold no tenant's statements, and no flood of errors may fill it.
     """
     return {
         "temp_file_limit": f"{settings.SQL.temp_file_limit_kib}kB",

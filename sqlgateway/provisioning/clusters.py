@@ -1,4 +1,4 @@
-"""The servers below: how to reach them as their administrator, and what they can."""
+"""Clusters: administrative connections, and capabilities of the servers."""
 
 import os
 import time
@@ -18,13 +18,13 @@ from sqlgateway.models import Cluster
 
 DEFAULT: Final = "default"
 MAINTENANCE: Final = "postgres"
-# An empty search_path: what a tenant planted must never be found by a bare name.
+# An empty search_path: an unqualified name must never find a tenant's object.
 ADMIN_OPTIONS: Final = (
     "-c search_path=pg_catalog -c statement_timeout=60s -c lock_timeout=5s"
     " -c idle_in_transaction_session_timeout=60s -c TimeZone=UTC -c DateStyle=ISO"
     " -c client_min_messages=warning -c standard_conforming_strings=on"
 )
-# Looked for in pg_settings: a server is asked what it can, not how old it is.
+# Found in pg_settings: capabilities decide, not the version.
 OPTIONAL_SETTINGS: Final = ("transaction_timeout", "idle_session_timeout")
 
 log = structlog.get_logger(__name__)
@@ -32,9 +32,9 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A cluster as a value: what a connection needs, without the row.
+    """What a connection to a cluster needs, without the row.
 
-    network: libpq's host, port and TLS words. flags: what the server can.
+    network: libpq's host, port and TLS keywords. flags: the server's capabilities.
     """
 
     cluster_id: int
@@ -44,12 +44,12 @@ class Address:
     private_paths: tuple[str, ...]
 
     def can(self, flag: str) -> bool:
-        """Say whether the server has a capability."""
+        """True if the server has a capability."""
         return flag in self.flags
 
 
 def address_of(cluster: Cluster) -> Address:
-    """Give a cluster's address; the first one asks the server what it can.
+    """Return a cluster's address; the first call reads the server's capabilities.
 
     Raises EngineAway.
     """
@@ -72,7 +72,7 @@ def address_of(cluster: Cluster) -> Address:
 
 
 def default() -> Cluster:
-    """Give the configured cluster; its row is made, and follows the setting.
+    """Return the configured cluster; its row is created and follows the setting.
 
     Raises EngineAway when none is configured.
     """
@@ -95,10 +95,10 @@ def default() -> Cluster:
 
 @contextmanager
 def administer(address: Address, dbname: str = MAINTENANCE) -> Iterator[psycopg.Connection]:
-    """Give an autocommit connection as the cluster's administrator; it is closed afterwards.
+    """Yield an autocommit connection as the cluster's administrator; closed afterwards.
 
-    Raises EngineAway when the server does not take it; its words, which name hosts and roles, are
-    not handed on.
+    Raises EngineAway if the server refuses it, without the server's message, which names hosts and
+    roles.
     """
     try:
         connection = connect_as_administrator(address, dbname)
@@ -117,7 +117,7 @@ def administer(address: Address, dbname: str = MAINTENANCE) -> Iterator[psycopg.
 
 
 def connect_as_administrator(address: Address, dbname: str = MAINTENANCE) -> psycopg.Connection:
-    """Open such a connection, for who keeps it.
+    """Open such a connection; the caller closes it.
 
     Raises psycopg.OperationalError.
     """
@@ -127,7 +127,7 @@ def connect_as_administrator(address: Address, dbname: str = MAINTENANCE) -> psy
         autocommit=True,
         prepare_threshold=None,
         connect_timeout=settings.SQL.connect_timeout_s,
-        # Which process it serves shows in pg_stat_activity.
+        # pg_stat_activity shows which process it serves.
         application_name=f"zonal-admin-{os.getpid()}",
         options=ADMIN_OPTIONS,
     )
@@ -147,7 +147,7 @@ def _probe(cluster: Cluster) -> None:
 
 
 def _complain(cluster: Cluster, connection: psycopg.Connection) -> None:
-    """Say aloud what is wrong with a server; one with known holes is refused in production."""
+    """Log what is wrong with a server; one with known holes is refused in production."""
     for sentence in complaints(connection):
         log.warning("sql_cluster_not_hard", cluster=cluster.pk, sentence=sentence)
     too_old = version_complaint(connection.info.server_version)
@@ -161,7 +161,7 @@ def _flags(connection: psycopg.Connection) -> set[str]:
         "SELECT name FROM pg_settings WHERE name = ANY(%s)", [list(OPTIONAL_SETTINGS)]
     )
     flags.update(name for (name,) in rows)
-    # A distributed engine keeps catalogues of its own in each database: copies of it are broken.
+    # A distributed engine keeps its own catalogues in each database: a copy of one is broken.
     libraries = connection.execute("SHOW shared_preload_libraries").fetchone()
     if libraries is not None and "citus" not in str(libraries[0]):
         flags.add("template")
@@ -169,7 +169,7 @@ def _flags(connection: psycopg.Connection) -> set[str]:
 
 
 def _private_paths(connection: psycopg.Connection) -> list[str]:
-    """Give the folders that the server's messages may name, longest first."""
+    """Return the folders that the server's messages may name, longest first."""
     names = ("data_directory", "config_file", "hba_file", "unix_socket_directories")
     settings = connection.execute(
         "SELECT setting FROM pg_settings WHERE name = ANY(%s)", [list(names)]

@@ -1,4 +1,4 @@
-"""Opaque names and passwords: they tell nothing about whose database it is."""
+"""Opaque names and passwords: a name does not reveal the tenant."""
 
 import re
 import secrets
@@ -10,27 +10,27 @@ DATABASE_PREFIX: Final = "zd_"
 ROLE_PREFIX: Final = "zr_"
 TEMPLATE_PREFIX: Final = "zt_"
 
-# What every name made here looks like, also one of another tenant.
+# Matches every name made here, of any tenant.
 OPAQUE: Final = re.compile(rf"\bz[drt]_[{ALPHABET}0-9]{{1,{LENGTH}}}\b")
 
 
 def database_name() -> str:
-    """Give a fresh database name."""
+    """Return a fresh database name."""
     return DATABASE_PREFIX + _random()
 
 
 def role_name() -> str:
-    """Give a fresh role name."""
+    """Return a fresh role name."""
     return ROLE_PREFIX + _random()
 
 
 def template_name() -> str:
-    """Give a fresh name for a template that is being made."""
+    """Return a new name for a template under construction."""
     return TEMPLATE_PREFIX + _random()
 
 
 def password() -> str:
-    """Give a fresh password of 192 bits."""
+    """Return a fresh password of 192 bits."""
     return secrets.token_urlsafe(24)
 
 

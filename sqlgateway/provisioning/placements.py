@@ -1,4 +1,4 @@
-"""Where a scope's SQL runs: the placement as a value, cached by process."""
+"""Where a scope's SQL runs: the placement as a value, cached in each process."""
 
 import threading
 import time
@@ -10,15 +10,15 @@ from platform_site.lib.permissions import Role
 from sqlgateway.models import Database
 from sqlgateway.provisioning.clusters import Address, address_of
 
-# Long enough to save the query, short enough that a moved database is found soon. What must hold
-# at once (a deleted environment) holds on the server and in the caller's session.
+# Long enough to save the query, short enough that a moved database is found soon. A deleted
+# environment takes effect at once: on the server, and in the caller's session.
 CACHE_S: Final = 30.0
 CACHE_ENTRIES: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """One role of one database: what a connection is made with."""
+    """One role of one database: what a connection logs in with."""
 
     database_id: int
     address: Address
@@ -29,7 +29,7 @@ class Login:
 
     @property
     def key(self) -> tuple[int, str, str]:
-        """What connections are cached by; the password is no part of it."""
+        """The key of cached connections; the password is not part of it."""
         return (self.address.cluster_id, self.dbname, self.user)
 
 
@@ -45,7 +45,7 @@ class Placement:
     passwords: dict[Role, str] = field(repr=False)
 
     def login(self, role: Role) -> Login:
-        """Give what one of the roles logs in with."""
+        """Return the login of one of the roles."""
         return Login(
             self.database_id,
             self.address,
@@ -57,9 +57,9 @@ class Placement:
 
 
 def placement_of(database: Database) -> Placement:
-    """Give a row as a value.
+    """Return a row's placement.
 
-    Raises EngineAway when its cluster, seen for the first time, does not answer.
+    Raises EngineAway if its cluster, contacted for the first time, does not answer.
     """
     return Placement(
         database_id=database.pk,
@@ -72,14 +72,14 @@ def placement_of(database: Database) -> Placement:
 
 
 class PlacementCache:
-    """Placements by environment, for half a minute."""
+    """Placements by environment, kept for half a minute."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._entries: OrderedDict[int, tuple[float, Placement]] = OrderedDict()
 
     def get(self, environment_pk: int) -> Placement | None:
-        """Give a placement that is not stale."""
+        """Return a placement that is not stale, or None."""
         entry = self._entries.get(environment_pk)
         if entry is None or entry[0] < time.monotonic():
             return None
@@ -93,12 +93,12 @@ class PlacementCache:
                 self._entries.popitem(last=False)
 
     def forget(self, environment_pk: int | None) -> None:
-        """Have it read again."""
+        """Remove a placement, so that it is read again."""
         with self._lock:
             self._entries.pop(environment_pk or 0, None)
 
     def clear(self) -> None:
-        """Forget all."""
+        """Remove all placements."""
         with self._lock:
             self._entries.clear()
 

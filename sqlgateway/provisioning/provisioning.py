@@ -1,4 +1,4 @@
-"""From a scope to its database: claimed from the stock, or made on the spot, once."""
+"""From a scope to its database: claimed from the stock, or created at the first use."""
 
 from functools import partial
 
@@ -18,9 +18,9 @@ log = structlog.get_logger(__name__)
 
 
 def database_for(scope: Scope) -> Placement:
-    """Give the placement of a scope; its database is made at the first call.
+    """Return the placement of a scope; the first call creates its database.
 
-    Idempotent: any number of callers at once get the same database.
+    Idempotent: concurrent callers get the same database.
     Raises NotFound (the environment was deleted), EngineAway (the cluster does not answer).
     """
     cached = CACHE.get(scope.environment_pk)
@@ -35,12 +35,12 @@ def database_for(scope: Scope) -> Placement:
 
 
 def on_environment_deleted(environment_pk: int) -> None:
-    """Cut an environment off: no logins from now on, and open sessions end.
+    """Disable an environment's logins and end its open connections.
 
-    The row changes in the caller's transaction, the server once that is committed. A server that
-    is away then is no hole: the environment's sessions are over, and the row is not ACTIVE.
+    The row changes in the caller's transaction, the server after its commit. A server that does not
+    answer then is not a hole: the environment's sessions ended, and the row is not ACTIVE.
     """
-    rows = Database.unscoped.filter(  # unscoped: the hook gets a key of the environment's own
+    rows = Database.unscoped.filter(  # unscoped: the hook gets the environment's key
         environment_id=environment_pk
     )
     rows.filter(state=Database.State.ACTIVE).update(state=Database.State.SUSPENDED)
@@ -62,7 +62,7 @@ def on_environment_dropped(environment_pk: int) -> None:
     )
     if database is None:
         return
-    # First the intention: a crash on the way leaves a row that says so.
+    # First the state: after a crash the row shows what was intended.
     database.state = Database.State.DROPPED
     database.save(update_fields=["state"])
     cache.CACHE.forget(database.dbname)
@@ -84,14 +84,14 @@ def _claim(scope: Scope) -> Database | None:
         with transaction.atomic():
             database = stock.claim(scope.organization_id, scope.environment_pk)
     except IntegrityError:
-        # Another first request was quicker, or the environment is gone with its organization.
+        # Another first request was faster, or the environment was deleted with its organization.
         return _find(scope)
     _ask_for_refill()
     return database
 
 
 def _make(scope: Scope) -> Database:
-    """Make a database for the scope while others that want the same wait for the row."""
+    """Create a database for the scope; concurrent callers wait for the row."""
     row = stock.new_row(clusters.default())
     row.organization_id = scope.organization_id
     row.environment_id = scope.environment_pk
@@ -110,7 +110,7 @@ def _make(scope: Scope) -> Database:
         if database is None:
             raise NotFound
         if database.state == Database.State.PREPARING:
-            tenant_databases.make(database)
+            tenant_databases.create(database)
             database.hand_over(scope.organization_id, scope.environment_pk)
     return database
 
@@ -122,7 +122,7 @@ def _cut_off(database: Database) -> None:
 
 def _ask_for_refill() -> None:
     try:
-        # A transaction of its own: the refusal of a second job must not break the caller's.
+        # A separate transaction: the refusal of a second job must not break the caller's.
         with transaction.atomic():
             tasks.refill_stock.defer()
     except AlreadyEnqueued:

@@ -1,7 +1,7 @@
-"""A role that its tenant has shut out gets its password, settings and rights back.
+"""Restore the password, settings and privileges of a role that its tenant locked out.
 
-A role may change its own password and settings, and drop its default privileges (DROP OWNED), a
-reader too; all users of an organization log in as the same three roles.
+A role, also a reader's, can change its own password and settings and drop its default privileges
+(DROP OWNED); all users of an organization log in as the same three roles.
 """
 
 import psycopg
@@ -22,10 +22,10 @@ from sqlgateway.provisioning.placements import CACHE, Login
 log = structlog.get_logger(__name__)
 
 
-def heal(login: Login, *, with_grants: bool = False) -> None:
-    """Bring a role back to what it was; nothing happens where another process just did.
+def repair(login: Login, *, with_grants: bool = False) -> None:
+    """Restore a role; does nothing if another process just did.
 
-    with_grants: also the default privileges.
+    with_grants: restore the default privileges as well.
 
     Raises NotFound (the database is not the environment's any more), EngineAway.
     """
@@ -44,7 +44,7 @@ def heal(login: Login, *, with_grants: bool = False) -> None:
         try:
             _restore(database, login.role, with_grants=with_grants)
         except psycopg.Error as exc:
-            # Whatever is missing on the server; its words name the database.
+            # An object is missing on the server; the message names the database.
             log.warning("sql_role_not_healed", database=database.pk, kind=type(exc).__name__)
             raise EngineAway from None
         database.save(update_fields=["secrets"])
@@ -60,8 +60,8 @@ def _restore(database: Database, role: Role, *, with_grants: bool) -> None:
         forget_settings(connection, user, database.dbname)
         grant_access(connection, database.dbname, database.roles)
     if with_grants:
-        # The platform's defaults for what is made from now on; on what is there, DROP OWNED takes
-        # nothing from a role that does not own it, and nothing is given back here.
+        # The platform's defaults for future objects. On existing ones DROP OWNED revokes nothing
+        # from a role that does not own them, so nothing is granted again here.
         with administer(address, database.dbname) as inside:
             grant_inside(inside, database.roles)
     database.passwords = passwords

@@ -1,4 +1,4 @@
-"""Prepared databases that wait for their environment, so that a first query need not."""
+"""A stock of prepared databases, so that an environment's first query does not wait."""
 
 import structlog
 from django.conf import settings
@@ -13,7 +13,7 @@ log = structlog.get_logger(__name__)
 
 
 def new_row(cluster: Cluster) -> Database:
-    """Give an unsaved row with fresh names and passwords."""
+    """Return an unsaved row with new names and passwords."""
     database = Database(
         cluster=cluster,
         dbname=names.database_name(),
@@ -30,9 +30,10 @@ def new_row(cluster: Cluster) -> Database:
 
 
 def refill(wanted: int | None = None) -> int:
-    """Bring the stock up to ``wanted`` (by default SQL_STOCK); give how many were made.
+    """Fill the stock up to ``wanted`` (by default SQL_STOCK); return how many were created.
 
-    Torsos of a crash are finished first. Several may run at once: each makes its own rows.
+    Databases left unfinished by a crash come first. Several calls may run at once, each with its
+    own rows.
     Raises EngineAway.
     """
     made = 0
@@ -48,14 +49,14 @@ def refill(wanted: int | None = None) -> int:
 
 
 def size() -> int:
-    """Give the number of databases that may be claimed."""
+    """Return the number of databases that can be claimed."""
     return _ready().count()
 
 
 def claim(organization_id: int, environment_pk: int) -> Database | None:
-    """Give the environment a database of the stock, or None when the stock is empty.
+    """Assign a database of the stock to the environment; None if the stock is empty.
 
-    One short transaction, and never a wait for other claims.
+    One short transaction that never waits for other claims.
     Raises django.db.IntegrityError when the environment has one already.
     """
     with transaction.atomic():
@@ -67,7 +68,7 @@ def claim(organization_id: int, environment_pk: int) -> Database | None:
 
 
 def _ready() -> QuerySet[Database]:
-    return Database.unscoped.select_related("cluster").filter(  # unscoped: the stock is nobody's
+    return Database.unscoped.select_related("cluster").filter(  # unscoped: it has no tenant
         state=Database.State.STOCK,
         hardening=hardening.VERSION,
         cluster__state=Cluster.State.OPEN,
@@ -79,15 +80,15 @@ def _missing(goal: int) -> int:
 
 
 def _finish_one() -> bool:
-    """Make one unclaimed row that nobody else is making; False when there is none."""
+    """Finish one unclaimed row that no other process works on; False without one."""
     with transaction.atomic():
-        rows = Database.unscoped.select_related("cluster").filter(  # unscoped: nobody's yet
+        rows = Database.unscoped.select_related("cluster").filter(  # unscoped: no tenant yet
             state=Database.State.PREPARING, environment=None
         )
         database = rows.select_for_update(skip_locked=True, of=("self",)).order_by("id").first()
         if database is None:
             return False
-        tenant_databases.make(database)
+        tenant_databases.create(database)
         database.state = Database.State.STOCK
         database.save(update_fields=["state", "hardening"])
     return True

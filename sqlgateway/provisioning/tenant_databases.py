@@ -1,4 +1,4 @@
-"""Making and dropping a database on its cluster: both may be repeated after a crash."""
+"""Create and drop a database on its cluster; both can be repeated after a crash."""
 
 import time
 from typing import Final
@@ -21,10 +21,10 @@ TEMPLATE: Final = f"zonal_template_{hardening.VERSION}"
 log = structlog.get_logger(__name__)
 
 
-def make(database: Database) -> None:
-    """Make the row's database and roles, hardened and open.
+def create(database: Database) -> None:
+    """Create the row's database and roles, hardened and open for logins.
 
-    The row is in PREPARING, so whatever stands there under its name is a torso and is dropped.
+    The row is in PREPARING, so an existing database of its name is unfinished and is dropped.
     Raises EngineAway.
     """
     started = time.monotonic()
@@ -45,10 +45,10 @@ def make(database: Database) -> None:
 
 
 def harden(address: Address, database: Database, *, catalog: bool) -> None:
-    """Give the roles their rights inside; with ``catalog`` take those of PUBLIC as well.
+    """Grant the roles their privileges; with ``catalog`` revoke those of PUBLIC as well.
 
-    A superuser's only visit to a tenant's database: GRANT and REVOKE, which run nothing of the
-    tenant's, with every name looked up in pg_catalog alone.
+    The only time a superuser connects to a tenant's database: GRANT and REVOKE run none of the
+    tenant's code, and every name is resolved in pg_catalog alone.
     """
     with administer(address, database.dbname) as inside:
         if catalog:
@@ -57,7 +57,7 @@ def harden(address: Address, database: Database, *, catalog: bool) -> None:
 
 
 def drop(database: Database) -> None:
-    """Drop the row's database, its sessions and its roles; nothing happens where they are gone.
+    """Drop the row's database, its connections and its roles; safe to repeat.
 
     Raises EngineAway.
     """
@@ -69,7 +69,7 @@ def drop(database: Database) -> None:
 
 
 def set_login(database: Database, *, allowed: bool) -> None:
-    """Let the tenant's roles log in, or cut them off now, open sessions included.
+    """Allow or forbid the tenant's logins; forbidding ends open connections.
 
     Raises EngineAway.
     """
@@ -85,7 +85,7 @@ def set_login(database: Database, *, allowed: bool) -> None:
 
 
 def ensure_template(address: Address) -> None:
-    """Make the hardened template where the cluster can copy one.
+    """Create the hardened template if the cluster can copy one.
 
     Raises EngineAway.
     """
@@ -94,10 +94,10 @@ def ensure_template(address: Address) -> None:
 
 
 def _ensure_template(address: Address, connection: psycopg.Connection) -> str | None:
-    """Give the template's name, None on a cluster that cannot copy ours.
+    """Return the template's name, None on a cluster that cannot copy it.
 
-    It appears under its name only when it is complete. Two processes may make it at once: the
-    second one's is dropped.
+    It gets its name only when it is complete. Two processes may create it at once; the second
+    one's is dropped.
     """
     if not address.can("template"):
         return None
@@ -117,7 +117,7 @@ def _ensure_template(address: Address, connection: psycopg.Connection) -> str | 
             )
         )
     except (psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
-        # The latter when the other one's name was not committed yet as ours was checked.
+        # The latter if the other process had not committed the name when ours was checked.
         _drop_database(connection, name)
     return TEMPLATE
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.provisions
 NOWHERE = "postgresql://zonal_provisioner:hush@/postgres?host=/nonesuch"
 
 
-def test_a_cluster_that_is_not_there_is_503_and_tells_nothing(alice: Caller) -> None:
+def test_an_unreachable_cluster_is_503_and_reveals_nothing(alice: Caller) -> None:
     with (
         override_settings(SQL=replace(settings.SQL, cluster_url=NOWHERE)),
         structlog.testing.capture_logs() as logs,
@@ -57,7 +57,7 @@ def test_no_cluster_at_all_is_503(alice: Caller) -> None:
 
 
 @pytest.mark.parametrize("kind", ["ROLE", "DATABASE"])
-def test_a_full_server_is_503_and_no_reason_to_heal(alice: Caller, kind: str) -> None:
+def test_a_full_server_is_503_and_repairs_no_role(alice: Caller, kind: str) -> None:
     alice.value("SELECT 1")
     database = alice.database
     cache.CACHE.clear()

@@ -12,7 +12,7 @@ from django.test import override_settings
 
 from platform_site.lib.errors import PlatformError
 from sqlgateway.errors import SqlBusy, TooManyQueries
-from sqlgateway.execution.admission import Gate
+from sqlgateway.execution.admission import Admission
 
 ALICE, CHARLIE = 1, 2
 
@@ -21,7 +21,7 @@ class Runner:
     """Requests that hold their slots until they are let go."""
 
     def __init__(self) -> None:
-        self.gate = Gate()
+        self.gate = Admission()
         self.pool = ThreadPoolExecutor(16)
         self.order: list[str] = []
         self.ends: dict[str, threading.Event] = {}
@@ -84,7 +84,7 @@ def test_free_slots_go_round(runner: Runner) -> None:
     assert runner.order == ["a1", "a2", "c1", "a3", "c2"]
 
 
-def test_a_full_queue_is_the_environments_own_doing(runner: Runner) -> None:
+def test_a_full_queue_of_an_environment_is_429(runner: Runner) -> None:
     for name in ("a1", "a2", "a3", "a4"):
         runner.start(ALICE, name)
 
@@ -109,7 +109,7 @@ def test_a_wait_ends(runner: Runner) -> None:
 
 
 def test_no_slot_is_ever_lost() -> None:
-    gate = Gate()
+    gate = Admission()
 
     def work(number: int) -> int:
         try:

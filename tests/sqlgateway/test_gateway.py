@@ -64,7 +64,7 @@ def test_the_admin_shows_no_secret_and_changes_nothing() -> None:
         assert not shown.has_delete_permission(request)
 
 
-def test_limits_that_contradict_each_other_are_told() -> None:
+def test_contradicting_limits_are_reported() -> None:
     assert checks.check_limits() == []
     with override_settings(
         SQL=replace(

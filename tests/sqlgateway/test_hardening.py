@@ -51,7 +51,7 @@ def test_a_database_made_without_a_template_is_as_hard(alice: Caller, charlie: C
     assert charlie.sql("CREATE TABLE t (id int)").status == 200
 
 
-def test_hardening_again_changes_nothing_and_disturbs_nobody(alice: Caller) -> None:
+def test_hardening_again_changes_nothing_and_ends_no_connection(alice: Caller) -> None:
     alice.sql("CREATE TABLE t (id int)")
     before = _state(alice)
 
@@ -93,7 +93,7 @@ def test_what_is_shared_by_all_databases_is_hidden(alice: Caller) -> None:
         assert answer.body["sqlstate"] in {"42501", "42P01"}, name
 
 
-def test_nobody_can_enter_the_template(alice: Caller) -> None:
+def test_no_role_can_connect_to_the_template(alice: Caller) -> None:
     alice.value("SELECT 1")
 
     ((allowed, public),) = as_provisioner(
@@ -146,7 +146,7 @@ def test_a_template_that_another_process_just_makes_is_left_to_it(own_template: 
     assert _made(own_template) == [(own_template,)]
 
 
-def test_a_server_says_what_is_wrong_with_it(databases: None) -> None:
+def test_unsafe_properties_of_a_server_are_reported(databases: None) -> None:
     address = clusters.address_of(clusters.default())
     with clusters.administer(address) as connection:
         said = list(complaints(connection))

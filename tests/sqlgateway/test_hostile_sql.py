@@ -274,7 +274,7 @@ def test_harm_is_refused_to_readers_too(world: Caller) -> None:
     assert bob.value("SELECT count(*) FROM t") == 1
 
 
-def test_what_is_allowed_reaches_nobody_else(world: Caller) -> None:
+def test_allowed_statements_do_not_reach_another_tenant(world: Caller) -> None:
     for text in HARMLESS:
         assert world.sql(text).status == 200, text
     for text in ("SELECT pg_notify('a', 'b')", "SELECT * FROM pg_authid"):
@@ -377,7 +377,7 @@ def test_a_planted_function_in_the_path_is_not_the_gateways(world: Caller) -> No
     assert answer.body["columns"][0]["type"] == "mood"
 
 
-def test_a_security_definer_function_gives_its_owners_rights_and_no_more(world: Caller) -> None:
+def test_a_security_definer_function_has_only_its_owners_privileges(world: Caller) -> None:
     made = world.sql(
         "CREATE FUNCTION steal() RETURNS SETOF text LANGUAGE plpgsql SECURITY DEFINER AS "
         "$$ BEGIN RETURN QUERY EXECUTE 'SELECT rolpassword FROM pg_authid'; END $$"

@@ -60,10 +60,10 @@ def test_a_first_request_claims_from_the_stock_and_asks_for_more(alice: Caller) 
     assert jobs.count() == 1
 
 
-def test_a_torso_is_finished_by_the_next_refill(databases: None) -> None:
+def test_an_unfinished_database_is_finished_by_the_next_refill(databases: None) -> None:
     torso = stock.new_row(clusters.default())
     torso.save()
-    tenant_databases.make(torso)
+    tenant_databases.create(torso)
 
     assert stock.refill(1) == 1
     assert stock.size() == 1
@@ -71,7 +71,9 @@ def test_a_torso_is_finished_by_the_next_refill(databases: None) -> None:
     assert torso.state == Database.State.STOCK
 
 
-def test_a_torso_of_an_environment_is_finished_by_its_next_request(alice: Caller) -> None:
+def test_an_unfinished_database_of_an_environment_is_finished_by_its_next_request(
+    alice: Caller,
+) -> None:
     torso = stock.new_row(clusters.default())
     torso.organization_id = alice.scope.organization_id
     torso.environment_id = alice.scope.environment_pk

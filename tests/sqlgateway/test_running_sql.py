@@ -22,7 +22,7 @@ def test_a_first_query_makes_the_database_and_answers(alice: Caller) -> None:
     assert "results" not in answer.body
 
 
-def test_several_statements_run_as_one_transaction_and_the_last_one_stands_at_the_top(
+def test_several_statements_run_as_one_transaction_and_the_last_result_is_at_the_top(
     alice: Caller,
 ) -> None:
     answer = alice.sql(
@@ -117,7 +117,7 @@ def test_isolation_opens_the_transaction(alice: Caller) -> None:
     assert alice.value("SELECT count(*) FROM t") == 1
 
 
-def test_a_deferred_constraint_fails_at_commit_and_is_told(alice: Caller) -> None:
+def test_a_deferred_constraint_that_fails_at_commit_is_reported(alice: Caller) -> None:
     alice.sql(
         "CREATE TABLE t (id int PRIMARY KEY, up int REFERENCES t DEFERRABLE INITIALLY DEFERRED)"
     )
@@ -128,7 +128,7 @@ def test_a_deferred_constraint_fails_at_commit_and_is_told(alice: Caller) -> Non
     assert alice.value("SELECT count(*) FROM t") == 0
 
 
-def test_read_only_holds_whatever_the_text_says(alice: Caller) -> None:
+def test_read_only_holds_for_any_text(alice: Caller) -> None:
     alice.sql("CREATE TABLE t (id int)")
 
     for text in (
@@ -169,7 +169,7 @@ def test_blank_and_comment_texts_answer_nothing(alice: Caller) -> None:
         assert (answer.rows, answer.body["command"]) == ([], "")
 
 
-def test_notices_are_told(alice: Caller) -> None:
+def test_notices_are_returned(alice: Caller) -> None:
     answer = alice.sql("DO $$ BEGIN RAISE NOTICE 'hello'; RAISE WARNING 'there'; END $$")
 
     assert answer.body["notices"] == [
@@ -178,7 +178,7 @@ def test_notices_are_told(alice: Caller) -> None:
     ]
 
 
-def test_explain_gives_the_plan_and_runs_nothing(alice: Caller) -> None:
+def test_explain_returns_the_plan_and_runs_nothing(alice: Caller) -> None:
     alice.sql("CREATE TABLE t (id int)")
 
     answer = alice.sql("INSERT INTO t VALUES ($1)", [1], explain=True)
@@ -189,7 +189,7 @@ def test_explain_gives_the_plan_and_runs_nothing(alice: Caller) -> None:
     assert alice.sql("SELECT nonesuch", explain=True).body["position"] == len("SELECT n")
 
 
-def test_returning_gives_rows_and_the_number_changed(alice: Caller) -> None:
+def test_returning_yields_rows_and_the_number_changed(alice: Caller) -> None:
     alice.sql("CREATE TABLE t (id int)")
 
     answer = alice.sql("INSERT INTO t VALUES (1), (2) RETURNING id")

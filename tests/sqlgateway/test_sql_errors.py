@@ -86,7 +86,7 @@ def test_a_position_is_that_of_the_callers_text(alice: Caller) -> None:
     assert unparsed["position"] == 11
 
 
-def test_a_hint_is_told(tables: Caller) -> None:
+def test_a_hint_is_returned(tables: Caller) -> None:
     assert "p.name" in tables.sql("SELECT nam FROM p").body["hint"]
 
 
@@ -134,7 +134,7 @@ def test_a_long_message_is_cut(alice: Caller) -> None:
     assert len(body["message"]) == 8192
 
 
-def test_copy_is_not_supported_and_says_what_became_of_the_rest(alice: Caller) -> None:
+def test_copy_is_refused_with_the_outcome_of_its_transaction(alice: Caller) -> None:
     alice.sql("CREATE TABLE t (id int)")
 
     for text, outcome, kept in (

@@ -123,7 +123,7 @@ def test_a_row_that_is_too_long_is_refused_without_being_held(alice: Caller) -> 
     assert alice.value("SELECT count(*) FROM t") == 0
 
 
-def test_a_row_a_little_too_long_tells_whether_its_write_was_kept(alice: Caller) -> None:
+def test_a_row_slightly_too_long_reports_whether_its_write_was_kept(alice: Caller) -> None:
     alice.sql("CREATE TABLE t (id int)")
     for number in range(5):
         # The server has sent all of it, and committed, before it is found to be too long.
@@ -166,7 +166,7 @@ def test_a_cut_write_has_been_done(alice: Caller, with_params: bool) -> None:
     assert alice.value("SELECT count(*) FROM t") == 20000
 
 
-def test_what_stands_before_and_after_a_cut_result_has_been_done(alice: Caller) -> None:
+def test_statements_before_and_after_a_cut_result_have_run(alice: Caller) -> None:
     alice.sql("CREATE TABLE t (id int)")
 
     answer = alice.sql(
@@ -217,7 +217,7 @@ def test_a_cut_write_past_its_deadline_is_undone_and_said_so(alice: Caller) -> N
     assert alice.value("SELECT count(*) FROM t") == 0
 
 
-def test_more_statements_than_told_have_all_been_run(alice: Caller) -> None:
+def test_statements_beyond_the_reported_ones_have_run_as_well(alice: Caller) -> None:
     alice.sql("CREATE TABLE t (id int)")
 
     answer = alice.sql("INSERT INTO t VALUES (1);" * 150 + "SELECT 'z'")

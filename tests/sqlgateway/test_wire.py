@@ -62,7 +62,7 @@ def test_what_only_looks_like_a_whole_answer_is_none(said: bytes) -> None:
     assert not is_whole_answer(said)
 
 
-def test_the_longest_of_the_first_rows_is_told() -> None:
+def test_the_longest_of_the_first_rows_is_measured() -> None:
     described = message("T", b"\0\0")
     wide = message("D", b"x" * 300)
     assert longest_row(described + ROW + wide + ROW) == 305

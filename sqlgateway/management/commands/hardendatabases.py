@@ -12,16 +12,16 @@ from sqlgateway.provisioning import clusters, tenant_databases
 
 
 class Command(BaseCommand):
-    """Check the servers, and bring every database up to the present hardening."""
+    """Check the servers, and apply the current hardening to every database."""
 
     help = "Check the tenants' clusters and harden their databases."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Take whether to do those again that are up to date."""
+        """Add the choice to repeat it for databases that are up to date."""
         parser.add_argument("--all", action="store_true", help="Also those up to date.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Go through the clusters; one that is away does not keep the others waiting."""
+        """Visit every cluster; one that does not answer does not stop the others."""
         clusters.default()
         for cluster in Cluster.objects.order_by("id"):
             try:

@@ -12,18 +12,18 @@ from sqlgateway.provisioning.provisioning import database_for
 
 
 class Command(BaseCommand):
-    """Make databases before somebody waits for them."""
+    """Create databases before they are needed."""
 
     help = "Prepare databases for the stock, or make the database of one environment."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Take a number for the stock, or an organization and an environment."""
+        """Add a number for the stock, or an organization and an environment."""
         parser.add_argument("organization", nargs="?", type=int, help="Its id.")
         parser.add_argument("environment", nargs="?", help="Its id, as live.")
         parser.add_argument("--stock", type=int, help="Bring the stock up to this many.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Do what was asked."""
+        """Create the databases."""
         try:
             if options["environment"] is not None:
                 self._provision(options["organization"], options["environment"])

@@ -91,7 +91,7 @@ def test_a_role_that_drops_its_rights_keeps_them_for_what_is_made_later(
     assert world.sql("DO $$ BEGIN PERFORM 1; END $$").status == 200
 
 
-def test_healing_gives_a_reader_nothing_that_an_admin_has_taken(world: Caller) -> None:
+def test_role_repair_does_not_restore_what_an_admin_revoked(world: Caller) -> None:
     world.sql("REVOKE ALL ON t FROM PUBLIC")
     bob = world.be("reader")
 
@@ -102,7 +102,7 @@ def test_healing_gives_a_reader_nothing_that_an_admin_has_taken(world: Caller) -
         assert bob.sql("SELECT * FROM t").body["sqlstate"] == "42501", text
 
 
-def test_a_lack_of_rights_of_the_usual_kind_heals_nothing(world: Caller) -> None:
+def test_an_ordinary_lack_of_privileges_repairs_nothing(world: Caller) -> None:
     with structlog.testing.capture_logs() as logs:
         assert world.be("reader").sql("SELECT * FROM pg_authid").status == 403
 
