@@ -1,4 +1,4 @@
-"""Providers on this machine, and a platform that signs in with them."""
+"""Fake providers on loopback, and a platform that is configured for them."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,14 +21,14 @@ BASE = "https://zonal.example.com"
 
 @pytest.fixture(autouse=True)
 def platform(settings: Settings) -> None:
-    """Have a client of ours be known, and no provider yet."""
-    # Kept by URL, and a stand-in may get the port of an earlier one.
+    """Configure an allowed redirect URL, and no provider yet."""
+    # Cached by URL, and a fake provider may get the port of an earlier one.
     OpenIdConnectAuth.get_jwks_keys_for_uri.invalidate()
     settings.OAUTH = replace(settings.OAUTH, redirect_base_url=BASE, redirects=(APP,), providers={})
 
 
 def configure(settings: Settings, name: str, server: ProviderServer, **options: object) -> None:
-    """Turn a provider on."""
+    """Configure a provider."""
     server.redirect_uris.add(f"{BASE}/v1/auth/oauth/{name}/callback")
     given = {"client_id": CLIENT_ID, "client_secret": CLIENT_SECRET, "base_url": server.url}
     provider = ProviderSettings(**(given | options))  # type: ignore[arg-type]  # by name

@@ -1,4 +1,4 @@
-"""A browser on its way to a provider and back, step by step, and the client that sent it."""
+"""An OAuth flow step by step: the browser, and the client that sent it."""
 
 import json
 import secrets
@@ -19,16 +19,16 @@ APP = "https://app.example.com/done"
 
 @dataclass
 class Browser:
-    """A jar of cookies that visits our pages and the provider's."""
+    """A cookie jar that opens our pages and the provider's."""
 
     cookies: dict[str, str] = field(default_factory=dict)
 
     def get(self, url: str) -> Answer:
-        """Open one of our addresses, given with or without a host."""
+        """Open one of our URLs, given with or without a host."""
         return self._send("GET", url)
 
     def post_form(self, url: str, fields: dict[str, str]) -> Answer:
-        """Send a form to one of our addresses, as the provider's page has it sent."""
+        """Send a form to one of our URLs, as the provider's page does."""
         return self._send("POST", url, urlencode(fields), "application/x-www-form-urlencoded")
 
     def _send(self, method: str, url: str, data: str = "", kind: str = "text/plain") -> Answer:
@@ -48,7 +48,7 @@ class Browser:
 
 @dataclass
 class OAuthFlow:
-    """One external sign-in or link of a client's.
+    """One external sign-in or link of a client.
 
     It keeps what a client keeps: the PKCE verifier, and the ``state`` it expects back.
     """
@@ -62,7 +62,7 @@ class OAuthFlow:
 
     @property
     def query(self) -> dict[str, str]:
-        """Return what a start is told."""
+        """Return the query of a start."""
         told = {
             "redirect_to": self.redirect_to,
             "environment": self.environment,
@@ -72,12 +72,12 @@ class OAuthFlow:
         return {name: value for name, value in told.items() if value}
 
     def start(self, **changed: str) -> Answer:
-        """Ask to be sent to the provider."""
+        """Open the start URL."""
         query = self.query | changed
         return self.browser.get(f"/v1/auth/oauth/{self.provider}/start?{urlencode(query)}")
 
     def at_provider(self, url: str) -> requests.Response:
-        """Have the person sign in there; give how the provider sends the browser back."""
+        """Sign in at the provider; return its response."""
         return requests.get(url, allow_redirects=False, timeout=10)
 
     def back(self, sent: requests.Response) -> Answer:
@@ -87,14 +87,14 @@ class OAuthFlow:
         action, fields = read_form(sent.text)
         return self.browser.post_form(action, fields)
 
-    def visit(self) -> Answer:
-        """Go to the provider and come back: the redirect to the client."""
+    def round_trip(self) -> Answer:
+        """Go to the provider and return: the redirect to the client."""
         started = self.start()
         assert started.status == 302, started.body
         return self.back(self.at_provider(started.headers["Location"]))
 
     def returned(self, answer: Answer) -> dict[str, str]:
-        """Read what the browser brings back to the client, whose state it has to be."""
+        """Return the parameters that the client receives, after checking its state."""
         assert answer.status == 302, answer.body
         target, _, query = answer.headers["Location"].partition("?")
         assert target == self.redirect_to
@@ -108,27 +108,27 @@ class OAuthFlow:
         return (by or Caller()).post("/v1/auth/oauth/token", body)
 
     def code(self) -> str:
-        """Go to the provider and come back with a code."""
-        values = self.returned(self.visit())
+        """Go to the provider and return with a code."""
+        values = self.returned(self.round_trip())
         assert set(values) == {"code"}, values
         return values["code"]
 
     def error(self) -> str:
-        """Go to the provider and come back with an error."""
-        values = self.returned(self.visit())
+        """Go to the provider and return with an error."""
+        values = self.returned(self.round_trip())
         assert set(values) == {"error", "error_description"}, values
         return values["error"]
 
     def sign_in(self) -> Answer:
-        """Do all of it."""
+        """Run the whole flow."""
         return self.exchange(self.code())
 
     def link(self, by: Caller) -> Answer:
-        """Link by a session: begin, visit, finish."""
+        """Link to the user of a session."""
         return self.exchange(self.link_code(by), by)
 
     def link_code(self, by: Caller) -> str:
-        """Begin a link, and visit; give the code."""
+        """Start a link and go to the provider; return the code."""
         begun = by.post(f"/v1/auth/oauth/{self.provider}/link", self.query)
         assert begun.status == 200, begun.body
         assert begun.body["status"] == "started"
@@ -138,7 +138,7 @@ class OAuthFlow:
 
 
 class _Form(HTMLParser):
-    """Reads a page's only form."""
+    """Reads the only form of a page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -146,7 +146,7 @@ class _Form(HTMLParser):
         self.fields: dict[str, str] = {}
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note the form and its fields."""
+        """Record the form and its fields."""
         given = {name: value or "" for name, value in attrs}
         if tag == "form":
             self.action = given["action"]

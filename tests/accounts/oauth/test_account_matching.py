@@ -1,4 +1,4 @@
-"""Two people, one address: who gets the account, and how the rightful owner joins two ways in."""
+"""Two people with one address: who gets the account, and how its owner links."""
 
 from datetime import timedelta
 
@@ -20,7 +20,7 @@ LINK = "/v1/auth/oauth/google/link"
 
 @pytest.fixture
 def dora(google: GoogleServer) -> User:
-    """Return a user with a password, who has proven the address that Google knows as well."""
+    """Return a user with a password and a verified address, the same as at Google."""
     user = member(organization("Lakes"), "Dora@Example.com", password=PASSWORD)
     User.unscoped.filter(pk=user.pk).update(email_verified_at=timezone.now())
     return user
@@ -64,11 +64,11 @@ def test_the_owner_proves_the_second_factor_before_linking(dora: User) -> None:
     assert begun.body["status"] == "mfa_required"
     waiting = Caller(begun.body["mfa_token"])
     assert waiting.post(LINK, {"link_token": token}).status == 401
-    asked = waiting.get("/v1/auth/2fa/challenge?method=totp").body
-    path = f"/v1/auth/2fa/challenge/{asked['challenge_id']}/verify"
+    request = waiting.get("/v1/auth/2fa/challenge?method=totp").body
+    path = f"/v1/auth/2fa/challenge/{request['challenge_id']}/verify"
     mine = Caller().holding(waiting.post(path, {"code": holder.code()}))
     assert mine.post(LINK, {"link_token": token}).status == 200
-    # And the linked way in asks for it as well.
+    # Signing in with the linked account requires it as well.
     assert OAuthFlow("google").sign_in().body["status"] == "mfa_required"
 
 
@@ -107,11 +107,11 @@ def test_a_link_token_cannot_be_used_to_sign_in(dora: User) -> None:
     assert token not in str(list(OAuthGrant.objects.values()))
 
 
-# --- the five attacks on accounts that do not exist yet (USENIX Security 2022), as they meet here
+# --- the five pre-hijacking attacks (USENIX Security 2022)
 
 
 def squatter(email: str = "dora@example.com") -> Caller:
-    """Have a stranger sign up with somebody else's address, and stay signed in."""
+    """Let an attacker sign up with the victim's address, and stay signed in."""
     body = {"email": email, "password": PASSWORD, "organization": "Squat"}
     return Caller().holding(Caller().post("/v1/auth/signup", body))
 
@@ -153,7 +153,7 @@ def test_trojan_identifier_the_attackers_identity_and_factor_are_removed(
     assert answer.body["status"] == "authenticated"
     assert [identity.subject for identity in Identity.unscoped.all()] == [google.person.sub]
     assert Caller().holding(answer).get("/v1/auth/2fa/status").body["enabled"] is False
-    # The stranger's own Google account is a newcomer's again.
+    # The stranger's own Google account is a new user again.
     google.person = GooglePerson(sub="trojan", email="stranger@example.org")
     other = Caller().holding(OAuthFlow("google").sign_in()).get("/v1/whoami").body
     assert other["email"] == "stranger@example.org"
@@ -177,7 +177,7 @@ def test_non_verifying_provider_an_unverified_address_matches_no_account(
     google.person.email_verified = False
     assert OAuthFlow("google").error() == "email_unverified"
     assert not Identity.unscoped.exists()
-    # Nor does it take an account that nobody has proven.
+    # It does not match an unverified account either.
     User.unscoped.update(email_verified_at=None)
     assert OAuthFlow("google").error() == "email_unverified"
     assert log_in().status == 200
@@ -205,7 +205,7 @@ def test_a_reclaimed_account_keeps_its_organization(google: GoogleServer) -> Non
 def test_an_account_that_was_never_used_is_reclaimed_without_a_warning(
     google: GoogleServer,
 ) -> None:
-    """As an operator imports them."""
+    """As an operator imports users."""
     member(organization(), "dora@example.com", role="operator")
     answer = OAuthFlow("google").sign_in()
     assert answer.body["warnings"] == []
@@ -215,7 +215,7 @@ def test_an_account_that_was_never_used_is_reclaimed_without_a_warning(
 def test_an_address_that_only_the_index_considers_equal_is_refused(
     google: GoogleServer,
 ) -> None:
-    """A dotless i has the capital of an i; by that nobody gets at the account of somebody else."""
+    """A dotless i has the same capital as an i; this must not open another user's account."""
     user = member(organization(), "di@example.com", password=PASSWORD)
     google.person.email = "d\N{LATIN SMALL LETTER DOTLESS I}@example.com"
     answer = OAuthFlow("google").sign_in()

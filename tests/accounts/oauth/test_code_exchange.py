@@ -1,4 +1,4 @@
-"""The code's exchange: once, by who began, through the same gate as every other way in."""
+"""The exchange of the one-time code: once, by the client, through the login stages."""
 
 import secrets
 from concurrent.futures import ThreadPoolExecutor
@@ -85,7 +85,7 @@ def test_a_stale_authorization_header_does_not_break_a_sign_in(google: GoogleSer
 def test_a_sign_in_opens_the_requested_environment(google: GoogleServer) -> None:
     answer = OAuthFlow("google", environment="sandbox").sign_in()
     assert answer.body["environment"]["id"] == "sandbox"
-    # And then it is the last used.
+    # It is then the last used environment.
     assert OAuthFlow("google").sign_in().body["environment"]["id"] == "sandbox"
 
 
@@ -152,7 +152,7 @@ def test_new_organizations_count_as_sign_ups(google: GoogleServer, settings: Set
     answer = OAuthFlow("google").sign_in()
     assert (answer.status, answer.code) == (429, "too_many_attempts")
     assert User.unscoped.count() == 1
-    # Who has an account is not in the way of the limit.
+    # The limit does not apply to users with an account.
     google.person = GooglePerson()
     assert OAuthFlow("google").sign_in().status == 200
 
@@ -172,7 +172,7 @@ def test_a_new_user_has_no_password_until_one_is_set(google: GoogleServer) -> No
 
 
 def together(flows: list[tuple[OAuthFlow, str]]) -> list[Answer]:
-    """Exchange codes at once."""
+    """Exchange codes in parallel."""
 
     def one(given: tuple[OAuthFlow, str]) -> Answer:
         flow, code = given

@@ -1,4 +1,4 @@
-"""Linking and unlinking one's own account: by the session that began, and never the last way in."""
+"""Linking and unlinking identities."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -79,7 +79,7 @@ def test_an_identity_of_another_user_is_not_linked(
 def test_only_the_session_that_started_a_link_can_complete_it(
     google: GoogleServer, alice: User, charlie: User
 ) -> None:
-    """Whoever is led through somebody else's link must not end up linked to it."""
+    """A victim who is led through an attacker's link must not be linked to it."""
     for other in (signed_in(charlie), signed_in(alice)):
         flow = OAuthFlow("google")
         code = flow.link_code(signed_in(alice))
@@ -94,7 +94,7 @@ def test_a_link_does_not_sign_in(google: GoogleServer, alice: User) -> None:
     code = flow.link_code(caller)
     anonymous = flow.exchange(code)
     assert (anonymous.status, anonymous.code) == (401, "not_authenticated")
-    # Who has to refresh first finds the code unused.
+    # A client that has to refresh its token first finds the code unused.
     assert flow.exchange(code, Caller("stale")).code == "token_invalid"
     assert flow.exchange(code, caller).body["status"] == "linked"
     assert not Session.unscoped.exclude(user=alice).exists()
@@ -187,7 +187,7 @@ def test_starting_links_is_rate_limited_like_sign_ins(
 
 
 def linked(user: User) -> str:
-    """Link Google to a user; give the identity's id."""
+    """Link Google to a user; return the identity's id."""
     return str(OAuthFlow("google").link(signed_in(user)).body["identity"]["id"])
 
 
@@ -234,7 +234,7 @@ def test_a_passkey_counts_as_a_sign_in_method(google: GoogleServer) -> None:
     caller = Caller().holding(OAuthFlow("google").sign_in())
     [identity] = caller.get(IDENTITIES).body["results"]
     holder = with_passkey(User.unscoped.get(), Authenticator(origin="http://localhost:8000"))
-    # What was just registered is the session's fresh proof.
+    # The passkey that was just registered is a recent proof.
     assert holder.caller.call("DELETE", f"{IDENTITIES}/{identity['id']}").status == 204
 
 

@@ -1,4 +1,4 @@
-"""Going to a provider and coming back: whose browser, which state, once, and where to."""
+"""OAuth transactions: start, state, browser binding, callback, redirect URLs."""
 
 import re
 from dataclasses import replace
@@ -14,7 +14,7 @@ from accounts.models import AuditEvent, Identity, OAuthGrant, OAuthTransaction, 
 from accounts.oauth import tasks
 from tests.accounts.oauth.conftest import BASE, configure
 from tests.accounts.oauth.fake_providers.google import GoogleServer
-from tests.accounts.oauth.fake_providers.server import CLIENT_SECRET, Fault, Said
+from tests.accounts.oauth.fake_providers.server import CLIENT_SECRET, FakeResponse, Fault
 from tests.accounts.oauth.flow import APP, Browser, OAuthFlow
 from tests.cast import Caller
 
@@ -67,7 +67,7 @@ def test_a_redirect_to_an_unknown_url_is_refused(google: GoogleServer, redirect_
 
 def test_without_a_redirect_url_the_browser_returns_to_the_console(google: GoogleServer) -> None:
     flow = OAuthFlow("google", redirect_to="")
-    answer = flow.visit()
+    answer = flow.round_trip()
     assert answer.headers["Location"].startswith(f"{BASE}/console/sign-in?code=")
 
 
@@ -76,7 +76,7 @@ def test_a_native_app_is_reached_by_its_own_scheme(
 ) -> None:
     settings.OAUTH = replace(settings.OAUTH, redirects=("com.example.app:/done?kind=oauth",))
     flow = OAuthFlow("google", redirect_to="com.example.app:/done?kind=oauth")
-    location = flow.visit().headers["Location"]
+    location = flow.round_trip().headers["Location"]
     assert location.startswith("com.example.app:/done?kind=oauth&code=")
 
 
@@ -135,7 +135,7 @@ def test_no_secret_of_a_transaction_is_stored_in_plain_text(google: GoogleServer
 
 
 def test_a_callback_in_another_browser_is_refused_without_a_redirect(google: GoogleServer) -> None:
-    """Login CSRF: who is led to somebody else's return is not signed in as somebody else."""
+    """Login CSRF: a victim must not be signed in to the attacker's account."""
     thief = OAuthFlow("google")
     sent = thief.at_provider(thief.start().headers["Location"]).headers["Location"]
     victim = OAuthFlow("google")
@@ -146,7 +146,7 @@ def test_a_callback_in_another_browser_is_refused_without_a_redirect(google: Goo
         assert "Location" not in answer.headers
     assert AuditEvent.objects.filter(data__error="oauth_state_invalid").count() == 2
     assert not google.calls("/token")
-    # The thief's own visit is not used up by it.
+    # The thief's own transaction is not used up by it.
     assert "code=" in thief.browser.get(sent).headers["Location"]
 
 
@@ -159,7 +159,7 @@ def test_an_unknown_state_is_refused(google: GoogleServer, state: str) -> None:
 
 
 def test_the_state_of_another_provider_is_refused(google: GoogleServer, settings: Settings) -> None:
-    """Mix-up: each provider has a return of its own, and a state counts at one."""
+    """Mix-up attack: a state is valid for the callback of its own provider only."""
     flow = OAuthFlow("google")
     sent = flow.at_provider(flow.start().headers["Location"]).headers["Location"]
     OAuthTransaction.objects.update(provider="github")
@@ -226,7 +226,7 @@ def test_errors_of_the_provider_are_mapped_to_our_codes(
 ) -> None:
     google.refuses = at_google
     flow = OAuthFlow("google")
-    values = flow.returned(flow.visit())
+    values = flow.returned(flow.round_trip())
     assert values["error"] == code
     assert at_google == code or at_google not in str(values)
     assert AuditEvent.objects.get().data["error"] == code
@@ -301,10 +301,12 @@ def test_a_provider_turned_off_during_a_transaction_is_not_found(
 
 def test_text_of_the_provider_is_not_passed_on(google: GoogleServer) -> None:
     google.faults["/token"] = Fault(
-        Said(400, {"error": "invalid_request", "error_description": "secret of the provider's"})
+        FakeResponse(
+            400, {"error": "invalid_request", "error_description": "secret of the provider's"}
+        )
     )
     flow = OAuthFlow("google")
-    values = flow.returned(flow.visit())
+    values = flow.returned(flow.round_trip())
     assert values["error"] == "provider_error"
     assert "secret" not in str(values)
 
@@ -316,7 +318,7 @@ def test_no_secret_of_a_sign_in_is_logged(
     flow = OAuthFlow("google")
     code = flow.code()
     answer = flow.exchange(code)
-    google.faults["/token"] = Fault(Said(400, {"error": "invalid_client"}))
+    google.faults["/token"] = Fault(FakeResponse(400, {"error": "invalid_client"}))
     assert OAuthFlow("google").error() == "provider_error"
     out, err = capfd.readouterr()
     logged = caplog.text + out + err

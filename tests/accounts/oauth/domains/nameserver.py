@@ -1,4 +1,4 @@
-"""A name server on loopback: real questions and answers over UDP and, where cut off, TCP."""
+"""A name server on loopback, over UDP and, for truncated answers, TCP."""
 
 import socketserver
 import struct
@@ -30,7 +30,7 @@ class NameServer:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Return where it listens."""
+        """Return the address that it listens on."""
         host, port = self.udp.server_address[:2]
         return str(host), port
 
@@ -64,13 +64,13 @@ class NameServer:
 
 
 def quoted(text: str) -> str:
-    """Return a text as zone files have it, in strings of at most 255 bytes."""
+    """Return a text in strings of at most 255 bytes, as in a zone file."""
     parts = [text[at : at + 200] for at in range(0, len(text), 200)]
     return " ".join(f'"{part}"' for part in parts)
 
 
 def _listen() -> tuple["_Udp", "_Tcp"]:
-    """Return servers on one port: one that is free for UDP may be taken for TCP."""
+    """Return servers on one port: a port that is free for UDP may be taken for TCP."""
     for _ in range(50):
         udp = _Udp(("127.0.0.1", 0), _UdpHandler)
         try:

@@ -1,4 +1,4 @@
-"""Domains: claimed, proven by a record in the DNS, lost with it."""
+"""Domains: claimed, proven by a DNS record, lost without it."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,7 +24,7 @@ DOMAINS = "/v1/domains"
 
 @pytest.fixture
 def names(settings: Settings) -> Iterator[NameServer]:
-    """Return the name server that is asked."""
+    """Return the configured name server."""
     with NameServer() as server:
         settings.OAUTH = replace(settings.OAUTH, dns_resolvers=(server.address,))
         yield server
@@ -42,7 +42,7 @@ def publish(names: NameServer, record: dict[str, str]) -> None:
 
 
 def verify(caller: Caller, domain_id: str) -> Answer:
-    """Have the record looked for."""
+    """Ask the platform to verify the domain."""
     return caller.post(f"{DOMAINS}/{domain_id}/verify")
 
 
@@ -83,7 +83,7 @@ def test_a_user_of_a_proven_domain_joins_the_organization(
     who = Caller().holding(OAuthFlow("google").sign_in()).get("/v1/whoami").body
     assert (who["org_id"], who["roles"]) == (alice.organization_id, ["reader"])
     assert caller.call("DELETE", f"{DOMAINS}/{claimed['id']}").status == 204
-    # Who has joined stays; nobody joins any more.
+    # Users who joined stay; no one joins any more.
     assert OAuthFlow("google").sign_in().status == 200
     assert not Domain.unscoped.exists()
 
@@ -239,7 +239,7 @@ def test_silent_name_servers_end_in_a_timeout(names: NameServer, alice: User) ->
 
 
 def test_a_record_among_very_many_is_found(names: NameServer, alice: User) -> None:
-    """The answer does not fit into UDP; the resolver asks again by TCP."""
+    """The answer does not fit into UDP; the resolver asks again over TCP."""
     caller = signed_in(alice)
     claimed = claim(caller).body
     many = [f"record number {number}" for number in range(500)]
@@ -263,7 +263,7 @@ def proven(names: NameServer, alice: User) -> Domain:
 
 
 def look_again(*, days: float) -> Domain:
-    """Run the daily look some days from now."""
+    """Run the daily check some days from now."""
     with time_machine.travel(timezone.now() + timedelta(days=days)):
         tasks.recheck_domains(0)
     return only()

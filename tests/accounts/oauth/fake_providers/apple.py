@@ -1,4 +1,4 @@
-"""Apple, as it describes itself.
+"""A fake Apple, after its documentation.
 
 Source: https://developer.apple.com/documentation/signinwithapplerestapi
 """
@@ -14,7 +14,13 @@ import jwt
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from tests.accounts.oauth.fake_providers import keys
-from tests.accounts.oauth.fake_providers.server import CLIENT_ID, Asked, ProviderServer, Route, Said
+from tests.accounts.oauth.fake_providers.server import (
+    CLIENT_ID,
+    FakeResponse,
+    ProviderServer,
+    ReceivedRequest,
+    Route,
+)
 
 TEAM_ID = "TEAM123456"
 KEY_ID = "KEY1234567"
@@ -23,7 +29,7 @@ HALF_A_YEAR_S = 15_777_000
 
 @dataclass
 class ApplePerson:
-    """An Apple account; is_private: it hides its address behind a relay's."""
+    """An Apple account; is_private: it hides its address behind a relay address."""
 
     sub: str = "001234.5b3a3bdf9c0b4f049c1471cae1cd1d8d.0001"
     email: str | None = "dora@example.com"
@@ -34,7 +40,7 @@ class ApplePerson:
 
 
 class AppleServer(ProviderServer):
-    """Apple's endpoints. seen: who has agreed before, and is not asked for the name again."""
+    """Apple's endpoints. seen: users who consented before; the name is not sent again."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,15 +58,15 @@ class AppleServer(ProviderServer):
             "/auth/keys": self.keys,
         }
 
-    def authorize(self, asked: Asked) -> Said:
-        """Ask for scopes only with the form, and take no PKCE."""
-        if asked.query.get("scope") and asked.query.get("response_mode") != "form_post":
-            return Said(400, {"error": "invalid_request"})
-        assert "code_challenge" not in asked.query
-        return super().authorize(asked)
+    def authorize(self, request: ReceivedRequest) -> FakeResponse:
+        """Require form_post for scopes, and refuse PKCE."""
+        if request.query.get("scope") and request.query.get("response_mode") != "form_post":
+            return FakeResponse(400, {"error": "invalid_request"})
+        assert "code_challenge" not in request.query
+        return super().authorize(request)
 
-    def back(self, query: dict[str, str], values: dict[str, str]) -> Said:
-        """Show a page that sends the form by itself; the name is in it at first sight alone."""
+    def back(self, query: dict[str, str], values: dict[str, str]) -> FakeResponse:
+        """Return a page that submits the form; the name is in it at the first sign-in only."""
         values = values | {"state": query["state"]}
         if "code" in values and self.person.sub not in self.seen:
             self.seen.add(self.person.sub)
@@ -74,7 +80,9 @@ class AppleServer(ProviderServer):
         )
         page = f'<form method="post" action="{escape(query["redirect_uri"])}">{fields}</form>'
         script = "<script>document.forms[0].submit()</script>"
-        return Said(200, (page + script).encode(), {"Content-Type": "text/html; charset=utf-8"})
+        return FakeResponse(
+            200, (page + script).encode(), {"Content-Type": "text/html; charset=utf-8"}
+        )
 
     def is_our_client(self, form: dict[str, str]) -> bool:
         """Verify the client secret: ES256 by the team's key, for Apple, six months at most."""
@@ -89,13 +97,13 @@ class AppleServer(ProviderServer):
             return False
         self.client_secrets.append(claims)
         life_s: int = claims["exp"] - claims["iat"]
-        said = (jwt.get_unverified_header(secret)["kid"], claims["iss"], claims["sub"])
-        return said == (KEY_ID, TEAM_ID, CLIENT_ID) and life_s <= HALF_A_YEAR_S
+        response = (jwt.get_unverified_header(secret)["kid"], claims["iss"], claims["sub"])
+        return response == (KEY_ID, TEAM_ID, CLIENT_ID) and life_s <= HALF_A_YEAR_S
 
-    def token(self, asked: Asked) -> Said:
+    def token(self, request: ReceivedRequest) -> FakeResponse:
         """Exchange a code."""
-        code = self.redeem(asked)
-        if isinstance(code, Said):
+        code = self.redeem(request)
+        if isinstance(code, FakeResponse):
             return code
         access_token = self.issue(code)
         person: ApplePerson = code.person
@@ -116,7 +124,7 @@ class AppleServer(ProviderServer):
         }
         claims = claims | self.claims
         claims = {name: value for name, value in claims.items() if value is not None}
-        return Said(
+        return FakeResponse(
             body={
                 "access_token": access_token,
                 "token_type": "Bearer",
@@ -126,6 +134,6 @@ class AppleServer(ProviderServer):
             }
         )
 
-    def keys(self, asked: Asked) -> Said:
+    def keys(self, request: ReceivedRequest) -> FakeResponse:
         """List the keys."""
-        return Said(body={"keys": [keys.jwk("apple-old"), keys.jwk("apple-rsa")]})
+        return FakeResponse(body={"keys": [keys.jwk("apple-old"), keys.jwk("apple-rsa")]})

@@ -1,4 +1,4 @@
-"""Discord, as it describes itself.
+"""A fake Discord, after its documentation.
 
 Source: https://docs.discord.com/developers/topics/oauth2,
 https://docs.discord.com/developers/resources/user
@@ -10,11 +10,11 @@ from typing import Any
 
 from tests.accounts.oauth.fake_providers.server import (
     CLIENT_ID,
-    Asked,
     Code,
+    FakeResponse,
     ProviderServer,
+    ReceivedRequest,
     Route,
-    Said,
 )
 
 API = "/api/v10/users/@me"
@@ -35,7 +35,7 @@ class DiscordPerson:
 
 
 class DiscordServer(ProviderServer):
-    """Discord's endpoints. life_s: of access tokens; a refresh token is good for one renewal."""
+    """Discord's endpoints. life_s: of access tokens; a refresh token works once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,28 +53,28 @@ class DiscordServer(ProviderServer):
             f"{API}/guilds/*": self.member,
         }
 
-    def token(self, asked: Asked) -> Said:
+    def token(self, request: ReceivedRequest) -> FakeResponse:
         """Exchange a code or a refresh token."""
-        if asked.form.get("grant_type") == "refresh_token":
-            return self.renew(asked)
-        code = self.redeem(asked)
-        return code if isinstance(code, Said) else self.pair(code)
+        if request.form.get("grant_type") == "refresh_token":
+            return self.renew(request)
+        code = self.redeem(request)
+        return code if isinstance(code, FakeResponse) else self.pair(code)
 
-    def renew(self, asked: Asked) -> Said:
+    def renew(self, request: ReceivedRequest) -> FakeResponse:
         """Exchange a refresh token, once; its access tokens end with it."""
-        if asked.form.get("client_id") != CLIENT_ID or not self.is_our_client(asked.form):
+        if request.form.get("client_id") != CLIENT_ID or not self.is_our_client(request.form):
             return self.token_error("invalid_client", 401)
-        code = self.renewals.pop(asked.form["refresh_token"], None)
+        code = self.renewals.pop(request.form["refresh_token"], None)
         if code is None or self.is_revoked:
             return self.token_error("invalid_grant")
         self.tokens = {token: of for token, of in self.tokens.items() if of is not code}
         return self.pair(code)
 
-    def pair(self, code: Code) -> Said:
+    def pair(self, code: Code) -> FakeResponse:
         """Return the tokens."""
         refresh_token = secrets.token_urlsafe(24)
         self.renewals[refresh_token] = code
-        return Said(
+        return FakeResponse(
             body={
                 "access_token": self.issue(code),
                 "token_type": "Bearer",
@@ -84,11 +84,11 @@ class DiscordServer(ProviderServer):
             }
         )
 
-    def user(self, asked: Asked) -> Said:
-        """Say who it is; without its scope there is no address."""
-        person, scopes = self.known(asked)
+    def user(self, request: ReceivedRequest) -> FakeResponse:
+        """Return the user; without its scope there is no address."""
+        person, scopes = self.known(request)
         if person is None or "identify" not in scopes:
-            return Said(401, {"message": "401: Unauthorized", "code": 0})
+            return FakeResponse(401, {"message": "401: Unauthorized", "code": 0})
         body: dict[str, Any] = {
             "id": person.id,
             "username": person.username,
@@ -97,23 +97,23 @@ class DiscordServer(ProviderServer):
         }
         if "email" in scopes:
             body |= {"email": person.email, "verified": person.verified}
-        return Said(body=body)
+        return FakeResponse(body=body)
 
-    def member(self, asked: Asked) -> Said:
-        """Say how the person is a member of a server."""
-        person, scopes = self.known(asked)
+    def member(self, request: ReceivedRequest) -> FakeResponse:
+        """Return the user's membership of a server."""
+        person, scopes = self.known(request)
         if person is None or "guilds.members.read" not in scopes:
-            return Said(401, {"message": "401: Unauthorized", "code": 0})
-        guild, tail = asked.path.removeprefix(f"{API}/guilds/").split("/")
+            return FakeResponse(401, {"message": "401: Unauthorized", "code": 0})
+        guild, tail = request.path.removeprefix(f"{API}/guilds/").split("/")
         assert tail == "member"
         if guild not in person.guilds:
-            return Said(404, {"message": "Unknown Guild", "code": 10004})
+            return FakeResponse(404, {"message": "Unknown Guild", "code": 10004})
         body = {"roles": person.guilds[guild], "pending": person.pending, "nick": None}
-        return Said(body=body | {"user": {"id": person.id}})
+        return FakeResponse(body=body | {"user": {"id": person.id}})
 
-    def known(self, asked: Asked) -> tuple[DiscordPerson | None, list[str]]:
-        """Return whose token it is, and what it may ask."""
-        code = self.bearer_of(asked)
+    def known(self, request: ReceivedRequest) -> tuple[DiscordPerson | None, list[str]]:
+        """Return the user and the scopes of a token."""
+        code = self.bearer_of(request)
         if code is None or self.is_revoked:
             return None, []
         return code.person, code.scope.split(" ")

@@ -1,4 +1,4 @@
-"""GitHub, as it describes itself; under its own address, so as an enterprise server.
+"""A fake GitHub, after its documentation; it runs as an enterprise server.
 
 Source: https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps,
 https://docs.github.com/en/rest
@@ -7,7 +7,12 @@ https://docs.github.com/en/rest
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.accounts.oauth.fake_providers.server import Asked, ProviderServer, Route, Said
+from tests.accounts.oauth.fake_providers.server import (
+    FakeResponse,
+    ProviderServer,
+    ReceivedRequest,
+    Route,
+)
 
 API = "/api/v3"
 
@@ -54,76 +59,78 @@ class GitHubServer(ProviderServer):
             f"{API}/orgs/*": self.team,
         }
 
-    def token(self, asked: Asked) -> Said:
-        """Exchange a code; GitHub refuses with 200."""
-        code = self.redeem(asked)
-        if isinstance(code, Said):
+    def token(self, request: ReceivedRequest) -> FakeResponse:
+        """Exchange a code; GitHub refuses with status 200."""
+        code = self.redeem(request)
+        if isinstance(code, FakeResponse):
             code.body["error"] = code.body["error"].replace(
                 "invalid_grant", "bad_verification_code"
             )
-            return Said(200, code.body)
+            return FakeResponse(200, code.body)
         scope = self.grants if self.grants is not None else code.scope.replace(" ", ",")
         code.scope = scope
-        return Said(body={"access_token": self.issue(code), "scope": scope, "token_type": "bearer"})
+        return FakeResponse(
+            body={"access_token": self.issue(code), "scope": scope, "token_type": "bearer"}
+        )
 
-    def user(self, asked: Asked) -> Said:
-        """Say who it is; the address here is the public one, whoever's that is."""
-        person = self.known(asked)
-        if isinstance(person, Said):
+    def user(self, request: ReceivedRequest) -> FakeResponse:
+        """Return the user with the public address, which is not verified."""
+        person = self.known(request)
+        if isinstance(person, FakeResponse):
             return person
         body = {"login": person.login, "id": person.id, "name": person.name, "type": "User"}
-        return self.said(asked, body | {"email": "public@example.net"})
+        return self.reply(request, body | {"email": "public@example.net"})
 
-    def emails(self, asked: Asked) -> Said:
+    def emails(self, request: ReceivedRequest) -> FakeResponse:
         """List the addresses."""
-        person = self.known(asked)
-        if isinstance(person, Said):
+        person = self.known(request)
+        if isinstance(person, FakeResponse):
             return person
-        if "user:email" not in self.scopes(asked):
-            return self.said(asked, {"message": "Not Found"}, 404)
-        return self.said(asked, person.emails)
+        if "user:email" not in self.scopes(request):
+            return self.reply(request, {"message": "Not Found"}, 404)
+        return self.reply(request, person.emails)
 
-    def organization(self, asked: Asked) -> Said:
-        """Return whether the person is in an organization."""
-        name = asked.path.rpartition("/")[2].lower()
-        return self.membership(asked, name, lambda person: person.organizations.get(name))
+    def organization(self, request: ReceivedRequest) -> FakeResponse:
+        """Return whether the user is in an organization."""
+        name = request.path.rpartition("/")[2].lower()
+        return self.membership(request, name, lambda person: person.organizations.get(name))
 
-    def team(self, asked: Asked) -> Said:
-        """Return whether the person is in a team."""
-        _, _, _, _, name, teams, team, memberships, login = asked.path.lower().split("/")
+    def team(self, request: ReceivedRequest) -> FakeResponse:
+        """Return whether the user is in a team."""
+        _, _, _, _, name, teams, team, memberships, login = request.path.lower().split("/")
         assert (teams, memberships) == ("teams", "memberships")
         key = f"{name}/{team}"
         return self.membership(
-            asked, name, lambda person: person.teams.get(key) if login == person.login else None
+            request, name, lambda person: person.teams.get(key) if login == person.login else None
         )
 
-    def membership(self, asked: Asked, organization: str, state: Any) -> Said:
-        """Answer as GitHub does: 403 where it may not say, 404 for no member."""
-        person = self.known(asked)
-        if isinstance(person, Said):
+    def membership(self, request: ReceivedRequest, organization: str, state: Any) -> FakeResponse:
+        """Answer as GitHub does: 403 if it may not answer, 404 for no member."""
+        person = self.known(request)
+        if isinstance(person, FakeResponse):
             return person
         if organization in self.restricted:
-            return self.said(asked, {"message": "OAuth App access restrictions"}, 403)
-        found = state(person) if "read:org" in self.scopes(asked) else None
+            return self.reply(request, {"message": "OAuth App access restrictions"}, 403)
+        found = state(person) if "read:org" in self.scopes(request) else None
         if found is None:
-            return self.said(asked, {"message": "Not Found"}, 404)
-        return self.said(asked, {"state": found, "role": "member"})
+            return self.reply(request, {"message": "Not Found"}, 404)
+        return self.reply(request, {"state": found, "role": "member"})
 
-    def known(self, asked: Asked) -> GitHubPerson | Said:
-        """Return whose token it is."""
-        assert asked.headers["x-github-api-version"] == "2022-11-28"
-        code = self.bearer_of(asked)
+    def known(self, request: ReceivedRequest) -> GitHubPerson | FakeResponse:
+        """Return the user of a token."""
+        assert request.headers["x-github-api-version"] == "2022-11-28"
+        code = self.bearer_of(request)
         if code is None or self.is_revoked:
-            return Said(401, {"message": "Bad credentials"})
-        # As the person is now, and not as it was at the sign-in.
+            return FakeResponse(401, {"message": "Bad credentials"})
+        # The current state of the user, not the state at the sign-in.
         person: GitHubPerson = code.person
         return person
 
-    def scopes(self, asked: Asked) -> list[str]:
+    def scopes(self, request: ReceivedRequest) -> list[str]:
         """Return the scopes of a call's token."""
-        code = self.bearer_of(asked)
+        code = self.bearer_of(request)
         return code.scope.split(",") if code is not None else []
 
-    def said(self, asked: Asked, body: Any, status: int = 200) -> Said:
+    def reply(self, request: ReceivedRequest, body: Any, status: int = 200) -> FakeResponse:
         """Answer with the header that names the token's scopes."""
-        return Said(status, body, {"X-OAuth-Scopes": ", ".join(self.scopes(asked))})
+        return FakeResponse(status, body, {"X-OAuth-Scopes": ", ".join(self.scopes(request))})

@@ -1,4 +1,4 @@
-"""Google, as it describes itself.
+"""A fake Google, after its documentation.
 
 Source: https://developers.google.com/identity/openid-connect/openid-connect
 """
@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.accounts.oauth.fake_providers import keys
-from tests.accounts.oauth.fake_providers.server import CLIENT_ID, Asked, ProviderServer, Route, Said
+from tests.accounts.oauth.fake_providers.server import (
+    CLIENT_ID,
+    FakeResponse,
+    ProviderServer,
+    ReceivedRequest,
+    Route,
+)
 
 
 @dataclass
@@ -42,17 +48,17 @@ class GoogleServer(ProviderServer):
         }
 
     def rotate(self, name: str) -> None:
-        """Sign with another key from now on, and list no other one."""
+        """Sign with another key from now on, and list only this one."""
         self.listed, self.signs_with = [name], name
 
-    def certs(self, asked: Asked) -> Said:
+    def certs(self, request: ReceivedRequest) -> FakeResponse:
         """List the keys."""
-        return Said(body={"keys": [keys.jwk(name) for name in self.listed]})
+        return FakeResponse(body={"keys": [keys.jwk(name) for name in self.listed]})
 
-    def token(self, asked: Asked) -> Said:
+    def token(self, request: ReceivedRequest) -> FakeResponse:
         """Exchange a code."""
-        code = self.redeem(asked)
-        if isinstance(code, Said):
+        code = self.redeem(request)
+        if isinstance(code, FakeResponse):
             return code
         access_token = self.issue(code)
         person: GooglePerson = code.person
@@ -73,7 +79,7 @@ class GoogleServer(ProviderServer):
         claims |= {"hd": person.hd} if person.hd else {}
         claims |= self.claims
         claims = {name: value for name, value in claims.items() if value is not None}
-        return Said(
+        return FakeResponse(
             body={
                 "access_token": access_token,
                 "expires_in": 3599,

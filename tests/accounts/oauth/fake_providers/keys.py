@@ -1,4 +1,4 @@
-"""Keys with which the stand-ins sign, made once: RSA takes its time."""
+"""Signing keys of the fake providers, generated once because RSA is slow."""
 
 import base64
 import hashlib

@@ -1,7 +1,7 @@
-"""What the stand-ins of the providers share: a real HTTP server, and OAuth 2.0's code grant.
+"""The base of the fake providers: a real HTTP server, and OAuth 2.0's code grant.
 
-Each stand-in behaves as its provider's documentation says; what may go wrong there is switched on
-with ``faults``.
+Each fake provider behaves as its provider's documentation says; errors are switched on with
+``faults``.
 """
 
 import base64
@@ -22,8 +22,8 @@ CLIENT_SECRET = "zonal-client-secret-0123456789"
 
 
 @dataclass
-class Asked:
-    """A request that came."""
+class ReceivedRequest:
+    """A request that was received."""
 
     method: str
     path: str
@@ -33,15 +33,15 @@ class Asked:
 
 
 @dataclass
-class Said:
-    """An answer; ``body`` is JSON, or text as it is."""
+class FakeResponse:
+    """A response; ``body`` is JSON, or bytes."""
 
     status: int = 200
     body: Any = None
     headers: dict[str, str] = field(default_factory=dict)
 
     def encoded(self) -> bytes:
-        """Return the bytes."""
+        """Return the body in bytes."""
         if isinstance(self.body, bytes):
             return self.body
         return b"" if self.body is None else json.dumps(self.body).encode()
@@ -49,9 +49,9 @@ class Said:
 
 @dataclass
 class Fault:
-    """What goes wrong at a path: another answer, silence, or an answer that drips or never ends."""
+    """An error at a path: another response, silence, or a response that is slow or endless."""
 
-    said: Said | None = None
+    response: FakeResponse | None = None
     is_silent: bool = False
     drips: bool = False
     is_endless: bool = False
@@ -59,7 +59,7 @@ class Fault:
 
 @dataclass
 class Code:
-    """An authorization code: for whom, and what the exchange has to match."""
+    """An authorization code: its user, and what the exchange has to match."""
 
     person: Any
     redirect_uri: str
@@ -68,19 +68,19 @@ class Code:
     nonce: str = ""
 
 
-Route = Callable[[Asked], Said]
+Route = Callable[[ReceivedRequest], FakeResponse]
 
 
 class ProviderServer(ABC):
-    """A provider on a port of its own; ``person`` is who sits at its sign-in page.
+    """A provider on a port of its own; ``person`` is the user at its sign-in page.
 
-    asked: what came. faults: by path. refuses: the person does not agree.
+    requests: those received. faults: by path. refuses: the error with which the user cancels.
     """
 
     def __init__(self) -> None:
         self.person: Any = None
         self.refuses = ""
-        self.asked: list[Asked] = []
+        self.requests: list[ReceivedRequest] = []
         self.faults: dict[str, Fault] = {}
         self.codes: dict[str, Code] = {}
         self.tokens: dict[str, Code] = {}
@@ -102,22 +102,22 @@ class ProviderServer(ABC):
 
     @abstractmethod
     def routes(self) -> dict[str, Route]:
-        """Return what answers which path; a ``*`` at its end takes what follows."""
+        """Return the handlers by path; a final ``*`` matches any ending."""
 
-    def answer(self, asked: Asked) -> Said:
-        """Find the route and ask it."""
+    def answer(self, request: ReceivedRequest) -> FakeResponse:
+        """Find the route and call it."""
         for path, route in self.routes().items():
-            is_prefix = path.endswith("*") and asked.path.startswith(path[:-1])
-            if asked.path == path or is_prefix:
-                return route(asked)
-        return Said(404, {"message": "Not Found"})
+            is_prefix = path.endswith("*") and request.path.startswith(path[:-1])
+            if request.path == path or is_prefix:
+                return route(request)
+        return FakeResponse(404, {"message": "Not Found"})
 
-    def authorize(self, asked: Asked) -> Said:
-        """Show the sign-in page and have the person answer it at once (RFC 6749 §4.1.1, §4.1.2)."""
-        query = asked.query
-        # Shown by the provider itself: it sends nobody to an address it does not know.
+    def authorize(self, request: ReceivedRequest) -> FakeResponse:
+        """Show the sign-in page and let the user consent immediately (RFC 6749 §4.1.1, §4.1.2)."""
+        query = request.query
+        # Shown by the provider itself: it never redirects to an unknown URL.
         if query.get("client_id") != CLIENT_ID or query["redirect_uri"] not in self.redirect_uris:
-            return Said(400, {"error": "invalid_request"})
+            return FakeResponse(400, {"error": "invalid_request"})
         if query.get("response_type") != "code":
             return self.back(query, {"error": "unsupported_response_type"})
         if self.refuses:
@@ -134,15 +134,17 @@ class ProviderServer(ABC):
         )
         return self.back(query, {"code": code})
 
-    def back(self, query: dict[str, str], values: dict[str, str]) -> Said:
-        """Send the browser back with the ``state`` it came with."""
+    def back(self, query: dict[str, str], values: dict[str, str]) -> FakeResponse:
+        """Send the browser back with its ``state``."""
         values = values | ({"state": query["state"]} if "state" in query else {})
-        return Said(302, headers={"Location": f"{query['redirect_uri']}?{urlencode(values)}"})
+        return FakeResponse(
+            302, headers={"Location": f"{query['redirect_uri']}?{urlencode(values)}"}
+        )
 
-    def redeem(self, asked: Asked) -> Code | Said:
+    def redeem(self, request: ReceivedRequest) -> Code | FakeResponse:
         """Return the code of a token request, once (RFC 6749 §4.1.3, RFC 7636 §4.6)."""
-        form = asked.form
-        if "x-www-form-urlencoded" not in asked.headers.get("content-type", ""):
+        form = request.form
+        if "x-www-form-urlencoded" not in request.headers.get("content-type", ""):
             return self.token_error("invalid_request")
         if form.get("client_id") != CLIENT_ID or not self.is_our_client(form):
             return self.token_error("invalid_client", 401)
@@ -156,12 +158,12 @@ class ProviderServer(ABC):
         return code
 
     def is_our_client(self, form: dict[str, str]) -> bool:
-        """Return whether a token request comes from the client."""
+        """Return whether a token request has the client's secret."""
         return form.get("client_secret") == CLIENT_SECRET
 
-    def token_error(self, error: str, status: int = 400) -> Said:
+    def token_error(self, error: str, status: int = 400) -> FakeResponse:
         """Refuse a token request (RFC 6749 §5.2)."""
-        return Said(status, {"error": error, "error_description": f"It is {error}."})
+        return FakeResponse(status, {"error": error, "error_description": f"It is {error}."})
 
     def issue(self, code: Code) -> str:
         """Return an access token for a code."""
@@ -169,13 +171,13 @@ class ProviderServer(ABC):
         self.tokens[token] = code
         return token
 
-    def bearer_of(self, asked: Asked) -> Code | None:
-        """Return for whom a call's token was issued."""
-        return self.tokens.get(asked.headers.get("authorization", "").partition(" ")[2])
+    def bearer_of(self, request: ReceivedRequest) -> Code | None:
+        """Return the code that a call's token was issued for."""
+        return self.tokens.get(request.headers.get("authorization", "").partition(" ")[2])
 
-    def calls(self, path: str) -> list[Asked]:
-        """Return what was asked of a path."""
-        return [asked for asked in self.asked if asked.path == path]
+    def calls(self, path: str) -> list[ReceivedRequest]:
+        """Return the requests for a path."""
+        return [request for request in self.requests if request.path == path]
 
 
 def s256(verifier: str) -> str:
@@ -185,7 +187,7 @@ def s256(verifier: str) -> str:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Hands requests to the provider whose server it is."""
+    """Passes requests to the fake provider."""
 
     protocol_version = "HTTP/1.1"
     server: "_Http"
@@ -196,28 +198,28 @@ class _Handler(BaseHTTPRequestHandler):
         return self.server.provider
 
     def handle(self) -> None:
-        """Handle a connection; who has waited long enough hangs up, and leaves nothing to read."""
+        """Handle a connection; the client may close it at any time."""
         with suppress(ConnectionError):
             super().handle()
 
     def handle_any(self) -> None:
-        """Note the request, and answer it or let it go wrong."""
-        asked = self.read()
-        self.provider.asked.append(asked)
-        fault = self.provider.faults.get(asked.path)
+        """Record the request, and answer it or apply its fault."""
+        request = self.read()
+        self.provider.requests.append(request)
+        fault = self.provider.faults.get(request.path)
         if fault is not None and fault.is_silent:
             self.close_connection = True
             self.provider.over.wait()
         else:
-            self.say(asked, fault)
+            self.say(request, fault)
 
     do_GET = do_POST = do_DELETE = handle_any  # noqa: N815 - http.server's own names
 
-    def read(self) -> Asked:
+    def read(self) -> ReceivedRequest:
         """Read the request."""
         parts = urlsplit(self.path)
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
-        return Asked(
+        return ReceivedRequest(
             method=self.command,
             path=parts.path,
             query={name: values[0] for name, values in parse_qs(parts.query).items()},
@@ -225,13 +227,17 @@ class _Handler(BaseHTTPRequestHandler):
             headers={name.lower(): value for name, value in self.headers.items()},
         )
 
-    def say(self, asked: Asked, fault: Fault | None) -> None:
-        """Send the answer, or more than it."""
-        said = fault.said if fault is not None and fault.said else self.provider.answer(asked)
-        body = said.encoded()
+    def say(self, request: ReceivedRequest, fault: Fault | None) -> None:
+        """Send the response, or more than that."""
+        response = (
+            fault.response
+            if fault is not None and fault.response
+            else self.provider.answer(request)
+        )
+        body = response.encoded()
         goes_on = fault is not None and (fault.drips or fault.is_endless)
-        self.send_response(said.status)
-        headers = {"Content-Type": "application/json"} | said.headers
+        self.send_response(response.status)
+        headers = {"Content-Type": "application/json"} | response.headers
         headers |= {"Content-Length": str(2**40 if goes_on else len(body))}
         for name, value in headers.items():
             self.send_header(name, value)
@@ -241,7 +247,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.go_on(drips=fault.drips)
 
     def go_on(self, *, drips: bool) -> None:
-        """Send blanks until the test is over or the other side hangs up."""
+        """Send blanks until the test is over or the client disconnects."""
         self.close_connection = True
         while not self.provider.over.wait(0.05 if drips else 0):
             self.wfile.write(b" " if drips else b" " * 65536)
@@ -251,7 +257,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class _Http(ThreadingHTTPServer):
-    """Listens on a port that is free."""
+    """A server on a free port."""
 
     daemon_threads = True
 

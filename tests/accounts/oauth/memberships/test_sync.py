@@ -1,4 +1,4 @@
-"""Memberships asked for again: derived roles follow, and nothing else does."""
+"""Memberships refreshed in the background: only derived roles change."""
 
 import json
 from dataclasses import replace
@@ -22,7 +22,7 @@ from platform_site.lib.crypto import decrypt
 from tests.accounts.oauth.conftest import configure
 from tests.accounts.oauth.fake_providers.discord import WEEK_S, DiscordServer
 from tests.accounts.oauth.fake_providers.github import API, GitHubServer
-from tests.accounts.oauth.fake_providers.server import Fault, Said
+from tests.accounts.oauth.fake_providers.server import FakeResponse, Fault
 from tests.accounts.oauth.flow import OAuthFlow
 from tests.cast import PASSWORD, Caller, member, organization, signed_in
 
@@ -32,7 +32,7 @@ HOUR = timedelta(hours=1)
 
 @pytest.fixture
 def acme(github: GitHubServer, settings: Settings) -> Organization:
-    """Return an organization with mapped teams, whose member is signed in by GitHub."""
+    """Return an organization with mapped teams, and a member signed in with GitHub."""
     home = organization("Acme")
     mappings = (
         RoleMapping("acme", home.pk, "reader"),
@@ -46,13 +46,13 @@ def acme(github: GitHubServer, settings: Settings) -> Organization:
 
 @pytest.fixture
 def dora(acme: Organization) -> Caller:
-    """Return a session of somebody who has joined by GitHub."""
+    """Return a session of a user who joined by GitHub."""
     return Caller().holding(OAuthFlow("github").sign_in())
 
 
 @pytest.fixture
 def club(discord: DiscordServer, settings: Settings) -> Caller:
-    """Return a session of somebody who has joined by Discord."""
+    """Return a session of a user who joined by Discord."""
     home = organization("Club")
     configure(settings, "discord", discord, mappings=(RoleMapping(GUILD, home.pk, "reader"),))
     discord.person.guilds = {GUILD: []}
@@ -66,7 +66,7 @@ def roles_of(caller: Caller) -> list[str]:
 
 
 def run(*, after: timedelta = HOUR) -> None:
-    """Run what is due some time from now."""
+    """Run the tasks that are due some time from now."""
     with time_machine.travel(timezone.now() + after):
         now = timezone.now()
         for identity_id in sync.due(now=now):
@@ -140,12 +140,12 @@ def test_unlinking_removes_the_derived_roles(github: GitHubServer, acme: Organiz
 @pytest.mark.parametrize(
     "fault",
     [
-        Fault(Said(500, {})),
-        Fault(Said(502, b"<html>")),
-        Fault(Said(403, {"message": "API rate limit exceeded"})),
-        Fault(Said(429, {}, {"Retry-After": "60"})),
-        Fault(Said(200, b"<html>")),
-        Fault(Said(302, {}, {"Location": "/elsewhere"})),
+        Fault(FakeResponse(500, {})),
+        Fault(FakeResponse(502, b"<html>")),
+        Fault(FakeResponse(403, {"message": "API rate limit exceeded"})),
+        Fault(FakeResponse(429, {}, {"Retry-After": "60"})),
+        Fault(FakeResponse(200, b"<html>")),
+        Fault(FakeResponse(302, {}, {"Location": "/elsewhere"})),
         Fault(is_silent=True),
     ],
 )
@@ -179,7 +179,7 @@ def test_an_organization_without_an_answer_keeps_its_role(
 def test_a_role_remains_for_a_day_after_the_token_was_withdrawn(
     github: GitHubServer, dora: Caller
 ) -> None:
-    """Else revoking the application before one is removed there would keep the role for ever."""
+    """Otherwise a user could keep the role forever by revoking the application in time."""
     github.is_revoked = True
     run(after=23 * HOUR)
     assert roles_of(dora) == ["admin", "reader"]
@@ -200,9 +200,9 @@ def test_a_token_of_another_account_says_nothing_about_this_one(
 
 def test_tokens_of_a_disabled_user_are_no_longer_used(github: GitHubServer, dora: Caller) -> None:
     User.unscoped.update(is_active=False)
-    before = len(github.asked)
+    before = len(github.requests)
     run()
-    assert len(github.asked) == before
+    assert len(github.requests) == before
     identity = Identity.unscoped.get()
     assert (identity.credentials, identity.memberships) == ("", [])
     assert User.unscoped.get().derived_roles == []
@@ -238,17 +238,17 @@ def test_tokens_are_stored_encrypted_and_never_shown(github: GitHubServer, dora:
 
 
 def test_an_identity_is_asked_about_once_an_hour(github: GitHubServer, dora: Caller) -> None:
-    before = len(github.asked)
+    before = len(github.requests)
     run(after=timedelta(minutes=59))
-    assert len(github.asked) == before
+    assert len(github.requests) == before
     run(after=timedelta(minutes=61))
-    asked = len(github.asked)
-    assert asked > before
+    request = len(github.requests)
+    assert request > before
     run(after=timedelta(minutes=90))
-    assert len(github.asked) == asked
+    assert len(github.requests) == request
 
 
-# --- Discord's tokens end after a week, and each refresh token is good for one renewal
+# --- Discord's tokens expire after a week, and each refresh token works once
 
 
 def test_an_expired_token_is_refreshed(discord: DiscordServer, club: Caller) -> None:
@@ -266,7 +266,7 @@ def test_a_refreshed_token_is_stored_even_if_the_next_call_fails(
     discord: DiscordServer, club: Caller
 ) -> None:
     member_path = f"/api/v10/users/@me/guilds/{GUILD}/member"
-    discord.faults[member_path] = Fault(Said(500, {}))
+    discord.faults[member_path] = Fault(FakeResponse(500, {}))
     run(after=timedelta(weeks=2))
     discord.faults.clear()
     run(after=timedelta(weeks=4))
@@ -276,16 +276,16 @@ def test_a_refreshed_token_is_stored_even_if_the_next_call_fails(
 @pytest.mark.parametrize(
     ("said", "is_kept"),
     [
-        (Said(503, {}), True),
-        (Said(500, b"<html>"), True),
-        (Said(401, {"error": "invalid_client"}), True),
-        (Said(400, {"error": "invalid_grant"}), False),
+        (FakeResponse(503, {}), True),
+        (FakeResponse(500, b"<html>"), True),
+        (FakeResponse(401, {"error": "invalid_client"}), True),
+        (FakeResponse(400, {"error": "invalid_grant"}), False),
     ],
 )
 def test_a_failed_refresh_is_distinguished_from_a_refused_one(
-    discord: DiscordServer, club: Caller, said: Said, is_kept: bool
+    discord: DiscordServer, club: Caller, response: FakeResponse, is_kept: bool
 ) -> None:
-    discord.faults["/api/oauth2/token"] = Fault(said)
+    discord.faults["/api/oauth2/token"] = Fault(response)
     run(after=timedelta(weeks=2))
     assert User.unscoped.get().derived_roles == (["reader"] if is_kept else [])
     assert (Identity.unscoped.get().credentials != "") is is_kept
@@ -293,17 +293,17 @@ def test_a_failed_refresh_is_distinguished_from_a_refused_one(
 
 @pytest.mark.django_db(transaction=True)
 def test_a_parallel_sign_in_is_not_overwritten(discord: DiscordServer, club: Caller) -> None:
-    """The answer to an older question must not undo what a newer sign-in has found."""
+    """The response to an older request must not overwrite what a newer sign-in found."""
     newer = identities.encrypt_credentials(Credentials("newer", "newer", 0))
     answer = discord.member
 
-    def meanwhile(asked: Any) -> Said:
+    def meanwhile(request: Any) -> FakeResponse:
         Identity.unscoped.update(credentials=newer)
         connections.close_all()
         discord.person.guilds = {}
-        return answer(asked)
+        return answer(request)
 
-    discord.member = meanwhile  # type: ignore[method-assign]  # the stand-in's, not ours
+    discord.member = meanwhile  # type: ignore[method-assign]  # of the fake provider
     identity = Identity.unscoped.get()
     sync.sync(identity.pk, now=timezone.now())
     assert Identity.unscoped.get().credentials == newer
@@ -332,6 +332,6 @@ def test_a_job_asks_the_provider_and_stores_the_answer(github: GitHubServer, dor
 def test_a_job_of_a_deleted_identity_does_nothing(github: GitHubServer, dora: Caller) -> None:
     key = str(Identity.unscoped.get().pk)
     Identity.unscoped.all().delete()
-    before = len(github.asked)
+    before = len(github.requests)
     tasks.sync_membership(key)
-    assert len(github.asked) == before
+    assert len(github.requests) == before

@@ -1,4 +1,4 @@
-"""Apple: its client secret, its form, its relay, and the name it tells once."""
+"""Apple: client secret, form post, relay addresses, and the name that is sent once."""
 
 import time
 from typing import Any
@@ -34,7 +34,7 @@ def test_a_configured_client_secret_is_sent_unchanged(
 
 
 def test_a_client_id_in_the_form_is_ignored(apple: AppleServer) -> None:
-    """social-core would sign a client secret for the client that the form names."""
+    """social-core would sign a client secret for the client id in the form."""
     flow = OAuthFlow("apple")
     sent = flow.at_provider(flow.start().headers["Location"])
     action, fields = read_form(sent.text)
@@ -84,7 +84,7 @@ def test_a_relay_address_is_stored_as_a_contact(apple: AppleServer) -> None:
 
 
 def test_a_relay_address_matches_no_account(apple: AppleServer) -> None:
-    """Whoever has signed up with it: it is nobody's name, and no account is taken or offered."""
+    """Even if a local account has it: a relay address identifies no one."""
     squatter = member(organization(), RELAY, password=PASSWORD)
     apple.person.email = RELAY
     for is_private in (True, False):
@@ -144,7 +144,7 @@ def test_a_malformed_name_is_ignored(apple: AppleServer, user: str) -> None:
 
 
 def test_an_address_in_the_form_is_ignored(apple: AppleServer) -> None:
-    """It is not signed: anybody could have the browser send another one."""
+    """The form is not signed: anyone could make the browser send another address."""
     member(organization(), "victim@example.com", password=PASSWORD)
     apple.person.email = None
     apple.user = '{"email": "victim@example.com", "name": {"firstName": "Eve"}}'

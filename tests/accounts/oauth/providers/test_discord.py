@@ -10,7 +10,7 @@ from accounts.oauth.providers.conf import RoleMapping
 from environments.models import Organization
 from tests.accounts.oauth.conftest import configure
 from tests.accounts.oauth.fake_providers.discord import API, DiscordServer
-from tests.accounts.oauth.fake_providers.server import Fault, Said
+from tests.accounts.oauth.fake_providers.server import FakeResponse, Fault
 from tests.accounts.oauth.flow import OAuthFlow
 from tests.cast import Caller, organization
 
@@ -20,7 +20,7 @@ MEMBER = f"{API}/guilds/{GUILD}/member"
 
 
 def whoami() -> dict[str, Any]:
-    """Sign in with Discord; give who one is then."""
+    """Sign in with Discord; return whoami."""
     body: dict[str, Any] = Caller().holding(OAuthFlow("discord").sign_in()).get("/v1/whoami").body
     return body
 
@@ -56,7 +56,7 @@ def test_a_new_user_needs_a_verified_address(
 
 @pytest.mark.parametrize("key", [None, 80351110224678912, "", "dora", "8035/../me"])
 def test_a_malformed_user_id_is_refused(discord: DiscordServer, key: object) -> None:
-    discord.faults[API] = Fault(Said(body={"id": key, "username": "dora"}))
+    discord.faults[API] = Fault(FakeResponse(body={"id": key, "username": "dora"}))
     assert OAuthFlow("discord").error() == "provider_error"
 
 
@@ -82,7 +82,7 @@ def test_a_role_in_the_server_gives_its_role_here(
 ) -> None:
     discord.person.guilds = {GUILD: [MODERATORS, "1"]}
     assert whoami()["roles"] == ["operator", "reader"]
-    # One call a server, whatever is mapped of it.
+    # One call per server, however many of its roles are mapped.
     assert len(discord.calls(MEMBER)) == 1
 
 
@@ -107,28 +107,28 @@ def test_a_user_who_has_not_accepted_the_rules_is_not_a_member(
 @pytest.mark.parametrize(
     "said",
     [
-        Said(500, {}),
-        Said(403, {"message": "Missing Access", "code": 50001}),
-        Said(429, {"retry_after": 1.0}, {"Retry-After": "1"}),
-        Said(200, {"roles": "all"}),
-        Said(200, b"<html>"),
+        FakeResponse(500, {}),
+        FakeResponse(403, {"message": "Missing Access", "code": 50001}),
+        FakeResponse(429, {"retry_after": 1.0}, {"Retry-After": "1"}),
+        FakeResponse(200, {"roles": "all"}),
+        FakeResponse(200, b"<html>"),
     ],
 )
 def test_an_outage_removes_no_role_and_refuses_a_new_user(
-    discord: DiscordServer, club: Organization, said: Said
+    discord: DiscordServer, club: Organization, response: FakeResponse
 ) -> None:
     discord.person.guilds = {GUILD: [MODERATORS]}
-    discord.faults[MEMBER] = Fault(said)
+    discord.faults[MEMBER] = Fault(response)
     assert OAuthFlow("discord").sign_in().code == "provider_unavailable"
     assert not User.unscoped.exists()
     discord.faults.clear()
     whoami()
-    discord.faults[MEMBER] = Fault(said)
+    discord.faults[MEMBER] = Fault(response)
     assert whoami()["roles"] == ["operator", "reader"]
 
 
 def test_a_refused_new_token_is_a_provider_error(
     discord: DiscordServer, club: Organization
 ) -> None:
-    discord.faults[MEMBER] = Fault(Said(401, {}))
+    discord.faults[MEMBER] = Fault(FakeResponse(401, {}))
     assert OAuthFlow("discord").error() == "provider_error"

@@ -1,4 +1,4 @@
-"""GitHub: the verified primary address, organizations and teams, and what is no answer."""
+"""GitHub: the verified primary address, organizations, teams, and failed requests."""
 
 import time
 from dataclasses import replace
@@ -15,18 +15,18 @@ from accounts.oauth.providers.strategy import TransactionStrategy
 from environments.models import Organization
 from tests.accounts.oauth.conftest import configure
 from tests.accounts.oauth.fake_providers.github import API, GitHubServer
-from tests.accounts.oauth.fake_providers.server import Fault, Said
+from tests.accounts.oauth.fake_providers.server import FakeResponse, Fault
 from tests.accounts.oauth.flow import OAuthFlow
 from tests.cast import Caller, organization, signed_in
 
 
 def email(address: str, *, primary: bool, verified: bool) -> dict[str, Any]:
-    """Return a row of the list of addresses."""
+    """Return an entry of the list of addresses."""
     return {"email": address, "primary": primary, "verified": verified, "visibility": None}
 
 
 def whoami() -> dict[str, Any]:
-    """Sign in with GitHub; give who one is then."""
+    """Sign in with GitHub; return whoami."""
     body: dict[str, Any] = Caller().holding(OAuthFlow("github").sign_in()).get("/v1/whoami").body
     return body
 
@@ -48,7 +48,7 @@ def acme(github: GitHubServer, settings: Settings) -> Organization:
     [
         ([], "email_missing"),
         ([email("dora@example.com", primary=True, verified=False)], "email_unverified"),
-        # A verified one beside it is not the one that GitHub says it is.
+        # Another verified address is not the primary one.
         (
             [
                 email("dora@example.com", primary=True, verified=False),
@@ -79,24 +79,24 @@ def test_the_public_address_is_never_used(github: GitHubServer) -> None:
 @pytest.mark.parametrize(
     ("said", "code"),
     [
-        (Said(500, {"message": "Server Error"}), "provider_unavailable"),
-        (Said(401, {"message": "Bad credentials"}), "provider_error"),
-        (Said(403, {"message": "API rate limit exceeded"}), "provider_error"),
-        (Said(200, {"message": "nonsense"}), "provider_error"),
-        (Said(200, b"<html>"), "provider_error"),
+        (FakeResponse(500, {"message": "Server Error"}), "provider_unavailable"),
+        (FakeResponse(401, {"message": "Bad credentials"}), "provider_error"),
+        (FakeResponse(403, {"message": "API rate limit exceeded"}), "provider_error"),
+        (FakeResponse(200, {"message": "nonsense"}), "provider_error"),
+        (FakeResponse(200, b"<html>"), "provider_error"),
     ],
 )
 def test_a_failed_request_refuses_the_sign_in(
-    github: GitHubServer, path: str, said: Said, code: str
+    github: GitHubServer, path: str, response: FakeResponse, code: str
 ) -> None:
-    github.faults[path] = Fault(said)
+    github.faults[path] = Fault(response)
     assert OAuthFlow("github").error() == code
     assert not User.unscoped.exists()
 
 
 @pytest.mark.parametrize("key", [None, 0, -1, True, "583231", 1.5])
 def test_a_malformed_user_id_is_refused(github: GitHubServer, key: object) -> None:
-    github.faults[f"{API}/user"] = Fault(Said(body={"id": key, "login": "dora"}))
+    github.faults[f"{API}/user"] = Fault(FakeResponse(body={"id": key, "login": "dora"}))
     assert OAuthFlow("github").error() == "provider_error"
 
 
@@ -116,7 +116,7 @@ def test_organizations_are_requested_only_if_a_mapping_needs_them(github: GitHub
     query = dict(parse_qsl(urlsplit(location).query))
     assert query["scope"] == "user:email"
     whoami()
-    assert not [asked for asked in github.asked if "/orgs/" in asked.path]
+    assert not [request for request in github.requests if "/orgs/" in request.path]
     assert Identity.unscoped.get().credentials == ""
 
 
@@ -147,25 +147,25 @@ def test_a_user_who_is_not_an_active_member_gets_a_new_organization(
     assert who["org_id"] != acme.pk
     assert who["roles"] == ["admin"]
     identity = Identity.unscoped.get()
-    # Memberships that bear on nothing are not kept, nor the token to ask for them.
+    # Memberships without effect are not stored, nor is the token.
     assert (identity.memberships, identity.credentials) == ([], "")
 
 
 @pytest.mark.parametrize(
     "fault",
     [
-        Fault(Said(500, {})),
-        Fault(Said(403, {"message": "OAuth App access restrictions"})),
-        Fault(Said(429, {})),
-        Fault(Said(200, {"state": "?"})),
-        Fault(Said(200, b"<html>")),
+        Fault(FakeResponse(500, {})),
+        Fault(FakeResponse(403, {"message": "OAuth App access restrictions"})),
+        Fault(FakeResponse(429, {})),
+        Fault(FakeResponse(200, {"state": "?"})),
+        Fault(FakeResponse(200, b"<html>")),
         Fault(is_silent=True),
     ],
 )
 def test_an_outage_refuses_a_new_user_instead_of_creating_an_organization(
     github: GitHubServer, acme: Organization, settings: Settings, fault: Fault
 ) -> None:
-    """An organization of one's own, made for want of an answer, would stay."""
+    """A new organization, created because of the outage, would remain."""
     settings.OAUTH = replace(settings.OAUTH, timeout_s=0.3)
     github.person.organizations = {"acme": "active"}
     github.faults[f"{API}/user/memberships/orgs/acme"] = fault
@@ -189,7 +189,7 @@ def test_many_groups_do_not_delay_a_sign_in(
     begun = time.monotonic()
     whoami()
     assert time.monotonic() - begun < 3
-    assert len([asked for asked in github.asked if "/orgs/group" in asked.path]) <= 3
+    assert len([request for request in github.requests if "/orgs/group" in request.path]) <= 3
 
 
 def test_an_outage_removes_no_role(github: GitHubServer, acme: Organization) -> None:

@@ -1,4 +1,4 @@
-"""Google's whole flow: new user, returning user, what is asked of it, and its domains."""
+"""Google's flow: new and returning users, requested scopes, and Workspace domains."""
 
 from urllib.parse import parse_qsl, urlsplit
 
@@ -16,7 +16,7 @@ from tests.cast import Caller, organization
 
 
 def whoami(flow: OAuthFlow) -> dict[str, object]:
-    """Sign in; give who one is then."""
+    """Sign in; return whoami."""
     body: dict[str, object] = Caller().holding(flow.sign_in()).get("/v1/whoami").body
     return body
 
@@ -35,13 +35,13 @@ def test_a_new_user_gets_an_organization_and_a_session(google: GoogleServer) -> 
     assert User.unscoped.get().email_verified_at is not None
     identity = Identity.unscoped.get()
     assert (identity.provider, identity.subject) == ("google", google.person.sub)
-    # Nothing has to be asked later, so no token of Google's is kept.
+    # Google is not called later, so its tokens are not stored.
     assert identity.credentials == ""
 
 
 def test_a_returning_user_is_identified_by_the_subject_only(google: GoogleServer) -> None:
     first = whoami(OAuthFlow("google"))
-    # Another address, and even one that Google has not verified: the account is the same.
+    # The account is the same, even with another address that is not verified.
     google.person.email, google.person.email_verified = "dora@elsewhere.example", False
     again = whoami(OAuthFlow("google"))
     assert again["user_id"] == first["user_id"]
@@ -65,7 +65,7 @@ def test_google_is_asked_for_the_profile_only(google: GoogleServer) -> None:
     assert query["code_challenge_method"] == "S256"
     assert len(query["nonce"]) >= 43
     assert len(query["state"]) >= 43
-    # Ours towards Google, the client's towards us: neither stands for the other.
+    # Our verifier towards Google and the client's towards us are independent.
     assert query["code_challenge"] != s256(flow.verifier)
     assert query["state"] != flow.state
 
@@ -110,7 +110,7 @@ def test_only_the_allowed_domains_may_sign_in(
     google: GoogleServer, settings: Settings, hd: str, is_let_in: bool
 ) -> None:
     configure(settings, "google", google, domains=("example.com",))
-    # The address says nothing: anybody can have a Google account with any address.
+    # The address is irrelevant: anyone can create a Google account with any address.
     google.person = GooglePerson(email="dora@example.com", hd=hd)
     flow = OAuthFlow("google")
     if is_let_in:
@@ -131,7 +131,7 @@ def test_users_of_a_domain_that_is_no_longer_allowed_cannot_sign_in(
 
 
 def proven(home: Organization, domain: str = "example.com", role: str = "reader") -> None:
-    """Have an organization that has proven a domain."""
+    """Create an organization that has proven a domain."""
     now = timezone.now()
     Domain.unscoped.create(
         organization=home,

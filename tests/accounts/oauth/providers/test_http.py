@@ -1,4 +1,4 @@
-"""A provider that is slow, broken, endless or leads elsewhere: quickly back, nothing made."""
+"""Calls to a provider that is slow, broken, endless or redirects: they end soon."""
 
 import time
 from dataclasses import replace
@@ -10,7 +10,7 @@ from accounts.models import AuditEvent, OAuthGrant, User
 from accounts.oauth.providers import http
 from tests.accounts.oauth.conftest import configure
 from tests.accounts.oauth.fake_providers.google import GoogleServer
-from tests.accounts.oauth.fake_providers.server import Fault, Said
+from tests.accounts.oauth.fake_providers.server import FakeResponse, Fault
 from tests.accounts.oauth.flow import OAuthFlow
 
 AWAY = "provider_unavailable"
@@ -19,7 +19,7 @@ BROKEN = "provider_error"
 
 @pytest.fixture(autouse=True)
 def hurry(settings: Settings) -> None:
-    """Have silence be noticed soon."""
+    """Use a short timeout."""
     settings.OAUTH = replace(settings.OAUTH, timeout_s=0.3)
 
 
@@ -30,13 +30,13 @@ def hurry(settings: Settings) -> None:
         (Fault(is_silent=True), AWAY),
         (Fault(drips=True), AWAY),
         (Fault(is_endless=True), AWAY),
-        (Fault(Said(500, {"error": "server_error"})), AWAY),
-        (Fault(Said(503, b"<html>")), AWAY),
-        (Fault(Said(429, {}, {"Retry-After": "60"})), AWAY),
-        (Fault(Said(404, b"")), BROKEN),
-        (Fault(Said(200, b"<html>")), BROKEN),
-        (Fault(Said(200, [])), BROKEN),
-        (Fault(Said(200, None)), BROKEN),
+        (Fault(FakeResponse(500, {"error": "server_error"})), AWAY),
+        (Fault(FakeResponse(503, b"<html>")), AWAY),
+        (Fault(FakeResponse(429, {}, {"Retry-After": "60"})), AWAY),
+        (Fault(FakeResponse(404, b"")), BROKEN),
+        (Fault(FakeResponse(200, b"<html>")), BROKEN),
+        (Fault(FakeResponse(200, [])), BROKEN),
+        (Fault(FakeResponse(200, None)), BROKEN),
     ],
     ids=[
         "silent",
@@ -57,7 +57,7 @@ def test_an_unavailable_provider_is_distinguished_from_one_that_refuses(
     google.faults[path] = fault
     begun = time.monotonic()
     found = OAuthFlow("google").error()
-    # Broken keys are no reason to believe a token.
+    # With broken keys no token can be verified.
     assert found == ("identity_invalid" if code == BROKEN and "certs" in path else code)
     assert time.monotonic() - begun < 5
     assert not User.unscoped.exists()
@@ -68,9 +68,9 @@ def test_an_unavailable_provider_is_distinguished_from_one_that_refuses(
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_not_followed(google: GoogleServer, status: int) -> None:
     elsewhere = f"{google.url}/elsewhere"
-    google.faults["/token"] = Fault(Said(status, {}, {"Location": elsewhere}))
+    google.faults["/token"] = Fault(FakeResponse(status, {}, {"Location": elsewhere}))
     assert OAuthFlow("google").error() == BROKEN
-    # With the code and our secret, to wherever it said.
+    # A followed redirect would send the code and our secret to another server.
     assert not google.calls("/elsewhere")
 
 
@@ -84,7 +84,7 @@ def test_a_provider_that_cannot_be_reached_is_unavailable(
 
 
 def test_a_later_attempt_succeeds(google: GoogleServer) -> None:
-    google.faults["/token"] = Fault(Said(503, {}))
+    google.faults["/token"] = Fault(FakeResponse(503, {}))
     assert OAuthFlow("google").error() == AWAY
     google.faults.clear()
     assert OAuthFlow("google").sign_in().status == 200
@@ -92,8 +92,8 @@ def test_a_later_attempt_succeeds(google: GoogleServer) -> None:
 
 def test_a_response_may_be_as_long_as_the_limit(google: GoogleServer, settings: Settings) -> None:
     settings.OAUTH = replace(settings.OAUTH, timeout_s=10)
-    google.faults["/x"] = Fault(Said(200, b"x" * http.MAX_BYTES))
+    google.faults["/x"] = Fault(FakeResponse(200, b"x" * http.MAX_BYTES))
     assert len(http.send("GET", f"{google.url}/x").content) == http.MAX_BYTES
-    google.faults["/x"] = Fault(Said(200, b"x" * (http.MAX_BYTES + 1)))
+    google.faults["/x"] = Fault(FakeResponse(200, b"x" * (http.MAX_BYTES + 1)))
     with pytest.raises(http.ResponseTooLong):
         http.send("GET", f"{google.url}/x")

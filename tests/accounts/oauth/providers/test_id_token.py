@@ -1,4 +1,4 @@
-"""What an ID token has to prove, and that nothing happens where it does not."""
+"""Verification of ID tokens; an invalid one creates nothing."""
 
 import base64
 import hashlib
@@ -15,16 +15,16 @@ from cryptography.hazmat.primitives import serialization
 from accounts.models import AuditEvent, Identity, OAuthGrant, User
 from tests.accounts.oauth.fake_providers import keys
 from tests.accounts.oauth.fake_providers.google import GoogleServer
-from tests.accounts.oauth.fake_providers.server import CLIENT_ID, Fault, Said
+from tests.accounts.oauth.fake_providers.server import CLIENT_ID, FakeResponse, Fault
 from tests.accounts.oauth.flow import OAuthFlow
 
-# Whole hours, so that every process that collects these tests names them alike.
+# Whole hours, so that all test processes generate the same test names.
 HOUR_AGO = int(time.time()) // 3600 * 3600 - 3600
 IN_AN_HOUR = HOUR_AGO + 3 * 3600
 
 
 def refused() -> None:
-    """Hold Google's flow to being refused, with nothing made and a line in the audit trail."""
+    """Assert that Google's flow is refused, creates nothing and is in the audit trail."""
     assert OAuthFlow("google").error() == "identity_invalid"
     assert not User.unscoped.exists()
     assert not Identity.unscoped.exists()
@@ -73,12 +73,12 @@ def test_keys_are_fetched_again_for_an_unknown_key_which_is_then_refused(
 
 
 def unsigned(claims: dict[str, Any]) -> str:
-    """Return a token that says it needs no signature."""
+    """Return a token without a signature (alg none)."""
     return jwt.encode(claims, "", algorithm="none", headers={"kid": "google-1"})
 
 
 def by_public_key(claims: dict[str, Any]) -> str:
-    """Return a token whose HMAC key is the public RSA key, which everybody knows."""
+    """Return a token whose HMAC key is the public RSA key, which is public."""
     public = keys.rsa_key("google-1").public_key()
     pem = public.public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
@@ -89,12 +89,12 @@ def by_public_key(claims: dict[str, Any]) -> str:
 
     head = part(json.dumps({"alg": "HS256", "typ": "JWT", "kid": "google-1"}).encode())
     signed = head + b"." + part(json.dumps(claims).encode())
-    # By hand: PyJWT itself makes no HMAC with a public key.
+    # By hand: PyJWT refuses to use a public key for HMAC.
     return (signed + b"." + part(hmac.new(pem, signed, hashlib.sha256).digest())).decode()
 
 
 def changed(claims: dict[str, Any]) -> str:
-    """Return a token whose claims were exchanged under their signature."""
+    """Return a token whose claims were changed after signing."""
     honest = keys.sign(claims, "google-1")
     head, _, signature = honest.split(".")
     body = base64.urlsafe_b64encode(json.dumps(claims | {"sub": "victim"}).encode())
@@ -124,14 +124,14 @@ def test_a_forged_token_is_refused(
         "exp": now + 60,
     }
     body = {"access_token": "x", "token_type": "Bearer", "id_token": forge(claims)}
-    google.faults["/token"] = Fault(Said(body=body))
+    google.faults["/token"] = Fault(FakeResponse(body=body))
     assert flow.returned(flow.back(sent))["error"] == "identity_invalid"
     assert not User.unscoped.exists()
 
 
 @pytest.mark.parametrize("token", [None, "", 7, ["a.b.c"]])
 def test_a_response_without_an_id_token_is_refused(google: GoogleServer, token: object) -> None:
-    google.faults["/token"] = Fault(Said(body={"access_token": "x", "id_token": token}))
+    google.faults["/token"] = Fault(FakeResponse(body={"access_token": "x", "id_token": token}))
     refused()
 
 
@@ -139,7 +139,7 @@ def test_a_provider_can_rotate_its_keys(google: GoogleServer) -> None:
     assert OAuthFlow("google").sign_in().status == 200
     google.rotate("google-2")
     assert OAuthFlow("google").sign_in().status == 200
-    # The retired key signs nothing any more.
+    # The retired key is no longer accepted.
     google.signs_with = "google-1"
     assert OAuthFlow("google").error() == "identity_invalid"
 
@@ -154,7 +154,7 @@ def test_keys_are_cached(google: GoogleServer) -> None:
     "keys_", [{"keys": "none"}, {"keys": [7]}, {}, [], {"keys": [{"kid": "google-1", "kty": "?"}]}]
 )
 def test_malformed_keys_are_refused(google: GoogleServer, keys_: object) -> None:
-    google.faults["/oauth2/v3/certs"] = Fault(Said(body=keys_))
+    google.faults["/oauth2/v3/certs"] = Fault(FakeResponse(body=keys_))
     refused()
 
 
