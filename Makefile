@@ -16,13 +16,18 @@ ISOLATION := $(addprefix tests/sqlgateway/test_,$(addsuffix .py,\
 # Tests start hundreds of Python processes: none shall compile the sources anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-browser test-postgres15 check format lock bench help
+.PHONY: run free-ports test test-browser test-postgres15 check format lock bench help
 
 help:  ## list these commands
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
-run: $(VENV)/.base  ## run the whole platform here; Ctrl-C stops it
+run: free-ports $(VENV)/.base  ## run the whole platform here; Ctrl-C stops it
 	@exec $(BIN)/python -m platform_site.embedded up
+
+# Before the first installation, which takes a minute. Later `up` looks itself: what a start that was
+# killed has left running holds ports, and `up` ends it first.
+free-ports:
+	@test -e $(VENV)/.base || $(PYTHON) -m platform_site.embedded.check_ports
 
 test: $(VENV)/.dev  ## run the tests against throw-away databases, but for those in a browser
 	$(EXEC) $(BIN)/python -m pytest -n 4 --dist worksteal $(CHOSEN) $(TESTS)

@@ -8,7 +8,7 @@ from typing import Final
 
 from platform_site.embedded import local_nodes
 from platform_site.embedded.local_nodes import LocalNode
-from platform_site.embedded.ports import port_from
+from platform_site.embedded.ports import PortReservations, port_from
 from platform_site.embedded.server import Server
 
 REGIONS: Final = ("eu-central", "us-east")
@@ -24,8 +24,11 @@ class CacheRecipe:
 
     @property
     def settings(self) -> dict[str, str]:
-        """Give what a second terminal has to know, for `runtime.env`."""
+        """Return what a second terminal needs to find this brain, for `runtime.env`."""
         return {
+            "ZBRAIN_PORT": str(self.internal_port),
+            "ZBRAIN_S3_PORT": str(self.s3_port),
+            "ZBRAIN_WORKER_PORT": str(self.workers_port),
             "ZCACHE_BRAIN_URL": f"http://127.0.0.1:{self.internal_port}",
             "ZCACHE_BRAIN_S3_URL": self.s3_url,
         }
@@ -43,8 +46,8 @@ class CacheRecipe:
             (self.workers_port, "ZBRAIN_WORKER_PORT"),
         ]
 
-    def servers(self, data_dir: Path) -> list[Server]:
-        """Give the brain and the workers; the workers' identities are made where there are none."""
+    def servers(self, data_dir: Path, reservations: PortReservations) -> list[Server]:
+        """Return the brain and the workers, whose identities are made where there are none."""
         brain = Server(
             name="brain",
             command=(sys.executable, "-m", "edgecache.brain"),
@@ -53,7 +56,7 @@ class CacheRecipe:
             ready_path="/health",
             needs=("control",),
         )
-        nodes = local_nodes.prepare(data_dir, REGIONS)
+        nodes = local_nodes.prepare(data_dir, REGIONS, reservations)
         return [brain, *(self._worker(node) for node in nodes)]
 
     def _worker(self, node: LocalNode) -> Server:

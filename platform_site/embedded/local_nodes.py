@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from platform_site.embedded.files import read_text, write_private
 from platform_site.embedded.folders import make_private
+from platform_site.embedded.ports import PortReservations, free_port
 
 FIRST_PORT: Final = 9101
 LAST_PORT: Final = 9999
@@ -53,10 +54,13 @@ def nodes_dir(data_dir: Path) -> Path:
     return data_dir / "cache"
 
 
-def prepare(data_dir: Path, regions: Iterable[str]) -> list[LocalNode]:
-    """Give a node for each region, as it was the last time; its port is another one if taken.
+def prepare(
+    data_dir: Path, regions: Iterable[str], reservations: PortReservations
+) -> list[LocalNode]:
+    """Return a node for each region, as it was the last time; its port is another one if taken.
 
-    Hold the data folder's lock: a port of nodes that run counts as taken.
+    The caller holds the data folder's lock, and the reservations until the nodes have stopped: a
+    port of nodes that run counts as taken.
     """
     nodes: list[LocalNode] = []
     make_private(nodes_dir(data_dir))
@@ -65,8 +69,8 @@ def prepare(data_dir: Path, regions: Iterable[str]) -> list[LocalNode]:
         known = load(folder)
         taken = {node.port for node in nodes}
         port = known.port if known else 0
-        if port in taken or not (port and _is_free(port)):
-            port = _free_port(taken)
+        if port in taken or not (port and _is_free(port) and reservations.take(port)):
+            port = _free_port(taken, reservations)
         nodes.append(
             save(
                 folder,
@@ -128,13 +132,11 @@ def new_node_id() -> uuid.UUID:
     return uuid.UUID(int=number | 2 << 62 | secrets.randbits(62))
 
 
-def _free_port(taken: set[int]) -> int:
+def _free_port(taken: set[int], reservations: PortReservations) -> int:
     for port in range(FIRST_PORT, LAST_PORT + 1):
-        if port not in taken and _is_free(port):
+        if port not in taken and _is_free(port) and reservations.take(port):
             return port
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    return free_port()
 
 
 def _is_free(port: int) -> bool:

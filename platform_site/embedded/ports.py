@@ -1,14 +1,61 @@
-"""The ports of the platform, looked at before anything is started."""
+"""The ports of the platform: read, checked and reserved before anything is started."""
 
 import errno
 import re
 import socket
+import sys
 from collections.abc import Mapping
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 from platform_site.embedded.errors import PortTakenError, StartError
 
 HIGHEST_PORT: Final = 65_535
+
+
+class PortReservations:
+    """Ports that this process has chosen, so that another platform on this machine chooses others.
+
+    A port is free until its server listens, and two platforms that start at once would both take
+    it. A reservation is an abstract Unix socket, which Linux removes with its process and keeps
+    per network namespace, as ports are. Elsewhere nothing is reserved.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[int, socket.socket] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for held in self._held.values():
+            held.close()
+        self._held.clear()
+
+    def take(self, port: int) -> bool:
+        """Reserve a port; True if no other process has it, or none can be reserved here."""
+        if port in self._held or sys.platform != "linux":
+            return True
+        reservation = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            reservation.bind(f"\0zonal-port-{port}")
+        except OSError:
+            reservation.close()
+            return False
+        self._held[port] = reservation
+        return True
+
+
+def free_port() -> int:
+    """Return a port that the system has free now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def port_from(environ: Mapping[str, str], setting: str, *, default: int) -> int:

@@ -27,12 +27,15 @@ from platform_site.embedded.folders import (
 from platform_site.embedded.launch import Launch, spawn_in_foreground
 from platform_site.embedded.orphans import end_servers
 from platform_site.embedded.owners import is_root
+from platform_site.embedded.ports import free_port
 from platform_site.embedded.runtime_env import first_secrets
 
 PREFIX: Final = "zonal-exec-"
 FORWARDED: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 LOCK_NAME: Final = "in-use"
 CANNOT_RUN: Final = 127
+BRAIN_PORTS: Final = ("ZBRAIN_PORT", "ZBRAIN_S3_PORT", "ZBRAIN_WORKER_PORT")
+BRAIN_SETTINGS: Final = (*BRAIN_PORTS, "ZCACHE_BRAIN_URL", "ZCACHE_BRAIN_S3_URL")
 
 
 def run_beside_clusters(command: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -64,12 +67,23 @@ def throwaway_environment(environ: Mapping[str, str]) -> Iterator[dict[str, str]
                 "DATABASE_URL": control.url,
                 "ZSQL_CLUSTER_URL": tenants.url,
                 "ZDATA_DIR": str(folders.data_dir),
+                **_brain_ports(environ),
             }
             # The client programs of the very server that runs, such as pg_dump.
             path = os.pathsep.join((str(binaries.bindir), environ.get("PATH", os.defpath)))
             files = {f"{name}_FILE" for name in ours}
             kept = {name: value for name, value in environ.items() if name not in files}
             yield {**kept, **ours, "PATH": path}
+
+
+def _brain_ports(environ: Mapping[str, str]) -> dict[str, str]:
+    """Choose ports for a brain beside the command, where the caller did not.
+
+    With the usual ones it would meet, or be taken for, the brain of a platform that runs here.
+    """
+    if any(environ.get(setting, "").strip() for setting in BRAIN_SETTINGS):
+        return {}
+    return {setting: str(free_port()) for setting in BRAIN_PORTS}
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ from platform_site.embedded.files import Lock
 from platform_site.embedded.folders import Folders, data_dir_from, make_folders
 from platform_site.embedded.launch import Launch
 from platform_site.embedded.orphans import STOP_STEPS
-from platform_site.embedded.ports import check_port, port_from
+from platform_site.embedded.ports import PortReservations, check_port, port_from
 from platform_site.embedded.probes import call_probe, http_probe
 from platform_site.embedded.process import DEFAULT_STOP, Patience, Process
 from platform_site.embedded.production import is_production
@@ -98,13 +98,18 @@ def run(
         "first, or choose another folder with the setting ZDATA_DIR."
     )
     try:
-        return asyncio.run(_supervise(environ, recipe, folders, patience))
+        with PortReservations() as reservations:
+            return asyncio.run(_supervise(environ, recipe, folders, patience, reservations))
     finally:
         lock.release()
 
 
 async def _supervise(
-    environ: Mapping[str, str], recipe: Recipe, folders: Folders, patience: Patience
+    environ: Mapping[str, str],
+    recipe: Recipe,
+    folders: Folders,
+    patience: Patience,
+    reservations: PortReservations,
 ) -> int:
     supervisor = Supervisor(folders.data_dir, patience=patience)
     if supervisor.end_leftovers():
@@ -115,7 +120,7 @@ async def _supervise(
         check_port(port, setting)
     if cache is not None:
         # The web server looks for the brain once, when it starts; workers can come up beside it.
-        brain, *workers = cache.servers(folders.data_dir)
+        brain, *workers = cache.servers(folders.data_dir, reservations)
         web, *others = recipe.servers
         recipe = replace(recipe, servers=(brain, web, *workers, *others))
     start = _Start(environ, recipe, folders)

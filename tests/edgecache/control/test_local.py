@@ -6,6 +6,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
@@ -15,6 +16,7 @@ from edgecache.brain.nodes import local
 from edgecache.protocol.credentials import secret_hash
 from platform_site.embedded import local_nodes
 from platform_site.lib.crypto import decrypt
+from tests.platform_site.embedded.support import prepare
 
 pytestmark = pytest.mark.django_db
 
@@ -27,7 +29,7 @@ def command(folder: Path, *words: str) -> str:
 
 
 def test_a_local_node_is_the_platforms_own_and_active(tmp_path: Path) -> None:
-    (node,) = local_nodes.prepare(tmp_path, ["eu-central"])
+    (node,) = prepare(tmp_path, ["eu-central"])
     local.register(node)
     local.register(node)
 
@@ -38,7 +40,7 @@ def test_a_local_node_is_the_platforms_own_and_active(tmp_path: Path) -> None:
 
 
 def test_a_node_with_another_port_is_where_it_is_now(tmp_path: Path) -> None:
-    one, other = local_nodes.prepare(tmp_path, ["eu-central", "us-east"])
+    one, other = prepare(tmp_path, ["eu-central", "us-east"])
     for node in (one, other):
         local.register(node)
     # They have changed places.
@@ -51,7 +53,7 @@ def test_a_node_with_another_port_is_where_it_is_now(tmp_path: Path) -> None:
 
 
 def test_a_removed_node_is_let_in_again(tmp_path: Path) -> None:
-    (node,) = local_nodes.prepare(tmp_path, ["eu-central"])
+    (node,) = prepare(tmp_path, ["eu-central"])
     local.register(node)
     Node.objects.update(status="removed", removed_at="2026-01-01T00:00:00Z", inventory_of="x")
 
@@ -62,7 +64,7 @@ def test_a_removed_node_is_let_in_again(tmp_path: Path) -> None:
 
 
 def test_a_barred_node_stays_barred(tmp_path: Path) -> None:
-    (node,) = local_nodes.prepare(tmp_path, ["eu-central"])
+    (node,) = prepare(tmp_path, ["eu-central"])
     local.register(node)
     Node.objects.update(status="quarantined")
     local.register(node)
@@ -97,7 +99,7 @@ def test_the_command_prints_how_to_start_the_worker(tmp_path: Path) -> None:
     said = command(tmp_path / "node", "--region", "eu-central", "--capacity", "5GiB")
     again = command(tmp_path / "node", "--region", "us-east", "--capacity", "5GiB")
 
-    assert "python -m edgecache.worker --brain http://127.0.0.1:8083" in said
+    assert f"python -m edgecache.worker --brain {settings.BRAIN.workers_url}" in said
     assert f"--capacity {5 * 2**30}" in said
     row = Node.objects.get()
     assert str(row.id) in said

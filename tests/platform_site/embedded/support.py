@@ -3,11 +3,14 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from platform_site.embedded import local_nodes
 from platform_site.embedded.cluster import Cluster, ClusterSpec
 from platform_site.embedded.folders import make_folders
+from platform_site.embedded.local_nodes import LocalNode
+from platform_site.embedded.ports import PortReservations
 from tests.waiting import wait_until
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -17,9 +20,18 @@ FAKE_PLATFORM = Path(__file__).with_name("fake_platform.py")
 def environment(**changes: str) -> dict[str, str]:
     """Give our environment without what an outer `exec` put there, for a child of a test."""
     named = ("DATABASE_URL", "ZSQL_CLUSTER_URL", "ZDATA_DIR", "PORT", "ZPG_BINDIR")
+    ports = ("ZBRAIN_PORT", "ZBRAIN_S3_PORT", "ZBRAIN_WORKER_PORT")
     secret = ("SECRET_KEY", "ZSECRET_KEYS", "ZJWT_SECRET", "ZAUTH_DEV_ORG_ID")
-    kept = {name: value for name, value in os.environ.items() if name not in (*named, *secret)}
+    kept = {
+        name: value for name, value in os.environ.items() if name not in (*named, *ports, *secret)
+    }
     return {**kept, "PYTHONPATH": str(PROJECT), **changes}
+
+
+def prepare(folder: Path, regions: Sequence[str]) -> list[LocalNode]:
+    """Return the nodes of a platform that is not kept running."""
+    with PortReservations() as reservations:
+        return local_nodes.prepare(folder, regions, reservations)
 
 
 MakeCluster = Callable[[ClusterSpec], Cluster]

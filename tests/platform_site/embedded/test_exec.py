@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from platform_site.embedded import throwaway
 from platform_site.embedded.identity import began_at
 from tests.platform_site.embedded.support import PROJECT, environment
 from tests.waiting import wait_until
@@ -133,3 +134,12 @@ def test_exec_without_a_command_is_refused(environ: dict[str, str]) -> None:
 
     assert result.returncode == 127
     assert os.environ.get("ZDATA_DIR") != environ["ZDATA_DIR"]
+
+
+def test_a_brain_beside_the_command_has_its_own_ports() -> None:
+    names = ("ZBRAIN_PORT", "ZBRAIN_S3_PORT", "ZBRAIN_WORKER_PORT")
+    chosen = throwaway._brain_ports({})
+    assert set(chosen) == set(names)
+    assert len(set(chosen.values())) == 3
+    # What the caller decided stays.
+    assert throwaway._brain_ports({"ZBRAIN_PORT": "18081"}) == {}

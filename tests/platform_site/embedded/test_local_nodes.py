@@ -6,16 +6,37 @@ from pathlib import Path
 
 import pytest
 
+from edgecache import conf as cache_conf
+from edgecache.brain import conf as brain_conf
 from platform_site.embedded import local_nodes
 from platform_site.embedded.cache_recipe import REGIONS, cache_recipe
 from platform_site.embedded.errors import StartError
+from platform_site.embedded.ports import PortReservations
+from platform_site.env import Env
+from tests.platform_site.embedded.support import prepare
 
 REGION = ("eu-central", "us-east")
 
 
+def test_two_platforms_that_start_at_once_choose_different_ports(tmp_path: Path) -> None:
+    with PortReservations() as one, PortReservations() as other:
+        first = local_nodes.prepare(tmp_path / "one", REGION, one)
+        second = local_nodes.prepare(tmp_path / "other", REGION, other)
+    assert len({node.port for node in (*first, *second)}) == 4
+
+
+def test_a_reservation_ends_with_its_holder(tmp_path: Path) -> None:
+    with PortReservations() as one:
+        port = local_nodes.prepare(tmp_path, REGION, one)[0].port
+        with PortReservations() as other:
+            assert not other.take(port)
+    with PortReservations() as other:
+        assert other.take(port)
+
+
 def test_nodes_are_the_same_at_the_next_start(tmp_path: Path) -> None:
-    first = local_nodes.prepare(tmp_path, REGION)
-    assert local_nodes.prepare(tmp_path, REGION) == first
+    first = prepare(tmp_path, REGION)
+    assert prepare(tmp_path, REGION) == first
     assert local_nodes.load_all(tmp_path) == first
     assert [node.region for node in first] == ["eu-central", "us-east"]
     assert len({node.port for node in first}) == len({node.node_id for node in first}) == 2
@@ -23,7 +44,7 @@ def test_nodes_are_the_same_at_the_next_start(tmp_path: Path) -> None:
 
 
 def test_only_the_owner_reads_a_nodes_secret(tmp_path: Path) -> None:
-    node = local_nodes.prepare(tmp_path, REGION)[0]
+    node = prepare(tmp_path, REGION)[0]
     assert stat.S_IMODE(node.secret_file.stat().st_mode) == 0o600
     assert stat.S_IMODE(node.folder.stat().st_mode) == 0o700
     assert node.secret not in (node.folder / "node.json").read_text()
@@ -31,12 +52,12 @@ def test_only_the_owner_reads_a_nodes_secret(tmp_path: Path) -> None:
 
 
 def test_a_node_whose_port_is_taken_gets_another_and_stays_itself(tmp_path: Path) -> None:
-    before = local_nodes.prepare(tmp_path, REGION)[0]
+    before = prepare(tmp_path, REGION)[0]
     with socket.socket() as stranger:
         stranger.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         stranger.bind(("127.0.0.1", before.port))
         stranger.listen()
-        after = local_nodes.prepare(tmp_path, REGION)[0]
+        after = prepare(tmp_path, REGION)[0]
 
     assert after.port != before.port
     assert (after.node_id, after.secret) == (before.node_id, before.secret)
@@ -45,9 +66,9 @@ def test_a_node_whose_port_is_taken_gets_another_and_stays_itself(tmp_path: Path
 
 @pytest.mark.parametrize("text", ["", "{}", "not json", '{"node_id": "x"}'])
 def test_a_folder_that_cannot_be_read_is_made_anew(tmp_path: Path, text: str) -> None:
-    before = local_nodes.prepare(tmp_path, REGION)[0]
+    before = prepare(tmp_path, REGION)[0]
     (before.folder / "node.json").write_text(text)
-    after = local_nodes.prepare(tmp_path, REGION)[0]
+    after = prepare(tmp_path, REGION)[0]
     assert after.node_id != before.node_id
     assert local_nodes.load(after.folder) == after
 
@@ -62,7 +83,8 @@ def test_ids_are_time_ordered_uuids() -> None:
 def test_the_recipe_runs_a_brain_and_a_worker_in_each_of_two_regions(tmp_path: Path) -> None:
     recipe = cache_recipe({"ZBRAIN_PORT": "18081", "ZBRAIN_S3_PORT": "19000"})
     assert recipe is not None
-    brain, *workers = recipe.servers(tmp_path)
+    with PortReservations() as reservations:
+        brain, *workers = recipe.servers(tmp_path, reservations)
 
     assert (brain.port, brain.port_setting, brain.ready_path) == (18081, "ZBRAIN_PORT", "/health")
     assert [worker.name for worker in workers] == list(REGIONS)
@@ -77,6 +99,16 @@ def test_the_recipe_runs_a_brain_and_a_worker_in_each_of_two_regions(tmp_path: P
     # A secret on a command line is everybody's.
     secrets = [node.secret for node in local_nodes.load_all(tmp_path)]
     assert not [word for worker in workers for word in worker.command if word in secrets]
+
+
+def test_a_second_terminal_finds_a_brain_on_other_ports(tmp_path: Path) -> None:
+    recipe = cache_recipe({"ZBRAIN_PORT": "18081", "ZBRAIN_WORKER_PORT": "18083"})
+    assert recipe is not None
+    env = Env({}, recipe.settings)
+    brain = brain_conf.read(env, data_dir=tmp_path, database_url="", is_production=False)
+    assert (brain.internal.port, brain.workers.port) == (18081, 18083)
+    assert brain.workers_url == "http://127.0.0.1:18083"
+    assert cache_conf.read(env, brain).brain_url == "http://127.0.0.1:18081"
 
 
 def test_without_the_feature_nothing_of_it_runs() -> None:

@@ -1,0 +1,34 @@
+"""`python -m platform_site.embedded.check_ports`: is every port of `up` free?
+
+`make run` asks this before it installs anything, so it needs the standard library alone.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+
+from platform_site.embedded.cache_recipe import cache_recipe
+from platform_site.embedded.errors import StartError
+from platform_site.embedded.ports import check_port, port_from
+
+
+def check(environ: Mapping[str, str]) -> None:
+    """Raise StartError, with the setting to change, for a port that `up` cannot have."""
+    check_port(port_from(environ, "PORT", default=8000), "PORT")
+    cache = cache_recipe(environ)
+    for port, setting in cache.ports() if cache else ():
+        check_port(port, setting)
+
+
+def main() -> int:
+    """Check the ports of this process's environment; the exit status."""
+    try:
+        check(os.environ)
+    except StartError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
