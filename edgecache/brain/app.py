@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from edgecache.brain.cdn.app import PullApi
+from edgecache.brain.cdn.app import CdnApi
 from edgecache.brain.cdn.parts import CdnParts
 from edgecache.brain.conf import BrainSettings
 from edgecache.brain.database import Database
@@ -89,9 +89,9 @@ def assemble(settings: BrainSettings) -> BrainProcess:
     core = _core(settings)
     cluster = _cluster(settings, core)
     objects = _objects(settings, core, cluster)
-    pull = PullApi(_cdn_parts(core, cluster, objects))
+    cdn = CdnApi(_cdn_parts(core, cluster, objects))
     return BrainProcess(
-        _services(core, cluster, objects, pull), _listeners(settings, core, cluster, objects, pull)
+        _services(core, cluster, objects, cdn), _listeners(settings, core, cluster, objects, cdn)
     )
 
 
@@ -162,7 +162,7 @@ def _objects(settings: BrainSettings, core: _Core, cluster: _Cluster) -> _Object
 
 
 def _services(
-    core: _Core, cluster: _Cluster, objects: _Objects, pull: PullApi
+    core: _Core, cluster: _Cluster, objects: _Objects, cdn: CdnApi
 ) -> tuple[Service, ...]:
     return (
         service(core.staging),
@@ -180,14 +180,14 @@ def _services(
         background(cluster.proofs),
         service(objects.collector),
         service(Upkeep(core.database, cluster.statistics)),
-        background(pull),
+        background(cdn),
     )
 
 
 def _listeners(
-    settings: BrainSettings, core: _Core, cluster: _Cluster, objects: _Objects, pull: PullApi
+    settings: BrainSettings, core: _Core, cluster: _Cluster, objects: _Objects, cdn: CdnApi
 ) -> Listeners:
-    s3 = ObjectApi(_s3_parts(settings, core, cluster, objects), cdn=pull)
+    s3 = ObjectApi(_s3_parts(settings, core, cluster, objects), cdn=cdn)
     internal = internal_api(_internal_api_parts(settings, core, cluster, objects))
     workers = workers_api(_workers_api_parts(settings, core, cluster))
     tls = (settings.tls_cert, settings.tls_key)

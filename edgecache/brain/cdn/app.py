@@ -1,8 +1,8 @@
-"""``/p/{public_name}/{key}``, or a host of its own: public buckets, cached as RFC 9111 says.
+"""Plain HTTP for public buckets: ``/p/{public_name}/{key}``, or a bucket's own host (RFC 9111).
 
-The origin hears of a client no more than which representations it takes, so what is kept is
-nobody's own. Unsafe methods are refused, unless the bucket's owner has them forwarded
-(``forwarding``).
+Of a client's request the origin gets only the headers that choose a representation, so no stored
+response belongs to one client. Unsafe methods are refused, unless the bucket's owner allows to
+forward them (``forwarding``).
 """
 
 import time
@@ -13,9 +13,9 @@ from urllib.parse import unquote_to_bytes
 
 import structlog
 
-from edgecache.brain.cdn import representations, rules, statuses
-from edgecache.brain.cdn.forwarding import Forwarding, Unforwarded
-from edgecache.brain.cdn.looking import Looked, Looking, NotCached, Wanted
+from edgecache.brain.cdn import cache_status, rules, selection
+from edgecache.brain.cdn.forwarding import Forwarding, ForwardingRefused
+from edgecache.brain.cdn.lookup import CdnRequest, Lookup, LookupResult, NotCached
 from edgecache.brain.cdn.parts import CdnParts
 from edgecache.brain.delivery.delivery import Delivery, Source
 from edgecache.brain.errors import (
@@ -40,63 +40,63 @@ QUERY_LIMIT: Final = 2048
 METHODS: Final = ("GET", "HEAD")
 
 
-class PullApi:
-    """Answers one request after the other."""
+class CdnApi:
+    """Serves requests."""
 
     def __init__(self, parts: CdnParts) -> None:
         self._parts = parts
-        self._looking = Looking(parts.fills, parts.directory)
+        self._lookup = Lookup(parts.fills, parts.directory)
         self._forwarding = Forwarding(parts)
 
     async def stop(self) -> None:
-        """Give up what runs behind answers."""
-        await self._looking.stop()
+        """Cancel what runs in the background."""
+        await self._lookup.stop()
         await self._forwarding.stop()
 
     async def __call__(
         self, scope: Scope, exchange: Exchange, bucket_id: int | None = None
     ) -> None:
-        """Answer one request; what goes wrong is a short text.
+        """Serve one request; errors are sent as short texts.
 
-        bucket_id: of the host that was asked for; the whole path is a key there.
+        bucket_id: of the bucket whose host the request is for; there the whole path is the key.
         """
         try:
-            await self._answer(scope, exchange, bucket_id)
+            await self._serve(scope, exchange, bucket_id)
         except ClientGone:
             raise
         except Exception as exc:
             status = _status_of(exc)
             if status == HTTPStatus.INTERNAL_SERVER_ERROR:
-                log.exception("pull_request_failed")
+                log.exception("cdn_request_failed")
             if exchange.is_answered:
                 exchange.cut()
             else:
                 allowed = status == HTTPStatus.METHOD_NOT_ALLOWED
-                _refuse(exchange, status, [("allow", ", ".join(METHODS))] if allowed else None)
+                _send_error(exchange, status, [("allow", ", ".join(METHODS))] if allowed else None)
 
-    async def _answer(self, scope: Scope, exchange: Exchange, bucket_id: int | None) -> None:
+    async def _serve(self, scope: Scope, exchange: Exchange, bucket_id: int | None) -> None:
         if scope.method not in METHODS and scope.method not in rules.UNSAFE:
             raise OriginReadOnly
-        bucket, key = await self._where(scope, bucket_id)
+        bucket, key = await self._target(scope, bucket_id)
         if scope.method in rules.UNSAFE:
             await self._forwarding.forward(scope, exchange, bucket, key)
             return
         fields = {name.lower(): value for name, value in scope.headers.items()}
         control = rules.directives([fields.get("cache-control", "")])
-        wanted = Wanted(
+        request = CdnRequest(
             bucket, key, scope.query_string, fields, only_if_cached="only-if-cached" in control
         )
-        looked = await self._looking.look(wanted)
+        result = await self._lookup.find(request)
         try:
-            await self._deliver(scope, exchange, wanted, looked)
+            await self._deliver(scope, exchange, request, result)
         except OriginChanged:
             if exchange.is_answered:
                 raise
-            # Nobody has the bytes any more, and the origin has others: those, then.
-            looked = await self._looking.fetch(wanted)
-            await self._deliver(scope, exchange, wanted, looked)
+            # The bytes are lost, and the origin has a newer version: send that one.
+            result = await self._lookup.fetch(request)
+            await self._deliver(scope, exchange, request, result)
 
-    async def _where(self, scope: Scope, bucket_id: int | None) -> tuple[BucketInfo, str]:
+    async def _target(self, scope: Scope, bucket_id: int | None) -> tuple[BucketInfo, str]:
         directory = self._parts.directory
         bucket: BucketInfo | None
         if bucket_id is None:
@@ -115,47 +115,47 @@ class PullApi:
             raise KeyRefused from None
 
     async def _deliver(
-        self, scope: Scope, exchange: Exchange, wanted: Wanted, looked: Looked
+        self, scope: Scope, exchange: Exchange, request: CdnRequest, result: LookupResult
     ) -> None:
-        opened, fields = looked.opened, wanted.fields
-        found = opened.found
-        headers = self._headers(found, looked)
-        chosen = representations.choose(found, headers, fields)
-        if found.size < 0 and chosen.status == HTTPStatus.OK and scope.method == "GET":
-            # The origin has not said how much it is: it goes on as it comes.
+        opened, fields = result.opened, request.fields
+        version = opened.found
+        headers = self._headers(version, result)
+        selected = selection.select(version, headers, fields)
+        if version.size < 0 and selected.status == HTTPStatus.OK and scope.method == "GET":
+            # The origin did not announce the length: the body is passed through as it comes.
             await self._parts.streamer.pass_through(
-                wanted.bucket, exchange, (HTTPStatus.OK, headers), opened.body()
+                request.bucket, exchange, (HTTPStatus.OK, headers), opened.body()
             )
             return
-        if found.size < 0:
-            found = await opened.whole()
-            chosen = representations.choose(found, headers, fields)
-        sends_body = scope.method == "GET" and chosen.status in {200, 206}
+        if version.size < 0:
+            version = await opened.whole()
+            selected = selection.select(version, headers, fields)
+        sends_body = scope.method == "GET" and selected.status in {200, 206}
         if not sends_body:
-            length = [("content-length", str(chosen.span.length))] if chosen.has_length else []
-            exchange.response_empty(chosen.status, [*chosen.headers, *length])
+            length = [("content-length", str(selected.span.length))] if selected.has_length else []
+            exchange.response_empty(selected.status, [*selected.headers, *length])
             return
         delivery = Delivery(
-            tenant=wanted.bucket.tenant,
-            bucket_id=wanted.bucket.id,
-            key=wanted.key,
-            generation=found.generation,
-            sha256=found.sha256,
-            size=found.size,
-            span=chosen.span,
-            status=chosen.status,
-            headers=list(chosen.headers),
-            sources=await self._sources(scope, wanted.bucket, found, is_hit=opened.is_hit),
-            is_verified=wanted.bucket.verifies_reads,
+            tenant=request.bucket.tenant,
+            bucket_id=request.bucket.id,
+            key=request.key,
+            generation=version.generation,
+            sha256=version.sha256,
+            size=version.size,
+            span=selected.span,
+            status=selected.status,
+            headers=list(selected.headers),
+            sources=await self._sources(scope, request.bucket, version, is_hit=opened.is_hit),
+            is_verified=request.bucket.verifies_reads,
             is_hit=opened.is_hit,
-            crc32=found.crc32,
+            crc32=version.crc32,
         )
         await self._parts.streamer.deliver(delivery, exchange, opened.body)
 
     async def _sources(
-        self, scope: Scope, bucket: BucketInfo, found: Found, *, is_hit: bool
+        self, scope: Scope, bucket: BucketInfo, version: Found, *, is_hit: bool
     ) -> tuple[Source, ...]:
-        holders = await self._parts.directory.locations(found.sha256) if is_hit else ()
+        holders = await self._parts.directory.locations(version.sha256) if is_hit else ()
         if not holders:
             return ()
         return self._parts.nodes.sources(
@@ -167,19 +167,19 @@ class PullApi:
             is_public=True,
         )
 
-    def _headers(self, found: Found, looked: Looked) -> HeaderPairs:
-        status = ("cache-status", looked.cache_status)
-        if looked.kept is None:
-            modified = formatdate(found.last_modified.timestamp(), usegmt=True)
+    def _headers(self, version: Found, result: LookupResult) -> HeaderPairs:
+        status = ("cache-status", result.cache_status)
+        if result.stored is None:
+            modified = formatdate(version.last_modified.timestamp(), usegmt=True)
             return [
-                ("content-type", found.content_type),
-                *found.headers.items(),
-                ("etag", f'"{found.etag}"'),
+                ("content-type", version.content_type),
+                *version.headers.items(),
+                ("etag", f'"{version.etag}"'),
                 ("last-modified", modified),
                 status,
             ]
-        age_s = rules.age_s(looked.kept, now=time.time())
-        return [*looked.kept.headers, ("age", str(age_s)), status]
+        age_s = rules.age_s(result.stored, now=time.time())
+        return [*result.stored.headers, ("age", str(age_s)), status]
 
 
 def _status_of(exc: Exception) -> HTTPStatus:
@@ -187,7 +187,7 @@ def _status_of(exc: Exception) -> HTTPStatus:
         return HTTPStatus.NOT_FOUND
     if isinstance(exc, NotCached | OriginTimeout):
         return HTTPStatus.GATEWAY_TIMEOUT
-    if isinstance(exc, representations.Refused | Unforwarded):
+    if isinstance(exc, selection.ConditionFailed | ForwardingRefused):
         return exc.status
     if isinstance(exc, OriginReadOnly):
         return HTTPStatus.METHOD_NOT_ALLOWED
@@ -200,11 +200,11 @@ def _status_of(exc: Exception) -> HTTPStatus:
     return HTTPStatus.NOT_FOUND if isinstance(exc, BrainError) else HTTPStatus.INTERNAL_SERVER_ERROR
 
 
-def _refuse(exchange: Exchange, status: HTTPStatus, headers: HeaderPairs | None = None) -> None:
+def _send_error(exchange: Exchange, status: HTTPStatus, headers: HeaderPairs | None = None) -> None:
     pairs = [
         ("content-type", "text/plain; charset=utf-8"),
         ("cache-control", "no-store"),
-        ("cache-status", statuses.NAME),
+        ("cache-status", cache_status.NAME),
         *(headers or []),
     ]
     if status == HTTPStatus.SERVICE_UNAVAILABLE:

@@ -1,10 +1,10 @@
-"""POST, PUT, PATCH and DELETE on ``/p/…``, for buckets whose owner has them forwarded.
+"""POST, PUT, PATCH and DELETE on ``/p/…``, for buckets whose owner allows to forward them.
 
-Off unless the bucket says so: the public name is open to everyone, and an origin may trust whom it
-hears from. What goes there bears no power but the client's own: no credentials of the origin's, no
-cookie. The body is taken whole first, so that a slow client holds no connection of the origin's.
-Answers are not kept. What they invalidate (RFC 9111 §4.4) is forgotten by every brain before the
-client hears of it, whoever dies in between.
+Off by default: anyone may send to the public name, and an origin may trust its clients. A request
+carries only the client's own credentials, not the origin's, and no cookies. The body is received
+completely first, so that a slow client does not occupy a connection to the origin. Responses are
+not stored. Every brain forgets what they invalidate (RFC 9111 §4.4) before the client gets the
+response, even if this brain dies in between.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
-from edgecache.brain.cdn import rules, statuses
+from edgecache.brain.cdn import cache_status, rules
 from edgecache.brain.cdn.parts import CdnParts
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import OriginReadOnly, Overloaded
@@ -29,13 +29,13 @@ from edgecache.http.limits import NEVER
 from edgecache.http.scope import Scope
 
 BODY_LIMIT_BYTES: Final = 8 * 2**20
-# Of one bucket: nobody's clients take the place of another's.
-AT_ONCE: Final = 32
-# Where the places are all taken, who sends a body more slowly than that makes room.
-UNHURRIED_S: Final = 5.0
-UNHURRIED_BYTES_PER_S: Final = 65_536
+# Per bucket, so that one bucket's clients cannot block another's.
+FORWARD_LIMIT: Final = 32
+# At the limit, the slowest client below this rate is cancelled after this time.
+SLOW_AFTER_S: Final = 5.0
+SLOW_BYTES_PER_S: Final = 65_536
 LIMIT_S: Final = 300.0
-# Of a request: what it says of its body, what it makes depend on what, and who says it.
+# Headers that are forwarded: of the body, conditions, and the client's own credentials.
 PASSED_ON: Final = (
     "accept",
     "accept-language",
@@ -53,8 +53,8 @@ LOCATIONS: Final = frozenset({"location", "content-location"})
 LOOP_MARK: Final = "zonal"
 
 
-class Unforwarded(Exception):
-    """A request that is not handed on. status: what its sender hears."""
+class ForwardingRefused(Exception):
+    """A request that is not forwarded. status: of the response."""
 
     def __init__(self, status: HTTPStatus) -> None:
         super().__init__(status.phrase)
@@ -62,23 +62,23 @@ class Unforwarded(Exception):
 
 
 @dataclass(slots=True, eq=False)
-class Place:
-    """A request under way. began: the loop's time when its client was to send, NEVER otherwise."""
+class RunningForward:
+    """A running request. began: the loop's time when its body was first read, else NEVER."""
 
     bucket_id: int
     exchange: Exchange
     began: float = NEVER
 
-    def pace(self, now: float) -> float:
-        """Give the bytes a second that its client sends; NEVER where nobody waits for them."""
-        if self.exchange.is_complete or now - self.began < UNHURRIED_S:
+    def rate(self, now: float) -> float:
+        """Return the bytes per second that its client sends; NEVER where no body is awaited."""
+        if self.exchange.is_complete or now - self.began < SLOW_AFTER_S:
             return NEVER
         return self.exchange.body_bytes / (now - self.began)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What an origin is to be told, and where."""
+class ForwardTarget:
+    """Where a request is forwarded to."""
 
     bucket: BucketInfo
     driver: HttpDriver
@@ -87,92 +87,94 @@ class Told:
 
 
 class Forwarding:
-    """The way of unsafe requests. What was begun goes on to its end when its client goes away."""
+    """Forwards unsafe requests; they run to their end when their clients disconnect."""
 
     def __init__(self, parts: CdnParts) -> None:
         self._parts = parts
-        self._under_way: dict[asyncio.Task[Any], Place] = {}
+        self._running: dict[asyncio.Task[Any], RunningForward] = {}
 
     async def forward(self, scope: Scope, exchange: Exchange, bucket: BucketInfo, key: str) -> None:
-        """Hand a request to the origin, and the origin's answer to the client.
+        """Forward a request to the origin, and the origin's response to the client.
 
-        Raises OriginReadOnly, Unforwarded (413, 508), KeyRefused, OriginError's kinds,
+        Raises OriginReadOnly, ForwardingRefused (413, 508), KeyRefused, OriginError's kinds,
         NoSuchBucket, Overloaded, StorageFull, DatabaseAway, BodyTimeout, ClientGone.
         """
         if not bucket.forwards_writes or bucket.origin_id is None:
             raise OriginReadOnly
         if LOOP_MARK in ",".join(scope.headers.get_all("cdn-loop")).lower():
-            # It came from here: without end, were it handed on again (RFC 8586).
-            raise Unforwarded(HTTPStatus.LOOP_DETECTED)
+            # It was forwarded by Zonal already: a loop (RFC 8586).
+            raise ForwardingRefused(HTTPStatus.LOOP_DETECTED)
         key = check_key(key)
         _check_length(scope)
         self._make_room(bucket.id)
-        place = Place(bucket.id, exchange)
-        task = asyncio.create_task(self._forward(scope, place, bucket, key))
-        self._under_way[task] = place
+        running = RunningForward(bucket.id, exchange)
+        task = asyncio.create_task(self._forward(scope, running, bucket, key))
+        self._running[task] = running
         task.add_done_callback(self._ended)
         await asyncio.shield(task)
 
     async def stop(self) -> None:
-        """Give up what is under way; the collector settles it."""
-        for task in self._under_way:
+        """Cancel what runs; garbage collection cleans up."""
+        for task in self._running:
             task.cancel()
-        await asyncio.gather(*self._under_way, return_exceptions=True)
+        await asyncio.gather(*self._running, return_exceptions=True)
 
     def _make_room(self, bucket_id: int) -> None:
-        """Have a place free, at the cost of the slowest sender. Raises Overloaded."""
-        places = [place for place in self._under_way.values() if place.bucket_id == bucket_id]
-        if len(places) < AT_ONCE:
+        """Make room for a request, if necessary by cancelling the slowest. Raises Overloaded."""
+        runs = [running for running in self._running.values() if running.bucket_id == bucket_id]
+        if len(runs) < FORWARD_LIMIT:
             return
         now = asyncio.get_running_loop().time()
-        slowest = min(places, key=lambda place: place.pace(now))
-        # Who was told to go may take a moment; so many more are let in meanwhile.
-        if slowest.pace(now) > UNHURRIED_BYTES_PER_S or len(places) >= 2 * AT_ONCE:
+        slowest = min(runs, key=lambda running: running.rate(now))
+        # Cancelled requests take a moment to end, so the hard limit is twice as high.
+        if slowest.rate(now) > SLOW_BYTES_PER_S or len(runs) >= 2 * FORWARD_LIMIT:
             raise Overloaded
         slowest.began = NEVER
         slowest.exchange.expire()
 
-    async def _forward(self, scope: Scope, place: Place, bucket: BucketInfo, key: str) -> None:
+    async def _forward(
+        self, scope: Scope, running: RunningForward, bucket: BucketInfo, key: str
+    ) -> None:
         driver = await self._parts.origins.driver(bucket)
         if not isinstance(driver, HttpDriver):
             raise OriginReadOnly
-        told = Told(bucket, driver, key, driver.url(key, scope.query_string))
-        place.began = asyncio.get_running_loop().time()
-        staged = await self._parts.staging.take(_limited(place.exchange))
-        place.began = NEVER
+        target = ForwardTarget(bucket, driver, key, driver.url(key, scope.query_string))
+        running.began = asyncio.get_running_loop().time()
+        staged = await self._parts.staging.take(_limited(running.exchange))
+        running.began = NEVER
         try:
             async with asyncio.timeout(LIMIT_S), AsyncExitStack() as stack:
-                reply = await self._tell(told, scope, staged, stack)
-                await self._answer(told, place.exchange, reply)
+                reply = await self._send(target, scope, staged, stack)
+                await self._respond(target, running.exchange, reply)
         except TimeoutError:
-            raise Unforwarded(HTTPStatus.GATEWAY_TIMEOUT) from None
+            raise ForwardingRefused(HTTPStatus.GATEWAY_TIMEOUT) from None
         finally:
             await self._parts.staging.discard(staged)
 
-    async def _tell(
-        self, told: Told, scope: Scope, staged: StagedFile, stack: AsyncExitStack
+    async def _send(
+        self, target: ForwardTarget, scope: Scope, staged: StagedFile, stack: AsyncExitStack
     ) -> Reply:
-        """Give the origin's answer, once every brain has forgotten what it invalidates."""
+        """Return the origin's response, once every brain has forgotten what it invalidates."""
         size = staged.manifest.size
         body = self._parts.staging.read(staged.path, Span(0, size)) if size else b""
         headers = [*_passed_on(scope.headers), ("content-length", str(size))]
         replies: list[Reply] = []
 
-        async def deed() -> list[str]:
-            asking = told.driver.forward(scope.method, told.url, headers, body)
+        async def send() -> list[str]:
+            asking = target.driver.forward(scope.method, target.url, headers, body)
             reply = await stack.enter_async_context(asking)
             replies.append(reply)
-            urls = rules.invalidated(told.url, reply.status, reply.pairs)
-            keys = (told.driver.key_of(urlsplit(url).path) for url in urls)
+            urls = rules.invalidated(target.url, reply.status, reply.pairs)
+            keys = (target.driver.key_of(urlsplit(url).path) for url in urls)
             return list(dict.fromkeys(key for key in keys if key is not None))
 
-        await self._parts.fills.writes.around(told.bucket, told.key, deed)
+        await self._parts.fills.writes.around(target.bucket, target.key, send)
         return replies[0]
 
-    async def _answer(self, told: Told, exchange: Exchange, reply: Reply) -> None:
-        status = statuses.forwarded("method", stored=False, status=reply.status)
+    async def _respond(self, target: ForwardTarget, exchange: Exchange, reply: Reply) -> None:
+        status = cache_status.forwarded("method", stored=False, status=reply.status)
         headers = [
-            *(_here(told, pair) for pair in rules.end_to_end(reply.pairs)),
+            *(_for_client(target, pair) for pair in rules.end_to_end(reply.pairs)),
             ("cache-status", status),
         ]
         if reply.status in BODYLESS:
@@ -182,20 +184,20 @@ class Forwarding:
         if length.isascii() and length.isdigit():
             headers.append(("content-length", length))
         streamer = self._parts.streamer
-        await streamer.pass_through(told.bucket, exchange, (reply.status, headers), reply.body)
+        await streamer.pass_through(target.bucket, exchange, (reply.status, headers), reply.body)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._under_way.pop(task, None)
+        self._running.pop(task, None)
         if not task.cancelled():
-            # Looked at, so that a failure that nobody waits for is not an unheard one.
+            # Retrieved, so that asyncio does not report it: the client may have disconnected.
             task.exception()
 
 
 def _check_length(scope: Scope) -> None:
-    """Refuse what is too large before the client is told to go on with it (Expect)."""
+    """Refuse a body that is too large before the client is asked to send it (Expect)."""
     length = scope.headers.get("content-length")
     if length.isdecimal() and int(length) > BODY_LIMIT_BYTES:
-        raise Unforwarded(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        raise ForwardingRefused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
 
 
 async def _limited(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -203,7 +205,7 @@ async def _limited(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     async for piece in body:
         left -= len(piece)
         if left < 0:
-            raise Unforwarded(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+            raise ForwardingRefused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         yield piece
 
 
@@ -211,16 +213,16 @@ def _passed_on(request: Headers) -> HeaderPairs:
     return [(name, request[name]) for name in PASSED_ON if name in request]
 
 
-def _here(told: Told, pair: tuple[str, str]) -> tuple[str, str]:
-    """Give a field as clients of the cache are to read it: URLs of the bucket are the cache's."""
+def _for_client(target: ForwardTarget, pair: tuple[str, str]) -> tuple[str, str]:
+    """Return a header for clients of the cache: URLs at the origin become URLs of the cache."""
     name, value = pair
     if name not in LOCATIONS:
         return pair
-    url = rules.resolved(told.url, value)
+    url = rules.resolved(target.url, value)
     parts = urlsplit(url)
-    is_home = rules.site(url) == rules.site(told.url)
-    key = told.driver.key_of(parts.path) if is_home else None
+    is_home = rules.site(url) == rules.site(target.url)
+    key = target.driver.key_of(parts.path) if is_home else None
     if key is None:
         return (name, url)
     query = f"?{parts.query}" if parts.query else ""
-    return (name, f"/p/{told.bucket.public_name}/{quote(key, safe=SAFE)}{query}")
+    return (name, f"/p/{target.bucket.public_name}/{quote(key, safe=SAFE)}{query}")

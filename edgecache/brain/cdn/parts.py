@@ -13,7 +13,7 @@ from edgecache.brain.storage.staging import Staging
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CdnParts:
-    """What a handler of plain HTTP may use."""
+    """What serving plain HTTP uses."""
 
     directory: Directory
     staging: Staging

@@ -1,9 +1,9 @@
-"""HTTP caching, decided from facts alone: what may be kept, for how long, and what it is good for.
+"""The rules of HTTP caching: which responses are stored, for how long, and when they are reused.
 
 A shared cache. Sources: RFC 9111 (storage, freshness, age, Vary, invalidation), RFC 5861 and RFC
 9111 §4.2.4 (stale-while-revalidate, stale-if-error), RFC 9213 (CDN-Cache-Control). Times are Unix
 seconds.
-Whoever asks sends no credentials to the origin, so nothing kept is one person's own.
+No client's credentials are sent to the origin, so no stored response belongs to one client.
 """
 
 import hashlib
@@ -17,10 +17,10 @@ from urllib.parse import urljoin, urlsplit
 
 Pairs = Sequence[tuple[str, str]]
 
-# What a client's request may tell the origin; nothing else of it is passed on (Vary on anything
-# else names what the origin never sees, so it is the same for all).
+# Of a client's request only these headers are sent to the origin. It never sees others that Vary
+# names, so they make no difference.
 PASSED_ON: Final = ("accept", "accept-encoding", "accept-language")
-# What changes something where it arrives (RFC 9110 §9.2.1); CONNECT and TRACE are no cache's.
+# Unsafe methods (RFC 9110 §9.2.1); CONNECT and TRACE are not supported.
 UNSAFE: Final = ("DELETE", "PATCH", "POST", "PUT")
 HOP_BY_HOP: Final = frozenset(
     {
@@ -40,34 +40,34 @@ HOP_BY_HOP: Final = frozenset(
 # RFC 9111 §4.2.2: a tenth of the time since the last change, but no more than a day.
 HEURISTIC_SHARE: Final = 0.1
 HEURISTIC_MOST_S: Final = 86_400
-# RFC 9111 §1.2.2: what is larger counts as this.
+# RFC 9111 §1.2.2: larger values count as this.
 MOST_S: Final = 2**31
 DIRECTIVE: Final = re.compile(
     r"([!#$%&'*+.^_`|~0-9A-Za-z-]+)(?:=(?:\"((?:[^\"\\]|\\.)*)\"|([^,;\s]*)))?"
 )
-# RFC 8941's dictionary, as far as cache directives go: keys in lower case, integers and flags.
+# A member of RFC 8941's dictionary, as cache directives use it: lower-case keys, integers, flags.
 TARGETED: Final = re.compile(
     r"[a-z*][a-z0-9_.*-]*(?:=(?:-?\d{1,15}|\?[01]|\"[^\"]*\"|[A-Za-z*][\w.:/*-]*))?"
 )
 
 
-class Use(StrEnum):
-    """What a kept answer is good for now."""
+class Reuse(StrEnum):
+    """How a stored response may be used now."""
 
     FRESH = "fresh"
-    # Answer with it, and ask the origin behind the answer.
+    # Send it, and revalidate it in the background.
     STALE_WHILE_REVALIDATE = "stale-while-revalidate"
-    # Ask the origin first.
+    # Revalidate it at the origin first.
     REVALIDATE = "revalidate"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """What has to be known of an answer later on, kept beside its bytes.
+class StoredResponse:
+    """What is stored of a response beside its body.
 
-    at: when it came. age_s: how old it was then. lifetime_s: how long it is fresh from its
-    birth. stale_while_revalidate_s, stale_if_error_s: how long beyond that it may be used so.
-    must_revalidate: never stale. etag, last_modified: as the origin wrote them. vary: header
+    at: when it was received. age_s: its age then. lifetime_s: how long it is fresh, from age 0.
+    stale_while_revalidate_s, stale_if_error_s: how long after that it may be used stale.
+    must_revalidate: never used stale. etag, last_modified: as the origin sent them. vary: header
     names. headers: end to end, lower-case names.
     """
 
@@ -83,20 +83,20 @@ class Kept:
     headers: tuple[tuple[str, str], ...]
 
     def as_json(self) -> dict[str, Any]:
-        """Give it for the directory."""
+        """Return it as JSON, for the directory."""
         return asdict(self)
 
     @classmethod
-    def of_json(cls, row: Mapping[str, Any]) -> "Kept":
-        """Read what ``as_json`` gave."""
+    def from_json(cls, row: Mapping[str, Any]) -> "StoredResponse":
+        """Return what ``as_json`` was made of."""
         pairs = tuple((str(name), str(value)) for name, value in row["headers"])
         return cls(**{**row, "vary": tuple(row["vary"]), "headers": pairs})
 
 
 def directives(values: Iterable[str]) -> dict[str, str]:
-    """Give Cache-Control's directives: names in lower case, '' for one without a value.
+    """Return Cache-Control's directives: names in lower case, '' for one without a value.
 
-    A directive that comes twice with different values is void in both (RFC 9111 §4.2.1: a cache is
+    A directive that occurs twice with different values is invalid (RFC 9111 §4.2.1: a cache is
     encouraged to consider the response stale): an age then reads as 0.
     """
     found: dict[str, str] = {}
@@ -108,10 +108,10 @@ def directives(values: Iterable[str]) -> dict[str, str]:
 
 
 def controls(headers: Pairs) -> tuple[dict[str, str], bool]:
-    """Give the directives that count for this cache, and whether they were meant for it alone.
+    """Return the directives that apply to this cache, and whether they are targeted at it.
 
     RFC 9213 §2.2: a CDN-Cache-Control that is valid and not empty replaces Cache-Control and
-    Expires; an invalid one is as if it were not there.
+    Expires; an invalid one is ignored.
     """
     targeted = ",".join(value for name, value in headers if name == "cdn-cache-control")
     members = [member.strip() for member in targeted.split(",")] if targeted.strip() else []
@@ -120,10 +120,10 @@ def controls(headers: Pairs) -> tuple[dict[str, str], bool]:
     return directives(value for name, value in headers if name == "cache-control"), False
 
 
-def judge(headers: Pairs, *, asked_at: float, answered_at: float) -> Kept | None:
-    """Give what to keep of a 200, or None where a shared cache may not keep it.
+def judge(headers: Pairs, *, asked_at: float, answered_at: float) -> StoredResponse | None:
+    """Return what to store of a 200, None if a shared cache must not store it.
 
-    headers: lower-case names. A 304's headers give what the confirmed answer is from now on.
+    headers: lower-case names; those of a 304 are merged with the stored ones first (``renewed``).
     """
     control, is_targeted = controls(headers)
     fields = _fields(headers)
@@ -131,11 +131,11 @@ def judge(headers: Pairs, *, asked_at: float, answered_at: float) -> Kept | None
         return None
     is_explicit = bool(control.keys() & {"public", "max-age", "s-maxage"}) or is_targeted
     if "set-cookie" in fields and not is_explicit:
-        # Meant for one person, unless the origin says in so many words that it is not.
+        # Meant for one client, unless the origin says explicitly that it is not.
         return None
     must_revalidate = bool(control.keys() & {"must-revalidate", "proxy-revalidate"})
     lifetime_s = _lifetime(control, fields, answered_at, has_expires=not is_targeted)
-    return Kept(
+    return StoredResponse(
         at=answered_at,
         age_s=_age_at_arrival(fields, asked_at, answered_at),
         lifetime_s=0 if "no-cache" in control else lifetime_s,
@@ -149,66 +149,68 @@ def judge(headers: Pairs, *, asked_at: float, answered_at: float) -> Kept | None
     )
 
 
-def keeps_word(headers: Pairs) -> bool:
-    """Say whether a 404 may be repeated for a moment: unless its origin forbids it."""
+def allows_negative_caching(headers: Pairs) -> bool:
+    """True unless the origin forbids to cache a 404 for a moment."""
     control, _ = controls(headers)
     if control.keys() & {"no-store", "private", "no-cache"}:
         return False
     return _seconds(control.get("s-maxage", control.get("max-age"))) != 0
 
 
-def renewed(kept: Kept, confirmation: Pairs, *, asked_at: float, answered_at: float) -> Kept | None:
-    """Give a kept answer with what a 304 says anew (RFC 9111 §3.2, §4.3.4).
+def renewed(
+    stored: StoredResponse, confirmation: Pairs, *, asked_at: float, answered_at: float
+) -> StoredResponse | None:
+    """Return a stored response updated by a 304 (RFC 9111 §3.2, §4.3.4).
 
-    None where the 304 forbids to keep it any longer.
+    None if the 304 forbids to store it any longer.
     """
     said = {name for name, _ in confirmation} - HOP_BY_HOP
-    merged = [pair for pair in kept.headers if pair[0] not in said]
+    merged = [pair for pair in stored.headers if pair[0] not in said]
     merged += [pair for pair in confirmation if pair[0] in said]
     return judge(merged, asked_at=asked_at, answered_at=answered_at)
 
 
-def age_s(kept: Kept, *, now: float) -> int:
-    """Give how old an answer is (RFC 9111 §4.2.3)."""
-    return kept.age_s + max(0, int(now - kept.at))
+def age_s(stored: StoredResponse, *, now: float) -> int:
+    """Return the age of a response (RFC 9111 §4.2.3)."""
+    return stored.age_s + max(0, int(now - stored.at))
 
 
-def use(kept: Kept, *, now: float) -> Use:
-    """Say what an answer is good for."""
-    beyond = age_s(kept, now=now) - kept.lifetime_s
+def use(stored: StoredResponse, *, now: float) -> Reuse:
+    """Return how a stored response may be used."""
+    beyond = age_s(stored, now=now) - stored.lifetime_s
     if beyond < 0:
-        return Use.FRESH
-    if beyond < kept.stale_while_revalidate_s and not kept.must_revalidate:
-        return Use.STALE_WHILE_REVALIDATE
-    return Use.REVALIDATE
+        return Reuse.FRESH
+    if beyond < stored.stale_while_revalidate_s and not stored.must_revalidate:
+        return Reuse.STALE_WHILE_REVALIDATE
+    return Reuse.REVALIDATE
 
 
-def serves_on_error(kept: Kept, *, now: float) -> bool:
-    """Say whether it may stand in for an origin that fails (RFC 5861 §4)."""
-    beyond = age_s(kept, now=now) - kept.lifetime_s
-    return not kept.must_revalidate and beyond < kept.stale_if_error_s
+def serves_on_error(stored: StoredResponse, *, now: float) -> bool:
+    """True if it may be used when the origin fails (RFC 5861 §4)."""
+    beyond = age_s(stored, now=now) - stored.lifetime_s
+    return not stored.must_revalidate and beyond < stored.stale_if_error_s
 
 
-def conditions(kept: Kept) -> list[tuple[str, str]]:
-    """Give what asks an origin whether an answer still holds (RFC 9111 §4.3.1)."""
+def conditions(stored: StoredResponse) -> list[tuple[str, str]]:
+    """Return the headers that revalidate a stored response (RFC 9111 §4.3.1)."""
     asked = []
-    if kept.etag:
-        asked.append(("if-none-match", kept.etag))
-    if kept.last_modified:
-        asked.append(("if-modified-since", kept.last_modified))
+    if stored.etag:
+        asked.append(("if-none-match", stored.etag))
+    if stored.last_modified:
+        asked.append(("if-modified-since", stored.last_modified))
     return asked
 
 
 def passed_on(request: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Give the request's fields that the origin is told."""
+    """Return the request's headers that are sent to the origin."""
     return [(name, request[name]) for name in PASSED_ON if request.get(name)]
 
 
 def invalidated(target: str, status: int, headers: Pairs) -> tuple[str, ...]:
-    """Give the URLs that an answer to an unsafe request ends the kept answers of (RFC 9111 §4.4).
+    """Return the URLs whose stored responses an unsafe request invalidates (RFC 9111 §4.4).
 
-    target: the URL that was asked. headers: of the answer, lower-case names. An error ends
-    nothing; an answer speaks for URLs of its own origin alone.
+    target: the request's URL. headers: of the response, lower-case names. An error invalidates
+    nothing; a response invalidates URLs of its own origin only.
     """
     if not 200 <= status < 400:
         return ()
@@ -219,7 +221,7 @@ def invalidated(target: str, status: int, headers: Pairs) -> tuple[str, ...]:
 
 
 def resolved(base: str, reference: str) -> str:
-    """Give what a reference at a URL means, without its fragment; '' for what means nothing."""
+    """Return the URL that a reference means, without fragment; '' for an invalid reference."""
     try:
         return urljoin(base, reference.strip()).partition("#")[0]
     except ValueError:
@@ -227,7 +229,7 @@ def resolved(base: str, reference: str) -> str:
 
 
 def site(url: str) -> tuple[str, str, int | None] | None:
-    """Give a URL's origin (RFC 6454 §4): scheme, host, port. None: it has none."""
+    """Return a URL's origin (RFC 6454 §4): scheme, host, port; None if it has none."""
     try:
         parts = urlsplit(url)
         port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
@@ -237,9 +239,9 @@ def site(url: str) -> tuple[str, str, int | None] | None:
 
 
 def variant(query: str, vary: Iterable[str], request: Mapping[str, str]) -> str:
-    """Give the secondary key (RFC 9111 §4.1): the query, and a digest of what Vary names.
+    """Return the secondary key (RFC 9111 §4.1): the query, and a digest of the varying headers.
 
-    '' for a plain URL whose answer does not vary.
+    '' for a URL without query whose responses do not vary.
     """
     named = [f"{name}:{_normal(request.get(name, ''))}" for name in sorted(vary)]
     digest = hashlib.sha256("\n".join(named).encode()).hexdigest()[:32] if named else ""
@@ -262,7 +264,7 @@ def _names(text: str) -> list[str]:
 
 
 def _seconds(text: str | None) -> int | None:
-    """Read delta-seconds; what is no number is 0, as stale as can be (RFC 9111 §4.2.1)."""
+    """Parse delta-seconds; an invalid number counts as 0, which is stale (RFC 9111 §4.2.1)."""
     if text is None:
         return None
     return min(int(text), MOST_S) if text.isascii() and text.isdigit() and len(text) < 20 else 0
@@ -277,7 +279,7 @@ def _lifetime(
             return seconds
     born = _moment(fields.get("date", ""), answered_at)
     if has_expires and "expires" in fields:
-        # An Expires that is no date is in the past (RFC 9111 §5.3).
+        # An invalid Expires is in the past (RFC 9111 §5.3).
         return max(0, int(_moment(fields["expires"], born) - born))
     changed = _moment(fields.get("last-modified", ""), born)
     return min(max(0, int((born - changed) * HEURISTIC_SHARE)), HEURISTIC_MOST_S)
@@ -297,7 +299,7 @@ def _moment(text: str, otherwise: float) -> float:
 
 
 def end_to_end(headers: Pairs) -> Iterable[tuple[str, str]]:
-    """Give the fields that go on to the next hop: no connection's own, no cookie."""
+    """Return the end-to-end headers, without cookies."""
     listed = {word for name, value in headers if name == "connection" for word in _names(value)}
     return (
         (name, value) for name, value in headers if name not in HOP_BY_HOP and name not in listed

@@ -26,7 +26,7 @@ _SECRET_SIGN: Final = re.compile("|".join(map(re.escape, SECRET_SIGNS)))
 
 
 class RequestLog:
-    """Writes to standard error. log_format: ``json`` or ``console``; log_level: the lowest logged."""
+    """Writes to standard error. log_format: ``json`` or ``console``."""
 
     def __init__(self, log_format: str, log_level: str) -> None:
         self.is_on = log_level.lower() in LOGGED_AT

@@ -13,7 +13,7 @@ from accounts.models import AuditEvent, User
 from edgecache.tasks import check_host_records
 from tests.accounts.oauth.domains.nameserver import NameServer
 from tests.cast import Answer, Caller, signed_in
-from tests.edgecache.pull.conftest import Origin, Said
+from tests.edgecache.cdn.conftest import Origin, Said
 from tests.edgecache.s3 import raw
 from tests.edgecache.s3.cluster import Cluster, until
 from tests.parallel import at_once

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from edgecache.brain.cdn.looking import Looking, Wanted
+from edgecache.brain.cdn.lookup import CdnRequest, Lookup
 from edgecache.brain.database import Database
 from edgecache.brain.fetch.fetches import Keeper
 from edgecache.brain.s3.auth.access_keys import AccessKeys
@@ -152,24 +152,24 @@ async def test_a_crowd_that_is_answered_with_something_stale_has_one_refresh_beh
         await gate.wait()
         await stale(asked)
 
-    looking = Looking(brain.fills, brain.directory)
-    wanted = Wanted(bucket, "k", "", {})
+    looking = Lookup(brain.fills, brain.directory)
+    wanted = CdnRequest(bucket, "k", "", {})
     origin.handler = stale
-    await read((await looking.look(wanted)).opened)
+    await read((await looking.find(wanted)).opened)
     await settled(brain)
     origin.handler = silent
 
     for _ in range(CROWD):
-        assert (await looking.look(wanted)).opened.is_hit
-    assert len(looking._behind) == 1
+        assert (await looking.find(wanted)).opened.is_hit
+    assert len(looking._refreshes) == 1
 
     gate.set()
-    await asyncio.gather(*looking._behind.values())
+    await asyncio.gather(*looking._refreshes.values())
     await settled(brain)
-    await looking.look(wanted)
-    assert len(looking._behind) == 1
+    await looking.find(wanted)
+    assert len(looking._refreshes) == 1
     await looking.stop()
-    assert not looking._behind
+    assert not looking._refreshes
 
 
 @pytest.mark.parametrize(("lifetime_s", "told"), [(0, b"again"), (600, b"first")])
@@ -194,13 +194,13 @@ async def test_who_asks_after_the_answer_has_come_shares_it_only_while_it_is_fre
 
     monkeypatch.setattr(Keeper, "commit", held)
     origin.handler = answer
-    looking = Looking(brain.fills, brain.directory)
-    wanted = Wanted(bucket, "k", "", {})
-    assert await read((await looking.look(wanted)).opened) == b"first"
+    looking = Lookup(brain.fills, brain.directory)
+    wanted = CdnRequest(bucket, "k", "", {})
+    assert await read((await looking.find(wanted)).opened) == b"first"
     # Its bytes have come; kept they are not.
     assert brain.fills.fetches.is_busy
 
-    assert await read((await looking.look(wanted)).opened) == told
+    assert await read((await looking.find(wanted)).opened) == told
 
     gate.set()
     await settled(brain)
@@ -228,14 +228,14 @@ async def test_who_asks_after_a_confirmation_has_come_asks_again(
 
     monkeypatch.setattr(Keeper, "refresh", hold)
     origin.handler = answer
-    looking = Looking(brain.fills, brain.directory)
-    wanted = Wanted(bucket, "k", "", {})
-    assert await read((await looking.look(wanted)).opened) == b"first"
+    looking = Lookup(brain.fills, brain.directory)
+    wanted = CdnRequest(bucket, "k", "", {})
+    assert await read((await looking.find(wanted)).opened) == b"first"
     await settled(brain)
-    confirming = asyncio.create_task(looking.look(wanted))
+    confirming = asyncio.create_task(looking.find(wanted))
     await held.wait()
 
-    assert await read((await looking.look(wanted)).opened) == b"again"
+    assert await read((await looking.find(wanted)).opened) == b"again"
 
     await until(lambda: len(brain.kept) == 2)
     gate.set()

@@ -11,17 +11,17 @@ from unittest.mock import Mock
 import pytest
 
 from edgecache.brain.cdn.forwarding import (
-    AT_ONCE,
     BODY_LIMIT_BYTES,
-    UNHURRIED_BYTES_PER_S,
-    UNHURRIED_S,
+    FORWARD_LIMIT,
+    SLOW_AFTER_S,
+    SLOW_BYTES_PER_S,
     Forwarding,
-    Place,
+    RunningForward,
 )
 from edgecache.brain.errors import Overloaded
 from edgecache.http.limits import NEVER
-from tests.edgecache.pull.conftest import Asked, Origin, Pulled, Said, pull_from
-from tests.edgecache.pull.test_pulling import until
+from tests.edgecache.cdn.conftest import Asked, Origin, Pulled, Said, pull_from
+from tests.edgecache.cdn.test_pulling import until
 from tests.edgecache.s3.cluster import Cluster
 from tests.edgecache.s3.raw import send
 
@@ -129,7 +129,7 @@ def test_its_answer_is_not_kept(forwarded: Pulled) -> None:
     assert [asked.method for asked in forwarded.origin.asked] == ["POST", "POST", "GET"]
 
 
-def test_a_read_under_way_does_not_bring_back_what_it_replaced(forwarded: Pulled) -> None:
+def test_a_read_running_does_not_bring_back_what_it_replaced(forwarded: Pulled) -> None:
     was_read, go_on = threading.Event(), threading.Event()
 
     def hold(asked: Asked) -> None:
@@ -225,7 +225,7 @@ def test_who_sends_slowly_makes_room_when_all_places_are_taken(forwarded: Pulled
 
         held = [begin("/held", b"xx") for _ in range(2)]
         until(lambda: forwarded.asked("/held") == len(held))
-        slow = [begin("/a", b"x") for _ in range(AT_ONCE - len(held))]
+        slow = [begin("/a", b"x") for _ in range(FORWARD_LIMIT - len(held))]
         until(lambda: forwarded.send("POST", "/a", b"x").status == 503)
         until(lambda: forwarded.send("POST", "/a", b"x").status == 200)
 
@@ -246,12 +246,12 @@ async def test_nobody_else_makes_room() -> None:
     def place(
         sent: int = 0,
         *,
-        age_s: float = 2 * UNHURRIED_S,
+        age_s: float = 2 * SLOW_AFTER_S,
         bucket_id: int = 1,
         is_complete: bool = False,
     ) -> Mock:
         exchange = Mock(body_bytes=sent, is_complete=is_complete)
-        forwarding._under_way[Mock()] = Place(bucket_id, exchange, now - age_s)
+        forwarding._running[Mock()] = RunningForward(bucket_id, exchange, now - age_s)
         return exchange
 
     others = [
@@ -259,11 +259,11 @@ async def test_nobody_else_makes_room() -> None:
         place(is_complete=True),
         # At the origin, or not told to send yet.
         place(age_s=-NEVER),
-        *(place(age_s=UNHURRIED_S / 2) for _ in range(AT_ONCE - 5)),
-        place(int(3 * UNHURRIED_BYTES_PER_S * UNHURRIED_S)),
+        *(place(age_s=SLOW_AFTER_S / 2) for _ in range(FORWARD_LIMIT - 5)),
+        place(int(3 * SLOW_BYTES_PER_S * SLOW_AFTER_S)),
     ]
     forwarding._make_room(1)
-    faster, slower = place(9), place(8, age_s=1.5 * UNHURRIED_S)
+    faster, slower = place(9), place(8, age_s=1.5 * SLOW_AFTER_S)
     slowest = place(8)
     forwarding._make_room(1)
     assert (slowest.expire.call_count, slower.expire.call_count) == (1, 0)
@@ -277,10 +277,10 @@ async def test_nobody_else_makes_room() -> None:
 
 async def test_who_was_told_to_go_counts_until_gone() -> None:
     forwarding, now = Forwarding(Mock()), asyncio.get_running_loop().time()
-    for _ in range(2 * AT_ONCE):
+    for _ in range(2 * FORWARD_LIMIT):
         forwarding._make_room(1)
         exchange = Mock(body_bytes=0, is_complete=False)
-        forwarding._under_way[Mock()] = Place(1, exchange, now - 2 * UNHURRIED_S)
+        forwarding._running[Mock()] = RunningForward(1, exchange, now - 2 * SLOW_AFTER_S)
     with pytest.raises(Overloaded):
         forwarding._make_room(1)
 

@@ -10,7 +10,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from tests.edgecache.pull.conftest import Asked, Pulled, Said
+from tests.edgecache.cdn.conftest import Asked, Pulled, Said
 
 WAIT_S = 20.0
 

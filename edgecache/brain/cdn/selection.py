@@ -1,4 +1,4 @@
-"""Which part of an answer a client is given: all, a range, or word that it has it (RFC 9110)."""
+"""Which bytes of a response a client gets: all, a range, or none with a 304 (RFC 9110)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from edgecache.http.heads import HeaderPairs
 from edgecache.protocol.ranges import RangeNotSatisfiable, requested
 
 
-class Refused(Exception):
-    """A condition that does not hold, or a range that is not there."""
+class ConditionFailed(Exception):
+    """A condition does not hold (412), or a range is not satisfiable (416)."""
 
     def __init__(self, status: HTTPStatus) -> None:
         super().__init__(status.phrase)
@@ -21,8 +21,8 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """What is sent. has_length: of an answer without a body, whether its length is said."""
+class Selection:
+    """What is sent. has_length: False if a response without body has no Content-Length."""
 
     status: int
     span: Span
@@ -30,46 +30,46 @@ class Chosen:
     has_length: bool = True
 
 
-def choose(found: Found, headers: HeaderPairs, request: Mapping[str, str]) -> Chosen:
-    """Give what a request's conditions and range ask for.
+def select(version: Found, headers: HeaderPairs, request: Mapping[str, str]) -> Selection:
+    """Apply a request's conditions and range.
 
-    headers: of the whole answer, lower-case names. Raises Refused (412, 416).
+    headers: of the complete response, lower-case names. Raises ConditionFailed (412, 416).
     """
     fields = dict(headers)
     etag = fields.get("etag", "")
     modified = _date(fields.get("last-modified", ""))
     _check_match(request, etag, modified)
-    if _has_it(request, etag, modified):
-        kept = [pair for pair in headers if pair[0] != "content-type"]
-        return Chosen(HTTPStatus.NOT_MODIFIED, Span(0, 0), kept, has_length=False)
-    whole = Chosen(HTTPStatus.OK, Span(0, max(0, found.size)), headers)
-    asked = request.get("range", "")
-    if not asked or found.size < 0 or not _range_holds(request, etag, modified):
+    if _is_current(request, etag, modified):
+        remaining = [pair for pair in headers if pair[0] != "content-type"]
+        return Selection(HTTPStatus.NOT_MODIFIED, Span(0, 0), remaining, has_length=False)
+    whole = Selection(HTTPStatus.OK, Span(0, max(0, version.size)), headers)
+    text = request.get("range", "")
+    if not text or version.size < 0 or not _range_holds(request, etag, modified):
         return whole
     try:
-        span = requested(asked, found.size)
+        span = requested(text, version.size)
     except RangeNotSatisfiable:
-        raise Refused(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE) from None
-    if span is None or found.size == 0:
+        raise ConditionFailed(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE) from None
+    if span is None or version.size == 0:
         return whole
     start, length = span
-    said = ("content-range", f"bytes {start}-{start + length - 1}/{found.size}")
-    return Chosen(HTTPStatus.PARTIAL_CONTENT, Span(start, length), [*headers, said])
+    content_range = ("content-range", f"bytes {start}-{start + length - 1}/{version.size}")
+    return Selection(HTTPStatus.PARTIAL_CONTENT, Span(start, length), [*headers, content_range])
 
 
 def _check_match(request: Mapping[str, str], etag: str, modified: datetime | None) -> None:
     match = request.get("if-match", "")
     if match:
-        # Compared strongly: a weak tag matches nothing (RFC 9110 §13.1.1).
+        # Strong comparison: a weak tag matches nothing (RFC 9110 §13.1.1).
         if match.strip() != "*" and (etag.startswith("W/") or etag not in _tags(match)):
-            raise Refused(HTTPStatus.PRECONDITION_FAILED)
+            raise ConditionFailed(HTTPStatus.PRECONDITION_FAILED)
         return
     since = _date(request.get("if-unmodified-since", ""))
     if since is not None and modified is not None and modified > since:
-        raise Refused(HTTPStatus.PRECONDITION_FAILED)
+        raise ConditionFailed(HTTPStatus.PRECONDITION_FAILED)
 
 
-def _has_it(request: Mapping[str, str], etag: str, modified: datetime | None) -> bool:
+def _is_current(request: Mapping[str, str], etag: str, modified: datetime | None) -> bool:
     none_match = request.get("if-none-match", "")
     if none_match:
         weak = {tag.removeprefix("W/") for tag in _tags(none_match)}

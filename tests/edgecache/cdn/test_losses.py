@@ -5,8 +5,8 @@ import hashlib
 import pytest
 
 from edgecache.protocol.hot import OBJECT_LIMIT_BYTES
-from tests.edgecache.pull.conftest import Pulled
-from tests.edgecache.pull.test_pulling import until
+from tests.edgecache.cdn.conftest import Pulled
+from tests.edgecache.cdn.test_pulling import until
 from tests.edgecache.s3.cluster import Keys
 from tests.edgecache.s3.raw import Signer
 

@@ -6,15 +6,15 @@ NAME: Final = "Zonal"
 
 
 def hit(*, ttl_s: int) -> str:
-    """Say that a kept answer was used; a negative ttl is a stale one's."""
+    """A stored response was used; a negative ttl means that it was stale."""
     return f"{NAME}; hit; ttl={ttl_s}"
 
 
 def forwarded(why: str, *, stored: bool, status: int | None = None, collapsed: bool = False) -> str:
-    """Say that the origin was asked.
+    """The request was forwarded to the origin.
 
-    why: ``uri-miss``, ``vary-miss``, ``stale`` … (RFC 9211 §2.2). status: the origin's, where the
-    client is given another one. collapsed: together with another request.
+    why: ``uri-miss``, ``vary-miss``, ``stale`` … (RFC 9211 §2.2). status: the origin's, if
+    the client gets another one. collapsed: together with another request.
     """
     parts = [NAME, f"fwd={why}"]
     if status is not None:
@@ -27,5 +27,5 @@ def forwarded(why: str, *, stored: bool, status: int | None = None, collapsed: b
 
 
 def failed(why: str) -> str:
-    """Say that a stale answer stands in for an origin that failed."""
+    """A stale response was used because the origin failed."""
     return f"{NAME}; hit; detail={why}"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgecache.brain.cdn import rules
-from edgecache.brain.cdn.rules import Kept, Use
+from edgecache.brain.cdn.rules import Reuse, StoredResponse
 
 NOW = 1_795_000_000.0
 Pairs = list[tuple[str, str]]
@@ -17,7 +17,7 @@ def date(seconds: float) -> str:
     return formatdate(NOW + seconds, usegmt=True)
 
 
-def judged(*headers: tuple[str, str], took: float = 0.0) -> Kept:
+def judged(*headers: tuple[str, str], took: float = 0.0) -> StoredResponse:
     kept = rules.judge(list(headers), asked_at=NOW - took, answered_at=NOW)
     assert kept is not None
     return kept
@@ -96,16 +96,16 @@ def test_how_old_an_answer_is_when_it_comes(headers: Pairs, took: float, age_s: 
 @pytest.mark.parametrize(
     ("text", "after", "use"),
     [
-        ("max-age=60", 59, Use.FRESH),
-        ("max-age=60", 60, Use.REVALIDATE),
-        ("max-age=60, stale-while-revalidate=30", 60, Use.STALE_WHILE_REVALIDATE),
-        ("max-age=60, stale-while-revalidate=30", 89, Use.STALE_WHILE_REVALIDATE),
-        ("max-age=60, stale-while-revalidate=30", 90, Use.REVALIDATE),
-        ("max-age=60, stale-while-revalidate=30, must-revalidate", 61, Use.REVALIDATE),
-        ("no-cache, stale-while-revalidate=30", 1, Use.REVALIDATE),
+        ("max-age=60", 59, Reuse.FRESH),
+        ("max-age=60", 60, Reuse.REVALIDATE),
+        ("max-age=60, stale-while-revalidate=30", 60, Reuse.STALE_WHILE_REVALIDATE),
+        ("max-age=60, stale-while-revalidate=30", 89, Reuse.STALE_WHILE_REVALIDATE),
+        ("max-age=60, stale-while-revalidate=30", 90, Reuse.REVALIDATE),
+        ("max-age=60, stale-while-revalidate=30, must-revalidate", 61, Reuse.REVALIDATE),
+        ("no-cache, stale-while-revalidate=30", 1, Reuse.REVALIDATE),
     ],
 )
-def test_what_an_answer_is_good_for(text: str, after: float, use: Use) -> None:
+def test_what_an_answer_is_good_for(text: str, after: float, use: Reuse) -> None:
     assert rules.use(judged(control(text)), now=NOW + after) is use
 
 
@@ -166,7 +166,7 @@ def test_a_vary_counts_as_far_as_the_origin_is_told() -> None:
 
 def test_what_is_kept_beside_the_bytes_comes_back_as_it_was() -> None:
     kept = judged(control("max-age=60"), ("vary", "accept"), ("etag", '"a"'))
-    assert Kept.of_json(kept.as_json()) == kept
+    assert StoredResponse.from_json(kept.as_json()) == kept
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_what_is_kept_beside_the_bytes_comes_back_as_it_was() -> None:
     ],
 )
 def test_whether_a_404_is_repeated_for_a_moment(headers: Pairs, keeps: bool) -> None:
-    assert rules.keeps_word(headers) is keeps
+    assert rules.allows_negative_caching(headers) is keeps
 
 
 ASKED = "http://origin.example/folder/a?x=1"
@@ -226,10 +226,10 @@ def test_whatever_an_origin_says_the_rules_hold(headers: Pairs, later: float) ->
         return
     assert 0 <= kept.lifetime_s <= rules.MOST_S
     assert rules.age_s(kept, now=NOW + later) >= kept.age_s >= 0
-    is_fresh = rules.use(kept, now=NOW + later) is Use.FRESH
+    is_fresh = rules.use(kept, now=NOW + later) is Reuse.FRESH
     assert is_fresh == (rules.age_s(kept, now=NOW + later) < kept.lifetime_s)
     if kept.must_revalidate:
-        assert rules.use(kept, now=NOW + later) is not Use.STALE_WHILE_REVALIDATE
+        assert rules.use(kept, now=NOW + later) is not Reuse.STALE_WHILE_REVALIDATE
         assert not rules.serves_on_error(kept, now=NOW + later)
 
 
