@@ -16,6 +16,7 @@ from environments.conf import EnvironmentSettings
 from platform_site import conf
 from platform_site import env as environment
 from platform_site.lib.logs import logging_config
+from platform_site.lib.openapi.document import SPECTACULAR_SETTINGS  # noqa: F401 - a setting
 from platform_site.settings_table import load
 from recovery.conf import RecoverySettings
 from sqlgateway.conf import SqlSettings
@@ -222,25 +223,6 @@ REST_FRAMEWORK: Final = {
     "DEFAULT_SCHEMA_CLASS": "platform_site.lib.openapi.schema.Schema",
     "UNAUTHENTICATED_USER": None,
     "UNAUTHENTICATED_TOKEN": None,
-}
-SPECTACULAR_SETTINGS: Final = {
-    "TITLE": "Zonal",
-    "DESCRIPTION": "Accounts, environments and SQL over HTTP. Errors are problem documents "
-    "(RFC 9457) with a stable `code`.",
-    "VERSION": "1",
-    "OAS_VERSION": "3.1.0",
-    # Not drf-spectacular's own hook, which makes a component of each set of choices: `status` of
-    # one resource and `status` of another would compete for its name.
-    "POSTPROCESSING_HOOKS": ["platform_site.lib.openapi.problems.add_components"],
-    "SCHEMA_PATH_PREFIX": "/v1",
-    "SERVE_INCLUDE_SCHEMA": False,
-    "SERVE_PERMISSIONS": [],
-    "SERVE_AUTHENTICATION": [],
-    "COMPONENT_SPLIT_REQUEST": True,
-    "SWAGGER_UI_DIST": "SIDECAR",
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "REDOC_DIST": "SIDECAR",
-    "SWAGGER_UI_SETTINGS": {"persistAuthorization": False, "displayRequestDuration": True},
 }
 
 # --- observation ------------------------------------------------------------------------------

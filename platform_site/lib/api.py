@@ -18,7 +18,7 @@ from rest_framework.views import APIView
 
 from platform_site.lib.authentication import PrincipalAuthentication
 from platform_site.lib.bodies import OrjsonRenderer, StrictJsonParser
-from platform_site.lib.errors import NotAuthenticated
+from platform_site.lib.errors import InvalidRequest, NotAuthenticated
 from platform_site.lib.permissions import Access, HasAccess
 from platform_site.lib.principals import PlatformRequest, Principal
 
@@ -148,6 +148,25 @@ class CursorPages(CursorPagination):
     ordering = "-id"
     # Names in the query string that are not filters.
     NAMES: ClassVar[frozenset[str]] = frozenset({"cursor", "page_size"})
+    SIZE_SCHEMA: ClassVar[Mapping[str, Any]] = {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": max_page_size,
+        "default": page_size,
+    }
+
+    def get_page_size(self, request: Request) -> int:
+        """Return how many rows a page has; more than the maximum is the maximum.
+
+        Raises InvalidRequest for what is not a number from 1 on.
+        """
+        given = request.query_params.get(self.page_size_query_param)
+        if given is None:
+            return self.page_size
+        if not (given.isascii() and given.isdecimal() and int(given[:20]) > 0):
+            message = f"A number from 1 to {self.max_page_size}."
+            raise InvalidRequest.for_field(self.page_size_query_param, message)
+        return min(int(given[:20]), self.max_page_size)
 
     def get_ordering(
         self, request: Request, queryset: QuerySet[Any], view: APIView
@@ -176,8 +195,7 @@ class CursorPages(CursorPagination):
             {
                 "name": "page_size",
                 "in": "query",
-                "description": f"1 to {self.max_page_size}.",
-                "schema": {"type": "integer"},
+                "schema": self.SIZE_SCHEMA,
             },
         ]
 
@@ -205,7 +223,7 @@ class CursorPages(CursorPagination):
         """Describe the query string to OpenAPI."""
         return [
             OpenApiParameter("cursor", str, description="From `next` or `previous`."),
-            OpenApiParameter("page_size", int, description=f"1 to {cls.max_page_size}."),
+            OpenApiParameter("page_size", dict(cls.SIZE_SCHEMA)),
         ]
 
     @classmethod

@@ -156,22 +156,31 @@ def require_fresh(access: Access, principal: Principal | None) -> None:
         guard(principal)
 
 
+def authorize(request: Any, access: Access | None, principal: Principal | None) -> None:
+    """Return if the caller may do this: every request to the API passes here, and only here.
+
+    request: Django's or DRF's. access: None for a method that the path does not have.
+    Raises MethodNotAllowed (405), what ``require`` and ``require_fresh`` raise (401, 403). A caller
+    that lacks a permission is noted in the audit trail.
+    """
+    if access is None:
+        raise MethodNotAllowed
+    try:
+        require(access, principal)
+    except Forbidden as exc:
+        if type(exc) is Forbidden and access.resource and access.action:
+            audit.note_denial(request, access.resource, access.action)
+        raise
+    require_fresh(access, principal)
+
+
 class HasAccess(BasePermission):
-    """Hold a view to its ``access`` table; a method that is not in it is open to nobody."""
+    """Hold a view to its ``access`` table."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         """Return True, or raise: a refusal carries its own code."""
         method = "GET" if request.method == "HEAD" else request.method
-        access = view.access_for(method)
-        if access is None:
-            raise MethodNotAllowed
         user: object = request.user
         principal = user if isinstance(user, Principal) else None
-        try:
-            require(access, principal)
-        except Forbidden as exc:
-            if type(exc) is Forbidden and access.resource and access.action:
-                audit.note_denial(request, access.resource, access.action)
-            raise
-        require_fresh(access, principal)
+        authorize(request, view.access_for(method), principal)
         return True

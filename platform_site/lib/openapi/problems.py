@@ -1,11 +1,28 @@
-"""Problem documents in OpenAPI: one schema for all, with the members that errors declare."""
+"""Problem documents in OpenAPI: their schema, and which of them an operation can answer with.
 
-from collections.abc import Mapping
+Each status of an operation lists its codes as named examples, so that pages show them and
+``tests.conformance`` can hold responses to them; the schema is the same for all.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from http import HTTPStatus
 from typing import Any, Final
 
-from platform_site.lib.errors import every_error
+from platform_site.lib import errors
+from platform_site.lib.errors import PlatformError, every_error
+from platform_site.lib.permissions import Access
+from platform_site.lib.problems import CONTENT_TYPE, document
 
-PROBLEM: Final = "#/components/schemas/Problem"
+SCHEMA: Final = {"$ref": "#/components/schemas/Problem"}
+# From how many operations on their common response is one component.
+SHARED_BY: Final = 10
+REQUEST_ID: Final = "0198c0de-0000-7000-8000-000000000000"
+
+# Named, not imported: these belong to the apps that authenticate and that know the factors.
+_ACCESS_TOKEN_CODES: Final = frozenset({"session_revoked", "dev_token_refused"})
+_FRESH_PROOF_CODES: Final = frozenset({"step_up_required"})
 
 _MEMBERS: Final[Mapping[str, Any]] = {
     "type": {"type": "string", "format": "uri"},
@@ -34,8 +51,75 @@ _MEMBERS: Final[Mapping[str, Any]] = {
 }
 
 
-def problem_schema() -> dict[str, Any]:
-    """Return the schema of a problem document; members of single errors are optional in it."""
+def common(
+    access: Access, *, has_body: bool, has_path_parameter: bool, has_cursor: bool
+) -> set[type[PlatformError]]:
+    """Return the problems that any operation of this kind can answer with."""
+    found: set[type[PlatformError]] = {
+        # Also without a body: for a Host that is not this installation's, for example.
+        errors.InvalidRequest,
+        errors.NotAcceptable,
+        errors.InternalError,
+        errors.Contended,
+        errors.ControlDatabaseUnavailable,
+    }
+    if has_body:
+        found |= {errors.MalformedJson, errors.PayloadTooLarge, errors.UnsupportedMedia}
+    if has_path_parameter or has_cursor:
+        found.add(errors.NotFound)
+    return found | _of_access(access)
+
+
+def _of_access(access: Access) -> set[type[PlatformError]]:
+    if access.kind == "public":
+        return set()
+    found: set[type[PlatformError]] = {
+        errors.NotAuthenticated,
+        errors.TokenInvalid,
+        errors.TokenExpired,
+    }
+    found |= _by_code(_ACCESS_TOKEN_CODES)
+    if access.kind != "member":
+        found.add(errors.Forbidden)
+    if not access.is_always_open:
+        found.add(errors.SecondFactorDue)
+    if not access.is_open_without_email:
+        found.add(errors.EmailRequired)
+    if access.is_fresh:
+        found |= _by_code(_FRESH_PROOF_CODES)
+    return found
+
+
+def _by_code(codes: Collection[str]) -> set[type[PlatformError]]:
+    return {error for error in every_error() if error.code in codes}
+
+
+def responses(problems: Iterable[type[PlatformError]]) -> dict[str, Any]:
+    """Return the response object of each status, with its codes as examples."""
+    by_status: dict[int, list[type[PlatformError]]] = {}
+    for error in sorted(problems, key=lambda error: (error.status, error.code)):
+        by_status.setdefault(error.status, []).append(error)
+    return {
+        str(status): {
+            "description": f"{HTTPStatus(status).phrase}: "
+            + ", ".join(f"`{error.code}`" for error in found)
+            + ".",
+            "content": {
+                CONTENT_TYPE: {
+                    "schema": SCHEMA,
+                    "examples": {
+                        error.code: {"$ref": f"#/components/examples/{error.__name__}"}
+                        for error in found
+                    },
+                }
+            },
+        }
+        for status, found in by_status.items()
+    }
+
+
+def schema() -> dict[str, Any]:
+    """Return the schema of a problem document; the members of single errors are optional in it."""
     extensions: dict[str, tuple[Any, list[str]]] = {}
     for error in sorted(every_error(), key=lambda error: error.code):
         for name, shape in error.members.items():
@@ -61,6 +145,39 @@ def _extension(shape: Mapping[str, Any], codes: list[str]) -> dict[str, Any]:
 
 
 def add_components(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Add what all operations refer to (one of drf-spectacular's POSTPROCESSING_HOOKS)."""
-    result["components"]["schemas"]["Problem"] = problem_schema()
+    """Add what the operations refer to (one of drf-spectacular's POSTPROCESSING_HOOKS)."""
+    components = result["components"]
+    components["schemas"]["Problem"] = schema()
+    components["examples"] = {
+        error.__name__: {"summary": error.title, "value": document(error(), REQUEST_ID)}
+        for error in sorted(every_error(), key=lambda error: error.__name__)
+    }
+    components["responses"] = _share_responses(
+        [operation for path in result["paths"].values() for operation in path.values()]
+    )
     return result
+
+
+def _share_responses(operations: list[dict[str, Any]]) -> dict[str, Any]:
+    """Make a component of the response that most operations refuse with the same status with."""
+    shared = {}
+    for status in HTTPStatus:
+        if status < HTTPStatus.BAD_REQUEST:
+            continue
+        found = [
+            operation["responses"][str(status)]
+            for operation in operations
+            if str(status) in operation["responses"]
+        ]
+        if not found:
+            continue
+        ((description, count),) = Counter(each["description"] for each in found).most_common(1)
+        if count < SHARED_BY:
+            continue
+        name = re.sub(r"\W", "", status.phrase.title())
+        for operation in operations:
+            response = operation["responses"].get(str(status), {})
+            if response.get("description") == description:
+                shared[name] = response
+                operation["responses"][str(status)] = {"$ref": f"#/components/responses/{name}"}
+    return shared

@@ -1,13 +1,18 @@
-"""What OpenAPI should say of every operation without each view repeating it."""
+"""The OpenAPI description of every operation, made of what its view and its app declare."""
 
 from typing import Any, Literal
 
+from drf_spectacular.drainage import warn
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 
-from platform_site.lib.api import ApiView
+from platform_site.lib.api import ApiView, StrictSerializer
+from platform_site.lib.openapi import operations, problems
+from platform_site.lib.openapi.operations import Operation
 from platform_site.lib.permissions import Access
 from platform_site.lib.viewsets import PlatformViewSet
+
+Direction = Literal["request", "response"]
 
 
 class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # untyped hook
@@ -17,32 +22,42 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
     name = "bearer"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, str]:
-        """Give the security scheme object."""
+        """Return the security scheme object."""
         return {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}
 
 
 class Schema(AutoSchema):
-    """Add problem documents, tags by application, and the permission each operation takes."""
+    """Operations as ``openapi.py`` of their app and the access table of their view declare them."""
 
-    def get_tags(self) -> list[str]:
-        """Group by the application that owns the view."""
-        return [type(self.view).__module__.split(".")[0]]
+    def get_operation(self, *args: Any, **kwargs: Any) -> dict[str, Any] | None:
+        """Return the operation with its tag, its permission, its problems and its examples."""
+        found: dict[str, Any] | None = super().get_operation(*args, **kwargs)
+        access = self._access()
+        if found is None or access is None:
+            return found
+        if access.kind == "permission":
+            text = f"Takes the permission `{access.resource}:{access.action}`."
+            found["description"] = "\n\n".join(filter(None, [found.get("description"), text]))
+        key = f"{self.method} {self.path}"
+        described = operations.find(type(self.view).__module__, key)
+        if described is None:
+            warn(f"{key} is in no openapi.py")
+            return found
+        found["tags"] = [described.tag]
+        _add_examples(found, described)
+        common = problems.common(
+            access,
+            has_body="requestBody" in found,
+            has_path_parameter="{" in self.path,
+            has_cursor=any(each["name"] == "cursor" for each in found.get("parameters", ())),
+        )
+        found["responses"] |= problems.responses(common | {*described.problems})
+        return found
 
     def get_auth(self) -> list[dict[str, list[str]]]:
         """Say that public operations take no token, whatever the view's other methods take."""
         access = self._access()
         return [] if access is not None and access.kind == "public" else super().get_auth()
-
-    def get_operation(self, *args: Any, **kwargs: Any) -> dict[str, Any] | None:
-        """Add the permission below the description, wherever that comes from."""
-        operation: dict[str, Any] | None = super().get_operation(*args, **kwargs)
-        access = self._access()
-        if operation and access is not None and access.kind == "permission":
-            text = f"Takes the permission `{access.resource}:{access.action}`."
-            operation["description"] = "\n\n".join(
-                filter(None, [operation.get("description"), text])
-            )
-        return operation
 
     def get_override_parameters(self) -> list[Any]:
         """Leave parameters to the views."""
@@ -63,23 +78,43 @@ class Schema(AutoSchema):
             return {self.view.success_status(): self.view.response_serializer()}
         return super().get_response_serializers()
 
+    def get_serializer_name(self, serializer: Any, direction: Direction) -> str:
+        """Name the component; drf-spectacular adds ``Request`` to those of bodies itself."""
+        name: str = type(serializer).__name__.removesuffix("Serializer")
+        return name.removesuffix("Request") if direction == "request" else name
+
     def get_paginated_name(self, serializer_name: str) -> str:
         """Name one page of these."""
         return f"{serializer_name}Page"
 
-    def _get_response_bodies(
-        self, direction: Literal["request", "response"] = "response"
-    ) -> dict[str, Any]:
-        responses: dict[str, Any] = super()._get_response_bodies(direction)
-        if direction == "response":
-            responses["default"] = {
-                "description": "A refusal; its `code` is listed in docs/errors.md.",
-                "content": {
-                    "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}
-                },
-            }
-        return responses
-
     def _access(self) -> Access | None:
         view = self.view
         return view.access_for(self.method) if isinstance(view, ApiView) else None
+
+    def _map_basic_serializer(self, serializer: Any, direction: Direction) -> dict[str, Any]:
+        """Close the bodies that refuse unknown fields."""
+        mapped: Any = super()._map_basic_serializer  # untyped library
+        schema: dict[str, Any] = mapped(serializer, direction)
+        if isinstance(serializer, StrictSerializer):
+            schema["additionalProperties"] = False
+        return schema
+
+    def _map_serializer_field(
+        self, field: Any, direction: Direction, bypass_extensions: bool = False
+    ) -> dict[str, Any] | None:
+        """Leave out a default that may not be sent: clients would send it."""
+        mapped: Any = super()._map_serializer_field  # untyped library
+        schema: dict[str, Any] | None = mapped(field, direction, bypass_extensions)
+        if schema and schema.get("default") == "" and not getattr(field, "allow_blank", False):
+            del schema["default"]
+        return schema
+
+
+def _add_examples(operation: dict[str, Any], described: Operation) -> None:
+    if described.request is not None:
+        (body,) = operation["requestBody"]["content"].values()
+        body["example"] = described.request
+    if described.response is not None:
+        status = min(operation["responses"])
+        (answer,) = operation["responses"][status]["content"].values()
+        answer["example"] = described.response

@@ -1,0 +1,79 @@
+"""The OpenAPI description of the operations of domains."""
+
+from typing import Final
+
+from accounts.errors import TooManyAttempts
+from accounts.oauth.errors import DnsUnavailable, DomainTaken, DomainUnproven, TooManyDomains
+from platform_site.lib.openapi.operations import Operation, Operations
+
+OPERATIONS: Final[Operations] = {
+    "GET /v1/domains": Operation(
+        tag="Domains",
+        response={
+            "next": None,
+            "previous": None,
+            "results": [
+                {
+                    "id": "01a2048c-a2c1-771f-b342-1fc047a4c490",
+                    "domain": "example.com",
+                    "role": "operator",
+                    "status": "verified",
+                    "record": {
+                        "type": "TXT",
+                        "name": "_zonal-challenge.example.com",
+                        "value": "zonal-domain-verification=Z7ttUHVG7F62HxoAPcWBsw",
+                    },
+                    "created_at": "2026-11-22T18:37:35.297113Z",
+                    "verified_at": "2026-11-22T18:37:35.305023Z",
+                }
+            ],
+        },
+    ),
+    "POST /v1/domains": Operation(
+        tag="Domains",
+        problems=(
+            DomainTaken,
+            TooManyDomains,
+            DnsUnavailable,
+        ),
+        request={"domain": "example.com", "role": "reader"},
+        response={
+            "id": "01a2048c-a2c1-771f-b342-1fc047a4c490",
+            "domain": "example.com",
+            "role": "operator",
+            "status": "pending",
+            "record": {
+                "type": "TXT",
+                "name": "_zonal-challenge.example.com",
+                "value": "zonal-domain-verification=Z7ttUHVG7F62HxoAPcWBsw",
+            },
+            "created_at": "2026-11-22T18:37:35.297113Z",
+            "verified_at": None,
+        },
+    ),
+    "DELETE /v1/domains/{domain_id}": Operation(
+        tag="Domains",
+    ),
+    "POST /v1/domains/{domain_id}/verify": Operation(
+        tag="Domains",
+        problems=(
+            DomainTaken,
+            DomainUnproven,
+            TooManyAttempts,
+            DnsUnavailable,
+        ),
+        response={
+            "id": "01a2048c-a2c1-771f-b342-1fc047a4c490",
+            "domain": "example.com",
+            "role": "operator",
+            "status": "verified",
+            "record": {
+                "type": "TXT",
+                "name": "_zonal-challenge.example.com",
+                "value": "zonal-domain-verification=Z7ttUHVG7F62HxoAPcWBsw",
+            },
+            "created_at": "2026-11-22T18:37:35.297113Z",
+            "verified_at": "2026-11-22T18:37:35.305023Z",
+        },
+    ),
+}

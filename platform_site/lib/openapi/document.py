@@ -1,0 +1,43 @@
+"""The OpenAPI document as a whole: what drf-spectacular is told (a setting of Django's)."""
+
+from typing import Any, Final
+
+from platform_site.lib.openapi import tags
+
+_DESCRIPTION: Final = """\
+Zonal is a multi-tenant data platform. An organization has members and environments (`live`,
+`sandbox` and its own); each environment has a PostgreSQL database, queried with `POST /v1/sql`,
+and buckets of an S3-compatible edge cache.
+
+**Authentication.** Sign up or log in for an access token and a refresh token, and send
+`Authorization: Bearer <access token>`. A session acts in one environment; switch to act in another.
+Where a login answers `mfa_required`, answer a challenge with the `mfa_token` first.
+
+**Errors** are `application/problem+json` (RFC 9457) with a stable `code`; each operation lists its
+own. 401 carries `WWW-Authenticate`, 429 and 503 carry `Retry-After`.
+
+**Bodies** are one JSON object. A field that an operation does not know is refused. Later releases
+may add fields to answers.
+
+**Lists** are pages: `next` and `previous` are the URLs of the pages beside, or null.
+"""
+
+SPECTACULAR_SETTINGS: Final[dict[str, Any]] = {
+    "TITLE": "Zonal",
+    "DESCRIPTION": _DESCRIPTION,
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "TAGS": tags.described(),
+    # Not drf-spectacular's own hook, which makes a component of each set of choices: `status` of
+    # one resource and `status` of another would compete for its name.
+    "POSTPROCESSING_HOOKS": ["platform_site.lib.openapi.problems.add_components"],
+    "SCHEMA_PATH_PREFIX": "/v1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": [],
+    "SERVE_AUTHENTICATION": [],
+    "COMPONENT_SPLIT_REQUEST": True,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "REDOC_DIST": "SIDECAR",
+    "SWAGGER_UI_SETTINGS": {"persistAuthorization": False, "displayRequestDuration": True},
+}

@@ -1,0 +1,57 @@
+"""What a view does not declare of its operations: tag, problems and examples.
+
+Each app lists its operations in an ``openapi.py`` beside its views::
+
+    OPERATIONS: Final[Operations] = {
+        "POST /v1/auth/login": Operation(
+            tag="Sign in",
+            problems=(InvalidCredentials, TooManyAttempts),
+            request={"email": "alice@example.com", "password": "correct horse battery staple"},
+            response={"status": "authenticated", ...},
+        ),
+    }
+
+Drf-spectacular warns of an operation that is in no table, and the gate takes no warnings.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from platform_site.lib.errors import PlatformError
+from platform_site.lib.openapi.tags import Tag
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """The description of one method of one path.
+
+    problems: what this operation answers beside ``platform_site.lib.openapi.problems.common``.
+    request: an example of the body; a test sends it.
+    response: an example of the successful answer's body.
+    """
+
+    tag: Tag
+    problems: tuple[type[PlatformError], ...] = ()
+    request: Mapping[str, Any] | None = None
+    response: Mapping[str, Any] | None = None
+
+
+Operations = Mapping[str, Operation]
+
+
+def find(view_module: str, key: str) -> Operation | None:
+    """Return the operation ``METHOD /path`` from the nearest table, None without one."""
+    return next((table[key] for table in tables(view_module) if key in table), None)
+
+
+def tables(view_module: str) -> Iterator[Operations]:
+    """Yield the tables of the view's own package and of the packages around it, in this order."""
+    package = view_module
+    while "." in package:
+        package = package.rpartition(".")[0]
+        name = f"{package}.openapi"
+        if find_spec(name) is not None:
+            yield import_module(name).OPERATIONS

@@ -1,0 +1,44 @@
+"""The headings under which the document lists operations, in a user's words and order."""
+
+from typing import Final, Literal, get_args
+
+Tag = Literal[
+    "Sign in",
+    "Sign in with a provider",
+    "Second factor",
+    "Recovery",
+    "Account",
+    "Members",
+    "Invitations",
+    "Domains",
+    "Organization policy",
+    "Audit trail",
+    "Environments",
+    "SQL",
+    "Cache",
+    "Buckets",
+    "Cache nodes",
+]
+
+_DESCRIPTIONS: Final[dict[Tag, str]] = {
+    "Sign in": "Sign up, log in, refresh and end sessions, switch the environment.",
+    "Sign in with a provider": "Google, GitHub, Discord and Apple accounts.",
+    "Second factor": "Set up and use TOTP, SMS, e-mail codes, passkeys and backup codes.",
+    "Recovery": "Get back into an account without its password or its second factor.",
+    "Account": "The caller's own password, e-mail address and sessions.",
+    "Members": "The people of an organization and their roles.",
+    "Invitations": "Invite people into an organization.",
+    "Domains": "E-mail domains that belong to an organization.",
+    "Organization policy": "What an organization requires of its members' second factors.",
+    "Audit trail": "What happened in an organization, and who did it.",
+    "Environments": "Separate places for data: `live`, `sandbox` and those that you add.",
+    "SQL": "Queries in the environment's own PostgreSQL database.",
+    "Cache": "The state of the edge cache, its figures, and purges.",
+    "Buckets": "Buckets, their origins and hosts, and the access keys of the object API.",
+    "Cache nodes": "The workers that store and serve objects.",
+}
+
+
+def described() -> list[dict[str, str]]:
+    """Return the document's ``tags``, in the order in which they are shown."""
+    return [{"name": name, "description": _DESCRIPTIONS[name]} for name in get_args(Tag)]

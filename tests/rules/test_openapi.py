@@ -1,0 +1,130 @@
+"""The OpenAPI document is one that clients can be generated from, and its examples are true."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from accounts.models import User
+from platform_site.lib.openapi.operations import tables
+from tests.cast import Caller, signed_in
+from tests.conformance import JSON, document
+from tests.rules.routes import api_routes
+
+METHODS = ("get", "post", "put", "patch", "delete")
+NOBODY = "00000000-0000-7000-8000-000000000000"
+
+
+def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, methods in document()["paths"].items():
+        for method, operation in methods.items():
+            yield path, method, operation
+
+
+def every_schema(part: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(part, dict):
+        yield part
+    for inner in part.values() if isinstance(part, dict) else part:
+        if isinstance(inner, dict | list):
+            yield from every_schema(inner)
+
+
+def resolved(content: dict[str, Any]) -> jsonschema_rs.Draft202012Validator:
+    schema = {**content["schema"], "components": document()["components"]}
+    return jsonschema_rs.Draft202012Validator(schema, validate_formats=True)
+
+
+def contents() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the JSON contents of requests and successful responses, named."""
+    for path, method, operation in operations():
+        name = f"{method.upper()} {path}"
+        body = operation.get("requestBody", {}).get("content", {})
+        if JSON in body:
+            yield f"{name} request", body[JSON]
+        for status, response in operation["responses"].items():
+            if status < "300" and JSON in response.get("content", {}):
+                yield f"{name} {status}", response["content"][JSON]
+
+
+REQUESTS = [
+    (method.upper(), path, operation["requestBody"]["content"][JSON]["example"])
+    for path, method, operation in operations()
+    if "example" in operation.get("requestBody", {}).get("content", {}).get(JSON, {})
+]
+
+
+def test_each_operation_has_an_example_of_its_bodies() -> None:
+    missing = [name for name, content in contents() if "example" not in content]
+    # Their bodies are empty objects, or forms of another site's.
+    assert missing == ["POST /v1/auth/2fa/email/setup request"]
+
+
+def test_each_example_is_valid() -> None:
+    for name, content in contents():
+        if "example" in content:
+            errors = [error.message for error in resolved(content).iter_errors(content["example"])]
+            assert not errors, f"{name}: {errors}"
+
+
+@pytest.mark.parametrize(("method", "path", "body"), REQUESTS)
+@pytest.mark.django_db
+def test_each_example_of_a_request_is_accepted_as_well_formed(
+    method: str, path: str, body: dict[str, Any], alice: User
+) -> None:
+    filled = path.replace("{provider}", "google")
+    while "{" in filled:
+        before, _, after = filled.partition("{")
+        filled = before + NOBODY + after.partition("}")[2]
+    answer = signed_in(alice).call(method, filled, body)
+    if answer.status == 400:
+        assert answer.code not in {"invalid_request", "malformed_json"}, answer.body
+    assert answer.status != 500
+
+
+@pytest.mark.django_db
+def test_the_example_of_sql_runs(alice: User) -> None:
+    content = document()["paths"]["/v1/sql"]["post"]["requestBody"]["content"][JSON]
+    answer = signed_in(alice).post("/v1/sql", content["example"])
+    assert (answer.status, answer.body["rows"]) == (200, [{"sum": 5}])
+
+
+def test_no_default_contradicts_its_schema() -> None:
+    """A generated client sends a default, so that it has to be one that is accepted."""
+    for schema in every_schema(document()["components"]["schemas"]):
+        if "default" in schema and "type" in schema:
+            validator = jsonschema_rs.Draft202012Validator(schema)
+            assert validator.is_valid(schema["default"]), schema
+
+
+def test_bodies_that_refuse_unknown_fields_say_so() -> None:
+    for path, method, operation in operations():
+        content = operation.get("requestBody", {}).get("content", {})
+        if JSON in content:
+            name = content[JSON]["schema"]["$ref"].rpartition("/")[2]
+            schema = document()["components"]["schemas"][name]
+            assert schema["additionalProperties"] is False, f"{method} {path}"
+
+
+def test_each_refusal_names_its_codes() -> None:
+    for path, method, operation in operations():
+        assert "default" not in operation["responses"], f"{method} {path}"
+        refused = [status for status in operation["responses"] if status >= "400"]
+        assert {"400", "500", "503"} <= {*refused}, f"{method} {path}"
+
+
+def test_each_description_is_of_an_operation() -> None:
+    """An entry of an ``openapi.py`` that is of no operation would go unnoticed."""
+    declared = {f"{method.upper()} {path}" for path, method, _ in operations()}
+    modules = {route.view.__module__ for route in api_routes()}
+    described = {key for module in modules for table in tables(module) for key in table}
+    assert described == declared
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("size", ["null", "", "0", "-1", "1.5", "a"])
+def test_a_page_size_that_is_no_number_is_refused(size: str, alice: User) -> None:
+    caller: Caller = signed_in(alice)
+    answer = caller.get(f"/v1/environments?page_size={size}")
+    assert (answer.status, answer.code) == (400, "invalid_request")
+    assert answer.body["errors"][0]["field"] == "page_size"
