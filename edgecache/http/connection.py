@@ -247,8 +247,6 @@ class Connection(asyncio.Protocol):
         except OSError as error:
             self.cut()
             raise ClientGone from error
-        finally:
-            transfer.close()
         return transfer.sent
 
     async def _copy_file(self, head: bytes, body: FileBody) -> int:
@@ -256,7 +254,7 @@ class Connection(asyncio.Protocol):
         self.write(head)
         sent = 0
         while sent < body.length:
-            piece = await self._loop.run_in_executor(body.pool, body.read, sent)
+            piece = await body.read(sent)
             self.write(piece)
             await self.drain()
             sent += len(piece)

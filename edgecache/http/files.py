@@ -11,8 +11,10 @@ import select
 import socket
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # What a thread sends before the next client has its turn.
 TURN_BYTES: Final = 8 << 20
@@ -24,40 +26,74 @@ class FileCutShort(Exception):
     """A file ended before the bytes that were promised of it."""
 
 
-@dataclass(slots=True)
 class FileBody:
-    """Bytes ``start`` to ``start + length - 1`` of an open file. pool: the threads that send."""
+    """Bytes ``start`` to ``start + length - 1`` of an open file, which is closed with it.
 
-    descriptor: int
-    start: int
-    length: int
-    pool: Executor
+    One thread at a time uses it; a close waits for that thread, so that neither the file's nor a
+    socket's number is another's while it is in use.
+    """
 
-    def close(self) -> None:
-        """Close the file."""
-        os.close(self.descriptor)
+    def __init__(self, descriptor: int, start: int, length: int, pool: Executor) -> None:
+        """pool: the threads that read and send."""
+        self.descriptor = descriptor
+        self.start = start
+        self.length = length
+        self._pool = pool
+        self._running: asyncio.Future[Any] | None = None
+        self._closing: list[Callable[[], None]] = [self._close_file]
 
-    def read(self, offset: int) -> bytes:
+    async def in_thread(self, do: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run something that uses the file."""
+        loop = asyncio.get_running_loop()
+        running = loop.run_in_executor(self._pool, lambda: do(*args, **kwargs))
+        self._running = running
+        return await asyncio.shield(running)
+
+    async def read(self, offset: int) -> bytes:
         """Return the next bytes, from an offset into the body on. Raises FileCutShort."""
         count = min(COPIED_BYTES, self.length - offset)
-        piece = os.pread(self.descriptor, count, self.start + offset)
+        piece = await self.in_thread(os.pread, self.descriptor, count, self.start + offset)
         if not piece:
             raise FileCutShort
         return piece
 
+    def close_also(self, close: Callable[[], None]) -> None:
+        """Have something closed with the file."""
+        self._closing.append(close)
+
+    def close(self) -> None:
+        """Close, once no thread uses it any more. Once is enough, twice is harmless."""
+        if self._running is None or self._running.done():
+            self._close()
+        else:
+            self._running.add_done_callback(self._end)
+
+    def _end(self, turn: asyncio.Future[Any]) -> None:
+        if not turn.cancelled():
+            # Its request is over: an error of this turn changes nothing.
+            turn.exception()
+        self._close()
+
+    def _close(self) -> None:
+        while self._closing:
+            self._closing.pop()()
+
+    def _close_file(self) -> None:
+        os.close(self.descriptor)
+
 
 class FileTransfer:
-    """A head and a file on their way into a client's socket. sent: bytes of the body."""
+    """A head and a file on their way into a client's socket. sent: bytes of the file."""
 
     def __init__(self, client: Any, head: bytes, body: FileBody) -> None:
-        """client: the transport's socket, which is duplicated: it may be closed at any time."""
+        """client: the transport's socket; duplicated, as the transport may close it at any time."""
         self.sent = 0
         self._socket = socket.socket(
             client.family, client.type, client.proto, fileno=os.dup(client.fileno())
         )
         self._head = head
         self._body = body
-        self._running: asyncio.Future[bool] | None = None
+        body.close_also(self._socket.close)
 
     async def run(self, wait: Callable[[bool], None]) -> None:
         """Send everything. wait: called with True while the client takes nothing.
@@ -66,28 +102,10 @@ class FileTransfer:
         """
         loop = asyncio.get_running_loop()
         while self._head or self.sent < self._body.length:
-            self._running = loop.run_in_executor(self._body.pool, self._turn)
-            if await asyncio.shield(self._running):
+            if await self._body.in_thread(self._turn):
                 wait(True)
                 await self._writable(loop)
                 wait(False)
-
-    def close(self) -> None:
-        """Close socket and file, once no thread uses them any more."""
-        if self._running is None or self._running.done():
-            self._close()
-        else:
-            self._running.add_done_callback(self._end)
-
-    def _end(self, turn: asyncio.Future[bool]) -> None:
-        if not turn.cancelled():
-            # Nobody waits for this turn: what went wrong in it changes nothing.
-            turn.exception()
-        self._close()
-
-    def _close(self) -> None:
-        self._socket.close()
-        self._body.close()
 
     def _turn(self) -> bool:
         """Send for a while; True if the client takes no more for now."""

@@ -1,0 +1,153 @@
+"""Answers from files: whole and in part, over TCP and TLS, to clients that stall or leave."""
+
+import asyncio
+import os
+import ssl
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from edgecache.http import server as servers
+from edgecache.http.exchange import Exchange
+from edgecache.http.files import FileBody
+from edgecache.http.limits import Limits
+from edgecache.http.scope import Scope
+from tests.edgecache.brain.certificates import issue
+from tests.edgecache.http.test_server import App, connected, run, serving
+
+CONTENT = os.urandom(1 << 20) * 24
+GET = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    """Return one thread."""
+    with ThreadPoolExecutor(1) as pool:
+        yield pool
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Return a file that holds CONTENT."""
+    path = tmp_path / "file"
+    path.write_bytes(CONTENT)
+    return path
+
+
+def sending(file: Path, pool: ThreadPoolExecutor, start: int = 0, length: int = 0) -> App:
+    """Return an application that answers with bytes of a file."""
+
+    async def app(_scope: Scope, exchange: Exchange) -> None:
+        count = length or len(CONTENT) - start
+        body = FileBody(os.open(file, os.O_RDONLY), start, count, pool)
+        await exchange.response_file(200, [("content-length", str(count))], body)
+
+    return app
+
+
+def open_files() -> int:
+    """Return how many files this process has open."""
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Wait until something is true."""
+    async with asyncio.timeout(10):
+        while not true():  # noqa: ASYNC110 - the server's threads change it
+            await asyncio.sleep(0.02)
+
+
+async def read_answer(reader: asyncio.StreamReader, length: int) -> bytes:
+    """Return the body of one answer."""
+    assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+    return await reader.readexactly(length)
+
+
+@pytest.mark.parametrize(("start", "length"), [(0, len(CONTENT)), (5, 3), (1 << 20, 9 << 20)])
+def test_the_bytes_of_a_file_arrive_one_answer_after_another(
+    file: Path, pool: ThreadPoolExecutor, start: int, length: int
+) -> None:
+    async def main() -> None:
+        app = sending(file, pool, start, length)
+        async with serving(app) as port, connected(port) as (reader, writer):
+            before = open_files()
+            writer.write(GET * 3)
+            for _ in range(3):
+                assert await read_answer(reader, length) == CONTENT[start : start + length]
+            await until(lambda: open_files() == before)
+
+    run(main())
+
+
+def test_a_file_goes_through_tls(file: Path, pool: ThreadPoolExecutor, tmp_path: Path) -> None:
+    authority, tls = issue(tmp_path, "127.0.0.1")
+    trusting = ssl.create_default_context(cafile=str(authority))
+
+    async def main() -> None:
+        async with serving(sending(file, pool), tls=tls) as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting)
+            for _ in range(2):
+                writer.write(GET)
+                assert await read_answer(reader, len(CONTENT)) == CONTENT
+            writer.close()
+
+    run(main())
+
+
+def test_clients_that_take_nothing_hold_no_thread_and_are_cut(
+    file: Path, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(servers, "SWEEP_S", 0.05)
+
+    async def main() -> None:
+        limits = Limits(take_timeout_s=1.0)
+        before = open_files()
+        async with serving(sending(file, pool), limits=limits) as port:
+            stalled = [await asyncio.open_connection("127.0.0.1", port) for _ in range(8)]
+            for _, writer in stalled:
+                writer.transport.pause_reading()  # type: ignore[attr-defined] # a StreamWriter's transport reads, too
+                writer.write(GET)
+            async with connected(port) as (reader, writer):
+                writer.write(GET)
+                assert await read_answer(reader, len(CONTENT)) == CONTENT
+            # Of each client its own end remains.
+            await until(lambda: open_files() <= before + 8 + 2)
+            for _, writer in stalled:
+                writer.close()
+
+    run(main())
+
+
+def test_a_client_that_leaves_costs_no_open_file(file: Path, pool: ThreadPoolExecutor) -> None:
+    async def main() -> None:
+        async with serving(sending(file, pool)) as port:
+            before = open_files()
+            for _ in range(10):
+                async with connected(port) as (reader, writer):
+                    writer.write(GET)
+                    await reader.readexactly(100)
+            await until(lambda: open_files() <= before)
+
+    run(main())
+
+
+def test_a_file_that_ends_early_cuts_the_connection(
+    tmp_path: Path, pool: ThreadPoolExecutor
+) -> None:
+    path = tmp_path / "short"
+    path.write_bytes(b"short")
+
+    async def main() -> bytes:
+        async with serving(sending(path, pool)) as port, connected(port) as (reader, writer):
+            writer.write(GET)
+            answer = b""
+            try:
+                while piece := await reader.read(1000):
+                    answer += piece
+            except ConnectionError:
+                pass
+            return answer
+
+    assert not run(main()).partition(b"\r\n\r\n")[2].removeprefix(b"short")
