@@ -274,7 +274,7 @@ def test_a_refreshed_token_is_stored_even_if_the_next_call_fails(
 
 
 @pytest.mark.parametrize(
-    ("said", "is_kept"),
+    ("response", "is_kept"),
     [
         (FakeResponse(503, {}), True),
         (FakeResponse(500, b"<html>"), True),

@@ -105,7 +105,7 @@ def test_a_user_who_has_not_accepted_the_rules_is_not_a_member(
 
 
 @pytest.mark.parametrize(
-    "said",
+    "response",
     [
         FakeResponse(500, {}),
         FakeResponse(403, {"message": "Missing Access", "code": 50001}),

@@ -77,7 +77,7 @@ def test_the_public_address_is_never_used(github: GitHubServer) -> None:
 
 @pytest.mark.parametrize("path", [f"{API}/user", f"{API}/user/emails"])
 @pytest.mark.parametrize(
-    ("said", "code"),
+    ("response", "code"),
     [
         (FakeResponse(500, {"message": "Server Error"}), "provider_unavailable"),
         (FakeResponse(401, {"message": "Bad credentials"}), "provider_error"),
