@@ -1,11 +1,17 @@
 """External sign-in in JSON."""
 
-from typing import Any
+from typing import Any, Final
 
+from drf_spectacular.utils import PolymorphicProxySerializer
 from rest_framework import serializers
 
 from accounts.oauth.models import Identity
 from accounts.oauth.pkce import CHALLENGE
+from accounts.serializers import (
+    EnrolmentRequiredSerializer,
+    LoginAnswerSerializer,
+    SecondFactorRequiredSerializer,
+)
 from platform_site.lib.api import StrictSerializer
 
 SECRET_CHARS = 200
@@ -137,4 +143,22 @@ class LinkStartedSerializer(serializers.Serializer[Any]):
 
     status = serializers.ChoiceField(choices=["started"])
     start_url = serializers.URLField()
-    expires_at = serializers.IntegerField()
+    expires_at = StampField()
+
+
+CODE_EXCHANGE_RESULT: Final = PolymorphicProxySerializer(
+    component_name="ExternalSignIn",
+    serializers={
+        "authenticated": LoginAnswerSerializer,
+        "mfa_required": SecondFactorRequiredSerializer,
+        "mfa_enrollment_required": EnrolmentRequiredSerializer,
+        "linked": LinkedSerializer,
+    },
+    resource_type_field_name="status",
+)
+
+LINK_RESULT: Final = PolymorphicProxySerializer(
+    component_name="Link",
+    serializers={"started": LinkStartedSerializer, "linked": LinkedSerializer},
+    resource_type_field_name="status",
+)

@@ -1,21 +1,12 @@
 """Paths of external sign-in."""
 
-from django.urls import path
+from accounts.oauth.domains.views import DomainViewSet
+from accounts.oauth.views import IdentityViewSet, OAuthViewSet
+from platform_site.lib.viewsets import Router
 
-from accounts.oauth import views
-from accounts.oauth.domains.views import DomainsView, DomainVerifyView, DomainView
+router = Router()
+router.register("v1/auth/oauth", OAuthViewSet)
+router.register("v1/auth/identities", IdentityViewSet)
+router.register("v1/domains", DomainViewSet)
 
-OAUTH = "v1/auth/oauth"
-
-urlpatterns = [
-    path(f"{OAUTH}/providers", views.ProvidersView.as_view()),
-    path(f"{OAUTH}/token", views.TokenView.as_view()),
-    path(f"{OAUTH}/<str:provider>/start", views.StartView.as_view()),
-    path(f"{OAUTH}/<str:provider>/callback", views.CallbackView.as_view()),
-    path(f"{OAUTH}/<str:provider>/link", views.LinkView.as_view()),
-    path("v1/auth/identities", views.IdentitiesView.as_view()),
-    path("v1/auth/identities/<str:identity_id>", views.IdentityView.as_view()),
-    path("v1/domains", DomainsView.as_view()),
-    path("v1/domains/<str:domain_id>", DomainView.as_view()),
-    path("v1/domains/<str:domain_id>/verify", DomainVerifyView.as_view()),
-]
+urlpatterns = router.urls

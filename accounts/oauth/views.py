@@ -3,10 +3,11 @@
 from http import HTTPStatus
 from typing import Any
 
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.utils import timezone
-from drf_spectacular.utils import OpenApiResponse, PolymorphicProxySerializer, extend_schema
-from rest_framework import status
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
+from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -23,221 +24,186 @@ from accounts.oauth.form_post import FormPostParser, without_repeats
 from accounts.oauth.models import Identity
 from accounts.oauth.providers import registry
 from accounts.oauth.serializers import (
+    CODE_EXCHANGE_RESULT,
+    LINK_RESULT,
     CodeExchangeSerializer,
     IdentitySerializer,
-    LinkedSerializer,
     LinkSerializer,
-    LinkStartedSerializer,
     ProvidersSerializer,
     StartSerializer,
     TicketSerializer,
 )
-from accounts.oauth.transactions import AuthorizationRequest, ProviderRedirect
-from accounts.serializers import (
-    EnrolmentRequiredSerializer,
-    LoginAnswerSerializer,
-    SecondFactorRequiredSerializer,
-)
-from platform_site.lib.api import NO_STORE, ApiView, CursorPages, StrictSerializer
+from accounts.oauth.transactions import AuthorizationRequest
+from platform_site.lib.api import NO_STORE, StrictSerializer
 from platform_site.lib.errors import MethodNotAllowed
 from platform_site.lib.permissions import PUBLIC, USER
+from platform_site.lib.viewsets import ListAction, PlatformViewSet
 
-# The addresses on the way carry codes and states: no page is told where a browser came from.
-ON_THE_WAY = NO_STORE | {"Referrer-Policy": "no-referrer"}
-
-
-def _redirect(url: str) -> HttpResponse:
-    # Not Django's: it refuses an app's own scheme, and the address was checked by us.
-    return HttpResponse(status=HTTPStatus.FOUND, headers=ON_THE_WAY | {"Location": url})
+# The URLs of a redirect carry codes and states: no other page may see where a browser came from.
+REDIRECT_HEADERS = NO_STORE | {"Referrer-Policy": "no-referrer"}
 
 
-def _pairs(request: Request) -> list[tuple[str, str]]:
-    return [(name, value) for name, values in request.query_params.lists() for value in values]
+class OAuthViewSet(PlatformViewSet):
+    """Sign-in with a provider: start, callback, exchange of the one-time code, linking."""
 
+    access = {
+        "providers": PUBLIC,
+        "start": PUBLIC,
+        "callback": PUBLIC,
+        "callback_by_post": PUBLIC,
+        "token": PUBLIC,
+        "link": USER.fresh(),
+    }
+    request_serializers = {"token": CodeExchangeSerializer, "link": LinkSerializer}
+    response_serializers = {
+        "providers": ProvidersSerializer,
+        "token": CODE_EXCHANGE_RESULT,
+        "link": LINK_RESULT,
+    }
 
-class ProvidersView(ApiView):
-    """The providers that one can sign in with."""
-
-    access = {"GET": PUBLIC}
-
-    @extend_schema(summary="List identity providers", responses=ProvidersSerializer)
-    def get(self, request: Request) -> Response:
+    @extend_schema(summary="List identity providers")
+    @action(detail=False)
+    def providers(self, request: Request) -> Response:
         """List the configured providers."""
-        return Response({"providers": registry.configured()})
-
-
-class StartView(ApiView):
-    """Begin at a provider."""
-
-    # A HEAD would begin, and a callback's would use the visit up, with nobody there to go on.
-    http_method_names = ["get"]
-    access = {"GET": PUBLIC}
+        return self.respond({"providers": registry.configured()})
 
     @extend_schema(
         summary="Start an external sign-in",
         parameters=[StartSerializer],
-        responses={302: OpenApiResponse(description="On to the provider.")},
+        responses={302: OpenApiResponse(description="Redirect to the provider.")},
     )
-    def get(self, request: Request, provider: str) -> HttpResponse:
+    # Without HEAD: it would start a transaction, and a callback's would use one up.
+    @action(detail=False, url_path="<str:provider>/start", http_method_names=["get"])
+    def start(self, request: Request, provider: str) -> HttpResponse:
         """Send the browser to the provider, to come back to `redirect_to` with a one-time code."""
         registry.settings_of(provider)
         now = timezone.now()
         if "ticket" in request.query_params:
-            query = self._query(TicketSerializer)
-            return self._send_to_provider(
-                transactions.start_link(self.platform_request, provider, query["ticket"], now=now)
-            )
-        query = self._query(StartSerializer)
-        query.pop("code_challenge_method")
-        return self._send_to_provider(
-            transactions.start_sign_in(
-                self.platform_request, provider, AuthorizationRequest(**query), now=now
-            )
-        )
-
-    def _query(self, serializer: type[StrictSerializer]) -> dict[str, Any]:
-        bound = serializer(data=without_repeats(_pairs(self.request)))
-        bound.is_valid(raise_exception=True)
-        return dict(bound.validated_data)
-
-    def _send_to_provider(self, target: ProviderRedirect) -> HttpResponse:
+            ticket = self._query(TicketSerializer)["ticket"]
+            target = transactions.start_link(self.platform_request, provider, ticket, now=now)
+        else:
+            wanted = _authorization_request(self._query(StartSerializer))
+            target = transactions.start_sign_in(self.platform_request, provider, wanted, now=now)
         response = _redirect(target.url)
         browser_binding.set_cookie(response, target.browser_secret, form_post=target.form_post)
         return response
-
-
-class CallbackView(ApiView):
-    """Come back from a provider."""
-
-    http_method_names = ["get", "post"]
-    access = {"GET": PUBLIC, "POST": PUBLIC}
-    parser_classes = [FormPostParser]
 
     @extend_schema(
         operation_id="oauth_callback",
         summary="Return from a provider",
         description="Where providers send browsers back to; not for clients.",
-        responses={302: OpenApiResponse(description="On to the client's `redirect_to`.")},
+        responses={302: OpenApiResponse(description="Redirect to the client's `redirect_to`.")},
     )
-    def get(self, request: Request, provider: str) -> HttpResponse:
+    @action(
+        detail=False,
+        url_path="<str:provider>/callback",
+        http_method_names=["get", "post"],
+        parser_classes=[FormPostParser],
+    )
+    def callback(self, request: Request, provider: str) -> HttpResponse:
         """Send the browser on to `redirect_to` with `code` or `error`."""
-        return self._finish(provider, without_repeats(_pairs(request)), form_post=False)
+        registry.settings_of(provider)
+        return self._handle_callback(provider, self._query_parameters(), form_post=False)
 
     @extend_schema(
         operation_id="oauth_callback_by_post",
         summary="Return from a provider by form",
         description="Where Apple's page sends its form; not for clients.",
         request={"application/x-www-form-urlencoded": {"type": "object"}},
-        responses={302: OpenApiResponse(description="On to the client's `redirect_to`.")},
+        responses={302: OpenApiResponse(description="Redirect to the client's `redirect_to`.")},
     )
-    def post(self, request: Request, provider: str) -> HttpResponse:
+    @callback.mapping.post
+    def callback_by_post(self, request: Request, provider: str) -> HttpResponse:
         """Send the browser on to `redirect_to` with `code` or `error`."""
         registry.settings_of(provider)
-        return self._finish(provider, dict(request.data), form_post=True)
+        return self._handle_callback(provider, dict(request.data), form_post=True)
 
-    def _finish(self, provider: str, values: dict[str, str], *, form_post: bool) -> HttpResponse:
-        registry.settings_of(provider)
-        if registry.uses_form_post(provider) != form_post:
-            raise MethodNotAllowed
-        return _redirect(
-            callback.handle(self.platform_request, provider, values, now=timezone.now())
-        )
-
-
-class TokenView(ApiView):
-    """Finish an external sign-in or link."""
-
-    access = {"POST": PUBLIC}
-
-    @extend_schema(
-        summary="Exchange an external sign-in's code",
-        request=CodeExchangeSerializer,
-        responses=PolymorphicProxySerializer(
-            component_name="ExternalSignIn",
-            serializers={
-                "authenticated": LoginAnswerSerializer,
-                "mfa_required": SecondFactorRequiredSerializer,
-                "mfa_enrollment_required": EnrolmentRequiredSerializer,
-                "linked": LinkedSerializer,
-            },
-            resource_type_field_name="status",
-        ),
-    )
-    def post(self, request: Request) -> Response:
-        """Answer as a login does; for a link, which takes the session that began it: `linked`."""
-        body = self.read(CodeExchangeSerializer)
-        done = code_exchange.exchange(
+    @extend_schema(summary="Exchange an external sign-in's code")
+    @action(detail=False, methods=["post"])
+    def token(self, request: Request) -> Response:
+        """Answer as a login does; with `linked` for a link, which takes its session's token."""
+        body = self.read()
+        outcome = code_exchange.exchange(
             self.platform_request, body["code"], body["code_verifier"], now=timezone.now()
         )
-        answer = _linked(done) if isinstance(done, AccountLink) else done.answer
-        return Response(answer, headers=NO_STORE)
+        result = _linked(outcome) if isinstance(outcome, AccountLink) else outcome.answer
+        return self.respond(result, headers=NO_STORE)
 
-
-class LinkView(ApiView):
-    """Link an account at a provider to one's own."""
-
-    access = {"POST": USER.fresh()}
-
-    @extend_schema(
-        summary="Link an external account",
-        request=LinkSerializer,
-        responses=PolymorphicProxySerializer(
-            component_name="Link",
-            serializers={"started": LinkStartedSerializer, "linked": LinkedSerializer},
-            resource_type_field_name="status",
-        ),
-    )
-    def post(self, request: Request, provider: str) -> Response:
-        """Begin a link, or finish the one that a sign-in's `link_required` asked for."""
-        body = self.read(LinkSerializer)
+    @extend_schema(summary="Link an external account")
+    @action(detail=False, methods=["post"], url_path="<str:provider>/link")
+    def link(self, request: Request, provider: str) -> Response:
+        """Start a link, or complete the one of a sign-in's `link_required`."""
+        body = self.read()
         registry.settings_of(provider)
         now = timezone.now()
         if "link_token" in body:
-            done = account_linking.link_by_token(
+            completed = account_linking.link_by_token(
                 self.platform_request, self.principal, provider, body["link_token"], now=now
             )
-            return Response(_linked(done), headers=NO_STORE)
-        wanted = AuthorizationRequest(body["redirect_to"], body["state"], body["code_challenge"])
+            return self.respond(_linked(completed), headers=NO_STORE)
         url, expires_at = transactions.prepare_link(
-            self.platform_request, self.principal, provider, wanted, now=now
+            self.platform_request, self.principal, provider, _authorization_request(body), now=now
         )
-        answer = {
-            "status": "started",
-            "start_url": url,
-            "expires_at": int(expires_at.timestamp()),
-        }
-        return Response(answer, headers=NO_STORE)
+        started = {"status": "started", "start_url": url, "expires_at": expires_at}
+        return self.respond(started, headers=NO_STORE)
+
+    def _query_parameters(self) -> dict[str, str]:
+        lists = self.request.query_params.lists()
+        return without_repeats([(name, value) for name, values in lists for value in values])
+
+    def _query(self, serializer: type[StrictSerializer]) -> dict[str, Any]:
+        return self.validated(serializer, self._query_parameters())
+
+    def _handle_callback(
+        self, provider: str, parameters: dict[str, str], *, form_post: bool
+    ) -> HttpResponse:
+        if registry.uses_form_post(provider) != form_post:
+            raise MethodNotAllowed
+        return _redirect(
+            callback.handle(self.platform_request, provider, parameters, now=timezone.now())
+        )
 
 
-class IdentitiesView(ApiView):
-    """The caller's linked accounts."""
-
-    access = {"GET": USER}
-
-    @extend_schema(
+@extend_schema_view(
+    list=extend_schema(
         operation_id="identities_list",
         summary="List linked accounts",
-        parameters=CursorPages.parameters(),
-        responses=CursorPages.schema_of(IdentitySerializer),
+        description="List the accounts at providers that the caller can sign in with.",
     )
-    def get(self, request: Request) -> Response:
-        """List the accounts at providers that sign the caller in."""
+)
+class IdentityViewSet(ListAction):
+    """The caller's linked accounts."""
+
+    access = {"list": USER, "destroy": USER.fresh()}
+    serializer_class = IdentitySerializer
+    lookup_url_kwarg = "identity_id"
+
+    def get_queryset(self) -> QuerySet[Identity]:
+        """Return the caller's identities."""
         mine = Identity.scoped.within_organization(self.principal.organization_id)
-        rows = mine.filter(user_id=self.principal.own_id)
-        return CursorPages.respond(self, rows, serializer=IdentitySerializer)
+        rows: QuerySet[Identity] = mine.filter(user_id=self.principal.own_id)
+        return rows
 
-
-class IdentityView(ApiView):
-    """One linked account of the caller's."""
-
-    access = {"DELETE": USER.fresh()}
-
-    @extend_schema(summary="Unlink an account", responses={204: None})
-    def delete(self, request: Request, identity_id: str) -> Response:
-        """Unlink it, unless it is the only way to sign in; roles that follow from it go too."""
+    @extend_schema(summary="Unlink an account")
+    def destroy(self, request: Request, identity_id: str) -> Response:
+        """Unlink an account and remove the roles derived from it, unless it is the only method."""
         identities.remove(self.platform_request, self.principal, identity_id, now=timezone.now())
-        return Response(status=status.HTTP_204_NO_CONTENT)
+        return self.no_content()
 
 
-def _linked(done: AccountLink) -> dict[str, Any]:
-    return {"status": "linked", "identity": IdentitySerializer(done.identity).data}
+def _redirect(url: str) -> HttpResponse:
+    # Django's own class refuses the scheme of a native app, and the URL was checked already.
+    return HttpResponse(status=HTTPStatus.FOUND, headers=REDIRECT_HEADERS | {"Location": url})
+
+
+def _authorization_request(values: dict[str, Any]) -> AuthorizationRequest:
+    return AuthorizationRequest(
+        values["redirect_to"],
+        values["state"],
+        values["code_challenge"],
+        environment=values.get("environment", ""),
+    )
+
+
+def _linked(link: AccountLink) -> dict[str, Any]:
+    return {"status": "linked", "identity": link.identity}

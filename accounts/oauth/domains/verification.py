@@ -6,7 +6,6 @@ joins the organization (accounts.oauth.organization_matching).
 
 from datetime import datetime, timedelta
 from typing import Any, Final
-from uuid import UUID
 
 import structlog
 from django.conf import settings
@@ -39,7 +38,7 @@ EXPIRES_AFTER: Final = timedelta(days=7)
 log = structlog.get_logger(__name__)
 
 
-def of(organization_id: int) -> QuerySet[Domain]:
+def domains_of(organization_id: int) -> QuerySet[Domain]:
     """Return an organization's domains."""
     rows: QuerySet[Domain] = Domain.scoped.within_organization(organization_id)
     return rows
@@ -75,7 +74,7 @@ def claim(
         created_at=now,
     )
     with transaction.atomic():
-        if of(principal.organization_id).count() >= MAX_DOMAINS:
+        if domains_of(principal.organization_id).count() >= MAX_DOMAINS:
             raise TooManyDomains
         try:
             with transaction.atomic():
@@ -86,22 +85,19 @@ def claim(
     return claimed
 
 
-def verify(
-    request: PlatformRequest, principal: Principal, domain_id: str, *, now: datetime
-) -> Domain:
+def verify(request: PlatformRequest, domain: Domain, *, now: datetime) -> Domain:
     """Look for the record, and mark the domain as proven if it is found.
 
-    Raises NotFound (404), DomainUnproven, DomainTaken (409: another organization has proven it, and
-    its record may still exist), TooManyAttempts (429), DnsUnavailable (503).
+    Raises NotFound (404: removed meanwhile), DomainUnproven, DomainTaken (409: another organization
+    has proven it, and its record may still exist), TooManyAttempts (429), DnsUnavailable (503).
     """
-    domain = find(principal.organization_id, domain_id)
-    _check_rate(principal.organization_id, now)
+    _check_rate(domain.organization_id, now)
     if not _has_record(domain):
         raise DomainUnproven(
             "DNS changes can take a while to become visible.", extra=_about(domain)
         )
     with transaction.atomic():
-        rows = of(principal.organization_id).filter(pk=domain.pk)
+        rows = domains_of(domain.organization_id).filter(pk=domain.pk)
         domain.verified_at = domain.verified_at or now
         domain.seen_at = now
         try:
@@ -114,30 +110,11 @@ def verify(
     return domain
 
 
-def remove(request: PlatformRequest, principal: Principal, domain_id: str) -> None:
-    """Remove a domain; users who joined by it stay.
-
-    Raises NotFound (404).
-    """
-    domain = find(principal.organization_id, domain_id)
+def remove(request: PlatformRequest, domain: Domain) -> None:
+    """Remove a domain; users who joined by it stay."""
     with transaction.atomic():
         domain.delete()
         audit.record_request(request, "api:domain:delete", domain=domain.domain)
-
-
-def find(organization_id: int, domain_id: str) -> Domain:
-    """Return one of an organization's domains.
-
-    Raises NotFound (404), also for another organization's.
-    """
-    try:
-        key = UUID(domain_id)
-    except ValueError:
-        raise NotFound from None
-    found: Domain | None = of(organization_id).filter(pk=key).first()
-    if found is None:
-        raise NotFound
-    return found
 
 
 def recheck_all(*, now: datetime) -> None:

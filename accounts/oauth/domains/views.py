@@ -1,39 +1,45 @@
 """``/v1/domains``."""
 
+from django.db.models import QuerySet
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema
-from rest_framework import status
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.oauth.domains import verification
 from accounts.oauth.domains.serializers import ClaimSerializer, DomainSerializer
-from platform_site.lib.api import ApiView, CursorPages
+from accounts.oauth.models import Domain
 from platform_site.lib.permissions import needs
+from platform_site.lib.viewsets import ListAction
 
 
-class DomainsView(ApiView):
+@extend_schema_view(
+    list=extend_schema(
+        summary="List domains", description="List the domains, claimed and verified."
+    )
+)
+class DomainViewSet(ListAction):
     """The domains of the caller's organization."""
 
-    access = {"GET": needs("members", "read"), "POST": needs("members", "create").fresh()}
+    access = {
+        "list": needs("members", "read"),
+        "create": needs("members", "create").fresh(),
+        "destroy": needs("members", "delete"),
+        "verify": needs("members", "update"),
+    }
+    serializer_class = DomainSerializer
+    request_serializers = {"create": ClaimSerializer}
+    lookup_url_kwarg = "domain_id"
 
-    @extend_schema(
-        operation_id="domains_list",
-        summary="List domains",
-        parameters=CursorPages.parameters(),
-        responses=CursorPages.schema_of(DomainSerializer),
-    )
-    def get(self, request: Request) -> Response:
-        """List the domains, claimed and proven."""
-        rows = verification.of(self.principal.organization_id)
-        return CursorPages.respond(self, rows, serializer=DomainSerializer)
+    def get_queryset(self) -> QuerySet[Domain]:
+        """Return the organization's domains."""
+        return verification.domains_of(self.principal.organization_id)
 
-    @extend_schema(
-        summary="Claim a domain", request=ClaimSerializer, responses={201: DomainSerializer}
-    )
-    def post(self, request: Request) -> Response:
+    @extend_schema(summary="Claim a domain")
+    def create(self, request: Request) -> Response:
         """Claim a domain; `record` is what to add to its DNS before verifying."""
-        body = self.read(ClaimSerializer)
+        body = self.read()
         claimed = verification.claim(
             self.platform_request,
             self.principal,
@@ -41,30 +47,17 @@ class DomainsView(ApiView):
             role=body["role"],
             now=timezone.now(),
         )
-        return Response(DomainSerializer(claimed).data, status=status.HTTP_201_CREATED)
+        return self.respond(claimed)
 
+    @extend_schema(summary="Remove a domain")
+    def destroy(self, request: Request, domain_id: str) -> Response:
+        """Remove the domain: no one joins by it any more, and users who joined stay."""
+        verification.remove(self.platform_request, self.get_object())
+        return self.no_content()
 
-class DomainView(ApiView):
-    """One domain of the caller's organization."""
-
-    access = {"DELETE": needs("members", "delete")}
-
-    @extend_schema(summary="Give up a domain", responses={204: None})
-    def delete(self, request: Request, domain_id: str) -> Response:
-        """Give it up: nobody joins by it any more, and who has joined stays."""
-        verification.remove(self.platform_request, self.principal, domain_id)
-        return Response(status=status.HTTP_204_NO_CONTENT)
-
-
-class DomainVerifyView(ApiView):
-    """The proof of one domain."""
-
-    access = {"POST": needs("members", "update")}
-
-    @extend_schema(summary="Verify a domain", request=None, responses=DomainSerializer)
-    def post(self, request: Request, domain_id: str) -> Response:
-        """Look for the record; from then on Google accounts of the domain join by themselves."""
-        proven = verification.verify(
-            self.platform_request, self.principal, domain_id, now=timezone.now()
-        )
-        return Response(DomainSerializer(proven).data)
+    @extend_schema(summary="Verify a domain", request=None)
+    @action(detail=True, methods=["post"])
+    def verify(self, request: Request, domain_id: str) -> Response:
+        """Look for the DNS record; from then on Google accounts of the domain join on sign-in."""
+        domain = self.get_object()
+        return self.respond(verification.verify(self.platform_request, domain, now=timezone.now()))
