@@ -1,14 +1,9 @@
-"""Access and refresh tokens: HS256 JWTs that point at a session row and never decide by themselves.
+"""Access and refresh tokens: they point at a session row and never decide by themselves.
 
-Made from the row alone: the same generation gives the same bytes again, so that a repeated refresh
-is answered alike without a token being stored. Sources: RFC 8725 (fixed algorithm, explicit
-``typ``, separate keys, required claims), RFC 9068 (``at+jwt``).
+They are signed from the row alone: the same generation gives the same bytes again, so that a
+repeated refresh is answered alike without a stored token. Source: RFC 9068 (``at+jwt``).
 """
 
-import hashlib
-import hmac
-import json
-from base64 import urlsafe_b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,29 +11,42 @@ from functools import lru_cache
 from typing import Any, Final, Literal
 from uuid import UUID
 
-import jwt
 from django.conf import settings
-from django.utils import timezone
 
 from accounts.models import Session
+from accounts.tokens.signing import SignedToken
 from environments.models import Environment
 from platform_site.lib.crypto import keyed_digest
-from platform_site.lib.errors import TokenExpired, TokenInvalid
+from platform_site.lib.errors import TokenInvalid
 
-ALGORITHM: Final = "HS256"
-# Longer than any token of ours; nothing longer is worth a signature check.
-MAX_CHARS: Final = 4096
 # Verified access tokens that a process remembers; a token is used hundreds of times in its life.
 VERIFIED_TOKENS: Final = 4096
-CLOCKS_DIFFER_S: Final = 5
 
 TokenType = Literal["at+jwt", "rt+jwt"]
 REQUIRED: Final = ("iss", "aud", "sub", "sid", "gen", "jti", "iat", "nbf", "exp")
 
 
+class AccessToken(SignedToken):
+    """What a request shows."""
+
+    token_type = "at+jwt"  # noqa: S105 - a media type
+    audience = "api"
+    key_ring = "access_keys"
+    required = REQUIRED
+
+
+class RefreshToken(SignedToken):
+    """What is exchanged for the next generation, or for another environment."""
+
+    token_type = "rt+jwt"  # noqa: S105 - a media type
+    audience = "refresh"
+    key_ring = "refresh_keys"
+    required = REQUIRED
+
+
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """What a valid token says: which session, and which generation of its chain."""
+    """What a valid token points at: which session, and which generation of its chain."""
 
     session_id: UUID
     user_id: UUID
@@ -56,7 +64,7 @@ class TokenPair:
     refresh_expires_at: int
 
     def as_json(self) -> dict[str, Any]:
-        """Give the published fields."""
+        """Return the published fields."""
         return {
             "access_token": self.access_token,
             "refresh_token": self.refresh_token,
@@ -65,22 +73,8 @@ class TokenPair:
         }
 
 
-def _ring(typ: TokenType) -> tuple[str, ...]:
-    return settings.ACCOUNTS.access_keys if typ == "at+jwt" else settings.ACCOUNTS.refresh_keys
-
-
-def _audience(typ: TokenType) -> str:
-    return f"{settings.SERVICE_NAME}:{'api' if typ == 'at+jwt' else 'refresh'}"
-
-
-@lru_cache(maxsize=32)
-def _kid(key: str) -> str:
-    """Give a key's public name, from which nothing of the key can be learned."""
-    return hmac.new(key.encode(), b"kid", hashlib.sha256).hexdigest()[:16]
-
-
 def pair_for(session: Session, environment: Environment) -> TokenPair:
-    """Give the token pair of the session's current generation, always the same bytes.
+    """Return the token pair of the session's current generation, always the same bytes.
 
     environment: the session's, already at hand, so that no query is needed.
     """
@@ -96,71 +90,62 @@ def pair_for(session: Session, environment: Environment) -> TokenPair:
         "auth_time": int(session.auth_time.timestamp()),
     }
     return TokenPair(
-        access_token=_sign("at+jwt", session, expires_at=access_ends, claims=access),
-        refresh_token=_sign("rt+jwt", session, expires_at=refresh_ends, claims={}),
+        access_token=_sign(AccessToken, session, expires_at=access_ends, claims=access),
+        refresh_token=_sign(RefreshToken, session, expires_at=refresh_ends, claims={}),
         access_expires_at=access_ends,
         refresh_expires_at=refresh_ends,
     )
 
 
-def _sign(typ: TokenType, session: Session, *, expires_at: int, claims: Mapping[str, Any]) -> str:
-    key = _ring(typ)[0]
+def _sign(
+    kind: type[SignedToken], session: Session, *, expires_at: int, claims: Mapping[str, Any]
+) -> str:
+    key = kind.get_token_backend().current_key
     issued = int(session.rotated_at.timestamp())
     payload = {
-        "iss": settings.SERVICE_NAME,
-        "aud": _audience(typ),
         "sub": str(session.user_id),
         "sid": str(session.id),
         "gen": session.generation,
-        "jti": keyed_digest(key, typ, session.id, session.generation).hex()[:32],
+        "jti": keyed_digest(key, kind.token_type, session.id, session.generation).hex()[:32],
         "iat": issued,
         "nbf": issued,
         "exp": expires_at,
         **claims,
     }
-    headers = {"typ": typ, "kid": _kid(key)}
-    return jwt.encode(payload, key, algorithm=ALGORITHM, headers=headers)
+    return str(kind(payload))
 
 
 def read(token: str, typ: TokenType, *, now: datetime, allow_expired: bool = False) -> Pointer:
-    """Verify a token of one type and give what it points at; it holds only if the row agrees.
+    """Verify a token of one type and return what it points at; it holds only if the row agrees.
 
     Raises TokenExpired for a token that was valid once, TokenInvalid for everything else alike.
     """
-    if len(token) > MAX_CHARS:
-        raise TokenInvalid
     if typ == "at+jwt":
         pointer, begins = _read_access(token, settings.ACCOUNTS.access_keys, settings.SERVICE_NAME)
     else:
-        pointer, begins = _read(token, typ)
-    # Times are compared here, with the caller's clock, so that tests and replays agree on `now`.
-    now_s = now.timestamp()
-    if now_s < begins - CLOCKS_DIFFER_S:
-        raise TokenInvalid
-    if not allow_expired and now_s >= pointer.expires_at:
-        raise TokenExpired
+        pointer, begins = _read(token, RefreshToken)
+    SignedToken({"nbf": begins, "exp": pointer.expires_at}, now=now).check_times(
+        allow_expired=allow_expired
+    )
     return pointer
 
 
 @lru_cache(maxsize=VERIFIED_TOKENS)
 def _read_access(token: str, _ring: tuple[str, ...], _service: str) -> tuple[Pointer, int]:
-    """Do as ``_read`` once for each access token: nothing of it depends on when or who asks.
+    """Do as ``_read`` once for each access token: the result depends on neither time nor caller.
 
-    Kept under the keys and the name that it was verified with. What is refused is not kept.
+    Kept under the keys and the name that it was verified with. A refused token is not kept.
     """
-    return _read(token, "at+jwt")
+    return _read(token, AccessToken)
 
 
-def _read(token: str, typ: TokenType) -> tuple[Pointer, int]:
-    """Give what a token of ours says, and when it begins to hold.
+def _read(token: str, kind: type[SignedToken]) -> tuple[Pointer, int]:
+    """Return what a token points at, and when it begins to hold.
 
     Raises TokenInvalid.
     """
+    claims = kind.claims_of(token)
     try:
-        header = header_of(token)
-        if header.get("typ") != typ:
-            raise TokenInvalid
-        claims = _verify(token, typ, str(header.get("kid")))
         pointer = Pointer(
             session_id=UUID(claims["sid"]),
             user_id=UUID(claims["sub"]),
@@ -168,43 +153,5 @@ def _read(token: str, typ: TokenType) -> tuple[Pointer, int]:
             expires_at=int(claims["exp"]),
         )
         return pointer, int(claims["nbf"])
-    except (jwt.PyJWTError, ValueError, TypeError, AttributeError) as exc:
+    except (ValueError, TypeError, AttributeError) as exc:
         raise TokenInvalid from exc
-
-
-def header_of(token: str) -> dict[str, Any]:
-    """Give a token's header without believing it, {} for what has none: to tell types apart.
-
-    PyJWT's own reader parses the whole token first, which is done once, when it is verified.
-    """
-    head = token.partition(".")[0][:MAX_CHARS]
-    try:
-        header = json.loads(urlsafe_b64decode(head + "=" * (-len(head) % 4)))
-    except (ValueError, RecursionError):
-        return {}
-    return header if isinstance(header, dict) else {}
-
-
-def _is_retired(key: str) -> bool:
-    day = settings.ACCOUNTS.key_retirements.get(key)
-    return day is not None and timezone.now().date() >= day
-
-
-def _verify(token: str, typ: TokenType, kid: str) -> dict[str, Any]:
-    key = next((key for key in _ring(typ) if _kid(key) == kid), None)
-    if key is None or _is_retired(key):
-        raise TokenInvalid
-    claims: dict[str, Any] = jwt.decode(
-        token,
-        key,
-        algorithms=[ALGORITHM],
-        audience=_audience(typ),
-        issuer=settings.SERVICE_NAME,
-        options={
-            "require": list(REQUIRED),
-            "verify_exp": False,
-            "verify_nbf": False,
-            "verify_iat": False,
-        },
-    )
-    return claims

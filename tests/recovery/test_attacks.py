@@ -94,11 +94,12 @@ def test_a_disabled_user_recovers_nothing(alice: User) -> None:
 
 
 def forged(verified: Answer, *, key: str = "", typ: str = "pwr+jwt", **claims: Any) -> str:
-    """Give a reset token with something changed."""
+    """Return a reset token with something changed."""
     token = verified.body["reset_token"]
     payload = jwt.decode(token, options={"verify_signature": False}) | claims
     secret = key or django_settings.ACCOUNTS.mfa_keys[0]
-    return jwt.encode(payload, secret, algorithm="HS256", headers={"typ": typ})
+    headers = jwt.get_unverified_header(token) | {"typ": typ}
+    return jwt.encode(payload, secret, algorithm="HS256", headers=headers)
 
 
 def test_a_reset_token_of_another_make_is_refused(alice: User, bob: User) -> None:

@@ -18,7 +18,7 @@ from pytest_django import Settings
 
 from accounts.models import Session, User
 from accounts.signin.signin import Attempt, Halted, Way
-from accounts.tokens import tokens
+from accounts.tokens.signing import header_of
 from environments.models import Organization
 from tests import conformance
 from tests.cast import Answer, Caller, signed_in
@@ -103,7 +103,7 @@ def tokens_in(answer: Answer) -> list[str]:
     words = [answer.raw.content.decode(), *map(str, answer.headers.values())]
     words += [cookie.value for cookie in answer.raw.cookies.values()]
     found = re.findall(r"[\w-]+\.[\w-]+\.[\w-]+", " ".join(words))
-    return [word for word in found if tokens.header_of(word).get("typ") in {"at+jwt", "rt+jwt"}]
+    return [word for word in found if header_of(word).get("typ") in {"at+jwt", "rt+jwt"}]
 
 
 def sessions() -> int:

@@ -5,16 +5,14 @@ take nothing else of it than the pending sign-in.
 """
 
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
-import jwt
-from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
 from accounts.models import User
-from accounts.tokens import tokens
+from accounts.tokens.signing import SignedToken, header_of
 from environments.models import Environment
 from platform_site.lib import joined_rows
 from platform_site.lib.errors import TokenExpired, TokenInvalid
@@ -43,6 +41,15 @@ RETURNING {joined_rows.columns(_PARTS)}
 """  # noqa: S608 - column names of our own models
 
 
+class MfaToken(SignedToken):
+    """What answers a challenge of a pending sign-in, or sets a factor up for it."""
+
+    token_type = TYPE
+    audience = "mfa"
+    key_ring = "mfa_keys"
+    required = ("iss", "aud", "sub", "jti", "use", "exp")
+
+
 def open_pending(
     user: User, environment: Environment, *, use: str, amr: list[str], now: datetime
 ) -> PendingSignIn:
@@ -61,39 +68,22 @@ def open_pending(
 
 
 def token_for(pending: PendingSignIn) -> str:
-    """Give the ``mfa_token``."""
+    """Return the ``mfa_token``."""
     claims = {
-        "iss": settings.SERVICE_NAME,
-        "aud": f"{settings.SERVICE_NAME}:mfa",
         "sub": str(pending.user_id),
         "jti": str(pending.id),
         "use": pending.use,
         "iat": int(pending.created_at.timestamp()),
         "exp": int(pending.expires_at.timestamp()),
     }
-    return jwt.encode(
-        claims, settings.ACCOUNTS.mfa_keys[0], algorithm="HS256", headers={"typ": TYPE}
-    )
+    return str(MfaToken(claims))
 
 
 def _read(token: str, now: datetime) -> UUID:
-    for key in settings.ACCOUNTS.mfa_keys:
-        try:
-            claims: dict[str, Any] = jwt.decode(
-                token,
-                key,
-                algorithms=["HS256"],
-                audience=f"{settings.SERVICE_NAME}:mfa",
-                issuer=settings.SERVICE_NAME,
-                options={"require": ["exp", "jti", "sub", "use"], "verify_exp": False},
-            )
-            pending_id = UUID(claims["jti"])
-        except (jwt.PyJWTError, ValueError, TypeError, AttributeError):
-            continue
-        if now.timestamp() >= int(claims["exp"]):
-            raise TokenExpired
-        return pending_id
-    raise TokenInvalid
+    try:
+        return UUID(MfaToken.read(token, now=now)["jti"])
+    except (ValueError, TypeError, AttributeError) as exc:
+        raise TokenInvalid from exc
 
 
 def authenticate(request: PlatformRequest, token: str) -> Principal | None:
@@ -101,7 +91,7 @@ def authenticate(request: PlatformRequest, token: str) -> Principal | None:
 
     Raises TokenInvalid and TokenExpired; a sign-in that is through already is expired.
     """
-    if tokens.header_of(token).get("typ") != TYPE:
+    if header_of(token).get("typ") != TYPE:
         return None
     now = timezone.now()
     pending = (

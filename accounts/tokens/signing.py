@@ -1,0 +1,195 @@
+"""Signed tokens: simplejwt's ``Token`` and ``TokenBackend`` over a ring of HMAC keys.
+
+What differs from simplejwt, and why (RFC 8725): the header carries ``typ`` and ``kid``, and both
+are checked; each type has its own audience and its required claims; a former key verifies until it
+retires; times are compared with the caller's clock; a token has the claims it is given and no
+random ``jti``, so that the same claims give the same bytes again. Its settings, views, serializers
+and blacklist are not used.
+"""
+
+import hashlib
+import hmac
+import json
+from base64 import urlsafe_b64decode
+from collections.abc import Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, ClassVar, Final, Self
+
+import jwt
+from django.conf import settings
+from django.utils import timezone
+from rest_framework_simplejwt.backends import TokenBackend
+from rest_framework_simplejwt.exceptions import (
+    ExpiredTokenError,
+    TokenBackendError,
+    TokenError,
+)
+from rest_framework_simplejwt.tokens import Token
+
+from platform_site.lib.errors import TokenExpired, TokenInvalid
+
+ALGORITHM: Final = "HS256"
+# Longer than any token of ours; nothing longer is worth a signature check.
+MAX_CHARS: Final = 4096
+CLOCKS_DIFFER_S: Final = 5
+
+
+@lru_cache(maxsize=32)
+def key_id(key: str) -> str:
+    """Return a key's public name, which reveals nothing about the key."""
+    return hmac.new(key.encode(), b"kid", hashlib.sha256).hexdigest()[:16]
+
+
+def header_of(token: str) -> dict[str, Any]:
+    """Return a token's unverified header, {} if it has none: to tell types apart.
+
+    PyJWT's own reader parses the whole token first, which is done once, when it is verified.
+    """
+    head = token.partition(".")[0][:MAX_CHARS]
+    try:
+        header = json.loads(urlsafe_b64decode(head + "=" * (-len(head) % 4)))
+    except (ValueError, RecursionError):
+        return {}
+    return header if isinstance(header, dict) else {}
+
+
+class KeyRingBackend(TokenBackend):
+    """HS256 with the first key of a ring; ``typ`` and ``kid`` choose the key that verifies."""
+
+    def __init__(
+        self, typ: str, keys: Sequence[str], *, audience: str, issuer: str, required: Sequence[str]
+    ) -> None:
+        super().__init__(ALGORITHM, signing_key=keys[0], audience=audience, issuer=issuer)
+        self.typ = typ
+        self.current_key = keys[0]
+        self.keys = {key_id(key): key for key in keys}
+        self.required = list(required)
+
+    def encode(self, payload: dict[str, Any]) -> str:
+        """Return the signed token; equal payloads give equal bytes."""
+        claims = {"iss": self.issuer, "aud": self.audience, **payload}
+        headers = {"typ": self.typ, "kid": next(iter(self.keys))}
+        return jwt.encode(
+            claims, self.prepared_signing_key, algorithm=self.algorithm, headers=headers
+        )
+
+    def get_verifying_key(self, token: Any) -> str:
+        """Return the key that the header names.
+
+        Raises TokenBackendError for another type, and for an unknown or a retired key.
+        """
+        header = header_of(token)
+        key = self.keys.get(str(header.get("kid")))
+        if header.get("typ") != self.typ or key is None or _is_retired(key):
+            raise TokenBackendError("Token is invalid")
+        return key
+
+    def decode(self, token: Any, verify: bool = True) -> dict[str, Any]:
+        """Return the claims of a token with a right signature; its times are not looked at.
+
+        Raises TokenBackendError, also where ``verify`` is false: nothing unverified is read.
+        """
+        if len(token) > MAX_CHARS:
+            raise TokenBackendError("Token is invalid")
+        try:
+            claims: dict[str, Any] = jwt.decode(
+                token,
+                self.get_verifying_key(token),
+                algorithms=[self.algorithm],
+                audience=self.audience,
+                issuer=self.issuer,
+                options={
+                    "require": self.required,
+                    "verify_exp": False,
+                    "verify_nbf": False,
+                    "verify_iat": False,
+                },
+            )
+        except (jwt.PyJWTError, ValueError, TypeError, AttributeError) as exc:
+            raise TokenBackendError("Token is invalid") from exc
+        return claims
+
+
+def _is_retired(key: str) -> bool:
+    day = settings.ACCOUNTS.key_retirements.get(key)
+    return day is not None and timezone.now().date() >= day
+
+
+@lru_cache(maxsize=32)
+def _backend(
+    typ: str, keys: tuple[str, ...], service: str, audience: str, required: tuple[str, ...]
+) -> KeyRingBackend:
+    return KeyRingBackend(
+        typ, keys, audience=f"{service}:{audience}", issuer=service, required=required
+    )
+
+
+class SignedToken(Token):
+    """A token of one type. A subclass names its type, audience, ring and required claims.
+
+    key_ring: the name of its keys in settings.ACCOUNTS.
+    """
+
+    token_type: str
+    audience: ClassVar[str]
+    key_ring: ClassVar[str]
+    required: ClassVar[tuple[str, ...]]
+
+    def __init__(self, payload: dict[str, Any], *, now: datetime | None = None) -> None:
+        # Without the base's: it reads the wall clock and adds a random `jti` and times of its own.
+        self.token = None
+        self.payload = payload
+        self.current_time = now or timezone.now()
+
+    @classmethod
+    def get_token_backend(cls) -> KeyRingBackend:
+        """Return the backend with the keys that are configured now."""
+        keys: tuple[str, ...] = getattr(settings.ACCOUNTS, cls.key_ring)
+        return _backend(cls.token_type, keys, settings.SERVICE_NAME, cls.audience, cls.required)
+
+    @classmethod
+    def claims_of(cls, token: str) -> dict[str, Any]:
+        """Return the claims of a token with a right signature, whatever its times are.
+
+        Raises TokenInvalid.
+        """
+        try:
+            return cls.get_token_backend().decode(token)
+        except TokenBackendError as exc:
+            raise TokenInvalid from exc
+
+    @classmethod
+    def read(cls, token: str, *, now: datetime) -> Self:
+        """Return a token that holds at this moment.
+
+        Raises TokenExpired for a token that was valid once, TokenInvalid for everything else.
+        """
+        made = cls(cls.claims_of(token), now=now)
+        made.check_times()
+        return made
+
+    def check_times(self, *, allow_expired: bool = False) -> None:
+        """Raise TokenExpired or TokenInvalid unless the token holds at the caller's moment."""
+        try:
+            self.verify()
+        except ExpiredTokenError as exc:
+            if not allow_expired:
+                raise TokenExpired from exc
+        except TokenError as exc:
+            raise TokenInvalid from exc
+
+    def verify(self) -> None:
+        """Compare the claimed times with the caller's clock.
+
+        Raises simplejwt's TokenError, and ExpiredTokenError when the token's time is over.
+        """
+        now_s = self.current_time.timestamp()
+        try:
+            begins, ends = int(self.payload.get("nbf", 0)), int(self.payload["exp"])
+        except (KeyError, ValueError, TypeError) as exc:
+            raise TokenError("Token is invalid") from exc
+        if now_s < begins - CLOCKS_DIFFER_S:
+            raise TokenError("Token is not valid yet")
+        if now_s >= ends:
+            raise ExpiredTokenError("Token is expired")
