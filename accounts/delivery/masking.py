@@ -1,10 +1,13 @@
 """Masked recipients for display and logs: recognizable to their owner only."""
 
+from platform_site.lib.emails import MAX_EMAIL_CHARS
+
 
 def mask_email(address: str) -> str:
-    """Return ``a***@example.com``."""
+    """Return ``a***@example.com``, no longer than an address."""
     local, _, domain = address.rpartition("@")
-    return f"{local[:1]}***@{domain}"
+    # A local part of one character grows by three; a very long domain loses its end for it.
+    return f"{local[:1]}***@{domain}"[:MAX_EMAIL_CHARS]
 
 
 def mask_phone(number: str) -> str:

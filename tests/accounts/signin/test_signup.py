@@ -48,6 +48,12 @@ def test_sign_up_makes_the_built_in_environments_and_an_audit_event() -> None:
     assert set(tags) == {"api:organization:create", "api:session:create"}
 
 
+def test_an_address_with_a_very_long_domain_can_sign_up() -> None:
+    domain = ".".join(["d" * 61] * 4) + ".de"
+    assert len(domain) == 250
+    assert sign_up(f"a@{domain}").status == 201
+
+
 def test_a_taken_address_is_409_however_it_is_spelled() -> None:
     sign_up("alice@example.com")
     answer = sign_up("ALICE@Example.com")
