@@ -1,4 +1,4 @@
-"""Signing in to Django's admin: the same check and the same limits as the API's login."""
+"""Sign-in to Django's admin: the same check and limits as the API's login, counted apart."""
 
 from typing import Any
 from uuid import UUID
@@ -23,19 +23,23 @@ class StaffBackend(BaseBackend):
         password: str | None = None,
         **_other: Any,
     ) -> User | None:
-        """Give the staff user whose e-mail and password these are, else None."""
+        """Return the staff user whose e-mail and password these are, else None."""
         if request is None or not username or not password:
             return None
         try:
             user = credentials.verify(
-                username, password, address=client_address(request), now=timezone.now()
+                username,
+                password,
+                address=client_address(request),
+                now=timezone.now(),
+                counter="admin login",
             )
         except PlatformError:
             return None
         return user if user.is_staff else None
 
     def get_user(self, user_id: UUID) -> User | None:
-        """Give the user of an admin session; a disabled one is out at once."""
+        """Return the user of an admin session; a disabled one is signed out at once."""
         user: User | None = User.unscoped.filter(  # unscoped: staff belong to the platform
             pk=user_id, is_active=True, is_staff=True
         ).first()

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, Literal
 
 from django.conf import settings
 
@@ -13,28 +13,37 @@ from platform_site.lib.addresses import network_of
 from platform_site.lib.emails import folded
 
 WINDOW: Final = timedelta(minutes=15)
+# Whose tries are counted together: guesses at the admin's login slow nobody's login by the API.
+Counter = Literal["login", "admin login"]
 Vouch = Callable[[User | None], bool]
 
 
 def verify(
-    email: str, password: str, *, address: str, now: datetime, vouch: Vouch | None = None
+    email: str,
+    password: str,
+    *,
+    address: str,
+    now: datetime,
+    vouch: Vouch | None = None,
+    counter: Counter = "login",
 ) -> User:
-    """Give the user whose e-mail and password these are.
+    """Return the user whose e-mail and password these are.
 
-    A slowed account answers a right and a wrong password alike, so that the wait tells nothing.
+    A slowed account answers a right and a wrong password alike, so that the wait reveals nothing.
     vouch: asked for a slowed account alone, whether this try comes from where its owner has been.
+    counter: what the try is counted as, for the account and for the address.
     Raises InvalidCredentials (401) for unknown, wrong, disabled and slowed alike, TooManyAttempts
     (429) for the address, HashingBusy (503).
     """
     network = network_of(address)
     wait_s = limits.take(
-        "login", network, limit=settings.ACCOUNTS.logins_per_address, window=WINDOW, now=now
+        counter, network, limit=settings.ACCOUNTS.logins_per_address, window=WINDOW, now=now
     )
     if wait_s:
         raise TooManyAttempts(retry_after_s=wait_s)
     account = folded(email)
     free = settings.ACCOUNTS.logins_per_account
-    may_try = limits.attempt("login", account, free=free, now=now)
+    may_try = limits.attempt(counter, account, free=free, now=now)
     user = find(email)
     is_heard = may_try or (vouch is not None and vouch(user))
     is_right = passwords.is_right(user, password)
@@ -42,8 +51,8 @@ def verify(
         raise InvalidCredentials
     if may_try:
         # Who was vouched for has tries of its own, and gives a stranger's none back.
-        limits.forgive("login", account)
-    limits.give_back("login", network, window=WINDOW, now=now)
+        limits.forgive(counter, account)
+    limits.give_back(counter, network, window=WINDOW, now=now)
     passwords.upgrade(user, password)
     return user
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 from accounts.models import AuditEvent, Session, User
 from environments.models import Organization
 from tests import inbox
-from tests.cast import PASSWORD, session_of
+from tests.cast import PASSWORD, Caller, member, session_of
 from tests.staff import create_staff, enter, staff_client
 from tests.twofactor.holder import with_totp
 from twofactor.models import Factor
@@ -67,6 +67,17 @@ def test_the_admins_login_has_the_logins_limits(monkeypatch: pytest.MonkeyPatch)
             enter(client, holder.code(), "wrong one")
         assert enter(client, holder.code()) == 200
         assert client.get("/admin/").status_code == 302
+
+
+def test_guesses_at_the_admins_login_do_not_slow_the_api_login(home: Organization) -> None:
+    owner = member(home, password=PASSWORD)
+    client = Client()
+    with time_machine.travel(timezone.now(), tick=False):
+        for _ in range(20):
+            guess = {"username": owner.email, "password": "a guess", "code": "000000"}
+            client.post("/admin/login/", guess)
+        answer = Caller().post("/v1/auth/login", {"email": owner.email, "password": PASSWORD})
+    assert answer.status == 200
 
 
 def test_the_password_alone_does_not_enter(monkeypatch: pytest.MonkeyPatch) -> None:
