@@ -34,7 +34,7 @@ from edgecache.brain.directory.buckets import Buckets  # noqa: E402 - after djan
 from edgecache.brain.directory.coherence import Coherence  # noqa: E402 - after django.setup()
 from edgecache.brain.directory.directory import Directory  # noqa: E402 - after django.setup()
 from edgecache.brain.directory.purges import Purges  # noqa: E402 - after django.setup()
-from edgecache.brain.fetch.objects import Fills  # noqa: E402 - after django.setup()
+from edgecache.brain.fetch.object_cache import ObjectCache  # noqa: E402 - after django.setup()
 from edgecache.brain.origins.catalog import Catalog  # noqa: E402 - after django.setup()
 from edgecache.brain.origins.registry import Origins  # noqa: E402 - after django.setup()
 from edgecache.brain.storage.staging import Staging  # noqa: E402 - after django.setup()
@@ -60,7 +60,7 @@ class Core:
     coherence: Coherence
     directory: Directory
     staging: Staging
-    fills: Fills
+    objects: ObjectCache
     purges: Purges
     built_in: BucketInfo
     external: BucketInfo
@@ -79,7 +79,7 @@ async def main() -> None:
             await purge(brain)
             begun = time.perf_counter()
         async with core(url, Path(folder), port, is_new=False) as brain:
-            await brain.fills.open(brain.external, "after")
+            await brain.objects.open(brain.external, "after")
             print(
                 f"start over {OBJECTS:,} objects to the first answer:"
                 f" {time.perf_counter() - begun:.2f} s"
@@ -97,7 +97,7 @@ async def puts(brain: Core) -> None:
                 receiver = brain.staging.receive()
                 await receiver.write(b"%d" % number * 200)
                 staged = await receiver.finish()
-                await brain.fills.put(brain.built_in, f"put/{number}", staged, Fields())
+                await brain.objects.put(brain.built_in, f"put/{number}", staged, Fields())
 
         begun = time.perf_counter()
         await asyncio.gather(*(put(number) for number in range(PUTS)))
@@ -117,7 +117,7 @@ async def fill(brain: Core, port: int) -> None:
         writer.transport.abort()
         before = peak = resident()
         begun = time.perf_counter()
-        opened = await brain.fills.open(brain.external, f"large{number}")
+        opened = await brain.objects.open(brain.external, f"large{number}")
         first, size = 0.0, 0
         async for piece in opened.body():
             first = first or time.perf_counter() - begun
@@ -141,7 +141,7 @@ async def stampede(brain: Core) -> None:
     begun = time.perf_counter()
 
     async def ask() -> int:
-        opened = await brain.fills.open(brain.external, "cold")
+        opened = await brain.objects.open(brain.external, "cold")
         return sum([len(piece) async for piece in opened.body()])
 
     sizes = await asyncio.gather(*(ask() for _ in range(ASKERS)))
@@ -187,13 +187,13 @@ async def core(url: str, folder: Path, port: int, *, is_new: bool = True) -> Asy
     directory = Directory(database, coherence, index_bytes=2**30)
     staging = Staging(folder, limit_bytes=4 * 2**30)
     origins = Origins(database, coherence, staging, allows_private=True)
-    fills = Fills(
+    objects = ObjectCache(
         database,
         directory,
         staging,
         origins,
         brain_id=brain_id,
-        on_kept=lambda _version: None,
+        on_stored=lambda _version: None,
     )
     purges = Purges(database, coherence)
     buckets = Buckets(database, coherence)
@@ -207,8 +207,8 @@ async def core(url: str, folder: Path, port: int, *, is_new: bool = True) -> Asy
         await buckets.create(TENANT, "docs")
         await buckets.create(TENANT, "far", origin_id=made.id)
     external, built_in = sorted(await buckets.list(TENANT), key=lambda row: row.name == "docs")
-    yield Core(database, coherence, directory, staging, fills, purges, built_in, external)
-    await fills.stop()
+    yield Core(database, coherence, directory, staging, objects, purges, built_in, external)
+    await objects.stop()
     await purges.stop()
     await origins.stop()
     await coherence.stop()
@@ -219,7 +219,7 @@ async def core(url: str, folder: Path, port: int, *, is_new: bool = True) -> Asy
 async def settled(brain: Core) -> None:
     """Wait until what was fetched is kept."""
     for _ in iter(int, 1):
-        if not brain.fills.fetches.is_busy:
+        if not brain.objects.singleflight.is_busy:
             return
         await asyncio.sleep(0.01)
 

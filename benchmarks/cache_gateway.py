@@ -31,7 +31,7 @@ from psycopg import sql
 
 from benchmarks import load
 from edgecache.brain.delivery.delivery import Tenant
-from edgecache.brain.nodes.tickets import Leave, TicketSigner
+from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
 from edgecache.protocol.names import TICKET_PARAMETER, object_path
 from edgecache.protocol.tickets import Kind
 from tests.edgecache.s3.cluster import Cluster
@@ -131,7 +131,7 @@ class Bench:
     def _ticket(self, name: str) -> str:
         """Give a ticket that may be used more than once: as the brain's own."""
         tenant = Tenant(self.keys.organization_id, self.keys.environment_pk)
-        leave = Leave(tenant, self.bucket_id, self._sha256(name), SIZES[name])
+        leave = TicketGrant(tenant, self.bucket_id, self._sha256(name), SIZES[name])
         node_id = UUID(self.cluster.nodes[0]["node_id"])
         return TicketSigner(self.cluster.secret).sign(Kind.READ, node_id, leave, now=time.time())
 

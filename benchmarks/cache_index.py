@@ -15,7 +15,7 @@ from uuid import UUID
 
 from edgecache.brain.directory.index import Index
 from edgecache.brain.directory.locations import Holders
-from edgecache.brain.values import Found
+from edgecache.brain.values import ObjectVersion
 
 OBJECTS: Final = 1_000_000
 MIB: Final = 2**20
@@ -79,12 +79,12 @@ def name_of(number: int) -> tuple[int, str, str]:
     return (1, f"assets/{number % 97:02}/images/product-{number:08}.webp", "")
 
 
-def made(number: int) -> Found:
+def made(number: int) -> ObjectVersion:
     """Give an object as PostgreSQL would: no two share a thing."""
     bucket_id, key, variant = name_of(number)
     now = datetime.fromtimestamp(1_700_000_000 + number, UTC)
     data = str(number).encode()
-    return Found(
+    return ObjectVersion(
         bucket_id,
         key,
         variant,

@@ -16,19 +16,19 @@ from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.hosts import Hosts
 from edgecache.brain.directory.purges import Purges
-from edgecache.brain.fetch.objects import Fills
+from edgecache.brain.fetch.object_cache import ObjectCache
 from edgecache.brain.internal_api.app import internal_api
 from edgecache.brain.internal_api.parts import InternalApiParts
 from edgecache.brain.listeners import Listeners, port_server
 from edgecache.brain.metering.meters import Meters
 from edgecache.brain.metering.statistics import Statistics
 from edgecache.brain.nodes.client_region import Locator
-from edgecache.brain.nodes.endpoint_proofs import Proofs
-from edgecache.brain.nodes.hot_objects import Heat
-from edgecache.brain.nodes.regions import Atlas
+from edgecache.brain.nodes.endpoint_proofs import EndpointProofs
+from edgecache.brain.nodes.hot_objects import HotObjects
+from edgecache.brain.nodes.regions import RegionMap
 from edgecache.brain.nodes.registry import Nodes
-from edgecache.brain.nodes.repair import Healing
-from edgecache.brain.nodes.replica_plan import Copies
+from edgecache.brain.nodes.repair import Repair
+from edgecache.brain.nodes.replica_plan import ReplicaCounts
 from edgecache.brain.nodes.replication import Replication
 from edgecache.brain.nodes.tickets import TicketSigner
 from edgecache.brain.origins.catalog import Catalog
@@ -36,7 +36,7 @@ from edgecache.brain.origins.registry import Origins
 from edgecache.brain.process import BrainProcess, Service, background, service
 from edgecache.brain.s3.api import ObjectApi
 from edgecache.brain.s3.parts import S3Parts
-from edgecache.brain.storage.garbage_collection import Collector
+from edgecache.brain.storage.garbage_collection import GarbageCollector
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.upkeep import Upkeep
 from edgecache.brain.workers_api.app import workers_api
@@ -63,9 +63,9 @@ class _Cluster:
     locator: Locator
     tickets: TicketSigner
     replication: Replication
-    healing: Healing
-    heat: Heat
-    proofs: Proofs
+    repair: Repair
+    hot_objects: HotObjects
+    proofs: EndpointProofs
     meters: Meters
     statistics: Statistics
     worker_reads: WorkerReads
@@ -77,9 +77,9 @@ class _Objects:
     """What reads, writes and removes objects."""
 
     origins: Origins
-    fills: Fills
+    objects: ObjectCache
     purges: Purges
-    collector: Collector
+    garbage_collector: GarbageCollector
     buckets: Buckets
     hosts: Hosts
 
@@ -106,34 +106,34 @@ def _core(settings: BrainSettings) -> _Core:
 
 def _cluster(settings: BrainSettings, core: _Core) -> _Cluster:
     database, coherence = core.database, core.coherence
-    atlas = Atlas(settings.geography.coordinates)
+    region_map = RegionMap(settings.geography.coordinates)
     nodes = Nodes(
         database,
         coherence,
-        atlas,
+        region_map,
         interval_s=settings.heartbeat_s,
         guards_strangers=settings.is_production,
     )
     tickets = TicketSigner(settings.secret, settings.previous_secrets)
-    copies = Copies(settings.replicas, max(settings.hot_replicas, settings.replicas))
+    copies = ReplicaCounts(settings.replicas, max(settings.hot_replicas, settings.replicas))
     replication = Replication(core.directory, core.staging, nodes, tickets, copies=copies)
-    healing = Healing(database, coherence, nodes, replication, brain_id=core.brain_id)
-    heat = Heat(database, healing)
+    repair = Repair(database, coherence, nodes, replication, brain_id=core.brain_id)
+    hot_objects = HotObjects(database, repair)
     meters = Meters(database, core.brain_id)
     offload = NginxOffload((settings.secret, *settings.previous_secrets))
     worker_reads = WorkerReads(core.directory, nodes, tickets)
     return _Cluster(
         nodes=nodes,
-        locator=Locator(settings.geography, atlas),
+        locator=Locator(settings.geography, region_map),
         tickets=tickets,
         replication=replication,
-        healing=healing,
-        heat=heat,
-        proofs=Proofs(coherence, nodes),
+        repair=repair,
+        hot_objects=hot_objects,
+        proofs=EndpointProofs(coherence, nodes),
         meters=meters,
         statistics=Statistics(database, nodes, meters),
         worker_reads=worker_reads,
-        streamer=Streamer(core.directory, worker_reads, meters, offload, on_read=heat.read),
+        streamer=Streamer(core.directory, worker_reads, meters, offload, on_read=hot_objects.read),
     )
 
 
@@ -141,21 +141,21 @@ def _objects(settings: BrainSettings, core: _Core, cluster: _Cluster) -> _Object
     database, coherence, staging = core.database, core.coherence, core.staging
     allows_private = not settings.is_production
     origins = Origins(database, coherence, staging, allows_private=allows_private)
-    fills = Fills(
+    objects = ObjectCache(
         database,
         core.directory,
         staging,
         origins,
         brain_id=core.brain_id,
         limit=settings.fills,
-        on_kept=cluster.replication.kept,
+        on_stored=cluster.replication.kept,
     )
     purges = Purges(database, coherence)
     return _Objects(
         origins=origins,
-        fills=fills,
+        objects=objects,
         purges=purges,
-        collector=Collector(database, coherence, staging, purges, fills.writes),
+        garbage_collector=GarbageCollector(database, coherence, staging, purges, objects.writes),
         buckets=Buckets(database, coherence),
         hosts=Hosts(database, coherence, settings.s3_domains),
     )
@@ -173,12 +173,12 @@ def _services(
         service(cluster.meters),
         service(cluster.worker_reads),
         background(objects.purges),
-        background(objects.fills),
+        background(objects.objects),
         service(cluster.replication),
-        service(cluster.healing),
-        background(cluster.heat),
+        service(cluster.repair),
+        background(cluster.hot_objects),
         background(cluster.proofs),
-        service(objects.collector),
+        service(objects.garbage_collector),
         service(Upkeep(core.database, cluster.statistics)),
         background(cdn),
     )
@@ -216,10 +216,10 @@ def _internal_api_parts(
         hosts=objects.hosts,
         catalog=Catalog(core.database, core.coherence, allows_private=allows_private),
         staging=core.staging,
-        fills=objects.fills,
+        objects=objects.objects,
         purges=objects.purges,
         nodes=cluster.nodes,
-        healing=cluster.healing,
+        repair=cluster.repair,
         meters=cluster.meters,
         statistics=cluster.statistics,
     )
@@ -249,13 +249,13 @@ def _s3_parts(
         buckets=objects.buckets,
         hosts=objects.hosts,
         staging=core.staging,
-        fills=objects.fills,
+        objects=objects.objects,
         nodes=cluster.nodes,
         locator=cluster.locator,
         tickets=cluster.tickets,
         meters=cluster.meters,
         streamer=cluster.streamer,
-        responses=ResponseCache(core.directory, cluster.nodes, objects.fills),
+        responses=ResponseCache(core.directory, cluster.nodes, objects.objects),
     )
 
 
@@ -264,7 +264,7 @@ def _cdn_parts(core: _Core, cluster: _Cluster, objects: _Objects) -> CdnParts:
         directory=core.directory,
         staging=core.staging,
         origins=objects.origins,
-        fills=objects.fills,
+        objects=objects.objects,
         nodes=cluster.nodes,
         locator=cluster.locator,
         streamer=cluster.streamer,

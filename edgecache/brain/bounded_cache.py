@@ -16,7 +16,7 @@ V = TypeVar("V")
 STALE_NAMES = 10_000
 
 
-class Clock(Generic[K, V]):
+class BoundedCache(Generic[K, V]):
     """Values by key. limit: of their costs. cost: of one entry; the same each time it is asked."""
 
     __slots__ = ("_cost", "_limit", "_marked", "_queue", "_values", "used")

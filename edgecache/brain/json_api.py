@@ -16,7 +16,13 @@ import orjson
 import structlog
 
 from edgecache.brain.errors import BrainError, Invalid, Unavailable
-from edgecache.brain.refusals import Malformed, MethodNotAllowed, Missing, TooLarge, TooSlow
+from edgecache.brain.json_errors import (
+    BodyTooLarge,
+    MalformedBody,
+    NotFound,
+    PathMethodNotAllowed,
+    SlowBody,
+)
 from edgecache.http.exchange import ClientGone, Exchange
 from edgecache.http.headers import Headers
 from edgecache.http.scope import Scope
@@ -32,7 +38,7 @@ NEVER_STORED: Final = ("cache-control", "no-store")
 
 
 @dataclass(slots=True)
-class Call:
+class JsonCall:
     """One request: what a handler may look at.
 
     captures: what the path's parts named. query: the last value of each name. client: the peer's
@@ -50,7 +56,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class JsonResponse:
     """What a handler gives back: JSON, or bytes of another type as they are."""
 
     body: object = None
@@ -58,7 +64,7 @@ class Answer:
     content_type: str = ""
 
 
-Handler = Callable[[Call], Awaitable[Answer]]
+Handler = Callable[[JsonCall], Awaitable[JsonResponse]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +89,7 @@ class JsonApi:
     def __init__(
         self,
         routes: Iterable[Route],
-        authenticate: Callable[[Call], Awaitable[object]],
+        authenticate: Callable[[JsonCall], Awaitable[object]],
         *,
         codes: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
@@ -108,12 +114,12 @@ class JsonApi:
             answer = _refused(Unavailable("The answer took too long."), self._codes)
         except Exception:
             log.exception("brain_call_failed", method=scope.method, path=scope.path)
-            answer = Answer({"code": "internal", "detail": "Something went wrong."}, 500)
+            answer = JsonResponse({"code": "internal", "detail": "Something went wrong."}, 500)
         respond(exchange, answer)
 
-    async def _answer(self, scope: Scope, exchange: Exchange) -> Answer:
+    async def _answer(self, scope: Scope, exchange: Exchange) -> JsonResponse:
         route, captures = self._find(scope.method, scope.path)
-        call = Call(
+        call = JsonCall(
             method=scope.method,
             path=scope.path,
             captures=captures,
@@ -137,7 +143,7 @@ class JsonApi:
             if route.method == method:
                 return route, match.groupdict()
             is_known = True
-        raise MethodNotAllowed if is_known else Missing
+        raise PathMethodNotAllowed if is_known else NotFound
 
 
 async def read_json(exchange: Exchange, *, limit_bytes: int) -> dict[str, Any]:
@@ -152,22 +158,22 @@ async def read_json(exchange: Exchange, *, limit_bytes: int) -> dict[str, Any]:
             async for piece in exchange:
                 size += len(piece)
                 if size > limit_bytes:
-                    raise TooLarge
+                    raise BodyTooLarge
                 pieces.append(bytes(piece))
     except TimeoutError:
-        raise TooSlow from None
+        raise SlowBody from None
     if not size:
         return {}
     try:
         value = orjson.loads(b"".join(pieces))
     except orjson.JSONDecodeError:
-        raise Malformed from None
+        raise MalformedBody from None
     if not isinstance(value, dict):
-        raise Malformed
+        raise MalformedBody
     return value
 
 
-def respond(exchange: Exchange, answer: Answer) -> None:
+def respond(exchange: Exchange, answer: JsonResponse) -> None:
     """Send the answer whole."""
     if answer.body is None:
         exchange.response_empty(answer.status, [NEVER_STORED])
@@ -182,7 +188,7 @@ def respond(exchange: Exchange, answer: Answer) -> None:
     exchange.response_bytes(answer.status, headers, orjson.dumps(answer.body))
 
 
-def _is_from_here(call: Call) -> bool:
+def _is_from_here(call: JsonCall) -> bool:
     """Say whether a call is this machine's own, and none that a proxy on it passes on."""
     if any(name in call.headers for name in FORWARDED):
         return False
@@ -192,12 +198,12 @@ def _is_from_here(call: Call) -> bool:
         return False
 
 
-def _refused(error: BrainError, codes: Mapping[str, str]) -> Answer:
+def _refused(error: BrainError, codes: Mapping[str, str]) -> JsonResponse:
     code = codes.get(error.code, error.code)
     said: dict[str, object] = {"code": code, "detail": error.detail}
     if isinstance(error, Invalid):
         said["errors"] = error.errors
-    return Answer(said, error.status)
+    return JsonResponse(said, error.status)
 
 
 def _pattern(path: str) -> re.Pattern[str]:

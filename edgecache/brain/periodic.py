@@ -10,7 +10,7 @@ from edgecache.brain.errors import DatabaseAway
 log = structlog.get_logger(__name__)
 
 
-class Rounds:
+class PeriodicTask:
     """A loop: pause, work, pause, work. A round that fails is told, and the next one comes."""
 
     def __init__(

@@ -6,7 +6,7 @@ from typing import Final, LiteralString
 from edgecache.brain.database import Database
 from edgecache.brain.metering.receipts import KEPT_DAYS
 from edgecache.brain.metering.statistics import Statistics
-from edgecache.brain.periodic import Rounds
+from edgecache.brain.periodic import PeriodicTask
 
 EVERY_S: Final = 3600.0
 
@@ -32,15 +32,15 @@ class Upkeep:
         """Do nothing yet."""
         self._database = database
         self._statistics = statistics
-        self._rounds = Rounds("upkeep", self.round, lambda: asyncio.sleep(EVERY_S))
+        self._periodic = PeriodicTask("upkeep", self.round, lambda: asyncio.sleep(EVERY_S))
 
     async def start(self) -> None:
         """Begin."""
-        self._rounds.start()
+        self._periodic.start()
 
     async def stop(self) -> None:
         """End."""
-        await self._rounds.stop()
+        await self._periodic.stop()
 
     async def round(self) -> None:
         """Do all of it once. Raises DatabaseAway."""

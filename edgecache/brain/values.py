@@ -29,7 +29,7 @@ class Manifest:
 class StagedFile:
     """Bytes received whole and synced to disk, under a temporary name.
 
-    Whoever holds it hands it to ``fills.put``, ``staging.keep_part`` or ``staging.discard``.
+    Whoever holds it hands it to ``objects.put``, ``staging.keep_part`` or ``staging.discard``.
     """
 
     path: Path
@@ -68,7 +68,7 @@ ALWAYS: Final = Conditions()
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ObjectVersion:
     """One version of one key.
 
     generation: 0 where the directory does not hold it (an origin's answer to ``head``).
@@ -114,7 +114,7 @@ class BucketInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedObject:
     """One line of a listing."""
 
     key: str
@@ -131,7 +131,7 @@ class Listing:
     follows (a key or a group), None at the end.
     """
 
-    objects: tuple[Listed, ...]
+    objects: tuple[ListedObject, ...]
     prefixes: tuple[str, ...]
     next: str | None
 
@@ -149,7 +149,7 @@ class PurgeResult:
     nodes_affected: int
 
 
-def fields_of(found: Found) -> Fields:
+def fields_of(found: ObjectVersion) -> Fields:
     """Give what a writer would have said to make this version."""
     return Fields(
         found.content_type,

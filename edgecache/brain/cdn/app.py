@@ -28,7 +28,7 @@ from edgecache.brain.errors import (
     OriginTimeout,
     Unavailable,
 )
-from edgecache.brain.values import BucketInfo, Found
+from edgecache.brain.values import BucketInfo, ObjectVersion
 from edgecache.http.exchange import BodyTimeout, ClientGone, Exchange
 from edgecache.http.heads import HeaderPairs
 from edgecache.http.scope import Scope
@@ -45,7 +45,7 @@ class CdnApi:
 
     def __init__(self, parts: CdnParts) -> None:
         self._parts = parts
-        self._lookup = Lookup(parts.fills, parts.directory)
+        self._lookup = Lookup(parts.objects, parts.directory)
         self._forwarding = Forwarding(parts)
 
     async def stop(self) -> None:
@@ -118,7 +118,7 @@ class CdnApi:
         self, scope: Scope, exchange: Exchange, request: CdnRequest, result: LookupResult
     ) -> None:
         opened, fields = result.opened, request.fields
-        version = opened.found
+        version = opened.version
         headers = self._headers(version, result)
         selected = selection.select(version, headers, fields)
         if version.size < 0 and selected.status == HTTPStatus.OK and scope.method == "GET":
@@ -153,7 +153,7 @@ class CdnApi:
         await self._parts.streamer.deliver(delivery, exchange, opened.body)
 
     async def _sources(
-        self, scope: Scope, bucket: BucketInfo, version: Found, *, is_hit: bool
+        self, scope: Scope, bucket: BucketInfo, version: ObjectVersion, *, is_hit: bool
     ) -> tuple[Source, ...]:
         holders = await self._parts.directory.locations(version.sha256) if is_hit else ()
         if not holders:
@@ -167,7 +167,7 @@ class CdnApi:
             is_public=True,
         )
 
-    def _headers(self, version: Found, result: LookupResult) -> HeaderPairs:
+    def _headers(self, version: ObjectVersion, result: LookupResult) -> HeaderPairs:
         status = ("cache-status", result.cache_status)
         if result.stored is None:
             modified = formatdate(version.last_modified.timestamp(), usegmt=True)

@@ -19,7 +19,7 @@ from edgecache.brain.cdn import cache_status, rules
 from edgecache.brain.cdn.parts import CdnParts
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import OriginReadOnly, Overloaded
-from edgecache.brain.origins.exchange import Reply
+from edgecache.brain.origins.connections import Reply
 from edgecache.brain.origins.http import SAFE, HttpDriver
 from edgecache.brain.values import BucketInfo, StagedFile, check_key
 from edgecache.http.exchange import BODYLESS, Exchange
@@ -168,7 +168,7 @@ class Forwarding:
             keys = (target.driver.key_of(urlsplit(url).path) for url in urls)
             return list(dict.fromkeys(key for key in keys if key is not None))
 
-        await self._parts.fills.writes.around(target.bucket, target.key, send)
+        await self._parts.objects.writes.around(target.bucket, target.key, send)
         return replies[0]
 
     async def _respond(self, target: ForwardTarget, exchange: Exchange, reply: Reply) -> None:

@@ -15,10 +15,10 @@ from edgecache.brain.cdn.rules import Reuse, StoredResponse
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.index import Name
 from edgecache.brain.errors import BrainError, OriginChanged, OriginError, OriginMissing
-from edgecache.brain.fetch.objects import Fills, Opened
-from edgecache.brain.fetch.singleflight import Ask, Flight, Verdict
-from edgecache.brain.origins.driver import Answer, Question
-from edgecache.brain.values import BucketInfo, Found, check_key
+from edgecache.brain.fetch.object_cache import ObjectCache, OpenObject
+from edgecache.brain.fetch.shared_fetch import Cacheability, FetchRequest, SharedFetch
+from edgecache.brain.origins.driver import OriginRequest, OriginResponse
+from edgecache.brain.values import BucketInfo, ObjectVersion, check_key
 
 log = structlog.get_logger(__name__)
 
@@ -43,7 +43,7 @@ class CdnRequest:
 class LookupResult:
     """A response, and where it comes from. stored: None if it must not be stored."""
 
-    opened: Opened
+    opened: OpenObject
     stored: StoredResponse | None
     cache_status: str
 
@@ -81,8 +81,8 @@ class VaryNames:
 class Lookup:
     """Finds responses, and revalidates stale ones in the background."""
 
-    def __init__(self, fills: Fills, directory: Directory) -> None:
-        self._fills = fills
+    def __init__(self, objects: ObjectCache, directory: Directory) -> None:
+        self._objects = objects
         self._directory = directory
         self._vary = VaryNames()
         # One at a time for each variant.
@@ -100,7 +100,7 @@ class Lookup:
         now = time.time()
         if stored is None:
             # From an origin of objects, without HTTP's freshness: valid until it is purged.
-            opened = Opened(self._fills, request.bucket, version)
+            opened = OpenObject(self._objects, request.bucket, version)
             return LookupResult(opened, None, f"{cache_status.NAME}; hit")
         ttl_s = stored.lifetime_s - rules.age_s(stored, now=now)
         use = rules.use(stored, now=now)
@@ -111,7 +111,9 @@ class Lookup:
         if use is Reuse.STALE_WHILE_REVALIDATE:
             self._refresh(request, version, stored)
         return LookupResult(
-            Opened(self._fills, request.bucket, version), stored, cache_status.hit(ttl_s=ttl_s)
+            OpenObject(self._objects, request.bucket, version),
+            stored,
+            cache_status.hit(ttl_s=ttl_s),
         )
 
     async def stop(self) -> None:
@@ -121,7 +123,7 @@ class Lookup:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _find(self, request: CdnRequest) -> Found | None:
+    async def _find(self, request: CdnRequest) -> ObjectVersion | None:
         bucket_id, key = request.bucket.id, check_key(request.key)
         names = self._vary.of(bucket_id, key, request.query)
         variant = rules.variant(request.query, names, request.fields)
@@ -145,16 +147,16 @@ class Lookup:
         """
         if request.only_if_cached:
             raise NotCached
-        ask = self._ask(request, None, None)
-        opened = await self._fetch(request, ask)
-        return self._result(request, opened, ask, why="uri-miss")
+        fetch_request = self._fetch_request(request, None, None)
+        opened = await self._fetch(request, fetch_request)
+        return self._result(request, opened, fetch_request, why="uri-miss")
 
     async def _confirm(
-        self, request: CdnRequest, version: Found, stored: StoredResponse
+        self, request: CdnRequest, version: ObjectVersion, stored: StoredResponse
     ) -> LookupResult:
-        ask = self._ask(request, version, stored)
+        fetch_request = self._fetch_request(request, version, stored)
         try:
-            opened = await self._fetch(request, ask)
+            opened = await self._fetch(request, fetch_request)
         except OriginMissing:
             raise
         except OriginChanged:
@@ -164,90 +166,100 @@ class Lookup:
             if not rules.serves_on_error(stored, now=time.time()):
                 raise
             log.info("stale_response_served", bucket_id=request.bucket.id, error=type(exc).__name__)
-            stale = Opened(self._fills, request.bucket, version)
+            stale = OpenObject(self._objects, request.bucket, version)
             return LookupResult(stale, stored, cache_status.failed("stale-if-error"))
-        return self._result(request, opened, ask, why="stale")
+        return self._result(request, opened, fetch_request, why="stale")
 
-    async def _fetch(self, request: CdnRequest, ask: Ask) -> Opened:
+    async def _fetch(self, request: CdnRequest, fetch_request: FetchRequest) -> OpenObject:
         """Share a fetch of the same variant; fetch alone where responses cannot be shared.
 
-        Raises as ``Fills.fetch``.
+        Raises as ``ObjectCache.fetch``.
         """
         bucket, key = request.bucket, request.key
         for _ in range(SHARED_LIMIT):
-            opened = await self._fills.fetch(bucket, key, variant=self._variant(request), ask=ask)
-            flight = opened.flight
-            if flight is None or flight.ask is ask or flight.verdict.is_shared:
+            opened = await self._objects.fetch(
+                bucket, key, variant=self._variant(request), request=fetch_request
+            )
+            fetch = opened.fetch
+            if fetch is None or fetch.request is fetch_request or fetch.cacheability.is_shared:
                 return opened
-            if not flight.verdict.is_stored:
+            if not fetch.cacheability.is_stored:
                 break
             # One variant is good for all requests that want it.
-            self._vary.learn(bucket.id, key, request.query, tuple(flight.verdict.http["vary"]))
-            if flight.verdict.variant == self._variant(request):
+            self._vary.learn(bucket.id, key, request.query, tuple(fetch.cacheability.http["vary"]))
+            if fetch.cacheability.variant == self._variant(request):
                 return opened
-            stored = await self._kept_since(request, flight)
+            stored = await self._kept_since(request, fetch)
             if stored is not None:
                 return stored
         variant = self._variant(request)
-        return await self._fills.fetch(bucket, key, variant=variant, ask=ask, alone=True)
+        return await self._objects.fetch(
+            bucket, key, variant=variant, request=fetch_request, alone=True
+        )
 
-    async def _kept_since(self, request: CdnRequest, flight: Flight) -> Opened | None:
+    async def _kept_since(self, request: CdnRequest, fetch: SharedFetch) -> OpenObject | None:
         """Return what another fetch has stored of the wanted variant since a fetch began."""
         version = await self._directory.find(request.bucket.id, request.key, self._variant(request))
-        if version is None or flight.began is None or version.generation < flight.began:
+        if version is None or fetch.began is None or version.generation < fetch.began:
             return None
-        return Opened(self._fills, request.bucket, version)
+        return OpenObject(self._objects, request.bucket, version)
 
     def _variant(self, request: CdnRequest) -> str:
         names = self._vary.of(request.bucket.id, request.key, request.query)
         return rules.variant(request.query, names, request.fields)
 
-    def _ask(self, request: CdnRequest, stale: Found | None, stored: StoredResponse | None) -> Ask:
+    def _fetch_request(
+        self, request: CdnRequest, stale: ObjectVersion | None, stored: StoredResponse | None
+    ) -> FetchRequest:
         asked_at = time.time()
         conditions = rules.conditions(stored) if stored is not None else []
         known = self._vary.of(request.bucket.id, request.key, request.query)
 
-        def judge(answer: Answer) -> Verdict:
+        def judge(answer: OriginResponse) -> Cacheability:
             answered_at = time.time()
             if answer.status == CONFIRMED and stored is not None:
                 judged = rules.renewed(
                     stored, answer.raw, asked_at=asked_at, answered_at=answered_at
                 )
-                return Verdict(
+                return Cacheability(
                     variant=stale.variant if stale else "",
                     http=(judged or stored).as_json(),
                 )
             judged = rules.judge(answer.raw, asked_at=asked_at, answered_at=answered_at)
             if judged is None:
-                return Verdict(is_stored=False, is_shared=False)
+                return Cacheability(is_stored=False, is_shared=False)
             self._vary.learn(request.bucket.id, request.key, request.query, judged.vary)
-            return Verdict(
+            return Cacheability(
                 # A response that varies on more than was known cannot be shared.
                 is_shared=set(judged.vary) <= set(known),
                 variant=rules.variant(request.query, judged.vary, request.fields),
                 http=judged.as_json(),
             )
 
-        question = Question(
+        origin_request = OriginRequest(
             headers=[*rules.passed_on(request.fields), *conditions],
             query=request.query,
             accepts=frozenset({CONFIRMED}) if conditions else frozenset(),
         )
-        return Ask(question, stale=stale if conditions else None, judge=judge, joins=_comes_in_time)
+        return FetchRequest(
+            origin_request, stale=stale if conditions else None, assess=judge, joins=_comes_in_time
+        )
 
-    def _result(self, request: CdnRequest, opened: Opened, ask: Ask, *, why: str) -> LookupResult:
-        version, flight = opened.found, opened.flight
+    def _result(
+        self, request: CdnRequest, opened: OpenObject, fetch_request: FetchRequest, *, why: str
+    ) -> LookupResult:
+        version, fetch = opened.version, opened.fetch
         stored = StoredResponse.from_json(version.http) if version.http else None
-        is_confirmed = bool(version.sha256) and ask.stale is not None
+        is_confirmed = bool(version.sha256) and fetch_request.stale is not None
         status = cache_status.forwarded(
             why,
-            stored=flight is None or flight.verdict.is_stored,
+            stored=fetch is None or fetch.cacheability.is_stored,
             status=CONFIRMED if is_confirmed else None,
-            collapsed=flight is not None and flight.ask is not ask,
+            collapsed=fetch is not None and fetch.request is not fetch_request,
         )
         return LookupResult(opened, stored, status)
 
-    def _refresh(self, request: CdnRequest, version: Found, stored: StoredResponse) -> None:
+    def _refresh(self, request: CdnRequest, version: ObjectVersion, stored: StoredResponse) -> None:
         name = (version.bucket_id, version.key, version.variant)
         if name in self._refreshes:
             return
@@ -261,13 +273,13 @@ class Lookup:
             log.info("refresh_failed", error=type(task.exception()).__name__)
 
 
-def _comes_in_time(flight: Flight) -> bool:
+def _comes_in_time(fetch: SharedFetch) -> bool:
     """True if a fetch that is running may answer a request that comes now.
 
     A fetch runs until its bytes are stored; by then the origin may have another version, and a
     response that must be revalidated (max-age=0) cannot be used.
     """
-    answer = flight.verdict.http or (flight.kept.http if flight.kept is not None else {})
+    answer = fetch.cacheability.http or (fetch.kept.http if fetch.kept is not None else {})
     return (
         not answer
         or rules.use(StoredResponse.from_json(answer), now=time.time()) is not Reuse.REVALIDATE

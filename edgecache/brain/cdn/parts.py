@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from edgecache.brain.delivery.streaming import Streamer
 from edgecache.brain.directory.directory import Directory
-from edgecache.brain.fetch.objects import Fills
+from edgecache.brain.fetch.object_cache import ObjectCache
 from edgecache.brain.nodes.client_region import Locator
 from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.origins.registry import Origins
@@ -18,7 +18,7 @@ class CdnParts:
     directory: Directory
     staging: Staging
     origins: Origins
-    fills: Fills
+    objects: ObjectCache
     nodes: Nodes
     locator: Locator
     streamer: Streamer

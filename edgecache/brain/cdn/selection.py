@@ -7,7 +7,7 @@ from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
 from edgecache.brain.delivery.delivery import Span
-from edgecache.brain.values import Found
+from edgecache.brain.values import ObjectVersion
 from edgecache.http.heads import HeaderPairs
 from edgecache.protocol.ranges import RangeNotSatisfiable, requested
 
@@ -30,7 +30,7 @@ class Selection:
     has_length: bool = True
 
 
-def select(version: Found, headers: HeaderPairs, request: Mapping[str, str]) -> Selection:
+def select(version: ObjectVersion, headers: HeaderPairs, request: Mapping[str, str]) -> Selection:
     """Apply a request's conditions and range.
 
     headers: of the complete response, lower-case names. Raises ConditionFailed (412, 416).

@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple
 from edgecache.brain.delivery.delivery import Delivery, Source
 from edgecache.brain.delivery.streaming import Fallback
 from edgecache.brain.directory.directory import Directory
-from edgecache.brain.fetch.objects import Fills
+from edgecache.brain.fetch.object_cache import ObjectCache
 from edgecache.brain.nodes.registry import Nodes
-from edgecache.brain.values import BucketInfo, Found
+from edgecache.brain.values import BucketInfo, ObjectVersion
 
 # Each takes about 3 KiB; with a long key, or more headers than most, three times that.
 ENTRY_LIMIT: Final = 4096
@@ -38,7 +38,7 @@ class CachedResponse:
     """
 
     bucket: BucketInfo
-    version: Found
+    version: ObjectVersion
     delivery: Delivery
     fallback: Fallback
     region: str
@@ -50,11 +50,11 @@ class CachedResponse:
 class ResponseCache:
     """The decisions of one brain."""
 
-    def __init__(self, directory: Directory, nodes: Nodes, fills: Fills) -> None:
+    def __init__(self, directory: Directory, nodes: Nodes, objects: ObjectCache) -> None:
         self._directory = directory
         self._coherence = directory.coherence
         self._nodes = nodes
-        self._flights = fills.fetches.flights
+        self._flights = objects.singleflight.running
         self._entries: dict[ResponseKey, CachedResponse] = {}
 
     def find(self, key: ResponseKey, bucket: BucketInfo) -> CachedResponse | None:
@@ -78,7 +78,7 @@ class ResponseCache:
         self,
         key: ResponseKey,
         bucket: BucketInfo,
-        version: Found,
+        version: ObjectVersion,
         delivery: Delivery,
         fallback: Fallback,
         *,

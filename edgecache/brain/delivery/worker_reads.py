@@ -15,7 +15,7 @@ from edgecache.brain.directory.directory import Directory
 from edgecache.brain.errors import DatabaseAway
 from edgecache.brain.nodes.client import NodeFailed
 from edgecache.brain.nodes.registry import Nodes
-from edgecache.brain.nodes.tickets import Leave, TicketSigner
+from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
 
 log = structlog.get_logger(__name__)
 
@@ -90,7 +90,7 @@ class WorkerReads:
     def note_wrong_bytes(self, delivery: Delivery, senders: set[UUID]) -> None:
         """Bar the node that sent wrong bytes; of several senders, it is not known which one did."""
         if len(senders) == 1:
-            self._nodes.lied(next(iter(senders)), delivery.sha256)
+            self._nodes.gave_wrong_bytes(next(iter(senders)), delivery.sha256)
             return
         for node_id in senders:
             self._nodes.failed(node_id, "wrong_bytes_among_several")
@@ -109,8 +109,8 @@ class WorkerReads:
         address = self._nodes.address(source.node_id)
         if address is None:
             raise NodeFailed("gone")
-        conduct = self._nodes.conduct(source.node_id)
-        conduct.running += 1
+        statistics = self._nodes.statistics(source.node_id)
+        statistics.running += 1
         try:
             connection = await self._pool.ask(
                 address,
@@ -125,11 +125,11 @@ class WorkerReads:
             finally:
                 self._pool.release(address, connection)
         finally:
-            conduct.running -= 1
+            statistics.running -= 1
 
     def _ticket(self, delivery: Delivery, source: Source) -> str:
-        leave = Leave(delivery.tenant, delivery.bucket_id, delivery.sha256, delivery.size)
-        return self._tickets.for_own_read(source.node_id, leave, now=time.time())
+        grant = TicketGrant(delivery.tenant, delivery.bucket_id, delivery.sha256, delivery.size)
+        return self._tickets.for_own_read(source.node_id, grant, now=time.time())
 
     async def _drop_location(self, sha256: bytes, node_id: UUID) -> None:
         try:

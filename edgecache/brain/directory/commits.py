@@ -17,7 +17,7 @@ from edgecache.brain.database import Connection, Database
 from edgecache.brain.directory.coherence import Change
 from edgecache.brain.directory.index import Name
 from edgecache.brain.errors import DatabaseAway, NoSuchBucket, OriginChanged
-from edgecache.brain.values import Fields, Found, Manifest
+from edgecache.brain.values import Fields, Manifest, ObjectVersion
 
 # More keys than this, and the whole bucket is locked instead: locks are a shared, scarce table.
 KEYS_LOCKED: Final = 64
@@ -96,7 +96,7 @@ TOGETHER: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Released:
+class FreedSpace:
     """Bytes that no cached object names any more, times their nodes; and these nodes."""
 
     bytes: int
@@ -104,7 +104,7 @@ class Released:
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class VersionRow:
     """What a cached object's row is to say."""
 
     bucket_id: int
@@ -175,7 +175,9 @@ async def hold_blob(change: Connection, manifest: Manifest) -> None:
     raise DatabaseAway
 
 
-async def write_cached(change: Change, version: Version, *, is_written: bool = False) -> Found:
+async def write_cached(
+    change: Change, version: VersionRow, *, is_written: bool = False
+) -> ObjectVersion:
     """Put a version into the directory; ``hold_blob`` and ``lock_keys`` came before.
 
     is_written: by a PUT, which takes the place of all variants that pull mode keeps of the key.
@@ -208,10 +210,12 @@ async def write_cached(change: Change, version: Version, *, is_written: bool = F
     # What a fetch brought takes nothing from the other variants.
     filled = () if is_written else (version.variant,)
     change.announce("key", version.bucket_id, version.key, row.generation, *filled)
-    return found_of(version, generation=row.generation, cached_at=row.cached_at)
+    return version_of(version, generation=row.generation, cached_at=row.cached_at)
 
 
-async def refresh_cached(change: Change, stale: Found, http: Mapping[str, Any]) -> Found:
+async def refresh_cached(
+    change: Change, stale: ObjectVersion, http: Mapping[str, Any]
+) -> ObjectVersion:
     """Note what the origin's confirmation of a version says; ``lock_keys`` came before.
 
     Raises OriginChanged when the directory has another version.
@@ -228,10 +232,12 @@ async def refresh_cached(change: Change, stale: Found, http: Mapping[str, Any]) 
     return replace(stale, http=http, generation=row.generation, cached_at=row.cached_at)
 
 
-def found_of(version: Version, *, generation: int = 0, cached_at: datetime | None = None) -> Found:
+def version_of(
+    version: VersionRow, *, generation: int = 0, cached_at: datetime | None = None
+) -> ObjectVersion:
     """Give a version as readers see it; with generation 0 the directory does not hold it."""
     fields = version.fields
-    return Found(
+    return ObjectVersion(
         version.bucket_id,
         version.key,
         version.variant,
@@ -251,7 +257,9 @@ def found_of(version: Version, *, generation: int = 0, cached_at: datetime | Non
     )
 
 
-async def forget_keys(change: Change, bucket_id: int, keys: Sequence[str]) -> tuple[int, Released]:
+async def forget_keys(
+    change: Change, bucket_id: int, keys: Sequence[str]
+) -> tuple[int, FreedSpace]:
     """Take keys out of the directory, and leave a record for the fills that are under way.
 
     Gives the number of objects that were there. ``lock_keys`` came before.
@@ -277,11 +285,11 @@ def announce_keys(change: Change, bucket_id: int, keys: Sequence[str], generatio
         change.announce("key", bucket_id, key, generation)
 
 
-async def release(change: Connection, blobs: Iterable[bytes]) -> Released:
+async def release(change: Connection, blobs: Iterable[bytes]) -> FreedSpace:
     """Let go of bytes, whose objects were taken out just now; the collector does the rest."""
     wanted = sorted(set(blobs))
     if not wanted:
-        return Released(0, frozenset())
+        return FreedSpace(0, frozenset())
     await change.run(LOCK_BLOBS, [wanted])
     rows = await change.all(RELEASE, [wanted, TOGETHER])
-    return Released(sum(row.bytes for row in rows), frozenset(row.node_id for row in rows))
+    return FreedSpace(sum(row.bytes for row in rows), frozenset(row.node_id for row in rows))

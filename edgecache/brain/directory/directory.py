@@ -14,10 +14,10 @@ from uuid import UUID
 from edgecache.brain.database import Database, Row
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.directory.coherence import Coherence
-from edgecache.brain.directory.index import Barrier, Index, Name
+from edgecache.brain.directory.index import Index, Name, Tombstone
 from edgecache.brain.directory.locations import Holders
 from edgecache.brain.errors import NoSuchBucket
-from edgecache.brain.values import BucketInfo, Found, Manifest
+from edgecache.brain.values import BucketInfo, Manifest, ObjectVersion
 
 BUCKETS_KEPT: Final = 10_000
 # Above every generation: what was read before a loss is not remembered after it.
@@ -47,7 +47,7 @@ HOLDERS: Final = "SELECT node_id FROM brain_location WHERE blob_id = %s ORDER BY
 BucketName = tuple[Tenant, str] | str | int
 
 
-class Load:
+class KeyWatch:
     """One reading or writing of a version.
 
     newest: the generation that was announced meanwhile; an older version is not remembered.
@@ -59,7 +59,7 @@ class Load:
         self.name = name
         self.newest = 0
         self.moved: set[bytes] = set()
-        self.task: asyncio.Task[Found | None] | None = None
+        self.task: asyncio.Task[ObjectVersion | None] | None = None
 
 
 class Directory:
@@ -73,8 +73,8 @@ class Directory:
         self._buckets: dict[BucketName, BucketInfo] = {}
         self._joined_buckets: dict[BucketName, asyncio.Task[BucketInfo | None]] = {}
         self._buckets_seen = 0
-        self._loads: set[Load] = set()
-        self._joined: dict[Name, Load] = {}
+        self._loads: set[KeyWatch] = set()
+        self._joined: dict[Name, KeyWatch] = {}
         self._sweeps: set[asyncio.Task[None]] = set()
         coherence.subscribe("key", self._on_key)
         coherence.subscribe("prefix", self._on_prefix)
@@ -84,7 +84,7 @@ class Directory:
 
     # --- objects ----------------------------------------------------------------------------
 
-    async def find(self, bucket_id: int, key: str, variant: str = "") -> Found | None:
+    async def find(self, bucket_id: int, key: str, variant: str = "") -> ObjectVersion | None:
         """Give the version that the cache may answer with.
 
         Raises DatabaseAway.
@@ -92,16 +92,16 @@ class Directory:
         name = (bucket_id, key, variant)
         if not self.coherence.is_current:
             # What others are being told may be old by now: nobody would say so.
-            return await self._load(Load(name))
+            return await self._load(KeyWatch(name))
         found = self.index.get(name)
         if found is not None:
             return found
-        load = self._joined.get(name)
-        if load is None or load.task is None:
-            load = self._joined[name] = Load(name)
-            load.task = asyncio.create_task(self._load(load))
+        watch = self._joined.get(name)
+        if watch is None or watch.task is None:
+            watch = self._joined[name] = KeyWatch(name)
+            watch.task = asyncio.create_task(self._load(watch))
         # One asker's leaving must not take the answer from the others.
-        found = await asyncio.shield(load.task)
+        found = await asyncio.shield(watch.task)
         if found is None and self.coherence.is_current:
             # In a crowd the answer waits for its turn: a fetch may have brought it meanwhile.
             return self.index.get(name)
@@ -169,20 +169,20 @@ class Directory:
         )
         return None if row is None else Manifest(*row)
 
-    def remember(self, found: Found, load: Load) -> None:
+    def remember(self, found: ObjectVersion, watch: KeyWatch) -> None:
         """Keep a version that was just committed, unless something was announced since."""
-        if self.coherence.is_current and found.generation >= load.newest:
+        if self.coherence.is_current and found.generation >= watch.newest:
             self.index.put(found)
 
     @contextmanager
-    def loading(self, name: Name) -> Iterator[Load]:
+    def watch(self, name: Name) -> Iterator[KeyWatch]:
         """Give what notes the announcements about a name while the block runs."""
-        load = Load(name)
-        self._loads.add(load)
+        watch = KeyWatch(name)
+        self._loads.add(watch)
         try:
-            yield load
+            yield watch
         finally:
-            self._loads.discard(load)
+            self._loads.discard(watch)
 
     # --- buckets ----------------------------------------------------------------------------
 
@@ -228,13 +228,13 @@ class Directory:
             return await self._load_bucket(name, sql, params)
         if name in self._buckets:
             return self._buckets[name]
-        loading = self._joined_buckets.get(name)
-        if loading is None:
-            loading = asyncio.create_task(self._load_bucket(name, sql, params))
-            self._joined_buckets[name] = loading
-            loading.add_done_callback(partial(self._bucket_loaded, name))
+        watch = self._joined_buckets.get(name)
+        if watch is None:
+            watch = asyncio.create_task(self._load_bucket(name, sql, params))
+            self._joined_buckets[name] = watch
+            watch.add_done_callback(partial(self._bucket_loaded, name))
         # One asker's leaving must not take the answer from the others.
-        return await asyncio.shield(loading)
+        return await asyncio.shield(watch)
 
     async def _load_bucket(
         self, name: BucketName, sql: str, params: list[str | int]
@@ -250,12 +250,12 @@ class Directory:
             self._buckets[name] = bucket
         return bucket
 
-    def _bucket_loaded(self, name: BucketName, loading: asyncio.Task[BucketInfo | None]) -> None:
-        if self._joined_buckets.get(name) is loading:
+    def _bucket_loaded(self, name: BucketName, watch: asyncio.Task[BucketInfo | None]) -> None:
+        if self._joined_buckets.get(name) is watch:
             del self._joined_buckets[name]
-        if not loading.cancelled():
+        if not watch.cancelled():
             # Looked at, so that a failure that nobody waits for is not an unheard one.
-            loading.exception()
+            watch.exception()
 
     # --- what is announced ------------------------------------------------------------------
 
@@ -265,16 +265,16 @@ class Directory:
             self.index.forget(bucket_id, key, below=generation)
         else:
             self.index.forget_variant((bucket_id, key, filled), below=generation)
-        for load in self._loads:
-            is_hit = load.name[:2] == (bucket_id, key) and filled in {None, load.name[2]}
+        for watch in self._loads:
+            is_hit = watch.name[:2] == (bucket_id, key) and filled in {None, watch.name[2]}
             if is_hit:
-                self._overtake(load, generation)
+                self._overtake(watch, generation)
 
     def _on_prefix(self, bucket_id: int, prefix: str, generation: int) -> None:
         barrier = self.index.hide(bucket_id, prefix, generation)
-        for load in self._loads:
-            if load.name[0] == bucket_id and load.name[1].startswith(prefix):
-                self._overtake(load, generation)
+        for watch in self._loads:
+            if watch.name[0] == bucket_id and watch.name[1].startswith(prefix):
+                self._overtake(watch, generation)
         sweep = asyncio.create_task(self._sweep(bucket_id, barrier))
         self._sweeps.add(sweep)
         sweep.add_done_callback(self._sweeps.discard)
@@ -290,46 +290,46 @@ class Directory:
 
     def _on_blob(self, sha256: str) -> None:
         self.holders.forget(bytes.fromhex(sha256))
-        for load in self._loads:
-            load.moved.add(bytes.fromhex(sha256))
+        for watch in self._loads:
+            watch.moved.add(bytes.fromhex(sha256))
 
     def _on_loss(self) -> None:
         self.index.clear()
         self.holders.clear()
         self._forget_buckets()
-        for load in self._loads:
-            self._overtake(load, NEVER)
+        for watch in self._loads:
+            self._overtake(watch, NEVER)
 
-    def _overtake(self, load: Load, generation: int) -> None:
-        load.newest = max(load.newest, generation)
-        if self._joined.get(load.name) is load:
-            del self._joined[load.name]
+    def _overtake(self, watch: KeyWatch, generation: int) -> None:
+        watch.newest = max(watch.newest, generation)
+        if self._joined.get(watch.name) is watch:
+            del self._joined[watch.name]
 
-    async def _sweep(self, bucket_id: int, barrier: Barrier) -> None:
+    async def _sweep(self, bucket_id: int, barrier: Tombstone) -> None:
         for _ in self.index.sweep(bucket_id, barrier):
             await asyncio.sleep(0)
 
-    async def _load(self, load: Load) -> Found | None:
+    async def _load(self, watch: KeyWatch) -> ObjectVersion | None:
         may_keep = self.coherence.is_current
-        self._loads.add(load)
+        self._loads.add(watch)
         try:
-            row = await self._database.one(FIND, load.name)
-            while row is None and 0 < load.newest < NEVER:
+            row = await self._database.one(FIND, watch.name)
+            while row is None and 0 < watch.newest < NEVER:
                 # A fetch may have brought it between the question and its answer.
-                load.newest = 0
-                row = await self._database.one(FIND, load.name)
+                watch.newest = 0
+                row = await self._database.one(FIND, watch.name)
             if row is None:
                 return None
             found = found_of(row)
             if may_keep and self.coherence.is_current:
-                self.remember(found, load)
-                if found.sha256 not in load.moved and load.newest < NEVER:
+                self.remember(found, watch)
+                if found.sha256 not in watch.moved and watch.newest < NEVER:
                     self.holders.put(found.sha256, tuple(row.nodes))
             return found
         finally:
-            self._loads.discard(load)
-            if self._joined.get(load.name) is load:
-                del self._joined[load.name]
+            self._loads.discard(watch)
+            if self._joined.get(watch.name) is watch:
+                del self._joined[watch.name]
 
 
 def bucket_of(row: Row) -> BucketInfo:
@@ -337,6 +337,6 @@ def bucket_of(row: Row) -> BucketInfo:
     return BucketInfo(row.id, Tenant(row.organization_id, row.environment_pk), *row[3:])
 
 
-def found_of(row: Row) -> Found:
+def found_of(row: Row) -> ObjectVersion:
     """Give the version of a row of FIND's columns."""
-    return Found(*row[:11], *(tuple(row.parts), *row[12:16]))
+    return ObjectVersion(*row[:11], *(tuple(row.parts), *row[12:16]))

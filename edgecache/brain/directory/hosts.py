@@ -15,7 +15,7 @@ from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.errors import HostTaken, NoSuchBucket, NoSuchHost
-from edgecache.brain.refusals import NotPossible
+from edgecache.brain.json_errors import StateConflict
 from edgecache.brain.s3.requests import host_name
 from platform_site.lib.hostnames import DOMAIN
 
@@ -89,7 +89,7 @@ class HostInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Lapsed:
+class LapsedHost:
     """A host that its bucket has no more."""
 
     host: str
@@ -162,7 +162,7 @@ class Hosts:
 
     async def prove(
         self, tenant: Tenant, bucket_id: int, host: str, *, token: str, seen: list[str]
-    ) -> tuple[HostInfo, Lapsed | None]:
+    ) -> tuple[HostInfo, LapsedHost | None]:
         """Give a host to a bucket, whose token was seen in its DNS a moment ago.
 
         seen: all tokens that were. Another bucket's host goes over when its own is not among them;
@@ -175,13 +175,13 @@ class Hosts:
                 raise NoSuchBucket
             count = await change.one(COUNT, [bucket_id, host])
             if count is None or count.held >= MOST:
-                raise NotPossible(f"A bucket has at most {MOST} hosts.")
+                raise StateConflict(f"A bucket has at most {MOST} hosts.")
             other = await change.one(OTHERS, [host, bucket_id])
             row = await change.one(PROVE, [host, bucket_id, token, seen])
             if row is None:
                 raise HostTaken
             change.announce(TOPIC)
-        return HostInfo(*row), None if other is None else Lapsed(*other)
+        return HostInfo(*row), None if other is None else LapsedHost(*other)
 
     async def remove(self, tenant: Tenant, bucket_id: int, host: str) -> None:
         """Take a host from its bucket.
@@ -204,7 +204,7 @@ class Hosts:
 
     async def looked_at(
         self, *, there: list[str], gone: list[str], unanswered: list[str]
-    ) -> list[Lapsed]:
+    ) -> list[LapsedHost]:
         """Note which records were there, by their tokens; give what is lost for good.
 
         unanswered: nobody said whether they are there, which is no absence. Raises DatabaseAway.
@@ -216,7 +216,7 @@ class Hosts:
             lapsed = await change.all(LAPSE, [gone, LAPSES_AFTER_DAYS])
             if lapsed:
                 change.announce(TOPIC)
-        return [Lapsed(*row) for row in lapsed]
+        return [LapsedHost(*row) for row in lapsed]
 
     async def _load(self) -> dict[str, int]:
         marks = self._marks

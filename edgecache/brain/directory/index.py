@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from edgecache.brain.bounded_cache import Clock
+from edgecache.brain.bounded_cache import BoundedCache
 from edgecache.brain.memo import Memo
-from edgecache.brain.values import Found
+from edgecache.brain.values import ObjectVersion
 
 Name = tuple[int, str, str]
 # numbers, sha256, etag, content type, extras as JSON
@@ -30,7 +30,7 @@ EPOCH: Final = datetime.fromtimestamp(0, UTC)
 MICROSECOND: Final = timedelta(microseconds=1)
 
 
-class Barrier(NamedTuple):
+class Tombstone(NamedTuple):
     """Entries under the prefix with an older generation are dead."""
 
     prefix: str
@@ -41,12 +41,12 @@ class Index:
     """What keys hold. limit_bytes: an estimate; the process takes about that much."""
 
     def __init__(self, limit_bytes: int) -> None:
-        self._entries: Clock[Name, Packed] = Clock(limit_bytes, _cost)
+        self._entries: BoundedCache[Name, Packed] = BoundedCache(limit_bytes, _cost)
         # What is asked for again and again is unpacked once.
         self._unpacked = Memo(_unpack)
         # Other than the empty variant, by (bucket, key): what a change of the key hits.
         self._variants: dict[tuple[int, str], set[str]] = {}
-        self._barriers: dict[int, list[Barrier]] = {}
+        self._tombstones: dict[int, list[Tombstone]] = {}
 
     def __len__(self) -> int:
         """Count the entries, hidden ones among them."""
@@ -57,17 +57,17 @@ class Index:
         """Estimate the memory it takes."""
         return self._entries.used
 
-    def get(self, name: Name) -> Found | None:
+    def get(self, name: Name) -> ObjectVersion | None:
         """Give what is known of a name."""
         packed = self._entries.get(name)
         if packed is None:
             return None
-        if self._barriers and self._is_hidden(name, _generation(packed)):
+        if self._tombstones and self._is_hidden(name, _generation(packed)):
             self._remove(name)
             return None
         return self._unpacked(packed, name)
 
-    def put(self, found: Found) -> None:
+    def put(self, found: ObjectVersion) -> None:
         """Remember a version, unless a newer one is known."""
         name = (found.bucket_id, found.key, found.variant)
         if self._is_hidden(name, found.generation):
@@ -89,40 +89,40 @@ class Index:
         """Drop one variant of a key, if it is older than a generation."""
         self._remove_older(name, below)
 
-    def hide(self, bucket_id: int, prefix: str, generation: int) -> Barrier:
+    def hide(self, bucket_id: int, prefix: str, generation: int) -> Tombstone:
         """Hide what a prefix had before a generation, at once; ``sweep`` then takes it out."""
-        barrier = Barrier(prefix, generation)
-        self._barriers.setdefault(bucket_id, []).append(barrier)
-        return barrier
+        tombstone = Tombstone(prefix, generation)
+        self._tombstones.setdefault(bucket_id, []).append(tombstone)
+        return tombstone
 
-    def sweep(self, bucket_id: int, barrier: Barrier) -> Iterator[None]:
+    def sweep(self, bucket_id: int, tombstone: Tombstone) -> Iterator[None]:
         """Take out what a barrier hides, a step at a time, and the barrier at the end."""
         # What comes in meanwhile is newer than the barrier, or was refused by it.
         names = self._entries.names()
         for start in range(0, len(names), SWEEP_STEP):
             for name in names[start : start + SWEEP_STEP]:
-                if name[0] == bucket_id and name[1].startswith(barrier.prefix):
-                    self._remove_older(name, barrier.generation)
+                if name[0] == bucket_id and name[1].startswith(tombstone.prefix):
+                    self._remove_older(name, tombstone.generation)
             yield
-        self._lower(bucket_id, barrier)
+        self._lower(bucket_id, tombstone)
 
     def clear(self) -> None:
         """Forget everything."""
         self._entries.clear()
         self._variants.clear()
-        self._barriers.clear()
+        self._tombstones.clear()
 
-    def _lower(self, bucket_id: int, barrier: Barrier) -> None:
-        standing = self._barriers.get(bucket_id, [])
-        if barrier in standing:
-            standing.remove(barrier)
-        if not standing:
-            self._barriers.pop(bucket_id, None)
+    def _lower(self, bucket_id: int, tombstone: Tombstone) -> None:
+        remaining = self._tombstones.get(bucket_id, [])
+        if tombstone in remaining:
+            remaining.remove(tombstone)
+        if not remaining:
+            self._tombstones.pop(bucket_id, None)
 
     def _is_hidden(self, name: Name, generation: int) -> bool:
         return any(
-            generation < barrier.generation and name[1].startswith(barrier.prefix)
-            for barrier in self._barriers.get(name[0], ())
+            generation < tombstone.generation and name[1].startswith(tombstone.prefix)
+            for tombstone in self._tombstones.get(name[0], ())
         )
 
     def _remove_older(self, name: Name, generation: int) -> None:
@@ -152,7 +152,7 @@ def _generation(packed: Packed) -> int:
     return generation
 
 
-def _pack(found: Found) -> Packed:
+def _pack(found: ObjectVersion) -> Packed:
     extras: tuple[Any, ...] = (
         found.headers,
         found.metadata,
@@ -176,13 +176,13 @@ def _pack(found: Found) -> Packed:
     )
 
 
-def _unpack(packed: Packed, name: Name) -> Found:
+def _unpack(packed: Packed, name: Name) -> ObjectVersion:
     numbers, sha256, etag, content_type, extras = packed
     generation, size, last_modified, cached_at, crc32 = NUMBERS.unpack(numbers)
     headers, metadata, checksums, parts, http = (
         orjson.loads(extras) if extras else ({}, {}, {}, (), {})
     )
-    return Found(
+    return ObjectVersion(
         *name,
         generation,
         sha256,

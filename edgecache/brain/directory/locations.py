@@ -3,7 +3,7 @@
 from typing import Final
 from uuid import UUID
 
-from edgecache.brain.bounded_cache import Clock
+from edgecache.brain.bounded_cache import BoundedCache
 
 # Measured: what one entry takes (benchmarks/cache_index.py); the hash is mostly the index's own.
 ENTRY_BYTES: Final = 90
@@ -14,7 +14,7 @@ class Holders:
     """Nodes by SHA-256; nodes are kept as small numbers, and equal sets of them once."""
 
     def __init__(self, limit_bytes: int) -> None:
-        self._sets: Clock[bytes, tuple[int, ...]] = Clock(
+        self._sets: BoundedCache[bytes, tuple[int, ...]] = BoundedCache(
             limit_bytes, lambda _sha256, _nodes: ENTRY_BYTES
         )
         self._shared: dict[tuple[int, ...], tuple[int, ...]] = {}

@@ -77,7 +77,7 @@ class Targets:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class PendingPurge:
     """A purge of a prefix whose first step is committed: a row of PurgeRecord."""
 
     id: int
@@ -86,7 +86,7 @@ class Begun:
     pattern: str
 
 
-class Count:
+class PurgeCount:
     """What was purged so far."""
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ class Count:
         self.bytes = 0
         self.nodes: set[UUID] = set()
 
-    def add(self, objects: int, released: commits.Released) -> None:
+    def add(self, objects: int, released: commits.FreedSpace) -> None:
         """Add a step's part."""
         self.objects += objects
         self.bytes += released.bytes
@@ -143,26 +143,26 @@ class Purges:
         """Let what runs end."""
         await asyncio.gather(*self._running, return_exceptions=True)
 
-    async def begin(self, targets: Targets, count: Count) -> list[Begun]:
+    async def begin(self, targets: Targets, count: PurgeCount) -> list[PendingPurge]:
         """Make it all invisible everywhere; keys are counted already, prefixes are to be finished.
 
         Raises NoSuchBucket, DatabaseAway.
         """
-        begun: list[Begun] = []
+        pending: list[PendingPurge] = []
         try:
             async with self._coherence.change(timeout_s=STEP_TIMEOUT_S) as change:
                 await commits.lock_buckets(change, targets.buckets)
                 for bucket_id, keys in targets.keys.items():
                     gone, released = await commits.forget_keys(change, bucket_id, keys)
                     count.add(gone, released)
-                begun = await self._record(change, targets)
+                pending = await self._record(change, targets)
         except BaseException:
             # It may have been committed all the same: the collector finishes it then.
-            self.active -= {record.id for record in begun}
+            self.active -= {record.id for record in pending}
             raise
-        return begun
+        return pending
 
-    async def finish(self, begun: Begun, count: Count) -> None:
+    async def finish(self, pending: PendingPurge, count: PurgeCount) -> None:
         """Delete what a prefix hit, a step at a time.
 
         Raises DatabaseAway: the collector goes on.
@@ -170,23 +170,23 @@ class Purges:
         is_last = False
         while not is_last:
             async with self._coherence.change(waits=False, timeout_s=STEP_TIMEOUT_S) as change:
-                is_last = await self._step(change, begun, count)
+                is_last = await self._step(change, pending, count)
 
     async def _purge(self, targets: Targets) -> PurgeResult:
-        count = Count()
+        count = PurgeCount()
         try:
-            begun = await self.begin(targets, count)
+            pending = await self.begin(targets, count)
         except NoSuchBucket:
             # Dropped a moment ago, with all it held.
             return count.result()
         try:
-            for record in begun:
+            for record in pending:
                 await self.finish(record, count)
         finally:
-            self.active -= {record.id for record in begun}
+            self.active -= {record.id for record in pending}
         return count.result()
 
-    async def _record(self, change: Change, targets: Targets) -> list[Begun]:
+    async def _record(self, change: Change, targets: Targets) -> list[PendingPurge]:
         if not targets.prefixes:
             return []
         rows = await change.all(
@@ -198,22 +198,22 @@ class Purges:
                 "patterns": [pattern for _, pattern in targets.prefixes],
             },
         )
-        begun = [Begun(*row) for row in rows]
-        self.active |= {record.id for record in begun}
-        for record in begun:
+        pending = [PendingPurge(*row) for row in rows]
+        self.active |= {record.id for record in pending}
+        for record in pending:
             change.announce("prefix", record.bucket_id, record.pattern, record.generation)
-        return begun
+        return pending
 
-    async def _step(self, change: Change, begun: Begun, count: Count) -> bool:
+    async def _step(self, change: Change, pending: PendingPurge, count: PurgeCount) -> bool:
         # One purge of a bucket at a time deletes: two would wait for each other's rows.
-        await change.run("SELECT pg_advisory_xact_lock(hashint8(%s), 0)", [begun.bucket_id])
+        await change.run("SELECT pg_advisory_xact_lock(hashint8(%s), 0)", [pending.bucket_id])
         row = await change.one(
             STEP,
             {
-                "bucket": begun.bucket_id,
-                "prefix": begun.pattern,
-                "last": begun.pattern + LAST,
-                "generation": begun.generation,
+                "bucket": pending.bucket_id,
+                "prefix": pending.pattern,
+                "last": pending.pattern + LAST,
+                "generation": pending.generation,
                 "limit": STEP_ROWS,
             },
         )
@@ -221,7 +221,7 @@ class Purges:
             count.add(row.gone, await commits.release(change, row.blobs))
         if row is not None and row.hit == STEP_ROWS:
             return False
-        await change.run("UPDATE brain_purgerecord SET is_done = true WHERE id = %s", [begun.id])
+        await change.run("UPDATE brain_purgerecord SET is_done = true WHERE id = %s", [pending.id])
         change.announce("released")
         return True
 

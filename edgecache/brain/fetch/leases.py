@@ -15,7 +15,7 @@ RENEW_S: Final = 3.0
 LOOK_S: Final = 1.0
 
 # A turn is over with its time, or with the brain that has it.
-TAKE: Final = (
+ACQUIRE: Final = (
     "INSERT INTO brain_filllease AS held (bucket_id, key, variant, brain_id, expires_at)"
     " VALUES (%s, %s, %s, %s, clock_timestamp() + make_interval(secs => %s))"
     " ON CONFLICT (bucket_id, key, variant) DO UPDATE SET brain_id = EXCLUDED.brain_id,"
@@ -28,7 +28,7 @@ RENEW: Final = (
     "UPDATE brain_filllease SET expires_at = clock_timestamp() + make_interval(secs => %s)"
     " WHERE bucket_id = %s AND key = %s AND variant = %s AND brain_id = %s"
 )
-GIVE_BACK: Final = (
+RELEASE: Final = (
     "DELETE FROM brain_filllease"
     " WHERE bucket_id = %s AND key = %s AND variant = %s AND brain_id = %s"
 )
@@ -49,7 +49,7 @@ class Leases:
 
         Raises DatabaseAway.
         """
-        row = await self._database.one(TAKE, [*name, self._brain_id, LEASE_S])
+        row = await self._database.one(ACQUIRE, [*name, self._brain_id, LEASE_S])
         return None if row is None else Lease(self, name)
 
     async def wait(self, name: Name) -> None:
@@ -74,13 +74,13 @@ class Leases:
         """
         await self._database.run(RENEW, [LEASE_S, *name, self._brain_id])
 
-    async def give_back(self, name: Name) -> None:
+    async def release(self, name: Name) -> None:
         """End the turn and say so.
 
         Raises DatabaseAway: it then ends by itself.
         """
         async with self._coherence.change(waits=False) as change:
-            await change.run(GIVE_BACK, [*name, self._brain_id])
+            await change.run(RELEASE, [*name, self._brain_id])
             change.announce("fill", *name)
 
     def _on_fill(self, bucket_id: int, key: str, variant: str) -> None:
@@ -105,7 +105,7 @@ class Lease:
         if self._task is not None:
             self._task.cancel()
         try:
-            await self._leases.give_back(self._name)
+            await self._leases.release(self._name)
         except DatabaseAway:
             # It ends by itself, and nobody waits longer than for that.
             return

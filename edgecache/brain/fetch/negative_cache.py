@@ -5,23 +5,23 @@ from typing import Final
 
 from edgecache.brain.directory.index import Name
 
-MISSING_S: Final = 2.0
+KEPT_S: Final = 2.0
 NAMES_KEPT: Final = 10_000
 
 
-class Missing:
+class NegativeCache:
     """Names whose origin answered 404 a moment ago. What is announced of them ends it."""
 
     def __init__(self) -> None:
         self._until: dict[Name, float] = {}
 
-    def note(self, name: Name) -> None:
+    def add(self, name: Name) -> None:
         """Remember a 404."""
         if len(self._until) >= NAMES_KEPT:
             self._until.clear()
-        self._until[name] = time.monotonic() + MISSING_S
+        self._until[name] = time.monotonic() + KEPT_S
 
-    def holds(self, name: Name) -> bool:
+    def contains(self, name: Name) -> bool:
         """Tell whether a 404 is still to be believed."""
         until = self._until.get(name)
         if until is None:

@@ -15,9 +15,9 @@ from edgecache.brain.database import Database
 from edgecache.brain.directory import commits
 from edgecache.brain.directory.coherence import Change, Coherence
 from edgecache.brain.errors import DatabaseAway, PreconditionFailed
-from edgecache.brain.origins.driver import Driver, Written
+from edgecache.brain.origins.driver import Driver, WriteResult
 from edgecache.brain.storage.staging import Staging
-from edgecache.brain.values import BucketInfo, Conditions, Fields, Found, StagedFile
+from edgecache.brain.values import BucketInfo, Conditions, Fields, ObjectVersion, StagedFile
 from platform_site.lib.ids import uuid7
 
 log = structlog.get_logger(__name__)
@@ -29,7 +29,7 @@ BEGIN: Final = (
 )
 
 
-class Writes:
+class OriginWrites:
     """This brain's writes to external origins."""
 
     def __init__(
@@ -50,7 +50,7 @@ class Writes:
         staged: StagedFile,
         fields: Fields,
         conditions: Conditions,
-    ) -> Found:
+    ) -> ObjectVersion:
         """Write an object.
 
         Raises PreconditionFailed, OriginError's kinds, NoSuchBucket, DatabaseAway.
@@ -133,12 +133,12 @@ class Writes:
         key: str,
         staged: StagedFile,
         fields: Fields,
-        written: Written,
+        written: WriteResult,
         write_id: UUID,
         began: int,
-    ) -> Found:
+    ) -> ObjectVersion:
         manifest = staged.manifest
-        version = commits.Version(
+        version = commits.VersionRow(
             bucket.id, key, "", manifest, fields, written.etag, written.last_modified, {}
         )
         async with self._coherence.change() as change:
@@ -146,7 +146,7 @@ class Writes:
             await _forget_note(change, write_id)
             if await commits.is_overtaken(change, (bucket.id, key, ""), began):
                 await commits.forget_keys(change, bucket.id, [key])
-                return commits.found_of(version)
+                return commits.version_of(version)
             await commits.hold_blob(change, manifest)
             await self._staging.run(
                 self._staging.place, staged, self._staging.blob_path(manifest.sha256)

@@ -1,299 +1,270 @@
-"""One fetch from an origin, for everyone who asks for it meanwhile.
-
-Its bytes go to a growing file; whoever waits reads from there at a pace of his own. Nobody's
-leaving hurts the others. When the origin fails midway, everyone gets the error and nothing is kept.
-"""
+"""Fetches from origins under way in this brain, and how their outcome enters the directory."""
 
 import asyncio
-import os
-import time
-import weakref
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol
+import contextlib
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+from uuid import UUID
 
-import structlog
-
-from edgecache.brain.cdn import rules
-from edgecache.brain.delivery.delivery import Span
+from edgecache.brain.database import Database
+from edgecache.brain.directory import commits
+from edgecache.brain.directory.coherence import Coherence
+from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.index import Name
-from edgecache.brain.errors import BrainError, OriginFailed
-from edgecache.brain.origins.driver import PLAIN, Answer, Driver, Question, found_at
-from edgecache.brain.storage.staging import READ_BYTES, Receiver, Staging
-from edgecache.brain.values import Found, StagedFile
+from edgecache.brain.errors import (
+    BrainError,
+    DatabaseAway,
+    OriginChanged,
+    OriginMissing,
+    OriginTimeout,
+    Overloaded,
+)
+from edgecache.brain.fetch.leases import Leases
+from edgecache.brain.fetch.negative_cache import NegativeCache
+from edgecache.brain.fetch.shared_fetch import Cacheability, FetchRequest, SharedFetch
+from edgecache.brain.origins.registry import Origins
+from edgecache.brain.storage.staging import Staging
+from edgecache.brain.values import BucketInfo, ObjectVersion, StagedFile, fields_of
 
-log = structlog.get_logger(__name__)
-
-# Nobody waits, and more than this is still to come: it is not worth the traffic.
-ABANDON_BYTES: Final = 8 * 2**20
-ABANDON_S: Final = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What may be done with an origin's answer.
-
-    is_stored: the directory may keep it, under this variant. is_shared: who else waits may have it.
-    http: what RFC 9111 needs to know of it later.
-    """
-
-    is_stored: bool = True
-    is_shared: bool = True
-    variant: str = ""
-    http: Mapping[str, Any] = field(default_factory=dict)
+# Brains wait so long for one another's fetch; then they fetch for themselves.
+TURN_LIMIT_S: Final = 30.0
+# So long for a copy of what came in elsewhere; then it is fetched once more.
+REPLICA_LIMIT_S: Final = 3.0
+LOOK_S: Final = 0.05
+# Records of purges are kept for longer than this (``collector``).
+FETCH_LIMIT_S: Final = 6 * 3600
 
 
-def as_an_object(answer: Answer) -> Verdict:
-    """Judge an answer for a reader who asks for an object, not for a URL.
+class DirectoryWriter:
+    """How one fetch's outcome enters the directory. began: the generation that it began after."""
 
-    What an HTTP origin says of it is kept with it: pull mode may find it.
-    """
-    if not answer.raw:
-        return Verdict()
-    now = time.time()
-    kept = rules.judge(answer.raw, asked_at=now, answered_at=now)
-    if kept is None:
-        return Verdict(is_stored=False, is_shared=False)
-    return Verdict(is_shared=not kept.vary, http=kept.as_json())
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """How to ask the origin. S3 buckets use the defaults; pull mode says more.
-
-    stale: the version that a 304 confirms. above: a generation; a version above it that another
-    brain has brought meanwhile spares the fetch. judge: decides, once the origin's header has come.
-    joins: decides whether a fetch that is under way will do, for all that others may have it.
-    """
-
-    question: Question = PLAIN
-    stale: Found | None = None
-    above: int = 0
-    judge: Callable[[Answer], Verdict] = as_an_object
-    joins: Callable[["Flight"], bool] = lambda _flight: True
-
-
-class Keeper(Protocol):
-    """Where the outcome goes."""
-
-    async def commit(self, staged: StagedFile, found: Found, verdict: Verdict) -> Found | None:
-        """Keep a body: the version that the directory now has, None where it may not have it."""
-        ...
-
-    async def refresh(self, stale: Found, verdict: Verdict) -> Found:
-        """Keep a version that a 304 confirmed."""
-        ...
-
-
-class Flight:
-    """One fetch. ``opened`` gives the version as soon as the origin's header has come."""
-
-    def __init__(self, name: Name, ask: Ask, staging: Staging) -> None:
-        self.name = name
-        self.ask = ask
-        self.verdict = Verdict()
-        self.opened: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
-        # Whoever waited may be gone when it fails.
-        self.opened.add_done_callback(lambda future: future.cancelled() or future.exception())
-        self.kept: Found | None = None
-        # As opposed to one that another brain brought.
-        self.is_fetched = False
-        self.failure: BrainError | None = None
-        # Told of these before anyone who waits is.
-        self.on_verdict: Callable[[], None] = lambda: None
-        self.on_failure: Callable[[BrainError], None] = lambda _error: None
-        # The generation that it began after, None before it asks the origin.
-        self.began: int | None = None
-        self.task: asyncio.Task[None] | None = None
+    def __init__(self, directory: Directory, staging: Staging, name: Name, began: int) -> None:
+        self._directory = directory
         self._staging = staging
-        self._receiver: Receiver = staging.receive()
-        self._file = -1
-        self._readers = 0
-        self._leaving: asyncio.TimerHandle | None = None
-        self._size = -1
-        self._is_whole = False
-        self._is_over = False
-        self._waiters: list[asyncio.Future[None]] = []
+        self._name = name
+        self._began = began
 
-    async def fetch(self, driver: Driver, keeper: Keeper) -> None:
-        """Carry it out; what goes wrong goes to the waiters, never to the caller."""
+    async def commit(
+        self, staged: StagedFile, found: ObjectVersion, cacheability: Cacheability
+    ) -> ObjectVersion | None:
+        """Keep a body; None when something hit the key meanwhile, or its bucket is gone.
+
+        Raises StorageFull, DatabaseAway.
+        """
+        bucket_id, key, _ = self._name
+        fields = fields_of(found)
+        version = commits.VersionRow(
+            bucket_id,
+            key,
+            cacheability.variant,
+            staged.manifest,
+            fields,
+            found.etag or staged.manifest.md5.hex(),
+            found.last_modified,
+            cacheability.http,
+        )
+        target = self._staging.blob_path(staged.manifest.sha256)
+        name = (bucket_id, key, cacheability.variant)
+        with self._directory.watch(name) as watch:
+            async with self._directory.coherence.change(waits=False) as change:
+                await commits.lock_keys(change, bucket_id, [key])
+                if await commits.is_overtaken(change, name, self._began):
+                    return None
+                await commits.hold_blob(change, staged.manifest)
+                await self._staging.run(self._staging.place, staged, target)
+                kept = await commits.write_cached(change, version)
+            self._directory.remember(kept, watch)
+        return kept
+
+    async def refresh(self, stale: ObjectVersion, cacheability: Cacheability) -> ObjectVersion:
+        """Keep a version that the origin has just confirmed.
+
+        Raises OriginChanged when it is not there any more, DatabaseAway.
+        """
+        bucket_id, key, _ = self._name
+        name = (bucket_id, key, stale.variant)
+        with self._directory.watch(name) as watch:
+            async with self._directory.coherence.change(waits=False) as change:
+                await commits.lock_keys(change, bucket_id, [key])
+                if await commits.is_overtaken(change, name, self._began):
+                    raise OriginChanged
+                kept = await commits.refresh_cached(change, stale, cacheability.http)
+            self._directory.remember(kept, watch)
+        return kept
+
+
+class Singleflight:
+    """One fetch a name at a time, in all brains together. on_kept: called with what came in."""
+
+    def __init__(
+        self,
+        database: Database,
+        directory: Directory,
+        staging: Staging,
+        origins: Origins,
+        *,
+        brain_id: UUID,
+        limit: int,
+        on_stored: Callable[[ObjectVersion], None],
+    ) -> None:
+        self._on_kept = on_stored
+        self.running: dict[Name, SharedFetch] = {}
+        self.negative_cache = NegativeCache()
+        self._database = database
+        self._directory = directory
+        self._coherence: Coherence = directory.coherence
+        self._staging = staging
+        self._origins = origins
+        self._limit = limit
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._leases = Leases(database, self._coherence, brain_id)
+        self._coherence.subscribe("key", self._on_key)
+        self._coherence.subscribe("prefix", self._on_prefix)
+        self._coherence.on_loss(self._on_loss)
+
+    def start(
+        self, bucket: BucketInfo, name: Name, request: FetchRequest, *, alone: bool = False
+    ) -> SharedFetch:
+        """Begin a fetch that others may join until it ends, or until something hits its key.
+
+        Raises Overloaded.
+        """
+        if len(self._tasks) >= self._limit:
+            raise Overloaded
+        fetch = SharedFetch(name, request, self._staging)
+        fetch.on_header = partial(self._judged, fetch)
+        fetch.on_failure = partial(self._failed, fetch)
+        if not alone:
+            self.running[name] = fetch
+        fetch.task = asyncio.create_task(self._run(bucket, fetch))
+        self._tasks.add(fetch.task)
+        fetch.task.add_done_callback(self._tasks.discard)
+        return fetch
+
+    async def shareable(self, name: Name) -> SharedFetch | None:
+        """Give the fetch of a name that may still be joined: nothing hit the key since it began.
+
+        Raises DatabaseAway.
+        """
+        fetch = self.running.get(name)
+        if fetch is None or fetch.failure is not None:
+            return None
+        if self._coherence.is_current or fetch.began is None:
+            return fetch
+        # Nobody tells this brain what happens, so it has to ask.
+        is_late = await commits.is_overtaken(self._database, name, fetch.began)
+        return None if is_late or fetch.failure is not None else fetch
+
+    def is_known_missing(self, name: Name) -> bool:
+        """Tell whether the origin has just said that it has no such thing."""
+        return self._coherence.is_current and self.negative_cache.contains(name)
+
+    @property
+    def is_busy(self) -> bool:
+        """Tell whether a fetch is under way."""
+        return bool(self._tasks)
+
+    async def stop(self) -> None:
+        """Give up what is under way."""
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _run(self, bucket: BucketInfo, fetch: SharedFetch) -> None:
         try:
-            ask = self.ask
-            async with driver.get(self.name[1], ask.question) as answer:
-                self.verdict = ask.judge(answer)
-                self.on_verdict()
-                if answer.status == 304 and ask.stale is not None:
-                    self.land(await keeper.refresh(ask.stale, self.verdict))
+            async with asyncio.timeout(FETCH_LIMIT_S), contextlib.AsyncExitStack() as stack:
+                found = await self._acquire_lease(fetch, stack)
+                if found is not None:
+                    fetch.complete(found)
                     return
-                verdict = self.verdict
-                found = found_at(self.name, answer, variant=verdict.variant, http=verdict.http)
-                await self._receive(answer, found)
-            staged = await self._receiver.finish()
-            self._is_whole = True
-            self._wake()
-            if self.verdict.is_stored and answer.is_framed:
-                self.kept = await keeper.commit(staged, found, self.verdict)
-                self.is_fetched = True
+                driver = await self._origins.driver(bucket)
+                await fetch.fetch(driver, await self._keeper(fetch))
+        except TimeoutError:
+            fetch.fail(OriginTimeout())
         except BrainError as exc:
-            self.fail(exc)
-        except OSError as exc:
-            log.warning("fill_storage_failed", kind=type(exc).__name__, errno=exc.errno)
-            self.fail(OriginFailed("The cache could not keep the object's bytes."))
-        except asyncio.CancelledError:
-            self.fail(OriginFailed("The fetch was given up."))
-            raise
+            fetch.fail(exc)
         finally:
-            self._is_over = True
-            # Where it was kept it has another name by now; who reads has it open.
-            await self._receiver.discard()
+            self._end(fetch)
 
-    async def board(self) -> Found:
-        """Wait for the version.
+    async def _acquire_lease(
+        self, fetch: SharedFetch, stack: contextlib.AsyncExitStack
+    ) -> ObjectVersion | None:
+        """Have the turn until the stack unwinds, or give what the brain that had it brought."""
+        if not self._coherence.peers:
+            return None
+        request = fetch.request
+        known = max(request.above, request.stale.generation if request.stale is not None else 0)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(TURN_LIMIT_S):
+                while True:
+                    lease = await self._leases.take(fetch.name)
+                    if lease is not None:
+                        await stack.enter_async_context(lease)
+                    else:
+                        await self._leases.wait(fetch.name)
+                    found = await self._directory.find(*fetch.name)
+                    if found is not None and found.generation > known:
+                        await self._wait_for_bytes(found)
+                        return found
+                    if lease is not None:
+                        return None
+        return None
 
-        Raises what the origin's failing raises.
-        """
-        self._arrive()
-        try:
-            # Shielded: one waiter's leaving must not cancel what the others wait for.
-            found = await asyncio.shield(self.opened)
-        except BaseException:
-            self._leave()
-            raise
-        # Whoever has the version may want no more of it, and have it come in all the same.
-        self._readers -= 1
-        return found
+    async def _wait_for_bytes(self, found: ObjectVersion) -> None:
+        """Wait until a node holds what another brain has just brought; its own files are far."""
+        for _ in range(round(REPLICA_LIMIT_S / LOOK_S)):
+            is_here = await self._staging.local(found.sha256) is not None
+            if is_here or await self._directory.locations(found.sha256):
+                return
+            await asyncio.sleep(LOOK_S)
 
-    def land(self, found: Found) -> None:
-        """End without a body: the directory has this version."""
-        self.kept = found
-        self._is_whole = True
-        if not self.opened.done():
-            self.opened.set_result(found)
-        self._wake()
+    async def _keeper(self, fetch: SharedFetch) -> DirectoryWriter:
+        row = await self._database.one("SELECT nextval('brain_generation') AS generation")
+        if row is None:
+            raise DatabaseAway
+        fetch.began = row.generation
+        return DirectoryWriter(self._directory, self._staging, fetch.name, row.generation)
 
-    def fail(self, error: BrainError) -> None:
-        """End with an error, for everyone."""
-        if self._is_whole:
-            # Everyone has the bytes; they are only not kept.
-            log.warning("fill_not_kept", code=error.code)
+    def _end(self, fetch: SharedFetch) -> None:
+        # Whatever went wrong, nobody waits for ever.
+        fetch.close()
+        for name in {fetch.name, (*fetch.name[:2], fetch.cacheability.variant)}:
+            if self.running.get(name) is fetch:
+                self._detach(name)
+        if fetch.kept is not None and fetch.is_fetched:
+            self._on_kept(fetch.kept)
+
+    def _judged(self, fetch: SharedFetch) -> None:
+        """Let those join who want just what it turned out to bring."""
+        if fetch.cacheability.is_stored and self.running.get(fetch.name) is fetch:
+            self.running.setdefault((*fetch.name[:2], fetch.cacheability.variant), fetch)
+
+    def _failed(self, fetch: SharedFetch, error: BrainError) -> None:
+        is_joinable = self.running.get(fetch.name) is fetch
+        if is_joinable and isinstance(error, OriginMissing) and error.is_kept:
+            self.negative_cache.add(fetch.name)
+
+    def _detach(self, name: Name) -> None:
+        self.running.pop(name, None)
+
+    # --- what is announced: whoever asks afterwards must not join what began before ----------
+
+    def _on_key(self, bucket_id: int, key: str, generation: int, filled: str | None = None) -> None:
+        """Hear of a change. filled: the variant that a fetch brought: that takes nothing away."""
+        self.negative_cache.forget(bucket_id, key, generation)
+        if filled is not None:
             return
-        self.failure = error
-        self.on_failure(error)
-        if not self.opened.done():
-            self.opened.set_exception(error)
-        self._wake()
+        for name in [name for name in self.running if name[:2] == (bucket_id, key)]:
+            self._detach(name)
 
-    def close(self) -> None:
-        """End, with an error where nothing else has ended it."""
-        if not self._is_whole and self.failure is None:
-            self.fail(OriginFailed())
+    def _on_prefix(self, bucket_id: int, prefix: str, _generation: int) -> None:
+        self.negative_cache.clear()
+        for name in list(self.running):
+            if name[0] == bucket_id and name[1].startswith(prefix):
+                self._detach(name)
 
-    async def whole(self) -> None:
-        """Wait for the last byte.
-
-        Raises what the origin's failing raises.
-        """
-        with self._reading():
-            while not self._is_whole:
-                if self.failure is not None:
-                    raise self.failure.again()
-                await self._progress()
-
-    def landed(self, found: Found) -> Found:
-        """Give a version's fields as the last byte left them."""
-        return self.kept or replace(found, size=self._receiver.written)
-
-    async def body(self, span: Span | None) -> AsyncIterator[bytes]:
-        """Give a span, or everything, as it comes in.
-
-        Raises OriginFailed, OriginTimeout where the origin fails before its end.
-        """
-        position = 0 if span is None else span.start
-        end = None if span is None else span.start + span.length
-        with self._reading():
-            while end is None or position < end:
-                ready = self._receiver.written - position
-                if ready > 0:
-                    limit = ready if end is None else min(ready, end - position)
-                    piece = await self._staging.run(
-                        os.pread, self._file, min(limit, READ_BYTES), position
-                    )
-                    position += len(piece)
-                    yield piece
-                elif self.failure is not None:
-                    raise self.failure.again()
-                elif self._is_whole:
-                    break
-                else:
-                    await self._progress()
-
-    # --- the fetch's own steps --------------------------------------------------------------
-
-    async def _receive(self, answer: Answer, found: Found) -> None:
-        is_begun = False
-        self._size = found.size
-        if answer.body is not None:
-            async for chunk in answer.body:
-                await self._receiver.write(chunk)
-                await self._receiver.flush()
-                if not is_begun:
-                    is_begun = True
-                    self._open_file()
-                    self.opened.set_result(found)
-                self._wake()
-                self._check_length(found.size, is_last=False)
-        self._check_length(found.size, is_last=True)
-        if not is_begun:
-            self.opened.set_result(found)
-
-    def _check_length(self, size: int, *, is_last: bool) -> None:
-        came = self._receiver.written
-        if size >= 0 and (came > size or (is_last and came != size)):
-            raise OriginFailed("The origin sent another number of bytes than it announced.")
-
-    # --- who waits --------------------------------------------------------------------------
-
-    async def _progress(self) -> None:
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters.append(waiter)
-        await waiter
-
-    def _wake(self) -> None:
-        waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
-
-    def _open_file(self) -> None:
-        # Before the file gets its lasting name, and until nobody refers to this flight.
-        self._file = os.open(self._receiver.path, os.O_RDONLY | os.O_CLOEXEC)
-        weakref.finalize(self, os.close, self._file)
-
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        self._arrive()
-        try:
-            yield
-        finally:
-            self._leave()
-
-    def _arrive(self) -> None:
-        self._readers += 1
-        if self._leaving is not None:
-            self._leaving.cancel()
-            self._leaving = None
-
-    def _leave(self) -> None:
-        self._readers -= 1
-        if not self._readers and not self._is_over and self.failure is None:
-            self._leaving = asyncio.get_running_loop().call_later(ABANDON_S, self._abandon)
-
-    def _abandon(self) -> None:
-        if not self.opened.done():
-            # How much it is the origin has not said yet.
-            self._leaving = asyncio.get_running_loop().call_later(ABANDON_S, self._abandon)
-            return
-        is_long = self._size < 0 or self._size - self._receiver.written > ABANDON_BYTES
-        if self.task is not None and not self._is_over and is_long:
-            self.task.cancel()
+    def _on_loss(self) -> None:
+        self.negative_cache.clear()
+        self.running.clear()

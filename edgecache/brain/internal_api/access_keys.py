@@ -8,8 +8,8 @@ from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.internal_api.bodies import Body, tenant_of
-from edgecache.brain.json_api import Answer, Call, Route
-from edgecache.brain.refusals import AccessKeyMissing, NotPossible
+from edgecache.brain.json_api import JsonCall, JsonResponse, Route
+from edgecache.brain.json_errors import AccessKeyNotFound, StateConflict
 from edgecache.brain.s3.auth.access_keys import TOPIC
 from platform_site.lib.crypto import encrypt
 
@@ -39,12 +39,12 @@ DELETE: Final = (
 def routes(database: Database, coherence: Coherence) -> list[Route]:
     """Give the paths."""
 
-    async def listing(call: Call) -> Answer:
+    async def listing(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.query)
         rows = await database.all(LIST, [tenant.organization_id, tenant.environment_pk])
-        return Answer({"access_keys": [shape(row) for row in rows]})
+        return JsonResponse({"access_keys": [shape(row) for row in rows]})
 
-    async def create(call: Call) -> Answer:
+    async def create(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.query)
         body = Body(call.body)
         label = body.text("label", limit=LABEL_CHARS, default="")
@@ -55,19 +55,19 @@ def routes(database: Database, coherence: Coherence) -> list[Route]:
             INSERT, _values(tenant, key_id, secret, label=label, access=access)
         )
         if row is None:
-            raise NotPossible(f"An environment has at most {KEYS_PER_ENVIRONMENT} access keys.")
-        return Answer({**shape(row), "secret_access_key": secret}, 201)
+            raise StateConflict(f"An environment has at most {KEYS_PER_ENVIRONMENT} access keys.")
+        return JsonResponse({**shape(row), "secret_access_key": secret}, 201)
 
-    async def delete(call: Call) -> Answer:
+    async def delete(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.query)
         key_id = call.captures["id"]
         async with coherence.change() as change:
             values = [tenant.organization_id, tenant.environment_pk, key_id]
             if "\0" in key_id or not await change.run(DELETE, values):
-                raise AccessKeyMissing
+                raise AccessKeyNotFound
             # When this returns, no brain accepts it any more.
             change.announce(TOPIC, key_id)
-        return Answer(status=204)
+        return JsonResponse(status=204)
 
     return [
         Route("GET", "/v1/access-keys", listing),

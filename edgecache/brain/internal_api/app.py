@@ -18,8 +18,8 @@ from edgecache.brain.internal_api import (
     purges,
 )
 from edgecache.brain.internal_api.parts import InternalApiParts
-from edgecache.brain.json_api import Call, JsonApi, Route
-from edgecache.brain.refusals import NotAuthenticated
+from edgecache.brain.json_api import JsonApi, JsonCall, Route
+from edgecache.brain.json_errors import NotAuthenticated
 
 # The platform's names for errors that have S3's names in the brain.
 CODES: Final = {
@@ -35,7 +35,7 @@ def internal_api(parts: InternalApiParts) -> JsonApi:
     """Return the application."""
     accepted = [_digest(secret) for secret in parts.secrets]
 
-    async def authenticate(call: Call) -> None:
+    async def authenticate(call: JsonCall) -> None:
         scheme, _, given = call.headers.get("authorization", "").partition(" ")
         # Digests have one length, so the comparison's time does not depend on the secret's.
         digest = _digest(given.strip())
@@ -57,8 +57,8 @@ def _routes(parts: InternalApiParts) -> Iterator[Route]:
         is_production=parts.is_production,
     )
     yield from metrics.routes(database, parts.nodes, parts.meters, parts.statistics)
-    yield from purges.routes(parts.purges, parts.directory, parts.fills)
-    yield from buckets.routes(parts.buckets, parts.healing)
+    yield from purges.routes(parts.purges, parts.directory, parts.objects)
+    yield from buckets.routes(parts.buckets, parts.repair)
     yield from access_keys.routes(database, coherence)
     yield from origins.routes(parts.catalog)
     yield from environments.routes(database, coherence, parts.staging, parts.purges)

@@ -5,8 +5,8 @@ from typing import Any, Final
 from edgecache.brain.directory.buckets import Buckets, Switches
 from edgecache.brain.errors import NoSuchBucket
 from edgecache.brain.internal_api.bodies import Body, tenant_of
-from edgecache.brain.json_api import Answer, Call, Route
-from edgecache.brain.nodes.repair import Healing
+from edgecache.brain.json_api import JsonCall, JsonResponse, Route
+from edgecache.brain.nodes.repair import Repair
 from edgecache.brain.s3.requests import is_bucket_name
 from edgecache.brain.values import BucketInfo
 
@@ -14,14 +14,14 @@ NAME_CHARS: Final = 63
 PREFIX_CHARS: Final = 1024
 
 
-def routes(buckets: Buckets, healing: Healing) -> list[Route]:
+def routes(buckets: Buckets, repair: Repair) -> list[Route]:
     """Give the paths."""
 
-    async def listing(call: Call) -> Answer:
+    async def listing(call: JsonCall) -> JsonResponse:
         rows = await buckets.list(tenant_of(call.query))
-        return Answer({"buckets": [shape(row) for row in rows]})
+        return JsonResponse({"buckets": [shape(row) for row in rows]})
 
-    async def create(call: Call) -> Answer:
+    async def create(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.query)
         body = Body(call.body)
         name = body.text("name", limit=NAME_CHARS)
@@ -34,26 +34,26 @@ def routes(buckets: Buckets, healing: Healing) -> list[Route]:
         row = await buckets.create(
             tenant, name, origin_id=origin_id, origin_prefix=prefix, switches=switches
         )
-        return Answer(shape(row), 201)
+        return JsonResponse(shape(row), 201)
 
-    async def one(call: Call) -> Answer:
+    async def one(call: JsonCall) -> JsonResponse:
         tenant, bucket_id = tenant_of(call.query), number(call)
         rows = await buckets.list(tenant)
         row = next((row for row in rows if row.id == bucket_id), None)
         if row is None:
             raise NoSuchBucket
-        return Answer(shape(row))
+        return JsonResponse(shape(row))
 
     return [
         Route("GET", "/v1/buckets", listing),
         Route("POST", "/v1/buckets", create),
         Route("GET", "/v1/buckets/{id}", one),
-        *_changes(buckets, healing),
+        *_changes(buckets, repair),
     ]
 
 
-def _changes(buckets: Buckets, healing: Healing) -> list[Route]:
-    async def change(call: Call) -> Answer:
+def _changes(buckets: Buckets, repair: Repair) -> list[Route]:
+    async def change(call: JsonCall) -> JsonResponse:
         tenant, bucket_id = tenant_of(call.query), number(call)
         body = Body(call.body)
         switches = _switches(body)
@@ -61,12 +61,12 @@ def _changes(buckets: Buckets, healing: Healing) -> list[Route]:
         row = await buckets.change(tenant, bucket_id, switches)
         if switches.is_public is not None:
             # What became private leaves strangers' nodes; nobody reads it there from now on.
-            await healing.again()
-        return Answer(shape(row))
+            await repair.again()
+        return JsonResponse(shape(row))
 
-    async def delete(call: Call) -> Answer:
+    async def delete(call: JsonCall) -> JsonResponse:
         await buckets.delete(tenant_of(call.query), number(call))
-        return Answer(status=204)
+        return JsonResponse(status=204)
 
     return [
         Route("PATCH", "/v1/buckets/{id}", change),
@@ -90,7 +90,7 @@ def shape(row: BucketInfo) -> dict[str, Any]:
     }
 
 
-def number(call: Call) -> int:
+def number(call: JsonCall) -> int:
     """Give the row's number in the path. Raises NoSuchBucket for what cannot be one."""
     text = call.captures["id"]
     if not text.isascii() or not text.isdecimal() or len(text) > 18:

@@ -7,7 +7,7 @@ from edgecache.brain.directory import tenants
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.directory.purges import Purges
 from edgecache.brain.internal_api.bodies import Body
-from edgecache.brain.json_api import Answer, Call, Route
+from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.storage.staging import Staging
 
 TIMEOUT_S: Final = 600.0
@@ -18,12 +18,12 @@ def routes(
 ) -> list[Route]:
     """Give the path."""
 
-    async def drop(call: Call) -> Answer:
+    async def drop(call: JsonCall) -> JsonResponse:
         body = Body(call.captures)
         tenant = body.tenant()
         body.finish()
         await tenants.drop(database, coherence, staging, purges, tenant)
-        return Answer(status=204)
+        return JsonResponse(status=204)
 
     path = "/v1/environments/{organization_id}/{environment_pk}"
     return [Route("DELETE", path, drop, timeout_s=TIMEOUT_S)]

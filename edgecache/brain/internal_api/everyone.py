@@ -9,7 +9,7 @@ from edgecache.brain.database import Database
 from edgecache.brain.directory.directory import BUCKET, bucket_of
 from edgecache.brain.internal_api import access_keys, buckets
 from edgecache.brain.internal_api.bodies import Body
-from edgecache.brain.json_api import Answer, Call, Route
+from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 
 PAGE: Final = 100
 KEY_ID_CHARS: Final = 64
@@ -23,21 +23,21 @@ KEYS: Final = (
 def routes(database: Database) -> list[Route]:
     """Give the paths. after: of the query, the last page's ``next``; that is null at the end."""
 
-    async def all_buckets(call: Call) -> Answer:
+    async def all_buckets(call: JsonCall) -> JsonResponse:
         body = Body(call.query)
         after = body.count("after", default=0)
         body.finish()
         rows = await database.all(BUCKETS, [after, PAGE + 1])
         shapes = [buckets.shape(bucket_of(row)) | _owner(row) for row in rows]
-        return Answer(_page("buckets", shapes, "id"))
+        return JsonResponse(_page("buckets", shapes, "id"))
 
-    async def all_keys(call: Call) -> Answer:
+    async def all_keys(call: JsonCall) -> JsonResponse:
         body = Body(call.query)
         after = body.text("after", limit=KEY_ID_CHARS, default="")
         body.finish()
         rows = await database.all(KEYS, [after, PAGE + 1])
         shapes = [access_keys.shape(row) | _owner(row) for row in rows]
-        return Answer(_page("access_keys", shapes, "access_key_id"))
+        return JsonResponse(_page("access_keys", shapes, "access_key_id"))
 
     return [
         Route("GET", "/v1/everyone/buckets", all_buckets),

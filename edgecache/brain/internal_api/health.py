@@ -3,14 +3,14 @@
 from uuid import UUID
 
 from edgecache.brain.database import Database
-from edgecache.brain.json_api import Answer, Call, Route
+from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 
 
 def routes(database: Database, brain_id: UUID) -> list[Route]:
     """Give the path; it needs no credential."""
 
-    async def health(_call: Call) -> Answer:
+    async def health(_call: JsonCall) -> JsonResponse:
         await database.one("SELECT 1")
-        return Answer({"status": "ok", "brain_id": str(brain_id)})
+        return JsonResponse({"status": "ok", "brain_id": str(brain_id)})
 
     return [Route("GET", "/health", health, is_open=True)]

@@ -8,10 +8,10 @@ import re
 from dataclasses import asdict
 from typing import Any, Final
 
-from edgecache.brain.directory.hosts import ROUND, HostInfo, Hosts, Lapsed
+from edgecache.brain.directory.hosts import ROUND, HostInfo, Hosts, LapsedHost
 from edgecache.brain.internal_api.bodies import Body, tenant_of
 from edgecache.brain.internal_api.buckets import number
-from edgecache.brain.json_api import Answer, Call, Route
+from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 
 HOST_CHARS: Final = 253
 TOKEN: Final = re.compile(r"[0-9a-f]{64}")
@@ -22,11 +22,11 @@ TOKENS: Final = 100
 def routes(hosts: Hosts) -> list[Route]:
     """Give the paths."""
 
-    async def listing(call: Call) -> Answer:
+    async def listing(call: JsonCall) -> JsonResponse:
         rows = await hosts.of(tenant_of(call.query), number(call))
-        return Answer({"hosts": [shape(row) for row in rows]})
+        return JsonResponse({"hosts": [shape(row) for row in rows]})
 
-    async def prove(call: Call) -> Answer:
+    async def prove(call: JsonCall) -> JsonResponse:
         tenant, bucket_id = tenant_of(call.query), number(call)
         body = Body(call.body)
         host = body.text("host", limit=HOST_CHARS)
@@ -39,11 +39,11 @@ def routes(hosts: Hosts) -> list[Route]:
         body.finish()
         tokens = [text for text in seen if TOKEN.fullmatch(text)]
         row, other = await hosts.prove(tenant, bucket_id, host, token=token, seen=tokens)
-        return Answer(shape(row) | {"lapsed": _lapsed([other] if other else [])}, 201)
+        return JsonResponse(shape(row) | {"lapsed": _lapsed([other] if other else [])}, 201)
 
-    async def remove(call: Call) -> Answer:
+    async def remove(call: JsonCall) -> JsonResponse:
         await hosts.remove(tenant_of(call.query), number(call), call.captures["host"])
-        return Answer(status=204)
+        return JsonResponse(status=204)
 
     return [
         Route("GET", "/v1/buckets/{id}/hosts", listing),
@@ -54,11 +54,11 @@ def routes(hosts: Hosts) -> list[Route]:
 
 
 def _again(hosts: Hosts) -> list[Route]:
-    async def due(_call: Call) -> Answer:
+    async def due(_call: JsonCall) -> JsonResponse:
         rows = await hosts.due()
-        return Answer({"hosts": [{"host": host, "token": token} for host, token in rows]})
+        return JsonResponse({"hosts": [{"host": host, "token": token} for host, token in rows]})
 
-    async def looked_at(call: Call) -> Answer:
+    async def looked_at(call: JsonCall) -> JsonResponse:
         body = Body(call.body)
         told = {
             name: body.texts(name, limit=ROUND, length=TOKEN_CHARS)
@@ -66,7 +66,7 @@ def _again(hosts: Hosts) -> list[Route]:
         }
         body.finish()
         rows = await hosts.looked_at(**told)
-        return Answer({"lapsed": _lapsed(rows)})
+        return JsonResponse({"lapsed": _lapsed(rows)})
 
     return [
         Route("GET", "/v1/everyone/hosts", due),
@@ -83,5 +83,5 @@ def shape(row: HostInfo) -> dict[str, Any]:
     }
 
 
-def _lapsed(rows: list[Lapsed]) -> list[dict[str, Any]]:
+def _lapsed(rows: list[LapsedHost]) -> list[dict[str, Any]]:
     return [asdict(row) for row in rows]

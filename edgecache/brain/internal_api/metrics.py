@@ -5,7 +5,7 @@ from typing import Any, Final
 from edgecache.brain.database import Database
 from edgecache.brain.internal_api.bodies import Body
 from edgecache.brain.internal_api.nodes import find
-from edgecache.brain.json_api import Answer, Call, Route
+from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.metering import prometheus as exposition
 from edgecache.brain.metering.meters import Meters
 from edgecache.brain.metering.statistics import Statistics
@@ -21,26 +21,26 @@ USAGE: Final = (
 def routes(database: Database, nodes: Nodes, meters: Meters, statistics: Statistics) -> list[Route]:
     """Give the paths."""
 
-    async def status(_call: Call) -> Answer:
-        return Answer(await statistics.status())
+    async def status(_call: JsonCall) -> JsonResponse:
+        return JsonResponse(await statistics.status())
 
-    async def cluster(_call: Call) -> Answer:
-        return Answer(await statistics.cluster())
+    async def cluster(_call: JsonCall) -> JsonResponse:
+        return JsonResponse(await statistics.cluster())
 
-    async def of_node(call: Call) -> Answer:
-        return Answer(await statistics.of_node(await find(database, call)))
+    async def of_node(call: JsonCall) -> JsonResponse:
+        return JsonResponse(await statistics.of_node(await find(database, call)))
 
-    async def usage(call: Call) -> Answer:
+    async def usage(call: JsonCall) -> JsonResponse:
         body = Body(call.query)
         after = body.count("after", default=0)
         limit = body.count("limit", default=USAGE_PAGE)
         body.finish()
         rows = await database.all(USAGE, [after, min(limit, USAGE_PAGE)])
         following = rows[-1].id if rows else after
-        return Answer({"lines": [_line(row) for row in rows], "next": following})
+        return JsonResponse({"lines": [_line(row) for row in rows], "next": following})
 
-    async def prometheus(_call: Call) -> Answer:
-        return Answer(exposition.text(nodes, meters), content_type=exposition.CONTENT_TYPE)
+    async def prometheus(_call: JsonCall) -> JsonResponse:
+        return JsonResponse(exposition.text(nodes, meters), content_type=exposition.CONTENT_TYPE)
 
     return [
         Route("GET", "/v1/status", status),

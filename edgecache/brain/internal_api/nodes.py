@@ -6,12 +6,12 @@ from uuid import UUID
 
 from edgecache.brain.database import Database
 from edgecache.brain.directory.coherence import Coherence
-from edgecache.brain.json_api import Answer, Call, Route
+from edgecache.brain.json_api import JsonCall, JsonResponse, Route
+from edgecache.brain.json_errors import NodeNotFound
 from edgecache.brain.nodes import registration
 from edgecache.brain.nodes import rows as node_rows
 from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.nodes.rows import NodeRow
-from edgecache.brain.refusals import NodeMissing
 
 
 def routes(
@@ -24,25 +24,25 @@ def routes(
 ) -> list[Route]:
     """Return the routes. workers_url: the brain's URL that a new node is configured with."""
 
-    async def listing(_call: Call) -> Answer:
+    async def listing(_call: JsonCall) -> JsonResponse:
         rows = await node_rows.read_all(database)
         shown = [shape(row, nodes.interval_s) for row in rows if row.removed_at is None]
-        return Answer({"nodes": sorted(shown, key=lambda node: node["node_id"])})
+        return JsonResponse({"nodes": sorted(shown, key=lambda node: node["node_id"])})
 
-    async def create(call: Call) -> Answer:
+    async def create(call: JsonCall) -> JsonResponse:
         wanted = registration.read(call.body, is_production=is_production)
         made = await registration.register(coherence, wanted)
         await nodes.refresh()
         secret = {"node_secret": made.secret, "brain_url": workers_url}
-        return Answer({**shape(made.row, nodes.interval_s), **secret}, 201)
+        return JsonResponse({**shape(made.row, nodes.interval_s), **secret}, 201)
 
-    async def one(call: Call) -> Answer:
-        return Answer(shape(await find(database, call), nodes.interval_s))
+    async def one(call: JsonCall) -> JsonResponse:
+        return JsonResponse(shape(await find(database, call), nodes.interval_s))
 
-    async def remove(call: Call) -> Answer:
+    async def remove(call: JsonCall) -> JsonResponse:
         await registration.remove(coherence, node_id(call))
         await nodes.refresh()
-        return Answer(status=204)
+        return JsonResponse(status=204)
 
     return [
         Route("GET", "/v1/nodes", listing),
@@ -54,21 +54,21 @@ def routes(
 
 
 def _status_changes(coherence: Coherence, nodes: Nodes) -> list[Route]:
-    def handler(change: Callable[[UUID, Call], Awaitable[NodeRow]]) -> Callable[..., Any]:
-        async def handle(call: Call) -> Answer:
+    def handler(change: Callable[[UUID, JsonCall], Awaitable[NodeRow]]) -> Callable[..., Any]:
+        async def handle(call: JsonCall) -> JsonResponse:
             row = await change(node_id(call), call)
             await nodes.refresh()
-            return Answer(shape(row, nodes.interval_s))
+            return JsonResponse(shape(row, nodes.interval_s))
 
         return handle
 
-    def approve(node: UUID, _call: Call) -> Awaitable[NodeRow]:
+    def approve(node: UUID, _call: JsonCall) -> Awaitable[NodeRow]:
         return registration.approve(coherence, node)
 
-    def drain(node: UUID, _call: Call) -> Awaitable[NodeRow]:
+    def drain(node: UUID, _call: JsonCall) -> Awaitable[NodeRow]:
         return registration.drain(coherence, node)
 
-    def quarantine(node: UUID, call: Call) -> Awaitable[NodeRow]:
+    def quarantine(node: UUID, call: JsonCall) -> Awaitable[NodeRow]:
         reason = str(call.body.get("reason") or "staff")
         return registration.quarantine(coherence, node, reason=reason)
 
@@ -100,17 +100,17 @@ def shape(row: NodeRow, interval_s: float) -> dict[str, Any]:
     }
 
 
-async def find(database: Database, call: Call) -> NodeRow:
+async def find(database: Database, call: JsonCall) -> NodeRow:
     """Return the node that the path names. Raises NodeMissing."""
     row = await node_rows.read_one(database, node_id(call))
     if row is None or row.removed_at is not None:
-        raise NodeMissing
+        raise NodeNotFound
     return row
 
 
-def node_id(call: Call) -> UUID:
+def node_id(call: JsonCall) -> UUID:
     """Return the id in the path. Raises NodeMissing for a malformed one."""
     try:
         return UUID(call.captures["node_id"])
     except ValueError:
-        raise NodeMissing from None
+        raise NodeNotFound from None

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from edgecache.brain.internal_api.bodies import Body, tenant_of
 from edgecache.brain.internal_api.buckets import number
-from edgecache.brain.json_api import Answer, Call, Route
+from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.origins.catalog import Catalog, OriginInfo
 
 NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
@@ -16,11 +16,11 @@ KIND_CHARS: Final = 16
 def routes(catalog: Catalog) -> list[Route]:
     """Give the paths."""
 
-    async def listing(call: Call) -> Answer:
+    async def listing(call: JsonCall) -> JsonResponse:
         rows = await catalog.list(tenant_of(call.query))
-        return Answer({"origins": [shape(row) for row in rows]})
+        return JsonResponse({"origins": [shape(row) for row in rows]})
 
-    async def create(call: Call) -> Answer:
+    async def create(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.query)
         body = Body(call.body)
         name = body.text("name", limit=NAME_CHARS)
@@ -30,11 +30,11 @@ def routes(catalog: Catalog) -> list[Route]:
             body.wrong("name", "must be of a-z, 0-9 and hyphens")
         body.finish()
         row = await catalog.create(tenant, name, kind, config, secret or None)
-        return Answer(shape(row), 201)
+        return JsonResponse(shape(row), 201)
 
-    async def delete(call: Call) -> Answer:
+    async def delete(call: JsonCall) -> JsonResponse:
         await catalog.delete(tenant_of(call.query), number(call))
-        return Answer(status=204)
+        return JsonResponse(status=204)
 
     return [
         Route("GET", "/v1/origins", listing),

@@ -9,11 +9,11 @@ from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.hosts import Hosts
 from edgecache.brain.directory.purges import Purges
-from edgecache.brain.fetch.objects import Fills
+from edgecache.brain.fetch.object_cache import ObjectCache
 from edgecache.brain.metering.meters import Meters
 from edgecache.brain.metering.statistics import Statistics
 from edgecache.brain.nodes.registry import Nodes
-from edgecache.brain.nodes.repair import Healing
+from edgecache.brain.nodes.repair import Repair
 from edgecache.brain.origins.catalog import Catalog
 from edgecache.brain.storage.staging import Staging
 
@@ -36,9 +36,9 @@ class InternalApiParts:
     hosts: Hosts
     catalog: Catalog
     staging: Staging
-    fills: Fills
+    objects: ObjectCache
     purges: Purges
     nodes: Nodes
-    healing: Healing
+    repair: Repair
     meters: Meters
     statistics: Statistics

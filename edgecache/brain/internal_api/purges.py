@@ -7,9 +7,9 @@ from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.purges import Purges
 from edgecache.brain.errors import BrainError, Invalid
-from edgecache.brain.fetch.objects import Fills
+from edgecache.brain.fetch.object_cache import ObjectCache
 from edgecache.brain.internal_api.bodies import Body
-from edgecache.brain.json_api import Answer, Call, Route
+from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 
 BODY_LIMIT_BYTES: Final = 8 * 2**20
 KEYS: Final = 10_000
@@ -18,10 +18,10 @@ WARM_KEYS: Final = 1000
 WARM_AT_ONCE: Final = 8
 
 
-def routes(purges: Purges, directory: Directory, fills: Fills) -> list[Route]:
+def routes(purges: Purges, directory: Directory, objects: ObjectCache) -> list[Route]:
     """Give the paths."""
 
-    async def purge(call: Call) -> Answer:
+    async def purge(call: JsonCall) -> JsonResponse:
         body = Body(call.body)
         tenant = body.tenant()
         keys = [key for key in body.texts("keys", limit=KEYS, length=NAME_CHARS) if key]
@@ -34,7 +34,7 @@ def routes(purges: Purges, directory: Directory, fills: Fills) -> list[Route]:
         found = await purges.purge(
             tenant, keys=keys, prefix=prefix, everything=everything, preview=preview
         )
-        return Answer(
+        return JsonResponse(
             {
                 "objects_purged": found.objects_purged,
                 "bytes_freed": found.bytes_freed,
@@ -42,15 +42,17 @@ def routes(purges: Purges, directory: Directory, fills: Fills) -> list[Route]:
             }
         )
 
-    async def warm(call: Call) -> Answer:
+    async def warm(call: JsonCall) -> JsonResponse:
         body = Body(call.body)
         tenant = body.tenant()
         keys = body.texts("keys", limit=WARM_KEYS, length=NAME_CHARS)
         body.finish()
         turns = asyncio.Semaphore(WARM_AT_ONCE)
-        codes = await asyncio.gather(*(_warm(directory, fills, tenant, key, turns) for key in keys))
+        codes = await asyncio.gather(
+            *(_warm(directory, objects, tenant, key, turns) for key in keys)
+        )
         failed = [{"key": key, "code": code} for key, code in zip(keys, codes, strict=True) if code]
-        return Answer({"warmed": len(keys) - len(failed), "failed": failed})
+        return JsonResponse({"warmed": len(keys) - len(failed), "failed": failed})
 
     return [
         Route("POST", "/v1/purge", purge, body_limit_bytes=BODY_LIMIT_BYTES, timeout_s=300),
@@ -59,7 +61,7 @@ def routes(purges: Purges, directory: Directory, fills: Fills) -> list[Route]:
 
 
 async def _warm(
-    directory: Directory, fills: Fills, tenant: Tenant, name: str, turns: asyncio.Semaphore
+    directory: Directory, objects: ObjectCache, tenant: Tenant, name: str, turns: asyncio.Semaphore
 ) -> str:
     """Have an object in the cache; give the code of what stood in the way, "" when nothing did."""
     bucket_name, _, key = name.partition("/")
@@ -68,7 +70,7 @@ async def _warm(
             bucket = await directory.bucket(tenant, bucket_name)
             if bucket is None:
                 return "no_such_bucket"
-            opened = await fills.open(bucket, key)
+            opened = await objects.open(bucket, key)
             await opened.whole()
         except Invalid:
             return "invalid"

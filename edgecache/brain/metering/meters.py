@@ -19,7 +19,7 @@ from edgecache.brain.database import Connection, Database
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.errors import DatabaseAway
 from edgecache.brain.metering.latencies import Latencies
-from edgecache.brain.periodic import Rounds
+from edgecache.brain.periodic import PeriodicTask
 from platform_site.lib.ids import uuid7
 
 log = structlog.get_logger(__name__)
@@ -48,7 +48,7 @@ INSERT_MEASUREMENT: Final[LiteralString] = """
 """
 
 
-class Place(NamedTuple):
+class UsageKey(NamedTuple):
     """Where something is counted. node_id: None when no worker gave the bytes."""
 
     organization_id: int
@@ -58,7 +58,7 @@ class Place(NamedTuple):
 
 
 @dataclass(slots=True)
-class Line:
+class UsageCount:
     """Counts of one place."""
 
     hits: int = 0
@@ -105,7 +105,7 @@ class Batch:
     """
 
     minute: datetime
-    lines: dict[Place, Line] = field(default_factory=dict)
+    lines: dict[UsageKey, UsageCount] = field(default_factory=dict)
     measures: dict[UUID | None, Measure] = field(default_factory=dict)
 
     def all(self) -> Measure:
@@ -130,7 +130,7 @@ class Meters:
         self._unwritten: Batch | None = None
         # Held while a batch is on its way: what is written and what is not add up only without it.
         self.writing = asyncio.Lock()
-        self._rounds = Rounds("meters", self.flush, self._until_the_minute_ends)
+        self._periodic = PeriodicTask("meters", self.flush, self._until_the_minute_ends)
         self._written = Measure()
         # For Prometheus: responses that the response cache decided.
         self.repeated = 0
@@ -150,10 +150,10 @@ class Meters:
         node_id: the worker that gave them, None when it was the brain or the origin. is_hit: the
         origin was not needed. bytes_served: that left for the client. seconds: to the first byte.
         """
-        place = Place(tenant.organization_id, tenant.environment_pk, bucket_id, node_id)
+        place = UsageKey(tenant.organization_id, tenant.environment_pk, bucket_id, node_id)
         line = self._open.lines.get(place)
         if line is None:
-            line = self._open.lines[place] = Line()
+            line = self._open.lines[place] = UsageCount()
         measure = self._open.measures.get(node_id)
         if measure is None:
             measure = self._open.measures[node_id] = Measure()
@@ -181,11 +181,11 @@ class Meters:
 
     async def start(self) -> None:
         """Begin to write down each minute."""
-        self._rounds.start()
+        self._periodic.start()
 
     async def stop(self) -> None:
         """Write the rest."""
-        await self._rounds.stop()
+        await self._periodic.stop()
         for _ in range(LAST_TRIES):
             try:
                 await self.flush()

@@ -55,7 +55,7 @@ def _nodes(nodes: Nodes) -> Iterator[str]:
         (
             "latency_seconds",
             "Mean time to its first byte.",
-            lambda row: nodes.conduct(row.id).latency_s,
+            lambda row: nodes.statistics(row.id).latency_s,
         ),
     )
     for name, meaning, value in fields:

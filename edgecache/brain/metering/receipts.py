@@ -10,7 +10,7 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from edgecache.brain.database import Connection, Database
-from edgecache.brain.metering.meters import INSERT_LINES, LINES_LOCK, Place, minute_of
+from edgecache.brain.metering.meters import INSERT_LINES, LINES_LOCK, UsageKey, minute_of
 from edgecache.brain.nodes.tickets import TicketSigner
 from edgecache.protocol.receipts import ReceiptLine, ReceiptsAnswer, RefusedReceipt
 from edgecache.protocol.tickets import Ticket, TicketRefused
@@ -41,7 +41,7 @@ MEASURE: Final[LiteralString] = """
 """
 
 
-class Code(StrEnum):
+class ReceiptRefusal(StrEnum):
     """Why a receipt does not count: stable, beside the codes of tickets."""
 
     OTHER_NODE = "receipt_of_another_node"
@@ -52,7 +52,7 @@ class Code(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Redeemed:
+class RedeemedTicket:
     """A ticket that may count, and what the worker says of it."""
 
     ticket: Ticket
@@ -72,7 +72,7 @@ async def redeem(
 
     Raises DatabaseAway.
     """
-    good: dict[UUID, Redeemed] = {}
+    good: dict[UUID, RedeemedTicket] = {}
     refused: list[RefusedReceipt] = []
     for line in lines:
         try:
@@ -85,27 +85,29 @@ async def redeem(
             refused.append(RefusedReceipt(ticket.id, str(code)))
         elif ticket.id not in good:
             served_at = datetime.fromtimestamp(line.served_at, UTC)
-            good[ticket.id] = Redeemed(ticket, line.bytes_served, served_at)
+            good[ticket.id] = RedeemedTicket(ticket, line.bytes_served, served_at)
     if good:
         await _write(database, node_id, good)
     return ReceiptsAnswer(tuple(good), tuple(refused))
 
 
-def _objection(ticket: Ticket, line: ReceiptLine, node_id: UUID, *, now: float) -> Code | None:
+def _objection(
+    ticket: Ticket, line: ReceiptLine, node_id: UUID, *, now: float
+) -> ReceiptRefusal | None:
     if ticket.node_id != node_id:
-        return Code.OTHER_NODE
+        return ReceiptRefusal.OTHER_NODE
     if not ticket.is_direct:
-        return Code.NOT_DIRECT
+        return ReceiptRefusal.NOT_DIRECT
     if line.bytes_served > ticket.length:
-        return Code.TOO_MUCH
+        return ReceiptRefusal.TOO_MUCH
     if not ticket.issued_at - SKEW_S <= line.served_at <= ticket.expires_at + SKEW_S:
-        return Code.NOT_IN_TIME
+        return ReceiptRefusal.NOT_IN_TIME
     if now - ticket.issued_at > OLDEST_S:
-        return Code.TOO_OLD
+        return ReceiptRefusal.TOO_OLD
     return None
 
 
-async def _write(database: Database, node_id: UUID, good: dict[UUID, Redeemed]) -> None:
+async def _write(database: Database, node_id: UUID, good: dict[UUID, RedeemedTicket]) -> None:
     async with database.transaction() as connection:
         await connection.run("SELECT pg_advisory_xact_lock(%s)", [LINES_LOCK])
         # One order for all: two batches with the same tickets must not wait for each other.
@@ -114,13 +116,13 @@ async def _write(database: Database, node_id: UUID, good: dict[UUID, Redeemed]) 
         await _count(connection, node_id, [good[row.ticket_id] for row in fresh])
 
 
-async def _count(connection: Connection, node_id: UUID, fresh: Sequence[Redeemed]) -> None:
+async def _count(connection: Connection, node_id: UUID, fresh: Sequence[RedeemedTicket]) -> None:
     """Add up what counts for the first time: usage by bucket and minute, and measurements."""
-    lines: dict[tuple[Place, datetime], list[int]] = defaultdict(lambda: [0, 0])
+    lines: dict[tuple[UsageKey, datetime], list[int]] = defaultdict(lambda: [0, 0])
     minutes: dict[datetime, list[int]] = defaultdict(lambda: [0, 0])
     for one in fresh:
         ticket, minute = one.ticket, minute_of(one.served_at.timestamp())
-        place = Place(ticket.organization_id, ticket.environment_pk, ticket.bucket_id, node_id)
+        place = UsageKey(ticket.organization_id, ticket.environment_pk, ticket.bucket_id, node_id)
         for counts in (lines[place, minute], minutes[minute]):
             counts[0] += 1
             counts[1] += one.bytes_served
@@ -135,7 +137,7 @@ async def _count(connection: Connection, node_id: UUID, fresh: Sequence[Redeemed
             await connection.run(MEASURE, [DIRECT, name, minute, hits, size])
 
 
-def _row(node_id: UUID, one: Redeemed) -> tuple[Any, ...]:
+def _row(node_id: UUID, one: RedeemedTicket) -> tuple[Any, ...]:
     ticket = one.ticket
     return (
         *(ticket.id, node_id, ticket.organization_id, ticket.environment_pk, ticket.bucket_id),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from edgecache.brain.conf import REGION, Geography, Network
-from edgecache.brain.nodes.regions import CONTINENTS, Atlas
+from edgecache.brain.nodes.regions import CONTINENTS, RegionMap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,10 +21,10 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 class Locator:
     """Asks, in this order: a trusted edge's header, the map of networks, the GeoIP database."""
 
-    def __init__(self, geography: Geography, atlas: Atlas) -> None:
+    def __init__(self, geography: Geography, region_map: RegionMap) -> None:
         """Open the database, where one is configured."""
         self._geography = geography
-        self._atlas = atlas
+        self._region_map = region_map
         self._networks = _by_prefix(geography.networks)
         self._geoip = _open_geoip(geography)
         # By address: the same client comes again and again.
@@ -72,7 +72,7 @@ class Locator:
         location = row.get("location") or {}
         if "latitude" in location and "longitude" in location:
             point = (float(location["latitude"]), float(location["longitude"]))
-            return self._atlas.nearest_to(point)
+            return self._region_map.nearest_to(point)
         return CONTINENTS.get((row.get("continent") or {}).get("code", ""), "")
 
 

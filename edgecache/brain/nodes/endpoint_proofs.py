@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 AGAIN_AFTER_S: Final = 30.0
 
 
-class Proofs:
+class EndpointProofs:
     """Asks for them, each node at most twice a minute: nobody is made to knock at others' doors."""
 
     def __init__(self, coherence: Coherence, nodes: Nodes) -> None:

@@ -39,7 +39,7 @@ def offline_after_s(interval_s: float) -> float:
     return (OFFLINE_AFTER + LATENESS) * interval_s
 
 
-class Conduct:
+class NodeStatistics:
     """What this brain saw of a node's answers: failures in a row, latency, what runs now.
 
     After three failures in a row the node rests, each time twice as long; then one request tries.

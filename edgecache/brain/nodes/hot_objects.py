@@ -9,7 +9,7 @@ import structlog
 from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Delivery
 from edgecache.brain.errors import DatabaseAway
-from edgecache.brain.nodes.repair import Healing
+from edgecache.brain.nodes.repair import Repair
 
 log = structlog.get_logger(__name__)
 
@@ -25,13 +25,13 @@ MARK: Final[LiteralString] = (
 )
 
 
-class Heat:
+class HotObjects:
     """Counts this brain's reads."""
 
-    def __init__(self, database: Database, healing: Healing) -> None:
+    def __init__(self, database: Database, repair: Repair) -> None:
         """Count nothing yet."""
         self._database = database
-        self._healing = healing
+        self._repair = repair
         self._counts: dict[bytes, int] = {}
         self._began = time.monotonic()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -59,7 +59,7 @@ class Heat:
     async def _warm(self, sha256: bytes) -> None:
         try:
             await self._database.run(MARK, [HOT_S, sha256])
-            ordered = await self._healing.look_at(sha256)
+            ordered = await self._repair.look_at(sha256)
         except DatabaseAway:
             return
         log.info("object_is_hot", sha256=sha256.hex(), copies_ordered=ordered)

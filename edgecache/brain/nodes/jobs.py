@@ -6,7 +6,7 @@ from uuid import UUID
 
 from edgecache.brain.database import Connection, Database
 from edgecache.brain.directory.coherence import Change
-from edgecache.brain.nodes.replica_plan import look_soon
+from edgecache.brain.nodes.replica_plan import request_check
 from edgecache.protocol.jobs import JobKind
 
 # A job that was given out comes again only after this, should its node have died with it.
@@ -46,7 +46,7 @@ POSTPONE: Final[LiteralString] = """
 """
 
 
-class Task(NamedTuple):
+class JobRow(NamedTuple):
     """A job as it is given out. bucket_id: None when nothing names the bytes any more."""
 
     id: int
@@ -68,10 +68,10 @@ async def add(connection: Connection, kind: JobKind, wanted: Sequence[tuple[UUID
     return await connection.run(INSERT, [str(kind), nodes, hashes])
 
 
-async def take(database: Database, node_id: UUID, *, limit: int) -> list[Task]:
+async def take(database: Database, node_id: UUID, *, limit: int) -> list[JobRow]:
     """Give a node the oldest jobs that are due, and nobody the same ones for a minute."""
     rows = await database.all(TAKE, [GIVEN_OUT_S, node_id, limit])
-    return [Task(*row) for row in rows]
+    return [JobRow(*row) for row in rows]
 
 
 async def waiting(database: Database, node_id: UUID) -> int:
@@ -114,7 +114,7 @@ async def finish(change: Change, node_id: UUID, job_id: int) -> None:
             [node_id, job.sha256],
         )
         # Another node may have come back with its copy meanwhile.
-        look_soon(change, [job.sha256])
+        request_check(change, [job.sha256])
     change.announce("blob", job.sha256.hex())
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from edgecache.brain.nodes.regions import Atlas
+from edgecache.brain.nodes.regions import RegionMap
 
 # What lies within a step of each other counts as equally far, and equally fast, and equally busy.
 DISTANCE_STEP_KM: Final = 100.0
@@ -27,12 +27,12 @@ class Holder(NamedTuple):
     running: int
 
 
-def order(holders: Iterable[Holder], region: str, atlas: Atlas) -> list[Holder]:
+def order(holders: Iterable[Holder], region: str, region_map: RegionMap) -> list[Holder]:
     """Sort by distance from the client's region, then measured latency, then load."""
 
     def far(row: Holder) -> tuple[int, int, int, int]:
         return (
-            int(atlas.distance_km(region, row.region) / DISTANCE_STEP_KM),
+            int(region_map.distance_km(region, row.region) / DISTANCE_STEP_KM),
             int(row.latency_s / LATENCY_STEP_S),
             int(row.load / LOAD_STEP),
             row.running,

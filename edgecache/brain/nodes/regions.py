@@ -78,7 +78,7 @@ def great_circle_km(one: Coordinates, other: Coordinates) -> float:
     return 2 * EARTH_RADIUS_KM * math.asin(math.sqrt(min(half, 1.0)))
 
 
-class Atlas:
+class RegionMap:
     """The built-in regions and those of the settings."""
 
     def __init__(self, more: Mapping[str, Coordinates]) -> None:

@@ -11,10 +11,10 @@ import structlog
 from edgecache.brain.conf import REGION
 from edgecache.brain.directory.coherence import Change, Coherence
 from edgecache.brain.errors import Invalid
+from edgecache.brain.json_errors import EndpointTaken, NodeNotFound, StateConflict
 from edgecache.brain.nodes import rows as node_rows
 from edgecache.brain.nodes.endpoints import normalize
 from edgecache.brain.nodes.rows import NodeRow
-from edgecache.brain.refusals import EndpointTaken, NodeMissing, NotPossible
 from edgecache.protocol.credentials import secret_hash
 from platform_site.lib.ids import uuid7
 
@@ -41,7 +41,7 @@ class Registration:
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class RegisteredNode:
     """A new node and its credential, which is not kept and never shown again."""
 
     row: NodeRow
@@ -73,7 +73,7 @@ def read(body: dict[str, Any], *, is_production: bool) -> Registration:
     return Registration(endpoint, str(region), int(capacity or 0), organization_id, is_trusted)
 
 
-async def register(coherence: Coherence, wanted: Registration) -> Registered:
+async def register(coherence: Coherence, wanted: Registration) -> RegisteredNode:
     """Make a node of it. Raises EndpointTaken, DatabaseAway."""
     secret = secrets.token_urlsafe(SECRET_BYTES)
     row = NodeRow(
@@ -91,7 +91,7 @@ async def register(coherence: Coherence, wanted: Registration) -> Registered:
     if not is_new:
         raise EndpointTaken
     log.info("node_registered", node_id=str(row.id), region=row.region, status=row.status)
-    return Registered(row, secret)
+    return RegisteredNode(row, secret)
 
 
 async def approve(coherence: Coherence, node_id: UUID) -> NodeRow:
@@ -102,7 +102,7 @@ async def approve(coherence: Coherence, node_id: UUID) -> NodeRow:
     async with coherence.change() as change:
         row = await _locked(change, node_id)
         if row.status == "pending" and row.proved_at is None:
-            raise NotPossible("The node has not proved its endpoint yet.")
+            raise StateConflict("The node has not proved its endpoint yet.")
         await _decide(change, row, "active", only_from=("pending", "quarantined", "draining"))
         return await _locked(change, node_id)
 
@@ -145,7 +145,7 @@ async def remove(coherence: Coherence, node_id: UUID) -> None:
 async def _locked(change: Change, node_id: UUID) -> NodeRow:
     row = await node_rows.read_one(change, node_id, locks=True)
     if row is None or row.removed_at is not None:
-        raise NodeMissing
+        raise NodeNotFound
     return row
 
 
@@ -160,7 +160,7 @@ async def _decide(
     if row.status == status:
         return
     if not await node_rows.set_status(change, row.id, status, reason=reason, only_from=only_from):
-        raise NotPossible(f"The node is {row.status}.")
+        raise StateConflict(f"The node is {row.status}.")
     log.info("node_status", node_id=str(row.id), status=status, reason=reason)
 
 

@@ -16,13 +16,13 @@ from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.errors import DatabaseAway
 from edgecache.brain.nodes import rows as node_rows
 from edgecache.brain.nodes.client import Address
-from edgecache.brain.nodes.health import Conduct, Health
+from edgecache.brain.nodes.health import Health, NodeStatistics
 from edgecache.brain.nodes.nearest import Holder, order
 from edgecache.brain.nodes.placement import Candidate
-from edgecache.brain.nodes.regions import Atlas
+from edgecache.brain.nodes.regions import RegionMap
 from edgecache.brain.nodes.replica_plan import candidate
 from edgecache.brain.nodes.rows import NodeRow
-from edgecache.brain.periodic import Rounds
+from edgecache.brain.periodic import PeriodicTask
 
 log = structlog.get_logger(__name__)
 
@@ -37,7 +37,7 @@ class Nodes:
         self,
         database: Database,
         coherence: Coherence,
-        atlas: Atlas,
+        region_map: RegionMap,
         *,
         interval_s: float,
         guards_strangers: bool,
@@ -50,17 +50,17 @@ class Nodes:
         self._guards_strangers = guards_strangers
         self._database = database
         self._coherence = coherence
-        self._atlas = atlas
+        self._region_map = region_map
         self._rows: dict[UUID, NodeRow] = {}
-        self._conduct: dict[UUID, Conduct] = {}
+        self._statistics: dict[UUID, NodeStatistics] = {}
         self._read_at = 0.0
         self._news = asyncio.Event()
         # What was known stays in use while the database is away: ages grow, so that silent nodes
         # drop out by and by.
-        self._rounds = Rounds("nodes", self.refresh, self._until_news)
+        self._periodic = PeriodicTask("nodes", self.refresh, self._until_news)
         self._background: set[asyncio.Task[None]] = set()
         # Found out by this brain, and not yet written down.
-        self._liars: set[UUID] = set()
+        self._wrong_bytes: set[UUID] = set()
         # Rises with whatever may change who is asked; that some grew silent, with the next reading.
         self.changes = 0
 
@@ -71,11 +71,11 @@ class Nodes:
             await self.refresh()
         except DatabaseAway:
             log.warning("brain_nodes_unread")
-        self._rounds.start()
+        self._periodic.start()
 
     async def stop(self) -> None:
         """End the loop, and what was begun."""
-        await self._rounds.stop()
+        await self._periodic.stop()
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
@@ -86,7 +86,9 @@ class Nodes:
         self._read_at = time.monotonic()
         self.changes += 1
         self._rows = {row.id: row for row in rows}
-        self._conduct = {row.id: self._conduct.get(row.id) or Conduct() for row in rows}
+        self._statistics = {
+            row.id: self._statistics.get(row.id) or NodeStatistics() for row in rows
+        }
 
     def get(self, node_id: UUID) -> NodeRow | None:
         """Give one node, None when it is gone."""
@@ -102,7 +104,7 @@ class Nodes:
 
     def health(self, row: NodeRow) -> str:
         """Give a node's health at this moment."""
-        if row.id in self._liars:
+        if row.id in self._wrong_bytes:
             return "quarantined"
         return row.health(interval_s=self.interval_s, later_s=self._later_s())
 
@@ -120,9 +122,9 @@ class Nodes:
         is_ours = row.organization_id is None
         return Address(row.endpoint, is_guarded=self._guards_strangers and not is_ours)
 
-    def conduct(self, node_id: UUID) -> Conduct:
+    def statistics(self, node_id: UUID) -> NodeStatistics:
         """Give what this brain saw of a node."""
-        return self._conduct.get(node_id) or Conduct()
+        return self._statistics.get(node_id) or NodeStatistics()
 
     def sources(
         self, holders: Iterable[UUID], region: str, *, organization_id: int, is_public: bool
@@ -140,7 +142,7 @@ class Nodes:
             if row is None or not row.may_hold(organization_id, is_public=is_public):
                 continue
             health = self.health(row)
-            if health == Health.ONLINE and self._conduct[node_id].may_be_asked(now=now):
+            if health == Health.ONLINE and self._statistics[node_id].may_be_asked(now=now):
                 good.append(row)
             elif health in _ASKED:
                 poor.append(row)
@@ -149,8 +151,8 @@ class Nodes:
         return tuple([Source(row.id, row.endpoint) for row in (*good, *poor)])
 
     def _nearest_first(self, rows: list[NodeRow], region: str) -> list[NodeRow]:
-        holders = [_holder(row, self._conduct[row.id]) for row in rows]
-        return [self._rows[holder.node_id] for holder in order(holders, region, self._atlas)]
+        holders = [_holder(row, self._statistics[row.id]) for row in rows]
+        return [self._rows[holder.node_id] for holder in order(holders, region, self._region_map)]
 
     def candidates(self, organization_id: int, *, is_public: bool) -> list[Candidate]:
         """Give the nodes that may take an object of this organization's bucket."""
@@ -161,22 +163,24 @@ class Nodes:
             if row.status == "active"
             and row.may_hold(organization_id, is_public=is_public)
             and self.health(row) == Health.ONLINE
-            and self._conduct[row.id].may_be_asked(now=now)
+            and self._statistics[row.id].may_be_asked(now=now)
         ]
 
     def succeeded(self, node_id: UUID, seconds: float) -> None:
         """Note that a node answered, and how long its first byte took."""
-        self.conduct(node_id).succeeded(seconds)
+        self.statistics(node_id).succeeded(seconds)
 
     def failed(self, node_id: UUID, reason: str) -> None:
         """Note that a node did not answer as it should: the next one is to be asked."""
-        conduct = self.conduct(node_id)
-        conduct.failed(now=time.monotonic())
-        log.warning("node_failed", node_id=str(node_id), reason=reason, in_a_row=conduct.failures)
+        statistics = self.statistics(node_id)
+        statistics.failed(now=time.monotonic())
+        log.warning(
+            "node_failed", node_id=str(node_id), reason=reason, in_a_row=statistics.failures
+        )
 
-    def lied(self, node_id: UUID, sha256: bytes) -> None:
+    def gave_wrong_bytes(self, node_id: UUID, sha256: bytes) -> None:
         """Note that a node gave wrong bytes: nobody asks it again until staff approves it."""
-        self._liars.add(node_id)
+        self._wrong_bytes.add(node_id)
         self.changes += 1
         log.error("node_gave_wrong_bytes", node_id=str(node_id), sha256=sha256.hex())
         task = asyncio.create_task(self._quarantine(node_id, f"wrong bytes for {sha256.hex()}"))
@@ -198,7 +202,7 @@ class Nodes:
             except DatabaseAway:
                 await asyncio.sleep(REFRESH_S)
             else:
-                self._liars.discard(node_id)
+                self._wrong_bytes.discard(node_id)
                 return
 
     async def _until_news(self) -> None:
@@ -211,5 +215,7 @@ class Nodes:
         return time.monotonic() - self._read_at
 
 
-def _holder(row: NodeRow, conduct: Conduct) -> Holder:
-    return Holder(row.id, row.endpoint, row.region, conduct.latency_s, row.load, conduct.running)
+def _holder(row: NodeRow, statistics: NodeStatistics) -> Holder:
+    return Holder(
+        row.id, row.endpoint, row.region, statistics.latency_s, row.load, statistics.running
+    )

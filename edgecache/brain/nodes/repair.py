@@ -2,7 +2,7 @@
 
 One brain at a time (the one with the smallest id) walks over all bytes by their hash, a thousand at
 a step, whenever the set of usable nodes changed, and every ten minutes; at bytes that may have too
-many copies or too few it looks at once (``copies.look_soon``). Where copies are missing, a node is
+many copies or too few it looks at once (``request_check``). Where copies are missing, a node is
 asked to fetch one; where there are too many, or one is where it may not be, it is dropped.
 """
 
@@ -21,10 +21,10 @@ from edgecache.brain.nodes import jobs as node_jobs
 from edgecache.brain.nodes import rows as node_rows
 from edgecache.brain.nodes.health import Health
 from edgecache.brain.nodes.registry import Nodes
-from edgecache.brain.nodes.replica_plan import TOPIC, Bytes, Plan, plan
+from edgecache.brain.nodes.replica_plan import TOPIC, BlobReplicas, ReplicaPlan, plan
 from edgecache.brain.nodes.replication import Replication
 from edgecache.brain.nodes.rows import NodeRow
-from edgecache.brain.periodic import Rounds
+from edgecache.brain.periodic import PeriodicTask
 from edgecache.protocol.jobs import JobKind
 
 log = structlog.get_logger(__name__)
@@ -73,19 +73,19 @@ FETCHES: Final[LiteralString] = (
 )
 
 
-class Usable(NamedTuple):
+class UsableNodes(NamedTuple):
     """The nodes at one moment: those that can be read, and of these the ones that take more."""
 
-    standing: dict[UUID, NodeRow]
+    readable: dict[UUID, NodeRow]
     online: frozenset[UUID]
 
     def mark(self) -> object:
         """Give what differs when another walk is due."""
-        rows = self.standing.values()
+        rows = self.readable.values()
         return frozenset((row.id, row.status, row.removed_at) for row in rows), self.online
 
 
-class Healing:
+class Repair:
     """The walk, and what hangs on it: the end of a drain."""
 
     def __init__(
@@ -109,15 +109,17 @@ class Healing:
         self._due: set[bytes] = set()
         coherence.subscribe(TOPIC, self._look_again)
         coherence.on_loss(self._look_again)
-        self._rounds = Rounds("healing", self._round, lambda: asyncio.sleep(nodes.interval_s / 2))
+        self._periodic = PeriodicTask(
+            "healing", self._round, lambda: asyncio.sleep(nodes.interval_s / 2)
+        )
 
     async def start(self) -> None:
         """Begin to look."""
-        self._rounds.start()
+        self._periodic.start()
 
     async def stop(self) -> None:
         """End it."""
-        await self._rounds.stop()
+        await self._periodic.stop()
 
     async def again(self) -> None:
         """Have all bytes looked at soon: where they may be has changed. Raises DatabaseAway."""
@@ -145,12 +147,12 @@ class Healing:
             cursor = rows[-1].sha256
             await asyncio.sleep(PAUSE_S)
 
-    async def _look_at(self, hashes: list[bytes], usable: Usable) -> int:
+    async def _look_at(self, hashes: list[bytes], usable: UsableNodes) -> int:
         rows = await self._database.all(SOME, [BUCKETS_LOOKED_AT, hashes])
         return await self._heal(rows, usable)
 
-    async def _heal(self, rows: Sequence[Row], usable: Usable) -> int:
-        blobs = (Bytes(*row) for row in rows)
+    async def _heal(self, rows: Sequence[Row], usable: UsableNodes) -> int:
+        blobs = (BlobReplicas(*row) for row in rows)
         return await self._carry_out(plan(blobs, *usable, self._replication.copies))
 
     async def _round(self) -> None:
@@ -169,12 +171,12 @@ class Healing:
         try:
             changes = await self.walk()
             self._walked_at = time.monotonic()
-            is_done = await self._end_drains(usable.standing, is_quiet=not changes)
+            is_done = await self._end_drains(usable.readable, is_quiet=not changes)
         finally:
             if not is_done:
                 self._seen = None
 
-    async def _look_at_due(self, usable: Usable) -> None:
+    async def _look_at_due(self, usable: UsableNodes) -> None:
         due = list(islice(self._due, STEP))
         if not due:
             return
@@ -193,20 +195,20 @@ class Healing:
             self._seen = None
             self._due.clear()
 
-    def _usable(self) -> Usable:
+    def _usable(self) -> UsableNodes:
         patience_s = PATIENCE * self._nodes.interval_s
-        standing = {
+        readable = {
             row.id: row
             for row in self._nodes.every()
             if row.status in {"active", "draining"}
             and self._nodes.health(row) != "quarantined"
             and self._nodes.silence_s(row) < patience_s
         }
-        active = (row for row in standing.values() if row.status == "active")
+        active = (row for row in readable.values() if row.status == "active")
         online = frozenset(row.id for row in active if self._nodes.health(row) == Health.ONLINE)
-        return Usable(standing, online)
+        return UsableNodes(readable, online)
 
-    async def _carry_out(self, wanted: Plan) -> int:
+    async def _carry_out(self, wanted: ReplicaPlan) -> int:
         if not wanted:
             return 0
         async with self._coherence.change(waits=False) as change:
@@ -217,12 +219,12 @@ class Healing:
             await change.run(DROP, [nodes, blobs])
             for sha256 in blobs:
                 change.announce("blob", sha256.hex())
-        for wish in wanted.wishes:
-            self._replication.want(wish)
+        for request in wanted.requests:
+            self._replication.want(request)
         log.info("healing", fetches=len(wanted.fetches), drops=len(wanted.drops))
         return len(wanted.fetches) + len(wanted.drops)
 
-    async def _end_drains(self, standing: Collection[UUID], *, is_quiet: bool) -> bool:
+    async def _end_drains(self, readable: Collection[UUID], *, is_quiet: bool) -> bool:
         """Let nodes go that nobody needs any more; give whether no drain is left.
 
         is_quiet: the walk found nothing to do. A drain that takes an hour is broken off: what is
@@ -231,11 +233,11 @@ class Healing:
         leaving = [row for row in self._nodes.every() if row.removed_at is not None]
         if not leaving:
             return True
-        row = await self._database.one(FETCHES, [list(standing)])
+        row = await self._database.one(FETCHES, [list(readable)])
         is_over = is_quiet and row is not None and not row.are_left
         left = False
         for node in leaving:
-            if is_over or node.id not in standing or node.removed_for_s() > DRAIN_LIMIT_S:
+            if is_over or node.id not in readable or node.removed_for_s() > DRAIN_LIMIT_S:
                 async with self._coherence.change(waits=False) as change:
                     await node_rows.set_status(
                         change, node.id, "removed", reason="removal", only_from=("draining",)

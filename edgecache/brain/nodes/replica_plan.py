@@ -12,7 +12,7 @@ from edgecache.brain.nodes.rows import NodeRow
 TOPIC: Final = "heal"
 
 
-def look_soon(change: Change, hashes: Iterable[bytes]) -> None:
+def request_check(change: Change, hashes: Iterable[bytes]) -> None:
     """Have the copies of some bytes counted soon, by the brain whose turn it is.
 
     Whatever may leave them with other copies than they shall have asks for it.
@@ -22,7 +22,7 @@ def look_soon(change: Change, hashes: Iterable[bytes]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Copies:
+class ReplicaCounts:
     """How many there shall be: of most objects, and of those that are asked for often."""
 
     usual: int
@@ -30,7 +30,7 @@ class Copies:
 
 
 @dataclass(frozen=True, slots=True)
-class Bytes:
+class BlobReplicas:
     """One blob, and who has it, gets it, names it.
 
     coming: nodes that were asked to fetch it. bucket_id: one that names it, None where none does.
@@ -52,7 +52,7 @@ class Bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ReplicaRequest:
     """An object that the brain itself shall send out."""
 
     bucket_id: int
@@ -62,44 +62,44 @@ class Wish:
 
 
 @dataclass(slots=True)
-class Plan:
+class ReplicaPlan:
     """What a number of blobs asks for: nodes that shall fetch one, nodes that shall drop one."""
 
     fetches: list[tuple[UUID, bytes]] = field(default_factory=list)
     drops: list[tuple[UUID, bytes]] = field(default_factory=list)
-    wishes: list[Wish] = field(default_factory=list)
+    requests: list[ReplicaRequest] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         """Say whether there is anything to do."""
-        return bool(self.fetches or self.drops or self.wishes)
+        return bool(self.fetches or self.drops or self.requests)
 
 
 def plan(
-    rows: Iterable[Bytes],
-    standing: Mapping[UUID, NodeRow],
+    rows: Iterable[BlobReplicas],
+    nodes: Mapping[UUID, NodeRow],
     online: frozenset[UUID],
-    copies: Copies,
-) -> Plan:
+    copies: ReplicaCounts,
+) -> ReplicaPlan:
     """Give the plan for some blobs.
 
-    standing: nodes whose copies can be read, draining ones among them; the copies of all others
-    count as lost. online: of these, the active ones that may take more.
+    nodes: those whose copies can be read, draining ones included; copies on all others count as
+    lost. online: the active ones among them, which may take more.
     """
-    made = Plan()
+    made = ReplicaPlan()
     for row in rows:
         if row.bucket_id is not None:
-            _plan_one(made, row, standing, online, copies)
+            _plan_one(made, row, nodes, online, copies)
     return made
 
 
 def _plan_one(
-    made: Plan,
-    row: Bytes,
-    standing: Mapping[UUID, NodeRow],
+    made: ReplicaPlan,
+    row: BlobReplicas,
+    nodes: Mapping[UUID, NodeRow],
     online: frozenset[UUID],
-    copies: Copies,
+    copies: ReplicaCounts,
 ) -> None:
-    readable = [standing[node_id] for node_id in row.holders if node_id in standing]
+    readable = [nodes[node_id] for node_id in row.holders if node_id in nodes]
     made.drops += [(node.id, row.sha256) for node in readable if not row.may_be_on(node)]
     readable = [node for node in readable if row.may_be_on(node)]
     good = {node.id for node in readable if node.status == "active"}
@@ -107,7 +107,7 @@ def _plan_one(
     wanted = copies.hot if row.is_hot else copies.usual
     if len(good) + len(coming) < wanted:
         counted = good | coming
-        able = [node for node in standing.values() if node.id in counted | online]
+        able = [node for node in nodes.values() if node.id in counted | online]
         chosen = choose(
             row.sha256,
             [candidate(node) for node in able if row.may_be_on(node)],
@@ -117,9 +117,9 @@ def _plan_one(
         if readable:
             made.fetches += [(node.node_id, row.sha256) for node in chosen]
         elif chosen:
-            made.wishes.append(Wish(row.bucket_id or 0, row.sha256, row.size, wanted))
+            made.requests.append(ReplicaRequest(row.bucket_id or 0, row.sha256, row.size, wanted))
     elif len(good) > wanted and good <= online:
-        best = choose(row.sha256, [candidate(standing[node_id]) for node_id in good], wanted)
+        best = choose(row.sha256, [candidate(nodes[node_id]) for node_id in good], wanted)
         kept = {node.node_id for node in best}
         made.drops += [(node_id, row.sha256) for node_id in sorted(good - kept)]
 

@@ -19,10 +19,10 @@ from edgecache.brain.errors import BrainError, DatabaseAway
 from edgecache.brain.nodes.client import NodeFailed, store
 from edgecache.brain.nodes.placement import Candidate, choose
 from edgecache.brain.nodes.registry import Nodes
-from edgecache.brain.nodes.replica_plan import Copies, Wish, look_soon
-from edgecache.brain.nodes.tickets import Leave, TicketSigner
+from edgecache.brain.nodes.replica_plan import ReplicaCounts, ReplicaRequest, request_check
+from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
 from edgecache.brain.storage.staging import Staging
-from edgecache.brain.values import BucketInfo, Found
+from edgecache.brain.values import BucketInfo, ObjectVersion
 from edgecache.protocol.tickets import Kind
 
 log = structlog.get_logger(__name__)
@@ -44,7 +44,7 @@ class Replication:
         nodes: Nodes,
         tickets: TicketSigner,
         *,
-        copies: Copies,
+        copies: ReplicaCounts,
     ) -> None:
         """copies: wanted of each object."""
         self.copies = copies
@@ -52,7 +52,7 @@ class Replication:
         self._staging = staging
         self._nodes = nodes
         self._tickets = tickets
-        self._waiting: OrderedDict[bytes, Wish] = OrderedDict()
+        self._waiting: OrderedDict[bytes, ReplicaRequest] = OrderedDict()
         self._news = asyncio.Semaphore(0)
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -66,53 +66,53 @@ class Replication:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def kept(self, found: Found) -> None:
-        """Note that an object has come in (``Fills.on_kept``): it shall have its copies soon."""
-        self.want(Wish(found.bucket_id, found.sha256, found.size, self.copies.usual))
+    def kept(self, found: ObjectVersion) -> None:
+        """Note that an object has come in (``ObjectCache``): it shall have its copies soon."""
+        self.want(ReplicaRequest(found.bucket_id, found.sha256, found.size, self.copies.usual))
 
-    def want(self, wish: Wish) -> None:
+    def want(self, request: ReplicaRequest) -> None:
         """Note that an object shall have copies; twice the same bytes are one wish."""
-        if not wish.sha256 or wish.sha256 in self._waiting or len(self._waiting) >= WAITING:
+        if not request.sha256 or request.sha256 in self._waiting or len(self._waiting) >= WAITING:
             return
-        self._waiting[wish.sha256] = wish
+        self._waiting[request.sha256] = request
         self._news.release()
 
     async def _work(self) -> None:
         while True:
             await self._news.acquire()
-            _, wish = self._waiting.popitem(last=False)
+            _, request = self._waiting.popitem(last=False)
             try:
-                await self._spread(wish)
+                await self._spread(request)
             except DatabaseAway:
-                log.warning("replication_put_off", sha256=wish.sha256.hex())
-                self.want(wish)
+                log.warning("replication_put_off", sha256=request.sha256.hex())
+                self.want(request)
                 await asyncio.sleep(RETRY_S)
             except BrainError as error:
                 # Its bucket or its bytes are gone meanwhile.
-                log.info("replication_dropped", sha256=wish.sha256.hex(), code=error.code)
+                log.info("replication_dropped", sha256=request.sha256.hex(), code=error.code)
             except Exception:
-                log.exception("replication_failed", sha256=wish.sha256.hex())
+                log.exception("replication_failed", sha256=request.sha256.hex())
 
-    async def _spread(self, wish: Wish) -> None:
-        bucket = await self._directory.bucket_by_id(wish.bucket_id)
-        path = await self._staging.local(wish.sha256)
+    async def _spread(self, request: ReplicaRequest) -> None:
+        bucket = await self._directory.bucket_by_id(request.bucket_id)
+        path = await self._staging.local(request.sha256)
         if path is None:
             return
-        held = set(await self._directory.locations(wish.sha256))
+        held = set(await self._directory.locations(request.sha256))
         failed: set[UUID] = set()
         for _ in range(ATTEMPTS):
-            chosen = self._choose(bucket, wish, held, failed)
+            chosen = self._choose(bucket, request, held, failed)
             if not chosen:
                 break
-            stored = await self._store_on(bucket, wish, path, chosen)
+            stored = await self._store_on(bucket, request, path, chosen)
             if stored:
-                await self._directory.add_locations(wish.sha256, tuple(stored))
+                await self._directory.add_locations(request.sha256, tuple(stored))
             held.update(stored)
             failed.update(row.node_id for row in chosen if row.node_id not in held)
-        if len(held) < min(wish.copies, self._places(bucket)):
+        if len(held) < min(request.copies, self._places(bucket)):
             # Some node failed a moment ago: it, or another one, shall have its copy yet.
             async with self._directory.coherence.change(waits=False) as change:
-                look_soon(change, [wish.sha256])
+                request_check(change, [request.sha256])
 
     def _places(self, bucket: BucketInfo) -> int:
         """Count the nodes that may hold a bucket's objects, also those that fail right now."""
@@ -124,25 +124,25 @@ class Replication:
         )
 
     def _choose(
-        self, bucket: BucketInfo, wish: Wish, held: set[UUID], failed: set[UUID]
+        self, bucket: BucketInfo, request: ReplicaRequest, held: set[UUID], failed: set[UUID]
     ) -> list[Candidate]:
         rows = self._nodes.candidates(bucket.tenant.organization_id, is_public=bucket.is_public)
         able = [row for row in rows if row.node_id not in failed]
-        return choose(wish.sha256, able, wish.copies, held_by=held)
+        return choose(request.sha256, able, request.copies, held_by=held)
 
     async def _store_on(
-        self, bucket: BucketInfo, wish: Wish, path: Path, chosen: Sequence[Candidate]
+        self, bucket: BucketInfo, request: ReplicaRequest, path: Path, chosen: Sequence[Candidate]
     ) -> list[UUID]:
-        leave = Leave(bucket.tenant, bucket.id, wish.sha256, wish.size)
+        grant = TicketGrant(bucket.tenant, bucket.id, request.sha256, request.size)
 
         async def one(node_id: UUID) -> UUID | None:
             address = self._nodes.address(node_id)
             if address is None:
                 return None
             begun = time.monotonic()
-            ticket = self._tickets.sign(Kind.STORE, node_id, leave, now=time.time())
+            ticket = self._tickets.sign(Kind.STORE, node_id, grant, now=time.time())
             try:
-                await store(address, wish.sha256, path, size=wish.size, ticket=ticket)
+                await store(address, request.sha256, path, size=request.size, ticket=ticket)
             except NodeFailed as failure:
                 self._nodes.failed(node_id, f"{failure.reason} {failure.status}")
                 return None

@@ -38,7 +38,7 @@ REMEMBERED: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
+class TicketGrant:
     """What a ticket shall allow, and on whose behalf. length: the cap in bytes."""
 
     tenant: Tenant
@@ -65,7 +65,7 @@ class TicketSigner:
         return tuple(PublicKey(kid, raw) for kid, raw in self._public.items())
 
     def sign(
-        self, kind: Kind, node_id: UUID, leave: Leave, *, now: float, client_prefix: str = ""
+        self, kind: Kind, node_id: UUID, grant: TicketGrant, *, now: float, client_prefix: str = ""
     ) -> str:
         """Give the text of a fresh ticket, good for 30 seconds.
 
@@ -75,12 +75,12 @@ class TicketSigner:
         ticket = Ticket(
             id=uuid7(),
             node_id=node_id,
-            organization_id=leave.tenant.organization_id,
-            environment_pk=leave.tenant.environment_pk,
-            bucket_id=leave.bucket_id,
-            sha256=leave.sha256,
-            start=leave.start,
-            length=leave.length,
+            organization_id=grant.tenant.organization_id,
+            environment_pk=grant.tenant.environment_pk,
+            bucket_id=grant.bucket_id,
+            sha256=grant.sha256,
+            start=grant.start,
+            length=grant.length,
             kind=kind,
             client_prefix=client_prefix,
             issued_at=issued_at,
@@ -89,16 +89,16 @@ class TicketSigner:
         )
         return encode(ticket, self._key.sign)
 
-    def for_own_read(self, node_id: UUID, leave: Leave, *, now: float) -> str:
+    def for_own_read(self, node_id: UUID, grant: TicketGrant, *, now: float) -> str:
         """Give a ticket with which the brain itself reads a blob, whole or in part.
 
         leave: of the whole blob. The same ticket serves many reads; none is receipted.
         """
-        name = (node_id, leave.sha256)
+        name = (node_id, grant.sha256)
         known = self._reused.get(name)
         if known is not None and now - known[0] < REUSE_S:
             return known[1]
-        made = self.sign(Kind.READ, node_id, leave, now=now)
+        made = self.sign(Kind.READ, node_id, grant, now=now)
         self._reused[name] = (int(now), made)
         self._reused.move_to_end(name)
         if len(self._reused) > REMEMBERED:

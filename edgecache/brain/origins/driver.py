@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
 from edgecache.brain.directory.index import Name
-from edgecache.brain.values import Conditions, Fields, Found, Listing, StagedFile
+from edgecache.brain.values import Conditions, Fields, Listing, ObjectVersion, StagedFile
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class OriginRequest:
     """How an HTTP origin is asked; the others know objects alone.
 
     headers: for the origin (conditions, what Vary names). query: of the URL, without the mark.
@@ -23,11 +23,11 @@ class Question:
     accepts: frozenset[int] = frozenset()
 
 
-PLAIN: Final = Question()
+PLAIN: Final = OriginRequest()
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class OriginResponse:
     """An origin's answer to a GET or HEAD.
 
     status: 200; others only where the caller asked for them (``accepts``). size: None where the
@@ -49,7 +49,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WriteResult:
     """What an origin made of a PUT. etag: without quotes."""
 
     etag: str
@@ -62,11 +62,13 @@ class Driver(Protocol):
     Every method raises OriginError's kinds, and KeyRefused for a key that the origin cannot hold.
     """
 
-    def get(self, key: str, question: Question = PLAIN) -> AbstractAsyncContextManager[Answer]:
+    def get(
+        self, key: str, request: OriginRequest = PLAIN
+    ) -> AbstractAsyncContextManager[OriginResponse]:
         """Ask for an object; the answer's body is read inside the block."""
         ...
 
-    async def head(self, key: str) -> Answer:
+    async def head(self, key: str) -> OriginResponse:
         """Ask what an object is, without its bytes."""
         ...
 
@@ -76,7 +78,7 @@ class Driver(Protocol):
         staged: StagedFile,
         fields: Fields,
         conditions: Conditions,
-    ) -> Written:
+    ) -> WriteResult:
         """Write an object.
 
         Raises PreconditionFailed.
@@ -92,25 +94,29 @@ class Driver(Protocol):
         ...
 
 
-def found_at(
-    name: Name, answer: Answer, *, variant: str | None = None, http: Mapping[str, Any] | None = None
-) -> Found:
+def version_at(
+    name: Name,
+    response: OriginResponse,
+    *,
+    variant: str | None = None,
+    http: Mapping[str, Any] | None = None,
+) -> ObjectVersion:
     """Give the version that an origin's header describes; its hash is not known."""
     bucket_id, key, asked = name
-    return Found(
+    return ObjectVersion(
         bucket_id,
         key,
         asked if variant is None else variant,
         0,
         b"",
-        -1 if answer.size is None else answer.size,
-        answer.etag,
-        answer.content_type,
-        answer.headers,
-        answer.metadata,
+        -1 if response.size is None else response.size,
+        response.etag,
+        response.content_type,
+        response.headers,
+        response.metadata,
         {},
         (),
-        answer.last_modified,
+        response.last_modified,
         http or {},
         datetime.now(UTC),
     )

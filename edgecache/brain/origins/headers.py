@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
 
-from edgecache.brain.origins.driver import Answer
+from edgecache.brain.origins.driver import OriginResponse
 from edgecache.brain.values import DEFAULT_CONTENT_TYPE
 
 # Of an object, besides its type: what S3 keeps of an upload's fields.
@@ -26,11 +26,11 @@ def pairs_of(raw: Iterable[tuple[bytes, bytes]]) -> Pairs:
     return [(name.decode("latin-1").lower(), _text(value)) for name, value in raw]
 
 
-def answer_of(status: int, pairs: Pairs) -> Answer:
+def answer_of(status: int, pairs: Pairs) -> OriginResponse:
     """Give what a header says of an object; its body is put in by who reads it."""
     fields = dict(reversed(pairs))
     length = fields.get("content-length", "")
-    return Answer(
+    return OriginResponse(
         status=status,
         size=int(length) if length.isascii() and length.isdigit() else None,
         etag=etag_of(fields),

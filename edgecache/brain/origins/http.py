@@ -15,8 +15,8 @@ from edgecache.brain.errors import (
     OriginMissing,
     OriginReadOnly,
 )
-from edgecache.brain.origins.driver import PLAIN, Answer, Question, Written
-from edgecache.brain.origins.exchange import Line, Reply, Request, exchange
+from edgecache.brain.origins.connections import Line, Reply, Request, exchange
+from edgecache.brain.origins.driver import PLAIN, OriginRequest, OriginResponse, WriteResult
 from edgecache.brain.origins.headers import Pairs, answer_of
 from edgecache.brain.values import Conditions, Fields, Listing, StagedFile, check_key
 
@@ -37,19 +37,19 @@ class HttpDriver:
         self._authorization = authorization
 
     @asynccontextmanager
-    async def get(self, key: str, question: Question = PLAIN) -> AsyncIterator[Answer]:
+    async def get(self, key: str, request: OriginRequest = PLAIN) -> AsyncIterator[OriginResponse]:
         """Ask for what the key names."""
-        async with self._ask("GET", key, question) as reply:
+        async with self._ask("GET", key, request) as reply:
             yield replace(answer_of(reply.status, reply.pairs), body=reply.body)
 
-    async def head(self, key: str) -> Answer:
+    async def head(self, key: str) -> OriginResponse:
         """Ask what it is."""
         async with self._ask("HEAD", key, PLAIN) as reply:
             return answer_of(reply.status, reply.pairs)
 
     async def put(
         self, key: str, staged: StagedFile, fields: Fields, conditions: Conditions
-    ) -> Written:
+    ) -> WriteResult:
         """Refuse."""
         raise OriginReadOnly
 
@@ -95,20 +95,20 @@ class HttpDriver:
         raise OriginReadOnly("The bucket's origin cannot list its objects.")
 
     @asynccontextmanager
-    async def _ask(self, method: str, key: str, question: Question) -> AsyncIterator[Reply]:
-        url = self.url(key, question.query)
+    async def _ask(self, method: str, key: str, request: OriginRequest) -> AsyncIterator[Reply]:
+        url = self.url(key, request.query)
         home = _site(url)
         async with AsyncExitStack() as stack:
             for _ in range(REDIRECTS + 1):
-                headers = list(question.headers)
+                headers = list(request.headers)
                 if self._authorization and _site(url) == home:
                     headers.append(("authorization", self._authorization))
                 hop = await stack.enter_async_context(AsyncExitStack())
                 reply = await hop.enter_async_context(
                     exchange(self._line, Request(method, url, _with_host(headers, url)))
                 )
-                if reply.status not in REDIRECT or reply.status in question.accepts:
-                    _check(reply, question)
+                if reply.status not in REDIRECT or reply.status in request.accepts:
+                    _check(reply, request)
                     yield reply
                     return
                 url = _next(url, reply)
@@ -141,9 +141,9 @@ def _next(url: str, reply: Reply) -> str:
     return target.partition("#")[0]
 
 
-def _check(reply: Reply, question: Question) -> None:
+def _check(reply: Reply, request: OriginRequest) -> None:
     status = reply.status
-    if status == HTTPStatus.OK or status in question.accepts:
+    if status == HTTPStatus.OK or status in request.accepts:
         return
     if status in GONE:
         missing = OriginMissing()

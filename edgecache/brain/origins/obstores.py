@@ -26,15 +26,15 @@ from edgecache.brain.errors import (
     PreconditionFailed,
 )
 from edgecache.brain.origins.config import OriginConfig
-from edgecache.brain.origins.driver import PLAIN, Answer, Question, Written
+from edgecache.brain.origins.connections import CONNECT_TIMEOUT_S
+from edgecache.brain.origins.driver import PLAIN, OriginRequest, OriginResponse, WriteResult
 from edgecache.brain.origins.egress.guard import Resolve
-from edgecache.brain.origins.exchange import CONNECT_TIMEOUT_S
 from edgecache.brain.storage.listings import after, paged
 from edgecache.brain.values import (
     DEFAULT_CONTENT_TYPE,
     Conditions,
     Fields,
-    Listed,
+    ListedObject,
     Listing,
     StagedFile,
 )
@@ -99,14 +99,16 @@ class ObstoreDriver:
         self._site = urlsplit(endpoint)
 
     @asynccontextmanager
-    async def get(self, key: str, _question: Question = PLAIN) -> AsyncIterator[Answer]:
+    async def get(
+        self, key: str, _question: OriginRequest = PLAIN
+    ) -> AsyncIterator[OriginResponse]:
         """Ask for an object."""
         path = await self._opened(key)
         with _named():
             result = await obstore.get_async(self.store, path)
         yield _answer(result.meta, result.attributes, _body(result))
 
-    async def head(self, key: str) -> Answer:
+    async def head(self, key: str) -> OriginResponse:
         """Ask what an object is."""
         path = await self._opened(key)
         with _named():
@@ -115,7 +117,7 @@ class ObstoreDriver:
 
     async def put(
         self, key: str, staged: StagedFile, fields: Fields, conditions: Conditions
-    ) -> Written:
+    ) -> WriteResult:
         """Write an object."""
         path = await self._opened(key)
         mode = await self._mode(path, conditions)
@@ -131,9 +133,9 @@ class ObstoreDriver:
                 max_concurrency=PARTS_AT_ONCE,
             )
         etag = _unquoted(result["e_tag"])
-        answer = await self.head(key)
+        response = await self.head(key)
         now = datetime.now(UTC).replace(microsecond=0)
-        return Written(etag, answer.last_modified if answer.etag == etag else now)
+        return WriteResult(etag, response.last_modified if response.etag == etag else now)
 
     async def delete(self, keys: Sequence[str]) -> None:
         """Delete objects."""
@@ -151,11 +153,11 @@ class ObstoreDriver:
         # obstore's prefixes end at a slash: what begins otherwise is looked for among more.
         folder = whole[: whole.rfind("/") + 1] or None
         border = after(prefix, start_after, delimiter)
-        rows: list[Listed] = []
+        rows: list[ListedObject] = []
         if delimiter == "/":
             with _named():
                 found = await obstore.list_with_delimiter_async(self.store, folder)
-            rows += (Listed(f"{name}/", 0, "", NEVER) for name in found["common_prefixes"])
+            rows += (ListedObject(f"{name}/", 0, "", NEVER) for name in found["common_prefixes"])
             rows += (_listed(meta) for meta in found["objects"])
             return paged(map(self._homed, rows), prefix, border, delimiter, limit)
         async for row in self._walk(folder, self.prefix + start_after):
@@ -166,7 +168,7 @@ class ObstoreDriver:
                 break
         return paged(rows, prefix, border, delimiter, limit)
 
-    async def _walk(self, folder: str | None, offset: str) -> AsyncIterator[Listed]:
+    async def _walk(self, folder: str | None, offset: str) -> AsyncIterator[ListedObject]:
         stream = obstore.list(self.store, folder, offset=offset or None, chunk_size=1000)
         while True:
             with _named():
@@ -201,7 +203,7 @@ class ObstoreDriver:
         await self._check_address()
         return path
 
-    def _homed(self, row: Listed) -> Listed:
+    def _homed(self, row: ListedObject) -> ListedObject:
         return replace(row, key=row.key.removeprefix(self.prefix))
 
 
@@ -284,8 +286,8 @@ async def _body(result: "GetResult") -> AsyncIterator[bytes]:
 
 def _answer(
     meta: "ObjectMeta", attributes: Mapping[str, str], body: AsyncIterator[bytes] | None
-) -> Answer:
-    return Answer(
+) -> OriginResponse:
+    return OriginResponse(
         status=200,
         size=meta["size"],
         etag=_unquoted(meta["e_tag"]),
@@ -306,8 +308,8 @@ def _attributes(fields: Fields) -> dict[str, str]:
     return {TYPE: fields.content_type, **known, **fields.metadata}
 
 
-def _listed(meta: "ObjectMeta") -> Listed:
-    return Listed(
+def _listed(meta: "ObjectMeta") -> ListedObject:
+    return ListedObject(
         meta["path"], meta["size"], _unquoted(meta["e_tag"]), meta["last_modified"].astimezone(UTC)
     )
 

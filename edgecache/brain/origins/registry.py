@@ -17,13 +17,13 @@ from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.errors import OriginFailed
 from edgecache.brain.origins import obstores
 from edgecache.brain.origins.config import OriginConfig
+from edgecache.brain.origins.connections import STALL_TIMEOUT_S, Line
 from edgecache.brain.origins.driver import Driver
 from edgecache.brain.origins.egress.guard import Guard, Network, Resolve
 from edgecache.brain.origins.egress.identity import forget_ambient_identity
 from edgecache.brain.origins.egress.pool import open_pool
 from edgecache.brain.origins.egress.proxy import Proxy
 from edgecache.brain.origins.egress.trust import trusting
-from edgecache.brain.origins.exchange import STALL_TIMEOUT_S, Line
 from edgecache.brain.origins.http import HttpDriver
 from edgecache.brain.origins.s3 import S3Driver, place_of
 from edgecache.brain.origins.signing import Credentials

@@ -23,8 +23,8 @@ from edgecache.brain.errors import (
     OriginMissing,
     PreconditionFailed,
 )
-from edgecache.brain.origins.driver import PLAIN, Answer, Question, Written
-from edgecache.brain.origins.exchange import Line, Reply, Request, exchange
+from edgecache.brain.origins.connections import Line, Reply, Request, exchange
+from edgecache.brain.origins.driver import PLAIN, OriginRequest, OriginResponse, WriteResult
 from edgecache.brain.origins.headers import answer_of, date_of, etag_of
 from edgecache.brain.origins.s3_documents import (
     deletion,
@@ -88,13 +88,13 @@ class S3Driver:
         self._staging = staging
 
     @asynccontextmanager
-    async def get(self, key: str, question: Question = PLAIN) -> AsyncIterator[Answer]:
+    async def get(self, key: str, request: OriginRequest = PLAIN) -> AsyncIterator[OriginResponse]:
         """Ask for an object."""
         async with self._ask("GET", self._named(key)) as reply:
             await _check(reply)
             yield replace(answer_of(reply.status, reply.pairs), body=reply.body)
 
-    async def head(self, key: str) -> Answer:
+    async def head(self, key: str) -> OriginResponse:
         """Ask what an object is."""
         async with self._ask("HEAD", self._named(key)) as reply:
             await _check(reply)
@@ -102,7 +102,7 @@ class S3Driver:
 
     async def put(
         self, key: str, staged: StagedFile, fields: Fields, conditions: Conditions
-    ) -> Written:
+    ) -> WriteResult:
         """Write an object; its hash is signed, so the origin takes these bytes or none."""
         manifest = staged.manifest
         if manifest.size > PUT_LIMIT_BYTES:
@@ -123,7 +123,7 @@ class S3Driver:
         ) as reply:
             await _check(reply)
             answered = dict(reply.pairs)
-            return Written(
+            return WriteResult(
                 etag_of(answered) or manifest.md5.hex(), date_of(answered.get("date", ""))
             )
 

@@ -9,7 +9,7 @@ from urllib.parse import unquote_plus
 from edgecache.brain.errors import OriginFailed
 from edgecache.brain.s3 import xml
 from edgecache.brain.s3.errors import S3Error
-from edgecache.brain.values import Listed, Listing
+from edgecache.brain.values import ListedObject, Listing
 
 DELETIONS: Final = 1000
 # What XML 1.0 cannot hold.
@@ -30,7 +30,7 @@ def listing_of(body: bytes, home: str) -> Listing:
 
     try:
         objects = tuple(
-            Listed(
+            ListedObject(
                 read(row.value("Key")),
                 int(row.value("Size", "0")),
                 row.value("ETag").strip('"'),

@@ -91,7 +91,7 @@ async def delete_bucket(context: RequestContext) -> S3Response:
     context.require_write()
     bucket = await context.bucket()
     if bucket.origin_id is not None:
-        listing = await context.parts.fills.list(bucket, limit=1)
+        listing = await context.parts.objects.list(bucket, limit=1)
         if listing.objects:
             raise S3Error("BucketNotEmpty")
     await context.parts.buckets.delete(context.tenant, bucket.id)

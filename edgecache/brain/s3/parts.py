@@ -9,7 +9,7 @@ from edgecache.brain.directory.buckets import Buckets
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.hosts import Hosts
-from edgecache.brain.fetch.objects import Fills
+from edgecache.brain.fetch.object_cache import ObjectCache
 from edgecache.brain.metering.meters import Meters
 from edgecache.brain.nodes.client_region import Locator
 from edgecache.brain.nodes.registry import Nodes
@@ -28,7 +28,7 @@ class S3Parts:
     buckets: Buckets
     hosts: Hosts
     staging: Staging
-    fills: Fills
+    objects: ObjectCache
     nodes: Nodes
     locator: Locator
     tickets: TicketSigner

@@ -11,7 +11,14 @@ from edgecache.brain.directory import commits
 from edgecache.brain.directory.coherence import Change, Coherence
 from edgecache.brain.errors import OriginMissing, PreconditionFailed
 from edgecache.brain.storage.staging import Staging
-from edgecache.brain.values import BucketInfo, Conditions, Fields, Found, Manifest, StagedFile
+from edgecache.brain.values import (
+    BucketInfo,
+    Conditions,
+    Fields,
+    Manifest,
+    ObjectVersion,
+    StagedFile,
+)
 
 STORED: Final = (
     "SELECT s.blob_id, b.size, b.md5, b.crc32, b.chunks, s.etag, s.content_type, s.headers,"
@@ -37,7 +44,7 @@ async def put(
     staged: StagedFile,
     fields: Fields,
     conditions: Conditions,
-) -> Found:
+) -> ObjectVersion:
     """Write an object: the bytes' file, the truth's row and the directory's, or none of them.
 
     Raises PreconditionFailed, NoSuchBucket, StorageFull, DatabaseAway.
@@ -58,7 +65,7 @@ async def copy(
     key: str,
     fields: Fields,
     conditions: Conditions,
-) -> Found | None:
+) -> ObjectVersion | None:
     """Write an object whose bytes the built-in origin holds; None when it no longer does.
 
     Raises PreconditionFailed, NoSuchBucket, DatabaseAway.
@@ -81,7 +88,7 @@ async def copy(
         return await _write(change, bucket, key, Manifest(*held), fields, current)
 
 
-async def head(database: Database, bucket: BucketInfo, key: str) -> Found | None:
+async def head(database: Database, bucket: BucketInfo, key: str) -> ObjectVersion | None:
     """Give the object's fields.
 
     Raises DatabaseAway.
@@ -90,7 +97,7 @@ async def head(database: Database, bucket: BucketInfo, key: str) -> Found | None
     return None if row is None else _found(bucket, key, row)
 
 
-async def adopt(coherence: Coherence, bucket: BucketInfo, key: str) -> Found | None:
+async def adopt(coherence: Coherence, bucket: BucketInfo, key: str) -> ObjectVersion | None:
     """Put a stored object into the directory again (a purge took it out); None: there is none.
 
     Raises NoSuchBucket, DatabaseAway.
@@ -102,7 +109,7 @@ async def adopt(coherence: Coherence, bucket: BucketInfo, key: str) -> Found | N
             return None
         manifest = Manifest(row.blob_id, row.size, row.md5, row.crc32, row.chunks)
         await commits.hold_blob(change, manifest)
-        version = commits.Version(
+        version = commits.VersionRow(
             bucket.id, key, "", manifest, _fields(row), row.etag, row.last_modified, {}
         )
         return await commits.write_cached(change, version)
@@ -131,9 +138,9 @@ async def _write(
     manifest: Manifest,
     fields: Fields,
     current: Row | None,
-) -> Found:
+) -> ObjectVersion:
     now = datetime.now(UTC).replace(microsecond=0)
-    version = commits.Version(
+    version = commits.VersionRow(
         bucket.id, key, "", manifest, fields, fields.etag or manifest.md5.hex(), now, {}
     )
     await change.run(
@@ -174,8 +181,8 @@ def _fields(row: Row) -> Fields:
     )
 
 
-def _found(bucket: BucketInfo, key: str, row: Row) -> Found:
-    return Found(
+def _found(bucket: BucketInfo, key: str, row: Row) -> ObjectVersion:
+    return ObjectVersion(
         bucket.id,
         key,
         "",

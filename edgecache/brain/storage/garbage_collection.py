@@ -12,9 +12,9 @@ import structlog
 
 from edgecache.brain.database import Database
 from edgecache.brain.directory.coherence import Change, Coherence
-from edgecache.brain.directory.purges import Begun, Count, Purges
+from edgecache.brain.directory.purges import PendingPurge, PurgeCount, Purges
 from edgecache.brain.errors import BrainError, NoSuchBucket
-from edgecache.brain.fetch.origin_writes import Writes
+from edgecache.brain.fetch.origin_writes import OriginWrites
 from edgecache.brain.nodes import jobs as node_jobs
 from edgecache.brain.storage.eviction import evict, sweep
 from edgecache.brain.storage.staging import Staging
@@ -66,7 +66,7 @@ OLD_RECORDS: Final = (
 OLD_LEASES: Final = "DELETE FROM brain_filllease WHERE expires_at < now() - interval '1 hour'"
 
 
-class Collector:
+class GarbageCollector:
     """This brain's part of the collecting."""
 
     def __init__(
@@ -75,7 +75,7 @@ class Collector:
         coherence: Coherence,
         staging: Staging,
         purges: Purges,
-        writes: Writes,
+        writes: OriginWrites,
     ) -> None:
         self._database = database
         self._coherence = coherence
@@ -136,7 +136,7 @@ class Collector:
         )
         for row in rows:
             log.info("purge_finished_for_another", bucket_id=row.bucket_id)
-            await self._purges.finish(Begun(*row), Count())
+            await self._purges.finish(PendingPurge(*row), PurgeCount())
 
     async def _settle_writes(self) -> None:
         rows = await self._database.all(

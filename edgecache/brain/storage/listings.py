@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from edgecache.brain.database import Database, Row
-from edgecache.brain.values import KEY_LIMIT_BYTES, Listed, Listing
+from edgecache.brain.values import KEY_LIMIT_BYTES, ListedObject, Listing
 
 # Above everything that begins with what it is put behind: no key is long enough to reach it.
 LAST: Final = chr(0x10FFFF) * (KEY_LIMIT_BYTES // 4)
@@ -82,15 +82,19 @@ def page_of(rows: list[Row], limit: int) -> Listing:
     page = rows[:limit]
     last = page[-1] if len(rows) > limit else None
     return Listing(
-        tuple(Listed(r.key, r.size, r.etag, r.last_modified) for r in page if r.grouped is None),
+        tuple(
+            ListedObject(r.key, r.size, r.etag, r.last_modified) for r in page if r.grouped is None
+        ),
         tuple(r.grouped for r in page if r.grouped is not None),
         None if last is None else last.grouped or last.key,
     )
 
 
-def paged(rows: Iterable[Listed], prefix: str, border: str, delimiter: str, limit: int) -> Listing:
+def paged(
+    rows: Iterable[ListedObject], prefix: str, border: str, delimiter: str, limit: int
+) -> Listing:
     """Give the page that these rows make. border: what the page's keys come after (``after``)."""
-    objects: list[Listed] = []
+    objects: list[ListedObject] = []
     prefixes: list[str] = []
     for row in sorted(rows, key=lambda row: row.key):
         if not row.key.startswith(prefix) or row.key <= border:

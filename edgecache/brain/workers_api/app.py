@@ -4,10 +4,10 @@ import hmac
 from uuid import UUID
 
 from edgecache.brain.internal_api import health
-from edgecache.brain.json_api import Call, JsonApi
+from edgecache.brain.json_api import JsonApi, JsonCall
+from edgecache.brain.json_errors import NodeRemoved, NotAuthenticated
 from edgecache.brain.nodes import rows as node_rows
 from edgecache.brain.nodes.rows import NodeRow
-from edgecache.brain.refusals import NodeRemoved, NotAuthenticated
 from edgecache.brain.workers_api import heartbeats, inventories, jobs, receipts
 from edgecache.brain.workers_api.parts import WorkersApiParts
 from edgecache.protocol.credentials import parse_authorization, secret_hash
@@ -16,7 +16,7 @@ from edgecache.protocol.credentials import parse_authorization, secret_hash
 def workers_api(parts: WorkersApiParts) -> JsonApi:
     """Give the RSGI application."""
 
-    async def authenticate(call: Call) -> NodeRow:
+    async def authenticate(call: JsonCall) -> NodeRow:
         given = parse_authorization(call.headers.get("authorization", ""))
         if given is None or call.captures.get("node_id") != str(given[0]):
             raise NotAuthenticated

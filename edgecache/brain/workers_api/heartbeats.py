@@ -5,13 +5,13 @@ import time
 import structlog
 from psycopg.errors import UniqueViolation
 
-from edgecache.brain.json_api import Answer, Call, Route
+from edgecache.brain.json_api import JsonCall, JsonResponse, Route
+from edgecache.brain.json_errors import NodeRemoved
 from edgecache.brain.nodes import jobs as node_jobs
 from edgecache.brain.nodes import rows as node_rows
 from edgecache.brain.nodes.endpoints import normalize
 from edgecache.brain.nodes.health import Health
 from edgecache.brain.nodes.rows import NodeRow
-from edgecache.brain.refusals import NodeRemoved
 from edgecache.brain.workers_api.messages import read
 from edgecache.brain.workers_api.parts import WorkersApiParts
 from edgecache.protocol.heartbeats import Heartbeat, HeartbeatAnswer, Problem
@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 def routes(parts: WorkersApiParts) -> list[Route]:
     """Give the path."""
 
-    async def heartbeat(call: Call) -> Answer:
+    async def heartbeat(call: JsonCall) -> JsonResponse:
         beat = read(call, Heartbeat.read)
         node: NodeRow = call.caller
         if beat.problems:
@@ -37,7 +37,7 @@ def routes(parts: WorkersApiParts) -> list[Route]:
             # It comes, or goes: nobody has to wait for the next look.
             await parts.nodes.refresh()
         parts.proofs.ask_for(row)
-        return Answer((await _answer(parts, row, beat)).as_json())
+        return JsonResponse((await _answer(parts, row, beat)).as_json())
 
     return [Route("POST", "/v1/workers/{node_id}/heartbeat", heartbeat)]
 

@@ -7,8 +7,8 @@ touches the rows of what it names; with the last page, what no page touched is t
 from typing import Final, LiteralString
 
 from edgecache.brain.directory.coherence import Change
-from edgecache.brain.json_api import Answer, Call, Route
-from edgecache.brain.nodes.replica_plan import look_soon
+from edgecache.brain.json_api import JsonCall, JsonResponse, Route
+from edgecache.brain.nodes.replica_plan import request_check
 from edgecache.brain.nodes.rows import NodeRow
 from edgecache.brain.workers_api.messages import read
 from edgecache.brain.workers_api.parts import WorkersApiParts
@@ -54,15 +54,15 @@ END: Final[LiteralString] = (
 def routes(parts: WorkersApiParts) -> list[Route]:
     """Give the path."""
 
-    async def inventory(call: Call) -> Answer:
+    async def inventory(call: JsonCall) -> JsonResponse:
         message = read(call, Inventory.read)
         node: NodeRow = call.caller
         if node.status not in {"active", "draining"}:
             # Nothing is asked of it now; when it is let in again, it tells all.
-            return Answer(InventoryAnswer().as_json())
+            return JsonResponse(InventoryAnswer().as_json())
         async with parts.coherence.change(waits=False) as change:
             unknown = await _take(change, node, message, parts.replicas)
-        return Answer(InventoryAnswer(unknown).as_json())
+        return JsonResponse(InventoryAnswer(unknown).as_json())
 
     return [Route("POST", "/v1/workers/{node_id}/inventory", inventory)]
 
@@ -98,5 +98,5 @@ async def _take_added(
         change.announce("blob", sha256.hex())
     # It came late: the copy may have been made elsewhere since, or have been ordered away.
     plenty = await change.all(PLENTY, [new, copies]) if new else ()
-    look_soon(change, (row.blob_id for row in plenty))
+    request_check(change, (row.blob_id for row in plenty))
     return tuple(sha256 for sha256 in hashes if sha256 not in known)

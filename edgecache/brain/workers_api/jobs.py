@@ -5,12 +5,12 @@ import time
 import structlog
 
 from edgecache.brain.delivery.delivery import Tenant
-from edgecache.brain.json_api import Answer, Call, Route
+from edgecache.brain.json_api import JsonCall, JsonResponse, Route
+from edgecache.brain.json_errors import NotFound
 from edgecache.brain.nodes import jobs as node_jobs
-from edgecache.brain.nodes.jobs import Task
+from edgecache.brain.nodes.jobs import JobRow
 from edgecache.brain.nodes.rows import NodeRow
-from edgecache.brain.nodes.tickets import Leave
-from edgecache.brain.refusals import Missing
+from edgecache.brain.nodes.tickets import TicketGrant
 from edgecache.brain.workers_api.messages import read
 from edgecache.brain.workers_api.parts import WorkersApiParts
 from edgecache.protocol.jobs import Job, JobDone, JobKind, Jobs, JobSource
@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 def routes(parts: WorkersApiParts) -> list[Route]:
     """Give the paths."""
 
-    async def waiting(call: Call) -> Answer:
+    async def waiting(call: JsonCall) -> JsonResponse:
         node: NodeRow = call.caller
         limit = call.query.get("limit", "")
         count = int(limit) if limit.isdecimal() and len(limit) < 6 else JOB_BATCH
@@ -34,9 +34,9 @@ def routes(parts: WorkersApiParts) -> list[Route]:
         for job in jobs:
             if not _can_be_done(job):
                 await node_jobs.postpone(parts.database, node.id, job.id)
-        return Answer(Jobs(tuple(job for job in jobs if _can_be_done(job))).as_json())
+        return JsonResponse(Jobs(tuple(job for job in jobs if _can_be_done(job))).as_json())
 
-    async def done(call: Call) -> Answer:
+    async def done(call: JsonCall) -> JsonResponse:
         message = read(call, JobDone.read)
         node: NodeRow = call.caller
         job_id = _number(call.captures["job_id"])
@@ -46,7 +46,7 @@ def routes(parts: WorkersApiParts) -> list[Route]:
         else:
             log.warning("node_job_failed", node_id=str(node.id), job=job_id, error=message.error)
             await node_jobs.postpone(parts.database, node.id, job_id)
-        return Answer({})
+        return JsonResponse({})
 
     return [
         Route("GET", "/v1/workers/{node_id}/jobs", waiting),
@@ -54,7 +54,7 @@ def routes(parts: WorkersApiParts) -> list[Route]:
     ]
 
 
-def _is_pointless(node: NodeRow, task: Task) -> bool:
+def _is_pointless(node: NodeRow, task: JobRow) -> bool:
     """Say whether nobody wants a job done any more."""
     if task.kind == JobKind.DELETE:
         # Noted as a holder again since, of bytes that an object names: they are wanted after all.
@@ -67,14 +67,14 @@ def _can_be_done(job: Job) -> bool:
     return job.kind is JobKind.DELETE or bool(job.sources)
 
 
-def _job(parts: WorkersApiParts, node: NodeRow, task: Task) -> Job:
+def _job(parts: WorkersApiParts, node: NodeRow, task: JobRow) -> Job:
     if task.kind == JobKind.DELETE:
         return Job(task.id, JobKind.DELETE, task.sha256, task.size)
     sources = _sources(parts, node, task)
     return Job(task.id, JobKind.REPLICATE, task.sha256, task.size, sources)
 
 
-def _sources(parts: WorkersApiParts, node: NodeRow, task: Task) -> tuple[JobSource, ...]:
+def _sources(parts: WorkersApiParts, node: NodeRow, task: JobRow) -> tuple[JobSource, ...]:
     holders = parts.nodes.sources(
         (holder for holder in task.holders if holder != node.id),
         node.region,
@@ -82,11 +82,11 @@ def _sources(parts: WorkersApiParts, node: NodeRow, task: Task) -> tuple[JobSour
         is_public=task.is_public,
     )
     tenant = Tenant(task.organization_id, task.environment_pk)
-    leave = Leave(tenant, task.bucket_id or 0, task.sha256, task.size)
+    grant = TicketGrant(tenant, task.bucket_id or 0, task.sha256, task.size)
     now = time.time()
     return tuple(
         JobSource(
-            source.endpoint, parts.tickets.sign(Kind.REPLICATE, source.node_id, leave, now=now)
+            source.endpoint, parts.tickets.sign(Kind.REPLICATE, source.node_id, grant, now=now)
         )
         for source in holders[:3]
     )
@@ -94,5 +94,5 @@ def _sources(parts: WorkersApiParts, node: NodeRow, task: Task) -> tuple[JobSour
 
 def _number(text: str) -> int:
     if not text.isdecimal() or len(text) > 18:
-        raise Missing
+        raise NotFound
     return int(text)

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from edgecache.brain.errors import Invalid
-from edgecache.brain.json_api import Call
+from edgecache.brain.json_api import JsonCall
 from edgecache.protocol.fields import Fields, MalformedMessage
 
 Message = TypeVar("Message")
 
 
-def read(call: Call, message: Callable[[Fields], Message]) -> Message:
+def read(call: JsonCall, message: Callable[[Fields], Message]) -> Message:
     """Give the message that the body is. message: its class's ``read``.
 
     Raises Invalid with the wrong fields.

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from edgecache.brain.database import Database
 from edgecache.brain.directory.coherence import Coherence
-from edgecache.brain.nodes.endpoint_proofs import Proofs
+from edgecache.brain.nodes.endpoint_proofs import EndpointProofs
 from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.nodes.tickets import TicketSigner
 
@@ -21,4 +21,4 @@ class WorkersApiParts:
     coherence: Coherence
     nodes: Nodes
     tickets: TicketSigner
-    proofs: Proofs
+    proofs: EndpointProofs

@@ -2,7 +2,7 @@
 
 import time
 
-from edgecache.brain.json_api import Answer, Call, Route
+from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.metering.receipts import redeem
 from edgecache.brain.nodes.rows import NodeRow
 from edgecache.brain.workers_api.messages import read
@@ -13,12 +13,12 @@ from edgecache.protocol.receipts import Receipts
 def routes(parts: WorkersApiParts) -> list[Route]:
     """Give the path."""
 
-    async def receipts(call: Call) -> Answer:
+    async def receipts(call: JsonCall) -> JsonResponse:
         message = read(call, Receipts.read)
         node: NodeRow = call.caller
         answer = await redeem(
             parts.database, parts.tickets, node.id, message.receipts, now=time.time()
         )
-        return Answer(answer.as_json())
+        return JsonResponse(answer.as_json())
 
     return [Route("POST", "/v1/workers/{node_id}/receipts", receipts)]

@@ -15,12 +15,12 @@ from edgecache.brain.directory.buckets import Buckets
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.purges import Purges
-from edgecache.brain.fetch.objects import Fills, Opened
+from edgecache.brain.fetch.object_cache import ObjectCache, OpenObject
 from edgecache.brain.origins.catalog import Catalog
 from edgecache.brain.origins.registry import Origins
-from edgecache.brain.storage.garbage_collection import Collector
+from edgecache.brain.storage.garbage_collection import GarbageCollector
 from edgecache.brain.storage.staging import Staging
-from edgecache.brain.values import ALWAYS, BucketInfo, Conditions, Fields, Found
+from edgecache.brain.values import ALWAYS, BucketInfo, Conditions, Fields, ObjectVersion
 from platform_site.lib.ids import uuid7
 from tests.bystander import Bystander
 
@@ -42,11 +42,11 @@ class Brain:
     staging: Staging
     origins: Origins
     catalog: Catalog
-    fills: Fills
+    objects: ObjectCache
     purges: Purges
     buckets: Buckets
-    collector: Collector
-    kept: list[Found] = field(default_factory=list)
+    garbage_collector: GarbageCollector
+    kept: list[ObjectVersion] = field(default_factory=list)
 
     async def put(
         self,
@@ -56,16 +56,16 @@ class Brain:
         fields: Fields = PLAIN,
         *,
         conditions: Conditions = ALWAYS,
-    ) -> Found:
+    ) -> ObjectVersion:
         """Write an object."""
         receiver = self.staging.receive()
         await receiver.write(data)
         staged = await receiver.finish()
-        return await self.fills.put(bucket, key, staged, fields, conditions=conditions)
+        return await self.objects.put(bucket, key, staged, fields, conditions=conditions)
 
     async def get(self, bucket: BucketInfo, key: str, span: Span | None = None) -> bytes:
         """Read an object."""
-        return await read(await self.fills.open(bucket, key), span)
+        return await read(await self.objects.open(bucket, key), span)
 
     async def bucket(self, name: str = "docs", tenant: Tenant = ALICE) -> BucketInfo:
         """Make a bucket of the built-in origin."""
@@ -86,7 +86,7 @@ class Brain:
         return await self.buckets.create(tenant, name, origin_id=origin.id, origin_prefix=prefix)
 
 
-async def read(opened: Opened, span: Span | None = None) -> bytes:
+async def read(opened: OpenObject, span: Span | None = None) -> bytes:
     """Read a body to its end."""
     return b"".join([piece async for piece in opened.body(span)])
 
@@ -103,7 +103,7 @@ async def until(condition: Callable[[], object]) -> None:
 
 async def settled(brain: Brain) -> None:
     """Wait until every fetch is over."""
-    await until(lambda: not brain.fills.fetches.is_busy)
+    await until(lambda: not brain.objects.singleflight.is_busy)
 
 
 @contextlib.asynccontextmanager
@@ -117,9 +117,9 @@ async def running(url: str, root: Path, **options: Any) -> AsyncIterator[Brain]:
     try:
         yield brain
     finally:
-        await brain.fills.stop()
+        await brain.objects.stop()
         await brain.purges.stop()
-        await brain.collector.stop()
+        await brain.garbage_collector.stop()
         await brain.origins.stop()
         await brain.coherence.stop()
         await brain.staging.stop()
@@ -132,7 +132,7 @@ def assemble(
     *,
     allows_private: bool = True,
     limit_bytes: int = 512 * MIB,
-    fills: int = 256,
+    objects: int = 256,
     index_bytes: int = 64 * MIB,
     stall_timeout_s: float = 5.0,
     trust: Path | None = None,
@@ -151,15 +151,15 @@ def assemble(
         stall_timeout_s=stall_timeout_s,
         trust=trust,
     )
-    kept: list[Found] = []
-    made = Fills(
+    kept: list[ObjectVersion] = []
+    made = ObjectCache(
         database,
         directory,
         staging,
         origins,
         brain_id=brain_id,
-        limit=fills,
-        on_kept=kept.append,
+        limit=objects,
+        on_stored=kept.append,
     )
     purges = Purges(database, coherence)
     return Brain(
@@ -170,10 +170,10 @@ def assemble(
         staging=staging,
         origins=origins,
         catalog=Catalog(database, coherence, allows_private=allows_private),
-        fills=made,
+        objects=made,
         purges=purges,
         buckets=Buckets(database, coherence),
-        collector=Collector(database, coherence, staging, purges, made.writes),
+        garbage_collector=GarbageCollector(database, coherence, staging, purges, made.writes),
         kept=kept,
     )
 

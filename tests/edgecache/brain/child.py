@@ -51,7 +51,7 @@ async def deed(brain: Brain, order: dict[str, Any]) -> Any:
         halt(order["at"])
         return None
     if order["do"] == "round":
-        return await brain.collector.round()
+        return await brain.garbage_collector.round()
     if order["do"] == "purge":
         result = await brain.purges.purge(ALICE, prefix=order["prefix"])
         return result.objects_purged
@@ -60,7 +60,7 @@ async def deed(brain: Brain, order: dict[str, Any]) -> Any:
         found = await brain.put(bucket, order["key"], order["data"].encode())
         return found.etag
     if order["do"] == "delete":
-        return await brain.fills.delete(bucket, [order["key"]])
+        return await brain.objects.delete(bucket, [order["key"]])
     return (await brain.get(bucket, order["key"]))[:100].decode()
 
 

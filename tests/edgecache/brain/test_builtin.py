@@ -52,11 +52,11 @@ async def test_an_object_is_read_as_it_was_written(brain: Brain) -> None:
     )
 
     written = await brain.put(bucket, "greeting", b"hello", fields)
-    opened = await brain.fills.open(bucket, "greeting")
+    opened = await brain.objects.open(bucket, "greeting")
 
     assert await read(opened) == b"hello"
     assert opened.is_hit
-    assert opened.found == written
+    assert opened.version == written
     assert written.sha256 == hashlib.sha256(b"hello").digest()
     assert written.etag == hashlib.md5(b"hello", usedforsecurity=False).hexdigest()
     assert (written.content_type, written.headers) == ("text/plain", {"cache-control": "no-cache"})
@@ -84,13 +84,13 @@ async def test_any_key_is_kept_and_none_is_a_path(brain: Brain, key: str) -> Non
     await brain.put(bucket, key, key.encode())
 
     assert await brain.get(bucket, key) == key.encode()
-    assert [row.key for row in (await brain.fills.list(bucket)).objects] == [key]
+    assert [row.key for row in (await brain.objects.list(bucket)).objects] == [key]
     files = [path for path in brain.staging.root.rglob("*") if path.is_file()]
     name = hashlib.sha256(key.encode()).hexdigest()
     assert {path.name for path in files} == {name, "lock"}
-    await brain.fills.delete(bucket, [key])
+    await brain.objects.delete(bucket, [key])
     with pytest.raises(OriginMissing):
-        await brain.fills.open(bucket, key)
+        await brain.objects.open(bucket, key)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ async def test_what_is_no_key_is_refused(brain: Brain, key: str) -> None:
 
     with pytest.raises(KeyRefused):
         await brain.put(bucket, key, b"")
-    for call in (brain.fills.open(bucket, key), brain.fills.delete(bucket, [key])):
+    for call in (brain.objects.open(bucket, key), brain.objects.delete(bucket, [key])):
         with pytest.raises(KeyRefused):
             await call
 
@@ -160,9 +160,9 @@ async def test_a_copy_shares_the_bytes_and_outlives_the_source(brain: Brain, row
     target = await brain.bucket("target")
     await brain.put(bucket, "k", b"shared", Fields("a/b"))
 
-    copied = await brain.fills.copy((bucket, "k"), target, "c")
-    await brain.fills.delete(bucket, ["k"])
-    await brain.collector.round()
+    copied = await brain.objects.copy((bucket, "k"), target, "c")
+    await brain.objects.delete(bucket, ["k"])
+    await brain.garbage_collector.round()
 
     assert copied.content_type == "a/b"
     assert rows.value("SELECT count(*) FROM brain_blob") == 1
@@ -173,10 +173,10 @@ async def test_deleting_what_is_not_there_is_no_error(brain: Brain) -> None:
     bucket = await brain.bucket()
     await brain.put(bucket, "k", b"x")
 
-    await brain.fills.delete(bucket, ["k", "k", "never"])
-    await brain.fills.delete(bucket, ["k"])
+    await brain.objects.delete(bucket, ["k", "k", "never"])
+    await brain.objects.delete(bucket, ["k"])
 
-    assert (await brain.fills.list(bucket)).objects == ()
+    assert (await brain.objects.list(bucket)).objects == ()
 
 
 async def test_a_thousand_keys_are_deleted_at_once(brain: Brain) -> None:
@@ -185,11 +185,11 @@ async def test_a_thousand_keys_are_deleted_at_once(brain: Brain) -> None:
     for name in names:
         await brain.put(bucket, name, b"same")
 
-    await brain.fills.delete(bucket, names)
+    await brain.objects.delete(bucket, names)
 
-    assert (await brain.fills.list(bucket)).objects == ()
+    assert (await brain.objects.list(bucket)).objects == ()
     with pytest.raises(OriginMissing):
-        await brain.fills.open(bucket, names[7])
+        await brain.objects.open(bucket, names[7])
 
 
 async def test_buckets_are_their_environments(brain: Brain) -> None:
@@ -200,13 +200,13 @@ async def test_buckets_are_their_environments(brain: Brain) -> None:
     with pytest.raises(BucketExists):
         await brain.bucket("docs", ALICE)
     with pytest.raises(OriginMissing):
-        await brain.fills.open(theirs, "k")
+        await brain.objects.open(theirs, "k")
     with pytest.raises(NoSuchBucket):
         await brain.buckets.delete(CHARLIE, mine.id)
     with pytest.raises(BucketNotEmpty):
         await brain.buckets.delete(ALICE, mine.id)
 
-    await brain.fills.delete(mine, ["k"])
+    await brain.objects.delete(mine, ["k"])
     await brain.buckets.delete(ALICE, mine.id)
     assert await brain.directory.bucket(ALICE, "docs") is None
     with pytest.raises(NoSuchBucket):
@@ -216,11 +216,11 @@ async def test_buckets_are_their_environments(brain: Brain) -> None:
 async def test_a_write_goes_on_when_its_caller_goes_away(brain: Brain) -> None:
     bucket = await brain.bucket()
     writing = asyncio.create_task(brain.put(bucket, "k", b"kept"))
-    await until(lambda: brain.fills._running)
+    await until(lambda: brain.objects._running)
 
     writing.cancel()
     await asyncio.gather(writing, return_exceptions=True)
-    await asyncio.gather(*brain.fills._running)
+    await asyncio.gather(*brain.objects._running)
 
     assert await brain.get(bucket, "k") == b"kept"
 
@@ -230,7 +230,7 @@ async def test_a_lost_file_is_an_error_and_not_an_empty_object(brain: Brain) -> 
     found = await brain.put(bucket, "k", b"bytes")
     brain.staging.unlink([found.sha256])
 
-    opened = await brain.fills.open(bucket, "k")
+    opened = await brain.objects.open(bucket, "k")
 
     with pytest.raises(Exception, match="not where they should be"):
         await read(opened)

@@ -44,7 +44,7 @@ async def test_a_purge_is_seen_by_the_other_brain_before_it_returns(
         await brain.purges.purge(ALICE, keys=list(keys), prefix=prefix)
 
         assert other.directory.index.get((bucket.id, "k", "")) is None
-        assert not (await other.fills.open(bucket, "k")).is_hit
+        assert not (await other.objects.open(bucket, "k")).is_hit
 
 
 async def test_a_deletion_is_seen_by_the_other_brain_before_it_returns(
@@ -57,10 +57,10 @@ async def test_a_deletion_is_seen_by_the_other_brain_before_it_returns(
         await brain.put(bucket, key, b"x")
     await warm(other, bucket, "k7")
 
-    await brain.fills.delete(bucket, keys)
+    await brain.objects.delete(bucket, keys)
 
     with pytest.raises(OriginMissing):
-        await other.fills.open(bucket, "k7")
+        await other.objects.open(bucket, "k7")
 
 
 async def test_a_bucket_is_known_and_unknown_to_all(brain: Brain, other: Brain) -> None:
@@ -116,7 +116,7 @@ async def test_who_lost_its_listener_answers_from_postgresql_and_forgets(
     rows.run("UPDATE brain_cachedobject SET etag = 'new'")
 
     assert len(brain.directory.index) == 0
-    assert (await brain.fills.open(bucket, "k")).found.etag == "new"
+    assert (await brain.objects.open(bucket, "k")).version.etag == "new"
     assert len(brain.directory.index) == 0
 
 
@@ -143,7 +143,7 @@ async def test_who_let_its_lease_run_out_does_not_answer_from_memory(
 
     assert not brain.coherence.is_current
     rows.run("UPDATE brain_cachedobject SET etag = 'new'")
-    assert (await brain.fills.open(bucket, "k")).found.etag == "new"
+    assert (await brain.objects.open(bucket, "k")).version.etag == "new"
 
 
 async def test_a_write_waits_for_a_brain_that_lives_and_no_longer_than_its_lease(

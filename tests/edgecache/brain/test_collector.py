@@ -25,13 +25,13 @@ async def test_bytes_go_with_the_last_object_that_names_them(brain: Brain, rows:
     await brain.put(bucket, "a", b"same")
     await brain.put(bucket, "b", b"same")
 
-    await brain.fills.delete(bucket, ["a"])
-    await brain.collector.round()
+    await brain.objects.delete(bucket, ["a"])
+    await brain.garbage_collector.round()
     assert len(files(brain, "origin")) == 1
     assert await brain.get(bucket, "b") == b"same"
 
     await brain.put(bucket, "b", b"other")
-    await brain.collector.round()
+    await brain.garbage_collector.round()
     assert rows.value("SELECT count(*) FROM brain_blob") == 1
     assert len(files(brain, "origin")) == 1
 
@@ -46,7 +46,7 @@ async def test_purged_bytes_of_the_builtin_origin_leave_the_nodes_and_stay_here(
     assert await brain.directory.locations(found.sha256) == (node,)
 
     await brain.purges.purge(ALICE, everything=True)
-    await brain.collector.round()
+    await brain.garbage_collector.round()
 
     assert await brain.directory.locations(found.sha256) == ()
     assert rows.all("SELECT node_id, kind, sha256 FROM brain_nodejob") == [
@@ -61,7 +61,7 @@ async def test_a_node_that_holds_again_is_not_told_to_delete(brain: Brain, rows:
     node = rows.node(uuid7())
     await brain.directory.add_locations(found.sha256, (node,))
     await brain.purges.purge(ALICE, everything=True)
-    await brain.collector.round()
+    await brain.garbage_collector.round()
     await brain.get(bucket, "k")
 
     await brain.directory.add_locations(found.sha256, (node,))
@@ -83,7 +83,7 @@ async def test_an_origins_copies_go_when_they_are_purged(
     assert len(files(brain, "blobs")) == 1
 
     await brain.purges.purge(ALICE, keys=["docs/k"])
-    await brain.collector.round()
+    await brain.garbage_collector.round()
 
     assert files(brain, "blobs") == set()
     assert rows.value("SELECT count(*) FROM brain_blob") == 0
@@ -96,16 +96,16 @@ async def test_what_somebody_has_locked_is_looked_at_again(brain: Brain, rows: R
         await brain.put(bucket, key, key.encode())
     busy = await brain.directory.find(bucket.id, "a")
     assert busy is not None
-    await brain.fills.delete(bucket, ["a", "b"])
+    await brain.objects.delete(bucket, ["a", "b"])
 
     with psycopg.connect(rows.url) as writer:
         # As a writer that is about to name the bytes has it.
         writer.execute("SELECT FROM brain_blob WHERE sha256 = %s FOR KEY SHARE", [busy.sha256])
-        await brain.collector.round()
+        await brain.garbage_collector.round()
         assert rows.all("SELECT sha256 FROM brain_blob") == [(busy.sha256,)]
         assert files(brain, "origin") == {busy.sha256.hex()}
 
-    await brain.collector.round()
+    await brain.garbage_collector.round()
     assert rows.value("SELECT count(*) FROM brain_blob") == 0
     assert rows.value("SELECT count(*) FROM brain_release") == 0
     assert files(brain, "origin") == set()
@@ -125,7 +125,7 @@ async def test_many_that_one_purge_let_go_of_are_all_collected(
 
     assert (await brain.purges.purge(ALICE, prefix="docs/")).objects_purged == 20
     assert rows.value("SELECT count(*) FROM brain_release") == 7
-    await brain.collector.round()
+    await brain.garbage_collector.round()
 
     assert files(brain, "blobs") == set()
     assert rows.value("SELECT count(*) FROM brain_blob") == 0
@@ -142,11 +142,11 @@ async def test_writers_of_the_same_bytes_and_the_collector_do_not_harm_each_othe
         for _ in range(15):
             await one.put(bucket, key, b"the same bytes")
             assert await one.get(bucket, key) == b"the same bytes"
-            await one.fills.delete(bucket, [key])
+            await one.objects.delete(bucket, [key])
 
     async def collect(one: Brain) -> None:
         for _ in range(40):
-            await one.collector.round()
+            await one.garbage_collector.round()
 
     await asyncio.gather(
         *(churn(one, f"k{n}{one.id}") for one in (brain, other) for n in range(3)),
@@ -154,7 +154,7 @@ async def test_writers_of_the_same_bytes_and_the_collector_do_not_harm_each_othe
         collect(other),
     )
     await brain.put(bucket, "last", b"the same bytes")
-    await brain.collector.round()
+    await brain.garbage_collector.round()
     assert await brain.get(bucket, "last") == b"the same bytes"
 
 
@@ -171,12 +171,12 @@ async def test_a_fetch_of_bytes_that_are_being_collected_keeps_them(
 
     async def collect() -> None:
         for _ in range(30):
-            await brain.collector.round()
+            await brain.garbage_collector.round()
 
     await asyncio.gather(*(read(n) for n in range(30)), collect())
     await brain.get(bucket, "k0")
     await settled(brain)
-    await brain.collector.round()
+    await brain.garbage_collector.round()
     found = await brain.directory.find(bucket.id, "k0")
     assert found is not None
     assert await brain.staging.local(found.sha256) is not None
@@ -196,7 +196,7 @@ async def test_copies_that_nodes_hold_give_room_first(
         for sha256 in held:
             await brain.directory.add_locations(sha256, (node,))
 
-        await brain.collector.round()
+        await brain.garbage_collector.round()
 
         assert brain.staging.copies_bytes <= 7 * MIB
         assert files(brain, "blobs").isdisjoint(sha256.hex() for sha256 in held)
@@ -274,9 +274,9 @@ async def test_a_round_that_fails_is_followed_by_the_next_one(
             has_come_again.set()
         raise PermissionError("a file that cannot be removed")
 
-    monkeypatch.setattr(brain.collector, "round", failing)
+    monkeypatch.setattr(brain.garbage_collector, "round", failing)
     monkeypatch.setattr("edgecache.brain.storage.garbage_collection.EVERY_S", 0.01)
-    await brain.collector.start()
+    await brain.garbage_collector.start()
 
     async with asyncio.timeout(20):
         await has_come_again.wait()
@@ -305,7 +305,7 @@ async def test_an_environment_that_is_dropped_leaves_nothing(brain: Brain, rows:
 
     for _ in range(2):
         await tenants.drop(brain.database, brain.coherence, brain.staging, brain.purges, ALICE)
-    await brain.collector.round()
+    await brain.garbage_collector.round()
 
     for table in ("bucket", "storedobject", "cachedobject", "blob"):
         assert rows.count(table) == 1, table
@@ -321,8 +321,8 @@ async def test_an_environment_that_is_dropped_leaves_nothing(brain: Brain, rows:
 async def test_what_was_deleted_stays_deleted_after_the_collector(brain: Brain) -> None:
     bucket = await brain.bucket()
     await brain.put(bucket, "k", b"x")
-    await brain.fills.delete(bucket, ["k"])
-    await brain.collector.round()
+    await brain.objects.delete(bucket, ["k"])
+    await brain.garbage_collector.round()
 
     with pytest.raises(OriginMissing):
-        await brain.fills.open(bucket, "k")
+        await brain.objects.open(bucket, "k")

@@ -28,7 +28,7 @@ async def test_killed_after_the_fetch_and_before_the_commit(
     assert await brain.directory.find(bucket.id, "k") is None
     assert await asyncio.wait_for(brain.get(bucket, "k"), 15) == b"bytes"
     await settled(brain)
-    assert (await brain.fills.open(bucket, "k")).is_hit
+    assert (await brain.objects.open(bucket, "k")).is_hit
     # What it left behind goes when the next brain starts.
     assert len(list((brain.staging.root / "temp").iterdir())) == 2
     async with running(rows.url, brain.staging.root):
@@ -46,7 +46,7 @@ async def test_killed_after_the_commit_and_before_the_copies(
         await doomed.kill()
 
     # The directory knows it, nobody has it: it comes from the origin again.
-    assert (await brain.fills.open(bucket, "k")).is_hit
+    assert (await brain.objects.open(bucket, "k")).is_hit
     assert await asyncio.wait_for(brain.get(bucket, "k"), 15) == b"bytes"
     await settled(brain)
     assert origin.count("/k") == 2
@@ -89,7 +89,7 @@ async def test_killed_between_the_origins_word_and_the_commit(brain: Brain, rows
         assert origin.store["k"].data == b"new"
         await until(lambda: not brain.coherence.peers)
         rows.run("DELETE FROM brain_braininstance WHERE id <> %s", [brain.id])
-        await brain.collector.round()
+        await brain.garbage_collector.round()
         assert await brain.get(bucket, "k") == b"new"
         assert rows.count("pendingwrite") == 0
 
@@ -109,9 +109,9 @@ async def test_killed_between_the_two_steps_of_a_purge(brain: Brain, rows: Rows)
 
     await until(lambda: not brain.coherence.peers)
     rows.run("DELETE FROM brain_braininstance WHERE id <> %s", [brain.id])
-    await brain.collector.round()
+    await brain.garbage_collector.round()
     assert rows.count("cachedobject") == 1
-    assert not (await brain.fills.open(bucket, "a/1")).is_hit
+    assert not (await brain.objects.open(bucket, "a/1")).is_hit
 
 
 async def test_a_brain_that_was_stopped_says_nothing_old_when_it_goes_on(
@@ -141,10 +141,10 @@ async def test_two_processes_see_each_others_writes_at_once(brain: Brain, rows: 
             assert await brain.get(bucket, "k") == b"other %d" % n
         await other.do("delete", bucket=bucket.id, key="k")
         with pytest.raises(OriginMissing):
-            await brain.fills.open(bucket, "k")
+            await brain.objects.open(bucket, "k")
         await brain.put(bucket, "k", b"x")
         assert await other.do("purge", prefix="docs/") == 1
-        assert not (await brain.fills.open(bucket, "k")).is_hit
+        assert not (await brain.objects.open(bucket, "k")).is_hit
 
 
 async def test_a_killed_reader_harms_nobody(brain: Brain, rows: Rows) -> None:
@@ -152,12 +152,12 @@ async def test_a_killed_reader_harms_nobody(brain: Brain, rows: Rows) -> None:
         bucket = await brain.origin_bucket("s3", origin.config, origin.secret)
         origin.store["k"] = Stored(b"x" * 1_000_000)
         for at in (
-            "edgecache.brain.fetch.fetches:Keeper.commit",
+            "edgecache.brain.fetch.singleflight:Keeper.commit",
             "edgecache.brain.fetch.leases:Leases.give_back",
         ):
             async with child(rows.url, brain.staging.root) as doomed:
                 await doomed.halt(at, "get", bucket=bucket.id, key="k")
                 await doomed.kill()
             assert len(await asyncio.wait_for(brain.get(bucket, "k"), 20)) == 1_000_000
-            await brain.fills.delete(bucket, ["k"])
+            await brain.objects.delete(bucket, ["k"])
             origin.store["k"] = Stored(b"x" * 1_000_000)

@@ -8,7 +8,7 @@ import pytest
 
 from edgecache.brain.cdn.lookup import CdnRequest, Lookup
 from edgecache.brain.database import Database
-from edgecache.brain.fetch.fetches import Keeper
+from edgecache.brain.fetch.singleflight import DirectoryWriter
 from edgecache.brain.s3.auth.access_keys import AccessKeys
 from edgecache.brain.values import BucketInfo
 from platform_site.lib.crypto import encrypt
@@ -152,7 +152,7 @@ async def test_a_crowd_that_is_answered_with_something_stale_has_one_refresh_beh
         await gate.wait()
         await stale(asked)
 
-    looking = Lookup(brain.fills, brain.directory)
+    looking = Lookup(brain.objects, brain.directory)
     wanted = CdnRequest(bucket, "k", "", {})
     origin.handler = stale
     await read((await looking.find(wanted)).opened)
@@ -182,7 +182,7 @@ async def test_who_asks_after_the_answer_has_come_shares_it_only_while_it_is_fre
     told: bytes,
 ) -> None:
     gate = asyncio.Event()
-    commit = Keeper.commit
+    commit = DirectoryWriter.commit
 
     async def held(*args: Any) -> Any:
         await gate.wait()
@@ -192,13 +192,13 @@ async def test_who_asks_after_the_answer_has_come_shares_it_only_while_it_is_fre
         asked.head("200 OK", "Content-Length: 5", f"Cache-Control: max-age={lifetime_s}")
         await asked.say(b"first" if origin.count("/k") == 1 else b"again")
 
-    monkeypatch.setattr(Keeper, "commit", held)
+    monkeypatch.setattr(DirectoryWriter, "commit", held)
     origin.handler = answer
-    looking = Lookup(brain.fills, brain.directory)
+    looking = Lookup(brain.objects, brain.directory)
     wanted = CdnRequest(bucket, "k", "", {})
     assert await read((await looking.find(wanted)).opened) == b"first"
     # Its bytes have come; kept they are not.
-    assert brain.fills.fetches.is_busy
+    assert brain.objects.singleflight.is_busy
 
     assert await read((await looking.find(wanted)).opened) == told
 
@@ -210,7 +210,7 @@ async def test_who_asks_after_a_confirmation_has_come_asks_again(
     brain: Brain, origin: HttpOrigin, bucket: BucketInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held, gate = asyncio.Event(), asyncio.Event()
-    refresh = Keeper.refresh
+    refresh = DirectoryWriter.refresh
 
     async def hold(*args: Any) -> Any:
         held.set()
@@ -226,9 +226,9 @@ async def test_who_asks_after_a_confirmation_has_come_asks_again(
         asked.head("200 OK", "Content-Length: 5", "Cache-Control: max-age=0", f'ETag: "{tag}"')
         await asked.say(b"first" if is_old else b"again")
 
-    monkeypatch.setattr(Keeper, "refresh", hold)
+    monkeypatch.setattr(DirectoryWriter, "refresh", hold)
     origin.handler = answer
-    looking = Lookup(brain.fills, brain.directory)
+    looking = Lookup(brain.objects, brain.directory)
     wanted = CdnRequest(bucket, "k", "", {})
     assert await read((await looking.find(wanted)).opened) == b"first"
     await settled(brain)

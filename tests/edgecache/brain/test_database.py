@@ -210,18 +210,18 @@ async def test_a_silent_database_fences_the_brain(line: Line, tmp_path: Path) ->
     await brain.coherence.start()
     bucket = await brain.bucket()
     await brain.put(bucket, "k", b"x")
-    assert (await brain.fills.open(bucket, "k")).is_hit
+    assert (await brain.objects.open(bucket, "k")).is_hit
 
     line.hold()
     begun = time.monotonic()
     while brain.coherence.is_current:
         # What it remembers it may say until its lease is over.
-        assert (await brain.fills.open(bucket, "k")).is_hit
+        assert (await brain.objects.open(bucket, "k")).is_hit
         await asyncio.sleep(0.05)
     fenced_after = time.monotonic() - begun
     begun = time.monotonic()
     with pytest.raises(DatabaseAway):
-        await brain.fills.open(bucket, "k")
+        await brain.objects.open(bucket, "k")
     refused_after = time.monotonic() - begun
 
     line.release()
@@ -229,7 +229,7 @@ async def test_a_silent_database_fences_the_brain(line: Line, tmp_path: Path) ->
     assert await brain.get(bucket, "k") == b"x"
     assert 1 < fenced_after <= 4.5
     assert refused_after < 5
-    await brain.fills.stop()
+    await brain.objects.stop()
     await brain.coherence.stop()
     await brain.origins.stop()
     await brain.staging.stop()

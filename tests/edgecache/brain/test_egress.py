@@ -113,7 +113,7 @@ async def test_a_name_is_looked_up_once_and_that_address_is_dialled(
 
     # It failed, and was tried once more, when the name had become ours.
     with pytest.raises(OriginForbidden):
-        await strict.fills.open(bucket, "k")
+        await strict.objects.open(bucket, "k")
 
     assert dialled == ["192.0.2.7"]
     assert asked == ["rebinding.example"] * 2
@@ -140,11 +140,11 @@ async def test_no_kind_of_origin_reaches_a_private_address(
     told = {name: value.format(port=port) for name, value in config.items()}
     bucket = await strict.origin_bucket(kind, told)
 
-    for call in (strict.fills.open(bucket, "k"), strict.fills.head(bucket, "k")):
+    for call in (strict.objects.open(bucket, "k"), strict.objects.head(bucket, "k")):
         with pytest.raises(OriginForbidden):
             await call
     if kind != "http":
-        for call in (strict.fills.list(bucket), strict.put(bucket, "k", b"x")):  # type: ignore[assignment]  # another answer
+        for call in (strict.objects.list(bucket), strict.put(bucket, "k", b"x")):  # type: ignore[assignment]  # another answer
             with pytest.raises(OriginForbidden):
                 await call
     server.close()
@@ -159,7 +159,7 @@ async def test_names_are_looked_up_on_the_account_of_the_origins_organization(
     told = {name: value.format(port=8443) for name, value in config.items()}
     bucket = await strict.origin_bucket(kind, told)
     with pytest.raises(OriginForbidden):
-        await strict.fills.open(bucket, "k")
+        await strict.objects.open(bucket, "k")
     assert set(owners) == {bucket.tenant.organization_id}
 
 
@@ -179,7 +179,7 @@ async def test_a_redirect_to_a_private_address_is_not_followed(
         async with running(rows.url, tmp_path / "strict") as brain:
             bucket = await brain.origin_bucket("http", {"url": outside.url})
             with pytest.raises(OriginForbidden):
-                await brain.fills.open(bucket, "k")
+                await brain.objects.open(bucket, "k")
         assert len(outside.asked) == 1
         assert inside.asked == []
 
@@ -220,7 +220,7 @@ async def test_a_redirect_to_nowhere_is_a_failure(
     await redirecting(origin, location)
 
     with pytest.raises(OriginFailed):
-        await brain.fills.open(bucket, "k")
+        await brain.objects.open(bucket, "k")
     assert len(origin.asked) <= 6
 
 
@@ -254,7 +254,7 @@ async def test_tls_is_not_given_up_on_the_way(
         assert await brain.get(bucket, "ok") == b"over tls"
         await redirecting(secure, f"{origin.url}/target")
         with pytest.raises(OriginFailed):
-            await brain.fills.open(bucket, "k")
+            await brain.objects.open(bucket, "k")
     assert origin.asked == []
 
 
@@ -266,7 +266,7 @@ async def test_a_certificate_for_another_name_is_refused(rows: Rows, tmp_path: P
     ):
         bucket = await brain.origin_bucket("http", {"url": secure.url})
         with pytest.raises(OriginFailed):
-            await brain.fills.open(bucket, "k")
+            await brain.objects.open(bucket, "k")
         assert secure.asked == []
 
 

@@ -25,16 +25,16 @@ async def test_a_miss_is_fetched_and_then_a_hit(
 ) -> None:
     origin.objects["/a/b c.txt"] = b"text"
 
-    missed = await brain.fills.open(bucket, "a/b c.txt")
+    missed = await brain.objects.open(bucket, "a/b c.txt")
     first = await read(missed)
     await missed.whole()
     await settled(brain)
-    hit = await brain.fills.open(bucket, "a/b c.txt")
+    hit = await brain.objects.open(bucket, "a/b c.txt")
 
     assert (first, missed.is_hit) == (b"text", False)
     assert (await read(hit), hit.is_hit) == (b"text", True)
-    assert hit.found.sha256 == hashlib.sha256(b"text").digest()
-    assert (hit.found.etag, hit.found.content_type) == ("v1", "text/plain")
+    assert hit.version.sha256 == hashlib.sha256(b"text").digest()
+    assert (hit.version.etag, hit.version.content_type) == ("v1", "text/plain")
     assert origin.count("/a/b c.txt") == 1
     assert [found.key for found in brain.kept] == ["a/b c.txt"]
 
@@ -65,13 +65,13 @@ async def test_waiters_read_while_it_grows(
 ) -> None:
     gate = Gate()
     origin.handler = gate.between_halves
-    opened = await brain.fills.open(bucket, "k")
-    late = await brain.fills.open(bucket, "k")
+    opened = await brain.objects.open(bucket, "k")
+    late = await brain.objects.open(bucket, "k")
     body = aiter(opened.body())
 
     assert await anext(body) == b"first"
     assert await read(late, Span(1, 3)) == b"irs"
-    assert (opened.found.size, opened.found.sha256) == (10, b"")
+    assert (opened.version.size, opened.version.sha256) == (10, b"")
     gate.opened.set()
     assert await anext(body) == b"later"
     assert await read(late) == b"firstlater"
@@ -86,9 +86,9 @@ async def test_an_unknown_length_is_known_in_the_end(
         await asked.say(b"5\r\nhello\r\n0\r\n\r\n")
 
     origin.handler = chunked
-    opened = await brain.fills.open(bucket, "k")
+    opened = await brain.objects.open(bucket, "k")
 
-    assert opened.found.size == -1
+    assert opened.version.size == -1
     assert (await opened.whole()).size == 5
     assert await read(opened) == b"hello"
 
@@ -174,21 +174,21 @@ async def test_http_origins_are_only_read(brain: Brain, bucket: BucketInfo) -> N
     with pytest.raises(OriginReadOnly):
         await brain.put(bucket, "k", b"x", Fields())
     with pytest.raises(OriginReadOnly):
-        await brain.fills.delete(bucket, ["k"])
+        await brain.objects.delete(bucket, ["k"])
     with pytest.raises(OriginReadOnly):
-        await brain.fills.list(bucket)
+        await brain.objects.list(bucket)
 
 
 async def test_head_asks_the_origin(brain: Brain, origin: HttpOrigin, bucket: BucketInfo) -> None:
     origin.objects["/k"] = b"text"
 
-    found = await brain.fills.head(bucket, "k")
+    found = await brain.objects.head(bucket, "k")
 
     assert (found.size, found.etag, found.sha256) == (4, "v1", b"")
     assert origin.count("/k", "HEAD") == 1
     await brain.get(bucket, "k")
     await settled(brain)
-    assert (await brain.fills.head(bucket, "k")).sha256 == hashlib.sha256(b"text").digest()
+    assert (await brain.objects.head(bucket, "k")).sha256 == hashlib.sha256(b"text").digest()
 
 
 @pytest.mark.parametrize("key", ["../secret", "a/../../secret", ".", "a/./b", "a/.."])
@@ -198,7 +198,7 @@ async def test_a_key_cannot_lead_out_of_the_origins_folder(
     bucket = await brain.origin_bucket("http", {"url": f"{origin.url}/public"}, prefix="site/")
 
     with pytest.raises(KeyRefused):
-        await brain.fills.open(bucket, key)
+        await brain.objects.open(bucket, key)
     assert origin.asked == []
 
 
@@ -214,7 +214,7 @@ async def test_a_key_is_sent_as_a_path_and_nothing_else(brain: Brain, origin: Ht
 async def test_too_many_fetches_at_once_are_refused(rows: Rows, tmp_path: Path) -> None:
     async with (
         HttpOrigin() as origin,
-        running(rows.url, tmp_path / "small", fills=2) as brain,
+        running(rows.url, tmp_path / "small", objects=2) as brain,
     ):
         bucket = await brain.origin_bucket("http", {"url": origin.url})
         gate = Gate()
@@ -227,7 +227,7 @@ async def test_too_many_fetches_at_once_are_refused(rows: Rows, tmp_path: Path) 
         asking = [asyncio.create_task(brain.get(bucket, f"k{n}")) for n in range(2)]
         await until(lambda: len(origin.asked) == 2)
         with pytest.raises(Overloaded):
-            await brain.fills.open(bucket, "one too many")
+            await brain.objects.open(bucket, "one too many")
         gate.opened.set()
         assert await asyncio.gather(*asking) == [b"x", b"x"]
 
@@ -256,8 +256,8 @@ async def test_bytes_that_no_node_holds_come_from_the_origin_again(
     origin.objects["/k"] = data
     await brain.get(bucket, "k")
     await settled(brain)
-    opened = await brain.fills.open(bucket, "k")
-    brain.staging.blob_path(opened.found.sha256).unlink()
+    opened = await brain.objects.open(bucket, "k")
+    brain.staging.blob_path(opened.version.sha256).unlink()
 
     assert await read(opened, Span(MIB + 5, 2 * MIB)) == data[MIB + 5 : 3 * MIB + 5]
     assert origin.count("/k") == 2
@@ -269,8 +269,8 @@ async def test_bytes_that_the_origin_has_changed_are_not_given_for_the_old_ones(
     origin.objects["/k"] = b"a" * 3 * MIB
     await brain.get(bucket, "k")
     await settled(brain)
-    opened = await brain.fills.open(bucket, "k")
-    brain.staging.blob_path(opened.found.sha256).unlink()
+    opened = await brain.objects.open(bucket, "k")
+    brain.staging.blob_path(opened.version.sha256).unlink()
     # Same length, same ETag: only the digests tell.
     origin.objects["/k"] = b"a" * MIB + b"b" + b"a" * (2 * MIB - 1)
     body = aiter(opened.body())

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from edgecache.brain.directory.hosts import Hosts, Lapsed
+from edgecache.brain.directory.hosts import Hosts, LapsedHost
 from edgecache.brain.errors import HostTaken, NoSuchBucket, NoSuchHost
 from tests.edgecache.brain.brains import ALICE, CHARLIE, Brain, until
 
@@ -114,7 +114,7 @@ async def test_a_host_is_taken_over_only_where_its_record_is_gone(brain: Brain) 
         await hosts.prove(ALICE, mine.id, HOST, token=TOKEN, seen=[TOKEN, THEIRS])
     assert await hosts.bucket_id(HOST) == theirs.id
     _, lapsed = await hosts.prove(ALICE, mine.id, HOST, token=TOKEN, seen=[TOKEN])
-    assert lapsed == Lapsed(HOST, CHARLIE.organization_id, theirs.name)
+    assert lapsed == LapsedHost(HOST, CHARLIE.organization_id, theirs.name)
     assert await hosts.bucket_id(HOST) == mine.id
     # Again, it is nobody else's.
     assert (await hosts.prove(ALICE, mine.id, HOST, token=TOKEN, seen=[TOKEN]))[1] is None

@@ -8,21 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgecache.brain.bounded_cache import Clock
+from edgecache.brain.bounded_cache import BoundedCache
 from edgecache.brain.directory.index import Index
 from edgecache.brain.directory.locations import Holders
-from edgecache.brain.values import Found
+from edgecache.brain.values import ObjectVersion
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
-FOUND = Found(7, "a/k", "", 100, b"x" * 32, 5, "etag", "text/plain", {}, {}, {}, (), NOW, {}, NOW)
+FOUND = ObjectVersion(
+    7, "a/k", "", 100, b"x" * 32, 5, "etag", "text/plain", {}, {}, {}, (), NOW, {}, NOW
+)
 
 
-def of(key: str, generation: int = 100, *, variant: str = "", bucket: int = 7) -> Found:
+def of(key: str, generation: int = 100, *, variant: str = "", bucket: int = 7) -> ObjectVersion:
     """Give a version."""
     return replace(FOUND, bucket_id=bucket, key=key, variant=variant, generation=generation)
 
 
-def name(found: Found) -> tuple[int, str, str]:
+def name(found: ObjectVersion) -> tuple[int, str, str]:
     """Give its name."""
     return (found.bucket_id, found.key, found.variant)
 
@@ -43,7 +45,7 @@ def name(found: Found) -> tuple[int, str, str]:
         replace(FOUND, last_modified=datetime(1960, 1, 1, tzinfo=UTC)),
     ],
 )
-def test_what_goes_in_comes_out(found: Found) -> None:
+def test_what_goes_in_comes_out(found: ObjectVersion) -> None:
     index = Index(10_000)
     index.put(found)
 
@@ -99,7 +101,7 @@ def test_a_hidden_prefix_is_hidden_at_once_and_swept_out() -> None:
     assert index.get((7, "a/2", "")) is not None
 
 
-def test_two_barriers_stand_for_themselves() -> None:
+def test_two_tombstones_stand_for_themselves() -> None:
     index = Index(100_000)
     first, second = index.hide(7, "a", 10), index.hide(7, "a", 20)
     for _ in index.sweep(7, first):
@@ -131,7 +133,7 @@ def test_clearing_leaves_nothing() -> None:
     index.hide(7, "", 1)
     index.clear()
 
-    assert (len(index), index.used_bytes, index._variants, index._barriers) == (0, 0, {}, {})
+    assert (len(index), index.used_bytes, index._variants, index._tombstones) == (0, 0, {}, {})
 
 
 Deeds = st.lists(
@@ -141,7 +143,7 @@ Deeds = st.lists(
 
 @given(Deeds)
 def test_a_clock_is_a_dictionary_that_forgets(deeds: list[tuple[str, int]]) -> None:
-    clock: Clock[int, str] = Clock(10, lambda _key, _value: 1)
+    clock: BoundedCache[int, str] = BoundedCache(10, lambda _key, _value: 1)
     model: dict[int, str] = {}
     for number, (deed, key) in enumerate(deeds):
         if deed == "put":
@@ -157,7 +159,7 @@ def test_a_clock_is_a_dictionary_that_forgets(deeds: list[tuple[str, int]]) -> N
 
 
 def test_names_that_are_gone_do_not_pile_up() -> None:
-    clock: Clock[int, str] = Clock(10, lambda _key, _value: 1)
+    clock: BoundedCache[int, str] = BoundedCache(10, lambda _key, _value: 1)
     for number in range(50_000):
         clock.put(number % 3, "x")
 

@@ -45,7 +45,7 @@ async def test_a_small_body_is_fetched_whole_though_everyone_left(
 ) -> None:
     gate = Gate()
     origin.handler = gate.between_halves
-    opened = await brain.fills.open(bucket, "k")
+    opened = await brain.objects.open(bucket, "k")
     body = aiter(opened.body())
     await anext(body)
     await body.aclose()  # type: ignore[attr-defined]  # it is a generator
@@ -60,7 +60,7 @@ async def test_a_large_body_that_nobody_wants_is_given_up(
 ) -> None:
     monkeypatch.setattr("edgecache.brain.fetch.singleflight.ABANDON_S", 0.0)
     origin.handler = endless
-    opened = await brain.fills.open(bucket, "k")
+    opened = await brain.objects.open(bucket, "k")
     body = aiter(opened.body())
     await anext(body)
     await body.aclose()  # type: ignore[attr-defined]  # it is a generator
@@ -82,7 +82,7 @@ async def test_a_large_body_whose_asker_left_before_it_came_is_given_up(
         await endless(asked)
 
     origin.handler = late
-    asking = asyncio.create_task(brain.fills.open(bucket, "k"))
+    asking = asyncio.create_task(brain.objects.open(bucket, "k"))
     await gate.came.wait()
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)

@@ -7,8 +7,8 @@ import httpcore
 import pytest
 
 from edgecache.brain.errors import OriginTimeout
-from edgecache.brain.origins import exchange
-from edgecache.brain.origins.exchange import Line, Request
+from edgecache.brain.origins import connections
+from edgecache.brain.origins.connections import Line, Request
 from edgecache.brain.values import BucketInfo
 from tests.edgecache.brain.brains import Brain, until
 from tests.edgecache.brain.http_origin import Asked, HttpOrigin
@@ -78,7 +78,7 @@ async def test_what_was_not_sent_yet_when_its_asker_left_is_never_sent(
     line = Line(httpcore.AsyncConnectionPool(max_connections=1, network_backend=Slow()))
 
     async def ask() -> int:
-        async with exchange.exchange(
+        async with connections.exchange(
             line, Request("GET", f"{origin.url}/k", [("host", "h")])
         ) as reply:
             return reply.status
@@ -98,7 +98,7 @@ async def test_what_was_not_sent_yet_when_its_asker_left_is_never_sent(
 async def test_so_many_askers_leave_and_no_more(
     origin: HttpOrigin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exchange, "FORSAKEN", 3)
+    monkeypatch.setattr(connections, "FORSAKEN", 3)
     gate = asyncio.Event()
 
     async def silent(_asked: Asked) -> None:

@@ -238,13 +238,13 @@ async def test_objects_are_written_read_listed_and_deleted(
     assert found is not None
     assert found.content_type == "a/b"
 
-    listing = await brain.fills.list(bucket, delimiter="/")
+    listing = await brain.objects.list(bucket, delimiter="/")
     assert ([row.key for row in listing.objects], listing.prefixes) == (["there"], ("dir/",))
-    partial = await brain.fills.list(bucket, prefix="di")
+    partial = await brain.objects.list(bucket, prefix="di")
     assert [row.key for row in partial.objects] == ["dir/ü k"]
     assert partial.objects[0].size == 5
 
-    await brain.fills.delete(bucket, ["there", "dir/ü k", "never"])
+    await brain.objects.delete(bucket, ["there", "dir/ü k", "never"])
     assert server.store == {}
 
 
@@ -258,7 +258,7 @@ async def test_pages_follow_one_another(brain: Brain, origin: tuple[S3Origin, Bu
         seen: list[str] = []
         start: str | None = ""
         while start is not None:
-            page = await brain.fills.list(bucket, "", start, delimiter, 2)
+            page = await brain.objects.list(bucket, "", start, delimiter, 2)
             seen += sorted([row.key for row in page.objects] + list(page.prefixes))
             start = page.next
         assert seen == expected
@@ -273,7 +273,7 @@ async def test_a_key_that_the_driver_would_change_is_refused(
     with pytest.raises(KeyRefused):
         await brain.put(bucket, key, b"x")
     with pytest.raises(KeyRefused):
-        await brain.fills.open(bucket, key)
+        await brain.objects.open(bucket, key)
     assert server.asked == []
 
 
@@ -283,9 +283,9 @@ async def test_what_is_not_there_is_missing(
     _, bucket = origin
 
     with pytest.raises(OriginMissing):
-        await brain.fills.open(bucket, "k")
+        await brain.objects.open(bucket, "k")
     with pytest.raises(OriginMissing):
-        await brain.fills.head(bucket, "k")
+        await brain.objects.head(bucket, "k")
 
 
 async def test_creating_what_is_there_is_refused(
@@ -353,5 +353,5 @@ async def test_without_credentials_none_are_sent(brain: Brain, tmp_path: Path) -
     async with S3Origin() as plain:
         bucket = await brain.origin_bucket("s3", plain.config, name="s3")
         with pytest.raises(OriginDenied):
-            await brain.fills.open(bucket, "k")
+            await brain.objects.open(bucket, "k")
         assert "ambient" not in str(plain.asked[0].headers).lower()

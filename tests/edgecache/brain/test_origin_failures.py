@@ -32,9 +32,9 @@ async def test_an_origin_that_stalls_times_out(rows: Rows, tmp_path: Path) -> No
 
         origin.handler = silent
         with pytest.raises(OriginTimeout):
-            await brain.fills.open(bucket, "silent")
+            await brain.objects.open(bucket, "silent")
         origin.handler = stalling
-        opened = await brain.fills.open(bucket, "stalling")
+        opened = await brain.objects.open(bucket, "stalling")
         with pytest.raises(OriginTimeout):
             await read(opened)
         assert await brain.directory.find(bucket.id, "stalling") is None
@@ -69,10 +69,10 @@ async def test_what_the_origin_refuses_has_a_name(
     origin.handler = refuse
 
     with pytest.raises(error) as caught:
-        await brain.fills.open(bucket, "k")
+        await brain.objects.open(bucket, "k")
     assert type(caught.value) is error
     with pytest.raises(error):
-        await brain.fills.head(bucket, "k")
+        await brain.objects.head(bucket, "k")
 
 
 async def test_an_origin_that_is_not_there_fails(brain: Brain) -> None:
@@ -81,7 +81,7 @@ async def test_an_origin_that_is_not_there_fails(brain: Brain) -> None:
     bucket = await brain.origin_bucket("http", {"url": url})
 
     with pytest.raises(OriginFailed):
-        await brain.fills.open(bucket, "k")
+        await brain.objects.open(bucket, "k")
 
 
 async def test_a_server_error_is_tried_once_more(
@@ -103,7 +103,7 @@ async def test_a_404_is_remembered_for_a_moment(
 ) -> None:
     for _ in range(5):
         with pytest.raises(OriginMissing):
-            await brain.fills.open(bucket, "k")
+            await brain.objects.open(bucket, "k")
     asked = origin.count("/k")
     origin.objects["/k"] = b"there"
     await brain.purges.purge(ALICE, keys=["docs/k"])
@@ -117,7 +117,7 @@ async def test_a_404_is_forgotten_in_time(
 ) -> None:
     monkeypatch.setattr("edgecache.brain.fetch.negative_cache.MISSING_S", 0.0)
     with pytest.raises(OriginMissing):
-        await brain.fills.open(bucket, "k")
+        await brain.objects.open(bucket, "k")
     origin.objects["/k"] = b"there"
 
     assert await brain.get(bucket, "k") == b"there"

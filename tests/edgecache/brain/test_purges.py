@@ -7,7 +7,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from edgecache.brain.directory.purges import Count, Targets
+from edgecache.brain.directory.purges import PurgeCount, Targets
 from edgecache.brain.errors import DatabaseAway
 from edgecache.brain.values import BucketInfo, PurgeResult
 from platform_site.lib.ids import uuid7
@@ -93,7 +93,7 @@ async def test_another_tenants_objects_are_out_of_reach(brain: Brain) -> None:
         await brain.purges.purge(ALICE, **purge)
 
     assert await names(brain, theirs) == {"k"}
-    assert (await brain.fills.open(theirs, "k")).is_hit
+    assert (await brain.objects.open(theirs, "k")).is_hit
 
 
 async def test_the_objects_of_the_builtin_origin_stay(brain: Brain) -> None:
@@ -102,17 +102,17 @@ async def test_the_objects_of_the_builtin_origin_stay(brain: Brain) -> None:
 
     await brain.purges.purge(ALICE, everything=True)
 
-    opened = await brain.fills.open(bucket, "k")
+    opened = await brain.objects.open(bucket, "k")
     assert not opened.is_hit
-    assert (await brain.fills.open(bucket, "k")).is_hit
-    assert (await brain.fills.list(bucket)).objects[0].key == "k"
+    assert (await brain.objects.open(bucket, "k")).is_hit
+    assert (await brain.objects.list(bucket)).objects[0].key == "k"
 
 
 async def test_freed_bytes_and_nodes_are_counted_exactly(brain: Brain, rows: Rows) -> None:
     bucket = await brain.bucket()
     await fill(brain, bucket, "a", size=100)
     await fill(brain, bucket, "b", size=1000)
-    await brain.fills.copy((bucket, "a"), bucket, "a-too")
+    await brain.objects.copy((bucket, "a"), bucket, "a-too")
     one, two, three = (rows.node(uuid7()) for _ in range(3))
     await place(brain, bucket, "a", one, two)
     await place(brain, bucket, "b", two, three)
@@ -122,7 +122,7 @@ async def test_freed_bytes_and_nodes_are_counted_exactly(brain: Brain, rows: Row
     both = {"keys": ["docs/a-too"], "prefix": "docs/b"}
     assert await brain.purges.purge(ALICE, **both, preview=True) == PurgeResult(2, 2200, 3)  # type: ignore[arg-type]  # as above
     assert await brain.purges.purge(ALICE, **both) == PurgeResult(2, 2200, 3)  # type: ignore[arg-type]  # as above
-    await brain.collector.round()
+    await brain.garbage_collector.round()
     assert rows.value("SELECT count(*) FROM brain_location") == 0
     jobs = rows.all("SELECT node_id, kind FROM brain_nodejob")
     assert sorted(jobs) == sorted((node, "delete") for node in (one, two, two, three))
@@ -134,7 +134,7 @@ async def test_purges_at_once_count_each_object_and_byte_once(brain: Brain, rows
     keys = [f"k{n:02}" for n in range(40)]
     await fill(brain, bucket, keys[0], size=100)
     for key in keys[1:]:
-        await brain.fills.copy((bucket, keys[0]), bucket, key)
+        await brain.objects.copy((bucket, keys[0]), bucket, key)
     await place(brain, bucket, keys[0], node)
 
     purges = [brain.purges.purge(ALICE, keys=[f"docs/{key}"]) for key in keys[:20]]
@@ -161,7 +161,7 @@ async def test_what_a_purge_hit_is_gone_before_it_is_deleted(brain: Brain, rows:
     bucket = await brain.bucket()
     await fill(brain, bucket, "a/1", "a/2", "b")
 
-    await brain.purges.begin(Targets({}, [(bucket.id, "a/")]), Count())
+    await brain.purges.begin(Targets({}, [(bucket.id, "a/")]), PurgeCount())
 
     assert rows.value("SELECT count(*) FROM brain_cachedobject") == 3
     assert await brain.directory.find(bucket.id, "a/1") is None
@@ -179,7 +179,7 @@ async def test_a_version_that_comes_while_the_old_one_is_deleted_stays(
 ) -> None:
     bucket = await brain.bucket()
     await fill(brain, bucket, "a/1", "a/2", "b")
-    count = Count()
+    count = PurgeCount()
     (begun,) = await brain.purges.begin(Targets({}, [(bucket.id, "a/")]), count)
 
     with psycopg.connect(rows.url) as writer:
@@ -200,12 +200,12 @@ async def test_a_purge_whose_brain_died_is_finished_by_another(
 ) -> None:
     bucket = await brain.bucket()
     await fill(brain, bucket, "a/1", "a/2", "b")
-    await other.purges.begin(Targets({}, [(bucket.id, "a/")]), Count())
-    await brain.collector.round()
+    await other.purges.begin(Targets({}, [(bucket.id, "a/")]), PurgeCount())
+    await brain.garbage_collector.round()
     assert rows.value("SELECT count(*) FROM brain_cachedobject") == 3
     await other.coherence.stop()
 
-    await brain.collector.round()
+    await brain.garbage_collector.round()
 
     assert await names(brain, bucket) == {"b"}
     assert rows.value("SELECT count(*) FROM brain_purgerecord WHERE NOT is_done") == 0
@@ -225,7 +225,7 @@ async def test_a_purge_that_was_not_confirmed_is_finished_by_the_collector(
         await brain.purges.purge(ALICE, prefix="docs/a/")
     assert rows.value("SELECT count(*) FROM brain_purgerecord WHERE NOT is_done") == 1
 
-    await brain.collector.round()
+    await brain.garbage_collector.round()
 
     assert await names(brain, bucket) == {"b"}
     assert rows.value("SELECT count(*) FROM brain_purgerecord WHERE NOT is_done") == 0

@@ -3,14 +3,14 @@
 import pytest
 
 from edgecache.brain.nodes import regions
-from edgecache.brain.nodes.regions import UNKNOWN_KM, Atlas
+from edgecache.brain.nodes.regions import UNKNOWN_KM, RegionMap
 
 
 def test_regions_that_clients_make_up_do_not_fill_the_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(regions, "DISTANCES_KEPT", 10)
-    atlas = Atlas({})
+    atlas = RegionMap({})
     near = atlas.distance_km("eu-central", "us-east")
 
     for number in range(100, 200):

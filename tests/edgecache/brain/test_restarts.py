@@ -112,7 +112,7 @@ async def test_what_is_remembered_is_forgotten_with_the_listener(
 
         assert len(brain.directory.index) == 0
         with pytest.raises(DatabaseAway):
-            await brain.fills.open(bucket, "k")
+            await brain.objects.open(bucket, "k")
         await asyncio.to_thread(start, cluster)
         assert await brain.coherence.wait_until_current(15)
         assert await brain.get(bucket, "k") == b"x"

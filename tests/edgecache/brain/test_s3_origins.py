@@ -40,7 +40,7 @@ async def test_a_write_goes_through_to_the_origin(
     fields = Fields("text/plain", {"cache-control": "max-age=9"}, {"owner": "alice"})
 
     written = await brain.put(bucket, "k", b"hello", fields)
-    opened = await brain.fills.open(bucket, "k")
+    opened = await brain.objects.open(bucket, "k")
 
     assert origin.store["k"].data == b"hello"
     assert origin.store["k"].headers == {
@@ -48,7 +48,7 @@ async def test_a_write_goes_through_to_the_origin(
         "cache-control": "max-age=9",
         "x-amz-meta-owner": "alice",
     }
-    assert (opened.is_hit, opened.found) == (True, written)
+    assert (opened.is_hit, opened.version) == (True, written)
     assert await read(opened) == b"hello"
     assert origin.count("/store/k") == 0
 
@@ -60,13 +60,13 @@ async def test_what_the_origin_has_is_read_with_its_fields(
         b"there", {"Content-Type": "a/b", "Expires": "0", "x-amz-meta-name": "värde"}
     )
 
-    opened = await brain.fills.open(bucket, "k")
+    opened = await brain.objects.open(bucket, "k")
 
     assert await read(opened) == b"there"
-    assert opened.found.etag == hashlib.md5(b"there", usedforsecurity=False).hexdigest()
-    assert opened.found.last_modified.timestamp() == 1e9
-    assert (opened.found.content_type, opened.found.headers) == ("a/b", {"expires": "0"})
-    assert opened.found.metadata == {"name": "värde"}
+    assert opened.version.etag == hashlib.md5(b"there", usedforsecurity=False).hexdigest()
+    assert opened.version.last_modified.timestamp() == 1e9
+    assert (opened.version.content_type, opened.version.headers) == ("a/b", {"expires": "0"})
+    assert opened.version.metadata == {"name": "värde"}
 
 
 @pytest.mark.parametrize("key", HOSTILE, ids=lambda key: ascii(key)[:24])
@@ -76,9 +76,9 @@ async def test_any_key_is_the_origins_key(
     await brain.put(bucket, key, b"x")
 
     assert list(origin.store) == [key]
-    assert [row.key for row in (await brain.fills.list(bucket)).objects] == [key]
-    assert (await brain.fills.head(bucket, key)).size == 1
-    await brain.fills.delete(bucket, [key])
+    assert [row.key for row in (await brain.objects.list(bucket)).objects] == [key]
+    assert (await brain.objects.head(bucket, key)).size == 1
+    await brain.objects.delete(bucket, [key])
     assert origin.store == {}
 
 
@@ -90,7 +90,7 @@ async def test_a_prefix_is_the_buckets_own(brain: Brain, origin: S3Origin) -> No
     await brain.put(bucket, "k", b"x")
 
     assert set(origin.store) == {"other", "sub/dir-../k", "sub/dir-k"}
-    listing = await brain.fills.list(bucket, delimiter="/")
+    listing = await brain.objects.list(bucket, delimiter="/")
     assert ([row.key for row in listing.objects], listing.prefixes) == (["k"], ("../",))
 
 
@@ -112,7 +112,7 @@ async def every_page(
     """Go through a listing."""
     start = ""
     for _ in range(100):
-        page = await brain.fills.list(bucket, prefix, start, delimiter, limit)
+        page = await brain.objects.list(bucket, prefix, start, delimiter, limit)
         assert len(page.objects) + len(page.prefixes) <= limit
         yield page
         if page.next is None:
@@ -127,7 +127,7 @@ async def test_many_are_deleted_in_one_request(
     keys = [f"k{n}<&>" for n in range(50)]
     origin.store.update({key: Stored(b"x") for key in keys})
 
-    await brain.fills.delete(bucket, keys)
+    await brain.objects.delete(bucket, keys)
 
     assert origin.store == {}
     assert [asked.method for asked in origin.asked] == ["POST"]
@@ -156,10 +156,10 @@ async def test_wrong_credentials_are_named(brain: Brain) -> None:
             "s3", origin.config, {"access_key_id": "AKIAORIGIN", "secret_access_key": "no"}
         )
         for call in (
-            brain.fills.open(bucket, "k"),
+            brain.objects.open(bucket, "k"),
             brain.put(bucket, "k", b"x"),
-            brain.fills.list(bucket),
-            brain.fills.head(bucket, "k"),
+            brain.objects.list(bucket),
+            brain.objects.head(bucket, "k"),
         ):
             with pytest.raises(OriginDenied):
                 await call
@@ -260,13 +260,13 @@ async def test_a_read_under_way_does_not_bring_back_what_was_deleted(
     origin.handler = slow
     reading = asyncio.create_task(brain.get(bucket, "k"))
     await was_read.wait()
-    await brain.fills.delete(bucket, ["k"])
+    await brain.objects.delete(bucket, ["k"])
     go_on.set()
 
     assert await reading == b"old"
     await settled(brain)
     with pytest.raises(OriginMissing):
-        await brain.fills.open(bucket, "k")
+        await brain.objects.open(bucket, "k")
 
 
 async def test_while_a_write_is_under_way_nobody_caches_the_key(
@@ -298,12 +298,12 @@ async def test_the_note_of_a_write_whose_brain_died_is_settled_by_another(
 ) -> None:
     await brain.put(bucket, "k", b"old")
     # The other brain's write reached the origin; then it died.
-    await other.fills.writes._begin(bucket, ["k"])
+    await other.objects.writes._begin(bucket, ["k"])
     origin.store["k"] = Stored(b"new")
-    await brain.collector.round()
+    await brain.garbage_collector.round()
     assert rows.value("SELECT count(*) FROM brain_pendingwrite") == 1
     await other.coherence.stop()
-    await brain.collector.round()
+    await brain.garbage_collector.round()
 
     assert rows.value("SELECT count(*) FROM brain_pendingwrite") == 0
     assert await brain.get(bucket, "k") == b"new"
@@ -321,10 +321,10 @@ async def test_a_deletion_that_could_not_be_noted_down_is_settled_later(
 
     origin.handler = loses_the_table
     with pytest.raises(psycopg.errors.UndefinedTable):
-        await brain.fills.delete(bucket, ["k"])
+        await brain.objects.delete(bucket, ["k"])
     assert rows.value("SELECT count(*) FROM brain_pendingwrite") == 1
     rows.run("ALTER TABLE away RENAME TO brain_purgerecord")
-    await brain.collector.round()
+    await brain.garbage_collector.round()
 
     assert rows.value("SELECT count(*) FROM brain_pendingwrite") == 0
     with pytest.raises(OriginMissing):
@@ -337,8 +337,8 @@ async def test_a_copy_from_another_kind_of_bucket_is_written_through(
     built_in = await brain.bucket("builtin")
     await brain.put(built_in, "k", b"bytes", Fields("a/b"))
 
-    await brain.fills.copy((built_in, "k"), bucket, "copy")
-    await brain.fills.copy((bucket, "copy"), built_in, "back")
+    await brain.objects.copy((built_in, "k"), bucket, "copy")
+    await brain.objects.copy((bucket, "copy"), built_in, "back")
 
     assert origin.store["copy"].data == b"bytes"
     assert origin.store["copy"].headers["content-type"] == "a/b"

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from edgecache.brain.fetch import fetches
+from edgecache.brain.fetch import singleflight
 from edgecache.brain.values import BucketInfo
 from platform_site.lib.ids import uuid7
 from tests.edgecache.brain.brains import Brain, Rows, read, settled, until
@@ -39,7 +39,11 @@ async def test_a_cold_key_is_fetched_once_by_both(
         asyncio.create_task(one.get(bucket, "k")) for _ in range(50) for one in (brain, other)
     ]
     await held.came.wait()
-    await until(lambda: len(brain.fills.fetches.flights) + len(other.fills.fetches.flights) == 2)
+    await until(
+        lambda: (
+            len(brain.objects.singleflight.running) + len(other.objects.singleflight.running) == 2
+        )
+    )
     held.go_on.set()
 
     assert set(await asyncio.gather(*asking)) == {held.data}
@@ -53,10 +57,10 @@ async def test_who_waited_takes_the_bytes_from_a_node(
     node = rows.node(uuid7())
     bucket = await brain.origin_bucket("http", {"url": origin.url})
     origin.handler = held = Held(b"bytes")
-    winner = asyncio.create_task(brain.fills.open(bucket, "k"))
+    winner = asyncio.create_task(brain.objects.open(bucket, "k"))
     await held.came.wait()
-    loser = asyncio.create_task(other.fills.open(bucket, "k"))
-    await until(lambda: other.fills.fetches.flights)
+    loser = asyncio.create_task(other.objects.open(bucket, "k"))
+    await until(lambda: other.objects.singleflight.running)
     held.go_on.set()
     await (await winner).whole()
     await until(lambda: brain.kept)
@@ -64,21 +68,21 @@ async def test_who_waited_takes_the_bytes_from_a_node(
     await brain.directory.add_locations(brain.kept[0].sha256, (node,))
     opened = await loser
 
-    assert opened.found.sha256 == brain.kept[0].sha256
-    assert await other.directory.locations(opened.found.sha256) == (node,)
+    assert opened.version.sha256 == brain.kept[0].sha256
+    assert await other.directory.locations(opened.version.sha256) == (node,)
     assert origin.count("/k") == 1
 
 
 async def test_without_nodes_each_brain_fetches_for_its_own_disk(
     brain: Brain, other: Brain, origin: HttpOrigin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetches, "REPLICA_LIMIT_S", 0.0)
+    monkeypatch.setattr(singleflight, "REPLICA_LIMIT_S", 0.0)
     bucket = await brain.origin_bucket("http", {"url": origin.url})
     origin.objects["/k"] = b"bytes"
     assert await brain.get(bucket, "k") == b"bytes"
     await settled(brain)
 
-    opened = await other.fills.open(bucket, "k")
+    opened = await other.objects.open(bucket, "k")
 
     assert opened.is_hit
     assert await read(opened) == b"bytes"
@@ -100,10 +104,10 @@ async def test_a_fetch_that_failed_is_tried_by_the_other(
             await asked.answer(b"there")
 
     origin.handler = fails_once
-    first = asyncio.create_task(brain.fills.open(bucket, "k"))
+    first = asyncio.create_task(brain.objects.open(bucket, "k"))
     await came.wait()
     second = asyncio.create_task(other.get(bucket, "k"))
-    await until(lambda: other.fills.fetches.flights)
+    await until(lambda: other.objects.singleflight.running)
     go_on.set()
 
     assert (await asyncio.gather(first, return_exceptions=True))[0].__class__.__name__ == (
@@ -155,7 +159,7 @@ async def test_nobody_waits_for_a_turn_for_ever(
     rows: Rows,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(fetches, "TURN_LIMIT_S", 0.2)
+    monkeypatch.setattr(singleflight, "TURN_LIMIT_S", 0.2)
     bucket = await brain.origin_bucket("http", {"url": origin.url})
     origin.objects["/k"] = b"x"
     held_by(rows, bucket, other.id, seconds=3600)

@@ -3,10 +3,10 @@
 from datetime import UTC, datetime
 from uuid import UUID
 
-from edgecache.brain.nodes.replica_plan import Bytes, Copies, Plan, plan
+from edgecache.brain.nodes.replica_plan import BlobReplicas, ReplicaCounts, ReplicaPlan, plan
 from edgecache.brain.nodes.rows import NodeRow
 
-COPIES = Copies(usual=2, hot=3)
+COPIES = ReplicaCounts(usual=2, hot=3)
 HASH = bytes(range(32))
 
 
@@ -24,7 +24,7 @@ def node(number: int, *, status: str = "active", owner: int | None = None) -> No
     )
 
 
-def blob(*holders: int, coming: tuple[int, ...] = (), **changes: object) -> Bytes:
+def blob(*holders: int, coming: tuple[int, ...] = (), **changes: object) -> BlobReplicas:
     """Give bytes of a private bucket of organization 3."""
     fields: dict[str, object] = {
         "sha256": HASH,
@@ -36,10 +36,10 @@ def blob(*holders: int, coming: tuple[int, ...] = (), **changes: object) -> Byte
         "organizations": [3],
         "is_public": False,
     }
-    return Bytes(**{**fields, **changes})  # type: ignore[arg-type]  # the tests' own values
+    return BlobReplicas(**{**fields, **changes})  # type: ignore[arg-type]  # the tests' own values
 
 
-def look(row: Bytes, *nodes: NodeRow, away: tuple[int, ...] = ()) -> Plan:
+def look(row: BlobReplicas, *nodes: NodeRow, away: tuple[int, ...] = ()) -> ReplicaPlan:
     """Give the plan for one blob. away: suspect nodes, which hold but take nothing."""
     standing = {each.id: each for each in nodes}
     online = frozenset(
@@ -76,7 +76,7 @@ def test_a_draining_node_is_read_from_but_does_not_count() -> None:
 def test_without_a_readable_copy_the_brain_sends_its_own() -> None:
     made = look(blob(9), node(1), node(2))
     assert not made.fetches
-    assert [(wish.sha256, wish.copies) for wish in made.wishes] == [(HASH, 2)]
+    assert [(wish.sha256, wish.copies) for wish in made.requests] == [(HASH, 2)]
 
 
 def test_nothing_is_done_for_bytes_that_nobody_names() -> None:
@@ -120,4 +120,4 @@ def test_a_copy_that_only_a_stranger_has_is_not_a_source_for_a_private_object() 
     made = look(blob(2), node(1), node(2, owner=4), node(3))
     assert made.drops == [(UUID(int=2), HASH)]
     assert not made.fetches
-    assert made.wishes
+    assert made.requests

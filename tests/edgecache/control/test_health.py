@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgecache.brain.nodes.health import LONGEST_REST_S, Conduct, Health, by_heartbeat
+from edgecache.brain.nodes.health import LONGEST_REST_S, Health, NodeStatistics, by_heartbeat
 
 
 @pytest.mark.parametrize(
@@ -24,39 +24,39 @@ def test_two_missed_heartbeats_are_suspect_and_four_are_the_end(
 
 
 def test_one_failure_does_not_make_a_node_rest_and_three_do() -> None:
-    conduct = Conduct()
-    conduct.failed(now=100.0)
-    conduct.failed(now=100.0)
-    assert conduct.may_be_asked(now=100.0)
+    statistics = NodeStatistics()
+    statistics.failed(now=100.0)
+    statistics.failed(now=100.0)
+    assert statistics.may_be_asked(now=100.0)
 
-    conduct.failed(now=100.0)
+    statistics.failed(now=100.0)
 
-    assert not conduct.may_be_asked(now=100.5)
-    assert conduct.may_be_asked(now=101.0)
+    assert not statistics.may_be_asked(now=100.5)
+    assert statistics.may_be_asked(now=101.0)
 
 
 def test_each_further_failure_doubles_the_rest_up_to_a_limit() -> None:
-    conduct = Conduct()
+    statistics = NodeStatistics()
     for _ in range(4):
-        conduct.failed(now=0.0)
-    assert conduct.rests_until == 2.0
+        statistics.failed(now=0.0)
+    assert statistics.rests_until == 2.0
     for _ in range(20):
-        conduct.failed(now=0.0)
-    assert conduct.rests_until == LONGEST_REST_S
+        statistics.failed(now=0.0)
+    assert statistics.rests_until == LONGEST_REST_S
 
 
 def test_an_answer_makes_up_for_all_failures() -> None:
-    conduct = Conduct()
+    statistics = NodeStatistics()
     for _ in range(9):
-        conduct.failed(now=0.0)
-    conduct.succeeded(0.01)
-    assert conduct.failures == 0
-    assert conduct.may_be_asked(now=0.0)
+        statistics.failed(now=0.0)
+    statistics.succeeded(0.01)
+    assert statistics.failures == 0
+    assert statistics.may_be_asked(now=0.0)
 
 
 def test_latency_follows_slowly() -> None:
-    conduct = Conduct()
-    conduct.succeeded(0.1)
-    assert conduct.latency_s == pytest.approx(0.1)
-    conduct.succeeded(0.2)
-    assert conduct.latency_s == pytest.approx(0.12)
+    statistics = NodeStatistics()
+    statistics.succeeded(0.1)
+    assert statistics.latency_s == pytest.approx(0.1)
+    statistics.succeeded(0.2)
+    assert statistics.latency_s == pytest.approx(0.12)

@@ -9,7 +9,7 @@ import pytest
 
 from edgecache.brain.conf import Geography
 from edgecache.brain.nodes.client_region import Locator
-from edgecache.brain.nodes.regions import Atlas
+from edgecache.brain.nodes.regions import RegionMap
 
 BARE = Geography(
     region="eu-central", coordinates={}, networks=(), header="", trusted_edges=(), geoip=None
@@ -28,7 +28,7 @@ DECLARED = replace(MAPPED, header="x-region", trusted_edges=(ipaddress.ip_networ
 def locate(geography: Geography, client: str, peer: str = "", **headers: str) -> str:
     """Ask for one client."""
     shown = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Locator(geography, Atlas({})).region_of(client, shown, peer=peer)
+    return Locator(geography, RegionMap({})).region_of(client, shown, peer=peer)
 
 
 def test_a_client_of_whom_nothing_is_known_is_where_the_brain_is() -> None:

@@ -5,9 +5,9 @@ from uuid import UUID
 import pytest
 
 from edgecache.brain.nodes.nearest import Holder, order
-from edgecache.brain.nodes.regions import COORDINATES, Atlas, great_circle_km
+from edgecache.brain.nodes.regions import COORDINATES, RegionMap, great_circle_km
 
-ATLAS = Atlas({"home": (48.1, 11.6)})
+ATLAS = RegionMap({"home": (48.1, 11.6)})
 
 
 def holder(number: int, region: str, **changes: object) -> Holder:

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from edgecache.brain.delivery.delivery import Tenant
-from edgecache.brain.nodes.tickets import Leave, TicketSigner
+from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
 from edgecache.protocol.tickets import LIFETIME_LIMIT_S, Kind
 from tests.edgecache.control.support import (
     FakeWorker,
@@ -29,7 +29,7 @@ class Direct:
         """Give one for a thousand bytes."""
         node_id = changes.pop("node_id", self.node.id)
         prefix = changes.pop("client_prefix", "203.0.113.0/24")
-        leave = Leave(Tenant(3, 4), 5, bytes(32), 1000)
+        leave = TicketGrant(Tenant(3, 4), 5, bytes(32), 1000)
         return self.signer.sign(kind, node_id, leave, now=now or time.time(), client_prefix=prefix)
 
     def redeem(self, *lines: tuple[str, int], served_at: float = 0.0) -> Any:

@@ -6,13 +6,13 @@ from uuid import UUID
 import pytest
 
 from edgecache.brain.delivery.delivery import Tenant
-from edgecache.brain.nodes.tickets import REUSE_S, Leave, TicketSigner
+from edgecache.brain.nodes.tickets import REUSE_S, TicketGrant, TicketSigner
 from edgecache.protocol.tickets import Kind, TicketRefused, check
 
 SECRET = "a secret of more than thirty-two characters"
 NODE = UUID(int=1)
 HASH = bytes(range(32))
-LEAVE = Leave(Tenant(3, 4), 5, HASH, 1000)
+LEAVE = TicketGrant(Tenant(3, 4), 5, HASH, 1000)
 NOW = 1_800_000_000.0
 
 

@@ -11,12 +11,12 @@ import pytest
 from edgecache.brain.errors import StorageFull
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.multipart import complete
-from edgecache.brain.values import Found
+from edgecache.brain.values import ObjectVersion
 from edgecache.http.exchange import Exchange
 from edgecache.http.scope import Scope
 from tests.edgecache.http.test_server import ask, head, run, serving
 
-FOUND = Found(
+FOUND = ObjectVersion(
     1,
     "k",
     "",
@@ -35,14 +35,14 @@ FOUND = Found(
 )
 
 
-def answered(ending: Callable[[], Found], monkeypatch: pytest.MonkeyPatch) -> bytes:
+def answered(ending: Callable[[], ObjectVersion], monkeypatch: pytest.MonkeyPatch) -> bytes:
     """Give the whole answer of a completion that ends so."""
     monkeypatch.setattr(complete, "RESPONSE_AFTER_S", 0.01)
 
     async def main() -> bytes:
         go_on = asyncio.Event()
 
-        async def work() -> Found:
+        async def work() -> ObjectVersion:
             await go_on.wait()
             return ending()
 
@@ -77,7 +77,7 @@ def test_it_begins_before_it_knows_and_ends_with_the_result(
 def test_an_error_stands_in_the_answer(
     error: Exception, code: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail() -> Found:
+    def fail() -> ObjectVersion:
         raise error
 
     answer = answered(fail, monkeypatch)

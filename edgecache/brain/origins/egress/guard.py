@@ -143,16 +143,16 @@ def _ask_resolver(host: str, port: int) -> "asyncio.Future[Answers]":
 
     A tenant's name that hangs holds up nothing else then, nor the end of the process.
     """
-    answer: Future[Answers] = Future()
+    response: Future[Answers] = Future()
 
     def ask() -> None:
         try:
-            answer.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+            response.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
         except Exception as exc:  # noqa: BLE001 - for whoever asks
-            answer.set_exception(exc)
+            response.set_exception(exc)
 
     threading.Thread(target=ask, name="brain-names", daemon=True).start()
-    return asyncio.wrap_future(answer)
+    return asyncio.wrap_future(response)
 
 
 def _is_in(address: Address, networks: Sequence[Network]) -> bool:

@@ -13,7 +13,7 @@ from edgecache.brain.s3.context import RequestContext
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import S3Request
 from edgecache.brain.s3.xml import Node
-from edgecache.brain.values import Listed, Listing
+from edgecache.brain.values import ListedObject, Listing
 
 MAX_KEYS: Final = 1000
 STORAGE_CLASS: Final = "STANDARD"
@@ -70,12 +70,12 @@ async def list_page(context: RequestContext, query: ListingQuery, *, start_after
     bucket = await context.bucket()
     if query.max_keys == 0:
         return Listing((), (), None)
-    return await context.parts.fills.list(
+    return await context.parts.objects.list(
         bucket, query.prefix, start_after, query.delimiter, query.max_keys
     )
 
 
-def object_node(query: ListingQuery, row: Listed, *, owner: str = "") -> Node:
+def object_node(query: ListingQuery, row: ListedObject, *, owner: str = "") -> Node:
     """Return an object's element."""
     children: list[Node | None] = [
         ("Key", query.name(row.key)),

@@ -12,7 +12,7 @@ from edgecache.brain.s3.listings.query import (
     parse_query,
 )
 from edgecache.brain.s3.xml import Node, document
-from edgecache.brain.values import Listed
+from edgecache.brain.values import ListedObject
 
 NULL = "null"
 
@@ -42,7 +42,7 @@ async def list_object_versions(context: RequestContext) -> S3Response:
     return S3Response(body=document("ListVersionsResult", nodes))
 
 
-def _version(query: ListingQuery, row: Listed, owner: str) -> Node:
+def _version(query: ListingQuery, row: ListedObject, owner: str) -> Node:
     children: list[Node | None] = [
         ("Key", query.name(row.key)),
         ("VersionId", NULL),

@@ -14,12 +14,12 @@ from edgecache.brain.s3.multipart.completion import ListedPart
 from edgecache.brain.s3.multipart.uploads import Upload
 from edgecache.brain.s3.objects import conditions
 from edgecache.brain.s3.xml import DECLARATION, Node, document
-from edgecache.brain.values import BucketInfo, Fields, Found
+from edgecache.brain.values import BucketInfo, Fields, ObjectVersion
 
 # After this the response begins: clients time out after about a minute without a byte.
 RESPONSE_AFTER_S: Final = 10.0
 # They run to their end when their clients disconnect.
-_RUNNING: Final[set[asyncio.Task[Found]]] = set()
+_RUNNING: Final[set[asyncio.Task[ObjectVersion]]] = set()
 
 
 async def complete_multipart_upload(context: RequestContext) -> S3Response | None:
@@ -51,8 +51,8 @@ async def complete_multipart_upload(context: RequestContext) -> S3Response | Non
 
 async def _complete(
     context: RequestContext, bucket: BucketInfo, upload: Upload, listed: list[ListedPart]
-) -> Found:
-    request, fills, staging = context.request, context.parts.fills, context.parts.staging
+) -> ObjectVersion:
+    request, objects, staging = context.request, context.parts.objects, context.parts.staging
     parts = await _selected(context, bucket, upload, listed)
     size = request.header("x-amz-mp-object-size")
     if size and size != str(sum(part.size for part in parts)):
@@ -75,7 +75,7 @@ async def _complete(
         # The upload was aborted, or a part replaced, meanwhile.
         raise S3Error("NoSuchUpload", extra={"UploadId": upload.id}) from None
     try:
-        version = await fills.put(bucket, upload.key, staged, fields, conditions=wanted)
+        version = await objects.put(bucket, upload.key, staged, fields, conditions=wanted)
     except OriginMissing:
         raise S3Error("NoSuchKey", extra={"Key": upload.key}) from None
     await uploads.remove(context.parts.database, staging, upload.id)
@@ -97,24 +97,24 @@ async def _selected(
 
 async def _completed(
     context: RequestContext, bucket: BucketInfo, listed: list[ListedPart]
-) -> Found | None:
+) -> ObjectVersion | None:
     """Return the object that these parts have become already."""
     try:
-        version = await context.parts.fills.head(bucket, context.request.key)
+        version = await context.parts.objects.head(bucket, context.request.key)
     except OriginMissing:
         return None
     etag = completion.multipart_etag([each.etag for each in listed])
     return version if version.etag == etag else None
 
 
-def _ended(task: asyncio.Task[Found]) -> None:
+def _ended(task: asyncio.Task[ObjectVersion]) -> None:
     _RUNNING.discard(task)
     if not task.cancelled():
         # Retrieved, so that asyncio does not report it: the client may have disconnected.
         task.exception()
 
 
-async def _respond_late(context: RequestContext, task: asyncio.Task[Found]) -> None:
+async def _respond_late(context: RequestContext, task: asyncio.Task[ObjectVersion]) -> None:
     headers = [
         ("x-amz-request-id", context.request.request_id),
         ("content-type", "application/xml"),
@@ -136,7 +136,7 @@ async def _respond_late(context: RequestContext, task: asyncio.Task[Found]) -> N
     await stream.send_bytes(body.removeprefix(DECLARATION.encode()))
 
 
-def _result(context: RequestContext, version: Found) -> bytes:
+def _result(context: RequestContext, version: ObjectVersion) -> bytes:
     request = context.request
     path = encoded(f"/{request.bucket}/{request.key}", safe="/")
     nodes: list[Node] = [

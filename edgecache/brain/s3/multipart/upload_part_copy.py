@@ -27,8 +27,8 @@ async def upload_part_copy(context: RequestContext) -> S3Response:
     number = part_number(request)
     upload = await uploads.find(parts.database, bucket, request.key, request.query("uploadId"))
     source = await find_source(context)
-    opened = await parts.fills.open(source.bucket, source.key)
-    found = opened.found if opened.found.size >= 0 else await opened.whole()
+    opened = await parts.objects.open(source.bucket, source.key)
+    found = opened.version if opened.version.size >= 0 else await opened.whole()
     if found.etag != source.version.etag:
         raise S3Error("ConditionalRequestConflict")
     span = _span(request.header("x-amz-copy-source-range"), found.size)

@@ -10,7 +10,7 @@ from edgecache.brain.s3.objects import conditions
 from edgecache.brain.s3.objects.lookup import find_object, object_key
 from edgecache.brain.s3.requests import S3Request
 from edgecache.brain.s3.xml import Node, document
-from edgecache.brain.values import Found
+from edgecache.brain.values import ObjectVersion
 from edgecache.http.heads import http_date
 
 ATTRIBUTES: Final = frozenset(("ETag", "Checksum", "ObjectParts", "StorageClass", "ObjectSize"))
@@ -53,7 +53,7 @@ def _wanted(request: S3Request) -> set[str]:
     return wanted
 
 
-def _parts(request: S3Request, version: Found) -> Node:
+def _parts(request: S3Request, version: ObjectVersion) -> Node:
     marker = _number(request, "x-amz-part-number-marker", 0)
     limit = min(_number(request, "x-amz-max-parts", MAX_PARTS), MAX_PARTS)
     page = list(enumerate(version.parts, 1))[marker : marker + limit]

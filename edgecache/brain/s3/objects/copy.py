@@ -11,7 +11,7 @@ from edgecache.brain.s3.objects import conditions, headers
 from edgecache.brain.s3.objects.lookup import find_object
 from edgecache.brain.s3.requests import S3Request
 from edgecache.brain.s3.xml import Node, document
-from edgecache.brain.values import BucketInfo, Fields, Found
+from edgecache.brain.values import BucketInfo, Fields, ObjectVersion
 
 SOURCE_HEADER = "x-amz-copy-source"
 
@@ -22,7 +22,7 @@ class CopySource:
 
     bucket: BucketInfo
     key: str
-    version: Found
+    version: ObjectVersion
 
 
 async def find_source(context: RequestContext) -> CopySource:
@@ -57,7 +57,7 @@ async def copy_object(context: RequestContext) -> S3Response:
     fields = await _fields(context, source)
     wanted = conditions.write_conditions(context.request)
     try:
-        version = await context.parts.fills.copy(
+        version = await context.parts.objects.copy(
             (source.bucket, source.key),
             bucket,
             context.request.key,

@@ -22,7 +22,7 @@ async def delete_object(context: RequestContext) -> S3Response:
     if write_conditions(context.request).if_match is not None:
         # AWS offers it for directory buckets alone; ignoring it would delete a changed object.
         raise S3Error("NotImplemented")
-    await context.parts.fills.delete(bucket, [key])
+    await context.parts.objects.delete(bucket, [key])
     return S3Response(204)
 
 
@@ -79,7 +79,7 @@ async def _delete(
     if not keys:
         return {}
     try:
-        await context.parts.fills.delete(bucket, keys)
+        await context.parts.objects.delete(bucket, keys)
     except BrainError as error:
         return dict.fromkeys(keys, from_brain_error(error))
     return {}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from edgecache.brain.delivery.delivery import Delivery, Source
 from edgecache.brain.delivery.response_cache import ResponseKey
 from edgecache.brain.errors import OriginMissing
-from edgecache.brain.fetch.objects import Opened
+from edgecache.brain.fetch.object_cache import OpenObject
 from edgecache.brain.s3 import checksums
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.errors import S3Error
@@ -17,7 +17,7 @@ from edgecache.brain.s3.objects.lookup import (
     select_and_describe,
 )
 from edgecache.brain.s3.objects.selection import Selection
-from edgecache.brain.values import BucketInfo, Found
+from edgecache.brain.values import BucketInfo, ObjectVersion
 
 REQUEST_ID_HEADER = "x-amz-request-id"
 
@@ -34,7 +34,7 @@ async def get_object(context: RequestContext) -> S3Response | None:
     if cache_key is not None and await _sent_from_cache(context, bucket, cache_key):
         return None
     opened = await _open(context, bucket, key)
-    version = opened.found if opened.found.size >= 0 else await opened.whole()
+    version = opened.version if opened.version.size >= 0 else await opened.whole()
     selection, headers = select_and_describe(context, version, overrides)
     context.is_hit = opened.is_hit
     region = context.parts.locator.region_of(context.request.client, context.request.headers)
@@ -93,7 +93,7 @@ async def _sent_from_cache(context: RequestContext, bucket: BucketInfo, key: Res
 
 def _delivery(
     bucket: BucketInfo,
-    version: Found,
+    version: ObjectVersion,
     selection: Selection,
     headers: Sequence[tuple[str, str]],
     sources: tuple[Source, ...],
@@ -122,15 +122,15 @@ def _with_request_id(delivery: Delivery, context: RequestContext) -> Delivery:
     return delivery._replace(headers=[request_id, *delivery.headers])
 
 
-async def _open(context: RequestContext, bucket: BucketInfo, key: str) -> Opened:
+async def _open(context: RequestContext, bucket: BucketInfo, key: str) -> OpenObject:
     try:
-        return await context.parts.fills.open(bucket, key)
+        return await context.parts.objects.open(bucket, key)
     except OriginMissing:
         raise S3Error("NoSuchKey", extra={"Key": key}) from None
 
 
 async def _sources(
-    context: RequestContext, bucket: BucketInfo, version: Found, region: str
+    context: RequestContext, bucket: BucketInfo, version: ObjectVersion, region: str
 ) -> tuple[Source, ...]:
     holders = await context.parts.directory.locations(version.sha256)
     if not holders:

@@ -9,7 +9,7 @@ from edgecache.brain.memo import Memo
 from edgecache.brain.s3 import checksums
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import METADATA_PREFIX, S3Request
-from edgecache.brain.values import DEFAULT_CONTENT_TYPE, Fields, Found
+from edgecache.brain.values import DEFAULT_CONTENT_TYPE, Fields, ObjectVersion
 from edgecache.http.heads import http_date
 
 METADATA_LIMIT_BYTES: Final = 2048
@@ -117,7 +117,7 @@ def overrides_of(request: S3Request) -> dict[str, str]:
 
 
 def response_headers(
-    found: Found, *, overrides: Mapping[str, str], with_checksums: bool
+    found: ObjectVersion, *, overrides: Mapping[str, str], with_checksums: bool
 ) -> Sequence[tuple[str, str]]:
     """Return the headers that describe an object; not its length, which a range changes."""
     if not overrides and not with_checksums:
@@ -126,7 +126,7 @@ def response_headers(
 
 
 def _described(
-    found: Found, overrides: Mapping[str, str], *, with_checksums: bool
+    found: ObjectVersion, overrides: Mapping[str, str], *, with_checksums: bool
 ) -> Sequence[tuple[str, str]]:
     described = {"content-type": found.content_type, **found.headers, **overrides}
     lines = [

@@ -8,7 +8,7 @@ from edgecache.brain.s3.context import RequestContext
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.objects import conditions, headers
 from edgecache.brain.s3.objects.selection import Selection, select
-from edgecache.brain.values import BucketInfo, Found
+from edgecache.brain.values import BucketInfo, ObjectVersion
 
 
 def object_key(context: RequestContext) -> str:
@@ -22,7 +22,7 @@ def object_key(context: RequestContext) -> str:
     return context.request.key
 
 
-async def find_object(context: RequestContext, bucket: BucketInfo, key: str) -> Found:
+async def find_object(context: RequestContext, bucket: BucketInfo, key: str) -> ObjectVersion:
     """Return the current version of a key, from the directory or from its origin.
 
     Raises S3Error NoSuchKey; BrainError.
@@ -31,7 +31,7 @@ async def find_object(context: RequestContext, bucket: BucketInfo, key: str) -> 
     if version is not None:
         return version
     try:
-        return await context.parts.fills.head(bucket, key)
+        return await context.parts.objects.head(bucket, key)
     except OriginMissing:
         raise S3Error("NoSuchKey", extra={"Key": key}) from None
 
@@ -51,7 +51,7 @@ def response_overrides(context: RequestContext) -> dict[str, str]:
 
 
 def select_and_describe(
-    context: RequestContext, version: Found, overrides: dict[str, str]
+    context: RequestContext, version: ObjectVersion, overrides: dict[str, str]
 ) -> tuple[Selection, Sequence[tuple[str, str]]]:
     """Apply the conditions; return which bytes to send, and the object's headers.
 

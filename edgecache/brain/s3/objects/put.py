@@ -20,7 +20,7 @@ async def put_object(context: RequestContext) -> S3Response:
     wanted = conditions.write_conditions(context.request)
     received = await bodies.receive(context)
     try:
-        version = await context.parts.fills.put(
+        version = await context.parts.objects.put(
             bucket,
             context.request.key,
             received.staged,

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from edgecache.brain.delivery.delivery import Source
-from edgecache.brain.nodes.tickets import Leave
+from edgecache.brain.nodes.tickets import TicketGrant
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.objects.selection import Selection
 from edgecache.brain.s3.requests import S3Request
-from edgecache.brain.values import BucketInfo, Found
+from edgecache.brain.values import BucketInfo, ObjectVersion
 from edgecache.protocol.names import TICKET_PARAMETER, object_path
 from edgecache.protocol.tickets import Kind
 
@@ -24,7 +24,7 @@ PREFIX_BITS: Final = {4: 24, 6: 64}
 def redirect(
     context: RequestContext,
     bucket: BucketInfo,
-    version: Found,
+    version: ObjectVersion,
     selection: Selection,
     sources: Sequence[Source],
 ) -> S3Response | None:
@@ -33,7 +33,7 @@ def redirect(
     if not sources or version.size == 0 or not is_possible(request, bucket):
         return None
     source = sources[0]
-    leave = Leave(
+    leave = TicketGrant(
         bucket.tenant, bucket.id, version.sha256, selection.span.length, selection.span.start
     )
     ticket = context.parts.tickets.sign(

@@ -6,7 +6,7 @@ from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.objects import conditions
 from edgecache.brain.s3.requests import S3Request
-from edgecache.brain.values import Found
+from edgecache.brain.values import ObjectVersion
 from edgecache.protocol.ranges import RangeNotSatisfiable, requested
 
 PART_LIMIT = 10_000
@@ -21,7 +21,7 @@ class Selection(NamedTuple):
     is_whole: bool = True
 
 
-def select(request: S3Request, found: Found) -> Selection:
+def select(request: S3Request, found: ObjectVersion) -> Selection:
     """Return which bytes a GET or HEAD asks for.
 
     Raises S3Error: InvalidRange, InvalidPartNumber, InvalidRequest (a part and a range),
@@ -64,7 +64,7 @@ def part_number(request: S3Request) -> int:
     return number
 
 
-def _part(number: int, found: Found) -> Selection:
+def _part(number: int, found: ObjectVersion) -> Selection:
     sizes = found.parts or (found.size,)
     if number > len(sizes):
         raise S3Error("InvalidPartNumber", extra={"ActualPartCount": str(len(sizes))})

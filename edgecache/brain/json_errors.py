@@ -1,21 +1,21 @@
 """What only the JSON APIs refuse, beyond the errors of the brain's parts.
 
 BrainError
-├── Malformed              400  not JSON, or not an object
+├── MalformedBody          400  not JSON, or not an object
 ├── NotAuthenticated       401
-├── Missing                404  absent, or another tenant's: NodeMissing, AccessKeyMissing
-├── MethodNotAllowed       405
-├── TooSlow                408  the body did not arrive
+├── NotFound               404  absent, or another tenant's: NodeNotFound, AccessKeyNotFound
+├── PathMethodNotAllowed   405
+├── SlowBody               408  the body did not arrive
 ├── EndpointTaken          409
-├── NotPossible            409  what was asked does not fit the state it is in
+├── StateConflict          409  what was asked does not fit the state it is in
 ├── NodeRemoved            410
-└── TooLarge               413
+└── BodyTooLarge           413
 """
 
 from edgecache.brain.errors import BrainError
 
 
-class Malformed(BrainError):
+class MalformedBody(BrainError):
     """A body that is not a JSON object."""
 
     code = "malformed"
@@ -31,7 +31,7 @@ class NotAuthenticated(BrainError):
     sentence = "The credential is missing or wrong."
 
 
-class Missing(BrainError):
+class NotFound(BrainError):
     """Nothing of that name that the caller may see."""
 
     code = "not_found"
@@ -39,21 +39,21 @@ class Missing(BrainError):
     sentence = "There is nothing here."
 
 
-class NodeMissing(Missing):
+class NodeNotFound(NotFound):
     """There is no such node."""
 
     code = "node_not_found"
     sentence = "There is no such node."
 
 
-class AccessKeyMissing(Missing):
+class AccessKeyNotFound(NotFound):
     """The environment has no such access key."""
 
     code = "access_key_not_found"
     sentence = "There is no such access key."
 
 
-class MethodNotAllowed(BrainError):
+class PathMethodNotAllowed(BrainError):
     """The path does not have that method."""
 
     code = "method_not_allowed"
@@ -61,7 +61,7 @@ class MethodNotAllowed(BrainError):
     sentence = "This path does not have that method."
 
 
-class TooSlow(BrainError):
+class SlowBody(BrainError):
     """A body that did not arrive in time."""
 
     code = "timeout"
@@ -77,7 +77,7 @@ class EndpointTaken(BrainError):
     sentence = "A node with this endpoint is registered already."
 
 
-class NotPossible(BrainError):
+class StateConflict(BrainError):
     """What was asked does not fit the state of the thing."""
 
     code = "not_possible"
@@ -93,7 +93,7 @@ class NodeRemoved(BrainError):
     sentence = "This node has been removed."
 
 
-class TooLarge(BrainError):
+class BodyTooLarge(BrainError):
     """A body beyond the limit."""
 
     code = "too_large"

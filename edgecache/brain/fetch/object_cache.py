@@ -1,7 +1,7 @@
 """Objects of buckets: read through the cache, written through it to their origin.
 
-A read asks the directory, then the origin (``Fetches``). A write goes to the origin first, then
-to the directory; it returns when no brain answers with what was there before.
+A read asks the directory, then the origin (``Singleflight``). A write goes to the origin first,
+then to the directory; it returns when no brain answers with what was there before.
 """
 
 import asyncio
@@ -11,13 +11,13 @@ from uuid import UUID
 
 from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Span
-from edgecache.brain.directory.directory import Directory, Load
+from edgecache.brain.directory.directory import Directory, KeyWatch
 from edgecache.brain.errors import OriginChanged, OriginFailed, OriginMissing
-from edgecache.brain.fetch.fetches import Fetches
-from edgecache.brain.fetch.origin_writes import Writes
-from edgecache.brain.fetch.singleflight import Ask, Flight
+from edgecache.brain.fetch.origin_writes import OriginWrites
+from edgecache.brain.fetch.shared_fetch import FetchRequest, SharedFetch
+from edgecache.brain.fetch.singleflight import Singleflight
 from edgecache.brain.fetch.verifying import verified
-from edgecache.brain.origins.driver import found_at
+from edgecache.brain.origins.driver import version_at
 from edgecache.brain.origins.registry import Origins
 from edgecache.brain.storage import builtin_origin
 from edgecache.brain.storage.listings import list_keys
@@ -27,8 +27,8 @@ from edgecache.brain.values import (
     BucketInfo,
     Conditions,
     Fields,
-    Found,
     Listing,
+    ObjectVersion,
     StagedFile,
     check_key,
     fields_of,
@@ -37,7 +37,7 @@ from edgecache.brain.values import (
 T = TypeVar("T")
 
 
-class Opened:
+class OpenObject:
     """A version that may be read, whole already or still coming in.
 
     found: its fields; ``sha256`` is empty while it is coming in. is_hit: no origin was asked.
@@ -45,12 +45,16 @@ class Opened:
     """
 
     def __init__(
-        self, fills: "Fills", bucket: BucketInfo, found: Found, flight: Flight | None = None
+        self,
+        objects: "ObjectCache",
+        bucket: BucketInfo,
+        found: ObjectVersion,
+        fetch: SharedFetch | None = None,
     ) -> None:
-        self.found = found
-        self.is_hit = flight is None
-        self.flight = flight
-        self._fills = fills
+        self.version = found
+        self.is_hit = fetch is None
+        self.fetch = fetch
+        self._objects = objects
         self._bucket = bucket
 
     def body(self, span: Span | None = None) -> AsyncIterator[bytes]:
@@ -58,23 +62,23 @@ class Opened:
 
         Raises OriginError's kinds where they end too early: then the connection is to be cut.
         """
-        if self.flight is not None and not self.found.sha256:
-            return self.flight.body(span)
-        whole = Span(0, self.found.size)
-        return self._fills.reopen(self._bucket, self.found, whole if span is None else span)
+        if self.fetch is not None and not self.version.sha256:
+            return self.fetch.body(span)
+        whole = Span(0, self.version.size)
+        return self._objects.reopen(self._bucket, self.version, whole if span is None else span)
 
-    async def whole(self) -> Found:
+    async def whole(self) -> ObjectVersion:
         """Wait for the last byte; then the size is known, and the hash where it was kept.
 
         Raises OriginError's kinds.
         """
-        if self.flight is not None and not self.found.sha256:
-            await self.flight.whole()
-            self.found = self.flight.landed(self.found)
-        return self.found
+        if self.fetch is not None and not self.version.sha256:
+            await self.fetch.whole()
+            self.version = self.fetch.final_version(self.version)
+        return self.version
 
 
-class Fills:
+class ObjectCache:
     """This brain's reads and writes of objects."""
 
     def __init__(
@@ -86,7 +90,7 @@ class Fills:
         *,
         brain_id: UUID,
         limit: int = 256,
-        on_kept: Callable[[Found], None],
+        on_stored: Callable[[ObjectVersion], None],
     ) -> None:
         """limit: of fetches at once. on_kept: called with each version whose bytes came in."""
         self._database = database
@@ -95,26 +99,26 @@ class Fills:
         self._staging = staging
         self._origins = origins
         self._running: set[asyncio.Task[Any]] = set()
-        self.fetches = Fetches(
+        self.singleflight = Singleflight(
             database,
             directory,
             staging,
             origins,
             brain_id=brain_id,
             limit=limit,
-            on_kept=on_kept,
+            on_stored=on_stored,
         )
-        self._on_kept = on_kept
-        self.writes = Writes(database, self._coherence, staging, brain_id)
+        self._on_kept = on_stored
+        self.writes = OriginWrites(database, self._coherence, staging, brain_id)
 
     async def stop(self) -> None:
         """Let the writes end, give up the fetches."""
         await asyncio.gather(*self._running, return_exceptions=True)
-        await self.fetches.stop()
+        await self.singleflight.stop()
 
     # --- reading ----------------------------------------------------------------------------
 
-    async def open(self, bucket: BucketInfo, key: str, *, variant: str = "") -> Opened:
+    async def open(self, bucket: BucketInfo, key: str, *, variant: str = "") -> OpenObject:
         """Give a version of a key, from the directory or from the origin.
 
         Raises KeyRefused, OriginMissing, OriginError's kinds, NoSuchBucket, Overloaded,
@@ -122,13 +126,13 @@ class Fills:
         """
         name = (bucket.id, check_key(key), variant)
         # Hardly any has one: not even a coroutine is made for the others.
-        if name in self.fetches.flights:
-            flight = await self.fetches.joinable(name)
-            if flight is not None:
-                return await self._board(bucket, flight)
+        if name in self.singleflight.running:
+            fetch = await self.singleflight.shareable(name)
+            if fetch is not None:
+                return await self._board(bucket, fetch)
         found = await self._directory.find(*name)
         if found is not None:
-            return Opened(self, bucket, found)
+            return OpenObject(self, bucket, found)
         return await self.fetch(bucket, key, variant=variant)
 
     async def fetch(
@@ -137,26 +141,28 @@ class Fills:
         key: str,
         *,
         variant: str = "",
-        ask: Ask | None = None,
+        request: FetchRequest | None = None,
         alone: bool = False,
-    ) -> Opened:
+    ) -> OpenObject:
         """Ask the origin, whatever the directory says; who asks meanwhile shares the answer.
 
-        alone: share with nobody, after an answer that was not for all (``Verdict.is_shared``).
+        alone: share with nobody, after an answer that was not for all (``Cacheability.is_shared``).
         Raises as ``open`` does.
         """
         name = (bucket.id, check_key(key), variant)
         if bucket.origin_id is None:
             return await self._adopt(bucket, key)
-        ask = ask or Ask()
-        if ask.stale is None and self.fetches.is_missing(name):
+        request = request or FetchRequest()
+        if request.stale is None and self.singleflight.is_known_missing(name):
             raise OriginMissing
-        flight = None if alone else await self.fetches.joinable(name)
-        if flight is None or not ask.joins(flight):
-            flight = self.fetches.launch(bucket, name, ask, alone=alone)
-        return await self._board(bucket, flight)
+        fetch = None if alone else await self.singleflight.shareable(name)
+        if fetch is None or not request.joins(fetch):
+            fetch = self.singleflight.start(bucket, name, request, alone=alone)
+        return await self._board(bucket, fetch)
 
-    async def reopen(self, bucket: BucketInfo, found: Found, span: Span) -> AsyncIterator[bytes]:
+    async def reopen(
+        self, bucket: BucketInfo, found: ObjectVersion, span: Span
+    ) -> AsyncIterator[bytes]:
         """Give bytes of this very version when no node can: the brain's copy, or the origin's.
 
         Raises OriginChanged when the origin has another version, OriginError's kinds, DatabaseAway.
@@ -171,7 +177,7 @@ class Fills:
         async for piece in source:
             yield piece
 
-    async def head(self, bucket: BucketInfo, key: str) -> Found:
+    async def head(self, bucket: BucketInfo, key: str) -> ObjectVersion:
         """Ask the origin what an object is. sha256 and checksums: where the cache knows them.
 
         Raises KeyRefused, OriginMissing, OriginError's kinds, DatabaseAway.
@@ -183,11 +189,11 @@ class Fills:
                 raise OriginMissing
             return found
         driver = await self._origins.driver(bucket)
-        answer = await driver.head(key)
+        response = await driver.head(key)
         cached = await self._directory.find(bucket.id, key)
-        if cached is not None and cached.etag == answer.etag:
+        if cached is not None and cached.etag == response.etag:
             return cached
-        return found_at((bucket.id, key, ""), answer)
+        return version_at((bucket.id, key, ""), response)
 
     async def list(
         self,
@@ -223,7 +229,7 @@ class Fills:
         fields: Fields,
         *,
         conditions: Conditions = ALWAYS,
-    ) -> Found:
+    ) -> ObjectVersion:
         """Write an object to its origin and to the directory; the staged file is used up.
 
         Goes on to its end when the caller goes away. Raises KeyRefused, PreconditionFailed,
@@ -242,7 +248,7 @@ class Fills:
         *,
         source_etag: str = "",
         conditions: Conditions = ALWAYS,
-    ) -> Found:
+    ) -> ObjectVersion:
         """Write an object with the bytes of another one: its bucket and key.
 
         fields: None keeps the source's. source_etag: the version that is meant, empty for any.
@@ -261,10 +267,10 @@ class Fills:
             if copied is not None:
                 return copied
         opened = await self.open(origin, source_key)
-        _check_etag(opened.found, source_etag)
+        _check_etag(opened.version, source_etag)
         staged = await self._staging.take(opened.body())
         return await self.put(
-            bucket, key, staged, fields or fields_of(opened.found), conditions=conditions
+            bucket, key, staged, fields or fields_of(opened.version), conditions=conditions
         )
 
     async def delete(self, bucket: BucketInfo, keys: Sequence[str]) -> None:
@@ -278,23 +284,25 @@ class Fills:
 
     # --- inside -----------------------------------------------------------------------------
 
-    async def _board(self, bucket: BucketInfo, flight: Flight) -> Opened:
-        return Opened(self, bucket, await flight.board(), flight)
+    async def _board(self, bucket: BucketInfo, fetch: SharedFetch) -> OpenObject:
+        return OpenObject(self, bucket, await fetch.wait_for_version(), fetch)
 
-    async def _adopt(self, bucket: BucketInfo, key: str) -> Opened:
+    async def _adopt(self, bucket: BucketInfo, key: str) -> OpenObject:
         """Answer from the built-in origin, and put the object into the directory again."""
         if await builtin_origin.head(self._database, bucket, key) is None:
             raise OriginMissing
-        with self._directory.loading((bucket.id, key, "")) as load:
+        with self._directory.watch((bucket.id, key, "")) as watch:
             found = await builtin_origin.adopt(self._coherence, bucket, key)
             if found is None:
                 raise OriginMissing
-            self._keep(found, load)
-        opened = Opened(self, bucket, found)
+            self._keep(found, watch)
+        opened = OpenObject(self, bucket, found)
         opened.is_hit = False
         return opened
 
-    async def _again(self, bucket: BucketInfo, found: Found, span: Span) -> AsyncIterator[bytes]:
+    async def _again(
+        self, bucket: BucketInfo, found: ObjectVersion, span: Span
+    ) -> AsyncIterator[bytes]:
         """Give a version's bytes from the origin, held against what is known of them."""
         if found.variant:
             # Of a URL with a query, or of what a client said it takes: the key does not tell.
@@ -302,9 +310,9 @@ class Fills:
         manifest = await self._directory.manifest(found.sha256)
         if manifest is None:
             raise OriginChanged
-        ask = Ask(above=found.generation)
-        opened = await self.fetch(bucket, found.key, variant=found.variant, ask=ask)
-        if opened.found.size not in {-1, found.size} or opened.found.etag != found.etag:
+        request = FetchRequest(above=found.generation)
+        opened = await self.fetch(bucket, found.key, variant=found.variant, request=request)
+        if opened.version.size not in {-1, found.size} or opened.version.etag != found.etag:
             raise OriginChanged
         return verified(opened.body, manifest, span)
 
@@ -315,9 +323,9 @@ class Fills:
         staged: StagedFile,
         fields: Fields,
         conditions: Conditions,
-    ) -> Found:
+    ) -> ObjectVersion:
         try:
-            with self._directory.loading((bucket.id, key, "")) as load:
+            with self._directory.watch((bucket.id, key, "")) as watch:
                 if bucket.origin_id is None:
                     found = await builtin_origin.put(
                         self._coherence, self._staging, bucket, key, staged, fields, conditions
@@ -325,25 +333,25 @@ class Fills:
                 else:
                     driver = await self._origins.driver(bucket)
                     found = await self.writes.put(driver, bucket, key, staged, fields, conditions)
-                self._keep(found, load)
+                self._keep(found, watch)
                 return found
         finally:
             await self._staging.discard(staged)
 
     async def _copy_row(
         self,
-        source: Found,
+        source: ObjectVersion,
         bucket: BucketInfo,
         key: str,
         fields: Fields,
         conditions: Conditions,
-    ) -> Found | None:
-        with self._directory.loading((bucket.id, key, "")) as load:
+    ) -> ObjectVersion | None:
+        with self._directory.watch((bucket.id, key, "")) as watch:
             found = await builtin_origin.copy(
                 self._coherence, source.sha256, bucket, key, fields, conditions
             )
             if found is not None:
-                self._keep(found, load)
+                self._keep(found, watch)
             return found
 
     async def _delete(self, bucket: BucketInfo, keys: Sequence[str]) -> None:
@@ -352,9 +360,9 @@ class Fills:
         else:
             await self.writes.delete(await self._origins.driver(bucket), bucket, keys)
 
-    def _keep(self, found: Found, load: Load) -> None:
+    def _keep(self, found: ObjectVersion, watch: KeyWatch) -> None:
         if found.generation:
-            self._directory.remember(found, load)
+            self._directory.remember(found, watch)
             self._on_kept(found)
 
     async def _to_its_end(self, deed: Coroutine[Any, Any, T]) -> T:
@@ -371,6 +379,6 @@ class Fills:
             task.exception()
 
 
-def _check_etag(found: Found, etag: str) -> None:
+def _check_etag(found: ObjectVersion, etag: str) -> None:
     if etag and found.etag != etag:
         raise OriginChanged
