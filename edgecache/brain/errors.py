@@ -171,9 +171,9 @@ class OriginError(BrainError):
 
 
 class OriginMissing(OriginError):
-    """The origin has no such object. is_kept: others may be told so for a moment, unasked."""
+    """The origin has no such object. is_cacheable: by the negative cache."""
 
-    is_kept = True
+    is_cacheable = True
 
     code = "no_such_key"
     status = 404

@@ -15,8 +15,9 @@ from edgecache.brain.cdn.rules import Reuse, StoredResponse
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.index import Name
 from edgecache.brain.errors import BrainError, OriginChanged, OriginError, OriginMissing
+from edgecache.brain.fetch.cacheability import Cacheability
 from edgecache.brain.fetch.object_cache import ObjectCache, OpenObject
-from edgecache.brain.fetch.shared_fetch import Cacheability, FetchRequest, SharedFetch
+from edgecache.brain.fetch.shared_fetch import FetchRequest, SharedFetch
 from edgecache.brain.origins.driver import OriginRequest, OriginResponse
 from edgecache.brain.values import BucketInfo, ObjectVersion, check_key
 

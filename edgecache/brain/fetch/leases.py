@@ -1,4 +1,4 @@
-"""Which brain fetches a key now: the others wait for what it brings."""
+"""Fetch leases: one brain fetches a key, the others wait for what it stores."""
 
 import asyncio
 from typing import Final
@@ -11,10 +11,10 @@ from edgecache.brain.errors import DatabaseAway
 
 LEASE_S: Final = 10
 RENEW_S: Final = 3.0
-# A lost announcement must not keep anyone longer than this.
+# A lost announcement delays a waiter by no more than this.
 LOOK_S: Final = 1.0
 
-# A turn is over with its time, or with the brain that has it.
+# A lease ends with its time, or with the brain that holds it.
 ACQUIRE: Final = (
     "INSERT INTO brain_filllease AS held (bucket_id, key, variant, brain_id, expires_at)"
     " VALUES (%s, %s, %s, %s, clock_timestamp() + make_interval(secs => %s))"
@@ -35,7 +35,7 @@ RELEASE: Final = (
 
 
 class Leases:
-    """This brain's turns at fetching. A brain alone takes none."""
+    """This brain's leases. A single brain takes none."""
 
     def __init__(self, database: Database, coherence: Coherence, brain_id: UUID) -> None:
         self._database = database
@@ -44,8 +44,8 @@ class Leases:
         self._waiting: dict[Name, set[asyncio.Event]] = {}
         coherence.subscribe("fill", self._on_fill)
 
-    async def take(self, name: Name) -> "Lease | None":
-        """Give the turn, None when another brain has it.
+    async def acquire(self, name: Name) -> "Lease | None":
+        """Return the lease, or None when another brain holds it.
 
         Raises DatabaseAway.
         """
@@ -53,7 +53,7 @@ class Leases:
         return None if row is None else Lease(self, name)
 
     async def wait(self, name: Name) -> None:
-        """Wait until the brain that has the turn says that it is over, or for a second."""
+        """Wait until the holder announces the release, for at most a second."""
         event = asyncio.Event()
         self._waiting.setdefault(name, set()).add(event)
         try:
@@ -68,16 +68,16 @@ class Leases:
                 del self._waiting[name]
 
     async def renew(self, name: Name) -> None:
-        """Keep the turn.
+        """Extend the lease.
 
         Raises DatabaseAway.
         """
         await self._database.run(RENEW, [LEASE_S, *name, self._brain_id])
 
     async def release(self, name: Name) -> None:
-        """End the turn and say so.
+        """End the lease and announce it.
 
-        Raises DatabaseAway: it then ends by itself.
+        Raises DatabaseAway; the lease then expires.
         """
         async with self._coherence.change(waits=False) as change:
             await change.run(RELEASE, [*name, self._brain_id])
@@ -89,7 +89,7 @@ class Leases:
 
 
 class Lease:
-    """A turn, kept while its block runs."""
+    """A lease that is renewed while its block runs."""
 
     def __init__(self, leases: Leases, name: Name) -> None:
         self._leases = leases
@@ -97,17 +97,17 @@ class Lease:
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> None:
-        """Keep it."""
+        """Start renewing."""
         self._task = asyncio.create_task(self._keep())
 
     async def __aexit__(self, *_exc: object) -> None:
-        """Give it back."""
+        """Release the lease."""
         if self._task is not None:
             self._task.cancel()
         try:
             await self._leases.release(self._name)
         except DatabaseAway:
-            # It ends by itself, and nobody waits longer than for that.
+            # It expires by itself.
             return
 
     async def _keep(self) -> None:

@@ -1,4 +1,4 @@
-"""What origins do not have, remembered for a moment."""
+"""The negative cache: origins' 404 responses, kept for two seconds."""
 
 import time
 from typing import Final
@@ -10,19 +10,19 @@ NAMES_KEPT: Final = 10_000
 
 
 class NegativeCache:
-    """Names whose origin answered 404 a moment ago. What is announced of them ends it."""
+    """Names whose origin answered 404. An announced change of a name removes it."""
 
     def __init__(self) -> None:
         self._until: dict[Name, float] = {}
 
     def add(self, name: Name) -> None:
-        """Remember a 404."""
+        """Keep a 404."""
         if len(self._until) >= NAMES_KEPT:
             self._until.clear()
         self._until[name] = time.monotonic() + KEPT_S
 
     def contains(self, name: Name) -> bool:
-        """Tell whether a 404 is still to be believed."""
+        """True if the name has a 404 that is fresh."""
         until = self._until.get(name)
         if until is None:
             return False
@@ -32,10 +32,10 @@ class NegativeCache:
         return False
 
     def forget(self, bucket_id: int, key: str, _generation: int) -> None:
-        """A key changed."""
+        """Remove a key that changed."""
         for name in [name for name in self._until if name[:2] == (bucket_id, key)]:
             del self._until[name]
 
     def clear(self, *_announced: object) -> None:
-        """Something larger changed."""
+        """Remove everything."""
         self._until.clear()

@@ -1,7 +1,7 @@
-"""Objects of buckets: read through the cache, written through it to their origin.
+"""Objects of buckets: read through the cache, written through to their origin.
 
 A read asks the directory, then the origin (``Singleflight``). A write goes to the origin first,
-then to the directory; it returns when no brain answers with what was there before.
+then to the directory; when it returns, no brain serves the previous version any more.
 """
 
 import asyncio
@@ -16,10 +16,10 @@ from edgecache.brain.errors import OriginChanged, OriginFailed, OriginMissing
 from edgecache.brain.fetch.origin_writes import OriginWrites
 from edgecache.brain.fetch.shared_fetch import FetchRequest, SharedFetch
 from edgecache.brain.fetch.singleflight import Singleflight
-from edgecache.brain.fetch.verifying import verified
 from edgecache.brain.origins.driver import version_at
 from edgecache.brain.origins.registry import Origins
 from edgecache.brain.storage import builtin_origin
+from edgecache.brain.storage.digests import verified
 from edgecache.brain.storage.listings import list_keys
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.values import (
@@ -38,10 +38,10 @@ T = TypeVar("T")
 
 
 class OpenObject:
-    """A version that may be read, whole already or still coming in.
+    """A version opened for reading, complete or still being fetched.
 
-    found: its fields; ``sha256`` is empty while it is coming in. is_hit: no origin was asked.
-    flight: the fetch that brings it, with its verdict; None for a hit.
+    version: its ``sha256`` is empty while it is being fetched. is_hit: no origin was asked.
+    fetch: the fetch that it comes from; None for a hit.
     """
 
     def __init__(
@@ -58,9 +58,9 @@ class OpenObject:
         self._bucket = bucket
 
     def body(self, span: Span | None = None) -> AsyncIterator[bytes]:
-        """Give the bytes of a span, or all of them.
+        """Yield the bytes of a span, or all of them.
 
-        Raises OriginError's kinds where they end too early: then the connection is to be cut.
+        Raises OriginError where they end too early; the caller then cuts the connection.
         """
         if self.fetch is not None and not self.version.sha256:
             return self.fetch.body(span)
@@ -68,12 +68,12 @@ class OpenObject:
         return self._objects.reopen(self._bucket, self.version, whole if span is None else span)
 
     async def whole(self) -> ObjectVersion:
-        """Wait for the last byte; then the size is known, and the hash where it was kept.
+        """Wait for the last byte; return the version with its size, and its hash if stored.
 
-        Raises OriginError's kinds.
+        Raises OriginError.
         """
         if self.fetch is not None and not self.version.sha256:
-            await self.fetch.whole()
+            await self.fetch.wait_until_whole()
             self.version = self.fetch.final_version(self.version)
         return self.version
 
@@ -112,24 +112,24 @@ class ObjectCache:
         self.writes = OriginWrites(database, self._coherence, staging, brain_id)
 
     async def stop(self) -> None:
-        """Let the writes end, give up the fetches."""
+        """Finish the writes, cancel the fetches."""
         await asyncio.gather(*self._running, return_exceptions=True)
         await self.singleflight.stop()
 
     # --- reading ----------------------------------------------------------------------------
 
     async def open(self, bucket: BucketInfo, key: str, *, variant: str = "") -> OpenObject:
-        """Give a version of a key, from the directory or from the origin.
+        """Open a key's version, from the directory or from the origin.
 
-        Raises KeyRefused, OriginMissing, OriginError's kinds, NoSuchBucket, Overloaded,
+        Raises KeyRefused, OriginMissing, OriginError, NoSuchBucket, Overloaded,
         DatabaseAway.
         """
         name = (bucket.id, check_key(key), variant)
-        # Hardly any has one: not even a coroutine is made for the others.
+        # Few names have one; the others are spared a coroutine.
         if name in self.singleflight.running:
             fetch = await self.singleflight.shareable(name)
             if fetch is not None:
-                return await self._board(bucket, fetch)
+                return await self._wait(bucket, fetch)
         found = await self._directory.find(*name)
         if found is not None:
             return OpenObject(self, bucket, found)
@@ -144,9 +144,9 @@ class ObjectCache:
         request: FetchRequest | None = None,
         alone: bool = False,
     ) -> OpenObject:
-        """Ask the origin, whatever the directory says; who asks meanwhile shares the answer.
+        """Ask the origin, whatever the directory has; concurrent requests share the fetch.
 
-        alone: share with nobody, after an answer that was not for all (``Cacheability.is_shared``).
+        alone: share with nobody, after a response that was not for all (``is_shared``).
         Raises as ``open`` does.
         """
         name = (bucket.id, check_key(key), variant)
@@ -158,14 +158,14 @@ class ObjectCache:
         fetch = None if alone else await self.singleflight.shareable(name)
         if fetch is None or not request.joins(fetch):
             fetch = self.singleflight.start(bucket, name, request, alone=alone)
-        return await self._board(bucket, fetch)
+        return await self._wait(bucket, fetch)
 
     async def reopen(
         self, bucket: BucketInfo, found: ObjectVersion, span: Span
     ) -> AsyncIterator[bytes]:
-        """Give bytes of this very version when no node can: the brain's copy, or the origin's.
+        """Yield bytes of exactly this version when no node can: from staging, or from the origin.
 
-        Raises OriginChanged when the origin has another version, OriginError's kinds, DatabaseAway.
+        Raises OriginChanged when the origin has another version, OriginError, DatabaseAway.
         """
         path = await self._staging.local(found.sha256)
         if path is not None:
@@ -173,14 +173,14 @@ class ObjectCache:
         elif bucket.origin_id is None:
             raise OriginFailed("The object's bytes are not where they should be.")
         else:
-            source = await self._again(bucket, found, span)
+            source = await self._refetch(bucket, found, span)
         async for piece in source:
             yield piece
 
     async def head(self, bucket: BucketInfo, key: str) -> ObjectVersion:
-        """Ask the origin what an object is. sha256 and checksums: where the cache knows them.
+        """Ask the origin for an object's metadata; sha256 and checksums where the cache has them.
 
-        Raises KeyRefused, OriginMissing, OriginError's kinds, DatabaseAway.
+        Raises KeyRefused, OriginMissing, OriginError, DatabaseAway.
         """
         check_key(key)
         if bucket.origin_id is None:
@@ -203,9 +203,9 @@ class ObjectCache:
         delimiter: str = "",
         limit: int = 1000,
     ) -> Listing:
-        """Give a page of the origin's keys, in the order of their UTF-8 bytes.
+        """Return a page of the origin's keys, in the order of their UTF-8 bytes.
 
-        Raises OriginError's kinds, DatabaseAway.
+        Raises OriginError, DatabaseAway.
         """
         if bucket.origin_id is not None:
             driver = await self._origins.driver(bucket)
@@ -230,14 +230,14 @@ class ObjectCache:
         *,
         conditions: Conditions = ALWAYS,
     ) -> ObjectVersion:
-        """Write an object to its origin and to the directory; the staged file is used up.
+        """Write an object to its origin and to the directory; the staged file is consumed.
 
-        Goes on to its end when the caller goes away. Raises KeyRefused, PreconditionFailed,
-        OriginMissing (if_match, and nothing there), OriginError's kinds, NoSuchBucket, StorageFull,
+        Continues when the caller is cancelled. Raises KeyRefused, PreconditionFailed,
+        OriginMissing (if_match, and nothing there), OriginError, NoSuchBucket, StorageFull,
         DatabaseAway.
         """
         check_key(key)
-        return await self._to_its_end(self._put(bucket, key, staged, fields, conditions))
+        return await self._uncancelled(self._put(bucket, key, staged, fields, conditions))
 
     async def copy(
         self,
@@ -249,9 +249,9 @@ class ObjectCache:
         source_etag: str = "",
         conditions: Conditions = ALWAYS,
     ) -> ObjectVersion:
-        """Write an object with the bytes of another one: its bucket and key.
+        """Write an object with the bytes of another one. source: bucket and key.
 
-        fields: None keeps the source's. source_etag: the version that is meant, empty for any.
+        fields: None keeps the source's. source_etag: the expected version, empty for any.
         Raises as ``put`` and ``open`` do; OriginChanged when the source has another ETag.
         """
         check_key(key)
@@ -261,7 +261,7 @@ class ObjectCache:
             if found is None:
                 raise OriginMissing
             _check_etag(found, source_etag)
-            copied = await self._to_its_end(
+            copied = await self._uncancelled(
                 self._copy_row(found, bucket, key, fields or fields_of(found), conditions)
             )
             if copied is not None:
@@ -276,36 +276,36 @@ class ObjectCache:
     async def delete(self, bucket: BucketInfo, keys: Sequence[str]) -> None:
         """Delete objects at their origin and from the directory; absent ones are no error.
 
-        Goes on to its end when the caller goes away. Raises KeyRefused, OriginError's kinds,
+        Continues when the caller is cancelled. Raises KeyRefused, OriginError,
         NoSuchBucket, DatabaseAway.
         """
         wanted = list(dict.fromkeys(check_key(key) for key in keys))
-        await self._to_its_end(self._delete(bucket, wanted))
+        await self._uncancelled(self._delete(bucket, wanted))
 
-    # --- inside -----------------------------------------------------------------------------
+    # --- internal ---------------------------------------------------------------------------
 
-    async def _board(self, bucket: BucketInfo, fetch: SharedFetch) -> OpenObject:
+    async def _wait(self, bucket: BucketInfo, fetch: SharedFetch) -> OpenObject:
         return OpenObject(self, bucket, await fetch.wait_for_version(), fetch)
 
     async def _adopt(self, bucket: BucketInfo, key: str) -> OpenObject:
-        """Answer from the built-in origin, and put the object into the directory again."""
+        """Open an object of the built-in origin and put it into the directory again."""
         if await builtin_origin.head(self._database, bucket, key) is None:
             raise OriginMissing
         with self._directory.watch((bucket.id, key, "")) as watch:
             found = await builtin_origin.adopt(self._coherence, bucket, key)
             if found is None:
                 raise OriginMissing
-            self._keep(found, watch)
+            self._remember(found, watch)
         opened = OpenObject(self, bucket, found)
         opened.is_hit = False
         return opened
 
-    async def _again(
+    async def _refetch(
         self, bucket: BucketInfo, found: ObjectVersion, span: Span
     ) -> AsyncIterator[bytes]:
-        """Give a version's bytes from the origin, held against what is known of them."""
+        """Return a version's bytes from the origin, checked against its manifest."""
         if found.variant:
-            # Of a URL with a query, or of what a client said it takes: the key does not tell.
+            # A variant depends on the query or on request headers, which the key does not tell.
             raise OriginChanged
         manifest = await self._directory.manifest(found.sha256)
         if manifest is None:
@@ -333,7 +333,7 @@ class ObjectCache:
                 else:
                     driver = await self._origins.driver(bucket)
                     found = await self.writes.put(driver, bucket, key, staged, fields, conditions)
-                self._keep(found, watch)
+                self._remember(found, watch)
                 return found
         finally:
             await self._staging.discard(staged)
@@ -351,7 +351,7 @@ class ObjectCache:
                 self._coherence, source.sha256, bucket, key, fields, conditions
             )
             if found is not None:
-                self._keep(found, watch)
+                self._remember(found, watch)
             return found
 
     async def _delete(self, bucket: BucketInfo, keys: Sequence[str]) -> None:
@@ -360,14 +360,14 @@ class ObjectCache:
         else:
             await self.writes.delete(await self._origins.driver(bucket), bucket, keys)
 
-    def _keep(self, found: ObjectVersion, watch: KeyWatch) -> None:
+    def _remember(self, found: ObjectVersion, watch: KeyWatch) -> None:
         if found.generation:
             self._directory.remember(found, watch)
             self._on_kept(found)
 
-    async def _to_its_end(self, deed: Coroutine[Any, Any, T]) -> T:
-        """Do something whole, whether or not the caller stays."""
-        task = asyncio.create_task(deed)
+    async def _uncancelled(self, write: Coroutine[Any, Any, T]) -> T:
+        """Run a write to its end, even when the caller is cancelled."""
+        task = asyncio.create_task(write)
         self._running.add(task)
         task.add_done_callback(self._done)
         return await asyncio.shield(task)
@@ -375,7 +375,7 @@ class ObjectCache:
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
         if not task.cancelled():
-            # Looked at, so that a failure that nobody waits for is not an unheard one.
+            # Retrieve the exception, so that asyncio does not report it as never retrieved.
             task.exception()
 
 

@@ -1,8 +1,8 @@
-"""Changes of external origins: the origin first, then the directory, whoever dies in between.
+"""Writes to external origins: first the origin, then the directory, safe against crashes between.
 
-A write is noted (``PendingWrite``) before the origin hears of it, and the note goes with the
-directory's commit. While it stands nobody caches the key. Where two writes overlap, or the
-outcome is not known, the directory forgets the key, and the next read asks the origin.
+A write is recorded (``PendingWrite``) before the origin is called, and the record is deleted in the
+directory's commit. While it exists no brain caches the key. Where two writes overlap, or the
+outcome is unknown, the directory forgets the key, and the next read asks the origin.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -39,7 +39,7 @@ class OriginWrites:
         self._coherence = coherence
         self._staging = staging
         self._brain_id = brain_id
-        # Under way here; what else the rows say of this brain is a loose end.
+        # Writes that run here; other rows of this brain were left by a failure.
         self.active: set[UUID] = set()
 
     async def put(
@@ -53,7 +53,7 @@ class OriginWrites:
     ) -> ObjectVersion:
         """Write an object.
 
-        Raises PreconditionFailed, OriginError's kinds, NoSuchBucket, DatabaseAway.
+        Raises PreconditionFailed, OriginError, NoSuchBucket, DatabaseAway.
         """
         write_id, began = await self._begin(bucket, [key])
         try:
@@ -71,39 +71,40 @@ class OriginWrites:
     async def delete(self, driver: Driver, bucket: BucketInfo, keys: Sequence[str]) -> None:
         """Delete objects.
 
-        Raises OriginError's kinds, NoSuchBucket, DatabaseAway.
+        Raises OriginError, NoSuchBucket, DatabaseAway.
         """
         write_id, _ = await self._begin(bucket, keys)
         try:
             await driver.delete(keys)
         finally:
-            # Whether it went well or not, what was there is not to be answered with.
+            # Successful or not, the previous version must not be served any more.
             await self._settle_own(write_id, bucket.id, keys)
 
     async def around(
-        self, bucket: BucketInfo, key: str, deed: Callable[[], Awaitable[Sequence[str]]]
+        self, bucket: BucketInfo, key: str, write: Callable[[], Awaitable[Sequence[str]]]
     ) -> None:
-        """Do what may change a key at the origin; every brain has forgotten it afterwards.
+        """Run a write that may change a key at the origin; all brains forget the key afterwards.
 
-        deed: gives the keys that changed, none where the origin refused. Where it raises nobody
-        knows, and the key is forgotten. Raises as the deed does; NoSuchBucket, DatabaseAway.
+        write: returns the keys that changed, none where the origin refused. Where it raises, the
+        outcome is unknown and the key is forgotten. Raises what write raises; NoSuchBucket,
+        DatabaseAway.
         """
         write_id, _ = await self._begin(bucket, [key])
         changed: Sequence[str] = [key]
         try:
-            changed = await deed()
+            changed = await write()
         finally:
             await self._settle_own(write_id, bucket.id, changed)
 
     async def settle(self, write_id: UUID, bucket_id: int, keys: Sequence[str]) -> None:
-        """Forget the keys of a write that is over, one way or another; the note goes with them.
+        """Forget the keys of a write that has ended, and delete its record.
 
-        Raises DatabaseAway: the note stands, and the collector tries again.
+        Raises DatabaseAway: the record stays, and garbage collection tries again.
         """
         async with self._coherence.change() as change:
             await commits.lock_keys(change, bucket_id, keys)
             await commits.forget_keys(change, bucket_id, keys)
-            await _forget_note(change, write_id)
+            await _delete_record(change, write_id)
 
     async def _settle_own(self, write_id: UUID, bucket_id: int, keys: Sequence[str]) -> None:
         try:
@@ -112,7 +113,7 @@ class OriginWrites:
             else:
                 await self._end(write_id)
         finally:
-            # Where that failed, the note is a loose end from now on: the collector's.
+            # Where that failed, garbage collection settles the record.
             self.active.discard(write_id)
 
     async def _begin(self, bucket: BucketInfo, keys: Sequence[str]) -> tuple[UUID, int]:
@@ -143,7 +144,7 @@ class OriginWrites:
         )
         async with self._coherence.change() as change:
             await commits.lock_keys(change, bucket.id, [key])
-            await _forget_note(change, write_id)
+            await _delete_record(change, write_id)
             if await commits.is_overtaken(change, (bucket.id, key, ""), began):
                 await commits.forget_keys(change, bucket.id, [key])
                 return commits.version_of(version)
@@ -157,5 +158,5 @@ class OriginWrites:
         await self._database.run("DELETE FROM brain_pendingwrite WHERE write_id = %s", [write_id])
 
 
-async def _forget_note(change: Change, write_id: UUID) -> None:
+async def _delete_record(change: Change, write_id: UUID) -> None:
     await change.run("DELETE FROM brain_pendingwrite WHERE write_id = %s", [write_id])

@@ -1,132 +1,98 @@
-"""One fetch from an origin, for everyone who asks for it meanwhile.
+"""One fetch from an origin, shared by all requests for the same name.
 
-Its bytes go to a growing file; whoever waits reads from there at a pace of his own. Nobody's
-leaving hurts the others. When the origin fails midway, everyone gets the error and nothing is kept.
+The bytes go to a growing file, from which each reader reads at its own pace; a reader that leaves
+does not disturb the others. When the origin fails midway, all get the error and nothing is stored.
 """
 
 import asyncio
 import os
-import time
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol
+from dataclasses import dataclass, replace
+from typing import Final
 
 import structlog
 
-from edgecache.brain.cdn import rules
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.directory.index import Name
 from edgecache.brain.errors import BrainError, OriginFailed
+from edgecache.brain.fetch.cacheability import Cacheability, object_cacheability
+from edgecache.brain.fetch.directory_writer import DirectoryWriter
 from edgecache.brain.origins.driver import PLAIN, Driver, OriginRequest, OriginResponse, version_at
 from edgecache.brain.storage.staging import READ_BYTES, Receiver, Staging
-from edgecache.brain.values import ObjectVersion, StagedFile
+from edgecache.brain.values import ObjectVersion
 
 log = structlog.get_logger(__name__)
 
-# Nobody waits, and more than this is still to come: it is not worth the traffic.
+# A fetch without readers is cancelled when more than this is still to come.
 ABANDON_BYTES: Final = 8 * 2**20
 ABANDON_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Cacheability:
-    """What may be done with an origin's answer.
-
-    is_stored: the directory may keep it, under this variant. is_shared: who else waits may have it.
-    http: what RFC 9111 needs to know of it later.
-    """
-
-    is_stored: bool = True
-    is_shared: bool = True
-    variant: str = ""
-    http: Mapping[str, Any] = field(default_factory=dict)
-
-
-def object_cacheability(response: OriginResponse) -> Cacheability:
-    """Judge an answer for a reader who asks for an object, not for a URL.
-
-    What an HTTP origin says of it is kept with it: pull mode may find it.
-    """
-    if not response.raw:
-        return Cacheability()
-    now = time.time()
-    kept = rules.judge(response.raw, asked_at=now, answered_at=now)
-    if kept is None:
-        return Cacheability(is_stored=False, is_shared=False)
-    return Cacheability(is_shared=not kept.vary, http=kept.as_json())
-
-
-@dataclass(frozen=True, slots=True)
 class FetchRequest:
-    """How to ask the origin. S3 buckets use the defaults; pull mode says more.
+    """What to ask the origin for. S3 buckets use the defaults, the CDN sets all of them.
 
-    stale: the version that a 304 confirms. above: a generation; a version above it that another
-    brain has brought meanwhile spares the fetch. judge: decides, once the origin's header has come.
-    joins: decides whether a fetch that is under way will do, for all that others may have it.
+    stale: the version that a 304 confirms. above: a generation; a newer version that another brain
+    stored meanwhile makes the fetch unnecessary. assess: decides about the response's headers.
+    joins: True if a running fetch answers this request as well.
     """
 
     origin_request: OriginRequest = PLAIN
     stale: ObjectVersion | None = None
     above: int = 0
     assess: Callable[[OriginResponse], Cacheability] = object_cacheability
-    joins: Callable[["SharedFetch"], bool] = lambda _flight: True
-
-
-class DirectoryWriter(Protocol):
-    """Where the outcome goes."""
-
-    async def commit(
-        self, staged: StagedFile, found: ObjectVersion, cacheability: Cacheability
-    ) -> ObjectVersion | None:
-        """Keep a body: the version that the directory now has, None where it may not have it."""
-        ...
-
-    async def refresh(self, stale: ObjectVersion, cacheability: Cacheability) -> ObjectVersion:
-        """Keep a version that a 304 confirmed."""
-        ...
+    joins: Callable[["SharedFetch"], bool] = lambda _fetch: True
 
 
 class SharedFetch:
-    """One fetch. ``opened`` gives the version as soon as the origin's header has come."""
+    """One fetch. opened: resolves to the version once the origin's headers are there."""
 
-    def __init__(self, name: Name, request: FetchRequest, staging: Staging) -> None:
+    def __init__(
+        self,
+        name: Name,
+        request: FetchRequest,
+        staging: Staging,
+        *,
+        on_header: Callable[["SharedFetch"], None],
+        on_failure: Callable[["SharedFetch", BrainError], None],
+    ) -> None:
+        """on_header, on_failure: called before any waiter resumes."""
         self.name = name
         self.request = request
         self.cacheability = Cacheability()
         self.opened: asyncio.Future[ObjectVersion] = asyncio.get_running_loop().create_future()
-        # Whoever waited may be gone when it fails.
+        # Retrieve the exception even if no waiter is left.
         self.opened.add_done_callback(lambda future: future.cancelled() or future.exception())
         self.kept: ObjectVersion | None = None
-        # As opposed to one that another brain brought.
+        # False for a version that another brain stored.
         self.is_fetched = False
         self.failure: BrainError | None = None
-        # Told of these before anyone who waits is.
-        self.on_header: Callable[[], None] = lambda: None
-        self.on_failure: Callable[[BrainError], None] = lambda _error: None
-        # The generation that it began after, None before it asks the origin.
+        # The generation before the origin was asked, None until then.
         self.began: int | None = None
         self.task: asyncio.Task[None] | None = None
+        self._on_header = on_header
+        self._on_failure = on_failure
         self._staging = staging
         self._receiver: Receiver = staging.receive()
         self._file = -1
         self._readers = 0
-        self._leaving: asyncio.TimerHandle | None = None
+        self._abandon_timer: asyncio.TimerHandle | None = None
         self._size = -1
         self._is_whole = False
         self._is_over = False
         self._waiters: list[asyncio.Future[None]] = []
 
-    async def fetch(self, driver: Driver, keeper: DirectoryWriter) -> None:
-        """Carry it out; what goes wrong goes to the waiters, never to the caller."""
+    async def run(self, driver: Driver, writer: DirectoryWriter) -> None:
+        """Fetch and store; errors go to the waiters, never to the caller."""
         try:
             request = self.request
             async with driver.get(self.name[1], request.origin_request) as response:
                 self.cacheability = request.assess(response)
-                self.on_header()
+                self._on_header(self)
                 if response.status == 304 and request.stale is not None:
-                    self.complete(await keeper.refresh(request.stale, self.cacheability))
+                    self.complete(await writer.refresh(request.stale, self.cacheability))
                     return
                 cacheability = self.cacheability
                 found = version_at(
@@ -137,7 +103,7 @@ class SharedFetch:
             self._is_whole = True
             self._wake()
             if self.cacheability.is_stored and response.is_framed:
-                self.kept = await keeper.commit(staged, found, self.cacheability)
+                self.kept = await writer.commit(staged, found, self.cacheability)
                 self.is_fetched = True
         except BrainError as exc:
             self.fail(exc)
@@ -149,22 +115,19 @@ class SharedFetch:
             raise
         finally:
             self._is_over = True
-            # Where it was kept it has another name by now; who reads has it open.
+            # A stored file has its lasting name by now, and readers have it open.
             await self._receiver.discard()
 
     async def wait_for_version(self) -> ObjectVersion:
-        """Wait for the version.
-
-        Raises what the origin's failing raises.
-        """
-        self._arrive()
+        """Wait for the origin's headers. Raises BrainError when the fetch fails."""
+        self._add_reader()
         try:
-            # Shielded: one waiter's leaving must not cancel what the others wait for.
+            # Shielded: a cancelled waiter must not cancel what the others wait for.
             found = await asyncio.shield(self.opened)
         except BaseException:
-            self._leave()
+            self._remove_reader()
             raise
-        # Whoever has the version may want no more of it, and have it come in all the same.
+        # A caller that wants the version alone must not start the abandon timer.
         self._readers -= 1
         return found
 
@@ -177,39 +140,35 @@ class SharedFetch:
         self._wake()
 
     def fail(self, error: BrainError) -> None:
-        """End with an error, for everyone."""
+        """End with an error for all waiters, unless they have all bytes already."""
         if self._is_whole:
-            # Everyone has the bytes; they are only not kept.
             log.warning("fill_not_kept", code=error.code)
             return
         self.failure = error
-        self.on_failure(error)
+        self._on_failure(self, error)
         if not self.opened.done():
             self.opened.set_exception(error)
         self._wake()
 
     def close(self) -> None:
-        """End, with an error where nothing else has ended it."""
+        """End with an error if nothing else has ended it."""
         if not self._is_whole and self.failure is None:
             self.fail(OriginFailed())
 
-    async def whole(self) -> None:
-        """Wait for the last byte.
-
-        Raises what the origin's failing raises.
-        """
+    async def wait_until_whole(self) -> None:
+        """Wait for the last byte. Raises BrainError when the fetch fails."""
         with self._reading():
             while not self._is_whole:
                 if self.failure is not None:
                     raise self.failure.again()
-                await self._progress()
+                await self._wait_for_progress()
 
     def final_version(self, found: ObjectVersion) -> ObjectVersion:
-        """Give a version's fields as the last byte left them."""
+        """Return the stored version, or one with the size that is known now."""
         return self.kept or replace(found, size=self._receiver.written)
 
     async def body(self, span: Span | None) -> AsyncIterator[bytes]:
-        """Give a span, or everything, as it comes in.
+        """Yield a span, or everything, while it arrives.
 
         Raises OriginFailed, OriginTimeout where the origin fails before its end.
         """
@@ -230,7 +189,7 @@ class SharedFetch:
                 elif self._is_whole:
                     break
                 else:
-                    await self._progress()
+                    await self._wait_for_progress()
 
     # --- the fetch's own steps --------------------------------------------------------------
 
@@ -256,9 +215,9 @@ class SharedFetch:
         if size >= 0 and (came > size or (is_last and came != size)):
             raise OriginFailed("The origin sent another number of bytes than it announced.")
 
-    # --- who waits --------------------------------------------------------------------------
+    # --- readers ---------------------------------------------------------------------------
 
-    async def _progress(self) -> None:
+    async def _wait_for_progress(self) -> None:
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         await waiter
@@ -270,33 +229,33 @@ class SharedFetch:
                 waiter.set_result(None)
 
     def _open_file(self) -> None:
-        # Before the file gets its lasting name, and until nobody refers to this flight.
+        # Opened before the file is renamed; closed when nothing refers to this fetch.
         self._file = os.open(self._receiver.path, os.O_RDONLY | os.O_CLOEXEC)
         weakref.finalize(self, os.close, self._file)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        self._arrive()
+        self._add_reader()
         try:
             yield
         finally:
-            self._leave()
+            self._remove_reader()
 
-    def _arrive(self) -> None:
+    def _add_reader(self) -> None:
         self._readers += 1
-        if self._leaving is not None:
-            self._leaving.cancel()
-            self._leaving = None
+        if self._abandon_timer is not None:
+            self._abandon_timer.cancel()
+            self._abandon_timer = None
 
-    def _leave(self) -> None:
+    def _remove_reader(self) -> None:
         self._readers -= 1
         if not self._readers and not self._is_over and self.failure is None:
-            self._leaving = asyncio.get_running_loop().call_later(ABANDON_S, self._abandon)
+            self._abandon_timer = asyncio.get_running_loop().call_later(ABANDON_S, self._abandon)
 
     def _abandon(self) -> None:
         if not self.opened.done():
-            # How much it is the origin has not said yet.
-            self._leaving = asyncio.get_running_loop().call_later(ABANDON_S, self._abandon)
+            # The size is not known yet.
+            self._abandon_timer = asyncio.get_running_loop().call_later(ABANDON_S, self._abandon)
             return
         is_long = self._size < 0 or self._size - self._receiver.written > ABANDON_BYTES
         if self.task is not None and not self._is_over and is_long:

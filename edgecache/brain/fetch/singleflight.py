@@ -1,9 +1,8 @@
-"""Fetches from origins under way in this brain, and how their outcome enters the directory."""
+"""Singleflight: one fetch from an origin for each name at a time, across all brains."""
 
 import asyncio
 import contextlib
 from collections.abc import Callable
-from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -15,87 +14,29 @@ from edgecache.brain.directory.index import Name
 from edgecache.brain.errors import (
     BrainError,
     DatabaseAway,
-    OriginChanged,
     OriginMissing,
     OriginTimeout,
     Overloaded,
 )
+from edgecache.brain.fetch.directory_writer import DirectoryWriter
 from edgecache.brain.fetch.leases import Leases
 from edgecache.brain.fetch.negative_cache import NegativeCache
-from edgecache.brain.fetch.shared_fetch import Cacheability, FetchRequest, SharedFetch
+from edgecache.brain.fetch.shared_fetch import FetchRequest, SharedFetch
 from edgecache.brain.origins.registry import Origins
 from edgecache.brain.storage.staging import Staging
-from edgecache.brain.values import BucketInfo, ObjectVersion, StagedFile, fields_of
+from edgecache.brain.values import BucketInfo, ObjectVersion
 
-# Brains wait so long for one another's fetch; then they fetch for themselves.
+# A brain waits at most this long for another brain's fetch, then fetches itself.
 TURN_LIMIT_S: Final = 30.0
-# So long for a copy of what came in elsewhere; then it is fetched once more.
+# ... and this long for a replica of what another brain fetched.
 REPLICA_LIMIT_S: Final = 3.0
 LOOK_S: Final = 0.05
-# Records of purges are kept for longer than this (``collector``).
+# Purge records are kept for longer (``storage.garbage_collection``).
 FETCH_LIMIT_S: Final = 6 * 3600
 
 
-class DirectoryWriter:
-    """How one fetch's outcome enters the directory. began: the generation that it began after."""
-
-    def __init__(self, directory: Directory, staging: Staging, name: Name, began: int) -> None:
-        self._directory = directory
-        self._staging = staging
-        self._name = name
-        self._began = began
-
-    async def commit(
-        self, staged: StagedFile, found: ObjectVersion, cacheability: Cacheability
-    ) -> ObjectVersion | None:
-        """Keep a body; None when something hit the key meanwhile, or its bucket is gone.
-
-        Raises StorageFull, DatabaseAway.
-        """
-        bucket_id, key, _ = self._name
-        fields = fields_of(found)
-        version = commits.VersionRow(
-            bucket_id,
-            key,
-            cacheability.variant,
-            staged.manifest,
-            fields,
-            found.etag or staged.manifest.md5.hex(),
-            found.last_modified,
-            cacheability.http,
-        )
-        target = self._staging.blob_path(staged.manifest.sha256)
-        name = (bucket_id, key, cacheability.variant)
-        with self._directory.watch(name) as watch:
-            async with self._directory.coherence.change(waits=False) as change:
-                await commits.lock_keys(change, bucket_id, [key])
-                if await commits.is_overtaken(change, name, self._began):
-                    return None
-                await commits.hold_blob(change, staged.manifest)
-                await self._staging.run(self._staging.place, staged, target)
-                kept = await commits.write_cached(change, version)
-            self._directory.remember(kept, watch)
-        return kept
-
-    async def refresh(self, stale: ObjectVersion, cacheability: Cacheability) -> ObjectVersion:
-        """Keep a version that the origin has just confirmed.
-
-        Raises OriginChanged when it is not there any more, DatabaseAway.
-        """
-        bucket_id, key, _ = self._name
-        name = (bucket_id, key, stale.variant)
-        with self._directory.watch(name) as watch:
-            async with self._directory.coherence.change(waits=False) as change:
-                await commits.lock_keys(change, bucket_id, [key])
-                if await commits.is_overtaken(change, name, self._began):
-                    raise OriginChanged
-                kept = await commits.refresh_cached(change, stale, cacheability.http)
-            self._directory.remember(kept, watch)
-        return kept
-
-
 class Singleflight:
-    """One fetch a name at a time, in all brains together. on_kept: called with what came in."""
+    """The fetches of this brain. on_stored: called with each version that a fetch stored."""
 
     def __init__(
         self,
@@ -108,7 +49,7 @@ class Singleflight:
         limit: int,
         on_stored: Callable[[ObjectVersion], None],
     ) -> None:
-        self._on_kept = on_stored
+        self._on_stored = on_stored
         self.running: dict[Name, SharedFetch] = {}
         self.negative_cache = NegativeCache()
         self._database = database
@@ -126,15 +67,21 @@ class Singleflight:
     def start(
         self, bucket: BucketInfo, name: Name, request: FetchRequest, *, alone: bool = False
     ) -> SharedFetch:
-        """Begin a fetch that others may join until it ends, or until something hits its key.
+        """Start a fetch; others may share it until it ends or its key changes.
+
+        alone: share it with nobody.
 
         Raises Overloaded.
         """
         if len(self._tasks) >= self._limit:
             raise Overloaded
-        fetch = SharedFetch(name, request, self._staging)
-        fetch.on_header = partial(self._judged, fetch)
-        fetch.on_failure = partial(self._failed, fetch)
+        fetch = SharedFetch(
+            name,
+            request,
+            self._staging,
+            on_header=self._header_received,
+            on_failure=self._failed,
+        )
         if not alone:
             self.running[name] = fetch
         fetch.task = asyncio.create_task(self._run(bucket, fetch))
@@ -143,7 +90,7 @@ class Singleflight:
         return fetch
 
     async def shareable(self, name: Name) -> SharedFetch | None:
-        """Give the fetch of a name that may still be joined: nothing hit the key since it began.
+        """Return the running fetch of a name, unless its key changed since it began.
 
         Raises DatabaseAway.
         """
@@ -152,21 +99,21 @@ class Singleflight:
             return None
         if self._coherence.is_current or fetch.began is None:
             return fetch
-        # Nobody tells this brain what happens, so it has to ask.
+        # Without announcements the database has to be asked.
         is_late = await commits.is_overtaken(self._database, name, fetch.began)
         return None if is_late or fetch.failure is not None else fetch
 
     def is_known_missing(self, name: Name) -> bool:
-        """Tell whether the origin has just said that it has no such thing."""
+        """True if the origin answered 404 for it a moment ago."""
         return self._coherence.is_current and self.negative_cache.contains(name)
 
     @property
     def is_busy(self) -> bool:
-        """Tell whether a fetch is under way."""
+        """True if a fetch is running."""
         return bool(self._tasks)
 
     async def stop(self) -> None:
-        """Give up what is under way."""
+        """Cancel all fetches."""
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()
@@ -180,7 +127,7 @@ class Singleflight:
                     fetch.complete(found)
                     return
                 driver = await self._origins.driver(bucket)
-                await fetch.fetch(driver, await self._keeper(fetch))
+                await fetch.run(driver, await self._writer(fetch))
         except TimeoutError:
             fetch.fail(OriginTimeout())
         except BrainError as exc:
@@ -191,7 +138,7 @@ class Singleflight:
     async def _acquire_lease(
         self, fetch: SharedFetch, stack: contextlib.AsyncExitStack
     ) -> ObjectVersion | None:
-        """Have the turn until the stack unwinds, or give what the brain that had it brought."""
+        """Hold the lease until the stack unwinds, or return what the brain that held it fetched."""
         if not self._coherence.peers:
             return None
         request = fetch.request
@@ -199,7 +146,7 @@ class Singleflight:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(TURN_LIMIT_S):
                 while True:
-                    lease = await self._leases.take(fetch.name)
+                    lease = await self._leases.acquire(fetch.name)
                     if lease is not None:
                         await stack.enter_async_context(lease)
                     else:
@@ -213,14 +160,14 @@ class Singleflight:
         return None
 
     async def _wait_for_bytes(self, found: ObjectVersion) -> None:
-        """Wait until a node holds what another brain has just brought; its own files are far."""
+        """Wait until a node holds what another brain fetched: its local files are out of reach."""
         for _ in range(round(REPLICA_LIMIT_S / LOOK_S)):
-            is_here = await self._staging.local(found.sha256) is not None
-            if is_here or await self._directory.locations(found.sha256):
+            is_local = await self._staging.local(found.sha256) is not None
+            if is_local or await self._directory.locations(found.sha256):
                 return
             await asyncio.sleep(LOOK_S)
 
-    async def _keeper(self, fetch: SharedFetch) -> DirectoryWriter:
+    async def _writer(self, fetch: SharedFetch) -> DirectoryWriter:
         row = await self._database.one("SELECT nextval('brain_generation') AS generation")
         if row is None:
             raise DatabaseAway
@@ -228,31 +175,31 @@ class Singleflight:
         return DirectoryWriter(self._directory, self._staging, fetch.name, row.generation)
 
     def _end(self, fetch: SharedFetch) -> None:
-        # Whatever went wrong, nobody waits for ever.
+        # Whatever went wrong, no waiter is left waiting.
         fetch.close()
         for name in {fetch.name, (*fetch.name[:2], fetch.cacheability.variant)}:
             if self.running.get(name) is fetch:
                 self._detach(name)
         if fetch.kept is not None and fetch.is_fetched:
-            self._on_kept(fetch.kept)
+            self._on_stored(fetch.kept)
 
-    def _judged(self, fetch: SharedFetch) -> None:
-        """Let those join who want just what it turned out to bring."""
+    def _header_received(self, fetch: SharedFetch) -> None:
+        """Share the fetch under the variant that the response turned out to be, as well."""
         if fetch.cacheability.is_stored and self.running.get(fetch.name) is fetch:
             self.running.setdefault((*fetch.name[:2], fetch.cacheability.variant), fetch)
 
     def _failed(self, fetch: SharedFetch, error: BrainError) -> None:
-        is_joinable = self.running.get(fetch.name) is fetch
-        if is_joinable and isinstance(error, OriginMissing) and error.is_kept:
+        is_shareable = self.running.get(fetch.name) is fetch
+        if is_shareable and isinstance(error, OriginMissing) and error.is_cacheable:
             self.negative_cache.add(fetch.name)
 
     def _detach(self, name: Name) -> None:
         self.running.pop(name, None)
 
-    # --- what is announced: whoever asks afterwards must not join what began before ----------
+    # --- announcements: a request that comes afterwards must not share an older fetch --------
 
     def _on_key(self, bucket_id: int, key: str, generation: int, filled: str | None = None) -> None:
-        """Hear of a change. filled: the variant that a fetch brought: that takes nothing away."""
+        """Stop sharing the key's fetches. filled: the variant that a fetch stored, no change."""
         self.negative_cache.forget(bucket_id, key, generation)
         if filled is not None:
             return

@@ -147,7 +147,7 @@ def _check(reply: Reply, request: OriginRequest) -> None:
         return
     if status in GONE:
         missing = OriginMissing()
-        missing.is_kept = rules.allows_negative_caching(reply.pairs)
+        missing.is_cacheable = rules.allows_negative_caching(reply.pairs)
         raise missing
     if status in DENIED:
         raise OriginDenied

@@ -1,8 +1,11 @@
-"""Digests of bytes as they pass."""
+"""Digests of bytes: computed while they are received, checked while they are read."""
 
 import hashlib
 import zlib
+from collections.abc import AsyncIterator, Callable
 
+from edgecache.brain.delivery.delivery import Span
+from edgecache.brain.errors import OriginChanged
 from edgecache.brain.values import CHUNK_BYTES, Manifest
 
 
@@ -21,7 +24,7 @@ class Digests:
         self._room = CHUNK_BYTES
 
     def update(self, data: bytes | memoryview) -> None:
-        """Take the next bytes."""
+        """Add the next bytes."""
         self.size += len(data)
         self._whole.update(data)
         self._md5.update(data)
@@ -36,7 +39,7 @@ class Digests:
             view = view[len(piece) :]
 
     def manifest(self) -> Manifest:
-        """Give the digests of all that passed; nothing may pass afterwards."""
+        """Return the digests of all bytes; ``update`` must not be called afterwards."""
         if self._room < CHUNK_BYTES:
             self._close_chunk()
         return Manifest(
@@ -51,3 +54,34 @@ class Digests:
         self._chunks.append(self._chunk.digest())
         self._chunk = hashlib.sha256()
         self._room = CHUNK_BYTES
+
+
+async def verified(
+    read: Callable[[Span], AsyncIterator[bytes]], manifest: Manifest, span: Span
+) -> AsyncIterator[bytes]:
+    """Yield a span of what ``read`` yields, each MiB after its digest was checked.
+
+    Raises OriginChanged at the first MiB with another digest.
+    """
+    end = span.start + span.length
+    first = span.start // CHUNK_BYTES * CHUNK_BYTES
+    last = min(-(-end // CHUNK_BYTES) * CHUNK_BYTES, manifest.size)
+    position = first
+    async for chunk in _in_chunks(read(Span(first, last - first))):
+        number = position // CHUNK_BYTES
+        digest = manifest.chunks[number * 32 : number * 32 + 32]
+        if hashlib.sha256(chunk).digest() != digest:
+            raise OriginChanged
+        yield chunk[max(span.start - position, 0) : end - position]
+        position += len(chunk)
+
+
+async def _in_chunks(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    held = bytearray()
+    async for piece in pieces:
+        held += piece
+        while len(held) >= CHUNK_BYTES:
+            yield bytes(held[:CHUNK_BYTES])
+            del held[:CHUNK_BYTES]
+    if held:
+        yield bytes(held)

@@ -8,7 +8,7 @@ import pytest
 
 from edgecache.brain.cdn.lookup import CdnRequest, Lookup
 from edgecache.brain.database import Database
-from edgecache.brain.fetch.singleflight import DirectoryWriter
+from edgecache.brain.fetch.directory_writer import DirectoryWriter
 from edgecache.brain.s3.auth.access_keys import AccessKeys
 from edgecache.brain.values import BucketInfo
 from platform_site.lib.crypto import encrypt

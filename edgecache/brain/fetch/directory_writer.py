@@ -1,0 +1,67 @@
+"""Writing the outcome of a fetch into the directory."""
+
+from edgecache.brain.directory import commits
+from edgecache.brain.directory.directory import Directory
+from edgecache.brain.directory.index import Name
+from edgecache.brain.errors import OriginChanged
+from edgecache.brain.fetch.cacheability import Cacheability
+from edgecache.brain.storage.staging import Staging
+from edgecache.brain.values import ObjectVersion, StagedFile, fields_of
+
+
+class DirectoryWriter:
+    """Writes for one fetch. began: the generation when it began; newer changes of the key win."""
+
+    def __init__(self, directory: Directory, staging: Staging, name: Name, began: int) -> None:
+        self._directory = directory
+        self._staging = staging
+        self._name = name
+        self._began = began
+
+    async def commit(
+        self, staged: StagedFile, version: ObjectVersion, cacheability: Cacheability
+    ) -> ObjectVersion | None:
+        """Store a body and its version; return None when the key changed since the fetch began.
+
+        Raises NoSuchBucket, StorageFull, DatabaseAway.
+        """
+        bucket_id, key, _ = self._name
+        fields = fields_of(version)
+        row = commits.VersionRow(
+            bucket_id,
+            key,
+            cacheability.variant,
+            staged.manifest,
+            fields,
+            version.etag or staged.manifest.md5.hex(),
+            version.last_modified,
+            cacheability.http,
+        )
+        target = self._staging.blob_path(staged.manifest.sha256)
+        name = (bucket_id, key, cacheability.variant)
+        with self._directory.watch(name) as watch:
+            async with self._directory.coherence.change(waits=False) as change:
+                await commits.lock_keys(change, bucket_id, [key])
+                if await commits.is_overtaken(change, name, self._began):
+                    return None
+                await commits.hold_blob(change, staged.manifest)
+                await self._staging.run(self._staging.place, staged, target)
+                kept = await commits.write_cached(change, row)
+            self._directory.remember(kept, watch)
+        return kept
+
+    async def refresh(self, stale: ObjectVersion, cacheability: Cacheability) -> ObjectVersion:
+        """Mark a version as confirmed by the origin (304).
+
+        Raises OriginChanged when the directory has another version by now, DatabaseAway.
+        """
+        bucket_id, key, _ = self._name
+        name = (bucket_id, key, stale.variant)
+        with self._directory.watch(name) as watch:
+            async with self._directory.coherence.change(waits=False) as change:
+                await commits.lock_keys(change, bucket_id, [key])
+                if await commits.is_overtaken(change, name, self._began):
+                    raise OriginChanged
+                kept = await commits.refresh_cached(change, stale, cacheability.http)
+            self._directory.remember(kept, watch)
+        return kept
