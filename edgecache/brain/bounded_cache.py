@@ -34,14 +34,14 @@ class BoundedCache(Generic[K, V]):
         return len(self._values)
 
     def get(self, key: K) -> V | None:
-        """Give a value, and remember that it was asked for."""
+        """Return a value, and remember that it was asked for."""
         value = self._values.get(key)
         if value is not None:
             self._marked.add(key)
         return value
 
     def peek(self, key: K) -> V | None:
-        """Give a value without a trace."""
+        """Return a value without a trace."""
         return self._values.get(key)
 
     def put(self, key: K, value: V) -> list[K]:
@@ -63,7 +63,7 @@ class BoundedCache(Generic[K, V]):
         return value
 
     def names(self) -> list[K]:
-        """Give all keys."""
+        """Return all keys."""
         return list(self._values)
 
     def clear(self) -> None:

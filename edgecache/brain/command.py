@@ -13,7 +13,7 @@ from platform_site.embedded.runtime_env import is_given
 
 
 def refusal(chosen: BrainSettings) -> str:
-    """Give the sentence that says why a brain cannot run with these settings; "" when it can."""
+    """Return the sentence that says why a brain cannot run with these settings; "" when it can."""
     if not chosen.secret:
         return (
             "The brain needs ZCACHE_BRAIN_SECRET (or BRAIN_SECRET): at least 32 characters that "

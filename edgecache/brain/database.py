@@ -39,15 +39,15 @@ class Connection:
         self.raw = raw
 
     async def one(self, sql: LiteralString, params: Params = ()) -> Row | None:
-        """Give the first row, or None."""
+        """Return the first row, or None."""
         return await (await self.raw.execute(sql, params)).fetchone()
 
     async def all(self, sql: LiteralString, params: Params = ()) -> list[Row]:
-        """Give every row."""
+        """Return every row."""
         return await (await self.raw.execute(sql, params)).fetchall()
 
     async def run(self, sql: LiteralString, params: Params = ()) -> int:
-        """Give the number of rows touched."""
+        """Return the number of rows touched."""
         return (await self.raw.execute(sql, params)).rowcount
 
 
@@ -89,21 +89,21 @@ class Database:
         await self._pool.close()
 
     async def one(self, sql: LiteralString, params: Params = ()) -> Row | None:
-        """Give the first row, or None.
+        """Return the first row, or None.
 
         Raises DatabaseAway.
         """
         return await self._in_time(self._one(sql, params))
 
     async def all(self, sql: LiteralString, params: Params = ()) -> list[Row]:
-        """Give every row.
+        """Return every row.
 
         Raises DatabaseAway.
         """
         return await self._in_time(self._all(sql, params))
 
     async def run(self, sql: LiteralString, params: Params = ()) -> int:
-        """Give the number of rows touched.
+        """Return the number of rows touched.
 
         Raises DatabaseAway: then it is not known whether they were.
         """
@@ -113,7 +113,7 @@ class Database:
     async def transaction(
         self, *, timeout_s: float = TRANSACTION_TIMEOUT_S
     ) -> AsyncIterator[Connection]:
-        """Give a connection inside a transaction, committed at the end of the block.
+        """Return a connection inside a transaction, committed at the end of the block.
 
         timeout_s: of the whole block. Raises DatabaseAway.
         """
@@ -196,7 +196,7 @@ async def _configure(connection: RawConnection) -> None:
 
 
 def _is_dead(connection: RawConnection) -> bool:
-    """Tell whether a kept connection has died: an idle one has nothing to say but that.
+    """True if a kept connection has died: an idle one has nothing to say but that.
 
     Without a question to the server, which every use would have to wait for.
     """

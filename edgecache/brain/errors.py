@@ -38,7 +38,7 @@ class BrainError(Exception):
         self.detail = detail or self.sentence
 
     def again(self) -> Self:
-        """Give one like it, for another who waited: a raised one grows a traceback."""
+        """Return one like it, for another who waited: a raised one grows a traceback."""
         return type(self)(self.detail)
 
 

@@ -147,7 +147,7 @@ class JsonApi:
 
 
 async def read_json(exchange: Exchange, *, limit_bytes: int) -> dict[str, Any]:
-    """Give the body's JSON object; an empty body is an empty object.
+    """Return the body's JSON object; an empty body is an empty object.
 
     Raises TooLarge, TooSlow, Malformed.
     """
@@ -189,7 +189,7 @@ def respond(exchange: Exchange, answer: JsonResponse) -> None:
 
 
 def _is_from_here(call: JsonCall) -> bool:
-    """Say whether a call is this machine's own, and none that a proxy on it passes on."""
+    """True if a call is this machine's own, and none that a proxy on it passes on."""
     if any(name in call.headers for name in FORWARDED):
         return False
     try:

@@ -22,7 +22,7 @@ class Memo(Generic[V, P, M]):
         self._known: dict[int, tuple[V, M]] = {}
 
     def __call__(self, value: V, *args: P.args, **kwargs: P.kwargs) -> M:
-        """Give what is made of the value; the rest of the arguments follow from it."""
+        """Return what is made of the value; the rest of the arguments follow from it."""
         known = self._known.get(id(value))
         if known is not None:
             return known[1]

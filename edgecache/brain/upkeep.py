@@ -29,17 +29,16 @@ class Upkeep:
     """The hourly round."""
 
     def __init__(self, database: Database, statistics: Statistics) -> None:
-        """Do nothing yet."""
         self._database = database
         self._statistics = statistics
         self._periodic = PeriodicTask("upkeep", self.round, lambda: asyncio.sleep(EVERY_S))
 
     async def start(self) -> None:
-        """Begin."""
+        """Start."""
         self._periodic.start()
 
     async def stop(self) -> None:
-        """End."""
+        """Stop."""
         await self._periodic.stop()
 
     async def round(self) -> None:

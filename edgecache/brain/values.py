@@ -150,7 +150,7 @@ class PurgeResult:
 
 
 def fields_of(found: ObjectVersion) -> Fields:
-    """Give what a writer would have said to make this version."""
+    """Return what a writer would have said to make this version."""
     return Fields(
         found.content_type,
         found.headers,
@@ -162,7 +162,7 @@ def fields_of(found: ObjectVersion) -> Fields:
 
 
 def check_key(key: str) -> str:
-    """Give the key back.
+    """Return the key back.
 
     Raises KeyRefused for an empty or overlong one, for NUL and for lone surrogates.
     """

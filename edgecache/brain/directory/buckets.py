@@ -1,4 +1,4 @@
-"""Buckets: made, changed, listed and removed."""
+"""Buckets: create, change, list and delete."""
 
 import secrets
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from edgecache.brain.directory.directory import BUCKET, bucket_of
 from edgecache.brain.errors import BucketExists, BucketNotEmpty, NoSuchBucket, NoSuchOrigin
 from edgecache.brain.values import BucketInfo
 
-# Of a bucket without objects: what still names it, and goes with it.
+# Rows that still refer to a bucket without objects.
 LEFTOVERS: Final = (
     "DELETE FROM brain_purgerecord WHERE bucket_id = %s",
     "DELETE FROM brain_pendingwrite WHERE bucket_id = %s",
@@ -47,7 +47,7 @@ UPDATE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Switches:
-    """What may be changed of a bucket; None leaves it as it is."""
+    """A bucket's options; None leaves one unchanged."""
 
     is_public: bool | None = None
     allows_redirect: bool | None = None
@@ -59,14 +59,14 @@ AS_IT_IS: Final = Switches()
 
 
 class Buckets:
-    """Changes of buckets; every brain knows of them when they return."""
+    """Changes of buckets; all brains see a change when the call returns."""
 
     def __init__(self, database: Database, coherence: Coherence) -> None:
         self._database = database
         self._coherence = coherence
 
     async def list(self, tenant: Tenant) -> list[BucketInfo]:
-        """Give the environment's buckets by name.
+        """Return the environment's buckets by name.
 
         Raises DatabaseAway.
         """
@@ -85,9 +85,9 @@ class Buckets:
         origin_prefix: str = "",
         switches: Switches = AS_IT_IS,
     ) -> BucketInfo:
-        """Make a bucket. origin_id: of the same environment; None is the built-in origin.
+        """Create a bucket. origin_id: of the same environment; None is the built-in origin.
 
-        The name's form is the caller's to check. Raises BucketExists, NoSuchOrigin, DatabaseAway.
+        The caller checks the name's form. Raises BucketExists, NoSuchOrigin, DatabaseAway.
         """
         try:
             async with self._coherence.change() as change:
@@ -129,9 +129,9 @@ class Buckets:
         return bucket_of(row)
 
     async def delete(self, tenant: Tenant, bucket_id: int) -> None:
-        """Remove a bucket that holds no object of the built-in origin and no unfinished upload.
+        """Delete a bucket without objects of the built-in origin and unfinished uploads.
 
-        What it caches of an external origin goes with it; the origin keeps its objects. Raises
+        What it caches of an external origin is dropped; the origin keeps its objects. Raises
         NoSuchBucket, BucketNotEmpty, DatabaseAway.
         """
         async with self._coherence.change(timeout_s=REMOVAL_TIMEOUT_S) as change:
@@ -149,7 +149,7 @@ class Buckets:
 
 
 async def remove(change: Change, bucket_id: int) -> None:
-    """Remove a bucket's row, which the transaction has locked, and what only it names."""
+    """Delete a bucket's row, which the transaction has locked, and the rows that refer to it."""
     gone = await change.all(
         "DELETE FROM brain_cachedobject WHERE bucket_id = %s RETURNING blob_id", [bucket_id]
     )

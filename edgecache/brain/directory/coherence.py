@@ -1,11 +1,11 @@
-"""Several brains, one truth: PostgreSQL tells each of them what changed, in the order of commits.
+"""Coherence of several brains: PostgreSQL announces each change to all, in commit order.
 
 Every write announces, inside its transaction, what it changed. Each brain listens on a connection
-of its own and renews a lease on it once a second. A brain answers from memory only while that
-lease runs; one whose listener is lost empties its memory before it uses it again. A write that
-must be seen by all returns when every brain with a living lease has acknowledged it, or when that
-lease has run out. A brain that starts greets the living ones first and uses no memory until they
-have answered: from then on they wait for it. A brain alone waits for nobody.
+of its own and renews a lease on it once a second. A brain uses its memory only while that
+lease is valid; one that lost its listener empties its memory before it uses it again. A write that
+must be seen by all returns when every brain with a valid lease has acknowledged it, or when that
+lease has expired. A brain that starts greets the others first and uses no memory until they have
+acknowledged that: from then on they wait for it. A single brain never waits.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 
 CHANNEL: Final = "zonal_brain"
 LEASE_S: Final = 5
-# Of the lease, what is left to PostgreSQL's clock running apart from ours.
+# Safety margin of the lease for the drift between PostgreSQL's clock and ours.
 MARGIN_S: Final = 1.0
 RENEW_S: Final = 1.0
 RETRY_S: Final = 0.25
@@ -51,7 +51,7 @@ LIVING: Final = (
 
 
 class Change(Connection):
-    """A transaction that says what it changes."""
+    """A transaction that announces its changes."""
 
     __slots__ = ("announcements",)
 
@@ -60,15 +60,16 @@ class Change(Connection):
         self.announcements: list[Announcement] = []
 
     def announce(self, topic: str, *values: str | int) -> None:
-        """Tell every brain's subscribers of a topic, this one's included, once it is committed."""
+        """Announce to all brains' subscribers of a topic, after the commit."""
         self.announcements.append((topic, *values))
 
 
 class Pending:
-    """A change that waits to be seen.
+    """A change that waits for acknowledgements.
 
-    peers: who has to see it, None before it is committed. is_blind: it was committed while this
-    brain had no lease, and so may not know who lives; only a greeting tells. is_greeted: one did.
+    peers: the brains that must acknowledge it, None before the commit. is_blind: it was committed
+    while this brain had no lease and may not know all peers; a greeting then replaces the
+    acknowledgements. is_greeted: a greeting has succeeded since.
     """
 
     __slots__ = ("acked", "is_blind", "is_greeted", "peers")
@@ -80,14 +81,14 @@ class Pending:
         self.is_greeted = False
 
     def is_seen(self, living: set[UUID]) -> bool:
-        """Tell whether every brain that may answer from memory has seen it."""
+        """True if every brain that may use its memory has seen it."""
         if self.is_blind:
             return self.is_greeted
         return not (self.peers or frozenset()) & living - self.acked
 
 
 class Coherence:
-    """This brain's part in it."""
+    """This brain's listener, lease, announcements and acknowledgements."""
 
     def __init__(self, database: Database, brain_id: UUID) -> None:
         self._database = database
@@ -102,42 +103,42 @@ class Coherence:
         self._number = 0
         self._peers: set[UUID] = set()
         self._pending: dict[int, Pending] = {}
-        # Of a greeting: what was committed before it. Who acknowledges it has seen all of that.
+        # Changes committed before a greeting: its acknowledgement covers them.
         self._earlier: dict[int, list[Pending]] = {}
         self._news = asyncio.Condition()
-        # Rises with whatever may make untrue what is remembered anywhere.
+        # Rises with everything that may invalidate a memory.
         self.changes = 0
 
     @property
     def is_current(self) -> bool:
-        """Tell whether what this brain remembers may be answered with."""
+        """True if this brain may use its memory."""
         return self._is_greeted and _clock() < self._lease_until
 
     @property
     def peers(self) -> frozenset[UUID]:
-        """Give the other brains that live."""
+        """Return the other brains with a valid lease."""
         return frozenset(self._peers)
 
     @property
     def brain_id(self) -> UUID:
-        """Give this brain's id."""
+        """Return this brain's id."""
         return self._id
 
     def subscribe(self, topic: str, listener: Listener) -> None:
-        """Have a function called with the values of each announcement of a topic."""
+        """Call a function with the values of each announcement of a topic."""
         self._subscribers.setdefault(topic, []).append(listener)
 
     def on_loss(self, forget: Callable[[], None]) -> None:
-        """Have a function called when announcements were missed: it empties what is remembered."""
+        """Call a function when announcements may have been missed: it must empty its memory."""
         self._on_loss.append(forget)
 
     async def start(self) -> None:
-        """Begin to listen, now and after each loss; returns when current, or after two seconds."""
+        """Start listening, again after each loss; return when current or after two seconds."""
         self._task = asyncio.create_task(self._keep_listening())
         await self.wait_until_current(2.0)
 
     async def wait_until_current(self, timeout_s: float) -> bool:
-        """Wait until memory counts."""
+        """Wait until memory may be used; False after the timeout."""
         try:
             async with asyncio.timeout(timeout_s), self._news:
                 await self._news.wait_for(lambda: self.is_current)
@@ -146,7 +147,7 @@ class Coherence:
         return True
 
     async def stop(self) -> None:
-        """Stop listening and end the lease, so that nobody waits for this brain."""
+        """Stop listening and end the lease, so that no brain waits for this one."""
         for task in (self._greeting, self._task):
             if task is not None:
                 task.cancel()
@@ -159,10 +160,10 @@ class Coherence:
 
     @asynccontextmanager
     async def change(self, *, waits: bool = True, timeout_s: float = 10.0) -> AsyncIterator[Change]:
-        """Give a transaction; at its end it is committed, announced, and seen by every brain.
+        """Run a transaction; at the end it is committed, announced, and seen by all brains.
 
-        waits: for the other brains' acknowledgement; without it they see it in a moment.
-        Raises DatabaseAway: then it may have happened, and repeating it must be harmless.
+        waits: for the other brains' acknowledgements; otherwise they see it a moment later.
+        Raises DatabaseAway: the change may have happened, so repeating it must be harmless.
         """
         self._number += 1
         number = self._number
@@ -174,8 +175,8 @@ class Coherence:
                 payloads = self._payloads(change.announcements, number, wants_ack=waits)
                 if payloads:
                     await change.run(NOTIFY, [CHANNEL, payloads])
-            # Who comes later reads what is committed by now; and while the lease runs nobody has
-            # come without this brain's knowing.
+            # A brain that starts later reads what is committed; and while the lease is valid no
+            # brain has started without a greeting.
             pending.peers = frozenset(self._peers)
             pending.is_blind = _clock() >= self._lease_until
             for topic, *values in change.announcements:
@@ -223,7 +224,7 @@ class Coherence:
             except (psycopg.Error, OSError, TimeoutError, DatabaseAway) as exc:
                 log.warning("brain_listener_lost", kind=type(exc).__name__)
             except Exception:
-                # An announcement that nobody here could make sense of: what it meant is not known.
+                # An announcement that cannot be read may have changed anything: start over.
                 log.exception("brain_listener_failed")
             finally:
                 self._lose()
@@ -241,7 +242,7 @@ class Coherence:
         async with connection:
             for channel in (CHANNEL, _ack_channel(self._hex)):
                 await connection.execute(f'LISTEN "{channel}"')
-            # What began while nobody listened may have missed something.
+            # Reads that began before LISTEN may have missed an announcement.
             self._forget()
             await self._renew(connection)
             self._greeting = asyncio.create_task(self._greet())
@@ -258,14 +259,14 @@ class Coherence:
             await connection.execute(RENEW, [self._id, LEASE_S])
             living = await (await connection.execute(LIVING, [self._id])).fetchall()
         self._peers = {row[0] for row in living}
-        # What was announced before the renewal has come with its answer; it is taken in before
-        # the renewal counts, and may name a newcomer.
+        # Announcements before the renewal have arrived with its result; they are processed before
+        # the renewal counts, and may include a new brain's greeting.
         await self._take_in(connection, 0)
         self._lease_until = begun + LEASE_S - MARGIN_S
         await self._wake()
 
     async def _take_in(self, connection: psycopg.AsyncConnection[Any], timeout_s: float) -> None:
-        """Act on what has arrived, waiting for it at most so long, and acknowledge it."""
+        """Process and acknowledge notifications, waiting for them at most so long."""
         acks: dict[str, list[int]] = {}
         arrived = connection.notifies(timeout=max(timeout_s, 0), stop_after=1)
         async with aclosing(arrived):
@@ -284,7 +285,7 @@ class Coherence:
         for topic, *values in announcements:
             if topic == HELLO and sender != self._hex:
                 self._peers.add(UUID(sender))
-            # One's own come back, too: the task that made the change may have died in between.
+            # Own announcements count, too: the task that made the change may be cancelled.
             self._tell(topic, values)
         if wants_ack and sender != self._hex:
             acks.setdefault(sender, []).append(number)
@@ -305,7 +306,7 @@ class Coherence:
 
     async def _greet(self) -> None:
         while not self._is_greeted:
-            # An acknowledgement may have been lost with the listener: this one makes up for it.
+            # Acknowledgements may have been lost with the listener: the greeting's replaces them.
             earlier = [row for row in self._pending.values() if row.peers is not None]
             number = self._number + 1
             self._earlier = {number: earlier}
@@ -342,5 +343,5 @@ def _ack_channel(brain_hex: str) -> str:
 
 
 def _clock() -> float:
-    # Unlike the monotonic clock, it goes on while the machine sleeps: so do leases.
+    # Unlike the monotonic clock this one counts while the machine sleeps, as leases do.
     return time.clock_gettime(CLOCK)

@@ -1,8 +1,8 @@
-"""Writes of the directory: which locks they take, in which order, and what they leave behind.
+"""Writes of the directory: the locks they take, in which order, and the rows they write.
 
 Of a bucket: first its row (FOR SHARE to change keys, exclusively to purge), then its keys, by an
-advisory lock each. Of bytes: their row (KEY SHARE to name them, NO KEY UPDATE to let go of them,
-UPDATE to collect them). So no two of them can wait for each other.
+advisory lock each. Of a blob: its row (KEY SHARE to refer to it, NO KEY UPDATE to release it,
+UPDATE to delete it). This order excludes deadlocks.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ from edgecache.brain.directory.index import Name
 from edgecache.brain.errors import DatabaseAway, NoSuchBucket, OriginChanged
 from edgecache.brain.values import Fields, Manifest, ObjectVersion
 
-# More keys than this, and the whole bucket is locked instead: locks are a shared, scarce table.
+# For more keys the whole bucket is locked: the table of locks is shared and small.
 KEYS_LOCKED: Final = 64
 HOLD_ATTEMPTS: Final = 5
 
@@ -28,8 +28,8 @@ LOCK_KEYS: Final = (
     " SELECT pg_advisory_xact_lock(lock) FROM (SELECT DISTINCT hashtextextended(key, id) AS lock"
     " FROM bucket, unnest(%s::text[]) key ORDER BY lock) locks"
 )
-# A purge or deletion, a newer version, or a write to the origin that is not over. Writes make the
-# version without a variant; the other variants of a key do not overtake one another.
+# A purge or deletion, a newer version, or an unfinished write to the origin. Writes make the
+# version without a variant; the variants of a key do not overtake one another.
 IS_OVERTAKEN: Final = (
     "SELECT EXISTS (SELECT FROM brain_purgerecord WHERE bucket_id = %(bucket)s AND NOT is_prefix"
     " AND pattern = %(key)s AND generation > %(began)s)"
@@ -44,7 +44,7 @@ OTHER_VARIANTS: Final = (
     "DELETE FROM brain_cachedobject WHERE bucket_id = %s AND key = %s AND variant <> ''"
     " RETURNING blob_id"
 )
-# A row of one's own is as good as locked; another's is locked. Neither: it has just been collected.
+# A new row is as good as locked, an existing one is locked. Neither: it was deleted just now.
 HOLD: Final = (
     "WITH made AS (INSERT INTO brain_blob (sha256, size, md5, crc32, chunks)"
     " VALUES (%(sha256)s, %(size)s, %(md5)s, %(crc32)s, %(chunks)s)"
@@ -72,15 +72,15 @@ WRITE_CACHED: Final = (
 FORGET_KEYS: Final = (
     "DELETE FROM brain_cachedobject WHERE bucket_id = %s AND key = ANY(%s) RETURNING blob_id"
 )
-# The lock first, in an order; the look at who names them in a statement, and so a snapshot, of
-# its own: otherwise two who let go of the same bytes at once would each see the other's object.
-# Hashes in binary form: a purge gives tens of thousands, and as text they take five times as long.
+# First the locks, in order; the references are read by another statement, with a snapshot of its
+# own: otherwise two transactions that release the same blob would each see the other's object.
+# Hashes in binary form: a purge has tens of thousands, and text takes five times as long.
 LOCK_BLOBS: Final = (
     "SELECT count(*) FROM (SELECT FROM brain_blob WHERE sha256 = ANY(%b)"
     " ORDER BY sha256 FOR NO KEY UPDATE) locked"
 )
-# In the order of their hashes, one look-up each (OFFSET 0 keeps the planner from joining, for which
-# it has no idea how many are free): then the pages of large indexes are read one after the other.
+# In the order of the hashes, one look-up each (OFFSET 0 keeps the planner from joining: it cannot
+# estimate how many are free), so that the pages of large indexes are read in sequence.
 RELEASE: Final = (
     "WITH free AS MATERIALIZED (SELECT sha256 FROM unnest(%b) given (sha256)"
     " WHERE NOT EXISTS (SELECT FROM brain_cachedobject c WHERE c.blob_id = sha256 OFFSET 0)),"
@@ -91,13 +91,13 @@ RELEASE: Final = (
     " CROSS JOIN LATERAL (SELECT node_id FROM brain_location WHERE blob_id = f.sha256 OFFSET 0) l"
     " GROUP BY l.node_id"
 )
-# So many hashes fit into a row that is not compressed and stored apart.
+# More hashes than these would be compressed and stored out of line.
 TOGETHER: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
 class FreedSpace:
-    """Bytes that no cached object names any more, times their nodes; and these nodes."""
+    """Bytes of released blobs, times the nodes that held them; and these nodes."""
 
     bytes: int
     nodes: frozenset[UUID]
@@ -105,7 +105,7 @@ class FreedSpace:
 
 @dataclass(frozen=True, slots=True)
 class VersionRow:
-    """What a cached object's row is to say."""
+    """The values of a cached object's row."""
 
     bucket_id: int
     key: str
@@ -118,7 +118,7 @@ class VersionRow:
 
 
 async def lock_keys(change: Connection, bucket_id: int, keys: Sequence[str]) -> None:
-    """Have these keys to oneself until the transaction ends.
+    """Lock keys until the transaction ends.
 
     Raises NoSuchBucket.
     """
@@ -129,9 +129,9 @@ async def lock_keys(change: Connection, bucket_id: int, keys: Sequence[str]) -> 
 
 
 async def lock_buckets(change: Connection, ids: Iterable[int]) -> None:
-    """Have buckets to oneself until the transaction ends; their sequence rises.
+    """Lock buckets until the transaction ends, and raise their sequence.
 
-    Raises NoSuchBucket when none of them is there.
+    Raises NoSuchBucket if none of them exists.
     """
     wanted = sorted(ids)
     rows = await change.all(
@@ -143,13 +143,13 @@ async def lock_buckets(change: Connection, ids: Iterable[int]) -> None:
 
 
 async def next_generation(change: Connection) -> int:
-    """Give a number above every one given before."""
+    """Return a number above all earlier ones."""
     row = await change.one("SELECT nextval('brain_generation') AS generation")
     return int(row.generation) if row is not None else 0
 
 
 async def is_overtaken(connection: Connection | Database, name: Name, began: int) -> bool:
-    """Tell whether something hit a key since a generation."""
+    """True if a key was changed or purged since a generation."""
     bucket_id, key, variant = name
     row = await connection.one(
         IS_OVERTAKEN, {"bucket": bucket_id, "key": key, "variant": variant, "began": began}
@@ -158,7 +158,7 @@ async def is_overtaken(connection: Connection | Database, name: Name, began: int
 
 
 async def hold_blob(change: Connection, manifest: Manifest) -> None:
-    """Have a row for these bytes that the collector leaves alone until the transaction ends."""
+    """Insert or lock a blob's row, so that it is not deleted before the transaction ends."""
     for _ in range(HOLD_ATTEMPTS):
         held = await change.one(
             HOLD,
@@ -178,9 +178,9 @@ async def hold_blob(change: Connection, manifest: Manifest) -> None:
 async def write_cached(
     change: Change, version: VersionRow, *, is_written: bool = False
 ) -> ObjectVersion:
-    """Put a version into the directory; ``hold_blob`` and ``lock_keys`` came before.
+    """Write a version into the directory; ``hold_blob`` and ``lock_keys`` came before.
 
-    is_written: by a PUT, which takes the place of all variants that pull mode keeps of the key.
+    is_written: by a PUT, which replaces all variants that the CDN keeps of the key.
     """
     fields = version.fields
     row = await change.one(
@@ -207,7 +207,7 @@ async def write_cached(
         others = await change.all(OTHER_VARIANTS, [version.bucket_id, version.key])
         gone |= {other.blob_id for other in others}
     await release(change, gone)
-    # What a fetch brought takes nothing from the other variants.
+    # A fetch does not change the other variants.
     filled = () if is_written else (version.variant,)
     change.announce("key", version.bucket_id, version.key, row.generation, *filled)
     return version_of(version, generation=row.generation, cached_at=row.cached_at)
@@ -216,7 +216,7 @@ async def write_cached(
 async def refresh_cached(
     change: Change, stale: ObjectVersion, http: Mapping[str, Any]
 ) -> ObjectVersion:
-    """Note what the origin's confirmation of a version says; ``lock_keys`` came before.
+    """Store the headers of a 304 with its version; ``lock_keys`` came before.
 
     Raises OriginChanged when the directory has another version.
     """
@@ -235,7 +235,7 @@ async def refresh_cached(
 def version_of(
     version: VersionRow, *, generation: int = 0, cached_at: datetime | None = None
 ) -> ObjectVersion:
-    """Give a version as readers see it; with generation 0 the directory does not hold it."""
+    """Return a row's version; generation 0 if the directory does not have it."""
     fields = version.fields
     return ObjectVersion(
         version.bucket_id,
@@ -260,9 +260,9 @@ def version_of(
 async def forget_keys(
     change: Change, bucket_id: int, keys: Sequence[str]
 ) -> tuple[int, FreedSpace]:
-    """Take keys out of the directory, and leave a record for the fills that are under way.
+    """Delete keys from the directory, and leave a record for running fetches.
 
-    Gives the number of objects that were there. ``lock_keys`` came before.
+    Returns the number of objects and the freed space. ``lock_keys`` came before.
     """
     generation = await next_generation(change)
     await change.run(
@@ -277,7 +277,7 @@ async def forget_keys(
 
 
 def announce_keys(change: Change, bucket_id: int, keys: Sequence[str], generation: int) -> None:
-    """Say that keys changed; of many, that the whole bucket did: memory may always forget more."""
+    """Announce changed keys; for many the whole bucket: memory may always forget more."""
     if len(keys) > KEYS_LOCKED:
         change.announce("prefix", bucket_id, "", generation)
         return
@@ -286,7 +286,7 @@ def announce_keys(change: Change, bucket_id: int, keys: Sequence[str], generatio
 
 
 async def release(change: Connection, blobs: Iterable[bytes]) -> FreedSpace:
-    """Let go of bytes, whose objects were taken out just now; the collector does the rest."""
+    """Release blobs whose objects were just deleted; garbage collection removes them."""
     wanted = sorted(set(blobs))
     if not wanted:
         return FreedSpace(0, frozenset())

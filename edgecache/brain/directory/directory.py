@@ -20,7 +20,7 @@ from edgecache.brain.errors import NoSuchBucket
 from edgecache.brain.values import BucketInfo, Manifest, ObjectVersion
 
 BUCKETS_KEPT: Final = 10_000
-# Above every generation: what was read before a loss is not remembered after it.
+# Above every generation: a version that was read before a loss is not remembered after it.
 NEVER: Final = 2**63
 
 BUCKET: Final = (
@@ -28,7 +28,7 @@ BUCKET: Final = (
     " is_public, allows_redirect, verifies_reads, forwards_writes, created_at"
     " FROM brain_bucket WHERE "
 )
-# A purge hides what it hit at once, and deletes it afterwards.
+# A purge hides its objects at once and deletes them afterwards.
 FIND: Final = (
     "SELECT o.bucket_id, o.key, o.variant, o.generation, o.blob_id, b.size, o.etag,"
     " o.content_type, o.headers, o.metadata, o.checksums, o.parts, o.last_modified, o.http,"
@@ -43,14 +43,14 @@ FIND: Final = (
 )
 HOLDERS: Final = "SELECT node_id FROM brain_location WHERE blob_id = %s ORDER BY node_id"
 
-# How a bucket is asked for: by its tenant's name for it, its public name or its row's id.
+# A bucket is looked up by tenant and name, by public name or by id.
 BucketName = tuple[Tenant, str] | str | int
 
 
 class KeyWatch:
-    """One reading or writing of a version.
+    """Records announcements about a name while it is read or written.
 
-    newest: the generation that was announced meanwhile; an older version is not remembered.
+    newest: the announced generation; an older version is not remembered. moved: announced blobs.
     """
 
     __slots__ = ("moved", "name", "newest", "task")
@@ -63,7 +63,7 @@ class KeyWatch:
 
 
 class Directory:
-    """What one brain knows; it answers from memory only while that is current."""
+    """One brain's view of the directory; memory is used only while it is current."""
 
     def __init__(self, database: Database, coherence: Coherence, *, index_bytes: int) -> None:
         self._database = database
@@ -85,13 +85,13 @@ class Directory:
     # --- objects ----------------------------------------------------------------------------
 
     async def find(self, bucket_id: int, key: str, variant: str = "") -> ObjectVersion | None:
-        """Give the version that the cache may answer with.
+        """Return the current version, None if the cache has none.
 
         Raises DatabaseAway.
         """
         name = (bucket_id, key, variant)
         if not self.coherence.is_current:
-            # What others are being told may be old by now: nobody would say so.
+            # A shared read may be outdated, and no announcement would say so.
             return await self._load(KeyWatch(name))
         found = self.index.get(name)
         if found is not None:
@@ -100,15 +100,15 @@ class Directory:
         if watch is None or watch.task is None:
             watch = self._joined[name] = KeyWatch(name)
             watch.task = asyncio.create_task(self._load(watch))
-        # One asker's leaving must not take the answer from the others.
+        # A cancelled caller must not cancel the read for the others.
         found = await asyncio.shield(watch.task)
         if found is None and self.coherence.is_current:
-            # In a crowd the answer waits for its turn: a fetch may have brought it meanwhile.
+            # With many callers this one may resume late: a fetch may have stored it meanwhile.
             return self.index.get(name)
         return found
 
     async def locations(self, sha256: bytes) -> tuple[UUID, ...]:
-        """Give the nodes that hold these bytes, in the order of their ids.
+        """Return the nodes that hold these bytes, in the order of their ids.
 
         Raises DatabaseAway.
         """
@@ -124,7 +124,7 @@ class Directory:
         return nodes
 
     async def add_locations(self, sha256: bytes, nodes: tuple[UUID, ...]) -> bool:
-        """Note that nodes hold these bytes; False when nobody names them any more.
+        """Store that nodes hold a blob; False if no object refers to it any more.
 
         Raises DatabaseAway.
         """
@@ -149,7 +149,7 @@ class Directory:
         return True
 
     async def drop_location(self, sha256: bytes, node_id: UUID) -> None:
-        """Note that a node does not hold these bytes (any more): a read failed there.
+        """Store that a node does not hold a blob: a read failed there.
 
         Raises DatabaseAway.
         """
@@ -160,7 +160,7 @@ class Directory:
             change.announce("blob", sha256.hex())
 
     async def manifest(self, sha256: bytes) -> Manifest | None:
-        """Give the digests of bytes that some object names.
+        """Return the manifest of a blob.
 
         Raises DatabaseAway.
         """
@@ -170,13 +170,13 @@ class Directory:
         return None if row is None else Manifest(*row)
 
     def remember(self, found: ObjectVersion, watch: KeyWatch) -> None:
-        """Keep a version that was just committed, unless something was announced since."""
+        """Remember a version that was just committed, unless a newer one was announced since."""
         if self.coherence.is_current and found.generation >= watch.newest:
             self.index.put(found)
 
     @contextmanager
     def watch(self, name: Name) -> Iterator[KeyWatch]:
-        """Give what notes the announcements about a name while the block runs."""
+        """Record the announcements about a name while the block runs."""
         watch = KeyWatch(name)
         self._loads.add(watch)
         try:
@@ -187,7 +187,7 @@ class Directory:
     # --- buckets ----------------------------------------------------------------------------
 
     async def bucket(self, tenant: Tenant, name: str) -> BucketInfo | None:
-        """Give the environment's bucket of this name.
+        """Return the environment's bucket of this name.
 
         Raises DatabaseAway.
         """
@@ -198,18 +198,18 @@ class Directory:
         )
 
     async def bucket_by_public_name(self, public_name: str) -> BucketInfo | None:
-        """Give the bucket that ``/p/{public_name}/`` speaks of.
+        """Return the bucket of ``/p/{public_name}/``.
 
         Raises DatabaseAway.
         """
         return await self._bucket(public_name, BUCKET + "public_name = %s", [public_name])
 
     def known_public(self, public_name: str) -> BucketInfo | None:
-        """Give what ``bucket_by_public_name`` gave, while that is remembered."""
+        """Return the bucket if it is remembered, without a look-up."""
         return self._buckets.get(public_name)
 
     async def bucket_by_id(self, bucket_id: int) -> BucketInfo:
-        """Give a bucket by its row's id.
+        """Return a bucket by its row's id.
 
         Raises NoSuchBucket, DatabaseAway.
         """
@@ -233,7 +233,7 @@ class Directory:
             watch = asyncio.create_task(self._load_bucket(name, sql, params))
             self._joined_buckets[name] = watch
             watch.add_done_callback(partial(self._bucket_loaded, name))
-        # One asker's leaving must not take the answer from the others.
+        # A cancelled caller must not cancel the read for the others.
         return await asyncio.shield(watch)
 
     async def _load_bucket(
@@ -254,13 +254,13 @@ class Directory:
         if self._joined_buckets.get(name) is watch:
             del self._joined_buckets[name]
         if not watch.cancelled():
-            # Looked at, so that a failure that nobody waits for is not an unheard one.
+            # Retrieve the exception, so that asyncio does not report it as never retrieved.
             watch.exception()
 
-    # --- what is announced ------------------------------------------------------------------
+    # --- announcements ----------------------------------------------------------------------
 
     def _on_key(self, bucket_id: int, key: str, generation: int, filled: str | None = None) -> None:
-        """Hear of a change. filled: the variant that a fetch brought; None where all are hit."""
+        """Forget a key. filled: the only variant that changed, by a fetch; None for all."""
         if filled is None:
             self.index.forget(bucket_id, key, below=generation)
         else:
@@ -285,7 +285,7 @@ class Directory:
     def _forget_buckets(self) -> None:
         self._buckets_seen += 1
         self._buckets.clear()
-        # Who asks from now on must not be told what was read before.
+        # Later callers must not get what was read before.
         self._joined_buckets.clear()
 
     def _on_blob(self, sha256: str) -> None:
@@ -315,7 +315,7 @@ class Directory:
         try:
             row = await self._database.one(FIND, watch.name)
             while row is None and 0 < watch.newest < NEVER:
-                # A fetch may have brought it between the question and its answer.
+                # A fetch may have stored it while the query ran.
                 watch.newest = 0
                 row = await self._database.one(FIND, watch.name)
             if row is None:
@@ -333,10 +333,10 @@ class Directory:
 
 
 def bucket_of(row: Row) -> BucketInfo:
-    """Give the bucket of a row of BUCKET's columns."""
+    """Return the bucket of a row with BUCKET's columns."""
     return BucketInfo(row.id, Tenant(row.organization_id, row.environment_pk), *row[3:])
 
 
 def found_of(row: Row) -> ObjectVersion:
-    """Give the version of a row of FIND's columns."""
+    """Return the version of a row with FIND's columns."""
     return ObjectVersion(*row[:11], *(tuple(row.parts), *row[12:16]))

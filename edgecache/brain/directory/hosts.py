@@ -1,7 +1,7 @@
-"""Hosts that are buckets': proved, asked for, missed, taken away.
+"""Host names of buckets: proof, look-up, re-checks, removal.
 
-Announced topic: ``hosts``, by whoever changes one. All of them are remembered together, so that a
-host that is nobody's costs no look into the database, however many of them are asked for.
+Announced topic: ``hosts``, with each change. All hosts are remembered together, so that an
+unknown host costs no query, however many of them are requested.
 """
 
 import asyncio
@@ -20,15 +20,15 @@ from edgecache.brain.s3.requests import host_name
 from platform_site.lib.hostnames import DOMAIN
 
 TOPIC: Final = "hosts"
-# A domain's length at most (RFC 1035 §2.3.4), and how many names are remembered.
+# The maximum length of a domain (RFC 1035 §2.3.4); the number of remembered look-ups.
 NAME_LIMIT: Final = 253
 NAMES_KEPT: Final = 1024
 # Of a bucket.
 MOST: Final = 20
-# Of one round of looking at records again.
+# Of one round of DNS checks.
 ROUND: Final = 100
 AGAIN_AFTER_HOURS: Final = 20
-# A zone that is being moved loses its record for a while.
+# The record may be missing for a while when a zone is moved.
 LAPSES_AFTER_DAYS: Final = 3
 
 LIST: Final = (
@@ -37,7 +37,7 @@ LIST: Final = (
     " WHERE b.organization_id = %s AND b.environment_pk = %s AND b.id = %s"
     ' ORDER BY h.host COLLATE "C"'
 )
-# Held against the bucket's removal, and against others that count.
+# Locked against the bucket's deletion and against concurrent counts.
 BUCKET: Final = (
     "SELECT id FROM brain_bucket WHERE organization_id = %s AND environment_pk = %s AND id = %s"
     " FOR NO KEY UPDATE"
@@ -47,7 +47,7 @@ OTHERS: Final = (
     "SELECT h.host, b.organization_id, b.name AS bucket FROM brain_host h"
     " JOIN brain_bucket b ON b.id = h.bucket_id WHERE h.host = %s AND b.id <> %s FOR UPDATE OF h"
 )
-# What another bucket has stays its own while its record is there.
+# Another bucket keeps its host while its record exists.
 PROVE: Final = (
     "INSERT INTO brain_host AS h (host, bucket_id, token) VALUES (%s, %s, %s)"
     " ON CONFLICT (host) DO UPDATE SET bucket_id = EXCLUDED.bucket_id, token = EXCLUDED.token,"
@@ -81,7 +81,7 @@ LAPSE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class HostInfo:
-    """A bucket's host. gone_since: when its record was first missed, None while it is there."""
+    """A bucket's host. gone_since: since when its record is missing, None if it exists."""
 
     host: str
     proved_at: datetime
@@ -90,7 +90,7 @@ class HostInfo:
 
 @dataclass(frozen=True, slots=True)
 class LapsedHost:
-    """A host that its bucket has no more."""
+    """A host that its bucket has lost."""
 
     host: str
     organization_id: int
@@ -98,25 +98,25 @@ class LapsedHost:
 
 
 class Hosts:
-    """Who has which host; every brain knows of a change when it returns."""
+    """The hosts of buckets; all brains see a change when the call returns."""
 
     def __init__(
         self, database: Database, coherence: Coherence, s3_domains: tuple[str, ...]
     ) -> None:
-        """s3_domains: names of the object API, which are no bucket's, nor is what is below them."""
+        """s3_domains: the object API's domains; they and their subdomains cannot be a bucket's."""
         self._database = database
         self._coherence = coherence
         self._s3_domains = s3_domains
         self._known: dict[str, int] | None = None
         self._loading: asyncio.Task[dict[str, int]] | None = None
         self._marks = 0
-        # Every request asks, and most of them with one of a few names.
+        # Called for every request, mostly with one of a few names.
         self._judged: Callable[[str], bool] = lru_cache(NAMES_KEPT)(self._judge)
         coherence.subscribe(TOPIC, self._forget)
         coherence.on_loss(self._forget)
 
     def may_be(self, host: str) -> bool:
-        """Tell whether a name can be a bucket's: a domain in lower case, and not the object API."""
+        """True if a name may be a bucket's: a domain in lower case, not the object API's."""
         return len(host) <= NAME_LIMIT and self._judged(host)
 
     def _judge(self, host: str) -> bool:
@@ -124,14 +124,14 @@ class Hosts:
         return not own and DOMAIN.fullmatch(host) is not None
 
     def names_none(self, authority: str) -> bool:
-        """Tell that a Host header names no bucket; False, too, where the database must be asked."""
+        """True if a Host header certainly names no bucket; False if a look-up is necessary."""
         host = host_name(authority)
         if self._known is not None and self._coherence.is_current:
             return host not in self._known
         return not self.may_be(host)
 
     async def bucket_id(self, authority: str) -> int | None:
-        """Give the bucket whose host a Host header names, None for any other.
+        """Return the bucket of a Host header, None if it is no bucket's.
 
         Raises DatabaseAway.
         """
@@ -147,11 +147,11 @@ class Hosts:
         if self._loading is None:
             self._loading = asyncio.create_task(self._load())
             self._loading.add_done_callback(self._loaded)
-        # One asker's leaving must not take the answer from the others.
+        # A cancelled caller must not cancel the read for the others.
         return (await asyncio.shield(self._loading)).get(host)
 
     async def of(self, tenant: Tenant, bucket_id: int) -> list[HostInfo]:
-        """Give a bucket's hosts by name; none for a bucket that is not the tenant's.
+        """Return a bucket's hosts by name; empty for another tenant's bucket.
 
         Raises DatabaseAway.
         """
@@ -163,11 +163,11 @@ class Hosts:
     async def prove(
         self, tenant: Tenant, bucket_id: int, host: str, *, token: str, seen: list[str]
     ) -> tuple[HostInfo, LapsedHost | None]:
-        """Give a host to a bucket, whose token was seen in its DNS a moment ago.
+        """Add a host to a bucket whose token was just seen in the DNS.
 
-        seen: all tokens that were. Another bucket's host goes over when its own is not among them;
-        then it is told, too, who has it no more.
-        Raises NoSuchBucket, HostTaken, NotPossible, DatabaseAway.
+        seen: all tokens in the DNS. Another bucket loses the host if its token is not among them;
+        that loss is then returned as well.
+        Raises NoSuchBucket, HostTaken, StateConflict, DatabaseAway.
         """
         async with self._coherence.change() as change:
             whose = [tenant.organization_id, tenant.environment_pk, bucket_id]
@@ -184,7 +184,7 @@ class Hosts:
         return HostInfo(*row), None if other is None else LapsedHost(*other)
 
     async def remove(self, tenant: Tenant, bucket_id: int, host: str) -> None:
-        """Take a host from its bucket.
+        """Remove a host from its bucket.
 
         Raises NoSuchHost, DatabaseAway.
         """
@@ -195,7 +195,7 @@ class Hosts:
             change.announce(TOPIC)
 
     async def due(self) -> list[tuple[str, str]]:
-        """Give hosts whose records are to be looked at again, each with its token.
+        """Return hosts whose records must be checked again, each with its token.
 
         Raises DatabaseAway.
         """
@@ -205,9 +205,9 @@ class Hosts:
     async def looked_at(
         self, *, there: list[str], gone: list[str], unanswered: list[str]
     ) -> list[LapsedHost]:
-        """Note which records were there, by their tokens; give what is lost for good.
+        """Store the results of a check, by token; return the hosts that were lost.
 
-        unanswered: nobody said whether they are there, which is no absence. Raises DatabaseAway.
+        unanswered: the DNS gave no answer, which does not count as missing. Raises DatabaseAway.
         """
         async with self._coherence.change() as change:
             await change.run(THERE, [there])
@@ -230,11 +230,11 @@ class Hosts:
         if self._loading is loading:
             self._loading = None
         if not loading.cancelled():
-            # Looked at, so that a failure that nobody waits for is not an unheard one.
+            # Retrieve the exception, so that asyncio does not report it as never retrieved.
             loading.exception()
 
     def _forget(self) -> None:
         self._marks += 1
         self._known = None
-        # Who asks from now on must not be told what was read before.
+        # Later callers must not get what was read before.
         self._loading = None

@@ -2,7 +2,7 @@
 
 Entries are tuples of immutable values, so that a million of them neither fill the memory nor slow
 the garbage collector, which does not walk such tuples. A purge by prefix does not walk them
-either: it raises a barrier, which hides them at once, and they are swept out in small steps.
+either: it adds a tombstone, which hides them at once, and they are removed in small steps.
 """
 
 import struct
@@ -23,7 +23,7 @@ Packed = tuple[bytes, bytes, str, str, bytes]
 
 # generation, size, last modified and cached at in microseconds, CRC-32 or -1
 NUMBERS: Final = struct.Struct("<qqqqq")
-# Measured: what one entry takes beyond its texts (benchmarks/cache_index.py).
+# Measured: bytes of one entry without its texts (benchmarks/cache_index.py).
 ENTRY_BYTES: Final = 480
 SWEEP_STEP: Final = 5_000
 EPOCH: Final = datetime.fromtimestamp(0, UTC)
@@ -31,34 +31,34 @@ MICROSECOND: Final = timedelta(microseconds=1)
 
 
 class Tombstone(NamedTuple):
-    """Entries under the prefix with an older generation are dead."""
+    """Entries under the prefix with an older generation do not count any more."""
 
     prefix: str
     generation: int
 
 
 class Index:
-    """What keys hold. limit_bytes: an estimate; the process takes about that much."""
+    """Versions by name. limit_bytes: an estimate of the memory it takes."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._entries: BoundedCache[Name, Packed] = BoundedCache(limit_bytes, _cost)
-        # What is asked for again and again is unpacked once.
+        # Entries that are read often are unpacked once.
         self._unpacked = Memo(_unpack)
-        # Other than the empty variant, by (bucket, key): what a change of the key hits.
+        # Non-empty variants by (bucket, key), for changes of the key.
         self._variants: dict[tuple[int, str], set[str]] = {}
         self._tombstones: dict[int, list[Tombstone]] = {}
 
     def __len__(self) -> int:
-        """Count the entries, hidden ones among them."""
+        """Return the number of entries, hidden ones included."""
         return len(self._entries)
 
     @property
     def used_bytes(self) -> int:
-        """Estimate the memory it takes."""
+        """Return the estimated memory."""
         return self._entries.used
 
     def get(self, name: Name) -> ObjectVersion | None:
-        """Give what is known of a name."""
+        """Return a name's version, None if it is not known."""
         packed = self._entries.get(name)
         if packed is None:
             return None
@@ -90,14 +90,14 @@ class Index:
         self._remove_older(name, below)
 
     def hide(self, bucket_id: int, prefix: str, generation: int) -> Tombstone:
-        """Hide what a prefix had before a generation, at once; ``sweep`` then takes it out."""
+        """Hide a prefix's entries older than a generation; ``sweep`` then removes them."""
         tombstone = Tombstone(prefix, generation)
         self._tombstones.setdefault(bucket_id, []).append(tombstone)
         return tombstone
 
     def sweep(self, bucket_id: int, tombstone: Tombstone) -> Iterator[None]:
-        """Take out what a barrier hides, a step at a time, and the barrier at the end."""
-        # What comes in meanwhile is newer than the barrier, or was refused by it.
+        """Remove what a tombstone hides, in steps, and the tombstone at the end."""
+        # Entries added meanwhile are newer than the tombstone, or were refused.
         names = self._entries.names()
         for start in range(0, len(names), SWEEP_STEP):
             for name in names[start : start + SWEEP_STEP]:

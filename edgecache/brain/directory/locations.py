@@ -1,17 +1,17 @@
-"""Which nodes hold which bytes, in memory: a bounded cache, lean as the index is."""
+"""Which nodes hold which blobs, in memory: a bounded cache."""
 
 from typing import Final
 from uuid import UUID
 
 from edgecache.brain.bounded_cache import BoundedCache
 
-# Measured: what one entry takes (benchmarks/cache_index.py); the hash is mostly the index's own.
+# Measured: bytes of one entry (benchmarks/cache_index.py); the hash is shared with the index.
 ENTRY_BYTES: Final = 90
 SETS_SHARED: Final = 100_000
 
 
 class Holders:
-    """Nodes by SHA-256; nodes are kept as small numbers, and equal sets of them once."""
+    """Nodes by SHA-256; nodes are stored as small numbers, and equal sets once."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._sets: BoundedCache[bytes, tuple[int, ...]] = BoundedCache(
@@ -20,29 +20,29 @@ class Holders:
         self._shared: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._nodes: list[UUID] = []
         self._numbers: dict[UUID, int] = {}
-        # Rises with every change: what was read before one is not kept after it.
+        # Rises with every change: a result that was read before one is not stored after it.
         self.marks = 0
 
     def __len__(self) -> int:
-        """Count the entries."""
+        """Return the number of entries."""
         return len(self._sets)
 
     def get(self, sha256: bytes) -> tuple[UUID, ...] | None:
-        """Give the nodes, None when it is not known."""
+        """Return the nodes, None if they are not known."""
         numbers = self._sets.get(sha256)
         if numbers is None:
             return None
         return tuple(self._nodes[number] for number in numbers)
 
     def put(self, sha256: bytes, nodes: tuple[UUID, ...]) -> None:
-        """Remember the nodes."""
+        """Store the nodes."""
         numbers = tuple(self._number(node) for node in nodes)
         if len(self._shared) > SETS_SHARED:
             self._shared.clear()
         self._sets.put(sha256, self._shared.setdefault(numbers, numbers))
 
     def forget(self, sha256: bytes) -> None:
-        """Drop what is known of some bytes."""
+        """Forget a blob."""
         self.marks += 1
         self._sets.pop(sha256)
 

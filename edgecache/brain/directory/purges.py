@@ -1,7 +1,7 @@
-"""Purges: what they hit is gone from every brain when they return, and the counts are exact.
+"""Purges: visible in every brain when they return, with exact counts.
 
-A purge by prefix has two steps. The first, one short transaction, raises the buckets' generation:
-from there on whatever is older under the prefix counts as gone, in memory and in PostgreSQL. The
+A purge by prefix has two steps. The first, a short transaction, raises the buckets' generation:
+from then on everything older under the prefix counts as deleted, in memory and in PostgreSQL. The
 second deletes and counts it. The objects of the built-in origin stay: only the cache is emptied.
 """
 
@@ -35,8 +35,8 @@ RECORD: Final = (
     " FROM unnest(%(buckets)s::bigint[], %(patterns)s::text[]) given (bucket, pattern)"
     " RETURNING id, bucket_id, generation, pattern"
 )
-# What was hit is counted even where another transaction deletes it first: only then is a step
-# that deleted nothing known to be the last. A version that took a row's place meanwhile stays.
+# Objects are counted even if another transaction deletes them first: only then is a step that
+# deletes nothing known to be the last one. A version that replaced a row meanwhile stays.
 STEP: Final = (
     "WITH hit AS MATERIALIZED (SELECT ctid AS place FROM brain_cachedobject"
     " WHERE bucket_id = %(bucket)s AND key >= %(prefix)s AND key <= %(last)s"
@@ -65,14 +65,14 @@ PREVIEW: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """What a purge means: keys and prefixes, each with the id of its bucket."""
+    """The keys and prefixes to purge, each with the id of its bucket."""
 
     keys: dict[int, list[str]]
     prefixes: list[tuple[int, str]]
 
     @property
     def buckets(self) -> set[int]:
-        """Give the buckets that it touches."""
+        """Return the ids of the buckets."""
         return {*self.keys, *(bucket_id for bucket_id, _ in self.prefixes)}
 
 
@@ -87,7 +87,7 @@ class PendingPurge:
 
 
 class PurgeCount:
-    """What was purged so far."""
+    """The counts of a purge so far."""
 
     def __init__(self) -> None:
         self.objects = 0
@@ -95,13 +95,13 @@ class PurgeCount:
         self.nodes: set[UUID] = set()
 
     def add(self, objects: int, released: commits.FreedSpace) -> None:
-        """Add a step's part."""
+        """Add a step's counts."""
         self.objects += objects
         self.bytes += released.bytes
         self.nodes |= released.nodes
 
     def result(self) -> PurgeResult:
-        """Give the sum."""
+        """Return the result."""
         return PurgeResult(self.objects, self.bytes, len(self.nodes))
 
 
@@ -109,7 +109,7 @@ class Purges:
     """This brain's purges."""
 
     def __init__(self, database: Database, coherence: Coherence) -> None:
-        # Purges of this brain whose second step runs; the collector leaves them alone.
+        # Purges of this brain whose second step is running: not for garbage collection.
         self.active: set[int] = set()
         self._database = database
         self._coherence = coherence
@@ -124,10 +124,10 @@ class Purges:
         everything: bool = False,
         preview: bool = False,
     ) -> PurgeResult:
-        """Empty the cache of ``bucket/key`` names, of those under a prefix, or of all.
+        """Purge ``bucket/key`` names, those under a prefix, or everything.
 
-        Keys and prefix together mean their union. preview: only count. Unknown names count as
-        nothing. Goes on to its end when the caller goes away. Raises DatabaseAway.
+        Keys and prefix together are a union. preview: only count. Unknown names count as
+        nothing. Continues when the caller is cancelled. Raises DatabaseAway.
         """
         targets = await self._targets(tenant, keys, prefix, everything=everything)
         if not targets.buckets:
@@ -140,11 +140,11 @@ class Purges:
         return await asyncio.shield(task)
 
     async def stop(self) -> None:
-        """Let what runs end."""
+        """Wait for running purges."""
         await asyncio.gather(*self._running, return_exceptions=True)
 
     async def begin(self, targets: Targets, count: PurgeCount) -> list[PendingPurge]:
-        """Make it all invisible everywhere; keys are counted already, prefixes are to be finished.
+        """Hide everything in all brains; keys are counted already, prefixes are finished later.
 
         Raises NoSuchBucket, DatabaseAway.
         """
@@ -157,15 +157,15 @@ class Purges:
                     count.add(gone, released)
                 pending = await self._record(change, targets)
         except BaseException:
-            # It may have been committed all the same: the collector finishes it then.
+            # It may be committed all the same: garbage collection then finishes it.
             self.active -= {record.id for record in pending}
             raise
         return pending
 
     async def finish(self, pending: PendingPurge, count: PurgeCount) -> None:
-        """Delete what a prefix hit, a step at a time.
+        """Delete a purged prefix's objects, in steps.
 
-        Raises DatabaseAway: the collector goes on.
+        Raises DatabaseAway: garbage collection continues.
         """
         is_last = False
         while not is_last:
@@ -177,7 +177,7 @@ class Purges:
         try:
             pending = await self.begin(targets, count)
         except NoSuchBucket:
-            # Dropped a moment ago, with all it held.
+            # The bucket was deleted with all its objects.
             return count.result()
         try:
             for record in pending:
@@ -205,7 +205,7 @@ class Purges:
         return pending
 
     async def _step(self, change: Change, pending: PendingPurge, count: PurgeCount) -> bool:
-        # One purge of a bucket at a time deletes: two would wait for each other's rows.
+        # One purge of a bucket deletes at a time: two would wait for each other's rows.
         await change.run("SELECT pg_advisory_xact_lock(hashint8(%s), 0)", [pending.bucket_id])
         row = await change.one(
             STEP,

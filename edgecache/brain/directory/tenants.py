@@ -1,4 +1,4 @@
-"""Everything of an environment goes: its buckets with their objects, its origins, its keys."""
+"""Deletion of an environment's data: buckets with their objects, origins, access keys."""
 
 from typing import Final
 
@@ -26,10 +26,10 @@ PARTS: Final = (
 async def drop(
     database: Database, coherence: Coherence, staging: Staging, purges: Purges, tenant: Tenant
 ) -> None:
-    """Drop all that an environment has in the cache; again is harmless, and goes on where it was.
+    """Delete everything of an environment; may be repeated, and then continues.
 
-    Keys go first, so that nothing new comes in. Usage lines and receipts stay. External origins
-    keep their objects. Raises DatabaseAway.
+    Access keys are deleted first, so that nothing new is written. Usage lines and receipts stay.
+    External origins keep their objects. Raises DatabaseAway.
     """
     whose = [tenant.organization_id, tenant.environment_pk]
     async with coherence.change() as change:

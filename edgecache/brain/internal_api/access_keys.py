@@ -37,7 +37,7 @@ DELETE: Final = (
 
 
 def routes(database: Database, coherence: Coherence) -> list[Route]:
-    """Give the paths."""
+    """Return the paths."""
 
     async def listing(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.query)
@@ -77,13 +77,13 @@ def routes(database: Database, coherence: Coherence) -> list[Route]:
 
 
 def new_pair() -> tuple[str, str]:
-    """Give a fresh id and secret."""
+    """Return a fresh id and secret."""
     chars = (secrets.choice(ID_ALPHABET) for _ in range(ID_RANDOM_CHARS))
     return ID_PREFIX + "".join(chars), secrets.token_urlsafe(SECRET_BYTES)
 
 
 def shape(row: Any) -> dict[str, Any]:
-    """Give a key as JSON, without its secret."""
+    """Return a key as JSON, without its secret."""
     return {
         "access_key_id": row.id,
         "label": row.label,

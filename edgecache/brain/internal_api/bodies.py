@@ -107,14 +107,14 @@ class Body:
 
 
 def _integer(value: object) -> object:
-    """Give a whole number as one, also where a query has it as text; anything else as it is."""
+    """Return a whole number as one, also where a query has it as text; anything else as it is."""
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 20:
         return int(value)
     return None if value is None else value if type(value) is int else "wrong"
 
 
 def tenant_of(query: Mapping[str, str]) -> Tenant:
-    """Give whose call it is, from the query alone. Raises Invalid."""
+    """Return whose call it is, from the query alone. Raises Invalid."""
     body = Body(query)
     tenant = body.tenant()
     body.finish()

@@ -15,7 +15,7 @@ PREFIX_CHARS: Final = 1024
 
 
 def routes(buckets: Buckets, repair: Repair) -> list[Route]:
-    """Give the paths."""
+    """Return the paths."""
 
     async def listing(call: JsonCall) -> JsonResponse:
         rows = await buckets.list(tenant_of(call.query))
@@ -75,7 +75,7 @@ def _changes(buckets: Buckets, repair: Repair) -> list[Route]:
 
 
 def shape(row: BucketInfo) -> dict[str, Any]:
-    """Give a bucket as JSON."""
+    """Return a bucket as JSON."""
     return {
         "id": row.id,
         "name": row.name,
@@ -91,7 +91,7 @@ def shape(row: BucketInfo) -> dict[str, Any]:
 
 
 def number(call: JsonCall) -> int:
-    """Give the row's number in the path. Raises NoSuchBucket for what cannot be one."""
+    """Return the row's number in the path. Raises NoSuchBucket for what cannot be one."""
     text = call.captures["id"]
     if not text.isascii() or not text.isdecimal() or len(text) > 18:
         raise NoSuchBucket

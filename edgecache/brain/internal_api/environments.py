@@ -16,7 +16,7 @@ TIMEOUT_S: Final = 600.0
 def routes(
     database: Database, coherence: Coherence, staging: Staging, purges: Purges
 ) -> list[Route]:
-    """Give the path."""
+    """Return the path."""
 
     async def drop(call: JsonCall) -> JsonResponse:
         body = Body(call.captures)

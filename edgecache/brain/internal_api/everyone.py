@@ -21,7 +21,7 @@ KEYS: Final = (
 
 
 def routes(database: Database) -> list[Route]:
-    """Give the paths. after: of the query, the last page's ``next``; that is null at the end."""
+    """Return the paths. after: of the query, the last page's ``next``; that is null at the end."""
 
     async def all_buckets(call: JsonCall) -> JsonResponse:
         body = Body(call.query)

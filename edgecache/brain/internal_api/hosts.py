@@ -20,7 +20,7 @@ TOKENS: Final = 100
 
 
 def routes(hosts: Hosts) -> list[Route]:
-    """Give the paths."""
+    """Return the paths."""
 
     async def listing(call: JsonCall) -> JsonResponse:
         rows = await hosts.of(tenant_of(call.query), number(call))
@@ -75,7 +75,7 @@ def _again(hosts: Hosts) -> list[Route]:
 
 
 def shape(row: HostInfo) -> dict[str, Any]:
-    """Give a host as JSON."""
+    """Return a host as JSON."""
     return {
         "host": row.host,
         "proved_at": row.proved_at.isoformat(),

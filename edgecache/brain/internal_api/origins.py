@@ -14,7 +14,7 @@ KIND_CHARS: Final = 16
 
 
 def routes(catalog: Catalog) -> list[Route]:
-    """Give the paths."""
+    """Return the paths."""
 
     async def listing(call: JsonCall) -> JsonResponse:
         rows = await catalog.list(tenant_of(call.query))
@@ -44,7 +44,7 @@ def routes(catalog: Catalog) -> list[Route]:
 
 
 def shape(row: OriginInfo) -> dict[str, Any]:
-    """Give an origin as JSON, without its secret."""
+    """Return an origin as JSON, without its secret."""
     return {
         "id": row.id,
         "name": row.name,

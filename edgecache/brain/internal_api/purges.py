@@ -19,7 +19,7 @@ WARM_AT_ONCE: Final = 8
 
 
 def routes(purges: Purges, directory: Directory, objects: ObjectCache) -> list[Route]:
-    """Give the paths."""
+    """Return the paths."""
 
     async def purge(call: JsonCall) -> JsonResponse:
         body = Body(call.body)

@@ -14,7 +14,7 @@ US_PER_MS: Final = 1000
 
 
 def bucket_of(us: int) -> int:
-    """Give the bucket of a duration in microseconds, 0 to LONGEST_US; they rise with it."""
+    """Return the bucket of a duration in microseconds, 0 to LONGEST_US; they rise with it."""
     shift = us.bit_length() - SUB_BITS - 1
     if shift <= 0:
         return us
@@ -22,7 +22,7 @@ def bucket_of(us: int) -> int:
 
 
 def middle_of(bucket: int) -> float:
-    """Give the middle of a bucket in microseconds."""
+    """Return the middle of a bucket in microseconds."""
     if bucket < 2 * SUB_BUCKETS:
         return float(bucket)
     shift = (bucket >> SUB_BITS) - 1
@@ -59,7 +59,7 @@ class Latencies:
         self.total_us += other.total_us
 
     def quantile_ms(self, share: float) -> float:
-        """Give the duration below which this share of all lies; 0 when there is none."""
+        """Return the duration below which this share of all lies; 0 when there is none."""
         wanted = share * self.count
         seen = 0
         for bucket in sorted(self.counts):
@@ -69,11 +69,11 @@ class Latencies:
         return 0.0
 
     def mean_ms(self) -> float:
-        """Give the mean; 0 when there is none."""
+        """Return the mean; 0 when there is none."""
         return round(self.total_us / self.count / US_PER_MS, 3) if self.count else 0.0
 
     def as_json(self) -> dict[str, Any]:
-        """Give what ``from_json`` reads."""
+        """Return what ``from_json`` reads."""
         return {"counts": {str(k): v for k, v in self.counts.items()}, "total_us": self.total_us}
 
     @classmethod
@@ -87,7 +87,7 @@ class Latencies:
 
     @classmethod
     def merged(cls, parts: Iterable["Latencies"]) -> Self:
-        """Give the sum of several."""
+        """Return the sum of several."""
         made = cls()
         for part in parts:
             made.merge(part)

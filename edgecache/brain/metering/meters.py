@@ -109,7 +109,7 @@ class Batch:
     measures: dict[UUID | None, Measure] = field(default_factory=dict)
 
     def all(self) -> Measure:
-        """Give the sum of the measures: adding up here is cheaper than counting twice."""
+        """Return the sum of the measures: adding up here is cheaper than counting twice."""
         found = Measure()
         for measure in self.measures.values():
             found.merge(measure)
@@ -162,13 +162,13 @@ class Meters:
 
     @property
     def total(self) -> Measure:
-        """Give what was counted since this process began, for Prometheus: it only rises."""
+        """Return what was counted since this process began, for Prometheus: it only rises."""
         found = self.unwritten()
         found.merge(self._written)
         return found
 
     def unwritten(self, node_id: UUID | None = None) -> Measure:
-        """Give what is counted but not written yet, of one node or of all."""
+        """Return what is counted but not written yet, of one node or of all."""
         found = Measure()
         for batch in (self._unwritten, self._open):
             if batch is None:
@@ -237,5 +237,5 @@ async def _insert_lines(connection: Connection, batch: Batch) -> int:
 
 
 def minute_of(now: float) -> datetime:
-    """Give the minute that a moment (Unix seconds) belongs to."""
+    """Return the minute that a moment (Unix seconds) belongs to."""
     return datetime.fromtimestamp(int(now) // MINUTE_S * MINUTE_S, UTC)

@@ -20,7 +20,7 @@ Sample = tuple[str, dict[str, str], float]
 
 
 def text(nodes: Nodes, meters: Meters) -> bytes:
-    """Give all of it."""
+    """Return all of it."""
     lines = [*_traffic(meters), *_nodes(nodes)]
     return ("\n".join(lines) + "\n").encode()
 

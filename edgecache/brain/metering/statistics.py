@@ -65,7 +65,7 @@ class Statistics:
         self._count = _Count()
 
     async def status(self) -> dict[str, Any]:
-        """Give the interface's status fields. Raises DatabaseAway."""
+        """Return the interface's status fields. Raises DatabaseAway."""
         rows = self._nodes.all()
         return {
             "brain_healthy": True,
@@ -77,7 +77,7 @@ class Statistics:
         }
 
     async def cluster(self) -> dict[str, Any]:
-        """Give the interface's cluster-wide metrics. Raises DatabaseAway."""
+        """Return the interface's cluster-wide metrics. Raises DatabaseAway."""
         rows = self._nodes.all()
         active = self._active(rows)
         return {
@@ -91,7 +91,7 @@ class Statistics:
         }
 
     async def of_node(self, row: NodeRow) -> dict[str, Any]:
-        """Give the same fields of one node, and its load. Raises DatabaseAway."""
+        """Return the same fields of one node, and its load. Raises DatabaseAway."""
         return {
             "node_id": str(row.id),
             **_measured(await self._measure(row.id)),

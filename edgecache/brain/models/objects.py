@@ -28,16 +28,16 @@ class Blob(models.Model):
 
 
 class Release(models.Model):
-    """Bytes that the last cached object known to name them let go of: the collector looks at them.
+    """Blobs that may be unreferenced since a cached object was deleted, for garbage collection.
 
-    blobs: SHA-256s, some tens together. A purge lets go of many at once: to mark each where it is,
-    or in a row of its own, would take longer than all else about it.
+    blobs: SHA-256s, some tens together. A purge releases many at once: marking each one in its own
+    row would take longer than the rest of the purge.
     """
 
     blobs = ArrayField(models.BinaryField(max_length=32))
 
     def __str__(self) -> str:
-        """Say how many."""
+        """Return how many."""
         return f"{len(self.blobs)} blobs"
 
 

@@ -1,6 +1,6 @@
-"""The brain's own requests to workers: store a blob, delete one, have an endpoint proved.
+"""The brain's own requests to workers: store a blob, delete one, prove an endpoint.
 
-One connection each: a blob is large, and a worker that stalls must not hold anything else.
+Each has its own connection: a blob is large, and a stalled worker must not delay anything else.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from edgecache.protocol.names import NONCE_PARAMETER, PROVE_PATH, TICKET_HEADER,
 
 CONNECT_TIMEOUT_S: Final = 3.0
 ANSWER_TIMEOUT_S: Final = 15.0
-# A store may take this much longer for each byte: a worker slower than that is no use.
+# The slowest acceptable worker; the timeout of a store grows with its size accordingly.
 SLOWEST_BYTES_PER_S: Final = 512 * 1024
 HEAD_LIMIT_BYTES: Final = 16_384
 BODY_LIMIT_BYTES: Final = 1024
@@ -28,7 +28,7 @@ LINE_END: Final = b"\r\n"
 
 
 class NodeFailed(Exception):
-    """A worker did not do what it was asked. status: its answer's, 0 when there was none."""
+    """A worker did not do what it was asked for. status: of its response, 0 without one."""
 
     def __init__(self, reason: str, *, status: int = 0) -> None:
         super().__init__(reason)
@@ -38,7 +38,7 @@ class NodeFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a worker answers. is_guarded: only at addresses that everybody may reach."""
+    """A worker's endpoint. is_guarded: connect to public addresses only."""
 
     endpoint: str
     is_guarded: bool
@@ -53,7 +53,7 @@ class Reply:
 
 
 async def store(address: Address, sha256: bytes, path: Path, *, size: int, ticket: str) -> None:
-    """Have a worker keep a file's bytes under their hash; it checks them before it says yes.
+    """Upload a file to a worker under its hash; the worker checks the hash before it accepts.
 
     Raises NodeFailed; status 507 when it is full.
     """
@@ -71,7 +71,7 @@ async def store(address: Address, sha256: bytes, path: Path, *, size: int, ticke
 
 
 async def prove(address: Address, nonce: str) -> bytes:
-    """Give what an endpoint answers to a nonce. Raises NodeFailed."""
+    """Return an endpoint's response to a nonce. Raises NodeFailed."""
     reply = await _ask(address, "GET", f"{PROVE_PATH}?{NONCE_PARAMETER}={nonce}")
     if reply.status != 200:
         raise NodeFailed("proof_refused", status=reply.status)
@@ -82,7 +82,7 @@ async def prove(address: Address, nonce: str) -> bytes:
 async def dial(
     address: Address,
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """Give a connection to a worker: the address that was looked at is the one that is dialled.
+    """Return a connection to a worker, to the very address that was checked.
 
     Raises NodeFailed.
     """
@@ -111,7 +111,7 @@ async def dial(
 
 
 async def resolve(host: str, port: int, *, is_guarded: bool) -> str:
-    """Give the address to dial. Raises NodeFailed for one that is guarded against, OSError."""
+    """Return the address to connect to. Raises NodeFailed for a forbidden one, OSError."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     addresses = [str(row[4][0]) for row in found]
@@ -146,7 +146,7 @@ async def _ask(
                 writer.write("\r\n".join([*head, "", ""]).encode("ascii"))
                 await writer.drain()
                 if body is not None and size:
-                    # A refusal comes before the body's end, and is worth more than the broken pipe.
+                    # An early error response says more than the broken pipe that follows it.
                     with contextlib.suppress(ConnectionError):
                         await _send(writer, body[0])
                 return await _read(reader)

@@ -1,4 +1,4 @@
-"""In which region a client is, as far as anything tells."""
+"""The region of a client, as far as it can be found out."""
 
 import ipaddress
 from functools import lru_cache
@@ -19,22 +19,22 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class Locator:
-    """Asks, in this order: a trusted edge's header, the map of networks, the GeoIP database."""
+    """Looks at a trusted edge's header, the map of networks, then the GeoIP database."""
 
     def __init__(self, geography: Geography, region_map: RegionMap) -> None:
-        """Open the database, where one is configured."""
+        """Open the GeoIP database if one is configured."""
         self._geography = geography
         self._region_map = region_map
         self._networks = _by_prefix(geography.networks)
         self._geoip = _open_geoip(geography)
-        # By address: the same client comes again and again.
+        # By address: the same clients come again and again.
         self._looked_up: Callable[[str], str] = lru_cache(REMEMBERED)(self._look_up)
 
     def region_of(self, client: str, headers: Any, *, peer: str = "") -> str:
-        """Give the region of a client; the brain's own when nothing tells.
+        """Return the region of a client, the brain's own if it cannot be found out.
 
-        client: its address. headers: of the request, with ``get``. peer: who the connection comes
-        from when that is an edge; only an address of ZCACHE_TRUSTED_EDGES may declare a region.
+        client: its address. headers: of the request, with ``get``. peer: the connection's address,
+        if that is an edge; only an address of ZCACHE_TRUSTED_EDGES may declare a region.
         """
         declared = self._declared(headers, peer or client)
         return declared or self._looked_up(client)

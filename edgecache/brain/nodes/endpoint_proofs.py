@@ -1,6 +1,6 @@
-"""Strangers' nodes prove that they are where they say: their endpoint answers with their secret.
+"""Proof that an organization's node is reachable at its endpoint: a MAC under its secret.
 
-Asked for when a pending node's heartbeat comes in; staff then sees that it is proved.
+Requested when a pending node's heartbeat arrives, so that staff sees a proved endpoint.
 """
 
 import asyncio
@@ -25,23 +25,23 @@ AGAIN_AFTER_S: Final = 30.0
 
 
 class EndpointProofs:
-    """Asks for them, each node at most twice a minute: nobody is made to knock at others' doors."""
+    """Requests proofs, at most twice a minute for each node, so that it is no tool for attacks."""
 
     def __init__(self, coherence: Coherence, nodes: Nodes) -> None:
-        """Ask nobody yet."""
+        """Request nothing yet."""
         self._coherence = coherence
         self._nodes = nodes
         self._asked_at: dict[UUID, float] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def stop(self) -> None:
-        """Give up what runs."""
+        """Cancel what is running."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def ask_for(self, row: NodeRow) -> None:
-        """Have a pending node's endpoint proved, unless it is, or was asked a moment ago."""
+        """Request a pending node's proof, unless it is proved or was asked a moment ago."""
         now = time.monotonic()
         if row.status != "pending" or row.proved_at is not None:
             return

@@ -1,4 +1,4 @@
-"""A worker's endpoint: what may be registered, and the proof that its node answers there."""
+"""A worker's endpoint: which URLs may be registered, and the proof of its node."""
 
 import hmac
 import ipaddress
@@ -20,10 +20,10 @@ NONCE_BYTES: Final = 24
 
 
 def normalize(text: object, *, is_trusted: bool, is_production: bool) -> str:
-    """Give the endpoint in its one form: ``scheme://host:port`` with the port always written.
+    """Return the normalized endpoint: ``scheme://host:port``, always with the port.
 
-    is_trusted: the platform's own node, which may be on a private network. In production another
-    one's is https, and neither loopback nor link-local nor private.
+    is_trusted: the platform's own node, which may be on a private network. In production other
+    nodes need https and a public address.
     Raises Invalid.
     """
     if not isinstance(text, str) or not 0 < len(text) <= LENGTH_LIMIT or not text.isascii():
@@ -39,11 +39,11 @@ def normalize(text: object, *, is_trusted: bool, is_production: bool) -> str:
 
 
 def is_public_host(host: str) -> bool:
-    """Say whether a host may be reached by everybody, as far as its text tells."""
+    """True if a host name or address looks public; names are not resolved."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
-        # A name of digits alone would be read as an address by some resolvers.
+        # Some resolvers read a name of digits as an address.
         last = host.rstrip(".").rpartition(".")[2]
         is_local = any(f".{host.rstrip('.')}".endswith(f".{n.lstrip('.')}") for n in LOCAL_NAMES)
         return "." in host and not is_local and not last.isdigit() and not last.startswith("0x")
@@ -52,12 +52,12 @@ def is_public_host(host: str) -> bool:
 
 
 def new_nonce() -> str:
-    """Give a fresh nonce for ``GET /prove``."""
+    """Return a fresh nonce for ``GET /prove``."""
     return secrets.token_urlsafe(NONCE_BYTES)
 
 
 def is_proof(answer: bytes, wanted: str) -> bool:
-    """Say whether an endpoint's answer, `{"proof": …}`, is the proof it should be."""
+    """True if an endpoint's response, `{"proof": …}`, has the expected proof."""
     try:
         said = orjson.loads(answer)
     except orjson.JSONDecodeError:

@@ -1,4 +1,4 @@
-"""Objects that are asked for often get another copy, for as long as they are."""
+"""Hot objects: read often, they get an additional replica for a while."""
 
 import asyncio
 import time
@@ -17,7 +17,7 @@ WINDOW_S: Final = 10.0
 # Reads within a window that make an object hot: twenty a second.
 HOT_READS: Final = 200
 HOT_S: Final = 600
-# More different objects than this in one window, and nobody is counted until the next one.
+# Beyond so many different objects in one window, further ones are not counted.
 COUNTED: Final = 200_000
 
 MARK: Final[LiteralString] = (
@@ -29,7 +29,7 @@ class HotObjects:
     """Counts this brain's reads."""
 
     def __init__(self, database: Database, repair: Repair) -> None:
-        """Count nothing yet."""
+        """Start with empty counters."""
         self._database = database
         self._repair = repair
         self._counts: dict[bytes, int] = {}
@@ -37,7 +37,7 @@ class HotObjects:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def stop(self) -> None:
-        """Give up what runs."""
+        """Cancel what is running."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Work that waits for nodes: rows that a node asks for, does, and reports."""
+"""Jobs for nodes: a node fetches its jobs, does them and reports them done."""
 
 from collections.abc import Sequence
 from typing import Final, LiteralString, NamedTuple
@@ -9,7 +9,7 @@ from edgecache.brain.directory.coherence import Change
 from edgecache.brain.nodes.replica_plan import request_check
 from edgecache.protocol.jobs import JobKind
 
-# A job that was given out comes again only after this, should its node have died with it.
+# A job that was handed out and not reported is handed out again after this.
 GIVEN_OUT_S: Final = 60
 FIRST_WAIT_S: Final = 5
 ATTEMPTS: Final = 6
@@ -20,7 +20,7 @@ INSERT: Final[LiteralString] = """
     JOIN brain_node node ON node.id = wanted.node_id AND node.status <> 'removed'
     ON CONFLICT (node_id, kind, sha256) DO NOTHING
 """
-# The bucket is one of those that name the bytes: a ticket has to say on whose behalf it is.
+# The bucket is one of those that refer to the bytes: a ticket names a tenant.
 TAKE: Final[LiteralString] = """
     WITH taken AS (
         UPDATE brain_nodejob SET not_before = clock_timestamp() + make_interval(secs => %s)
@@ -47,7 +47,7 @@ POSTPONE: Final[LiteralString] = """
 
 
 class JobRow(NamedTuple):
-    """A job as it is given out. bucket_id: None when nothing names the bytes any more."""
+    """A job to hand out. bucket_id: None when no object refers to the bytes any more."""
 
     id: int
     kind: str
@@ -61,7 +61,7 @@ class JobRow(NamedTuple):
 
 
 async def add(connection: Connection, kind: JobKind, wanted: Sequence[tuple[UUID, bytes]]) -> int:
-    """Have nodes do something with bytes; what waits already is not added again."""
+    """Add jobs, each a node and a hash; return how many were new."""
     if not wanted:
         return 0
     nodes, hashes = [row[0] for row in wanted], [row[1] for row in wanted]
@@ -69,7 +69,7 @@ async def add(connection: Connection, kind: JobKind, wanted: Sequence[tuple[UUID
 
 
 async def take(database: Database, node_id: UUID, *, limit: int) -> list[JobRow]:
-    """Give a node the oldest jobs that are due, and nobody the same ones for a minute."""
+    """Return a node's oldest due jobs; they are not handed out again for a minute."""
     rows = await database.all(TAKE, [GIVEN_OUT_S, node_id, limit])
     return [JobRow(*row) for row in rows]
 
@@ -85,15 +85,15 @@ async def waiting(database: Database, node_id: UUID) -> int:
 
 
 async def drop(database: Database, ids: Sequence[int]) -> None:
-    """Forget jobs."""
+    """Delete jobs."""
     if ids:
         await database.run("DELETE FROM brain_nodejob WHERE id = ANY(%s)", [list(ids)])
 
 
 async def finish(change: Change, node_id: UUID, job_id: int) -> None:
-    """Take a job that was done off the list, and note what came of it.
+    """Delete a job that was done, and record its result in the locations.
 
-    Nothing happens when it is not (or no longer) this node's.
+    Does nothing if it is not, or no longer, this node's job.
     """
     job = await change.one(
         "DELETE FROM brain_nodejob WHERE id = %s AND node_id = %s RETURNING kind, sha256",
@@ -113,13 +113,13 @@ async def finish(change: Change, node_id: UUID, job_id: int) -> None:
             " ON CONFLICT DO NOTHING",
             [node_id, job.sha256],
         )
-        # Another node may have come back with its copy meanwhile.
+        # Another node may have come back with its replica meanwhile.
         request_check(change, [job.sha256])
     change.announce("blob", job.sha256.hex())
 
 
 async def postpone(database: Database, node_id: UUID, job_id: int) -> None:
-    """Let a job that failed wait, longer each time; after six failures it is given up."""
+    """Postpone a failed job, longer each time; after six failures it is deleted."""
     if not await database.run(POSTPONE, [FIRST_WAIT_S, job_id, node_id, ATTEMPTS]):
         await database.run(
             "DELETE FROM brain_nodejob WHERE id = %s AND node_id = %s", [job_id, node_id]

@@ -1,4 +1,4 @@
-"""What a machine of one's own has before its brain starts: its workers' rows, a first access key.
+"""Set-up of a local brain: the rows of this machine's workers, and a first access key.
 
 Runs in commands, beside Django's models; the brain itself reads these tables with SQL.
 """
@@ -25,26 +25,26 @@ LABEL: Final = "made by bootstrap"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A way into the object API for the development organization."""
+    """Credentials of the object API for the development organization."""
 
     bucket: str
     access_key_id: str
     secret_access_key: str = field(repr=False)
 
     def as_json(self) -> dict[str, str]:
-        """Give its JSON."""
+        """Return its JSON."""
         return asdict(self)
 
 
 def register(node: LocalNode, *, endpoint: str = "") -> None:
-    """Have a worker of this machine registered as the platform's own, active, where it is now.
+    """Register a worker of this machine as an active node of the platform.
 
-    endpoint: how it is reached, when not on the loopback address. A node that had been removed is
-    let in again: its folder says that it is wanted here.
+    endpoint: if it is not on the loopback address. A node that had been removed becomes active
+    again: its folder exists here.
     """
     endpoint = endpoint or node.endpoint
     with transaction.atomic(using=Node.objects.db):
-        # A port that this worker has now may have been another one's before.
+        # Another worker may have had this port before.
         others = Node.objects.filter(endpoint=endpoint, removed_at=None).exclude(pk=node.node_id)
         for other in others:
             other.endpoint = f"http://moved-{other.pk}.invalid"
@@ -67,9 +67,9 @@ def register(node: LocalNode, *, endpoint: str = "") -> None:
 
 
 def development_access(tenant: Tenant, file: Path) -> Access:
-    """Give a bucket and a key of an environment, made once; the secret is kept in the file (0600).
+    """Return a bucket and an access key of an environment; the secret is kept in a file (0600).
 
-    A file that is gone, or of another database, makes a new key.
+    A new key is made when the file is missing or belongs to another database.
     """
     mine = {"organization_id": tenant.organization_id, "environment_pk": tenant.environment_pk}
     bucket, _ = Bucket.objects.get_or_create(

@@ -1,4 +1,4 @@
-"""Which of the workers that hold an object shall serve it: the nearest, then the least loaded."""
+"""Order of the workers that hold an object: nearest first, then least loaded."""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -6,17 +6,17 @@ from uuid import UUID
 
 from edgecache.brain.nodes.regions import RegionMap
 
-# What lies within a step of each other counts as equally far, and equally fast, and equally busy.
+# Differences smaller than a step do not count.
 DISTANCE_STEP_KM: Final = 100.0
 LATENCY_STEP_S: Final = 0.005
 LOAD_STEP: Final = 0.25
 
 
 class Holder(NamedTuple):
-    """A node that has the bytes.
+    """A node that holds the bytes.
 
-    latency_s: measured by this brain, 0 when it has not been asked yet. load: as it said itself.
-    running: requests this brain has with it at this moment.
+    latency_s: measured by this brain, 0 before the first request. load: as reported by the node.
+    running: this brain's requests to it at this moment.
     """
 
     node_id: UUID

@@ -1,6 +1,6 @@
-"""Which workers shall hold an object: weighted rendezvous hashing with bounded load.
+"""Placement: which workers hold an object, by weighted rendezvous hashing with bounded load.
 
-Every brain computes the same answer from the same nodes, and a node that comes or goes moves only
+Every brain computes the same result from the same nodes, and a node that comes or goes moves only
 its own share. Sources: Thaler & Ravishankar, "Using name-based mappings to increase hit rates"
 (1998); Schindelhauer & Schomaker, "Weighted distributed hash tables" (2005), the logarithm;
 Mirrokni, Thorup & Zadimoghaddam, "Consistent hashing with bounded loads" (2018), the bound.
@@ -14,7 +14,7 @@ from typing import Final
 from uuid import UUID
 
 BOUND: Final = 1.25
-# Below this fill nobody is overloaded: on an empty cluster the average means nothing.
+# Below this fill no node counts as overloaded: on an empty cluster the average means nothing.
 UNBOUNDED_FILL: Final = 0.05
 HASH_BITS: Final = 64
 
@@ -31,7 +31,7 @@ class Candidate:
 
     @property
     def fill(self) -> float:
-        """Give the used share of its capacity."""
+        """Return the used share of its capacity."""
         return self.used_bytes / self.capacity_bytes if self.capacity_bytes > 0 else 1.0
 
 
@@ -42,10 +42,10 @@ def choose(
     *,
     held_by: Collection[UUID] = (),
 ) -> list[Candidate]:
-    """Give the nodes that shall take further copies, best first.
+    """Return the nodes for further replicas, best first.
 
-    copies: wanted in all. held_by: nodes that have one already; they count, and where the others
-    shall differ from them in operator and region if that is possible.
+    copies: wanted in total. held_by: nodes that have one already; they count, and the others
+    differ from them in operator and region if possible.
     """
     known = list(candidates)
     holders = [row for row in known if row.node_id in held_by]
@@ -65,7 +65,7 @@ def rank(sha256: bytes, candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def within_bound(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Give the nodes whose fill is at most 1.25 times the average; all when none would be left."""
+    """Return the nodes filled at most 1.25 times the average; all if none would be left."""
     capacity = sum(row.capacity_bytes for row in candidates)
     used = sum(row.used_bytes for row in candidates)
     average = used / capacity if capacity else 0.0
@@ -75,13 +75,13 @@ def within_bound(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 def _score(sha256: bytes, row: Candidate) -> float:
     digest = hashlib.blake2b(sha256, key=row.node_id.bytes, digest_size=HASH_BITS // 8).digest()
-    # In (0, 1): neither end may be hit, the logarithm has no value or no weight there.
+    # In (0, 1), without both ends: the logarithm is undefined or zero there.
     share = (int.from_bytes(digest, "big") + 0.5) / 2**HASH_BITS
     return -row.capacity_bytes / math.log(min(share, math.nextafter(1.0, 0.0)))
 
 
 def _most_different(ranked: Sequence[Candidate], holders: Sequence[Candidate]) -> Candidate:
-    """Give the best-ranked of those that share the fewest operators and regions with holders."""
+    """Return the best-ranked of those that share the fewest operators and regions with holders."""
     operators = {row.operator for row in holders}
     regions = {row.region for row in holders}
     return min(ranked, key=lambda row: (row.operator in operators) + (row.region in regions))

@@ -1,4 +1,4 @@
-"""Where regions lie, and how far they are from one another."""
+"""Regions: their coordinates and distances."""
 
 import math
 from collections.abc import Mapping
@@ -7,11 +7,11 @@ from typing import Final
 Coordinates = tuple[float, float]
 
 EARTH_RADIUS_KM: Final = 6371.0
-# As far as can be: of a region that nobody has placed on the map.
+# The distance to a region without coordinates: half of the Earth's circumference.
 UNKNOWN_KM: Final = EARTH_RADIUS_KM * math.pi
 DISTANCES_KEPT: Final = 10_000
 
-# Latitude and longitude, in degrees, of where the large providers' regions of that name are.
+# Latitude and longitude, in degrees, of the large providers' regions of that name.
 COORDINATES: Final[dict[str, Coordinates]] = {
     "af-north": (30.0, 31.2),
     "af-south": (-33.9, 18.4),
@@ -53,7 +53,7 @@ COORDINATES: Final[dict[str, Coordinates]] = {
     "us-west": (37.4, -122.0),
     "us-west-2": (45.8, -119.7),
 }
-# For databases that know no more of an address than its continent.
+# For GeoIP databases that have only continents.
 CONTINENTS: Final = {
     "AF": "af-south",
     "AN": "sa-west",
@@ -66,7 +66,7 @@ CONTINENTS: Final = {
 
 
 def great_circle_km(one: Coordinates, other: Coordinates) -> float:
-    """Give the distance along the surface. Source: the haversine formula."""
+    """Return the distance along the surface. Source: the haversine formula."""
     latitude, longitude = math.radians(one[0]), math.radians(one[1])
     other_latitude, other_longitude = math.radians(other[0]), math.radians(other[1])
     half = (
@@ -87,7 +87,7 @@ class RegionMap:
         self._distances: dict[tuple[str, str], float] = {}
 
     def coordinates(self, region: str) -> Coordinates | None:
-        """Find a region; ``us-east-1`` is ``us-east`` where the table has no more to say."""
+        """Return a region's coordinates; ``us-east-1`` is looked up as ``us-east`` if unknown."""
         found = self._coordinates.get(region)
         name, _, number = region.rpartition("-")
         if found is None and number.isdigit():
@@ -95,7 +95,7 @@ class RegionMap:
         return found
 
     def distance_km(self, one: str, other: str) -> float:
-        """Give the distance of two regions; of an unknown one the greatest there is."""
+        """Return the distance of two regions; the greatest possible for an unknown one."""
         if one == other:
             return 0.0
         known = self._distances.get((one, other))
@@ -103,11 +103,11 @@ class RegionMap:
             here, there = self.coordinates(one), self.coordinates(other)
             known = great_circle_km(here, there) if here and there else UNKNOWN_KM
             if len(self._distances) >= DISTANCES_KEPT:
-                # Clients may name regions without end.
+                # Bounded: clients may name any region.
                 self._distances.clear()
             self._distances[one, other] = known
         return known
 
     def nearest_to(self, point: Coordinates) -> str:
-        """Name the region that lies nearest to a point."""
+        """Return the region nearest to a point."""
         return min(self._coordinates, key=lambda n: great_circle_km(point, self._coordinates[n]))

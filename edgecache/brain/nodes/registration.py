@@ -1,4 +1,4 @@
-"""A node comes, is approved or barred, drains, and goes."""
+"""The life of a node: registration, approval, quarantine, drain, removal."""
 
 import secrets
 from dataclasses import dataclass, field
@@ -28,9 +28,9 @@ FIELDS: Final = ("endpoint", "region", "capacity_bytes", "organization_id", "is_
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What somebody wants to register. organization_id: None is the platform itself.
+    """A request to register a node. organization_id: None is the platform.
 
-    is_trusted: active at once; another one waits for its proof and for staff.
+    is_trusted: active at once; others wait for their proof and for staff's approval.
     """
 
     endpoint: str
@@ -42,7 +42,7 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class RegisteredNode:
-    """A new node and its credential, which is not kept and never shown again."""
+    """A new node and its credential, which is shown once and not stored."""
 
     row: NodeRow
     secret: str = field(repr=False)
@@ -74,7 +74,7 @@ def read(body: dict[str, Any], *, is_production: bool) -> Registration:
 
 
 async def register(coherence: Coherence, wanted: Registration) -> RegisteredNode:
-    """Make a node of it. Raises EndpointTaken, DatabaseAway."""
+    """Create the node. Raises EndpointTaken, DatabaseAway."""
     secret = secrets.token_urlsafe(SECRET_BYTES)
     row = NodeRow(
         id=uuid7(),
@@ -95,9 +95,9 @@ async def register(coherence: Coherence, wanted: Registration) -> RegisteredNode
 
 
 async def approve(coherence: Coherence, node_id: UUID) -> NodeRow:
-    """Let a node take objects: a pending one that proved its endpoint, or one that was barred.
+    """Make a node active: a pending one with a proved endpoint, or a quarantined one.
 
-    Raises NodeMissing, NotPossible.
+    Raises NodeNotFound, StateConflict.
     """
     async with coherence.change() as change:
         row = await _locked(change, node_id)
@@ -108,7 +108,7 @@ async def approve(coherence: Coherence, node_id: UUID) -> NodeRow:
 
 
 async def quarantine(coherence: Coherence, node_id: UUID, *, reason: str) -> NodeRow:
-    """Ask a node for nothing any more. Raises NodeMissing, NotPossible."""
+    """Ask a node for nothing any more. Raises NodeNotFound, StateConflict."""
     async with coherence.change() as change:
         row = await _locked(change, node_id)
         states = ("pending", "active", "draining")
@@ -117,9 +117,9 @@ async def quarantine(coherence: Coherence, node_id: UUID, *, reason: str) -> Nod
 
 
 async def drain(coherence: Coherence, node_id: UUID) -> NodeRow:
-    """Give a node nothing new, and have what it holds copied elsewhere.
+    """Store nothing new on a node, and replicate what it holds elsewhere.
 
-    Raises NodeMissing, NotPossible.
+    Raises NodeNotFound, StateConflict.
     """
     async with coherence.change() as change:
         row = await _locked(change, node_id)
@@ -128,10 +128,10 @@ async def drain(coherence: Coherence, node_id: UUID) -> NodeRow:
 
 
 async def remove(coherence: Coherence, node_id: UUID) -> None:
-    """Take a node out: it counts no longer, drains behind, and is then gone. Raises NodeMissing."""
+    """Remove a node: it counts no longer, drains, and is then gone. Raises NodeNotFound."""
     async with coherence.change() as change:
         row = await _locked(change, node_id)
-        # Whoever holds nothing that others may copy need not drain.
+        # A node whose objects cannot be replicated from it need not drain.
         status = "draining" if row.status in {"active", "draining"} else "removed"
         await change.run(
             "UPDATE brain_node SET status = %s, status_reason = 'removal', removed_at = now()"

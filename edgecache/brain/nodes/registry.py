@@ -1,4 +1,4 @@
-"""The nodes as this brain sees them: rows re-read every two seconds, its own experience on top."""
+"""The node registry: rows read every two seconds, plus this brain's own experience."""
 
 import asyncio
 import contextlib
@@ -31,7 +31,7 @@ _ASKED: Final = frozenset((Health.ONLINE, Health.SUSPECT))
 
 
 class Nodes:
-    """Who there is, who may be asked, and who may take more."""
+    """All nodes, the ones to read from and the ones that can store more."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Nodes:
     ) -> None:
         """interval_s: between two heartbeats of a node.
 
-        guards_strangers: nodes of organizations are only reached at public addresses.
+        guards_strangers: connect to nodes of organizations at public addresses only.
         """
         self.interval_s = interval_s
         self._guards_strangers = guards_strangers
@@ -55,17 +55,17 @@ class Nodes:
         self._statistics: dict[UUID, NodeStatistics] = {}
         self._read_at = 0.0
         self._news = asyncio.Event()
-        # What was known stays in use while the database is away: ages grow, so that silent nodes
-        # drop out by and by.
+        # Known rows stay in use while the database is away: ages grow, so that silent nodes
+        # become offline all the same.
         self._periodic = PeriodicTask("nodes", self.refresh, self._until_news)
         self._background: set[asyncio.Task[None]] = set()
-        # Found out by this brain, and not yet written down.
+        # Caught by this brain and not yet quarantined in the database.
         self._wrong_bytes: set[UUID] = set()
-        # Rises with whatever may change who is asked; that some grew silent, with the next reading.
+        # Rises with each change that may affect ``sources``.
         self.changes = 0
 
     async def start(self) -> None:
-        """Read them for the first time, then again and again."""
+        """Read the rows now, then periodically."""
         self._coherence.subscribe(node_rows.TOPIC, lambda *_: self._news.set())
         try:
             await self.refresh()
@@ -74,7 +74,7 @@ class Nodes:
         self._periodic.start()
 
     async def stop(self) -> None:
-        """End the loop, and what was begun."""
+        """Stop reading and cancel background tasks."""
         await self._periodic.stop()
         for task in self._background:
             task.cancel()
@@ -91,48 +91,48 @@ class Nodes:
         }
 
     def get(self, node_id: UUID) -> NodeRow | None:
-        """Give one node, None when it is gone."""
+        """Return one node, None when it is gone."""
         return self._rows.get(node_id)
 
     def all(self) -> list[NodeRow]:
-        """Give every node that counts: those whose removal was asked for do not."""
+        """Return all nodes without those that are being removed."""
         return [row for row in self._rows.values() if row.removed_at is None]
 
     def every(self) -> list[NodeRow]:
-        """Give also those that drain before they go."""
+        """Return all nodes, including those that are being removed."""
         return list(self._rows.values())
 
     def health(self, row: NodeRow) -> str:
-        """Give a node's health at this moment."""
+        """Return a node's current health."""
         if row.id in self._wrong_bytes:
             return "quarantined"
         return row.health(interval_s=self.interval_s, later_s=self._later_s())
 
     def silence_s(self, row: NodeRow) -> float:
-        """Give the seconds since a node's last heartbeat; endless before the first."""
+        """Return the seconds since a node's last heartbeat; infinite before the first."""
         return math.inf if row.age_s is None else row.age_s + self._later_s()
 
     def address(self, node_id: UUID) -> Address | None:
-        """Give where a node answers, for a connection of the brain's own (``node_client``)."""
+        """Return a node's address, for the brain's own requests (``nodes.client``)."""
         row = self._rows.get(node_id)
         return None if row is None else self.address_of(row)
 
     def address_of(self, row: NodeRow) -> Address:
-        """Give where the node of a row answers."""
+        """Return the address of a row's node."""
         is_ours = row.organization_id is None
         return Address(row.endpoint, is_guarded=self._guards_strangers and not is_ours)
 
     def statistics(self, node_id: UUID) -> NodeStatistics:
-        """Give what this brain saw of a node."""
+        """Return this brain's statistics of a node."""
         return self._statistics.get(node_id) or NodeStatistics()
 
     def sources(
         self, holders: Iterable[UUID], region: str, *, organization_id: int, is_public: bool
     ) -> tuple[Source, ...]:
-        """Give the nodes to read from, nearest first; empty when none of the holders can be asked.
+        """Return the nodes to read from, nearest first; empty if none of the holders is usable.
 
         holders: ``directory.locations``. region: the client's. Suspect nodes, and those that failed
-        lately, come last rather than never: they may be all there is.
+        lately, come last rather than never: there may be no others.
         """
         good: list[NodeRow] = []
         poor: list[NodeRow] = []
@@ -155,7 +155,7 @@ class Nodes:
         return [self._rows[holder.node_id] for holder in order(holders, region, self._region_map)]
 
     def candidates(self, organization_id: int, *, is_public: bool) -> list[Candidate]:
-        """Give the nodes that may take an object of this organization's bucket."""
+        """Return the nodes that can store an object of this organization's bucket."""
         now = time.monotonic()
         return [
             candidate(row)
@@ -167,11 +167,11 @@ class Nodes:
         ]
 
     def succeeded(self, node_id: UUID, seconds: float) -> None:
-        """Note that a node answered, and how long its first byte took."""
+        """Record a node's response and its time to the first byte."""
         self.statistics(node_id).succeeded(seconds)
 
     def failed(self, node_id: UUID, reason: str) -> None:
-        """Note that a node did not answer as it should: the next one is to be asked."""
+        """Record a node's failure."""
         statistics = self.statistics(node_id)
         statistics.failed(now=time.monotonic())
         log.warning(
@@ -179,7 +179,7 @@ class Nodes:
         )
 
     def gave_wrong_bytes(self, node_id: UUID, sha256: bytes) -> None:
-        """Note that a node gave wrong bytes: nobody asks it again until staff approves it."""
+        """Quarantine a node that served wrong bytes, until staff approves it again."""
         self._wrong_bytes.add(node_id)
         self.changes += 1
         log.error("node_gave_wrong_bytes", node_id=str(node_id), sha256=sha256.hex())

@@ -1,9 +1,9 @@
-"""Every object has its copies again: after a node was lost, came back, drains, or a new one came.
+"""Repair: restores the number of replicas after nodes were lost, came back, drain or were added.
 
-One brain at a time (the one with the smallest id) walks over all bytes by their hash, a thousand at
-a step, whenever the set of usable nodes changed, and every ten minutes; at bytes that may have too
-many copies or too few it looks at once (``request_check``). Where copies are missing, a node is
-asked to fetch one; where there are too many, or one is where it may not be, it is dropped.
+One brain at a time (the one with the smallest id) walks over all blobs by hash, a thousand at a
+step, whenever the set of usable nodes changed, and every ten minutes; blobs that may have too
+many or too few replicas are checked at once (``request_check``). Where replicas are missing, a
+node is asked to fetch one; superfluous and misplaced replicas are dropped.
 """
 
 import asyncio
@@ -30,17 +30,17 @@ from edgecache.protocol.jobs import JobKind
 log = structlog.get_logger(__name__)
 
 STEP: Final = 1000
-# Bytes that are to be looked at; beyond that all are.
+# Blobs waiting for a check; beyond that all are checked.
 DUE: Final = 20_000
 PAUSE_S: Final = 0.05
 REPEAT_S: Final = 600.0
-# A node that is away is given so many heartbeats to come back before its copies are made anew.
+# Missed heartbeats after which a node's replicas count as lost.
 PATIENCE: Final = 8
 DRAIN_LIMIT_S: Final = 3600.0
 CLEAR_STEP: Final = 5000
 BUCKETS_LOOKED_AT: Final = 50
 
-# All bytes by their hash, with whoever has them, gets them and names them.
+# All blobs by hash, with their holders, running transfers and the buckets that refer to them.
 BYTES: Final[LiteralString] = """
     SELECT blob.sha256, blob.size, coalesce(blob.hot_until > now(), false) AS is_hot,
            ARRAY(SELECT node_id FROM brain_location WHERE blob_id = blob.sha256) AS holders,
@@ -61,7 +61,7 @@ DROP: Final[LiteralString] = """
     DELETE FROM brain_location l USING unnest(%s::uuid[], %s::bytea[]) AS gone (node_id, blob_id)
     WHERE l.node_id = gone.node_id AND l.blob_id = gone.blob_id
 """
-# A removed node's rows go a few at a time.
+# A removed node's rows are deleted in steps.
 CLEAR: Final[LiteralString] = """
     DELETE FROM brain_location WHERE id IN (
         SELECT l.id FROM brain_location l JOIN brain_node n ON n.id = l.node_id
@@ -74,19 +74,19 @@ FETCHES: Final[LiteralString] = (
 
 
 class UsableNodes(NamedTuple):
-    """The nodes at one moment: those that can be read, and of these the ones that take more."""
+    """The nodes at one moment: those that can be read, and those of them that can store more."""
 
     readable: dict[UUID, NodeRow]
     online: frozenset[UUID]
 
     def mark(self) -> object:
-        """Give what differs when another walk is due."""
+        """Return a value that changes when another walk is necessary."""
         rows = self.readable.values()
         return frozenset((row.id, row.status, row.removed_at) for row in rows), self.online
 
 
 class Repair:
-    """The walk, and what hangs on it: the end of a drain."""
+    """The walk over all blobs, which also ends drains."""
 
     def __init__(
         self,
@@ -97,14 +97,14 @@ class Repair:
         *,
         brain_id: UUID,
     ) -> None:
-        """brain_id: this brain's, to know whose turn it is."""
+        """brain_id: this brain's, to decide which brain walks."""
         self._database = database
         self._coherence = coherence
         self._nodes = nodes
         self._replication = replication
         self._id = brain_id
         self._walked_at = 0.0
-        # The nodes as they were when all was well.
+        # The nodes at the end of the last complete walk.
         self._seen: object = None
         self._due: set[bytes] = set()
         coherence.subscribe(TOPIC, self._look_again)
@@ -114,27 +114,27 @@ class Repair:
         )
 
     async def start(self) -> None:
-        """Begin to look."""
+        """Start walking."""
         self._periodic.start()
 
     async def stop(self) -> None:
-        """End it."""
+        """Stop."""
         await self._periodic.stop()
 
     async def again(self) -> None:
-        """Have all bytes looked at soon: where they may be has changed. Raises DatabaseAway."""
+        """Request a walk, after a change of what may be stored where. Raises DatabaseAway."""
         async with self._coherence.change(waits=False) as change:
             change.announce(TOPIC)
 
     async def look_at(self, sha256: bytes) -> int:
-        """Look at one blob now; give the number of copies that were ordered or dropped.
+        """Check one blob now; return the number of replicas that were ordered or dropped.
 
         Raises DatabaseAway.
         """
         return await self._look_at([sha256], self._usable())
 
     async def walk(self) -> int:
-        """Look at all bytes once; give the number of copies that were ordered or dropped.
+        """Check all blobs once; return the number of replicas that were ordered or dropped.
 
         Raises DatabaseAway.
         """
@@ -164,7 +164,7 @@ class Repair:
         if usable.mark() == self._seen and time.monotonic() - self._walked_at < REPEAT_S:
             await self._look_at_due(usable)
             return
-        # Noted before: what changes during the walk is looked at with the next one.
+        # Taken before the walk: changes during it are handled by the next one.
         self._seen = usable.mark()
         self._due.clear()
         is_done = False
@@ -180,7 +180,7 @@ class Repair:
         due = list(islice(self._due, STEP))
         if not due:
             return
-        # Taken out before: who asks meanwhile asks for one look more.
+        # Removed before the check: requests that come meanwhile cause another one.
         self._due.difference_update(due)
         try:
             await self._look_at(due, usable)
@@ -189,7 +189,7 @@ class Repair:
             raise
 
     def _look_again(self, *hashes: str) -> None:
-        """Have some bytes looked at with the next round, all if none are named."""
+        """Check some blobs in the next round, all if none are given."""
         self._due.update(map(bytes.fromhex, hashes))
         if not hashes or len(self._due) > DUE:
             self._seen = None
@@ -214,7 +214,7 @@ class Repair:
         async with self._coherence.change(waits=False) as change:
             await node_jobs.add(change, JobKind.REPLICATE, wanted.fetches)
             await node_jobs.add(change, JobKind.DELETE, wanted.drops)
-            # Nobody is sent there from now on; the file goes when the node has time.
+            # The location ends now; the node deletes the file later.
             nodes, blobs = [row[0] for row in wanted.drops], [row[1] for row in wanted.drops]
             await change.run(DROP, [nodes, blobs])
             for sha256 in blobs:
@@ -225,10 +225,10 @@ class Repair:
         return len(wanted.fetches) + len(wanted.drops)
 
     async def _end_drains(self, readable: Collection[UUID], *, is_quiet: bool) -> bool:
-        """Let nodes go that nobody needs any more; give whether no drain is left.
+        """Remove drained nodes; return True if no drain is left.
 
-        is_quiet: the walk found nothing to do. A drain that takes an hour is broken off: what is
-        lost with it is fetched from the origin again.
+        is_quiet: the walk found nothing to do. A drain that takes an hour is ended: what is lost
+        with it is fetched from the origin again.
         """
         leaving = [row for row in self._nodes.every() if row.removed_at is not None]
         if not leaving:

@@ -1,4 +1,4 @@
-"""What is to be done so that some bytes have as many copies as they shall, where they may be."""
+"""The replica plan: which replicas of a blob to add and which to drop."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,9 +13,9 @@ TOPIC: Final = "heal"
 
 
 def request_check(change: Change, hashes: Iterable[bytes]) -> None:
-    """Have the copies of some bytes counted soon, by the brain whose turn it is.
+    """Announce that the replicas of some blobs must be counted, by the brain that repairs.
 
-    Whatever may leave them with other copies than they shall have asks for it.
+    Called by everything that may leave a blob with too many or too few replicas.
     """
     for sha256 in hashes:
         change.announce(TOPIC, sha256.hex())
@@ -23,7 +23,7 @@ def request_check(change: Change, hashes: Iterable[bytes]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaCounts:
-    """How many there shall be: of most objects, and of those that are asked for often."""
+    """The wanted numbers of replicas: of most objects, and of hot objects."""
 
     usual: int
     hot: int
@@ -31,10 +31,10 @@ class ReplicaCounts:
 
 @dataclass(frozen=True, slots=True)
 class BlobReplicas:
-    """One blob, and who has it, gets it, names it.
+    """One blob with its replicas.
 
-    coming: nodes that were asked to fetch it. bucket_id: one that names it, None where none does.
-    organizations: whose buckets name it; is_public: whether one of these buckets is.
+    coming: nodes that were asked to fetch it. bucket_id: one that refers to it, None if none does.
+    organizations: owners of the buckets that refer to it. is_public: one of these buckets is.
     """
 
     sha256: bytes
@@ -47,13 +47,13 @@ class BlobReplicas:
     is_public: bool
 
     def may_be_on(self, node: NodeRow) -> bool:
-        """Say whether a node may hold it, for one of the buckets that name it."""
+        """True if a node may hold it, for one of the buckets that refer to it."""
         return self.is_public or node.organization_id in {None, *self.organizations}
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaRequest:
-    """An object that the brain itself shall send out."""
+    """A blob that the brain itself has to upload to nodes."""
 
     bucket_id: int
     sha256: bytes
@@ -63,14 +63,14 @@ class ReplicaRequest:
 
 @dataclass(slots=True)
 class ReplicaPlan:
-    """What a number of blobs asks for: nodes that shall fetch one, nodes that shall drop one."""
+    """Changes for some blobs: nodes that fetch one, nodes that drop one, uploads."""
 
     fetches: list[tuple[UUID, bytes]] = field(default_factory=list)
     drops: list[tuple[UUID, bytes]] = field(default_factory=list)
     requests: list[ReplicaRequest] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        """Say whether there is anything to do."""
+        """True if there is anything to do."""
         return bool(self.fetches or self.drops or self.requests)
 
 
@@ -80,7 +80,7 @@ def plan(
     online: frozenset[UUID],
     copies: ReplicaCounts,
 ) -> ReplicaPlan:
-    """Give the plan for some blobs.
+    """Return the plan for some blobs.
 
     nodes: those whose copies can be read, draining ones included; copies on all others count as
     lost. online: the active ones among them, which may take more.
@@ -125,7 +125,7 @@ def _plan_one(
 
 
 def candidate(node: NodeRow) -> Candidate:
-    """Give what placement looks at of a node."""
+    """Return a node's properties that placement uses."""
     return Candidate(
         node.id, node.organization_id, node.region, node.capacity_bytes, node.used_bytes
     )

@@ -1,7 +1,7 @@
-"""Copies of an object on workers: how many there shall be, and the brain's own share of the work.
+"""Replication: the brain uploads new objects to the workers.
 
-A fill or an upload leaves a file with the brain; from there the first copies go out. Later ones
-are made by the workers among themselves (``healing``).
+A fetch or an upload leaves a file with the brain, from which the first replicas are made. Later
+ones the workers fetch from each other (``repair``).
 """
 
 import asyncio
@@ -28,14 +28,14 @@ from edgecache.protocol.tickets import Kind
 log = structlog.get_logger(__name__)
 
 AT_ONCE: Final = 8
-# Objects that wait for their copies; beyond that healing finds them later.
+# Objects waiting for replication; further ones are found by repair.
 WAITING: Final = 20_000
 ATTEMPTS: Final = 2
 RETRY_S: Final = 1.0
 
 
 class Replication:
-    """Sends out what this brain has."""
+    """Uploads this brain's files to workers."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Replication:
         *,
         copies: ReplicaCounts,
     ) -> None:
-        """copies: wanted of each object."""
+        """copies: wanted numbers of replicas."""
         self.copies = copies
         self._directory = directory
         self._staging = staging
@@ -57,21 +57,21 @@ class Replication:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Begin to send."""
+        """Start uploading."""
         self._tasks = [asyncio.create_task(self._work()) for _ in range(AT_ONCE)]
 
     async def stop(self) -> None:
-        """Stop; what is not sent yet is found by healing."""
+        """Stop; what is not uploaded yet is found by repair."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def kept(self, found: ObjectVersion) -> None:
-        """Note that an object has come in (``ObjectCache``): it shall have its copies soon."""
+        """Replicate an object that was stored (``ObjectCache``)."""
         self.want(ReplicaRequest(found.bucket_id, found.sha256, found.size, self.copies.usual))
 
     def want(self, request: ReplicaRequest) -> None:
-        """Note that an object shall have copies; twice the same bytes are one wish."""
+        """Queue an upload; the same blob is queued once."""
         if not request.sha256 or request.sha256 in self._waiting or len(self._waiting) >= WAITING:
             return
         self._waiting[request.sha256] = request
@@ -88,7 +88,7 @@ class Replication:
                 self.want(request)
                 await asyncio.sleep(RETRY_S)
             except BrainError as error:
-                # Its bucket or its bytes are gone meanwhile.
+                # Its bucket or its bytes were deleted meanwhile.
                 log.info("replication_dropped", sha256=request.sha256.hex(), code=error.code)
             except Exception:
                 log.exception("replication_failed", sha256=request.sha256.hex())
@@ -110,12 +110,12 @@ class Replication:
             held.update(stored)
             failed.update(row.node_id for row in chosen if row.node_id not in held)
         if len(held) < min(request.copies, self._places(bucket)):
-            # Some node failed a moment ago: it, or another one, shall have its copy yet.
+            # Some node failed: repair makes the missing replica.
             async with self._directory.coherence.change(waits=False) as change:
                 request_check(change, [request.sha256])
 
     def _places(self, bucket: BucketInfo) -> int:
-        """Count the nodes that may hold a bucket's objects, also those that fail right now."""
+        """Return the number of nodes that may hold a bucket's objects, failing ones included."""
         tenant = bucket.tenant
         return sum(
             row.status == "active"

@@ -47,7 +47,7 @@ INSERT: Final = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRow:
-    """One node as PostgreSQL has it. secret_hash: SHA-256 of its credential.
+    """One node's row. secret_hash: SHA-256 of its credential.
 
     age_s: seconds since its last heartbeat by the database's clock, None before the first.
     """
@@ -73,7 +73,7 @@ class NodeRow:
     age_s: float | None = None
 
     def health(self, *, interval_s: float, later_s: float = 0.0) -> str:
-        """Give online, suspect or offline; the status of a node that is not approved, or barred.
+        """Return the health of an approved node, the status of any other.
 
         later_s: seconds since the row was read.
         """
@@ -83,7 +83,7 @@ class NodeRow:
         return by_heartbeat(age_s, interval_s=interval_s)
 
     def removed_for_s(self) -> float:
-        """Give the seconds since its removal was asked for; 0 when it was not."""
+        """Return the seconds since its removal was requested; 0 if it was not."""
         return (
             0.0
             if self.removed_at is None
@@ -91,29 +91,29 @@ class NodeRow:
         )
 
     def may_hold(self, organization_id: int, *, is_public: bool) -> bool:
-        """Say whether objects of this organization's bucket may be there.
+        """True if objects of this organization's bucket may be there.
 
-        Those of private buckets only on the platform's nodes and on the owner's own.
+        Objects of private buckets may be on the platform's and the owner's nodes only.
         """
         return is_public or self.organization_id in {None, organization_id}
 
 
 async def read_all(database: Database) -> list[NodeRow]:
-    """Give every node that is not gone."""
+    """Return all nodes that are not removed."""
     return [NodeRow(**row._asdict()) for row in await database.all(SELECT)]
 
 
 async def read_one(
     database: Database | Connection, node_id: UUID, *, locks: bool = False
 ) -> NodeRow | None:
-    """Give one of them. locks: until the transaction's end."""
+    """Return one node. locks: lock the row until the transaction ends."""
     sql: LiteralString = SELECT + " AND id = %s" + (" FOR UPDATE" if locks else "")
     row = await database.one(sql, [node_id])
     return NodeRow(**row._asdict()) if row else None
 
 
 async def is_known(database: Database, node_id: UUID, secret_hash: bytes) -> bool:
-    """Say whether a node of this credential was ever there, gone ones included."""
+    """True if a node with this credential ever existed, removed ones included."""
     sql: LiteralString = "SELECT 1 FROM brain_node WHERE id = %s AND secret_hash = %s"
     return await database.one(sql, [node_id, secret_hash]) is not None
 
@@ -121,7 +121,7 @@ async def is_known(database: Database, node_id: UUID, secret_hash: bytes) -> boo
 async def write_heartbeat(
     database: Database, node_id: UUID, beat: Heartbeat, *, interval_s: float
 ) -> bool:
-    """Write down what a worker says of itself; False for a late message, which means nothing."""
+    """Store a heartbeat; False for one that arrived out of order, which is ignored."""
     is_leaving = Problem.DRAINING in beat.problems
     values = (
         *(node_id, beat.incarnation, beat.sequence, beat.used_bytes, beat.object_count),
@@ -132,7 +132,7 @@ async def write_heartbeat(
 
 
 async def insert(change: Change, row: NodeRow) -> bool:
-    """Write a new node; False when its endpoint is taken."""
+    """Insert a node; False if its endpoint is taken."""
     values = (
         *(row.id, row.organization_id, row.endpoint, row.region, row.capacity_bytes),
         *(row.status, row.secret_hash),
@@ -146,9 +146,9 @@ async def insert(change: Change, row: NodeRow) -> bool:
 async def set_status(
     change: Change, node_id: UUID, status: str, *, reason: str = "", only_from: tuple[str, ...]
 ) -> bool:
-    """Change what was decided about a node; False when its status was none of those."""
+    """Set a node's status; False if its status was none of ``only_from``."""
     done = await change.run(
-        # What it holds is asked for anew: nobody kept track meanwhile.
+        # A full inventory is requested: its files may have changed meanwhile.
         "UPDATE brain_node SET status = %s, status_reason = %s, inventory_of = ''"
         " WHERE id = %s AND status = ANY(%s)",
         [status, reason[:255], node_id, list(only_from)],
@@ -159,9 +159,9 @@ async def set_status(
 
 
 async def move(change: Change, node_id: UUID, endpoint: str) -> None:
-    """Note that a node answers elsewhere.
+    """Store a node's new endpoint.
 
-    Raises psycopg.errors.UniqueViolation when another node answers there.
+    Raises psycopg.errors.UniqueViolation if another node has it.
     """
     await change.run("UPDATE brain_node SET endpoint = %s WHERE id = %s", [endpoint, node_id])
     change.announce(TOPIC, node_id.hex)

@@ -1,4 +1,4 @@
-"""Signing tickets: one key for all brains, derived from the secret they share.
+"""Signing of tickets, with a key that all brains derive from their shared secret.
 
 Source: RFC 5869 (HKDF), RFC 8032 (Ed25519).
 """
@@ -31,15 +31,15 @@ from platform_site.lib.ids import uuid7
 
 KEY_BYTES: Final = 32
 PURPOSE: Final = b"zonal edge cache: tickets, Ed25519, 1"
-# A ticket for the brain's own reads is used again until it is this old: signing costs more than
-# all the rest of a small answer.
+# A ticket for the brain's own reads is reused until it is this old: signing costs more than
+# the rest of a small response.
 REUSE_S: Final = 15
 REMEMBERED: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True)
 class TicketGrant:
-    """What a ticket shall allow, and on whose behalf. length: the cap in bytes."""
+    """What a ticket allows, and for which tenant. length: the cap in bytes."""
 
     tenant: Tenant
     bucket_id: int
@@ -49,10 +49,10 @@ class TicketGrant:
 
 
 class TicketSigner:
-    """Makes tickets, and knows its own again."""
+    """Signs and verifies tickets."""
 
     def __init__(self, secret: str, previous: Sequence[str] = ()) -> None:
-        """secret: ZCACHE_BRAIN_SECRET. previous: earlier ones, whose tickets are still known."""
+        """secret: ZCACHE_BRAIN_SECRET. previous: earlier ones, whose tickets remain valid."""
         self._key = _derive(secret)
         self._public = {
             key_id(raw): raw for raw in (_raw(key) for key in (self._key, *map(_derive, previous)))
@@ -61,13 +61,13 @@ class TicketSigner:
         self._reused: OrderedDict[tuple[UUID, bytes], tuple[int, str]] = OrderedDict()
 
     def keys(self) -> tuple[PublicKey, ...]:
-        """Give the public keys that workers shall trust, the current one first."""
+        """Return the public keys for workers, the current one first."""
         return tuple(PublicKey(kid, raw) for kid, raw in self._public.items())
 
     def sign(
         self, kind: Kind, node_id: UUID, grant: TicketGrant, *, now: float, client_prefix: str = ""
     ) -> str:
-        """Give the text of a fresh ticket, good for 30 seconds.
+        """Return a new encoded ticket, valid for 30 seconds.
 
         client_prefix: the network of a client that reads from the worker itself; else empty.
         """
@@ -90,9 +90,9 @@ class TicketSigner:
         return encode(ticket, self._key.sign)
 
     def for_own_read(self, node_id: UUID, grant: TicketGrant, *, now: float) -> str:
-        """Give a ticket with which the brain itself reads a blob, whole or in part.
+        """Return a ticket for the brain's own reads of a blob, whole or in part.
 
-        leave: of the whole blob. The same ticket serves many reads; none is receipted.
+        grant: of the whole blob. The same ticket serves many reads; none of them has a receipt.
         """
         name = (node_id, grant.sha256)
         known = self._reused.get(name)
@@ -106,9 +106,9 @@ class TicketSigner:
         return made
 
     def verify(self, text: str) -> Ticket:
-        """Give the ticket that a text is, once its signature was found to be ours.
+        """Return the decoded ticket after verifying its signature.
 
-        Raises TicketRefused. What the ticket says is the caller's to check.
+        Raises TicketRefused. The caller checks what the ticket allows.
         """
         decoded = decode(text)
         raw = self._public.get(decoded.ticket.key_id)

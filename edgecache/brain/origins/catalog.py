@@ -38,7 +38,7 @@ class Catalog:
         self._allows_private = allows_private
 
     async def list(self, tenant: Tenant) -> list[OriginInfo]:
-        """Give the environment's origins by name.
+        """Return the environment's origins by name.
 
         Raises DatabaseAway.
         """

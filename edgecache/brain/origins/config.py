@@ -93,7 +93,7 @@ def parse(
     *,
     allows_private: bool = False,
 ) -> OriginConfig:
-    """Give the description that a caller's words make.
+    """Return the description that a caller's words make.
 
     allows_private: plain HTTP and local addresses, too, for development and tests.
     Raises Invalid with the fields.

@@ -140,7 +140,7 @@ class Reply:
     body: AsyncIterator[bytes]
 
     async def text(self, limit: int) -> bytes:
-        """Give the whole body.
+        """Return the whole body.
 
         Raises OriginFailed when it is larger than the limit, and as the body does.
         """

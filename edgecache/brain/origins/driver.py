@@ -59,7 +59,7 @@ class WriteResult:
 class Driver(Protocol):
     """An origin of one bucket; keys are the bucket's.
 
-    Every method raises OriginError's kinds, and KeyRefused for a key that the origin cannot hold.
+    Every method raises OriginError, and KeyRefused for a key that the origin cannot hold.
     """
 
     def get(
@@ -90,7 +90,7 @@ class Driver(Protocol):
         ...
 
     async def list(self, prefix: str, start_after: str, delimiter: str, limit: int) -> Listing:
-        """Give a page of keys."""
+        """Return a page of keys."""
         ...
 
 
@@ -101,7 +101,7 @@ def version_at(
     variant: str | None = None,
     http: Mapping[str, Any] | None = None,
 ) -> ObjectVersion:
-    """Give the version that an origin's header describes; its hash is not known."""
+    """Return the version that an origin's header describes; its hash is not known."""
     bucket_id, key, asked = name
     return ObjectVersion(
         bucket_id,

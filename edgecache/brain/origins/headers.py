@@ -22,12 +22,12 @@ Pairs = list[tuple[str, str]]
 
 
 def pairs_of(raw: Iterable[tuple[bytes, bytes]]) -> Pairs:
-    """Give the fields as text: names in lower case, values as UTF-8 where they are."""
+    """Return the fields as text: names in lower case, values as UTF-8 where they are."""
     return [(name.decode("latin-1").lower(), _text(value)) for name, value in raw]
 
 
 def answer_of(status: int, pairs: Pairs) -> OriginResponse:
-    """Give what a header says of an object; its body is put in by who reads it."""
+    """Return what a header says of an object; its body is put in by who reads it."""
     fields = dict(reversed(pairs))
     length = fields.get("content-length", "")
     return OriginResponse(
@@ -48,12 +48,12 @@ def answer_of(status: int, pairs: Pairs) -> OriginResponse:
 
 
 def etag_of(fields: Mapping[str, str]) -> str:
-    """Give the ETag without quotes; a weak one as S3 would, without its mark."""
+    """Return the ETag without quotes; a weak one as S3 would, without its mark."""
     return fields.get("etag", "").strip().removeprefix("W/").strip('"')[:200]
 
 
 def date_of(text: str) -> datetime:
-    """Give an HTTP date, or now."""
+    """Return an HTTP date, or now."""
     try:
         date = parsedate_to_datetime(text)
     except (ValueError, TypeError):

@@ -71,7 +71,7 @@ class HttpDriver:
             yield reply
 
     def url(self, key: str, query: str = "") -> str:
-        """Give the URL that a key names.
+        """Return the URL that a key names.
 
         Raises KeyRefused.
         """
@@ -81,7 +81,7 @@ class HttpDriver:
         return self._base + quote(key, safe=SAFE) + (f"?{query}" if query else "")
 
     def key_of(self, path: str) -> str | None:
-        """Give the key of a path at the origin, as its URLs say it; None where there is none."""
+        """Return the key of a path at the origin, as its URLs say it; None where there is none."""
         base, whole = (unquote_to_bytes(text) for text in (urlsplit(self._base).path, path))
         if not whole.startswith(base):
             return None

@@ -73,7 +73,7 @@ class Link:
     trust: str = ""
 
     def options(self) -> dict[str, Any]:
-        """Give what its stores are told."""
+        """Return what its stores are told."""
         client: dict[str, Any] = {
             "proxy_url": self.proxy_url,
             "allow_http": False,
@@ -147,7 +147,7 @@ class ObstoreDriver:
                 continue
 
     async def list(self, prefix: str, start_after: str, delimiter: str, limit: int) -> Listing:
-        """Give a page of keys."""
+        """Return a page of keys."""
         whole = self.prefix + prefix
         await self._check_address()
         # obstore's prefixes end at a slash: what begins otherwise is looked for among more.
@@ -196,7 +196,7 @@ class ObstoreDriver:
         await self._resolve(self._site.hostname or "", port)
 
     async def _opened(self, key: str) -> str:
-        """Give the path of a key, at an origin that may be asked."""
+        """Return the path of a key, at an origin that may be asked."""
         path = self.prefix + key
         if any(segment in {"", ".", ".."} for segment in path.split("/")):
             raise KeyRefused("This bucket's origin cannot hold a key with an empty or dotted part.")
@@ -208,7 +208,7 @@ class ObstoreDriver:
 
 
 def open_gcs(config: OriginConfig, link: Link) -> GCSStore:
-    """Give the store of a Google Cloud Storage bucket."""
+    """Return the store of a Google Cloud Storage bucket."""
     settings: GCSConfig = {
         "bucket": config.config["bucket"],
         "base_url": config.config.get("endpoint", GOOGLE),
@@ -223,7 +223,7 @@ def open_gcs(config: OriginConfig, link: Link) -> GCSStore:
 
 
 def open_azure(config: OriginConfig, link: Link) -> AzureStore:
-    """Give the store of an Azure container."""
+    """Return the store of an Azure container."""
     account = config.config["account"]
     settings: AzureConfig = {
         "account_name": account,
@@ -245,7 +245,7 @@ def _azure_credential(secret: Mapping[str, str]) -> "AzureCredential":
 
 
 def azure_endpoint(config: OriginConfig) -> str:
-    """Give where an account is asked."""
+    """Return where an account is asked."""
     account = config.config["account"]
     return config.config.get("endpoint", f"https://{account}.blob.core.windows.net")
 
@@ -320,7 +320,7 @@ def _unquoted(etag: str | None) -> str:
 
 @contextmanager
 def _named() -> Iterator[None]:
-    """Give every failure of obstore's the name that it has here; its words name our proxy."""
+    """Return every failure of obstore's the name that it has here; its words name our proxy."""
     try:
         yield
     except (exceptions.NotFoundError, FileNotFoundError):

@@ -93,7 +93,7 @@ class Origins:
         await self._proxy.stop()
 
     async def driver(self, bucket: BucketInfo) -> Driver:
-        """Give the driver that speaks for a bucket.
+        """Return the driver that speaks for a bucket.
 
         Raises OriginFailed for a secret that cannot be read, DatabaseAway.
         """

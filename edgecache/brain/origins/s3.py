@@ -63,7 +63,7 @@ class S3Place:
 
 
 def place_of(config: Mapping[str, str], prefix: str) -> S3Place:
-    """Give the place that a checked configuration names; AWS's own when it has no endpoint."""
+    """Return the place that a checked configuration names; AWS's own when it has no endpoint."""
     bucket, region = config["bucket"], config["region"]
     endpoint = config.get("endpoint", f"https://s3.{region}.amazonaws.com").rstrip("/")
     # AWS's certificates have one label for the bucket: with a dot in it, only the path will do.
@@ -153,7 +153,7 @@ class S3Driver:
             raise OriginFailed(f"The origin did not delete {failed} of {len(names)} objects.")
 
     async def list(self, prefix: str, start_after: str, delimiter: str, limit: int) -> Listing:
-        """Give a page of keys."""
+        """Return a page of keys."""
         home = self._place.prefix
         query = {
             "list-type": "2",

@@ -18,7 +18,7 @@ CODE: Final = re.compile(r"[A-Za-z]{1,64}")
 
 
 def listing_of(body: bytes, home: str) -> Listing:
-    """Give the page that a ListBucketResult says, without the prefix that all its keys have.
+    """Return the page that a ListBucketResult says, without the prefix that all its keys have.
 
     Raises OriginFailed.
     """
@@ -47,7 +47,7 @@ def listing_of(body: bytes, home: str) -> Listing:
 
 
 def deletion(names: Sequence[str]) -> bytes | None:
-    """Give the document that deletes objects; None where one cannot say it."""
+    """Return the document that deletes objects; None where one cannot say it."""
     if len(names) > DELETIONS or any(UNSPEAKABLE.search(name) for name in names):
         return None
     rows: list[xml.Node] = [("Object", [("Key", name)]) for name in names]
@@ -63,7 +63,7 @@ def failed_deletions(body: bytes) -> int:
 
 
 def error_code(body: bytes) -> str:
-    """Give the code of an error document, '' where there is none."""
+    """Return the code of an error document, '' where there is none."""
     try:
         code = xml.parse(body, "Error").value("Code")
     except S3Error:

@@ -29,7 +29,7 @@ class Credentials:
 
 
 def query_string(parameters: Mapping[str, str]) -> str:
-    """Give the query as it is sent and signed."""
+    """Return the query as it is sent and signed."""
     pairs = sorted((encoded(name), encoded(value)) for name, value in parameters.items())
     return "&".join(f"{name}={value}" for name, value in pairs)
 
@@ -44,7 +44,7 @@ def signed(
     payload_hash: str,
     now: datetime,
 ) -> list[tuple[str, str]]:
-    """Give the headers (lower-case names, ``host`` among them) with those that sign them all.
+    """Return the headers (lower-case names, ``host`` among them) with those that sign them all.
 
     target: the encoded path and query. payload_hash: SHA-256 in hex, or UNSIGNED.
     """

@@ -1,4 +1,4 @@
-"""The built-in origin: rows are the truth, bytes are files named by their hash."""
+"""The built-in origin: objects are rows, their bytes files named by hash."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -45,7 +45,7 @@ async def put(
     fields: Fields,
     conditions: Conditions,
 ) -> ObjectVersion:
-    """Write an object: the bytes' file, the truth's row and the directory's, or none of them.
+    """Write an object: its file, its row and the directory's row, or none of them.
 
     Raises PreconditionFailed, NoSuchBucket, StorageFull, DatabaseAway.
     """
@@ -66,7 +66,7 @@ async def copy(
     fields: Fields,
     conditions: Conditions,
 ) -> ObjectVersion | None:
-    """Write an object whose bytes the built-in origin holds; None when it no longer does.
+    """Write an object with bytes that the built-in origin holds; None if it no longer does.
 
     Raises PreconditionFailed, NoSuchBucket, DatabaseAway.
     """
@@ -74,7 +74,7 @@ async def copy(
         await commits.lock_keys(change, bucket.id, [key])
         current = await change.one(STORED, [bucket.id, key])
         _check(current, conditions)
-        # The lock first: while it is held the collector cannot take the file away.
+        # The lock first: while it is held, garbage collection cannot delete the file.
         held = await change.one(
             "SELECT sha256, size, md5, crc32, chunks FROM brain_blob WHERE sha256 = %s"
             " FOR KEY SHARE",
@@ -89,7 +89,7 @@ async def copy(
 
 
 async def head(database: Database, bucket: BucketInfo, key: str) -> ObjectVersion | None:
-    """Give the object's fields.
+    """Return the object's fields.
 
     Raises DatabaseAway.
     """
@@ -98,7 +98,7 @@ async def head(database: Database, bucket: BucketInfo, key: str) -> ObjectVersio
 
 
 async def adopt(coherence: Coherence, bucket: BucketInfo, key: str) -> ObjectVersion | None:
-    """Put a stored object into the directory again (a purge took it out); None: there is none.
+    """Put an object into the directory again after a purge; None if there is none.
 
     Raises NoSuchBucket, DatabaseAway.
     """

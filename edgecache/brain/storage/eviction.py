@@ -1,7 +1,7 @@
-"""The brain's own copies, kept within bounds; and files that no row knows.
+"""Eviction of the brain's cached files, and removal of files without a row.
 
-Copies of external origins' objects may go at any time: nodes hold them, or the origin gives them
-again. Those that nodes hold go first, the oldest of them before the others.
+Files of external origins' objects may be removed at any time: nodes hold them, or the origin has
+them. Those that nodes hold are removed first, the oldest of them before the others.
 """
 
 import os
@@ -17,10 +17,10 @@ from edgecache.brain.storage.staging import Staging
 
 log = structlog.get_logger(__name__)
 
-# Of the limit: from the first share on copies go, down to the second.
+# Shares of the limit: above the first files are evicted, down to the second.
 FULL: Final = 0.9
 ENOUGH: Final = 0.7
-# What is younger may be of a transaction that has not ended.
+# Younger files may belong to a transaction that has not ended.
 STRAY_AFTER_S: Final = 3600
 PART_STRAY_AFTER_S: Final = 8 * 86_400
 STEP: Final = 1000
@@ -30,7 +30,7 @@ Held = Callable[[Sequence[bytes]], Awaitable[set[bytes]]]
 
 
 class File(NamedTuple):
-    """A file by its name. age: seconds since it was written."""
+    """A file. age: seconds since it was written."""
 
     path: Path
     size: int
@@ -38,9 +38,9 @@ class File(NamedTuple):
 
 
 async def evict(staging: Staging, held: Held) -> int:
-    """Remove copies where they and the unfinished bodies fill the limit; give the bytes freed.
+    """Evict files if they and unfinished bodies fill the limit; return the bytes freed.
 
-    held: which of some bytes nodes hold. Raises DatabaseAway.
+    held: returns those of some blobs that nodes hold. Raises DatabaseAway.
     """
     limit = staging.limit_bytes
     if staging.used_bytes + staging.copies_bytes <= limit * FULL:
@@ -71,7 +71,7 @@ async def evict(staging: Staging, held: Held) -> int:
 
 
 async def sweep(staging: Staging, database: Database) -> int:
-    """Remove files that no row knows, left by what died midway; give their number.
+    """Remove files without a row, left by crashes; return their number.
 
     Raises DatabaseAway.
     """
@@ -97,7 +97,7 @@ async def sweep(staging: Staging, database: Database) -> int:
 async def _remove_unknown(staging: Staging, database: Database, files: Sequence[File]) -> int:
     names = {bytes.fromhex(file.path.name): file for file in files}
     async with database.transaction(timeout_s=60) as connection:
-        # A row of our own keeps everyone from beginning to name these bytes until we are done.
+        # A row of our own keeps others from referring to these bytes until we are done.
         rows = await connection.all(
             "INSERT INTO brain_blob (sha256, size, md5, crc32, chunks)"
             " SELECT sha256, 0, '', 0, '' FROM unnest(%s::bytea[]) sha256"

@@ -1,6 +1,6 @@
-"""What is left over: bytes that nobody names, purges and writes whose brain died, old records.
+"""Garbage collection: unreferenced blobs, purges and writes of crashed brains, old records.
 
-Every brain has a collector; row locks that are skipped, and one advisory lock, keep them apart.
+Every brain collects; skipped row locks and one advisory lock keep them apart.
 """
 
 import asyncio
@@ -31,10 +31,10 @@ TAKE: Final = (
     "DELETE FROM brain_release WHERE id IN"
     " (SELECT id FROM brain_release ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED) RETURNING blobs"
 )
-# Locked first, looked at in statements of their own: whoever names them meanwhile is seen, and
-# whoever wants to waits until they are gone.
+# Locked first and read by other statements: references made meanwhile are seen, and new ones
+# wait until the blobs are deleted.
 LOCK: Final = "SELECT sha256 FROM brain_blob WHERE sha256 = ANY(%s) FOR UPDATE SKIP LOCKED"
-# What somebody else has locked is looked at again; what is not there any more is not.
+# Blobs that others have locked are tried again, if they still exist.
 PUT_BACK: Final = (
     "INSERT INTO brain_release (blobs) SELECT array_agg(sha256) FROM brain_blob"
     " WHERE sha256 = ANY(%s) HAVING count(*) > 0"
@@ -58,7 +58,7 @@ LOOSE: Final = (
     " AND i.lease_until > clock_timestamp() - interval '10 seconds'))"
     " GROUP BY w.write_id, w.bucket_id"
 )
-# Fetches that began before them are long over.
+# Fetches that began before them have ended.
 OLD_RECORDS: Final = (
     "DELETE FROM brain_purgerecord WHERE id IN (SELECT id FROM brain_purgerecord"
     " WHERE created_at < now() - interval '1 day' AND is_done LIMIT 10000)"
@@ -67,7 +67,7 @@ OLD_LEASES: Final = "DELETE FROM brain_filllease WHERE expires_at < now() - inte
 
 
 class GarbageCollector:
-    """This brain's part of the collecting."""
+    """This brain's garbage collection."""
 
     def __init__(
         self,
@@ -88,17 +88,17 @@ class GarbageCollector:
         coherence.subscribe("released", self._news.set)
 
     async def start(self) -> None:
-        """Begin."""
+        """Start."""
         self._task = asyncio.create_task(self._keep_going())
 
     async def stop(self) -> None:
-        """Stop; what is left another brain finds."""
+        """Stop; another brain finds what is left."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def round(self) -> None:
-        """Do everything once.
+        """Run all steps once.
 
         Raises DatabaseAway.
         """
@@ -121,7 +121,7 @@ class GarbageCollector:
             except BrainError as exc:
                 log.warning("collector_failed", code=exc.code)
             except Exception:
-                # A file that cannot be removed must not keep all the others.
+                # A file that cannot be removed must not keep the others.
                 log.exception("collector_failed")
             try:
                 async with asyncio.timeout(EVERY_S):
@@ -150,7 +150,7 @@ class GarbageCollector:
                 continue
 
     async def _collect(self) -> bool:
-        """Take a step; whether there is more."""
+        """Collect one step; True if there is more."""
         async with self._coherence.change(waits=False, timeout_s=STEP_TIMEOUT_S) as change:
             rows = await change.all(TAKE, [STEP_RELEASES])
             if not rows:
@@ -162,7 +162,7 @@ class GarbageCollector:
             named = await change.all(NAMED, [locked])
             await self._free_nodes(change, [row.sha256 for row in named if not row.is_cached])
             gone = [row.sha256 for row in named if not row.is_cached and not row.is_stored]
-            # While the rows are locked nobody can begin to name these bytes.
+            # While the rows are locked no new reference can be made.
             await self._staging.run(self._staging.unlink, gone)
             await change.run("DELETE FROM brain_blob WHERE sha256 = ANY(%s)", [gone])
         return len(rows) == STEP_RELEASES
@@ -177,7 +177,7 @@ class GarbageCollector:
             change.announce("blob", sha256.hex())
 
     async def _held(self, blobs: Sequence[bytes]) -> set[bytes]:
-        """Tell which of these bytes nodes hold.
+        """Return those of some blobs that nodes hold.
 
         Raises DatabaseAway.
         """

@@ -1,4 +1,4 @@
-"""Pages of the built-in origin's keys in the order of their UTF-8 bytes, in groups if wanted."""
+"""Listings of the built-in origin's keys, in the order of their UTF-8 bytes."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from edgecache.brain.database import Database, Row
 from edgecache.brain.values import KEY_LIMIT_BYTES, ListedObject, Listing
 
-# Above everything that begins with what it is put behind: no key is long enough to reach it.
+# A suffix that sorts after all keys with the text before it.
 LAST: Final = chr(0x10FFFF) * (KEY_LIMIT_BYTES // 4)
 
 PLAIN: Final = (
@@ -15,7 +15,7 @@ PLAIN: Final = (
     " WHERE s.bucket_id = %(bucket)s AND s.key > %(after)s AND s.key >= %(prefix)s"
     " AND s.key <= %(last)s ORDER BY s.key LIMIT %(limit)s"
 )
-# One step of the index a key or group: what a group holds is leapt over, however much it is.
+# One index step for each key or group: a group's keys are skipped, however many there are.
 STEP: Final = (
     "SELECT s.id, s.key, CASE WHEN strpos(substr(s.key, %(skip)s), %(delimiter)s) > 0"
     " THEN left(s.key, %(skip)s - 1 + strpos(substr(s.key, %(skip)s), %(delimiter)s)"
@@ -45,7 +45,7 @@ async def list_keys(
     delimiter: str,
     limit: int,
 ) -> Listing:
-    """Give a page of at most ``limit`` keys and groups after ``start_after``.
+    """Return a page of at most ``limit`` keys and groups after ``start_after``.
 
     Raises DatabaseAway.
     """
@@ -68,17 +68,17 @@ async def list_keys(
 
 
 def after(prefix: str, start_after: str, delimiter: str) -> str:
-    """Give the text that the page's keys come after: behind a whole group, where one is named."""
+    """Return the text after which the page starts; after a whole group if it names one."""
     return start_after + LAST if _names_group(prefix, start_after, delimiter) else start_after
 
 
 def behind(prefix: str, start_after: str, delimiter: str) -> str:
-    """Give the same for a server that refuses overlong texts: behind all that a group may hold."""
+    """Return the same for a server that refuses texts longer than a key."""
     return start_after + LAST[:1] if _names_group(prefix, start_after, delimiter) else start_after
 
 
 def page_of(rows: list[Row], limit: int) -> Listing:
-    """Give the page of rows, one more of which may have come than it holds."""
+    """Return the page of rows, of which there may be one more than the limit."""
     page = rows[:limit]
     last = page[-1] if len(rows) > limit else None
     return Listing(
@@ -93,7 +93,7 @@ def page_of(rows: list[Row], limit: int) -> Listing:
 def paged(
     rows: Iterable[ListedObject], prefix: str, border: str, delimiter: str, limit: int
 ) -> Listing:
-    """Give the page that these rows make. border: what the page's keys come after (``after``)."""
+    """Return the page of some rows. border: the text after which it starts (``after``)."""
     objects: list[ListedObject] = []
     prefixes: list[str] = []
     for row in sorted(rows, key=lambda row: row.key):

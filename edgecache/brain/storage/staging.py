@@ -1,10 +1,10 @@
-"""The brain's files: bytes that come in, copies that wait for their replicas, parts of uploads.
+"""The brain's files: unfinished bodies, cached blobs, objects and parts of uploads.
 
 Under the data directory, named by hash or at random, never by a key::
 
-    temp/<random>/     of one process, which holds its ``lock``; removed when nobody does
-    origin/ab/<sha256> objects of the built-in origin: the truth
-    blobs/ab/<sha256>  copies of what external origins hold: evictable, once nodes hold them
+    temp/<random>/     of one process, which holds its ``lock``; removed when it is not held
+    origin/ab/<sha256> objects of the built-in origin
+    blobs/ab/<sha256>  cached objects of external origins: evictable
     parts/<random>     of unfinished multipart uploads
 
 Brains that share the directory share these files; the built-in origin needs it to be shared.
@@ -33,17 +33,17 @@ T = TypeVar("T")
 
 THREADS: Final = 8
 READ_BYTES: Final = 256 * 1024
-# Small writes wait for company: a hop to a thread costs more than they do.
+# Small writes are collected: a hop to a thread costs more than they do.
 BUFFER_BYTES: Final = 256 * 1024
 STARTING_S: Final = 60
 NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class Staging:
-    """One process's hold on the data directory.
+    """One process's files in the data directory.
 
-    limit_bytes: of unfinished bodies and evictable copies together. used_bytes: of the former;
-    copies_bytes: of the latter, about.
+    limit_bytes: of unfinished bodies and cached blobs together. used_bytes: of the former;
+    copies_bytes: of the latter, approximately.
     """
 
     def __init__(self, root: Path, *, limit_bytes: int) -> None:
@@ -56,7 +56,7 @@ class Staging:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="brain-files")
 
     async def start(self) -> None:
-        """Make the folders, and remove what dead processes left behind."""
+        """Create the folders, and remove the files of dead processes."""
         await self.run(self._start)
 
     async def stop(self) -> None:
@@ -66,7 +66,7 @@ class Staging:
         self._threads.shutdown()
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do file work on a thread.
+        """Run file work on a thread.
 
         Raises StorageFull when the disk is full, else what the work raises.
         """
@@ -79,7 +79,7 @@ class Staging:
             raise
 
     def receive(self) -> "Receiver":
-        """Give a writer for one body."""
+        """Return a writer for one body."""
         return Receiver(self)
 
     async def take(self, body: AsyncIterator[bytes]) -> StagedFile:
@@ -97,27 +97,27 @@ class Staging:
             raise
 
     async def discard(self, staged: StagedFile) -> None:
-        """Remove a body that nobody wants."""
+        """Remove a body."""
         await asyncio.shield(self.run(staged.path.unlink, missing_ok=True))
 
-    # --- bytes by their hash ----------------------------------------------------------------
+    # --- blobs ------------------------------------------------------------------------------
 
     def origin_path(self, sha256: bytes) -> Path:
-        """Name the built-in origin's file."""
+        """Return the path of the built-in origin's file."""
         return _sharded(self.root / "origin", sha256)
 
     def blob_path(self, sha256: bytes) -> Path:
-        """Name the copy of an external origin's bytes."""
+        """Return the path of a cached blob."""
         return _sharded(self.root / "blobs", sha256)
 
     async def local(self, sha256: bytes) -> Path | None:
-        """Give a file that holds these bytes, if the brain has one."""
+        """Return a file with these bytes, None if there is none."""
         return await self.run(self._local, sha256)
 
     async def read(self, path: Path, span: Span) -> AsyncIterator[bytes]:
-        """Give a span of a file, piece by piece.
+        """Yield a span of a file in pieces.
 
-        Raises OSError; a file that is too short is one, too.
+        Raises OSError, also for a file that is too short.
         """
         file = await self._open(path)
         try:
@@ -133,7 +133,7 @@ class Staging:
             os.close(file)
 
     async def _open(self, path: Path) -> int:
-        """Open a file, which nobody is left with who is cancelled meanwhile."""
+        """Open a file; it is closed again when the caller is cancelled meanwhile."""
         opening = asyncio.create_task(self.run(os.open, path, os.O_RDONLY))
         try:
             return await asyncio.shield(opening)
@@ -142,7 +142,7 @@ class Staging:
             raise
 
     def place(self, staged: StagedFile, target: Path) -> None:
-        """Give a body its lasting name: atomic, durable. Runs on a thread (``run``)."""
+        """Move a body to its lasting path: atomic, durable. Runs on a thread (``run``)."""
         if target.parent.parent.name == "blobs":
             self.copies_bytes += staged.manifest.size
         made = not target.parent.is_dir()
@@ -170,13 +170,13 @@ class Staging:
     # --- parts of uploads -------------------------------------------------------------------
 
     async def keep_part(self, staged: StagedFile) -> str:
-        """Keep a part of an upload; the name is for ``UploadPart.file``."""
+        """Store a part of an upload; return the name for ``UploadPart.file``."""
         name = secrets.token_hex(16)
         await self.run(self.place, staged, self.part_path(name))
         return name
 
     def part_path(self, name: str) -> Path:
-        """Name a part's file."""
+        """Return the path of a part."""
         return self.root / "parts" / name
 
     async def drop_parts(self, names: list[str]) -> None:
@@ -185,7 +185,7 @@ class Staging:
             await self.run(self.part_path(name).unlink, missing_ok=True)
 
     async def join_parts(self, names: list[str]) -> StagedFile:
-        """Write parts one after the other into one body; they stay.
+        """Concatenate parts into one body; the parts stay.
 
         Raises StorageFull, OSError.
         """
@@ -219,10 +219,10 @@ class Staging:
 
 
 class Receiver:
-    """Writes one body to disk, digested as it passes.
+    """Writes one body to disk and computes its digests.
 
-    size: bytes taken. written: of these, on disk (or in its cache), for readers of the growing
-    file at ``path``.
+    size: bytes received. written: of these, in the file, for readers of the growing file at
+    ``path``.
     """
 
     def __init__(self, staging: Staging) -> None:
@@ -234,17 +234,17 @@ class Receiver:
         self._digests = Digests()
         self._buffer: list[bytes] = []
         self._buffered = 0
-        # Who is cancelled leaves a thread at its work: the file is its own until it is done.
+        # A cancelled task leaves a thread running: it owns the file until it is done.
         self._at_work = threading.Lock()
         self._is_over = False
 
     async def write(self, data: bytes) -> None:
-        """Take the next bytes.
+        """Write the next bytes.
 
         Raises StorageFull, OSError.
         """
         if self._staging.used_bytes + len(data) > self._staging.limit_bytes:
-            # Copies are no reason: the collector takes as many of them away as it has to.
+            # Cached blobs do not count here: garbage collection evicts as many as necessary.
             raise StorageFull
         self._staging.used_bytes += len(data)
         self._buffer.append(data)
@@ -254,12 +254,12 @@ class Receiver:
             await self.flush()
 
     async def flush(self) -> None:
-        """Bring what was taken to the file."""
+        """Write what was received to the file."""
         pieces, self._buffer, self._buffered = self._buffer, [], 0
         self.written += await self._staging.run(self._append, pieces)
 
     async def finish(self) -> StagedFile:
-        """Give the body, whole and synced.
+        """Return the complete, synced body.
 
         Raises StorageFull, OSError.
         """
@@ -269,7 +269,7 @@ class Receiver:
         return StagedFile(self.path, self._digests.manifest())
 
     async def discard(self) -> None:
-        """Remove what came in; harmless afterwards."""
+        """Remove the file; harmless afterwards."""
         self._release()
         await asyncio.shield(self._staging.run(self._remove))
 
@@ -331,7 +331,7 @@ def _remove_if_dead(folder: Path) -> None:
     try:
         handle = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
-        # Of a process that starts right now, or that died while it did.
+        # Of a process that is starting, or that died while starting.
         if time.time() - folder.stat().st_mtime > STARTING_S:
             shutil.rmtree(folder, ignore_errors=True)
         return

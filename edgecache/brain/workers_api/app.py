@@ -14,7 +14,7 @@ from edgecache.protocol.credentials import parse_authorization, secret_hash
 
 
 def workers_api(parts: WorkersApiParts) -> JsonApi:
-    """Give the RSGI application."""
+    """Return the RSGI application."""
 
     async def authenticate(call: JsonCall) -> NodeRow:
         given = parse_authorization(call.headers.get("authorization", ""))

@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 
 def routes(parts: WorkersApiParts) -> list[Route]:
-    """Give the path."""
+    """Return the path."""
 
     async def heartbeat(call: JsonCall) -> JsonResponse:
         beat = read(call, Heartbeat.read)

@@ -52,7 +52,7 @@ END: Final[LiteralString] = (
 
 
 def routes(parts: WorkersApiParts) -> list[Route]:
-    """Give the path."""
+    """Return the path."""
 
     async def inventory(call: JsonCall) -> JsonResponse:
         message = read(call, Inventory.read)

@@ -11,7 +11,7 @@ Message = TypeVar("Message")
 
 
 def read(call: JsonCall, message: Callable[[Fields], Message]) -> Message:
-    """Give the message that the body is. message: its class's ``read``.
+    """Return the message that the body is. message: its class's ``read``.
 
     Raises Invalid with the wrong fields.
     """

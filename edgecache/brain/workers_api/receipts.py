@@ -11,7 +11,7 @@ from edgecache.protocol.receipts import Receipts
 
 
 def routes(parts: WorkersApiParts) -> list[Route]:
-    """Give the path."""
+    """Return the path."""
 
     async def receipts(call: JsonCall) -> JsonResponse:
         message = read(call, Receipts.read)

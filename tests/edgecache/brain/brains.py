@@ -108,7 +108,7 @@ async def settled(brain: Brain) -> None:
 
 @contextlib.asynccontextmanager
 async def running(url: str, root: Path, **options: Any) -> AsyncIterator[Brain]:
-    """Give a brain; it stops with the block."""
+    """Return a brain; it stops with the block."""
     brain = assemble(url, root, **options)
     await brain.database.open()
     await brain.staging.start()
@@ -182,7 +182,7 @@ class Rows(Bystander):
     """The tables, as a bystander sees them."""
 
     def all(self, sql: str, params: Sequence[Any] = ()) -> list[Any]:
-        """Give rows."""
+        """Return rows."""
         return self.execute(sql, params).fetchall()
 
     def run(self, sql: str, params: Sequence[Any] = ()) -> None:
@@ -190,7 +190,7 @@ class Rows(Bystander):
         self.execute(sql, params)
 
     def value(self, sql: str, params: Sequence[Any] = ()) -> Any:
-        """Give one value."""
+        """Return one value."""
         return self.all(sql, params)[0][0]
 
     def count(self, table: str) -> int:

@@ -21,7 +21,7 @@ class Child:
         self.process = process
 
     async def hear(self) -> dict[str, Any]:
-        """Give the next thing that it says."""
+        """Return the next thing that it says."""
         assert self.process.stdout is not None
         async with asyncio.timeout(PATIENCE_S):
             line = await self.process.stdout.readline()
@@ -30,13 +30,13 @@ class Child:
         return heard
 
     async def tell(self, do: str, **rest: Any) -> None:
-        """Give it an order."""
+        """Return it an order."""
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps({"do": do, **rest}).encode() + b"\n")
         await self.process.stdin.drain()
 
     async def do(self, do: str, **rest: Any) -> Any:
-        """Give it an order and wait for its outcome."""
+        """Return it an order and wait for its outcome."""
         await self.tell(do, **rest)
         heard = await self.hear()
         return heard.get("done", heard.get("error"))
@@ -67,7 +67,7 @@ class Child:
 
 @contextlib.asynccontextmanager
 async def child(url: str, root: Path) -> AsyncIterator[Child]:
-    """Give a brain in a process; it is dead when the block ends."""
+    """Return a brain in a process; it is dead when the block ends."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *("-m", "tests.edgecache.brain.child", url, str(root)),

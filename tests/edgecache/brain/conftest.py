@@ -22,34 +22,34 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="session")
 def brain_url() -> Iterator[str]:
-    """Give the URL of a database with the brain's tables alone."""
+    """Return the URL of a database with the brain's tables alone."""
     with brain_database() as url:
         yield url
 
 
 @pytest.fixture(scope="session")
 def tables(brain_url: str) -> Rows:
-    """Give the brain's tables, as they are."""
+    """Return the brain's tables, as they are."""
     return Rows(brain_url)
 
 
 @pytest.fixture
 def rows(tables: Rows) -> Rows:
-    """Give the brain's tables, empty."""
+    """Return the brain's tables, empty."""
     empty(tables, [name for (name,) in tables.all(TABLES)])
     return tables
 
 
 @pytest.fixture
 async def brain(rows: Rows, tmp_path: Path) -> AsyncIterator[Brain]:
-    """Give a brain."""
+    """Return a brain."""
     async with running(rows.url, tmp_path / "brain") as one:
         yield one
 
 
 @pytest.fixture
 async def other(brain: Brain, rows: Rows, tmp_path: Path) -> AsyncIterator[Brain]:
-    """Give a second brain over the same database, with files of its own."""
+    """Return a second brain over the same database, with files of its own."""
     async with running(rows.url, tmp_path / "other") as another:
         await brain.coherence.wait_until_current(5)
         yield another
@@ -57,19 +57,19 @@ async def other(brain: Brain, rows: Rows, tmp_path: Path) -> AsyncIterator[Brain
 
 @pytest.fixture
 async def origin() -> AsyncIterator[HttpOrigin]:
-    """Give an HTTP origin."""
+    """Return an HTTP origin."""
     async with HttpOrigin() as server:
         yield server
 
 
 @pytest.fixture
 async def bucket(brain: Brain, origin: HttpOrigin) -> BucketInfo:
-    """Give a bucket with the HTTP origin."""
+    """Return a bucket with the HTTP origin."""
     return await brain.origin_bucket("http", {"url": origin.url})
 
 
 @pytest.fixture
 async def strict(rows: Rows, tmp_path: Path) -> AsyncIterator[Brain]:
-    """Give a brain as in production."""
+    """Return a brain as in production."""
     async with running(rows.url, tmp_path / "strict", allows_private=False) as brain:
         yield brain

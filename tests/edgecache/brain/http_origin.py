@@ -25,7 +25,7 @@ class Asked:
 
     @property
     def path(self) -> str:
-        """Give the path, decoded."""
+        """Return the path, decoded."""
         return unquote(self.target.partition("?")[0])
 
     def head(self, status: str, *fields: str) -> None:
@@ -75,7 +75,7 @@ class HttpOrigin:
 
     @property
     def url(self) -> str:
-        """Give its base URL."""
+        """Return its base URL."""
         return f"http{'s' if self.tls else ''}://{self.host}:{self.port}"
 
     def count(self, path: str, method: str = "GET") -> int:

@@ -28,7 +28,7 @@ class Stored:
 
     @property
     def etag(self) -> str:
-        """Give the MD5, as S3 does."""
+        """Return the MD5, as S3 does."""
         return hashlib.md5(self.data, usedforsecurity=False).hexdigest()
 
 
@@ -41,12 +41,12 @@ class S3Origin(HttpOrigin):
 
     @property
     def config(self) -> dict[str, str]:
-        """Give the origin's configuration."""
+        """Return the origin's configuration."""
         return {"bucket": "store", "region": "eu-test-1", "endpoint": self.url}
 
     @property
     def secret(self) -> dict[str, str]:
-        """Give the origin's credentials."""
+        """Return the origin's credentials."""
         return {"access_key_id": ACCESS, "secret_access_key": SECRET}
 
     async def _answer(self, asked: Asked) -> None:

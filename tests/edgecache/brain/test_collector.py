@@ -205,7 +205,7 @@ async def test_copies_that_nodes_hold_give_room_first(
 
 
 async def found_of(brain: Brain, bucket: BucketInfo, key: str) -> bytes:
-    """Give the hash of an object."""
+    """Return the hash of an object."""
     found = await brain.directory.find(bucket.id, key)
     assert found is not None
     return found.sha256
@@ -257,7 +257,7 @@ async def test_parts_that_no_row_knows_are_swept_when_they_are_old(
 
 
 async def pieces(*data: bytes):  # type: ignore[no-untyped-def]  # an asynchronous generator
-    """Give a body."""
+    """Return a body."""
     for piece in data:
         yield piece
 

@@ -78,7 +78,7 @@ async def test_killed_between_the_origins_word_and_the_commit(brain: Brain, rows
         await brain.put(bucket, "k", b"old")
         async with child(rows.url, brain.staging.root) as doomed:
             await doomed.halt(
-                "edgecache.brain.fetch.origin_writes:Writes._commit",
+                "edgecache.brain.fetch.origin_writes:OriginWrites._commit",
                 "put",
                 bucket=bucket.id,
                 key="k",
@@ -152,8 +152,8 @@ async def test_a_killed_reader_harms_nobody(brain: Brain, rows: Rows) -> None:
         bucket = await brain.origin_bucket("s3", origin.config, origin.secret)
         origin.store["k"] = Stored(b"x" * 1_000_000)
         for at in (
-            "edgecache.brain.fetch.singleflight:Keeper.commit",
-            "edgecache.brain.fetch.leases:Leases.give_back",
+            "edgecache.brain.fetch.directory_writer:DirectoryWriter.commit",
+            "edgecache.brain.fetch.leases:Leases.release",
         ):
             async with child(rows.url, brain.staging.root) as doomed:
                 await doomed.halt(at, "get", bucket=bucket.id, key="k")

@@ -42,7 +42,7 @@ class Counted:
 
 @pytest.fixture
 def keys(brain: Brain, rows: Rows) -> AccessKeys:
-    """Give the brain's access keys, of which there is one."""
+    """Return the brain's access keys, of which there is one."""
     rows.run(
         "INSERT INTO brain_accesskey (id, organization_id, environment_pk, secret)"
         " VALUES ('ZK1', 1, 11, %s)",
@@ -53,7 +53,7 @@ def keys(brain: Brain, rows: Rows) -> AccessKeys:
 
 @pytest.fixture
 def unannounced(rows: Rows) -> str:
-    """Give a bucket that nobody has heard of yet."""
+    """Return a bucket that nobody has heard of yet."""
     rows.run(
         "INSERT INTO brain_bucket (organization_id, environment_pk, name, public_name)"
         " VALUES (1, 11, 'docs', 'public')"

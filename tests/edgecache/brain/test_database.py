@@ -18,7 +18,7 @@ from tests.edgecache.brain.brains import Rows, assemble
 
 @pytest.fixture
 async def database(rows: Rows) -> AsyncIterator[Database]:
-    """Give a database."""
+    """Return a database."""
     one = Database(rows.url, max_connections=4)
     await one.open()
     yield one
@@ -152,7 +152,7 @@ async def write(database: Database) -> None:
 
 @pytest.fixture
 async def line(rows: Rows) -> AsyncIterator["Line"]:
-    """Give a line to the database that can be held and cut."""
+    """Return a line to the database that can be held and cut."""
     async with Line(rows.url) as one:
         yield one
 

@@ -32,7 +32,7 @@ async def talk(proxy: Proxy, head: str, *, said: str = "{user}:{password}") -> b
 
 @pytest.fixture
 async def proxy() -> AsyncIterator[Proxy]:
-    """Give a proxy as in production."""
+    """Return a proxy as in production."""
     one = Proxy(Guard(allows_private=False))
     await one.start()
     yield one

@@ -14,13 +14,13 @@ TOKEN, THEIRS = "a" * 64, "c" * 64
 
 
 def hosts_of(brain: Brain) -> Hosts:
-    """Give a brain's hosts."""
+    """Return a brain's hosts."""
     return Hosts(brain.database, brain.coherence, ("localhost", "s3.example.net"))
 
 
 @pytest.fixture
 def looks(brain: Brain, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Give what the brain asks its database."""
+    """Return what the brain asks its database."""
     asked: list[str] = []
     for name in ("one", "all"):
         look = getattr(brain.database, name)

@@ -20,12 +20,12 @@ FOUND = ObjectVersion(
 
 
 def of(key: str, generation: int = 100, *, variant: str = "", bucket: int = 7) -> ObjectVersion:
-    """Give a version."""
+    """Return a version."""
     return replace(FOUND, bucket_id=bucket, key=key, variant=variant, generation=generation)
 
 
 def name(found: ObjectVersion) -> tuple[int, str, str]:
-    """Give its name."""
+    """Return its name."""
     return (found.bucket_id, found.key, found.variant)
 
 

@@ -157,14 +157,14 @@ SIGNED = (
 
 @pytest.fixture
 def ambient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give the machine an identity that is not to be used."""
+    """Return the machine an identity that is not to be used."""
     for name, value in AMBIENT.items():
         monkeypatch.setenv(name, value)
 
 
 @pytest.fixture
 async def brain(ambient: None, rows: Rows, tmp_path: Path) -> AsyncIterator[Brain]:
-    """Give a brain that trusts the tests' authority."""
+    """Return a brain that trusts the tests' authority."""
     trust, _ = certificates.issue(tmp_path, "127.0.0.1")
     async with running(rows.url, tmp_path / "brain", trust=trust, stall_timeout_s=2) as one:
         yield one
@@ -174,7 +174,7 @@ async def brain(ambient: None, rows: Rows, tmp_path: Path) -> AsyncIterator[Brai
 async def origin(
     request: pytest.FixtureRequest, tmp_path: Path, brain: Brain
 ) -> AsyncIterator[tuple[S3Origin, BucketInfo]]:
-    """Give an origin with a bucket of the brain's."""
+    """Return an origin with a bucket of the brain's."""
     make = {"google": google, "azure": azure}[request.param]
     server, config, secret = make(brain, tmp_path)
     async with server:
@@ -212,7 +212,7 @@ def azure(brain: Brain, tmp_path: Path) -> tuple[Azure, dict[str, str], dict[str
 
 
 def serving(brain: Brain, tmp_path: Path) -> ssl.SSLContext:
-    """Give the server's side of the authority that the brain was told of."""
+    """Return the server's side of the authority that the brain was told of."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "server.pem")
     return context

@@ -42,7 +42,7 @@ async def test_an_origin_that_stalls_times_out(rows: Rows, tmp_path: Path) -> No
 
 @contextlib.asynccontextmanager
 async def short_patience(rows: Rows, tmp_path: Path) -> AsyncIterator[Brain]:
-    """Give a brain that waits for nobody."""
+    """Return a brain that waits for nobody."""
     async with running(rows.url, tmp_path / "hasty", stall_timeout_s=0.3) as brain:
         yield brain
 

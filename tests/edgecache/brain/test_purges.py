@@ -24,7 +24,7 @@ async def fill(brain: Brain, bucket: BucketInfo, *keys: str, size: int = 10) -> 
 
 
 async def names(brain: Brain, bucket: BucketInfo) -> set[str]:
-    """Give the keys that the directory holds."""
+    """Return the keys that the directory holds."""
     rows = await brain.database.all(
         "SELECT key FROM brain_cachedobject WHERE bucket_id = %s", [bucket.id]
     )

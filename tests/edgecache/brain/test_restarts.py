@@ -24,7 +24,7 @@ WRITERS = 6
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Give a PostgreSQL of these tests' own, which keeps what it acknowledged."""
+    """Return a PostgreSQL of these tests' own, which keeps what it acknowledged."""
     folders = make_folders(tmp_path_factory.mktemp("restarts") / "var")
     binaries = find_binaries({}, make_runtime_dir(folders.data_dir), production=False)
     own = Cluster(CONTROL, folders, binaries)
@@ -41,7 +41,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture
 def cluster(made: Cluster) -> Iterator[Cluster]:
-    """Give it running, with empty tables. A server ends with the thread that started it."""
+    """Return it running, with empty tables. A server ends with the thread that started it."""
     start(made)
     empty(Bystander(made.url), ("brain_bucket", "brain_blob", "brain_braininstance"))
     yield made

@@ -22,7 +22,7 @@ from tests.edgecache.brain.test_builtin import HOSTILE
 
 @pytest.fixture
 async def origin() -> AsyncIterator[S3Origin]:
-    """Give an S3 origin."""
+    """Return an S3 origin."""
     async with S3Origin() as server:
         yield server
     assert server.wrong == []
@@ -30,7 +30,7 @@ async def origin() -> AsyncIterator[S3Origin]:
 
 @pytest.fixture
 async def bucket(brain: Brain, origin: S3Origin) -> BucketInfo:
-    """Give a bucket with that origin."""
+    """Return a bucket with that origin."""
     return await brain.origin_bucket("s3", origin.config, origin.secret)
 
 

@@ -22,7 +22,7 @@ SHORTLY_S = 0.2
 
 @pytest.fixture
 async def staging(tmp_path: Path) -> AsyncIterator[Staging]:
-    """Give a data directory of one's own."""
+    """Return a data directory of one's own."""
     one = Staging(tmp_path / "brain", limit_bytes=MIB)
     await one.start()
     yield one

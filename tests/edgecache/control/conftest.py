@@ -21,14 +21,14 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.fixture
 def database_url() -> Iterator[str]:
-    """Give an empty database of the test's own."""
+    """Return an empty database of the test's own."""
     with brain_database() as url:
         yield url
 
 
 @pytest.fixture
 def start(database_url: str, tmp_path: Path) -> Iterator[Callable[..., Cluster]]:
-    """Give a way to start brains over the test's database, with workers of their own."""
+    """Return a way to start brains over the test's database, with workers of their own."""
     running: list[Cluster] = []
     secret_keys = Fernet.generate_key().decode()
 
@@ -48,7 +48,7 @@ def start(database_url: str, tmp_path: Path) -> Iterator[Callable[..., Cluster]]
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Give a brain for the tests that only talk to one."""
+    """Return a brain for the tests that only talk to one."""
     with brain_database() as url:
         cluster = Cluster(
             tmp_path_factory.mktemp("shared"), url, Fernet.generate_key().decode(), workers=0
@@ -61,26 +61,26 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def shared_rows(shared: Cluster) -> Rows:
-    """Give the tables of that brain, as they are."""
+    """Return the tables of that brain, as they are."""
     return Rows(shared.database_url)
 
 
 @pytest.fixture
 def brain(shared: Cluster, shared_rows: Rows) -> Cluster:
-    """Give a brain that knows no node; what belongs to tenants, tests keep apart themselves."""
+    """Return a brain that knows no node; what belongs to tenants, tests keep apart themselves."""
     empty(shared_rows, ("brain_node", "brain_usageline", "brain_measurement"))
     return shared
 
 
 @pytest.fixture
 def rows(brain: Cluster, shared_rows: Rows) -> Rows:
-    """Give the brain's tables."""
+    """Return the brain's tables."""
     return shared_rows
 
 
 @pytest.fixture
 def put(brain: Cluster) -> Put:
-    """Give a way to have an object: some bytes in a new bucket of a new tenant; their hash."""
+    """Return a way to have an object: some bytes in a new bucket of a new tenant; their hash."""
 
     def write(data: bytes = b"", *, is_public: bool = False) -> bytes:
         data = data or secrets.token_bytes(100)

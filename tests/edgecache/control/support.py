@@ -31,12 +31,12 @@ class Said:
 
     @property
     def code(self) -> str:
-        """Give the refusal's code."""
+        """Return the refusal's code."""
         return str(self.body["code"])
 
     @property
     def fields(self) -> set[str]:
-        """Give the names of the wrong fields."""
+        """Return the names of the wrong fields."""
         return {row["field"] for row in self.body["errors"]}
 
 
@@ -194,7 +194,7 @@ def start_again(cluster: Cluster, worker: RunningWorker) -> RunningWorker:
 
 
 def health_of(cluster: Cluster, worker: RunningWorker) -> str:
-    """Give a node's health, as the brain reckons it."""
+    """Return a node's health, as the brain reckons it."""
     return str(Internal(cluster)("GET", f"/v1/nodes/{worker.id}").body["health"])
 
 
@@ -206,7 +206,7 @@ class Rows(Bystander):
     """The brain's tables, as a bystander sees them."""
 
     def all(self, statement: str, *values: Any) -> list[Any]:
-        """Give rows."""
+        """Return rows."""
         return self.execute(statement, values).fetchall()
 
     def run(self, statement: str, *values: Any) -> None:
@@ -214,10 +214,10 @@ class Rows(Bystander):
         self.execute(statement, values)
 
     def value(self, statement: str, *values: Any) -> Any:
-        """Give one value."""
+        """Return one value."""
         return self.all(statement, *values)[0][0]
 
     def holders(self, sha256: bytes) -> set[UUID]:
-        """Give the nodes that hold some bytes."""
+        """Return the nodes that hold some bytes."""
         found = self.all("SELECT node_id FROM brain_location WHERE blob_id = %s", sha256)
         return {row[0] for row in found}

@@ -11,7 +11,7 @@ HASH = bytes(range(32))
 
 
 def node(number: int, *, status: str = "active", owner: int | None = None) -> NodeRow:
-    """Give a node in a region of its own."""
+    """Return a node in a region of its own."""
     return NodeRow(
         id=UUID(int=number),
         organization_id=owner,
@@ -25,7 +25,7 @@ def node(number: int, *, status: str = "active", owner: int | None = None) -> No
 
 
 def blob(*holders: int, coming: tuple[int, ...] = (), **changes: object) -> BlobReplicas:
-    """Give bytes of a private bucket of organization 3."""
+    """Return bytes of a private bucket of organization 3."""
     fields: dict[str, object] = {
         "sha256": HASH,
         "size": 10,
@@ -40,7 +40,7 @@ def blob(*holders: int, coming: tuple[int, ...] = (), **changes: object) -> Blob
 
 
 def look(row: BlobReplicas, *nodes: NodeRow, away: tuple[int, ...] = ()) -> ReplicaPlan:
-    """Give the plan for one blob. away: suspect nodes, which hold but take nothing."""
+    """Return the plan for one blob. away: suspect nodes, which hold but take nothing."""
     standing = {each.id: each for each in nodes}
     online = frozenset(
         each.id for each in nodes if each.status == "active" and each.id.int not in away

@@ -55,7 +55,7 @@ class Site:
             assert self.client.get_object(Bucket="docs", Key=key)["Body"].read() == data
 
     def holders(self) -> dict[str, set[UUID]]:
-        """Give each object's nodes."""
+        """Return each object's nodes."""
         return {
             key: self.rows.holders(hashlib.sha256(data).digest())
             for key, data in self.objects.items()
@@ -76,7 +76,7 @@ class Site:
             raise AssertionError(told) from late
 
     def busiest(self) -> RunningWorker:
-        """Give the worker that holds the most."""
+        """Return the worker that holds the most."""
         held = [node for nodes in self.holders().values() for node in nodes]
         return self.worker(max(set(held), key=held.count))
 
@@ -86,7 +86,7 @@ class Site:
         assert self.brain.call("POST", "/v1/purge", wanted)["objects_purged"] == 1
 
     def keeps(self, worker: RunningWorker, data: bytes) -> bool:
-        """Say whether a worker means to keep some bytes; what it does not goes after its lease."""
+        """True if a worker means to keep some bytes; what it does not goes after its lease."""
         folder = self.brain.folder / f"worker{self.workers.index(worker)}"
         with closing(sqlite3.connect(folder / "inventory.sqlite3")) as inventory:
             row = inventory.execute(
@@ -97,7 +97,7 @@ class Site:
 
 @pytest.fixture
 def site(start: Callable[..., Cluster], database_url: str) -> Iterator[Site]:
-    """Give three workers in three regions, and objects with two copies each."""
+    """Return three workers in three regions, and objects with two copies each."""
     brain = start()
     workers = [
         run_worker(brain, f"worker{number}", region=region)

@@ -40,7 +40,7 @@ METRICS = {
 
 @pytest.fixture
 def call(brain: Cluster) -> Iterator[Internal]:
-    """Give the internal API of a brain; what the tests' tenants have there goes afterwards."""
+    """Return the internal API of a brain; what the tests' tenants have there goes afterwards."""
     internal = Internal(brain)
     yield internal
     for organization_id, environment_pk in ((ALICE_ID, 11), (CHARLIE_ID, 21)):

@@ -86,7 +86,7 @@ def test_the_map_of_networks_comes_before_the_database(tmp_path: Path) -> None:
 
 
 def database(record: dict[str, object]) -> bytes:
-    """Give a MaxMind database of one node: every IPv4 address has this record.
+    """Return a MaxMind database of one node: every IPv4 address has this record.
 
     Source: MaxMind DB File Format Specification 2.0.
     """

@@ -33,7 +33,7 @@ class Run:
     ports: dict[str, str]
 
     def said(self) -> str:
-        """Give what it printed up to now."""
+        """Return what it printed up to now."""
         return self.log.read_text()
 
     def started(self, name: str) -> int:
@@ -41,7 +41,7 @@ class Run:
         return len(re.findall(name, self.said()))
 
     def children(self) -> dict[str, int]:
-        """Give the running children by a word of their command."""
+        """Return the running children by a word of their command."""
         found = {}
         for folder in Path("/proc").iterdir():
             if not folder.name.isdigit():

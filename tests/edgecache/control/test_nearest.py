@@ -11,7 +11,7 @@ ATLAS = RegionMap({"home": (48.1, 11.6)})
 
 
 def holder(number: int, region: str, **changes: object) -> Holder:
-    """Give a node that nobody has asked yet."""
+    """Return a node that nobody has asked yet."""
     made = Holder(UUID(int=number), "http://node", region, 0.0, 0.0, 0)
     return made._replace(**changes)  # type: ignore[arg-type]  # the tests' own values
 

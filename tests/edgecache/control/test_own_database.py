@@ -14,7 +14,7 @@ from tests.edgecache.databases import new_database
 
 @pytest.fixture
 def manage(tmp_path: Path) -> "Manage":
-    """Give the commands of an installation with two fresh databases."""
+    """Return the commands of an installation with two fresh databases."""
     return Manage(tmp_path)
 
 

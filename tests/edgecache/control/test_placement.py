@@ -14,12 +14,12 @@ GIB = 2**30
 
 
 def blob(number: int) -> bytes:
-    """Give a hash."""
+    """Return a hash."""
     return hashlib.sha256(str(number).encode()).digest()
 
 
 def node(number: int, **changes: object) -> Candidate:
-    """Give an empty node of the platform's, in a region of its own."""
+    """Return an empty node of the platform's, in a region of its own."""
     made = Candidate(UUID(int=number), None, f"region-{number}", 10 * GIB, 0)
     return replace(made, **changes)  # type: ignore[arg-type]  # the tests' own values
 

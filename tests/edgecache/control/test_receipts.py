@@ -26,7 +26,7 @@ class Direct:
         self.node = node
 
     def ticket(self, *, now: float = 0.0, kind: Kind = Kind.READ, **changes: Any) -> str:
-        """Give one for a thousand bytes."""
+        """Return one for a thousand bytes."""
         node_id = changes.pop("node_id", self.node.id)
         prefix = changes.pop("client_prefix", "203.0.113.0/24")
         leave = TicketGrant(Tenant(3, 4), 5, bytes(32), 1000)
@@ -41,13 +41,13 @@ class Direct:
         return self.node.say("receipts", {"receipts": receipts})
 
     def id(self, ticket: str) -> str:
-        """Give a ticket's id."""
+        """Return a ticket's id."""
         return str(self.signer.verify(ticket).id)
 
 
 @pytest.fixture
 def direct(brain: Cluster) -> Direct:
-    """Give a node in direct mode."""
+    """Return a node in direct mode."""
     return Direct(brain, register(brain))
 
 

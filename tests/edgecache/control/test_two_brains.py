@@ -29,7 +29,7 @@ Pair = tuple[Cluster, Cluster]
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    """Give two brains over one database, for the tests that let both live."""
+    """Return two brains over one database, for the tests that let both live."""
     secret_keys = Fernet.generate_key().decode()
     with brain_database() as url, ExitStack() as stack:
         first = Cluster(tmp_path_factory.mktemp("first"), url, secret_keys, workers=0)
@@ -44,7 +44,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 @pytest.fixture
 def rows(running: Pair) -> Rows:
-    """Give their tables, which know no node."""
+    """Return their tables, which know no node."""
     found = Rows(running[0].database_url)
     empty(found, ("brain_node", "brain_usageline", "brain_measurement"))
     return found
@@ -52,7 +52,7 @@ def rows(running: Pair) -> Rows:
 
 @pytest.fixture
 def pair(running: Pair, rows: Rows) -> Pair:
-    """Give two brains that know no node."""
+    """Return two brains that know no node."""
     return running
 
 

@@ -71,7 +71,7 @@ class Guard:
         self._shares: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()
 
     async def resolve(self, host: str, port: int, *, owner: int) -> list[str]:
-        """Give the addresses to dial, in the resolver's order.
+        """Return the addresses to dial, in the resolver's order.
 
         owner: the organization for whom.
         Raises OriginForbidden when one of them is refused, OriginFailed when there is none,
@@ -85,7 +85,7 @@ class Guard:
         return [str(address) for address in addresses]
 
     def allows(self, address: Address) -> bool:
-        """Tell whether an address may be dialled."""
+        """True if an address may be dialled."""
         if _is_in(address, LINK_LOCAL) or _is_in(address, self._refused):
             return False
         if self.allows_private:

@@ -48,7 +48,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
 
 
 def open_pool(resolve: Resolve, trust: ssl.SSLContext) -> httpcore.AsyncConnectionPool:
-    """Give a pool of connections for one origin."""
+    """Return a pool of connections for one origin."""
     return httpcore.AsyncConnectionPool(
         ssl_context=trust,
         max_connections=CONNECTIONS,

@@ -37,7 +37,7 @@ class Proxy:
         self._server = StreamServer(self._serve, limit=HEAD_LIMIT_BYTES)
 
     def url(self, owner: int) -> str:
-        """Give the address with the password. owner: the organization that is told as the user.
+        """Return the address with the password. owner: the organization that is told as the user.
 
         Raises RuntimeError before ``start``.
         """
@@ -80,7 +80,7 @@ class Proxy:
         return None
 
     def _owner(self, fields: list[str]) -> int | None:
-        """Give the organization that a client of ours dials for; None for anybody else."""
+        """Return the organization that a client of ours dials for; None for anybody else."""
         for field in fields:
             name, _, value = field.partition(":")
             if name.strip().lower() == "proxy-authorization":

@@ -26,7 +26,7 @@ class StreamServer:
 
     @property
     def port(self) -> int:
-        """Give the port. Raises RuntimeError before ``start``."""
+        """Return the port. Raises RuntimeError before ``start``."""
         if self._server is None:
             raise RuntimeError("the server is not open")
         return int(self._server.sockets[0].getsockname()[1])

@@ -6,7 +6,7 @@ from functools import cache
 
 @cache
 def trusting(pem: str = "") -> ssl.SSLContext:
-    """Give a client's context that trusts the machine's authorities, and those of the PEM text.
+    """Return a client's context that trusts the machine's authorities, and those of the PEM text.
 
     Made once: to read the machine's takes tens of milliseconds, in which nobody is answered.
     """
