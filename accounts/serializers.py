@@ -129,9 +129,17 @@ SIGN_IN_RESULT: Final = PolymorphicProxySerializer(
 
 
 class FinishedSignInSerializer(serializers.Serializer[Any]):
-    """The fields of a finished sign-in, present where the request finished a waiting one."""
+    """The result of a sign-in, present where the request finished a waiting one.
 
-    status = serializers.ChoiceField(choices=["authenticated"], required=False)
+    A token pair, or what a login stage asks for next.
+    """
+
+    status = serializers.ChoiceField(
+        choices=["authenticated", "mfa_enrollment_required"], required=False
+    )
+    mfa_token = serializers.CharField(required=False)
+    mfa_expires_at = serializers.IntegerField(required=False)
+    allowed_methods = serializers.ListField(child=serializers.CharField(), required=False)
     access_token = serializers.CharField(required=False)
     refresh_token = serializers.CharField(required=False)
     access_expires_at = serializers.IntegerField(required=False)

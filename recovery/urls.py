@@ -1,19 +1,11 @@
 """Paths of recovery."""
 
-from django.urls import path
+from platform_site.lib.viewsets import Router
+from recovery.views import MemberFactorsViewSet, RecoveryViewSet, SecurityQuestionViewSet
 
-from recovery import views
+router = Router()
+router.register("v1/auth/recovery", RecoveryViewSet)
+router.register("v1/auth/recovery", SecurityQuestionViewSet)
+router.register("v1/members", MemberFactorsViewSet)
 
-PREFIX = "v1/auth/recovery"
-
-urlpatterns = [
-    path(f"{PREFIX}/initiate", views.InitiateView.as_view()),
-    path(f"{PREFIX}/answers", views.AnswersView.as_view()),
-    path(f"{PREFIX}/verify", views.VerifyView.as_view()),
-    path(f"{PREFIX}/challenge", views.RecoveryChallengeView.as_view()),
-    path(f"{PREFIX}/prove", views.ProveView.as_view()),
-    path(f"{PREFIX}/complete", views.CompleteView.as_view()),
-    path(f"{PREFIX}/cancel", views.CancelView.as_view()),
-    path(f"{PREFIX}/questions", views.QuestionsView.as_view()),
-    path("v1/members/<str:user_id>/factors/reset", views.ResetFactorsView.as_view()),
-]
+urlpatterns = router.urls

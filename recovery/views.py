@@ -5,13 +5,15 @@ from typing import Any
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
+from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.serializers import EnrolmentRequiredSerializer
-from platform_site.lib.api import NO_STORE, ApiView
+from platform_site.lib.api import NO_STORE
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.permissions import PUBLIC, USER, needs
+from platform_site.lib.viewsets import PlatformViewSet
 from recovery import (
     challenges,
     completion,
@@ -40,8 +42,8 @@ from recovery.serializers import (
     RecoveryVerifySerializer,
     ResetFactorsSerializer,
 )
+from twofactor.challenges.serializers import ChallengeSerializer
 from twofactor.factors.contract import ChallengeAnswer
-from twofactor.serializers import ChallengeSerializer
 
 
 def _factor_proof(body: dict[str, Any]) -> challenges.FactorProof:
@@ -49,19 +51,47 @@ def _factor_proof(body: dict[str, Any]) -> challenges.FactorProof:
     return challenges.FactorProof(body["challenge_id"], answer)
 
 
-class InitiateView(ApiView):
-    """Start a recovery."""
+class RecoveryViewSet(PlatformViewSet):
+    """The steps of a recovery; each is authorized by what the one before has given."""
 
-    access = {"POST": PUBLIC}
+    access = {
+        "initiate": PUBLIC,
+        "answers": PUBLIC,
+        "verify": PUBLIC,
+        "challenge": PUBLIC,
+        "prove": PUBLIC,
+        "complete": PUBLIC,
+        "cancel": PUBLIC,
+    }
+    request_serializers = {
+        "initiate": RecoveryInitiateSerializer,
+        "answers": RecoveryAnswersSerializer,
+        "verify": RecoveryVerifySerializer,
+        "challenge": RecoveryChallengeRequestSerializer,
+        "prove": RecoveryProveSerializer,
+        "complete": RecoveryCompleteSerializer,
+        "cancel": RecoveryCancelSerializer,
+    }
+    response_serializers = {
+        "initiate": RecoveryInitiatedSerializer,
+        "answers": RecoveryAnsweredSerializer,
+        "verify": RecoveryVerifiedSerializer,
+        "challenge": ChallengeSerializer,
+        "prove": RecoveryDelayedSerializer,
+        "complete": EnrolmentRequiredSerializer,
+        "cancel": None,
+    }
+    success_statuses = {
+        "initiate": status.HTTP_202_ACCEPTED,
+        "answers": status.HTTP_202_ACCEPTED,
+        "prove": status.HTTP_202_ACCEPTED,
+    }
 
-    @extend_schema(
-        summary="Start a recovery",
-        request=RecoveryInitiateSerializer,
-        responses={202: RecoveryInitiatedSerializer},
-    )
-    def post(self, request: Request) -> Response:
+    @extend_schema(summary="Start a recovery")
+    @action(detail=False, methods=["post"])
+    def initiate(self, request: Request) -> Response:
         """Have a token sent, if there is such an account; the answer is the same if not."""
-        body = self.read(RecoveryInitiateSerializer)
+        body = self.read()
         answer = initiation.start(
             self.platform_request,
             initiation.Claim(body["org_id"], body["email"]),
@@ -69,99 +99,54 @@ class InitiateView(ApiView):
             purpose=body["purpose"],
             now=timezone.now(),
         )
-        return Response(answer, status=status.HTTP_202_ACCEPTED, headers=NO_STORE)
+        return self.respond(answer, headers=NO_STORE)
 
-
-class AnswersView(ApiView):
-    """Answer security questions."""
-
-    access = {"POST": PUBLIC}
-
-    @extend_schema(
-        summary="Answer the security questions",
-        request=RecoveryAnswersSerializer,
-        responses={202: RecoveryAnsweredSerializer},
-    )
-    def post(self, request: Request) -> Response:
+    @extend_schema(summary="Answer the security questions")
+    @action(detail=False, methods=["post"])
+    def answers(self, request: Request) -> Response:
         """Have the token mailed, if the answers are right; the answer is the same if not."""
-        body = self.read(RecoveryAnswersSerializer)
+        body = self.read()
         expires_at = questions.answer(
             self.platform_request, body["recovery_id"], body["answers"], now=timezone.now()
         )
-        answer = {"expires_at": int(expires_at.timestamp())}
-        return Response(answer, status=status.HTTP_202_ACCEPTED, headers=NO_STORE)
+        return self.respond({"expires_at": int(expires_at.timestamp())}, headers=NO_STORE)
 
-
-class VerifyView(ApiView):
-    """Verify the token that was delivered."""
-
-    access = {"POST": PUBLIC}
-
-    @extend_schema(
-        summary="Verify a recovery token",
-        request=RecoveryVerifySerializer,
-        responses=RecoveryVerifiedSerializer,
-    )
-    def post(self, request: Request) -> Response:
+    @extend_schema(summary="Verify a recovery token")
+    @action(detail=False, methods=["post"])
+    def verify(self, request: Request) -> Response:
         """Exchange the token, once, for a `reset_token` that is good for ten minutes."""
-        body = self.read(RecoveryVerifySerializer)
+        body = self.read()
         answer = verification.verify(
             self.platform_request, body["recovery_id"], body["token"], now=timezone.now()
         )
-        return Response(answer, headers=NO_STORE)
+        return self.respond(answer, headers=NO_STORE)
 
-
-class RecoveryChallengeView(ApiView):
-    """Ask for a second factor on the way."""
-
-    access = {"POST": PUBLIC}
-
-    @extend_schema(
-        summary="Create a challenge for a recovery",
-        request=RecoveryChallengeRequestSerializer,
-        responses=ChallengeSerializer,
-    )
-    def post(self, request: Request) -> Response:
-        """Give a challenge; never over the channel that carried the recovery token."""
-        body = self.read(RecoveryChallengeRequestSerializer)
+    @extend_schema(summary="Create a challenge for a recovery")
+    @action(detail=False, methods=["post"])
+    def challenge(self, request: Request) -> Response:
+        """Return a challenge; never over the channel that carried the recovery token."""
+        body = self.read()
         answer = challenges.create(body["reset_token"], body["method"], now=timezone.now())
-        return Response(answer, headers=NO_STORE)
+        return self.respond(answer, headers=NO_STORE)
 
-
-class ProveView(ApiView):
-    """Prove the first factor, where the second is lost."""
-
-    access = {"POST": PUBLIC}
-
-    @extend_schema(
-        summary="Prove the first factor",
-        request=RecoveryProveSerializer,
-        responses={202: RecoveryDelayedSerializer},
-    )
-    def post(self, request: Request) -> Response:
+    @extend_schema(summary="Prove the first factor")
+    @action(detail=False, methods=["post"])
+    def prove(self, request: Request) -> Response:
         """Begin the delay after which the second factors are removed; all addresses are told."""
-        body = self.read(RecoveryProveSerializer)
+        body = self.read()
         first = lost_factor.FirstFactor(body["password"], _factor_proof(body))
         answer = lost_factor.prove(
             self.platform_request, body["reset_token"], first, now=timezone.now()
         )
-        return Response(answer, status=status.HTTP_202_ACCEPTED, headers=NO_STORE)
-
-
-class CompleteView(ApiView):
-    """Complete a recovery."""
-
-    access = {"POST": PUBLIC}
+        return self.respond(answer, headers=NO_STORE)
 
     @extend_schema(
-        summary="Complete a recovery",
-        request=RecoveryCompleteSerializer,
-        responses={200: EnrolmentRequiredSerializer, 204: None},
+        summary="Complete a recovery", responses={200: EnrolmentRequiredSerializer, 204: None}
     )
-    def post(self, request: Request) -> Response:
+    @action(detail=False, methods=["post"])
+    def complete(self, request: Request) -> Response:
         """Set a new password (204), or set up a new second factor (200); never a session."""
-        body = self.read(RecoveryCompleteSerializer)
-        now = timezone.now()
+        body, now = self.read(), timezone.now()
         pointer = reset_tokens.read(body["reset_token"], now=now)
         is_lost_factor = recoveries.peek(pointer, now=now).purpose == Purpose.SECOND_FACTOR
         if is_lost_factor == ("password" in body):
@@ -169,65 +154,53 @@ class CompleteView(ApiView):
             raise InvalidRequest.for_field("password", message, code="required")
         if is_lost_factor:
             answer = lost_factor.complete(self.platform_request, pointer, now=now)
-            return Response(answer, headers=NO_STORE)
+            return self.respond(answer, headers=NO_STORE)
         choice = completion.Choice(body["password"], _factor_proof(body), body["new_account"])
         completion.set_password(self.platform_request, pointer, choice, now=now)
         return Response(status=status.HTTP_204_NO_CONTENT, headers=NO_STORE)
 
-
-class CancelView(ApiView):
-    """Cancel a recovery."""
-
-    access = {"POST": PUBLIC}
-
-    @extend_schema(
-        summary="Cancel a recovery", request=RecoveryCancelSerializer, responses={204: None}
-    )
-    def post(self, request: Request) -> Response:
+    @extend_schema(summary="Cancel a recovery")
+    @action(detail=False, methods=["post"])
+    def cancel(self, request: Request) -> Response:
         """End a recovery with the token of a notice."""
-        body = self.read(RecoveryCancelSerializer)
-        lost_factor.cancel(self.platform_request, body["token"], now=timezone.now())
-        return Response(status=status.HTTP_204_NO_CONTENT, headers=NO_STORE)
+        lost_factor.cancel(self.platform_request, self.read()["token"], now=timezone.now())
+        return self.no_content(headers=NO_STORE)
 
 
-class QuestionsView(ApiView):
-    """One's own security questions."""
+class SecurityQuestionViewSet(PlatformViewSet):
+    """The caller's own security questions."""
 
-    access = {"GET": USER.fresh(), "PUT": USER.fresh()}
+    access = {"questions": USER.fresh(), "replace": USER.fresh()}
+    serializer_class = RecoveryQuestionsSerializer
+    request_serializers = {"replace": RecoveryQuestionsUpdateSerializer}
 
-    @extend_schema(summary="Read one's security questions", responses=RecoveryQuestionsSerializer)
-    def get(self, request: Request) -> Response:
-        """Give the catalogue and which questions have an answer, never the answers."""
-        return Response(questions.mine(self.principal), headers=NO_STORE)
+    @extend_schema(summary="Read one's security questions")
+    @action(detail=False)
+    def questions(self, request: Request) -> Response:
+        """Return the catalogue and which questions have an answer, never the answers."""
+        return self.respond(questions.mine(self.principal), headers=NO_STORE)
 
-    @extend_schema(
-        summary="Answer one's security questions",
-        request=RecoveryQuestionsUpdateSerializer,
-        responses=RecoveryQuestionsSerializer,
-    )
-    def put(self, request: Request) -> Response:
+    @extend_schema(summary="Answer one's security questions")
+    @questions.mapping.put
+    def replace(self, request: Request) -> Response:
         """Replace all answers by three, or by none."""
-        body = self.read(RecoveryQuestionsUpdateSerializer)
-        questions.replace(
-            self.platform_request, self.principal, body["answers"], now=timezone.now()
-        )
-        return Response(questions.mine(self.principal), headers=NO_STORE)
+        answers = self.read()["answers"]
+        questions.replace(self.platform_request, self.principal, answers, now=timezone.now())
+        return self.respond(questions.mine(self.principal), headers=NO_STORE)
 
 
-class ResetFactorsView(ApiView):
-    """Reset a member's second factors."""
+class MemberFactorsViewSet(PlatformViewSet):
+    """The second factors of a member, for an admin."""
 
-    access = {"POST": needs("members", "update").fresh()}
+    access = {"reset": needs("members", "update").fresh()}
+    request_serializers = {"reset": ResetFactorsSerializer}
+    response_serializers = {"reset": None}
 
-    @extend_schema(
-        summary="Reset a member's second factors",
-        request=ResetFactorsSerializer,
-        responses={204: None},
-    )
-    def post(self, request: Request, user_id: str) -> Response:
+    @extend_schema(summary="Reset a member's second factors")
+    @action(detail=False, methods=["post"], url_path="<str:user_id>/factors/reset")
+    def reset(self, request: Request, user_id: str) -> Response:
         """Remove every factor and end every session of a member, who is told by whom and why."""
-        body = self.read(ResetFactorsSerializer)
         member_reset.reset_factors(
-            self.platform_request, self.principal, user_id, reason=body["reason"]
+            self.platform_request, self.principal, user_id, reason=self.read()["reason"]
         )
-        return Response(status=status.HTTP_204_NO_CONTENT)
+        return self.no_content()

@@ -1,45 +1,34 @@
 """Paths of the second factor."""
 
-from django.urls import path
-
 from platform_site.lib.viewsets import Router
-from twofactor import views
 from twofactor.backup_codes.views import BackupCodeViewSet
-from twofactor.email.views import EmailSetupView, EmailVerifyView
-from twofactor.sms.views import SmsSetupView, SmsVerifyView
-from twofactor.totp.views import TotpSetupView, TotpVerifyView
-from twofactor.webauthn import views as webauthn
+from twofactor.challenges.views import ChallengeViewSet, ReauthenticationViewSet
+from twofactor.email.views import EmailViewSet
+from twofactor.factors.views import FactorViewSet
+from twofactor.policy.views import PolicyViewSet
+from twofactor.sms.views import SmsViewSet
+from twofactor.totp.views import TotpViewSet
+from twofactor.trusted_devices.views import TrustedDeviceViewSet
+from twofactor.webauthn.views import (
+    PasskeyRegistrationViewSet,
+    PasskeySignInViewSet,
+    PasskeyViewSet,
+)
 
 PREFIX = "v1/auth/2fa"
 
 router = Router()
+router.register(PREFIX, ChallengeViewSet)
+router.register(PREFIX, FactorViewSet)
+router.register(PREFIX, PolicyViewSet)
+router.register(f"{PREFIX}/totp", TotpViewSet)
+router.register(f"{PREFIX}/sms", SmsViewSet)
+router.register(f"{PREFIX}/email", EmailViewSet)
+router.register(f"{PREFIX}/webauthn", PasskeyRegistrationViewSet)
+router.register(f"{PREFIX}/webauthn/credentials", PasskeyViewSet)
 router.register(f"{PREFIX}/backup-codes", BackupCodeViewSet)
+router.register(f"{PREFIX}/trusted-devices", TrustedDeviceViewSet)
+router.register("v1/auth/passkey", PasskeySignInViewSet)
+router.register("v1/auth", ReauthenticationViewSet)
 
-urlpatterns = [
-    path(f"{PREFIX}/status", views.StatusView.as_view()),
-    path(f"{PREFIX}/totp/setup", TotpSetupView.as_view()),
-    path(f"{PREFIX}/totp/verify", TotpVerifyView.as_view()),
-    path(f"{PREFIX}/sms/setup", SmsSetupView.as_view()),
-    path(f"{PREFIX}/sms/verify", SmsVerifyView.as_view()),
-    path(f"{PREFIX}/email/setup", EmailSetupView.as_view()),
-    path(f"{PREFIX}/email/verify", EmailVerifyView.as_view()),
-    path(f"{PREFIX}/webauthn/register", webauthn.RegisterView.as_view()),
-    path(f"{PREFIX}/webauthn/register/finish", webauthn.RegisterFinishView.as_view()),
-    path(f"{PREFIX}/webauthn/credentials", webauthn.PasskeysView.as_view()),
-    path(
-        f"{PREFIX}/webauthn/credentials/<str:credential_id>",
-        webauthn.PasskeyView.as_view(),
-    ),
-    path("v1/auth/passkey/start", webauthn.SignInStartView.as_view()),
-    path("v1/auth/passkey/finish", webauthn.SignInFinishView.as_view()),
-    path(f"{PREFIX}/challenge", views.ChallengeView.as_view()),
-    path(f"{PREFIX}/challenge/<str:challenge_id>/verify", views.ChallengeVerifyView.as_view()),
-    path(f"{PREFIX}/method/<str:method>", views.MethodView.as_view()),
-    path(f"{PREFIX}/default", views.DefaultMethodView.as_view()),
-    *router.urls,
-    path(f"{PREFIX}/trusted-devices", views.TrustedDevicesView.as_view()),
-    path(f"{PREFIX}/trusted-devices/<str:device_id>", views.TrustedDeviceView.as_view()),
-    path(f"{PREFIX}/policy", views.PolicyView.as_view()),
-    path(f"{PREFIX}/compliance", views.ComplianceView.as_view()),
-    path("v1/auth/reauthenticate", views.ReauthenticateView.as_view()),
-]
+urlpatterns = router.urls

@@ -2,11 +2,13 @@
 
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
+from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from platform_site.lib.api import NO_STORE, ApiView
+from platform_site.lib.api import NO_STORE
 from platform_site.lib.permissions import USER
+from platform_site.lib.viewsets import PlatformViewSet
 from twofactor import sent_codes
 from twofactor.email import enrolment
 from twofactor.email.serializers import (
@@ -14,41 +16,36 @@ from twofactor.email.serializers import (
     EmailSetupSerializer,
     EmailVerifySerializer,
 )
-from twofactor.serializers import EnrolledSerializer
+from twofactor.factors.serializers import EnrolledSerializer
 
 
-class EmailSetupView(ApiView):
-    """Begin to set up e-mail."""
+class EmailViewSet(PlatformViewSet):
+    """Setting up e-mail as a factor."""
 
-    access = {"POST": USER.or_pending("enrol").fresh()}
+    access = {
+        "set_up": USER.or_pending("enrol").fresh(),
+        "verify": USER.or_pending("enrol").fresh(),
+    }
+    request_serializers = {"set_up": EmailSetupSerializer, "verify": EmailVerifySerializer}
+    response_serializers = {"set_up": EmailSetupAnswerSerializer, "verify": EnrolledSerializer}
 
-    @extend_schema(
-        summary="Set up e-mail", request=EmailSetupSerializer, responses=EmailSetupAnswerSerializer
-    )
-    def post(self, request: Request) -> Response:
+    @extend_schema(summary="Set up e-mail")
+    @action(detail=False, methods=["post"], url_path="setup")
+    def set_up(self, request: Request) -> Response:
         """Send a code; nothing is active before it was verified."""
-        self.read(EmailSetupSerializer)
+        self.read()
         answer = enrolment.setup(self.platform_request, self.principal, now=timezone.now())
-        return Response(answer, headers=NO_STORE)
+        return self.respond(answer, headers=NO_STORE)
 
-
-class EmailVerifyView(ApiView):
-    """Activate e-mail."""
-
-    access = {"POST": USER.or_pending("enrol").fresh()}
-
-    @extend_schema(
-        summary="Verify e-mail", request=EmailVerifySerializer, responses=EnrolledSerializer
-    )
-    def post(self, request: Request) -> Response:
+    @extend_schema(summary="Verify e-mail")
+    @action(detail=False, methods=["post"])
+    def verify(self, request: Request) -> Response:
         """Activate the factor with the code that was sent."""
-        body = self.read(EmailVerifySerializer)
         answer = sent_codes.verify(
             self.platform_request,
             self.principal,
             enrolment.CHANNEL,
-            verification_id=body["verification_id"],
-            code=body["code"],
+            **self.read(),
             now=timezone.now(),
         )
-        return Response(answer, headers=NO_STORE)
+        return self.respond(answer, headers=NO_STORE)

@@ -2,13 +2,15 @@
 
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
+from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from platform_site.lib.api import NO_STORE, ApiView
+from platform_site.lib.api import NO_STORE
 from platform_site.lib.permissions import USER
+from platform_site.lib.viewsets import PlatformViewSet
 from twofactor import sent_codes
-from twofactor.serializers import EnrolledSerializer
+from twofactor.factors.serializers import EnrolledSerializer
 from twofactor.sms import enrolment
 from twofactor.sms.serializers import (
     SmsSetupAnswerSerializer,
@@ -17,41 +19,34 @@ from twofactor.sms.serializers import (
 )
 
 
-class SmsSetupView(ApiView):
-    """Begin to set up SMS."""
+class SmsViewSet(PlatformViewSet):
+    """Setting up SMS as a factor."""
 
-    access = {"POST": USER.or_pending("enrol").fresh()}
+    access = {
+        "set_up": USER.or_pending("enrol").fresh(),
+        "verify": USER.or_pending("enrol").fresh(),
+    }
+    request_serializers = {"set_up": SmsSetupSerializer, "verify": SmsVerifySerializer}
+    response_serializers = {"set_up": SmsSetupAnswerSerializer, "verify": EnrolledSerializer}
 
-    @extend_schema(
-        summary="Set up SMS", request=SmsSetupSerializer, responses=SmsSetupAnswerSerializer
-    )
-    def post(self, request: Request) -> Response:
+    @extend_schema(summary="Set up SMS")
+    @action(detail=False, methods=["post"], url_path="setup")
+    def set_up(self, request: Request) -> Response:
         """Send a code; nothing is active before it was verified."""
-        body = self.read(SmsSetupSerializer)
         answer = enrolment.setup(
-            self.platform_request,
-            self.principal,
-            phone_number=body["phone_number"],
-            now=timezone.now(),
+            self.platform_request, self.principal, **self.read(), now=timezone.now()
         )
-        return Response(answer, headers=NO_STORE)
+        return self.respond(answer, headers=NO_STORE)
 
-
-class SmsVerifyView(ApiView):
-    """Activate SMS."""
-
-    access = {"POST": USER.or_pending("enrol").fresh()}
-
-    @extend_schema(summary="Verify SMS", request=SmsVerifySerializer, responses=EnrolledSerializer)
-    def post(self, request: Request) -> Response:
+    @extend_schema(summary="Verify SMS")
+    @action(detail=False, methods=["post"])
+    def verify(self, request: Request) -> Response:
         """Activate the factor with the code that was sent."""
-        body = self.read(SmsVerifySerializer)
         answer = sent_codes.verify(
             self.platform_request,
             self.principal,
             enrolment.CHANNEL,
-            verification_id=body["verification_id"],
-            code=body["code"],
+            **self.read(),
             now=timezone.now(),
         )
-        return Response(answer, headers=NO_STORE)
+        return self.respond(answer, headers=NO_STORE)

@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework import serializers
 
 from platform_site.lib.api import StrictSerializer
-from twofactor.serializers import EnrolledSerializer
+from twofactor.factors.serializers import EnrolledSerializer
 
 
 class TotpSetupSerializer(StrictSerializer):

@@ -2,11 +2,13 @@
 
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
+from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from platform_site.lib.api import NO_STORE, ApiView
+from platform_site.lib.api import NO_STORE
 from platform_site.lib.permissions import USER
+from platform_site.lib.viewsets import PlatformViewSet
 from twofactor.totp import enrolment
 from twofactor.totp.serializers import (
     TotpSetupAnswerSerializer,
@@ -16,42 +18,31 @@ from twofactor.totp.serializers import (
 )
 
 
-class TotpSetupView(ApiView):
-    """Set up an authenticator app."""
+class TotpViewSet(PlatformViewSet):
+    """Setting up an authenticator app."""
 
-    access = {"POST": USER.or_pending("enrol").fresh()}
+    access = {
+        "set_up": USER.or_pending("enrol").fresh(),
+        "verify": USER.or_pending("enrol").fresh(),
+    }
+    request_serializers = {"set_up": TotpSetupSerializer, "verify": TotpVerifySerializer}
+    response_serializers = {
+        "set_up": TotpSetupAnswerSerializer,
+        "verify": TotpVerifyAnswerSerializer,
+    }
 
-    @extend_schema(
-        summary="Set up TOTP", request=TotpSetupSerializer, responses=TotpSetupAnswerSerializer
-    )
-    def post(self, request: Request) -> Response:
-        """Give a seed and its QR code; nothing is active before a code was verified."""
-        body = self.read(TotpSetupSerializer)
-        answer = enrolment.setup(
-            self.principal,
-            issuer=body["issuer"],
-            account_name=body["account_name"],
-            now=timezone.now(),
-        )
-        return Response(answer, headers=NO_STORE)
+    @extend_schema(summary="Set up TOTP")
+    @action(detail=False, methods=["post"], url_path="setup")
+    def set_up(self, request: Request) -> Response:
+        """Return a seed and its QR code; nothing is active before a code was verified."""
+        answer = enrolment.setup(self.principal, **self.read(), now=timezone.now())
+        return self.respond(answer, headers=NO_STORE)
 
-
-class TotpVerifyView(ApiView):
-    """Activate an authenticator app."""
-
-    access = {"POST": USER.or_pending("enrol").fresh()}
-
-    @extend_schema(
-        summary="Verify TOTP", request=TotpVerifySerializer, responses=TotpVerifyAnswerSerializer
-    )
-    def post(self, request: Request) -> Response:
+    @extend_schema(summary="Verify TOTP")
+    @action(detail=False, methods=["post"])
+    def verify(self, request: Request) -> Response:
         """Activate TOTP with its first code; backup codes are returned only here."""
-        body = self.read(TotpVerifySerializer)
         answer = enrolment.verify(
-            self.platform_request,
-            self.principal,
-            secret_id=body["secret_id"],
-            code=body["code"],
-            now=timezone.now(),
+            self.platform_request, self.principal, **self.read(), now=timezone.now()
         )
-        return Response(answer, headers=NO_STORE)
+        return self.respond(answer, headers=NO_STORE)

@@ -1,14 +1,17 @@
 """``/v1/auth/2fa/webauthn/*`` and ``/v1/auth/passkey/*``."""
 
+from django.db.models import QuerySet
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema
-from rest_framework import status
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.serializers import SIGN_IN_RESULT
-from platform_site.lib.api import NO_STORE, ApiView, CursorPages
+from platform_site.lib.api import NO_STORE
 from platform_site.lib.permissions import PUBLIC, USER
+from platform_site.lib.viewsets import ListAction, PlatformViewSet
+from twofactor.models import Passkey
 from twofactor.webauthn import enrolment, passkeys, removal, sign_in
 from twofactor.webauthn.serializers import (
     PasskeyRegisterAnswerSerializer,
@@ -25,37 +28,35 @@ from twofactor.webauthn.serializers import (
 CREDENTIAL_LIMIT_BYTES = 49152
 
 
-class RegisterView(ApiView):
-    """Begin to register a passkey."""
+class PasskeyRegistrationViewSet(PlatformViewSet):
+    """Registering a passkey."""
 
-    access = {"POST": USER.or_pending("enrol").fresh()}
-
-    @extend_schema(
-        summary="Start WebAuthn registration",
-        request=PasskeyRegisterSerializer,
-        responses=PasskeyRegisterAnswerSerializer,
-    )
-    def post(self, request: Request) -> Response:
-        """Give the creation options; the session is good for five minutes and one answer."""
-        body = self.read(PasskeyRegisterSerializer)
-        answer = enrolment.start(self.principal, **body, now=timezone.now())
-        return Response(answer, headers=NO_STORE)
-
-
-class RegisterFinishView(ApiView):
-    """Register a passkey."""
-
-    access = {"POST": USER.or_pending("enrol").fresh()}
+    access = {
+        "register": USER.or_pending("enrol").fresh(),
+        "finish": USER.or_pending("enrol").fresh(),
+    }
     body_limit_bytes = CREDENTIAL_LIMIT_BYTES
+    request_serializers = {
+        "register": PasskeyRegisterSerializer,
+        "finish": PasskeyRegisterFinishSerializer,
+    }
+    response_serializers = {
+        "register": PasskeyRegisterAnswerSerializer,
+        "finish": PasskeyRegisteredSerializer,
+    }
 
-    @extend_schema(
-        summary="Finish WebAuthn registration",
-        request=PasskeyRegisterFinishSerializer,
-        responses=PasskeyRegisteredSerializer,
-    )
-    def post(self, request: Request) -> Response:
+    @extend_schema(summary="Start WebAuthn registration")
+    @action(detail=False, methods=["post"])
+    def register(self, request: Request) -> Response:
+        """Return the creation options; the session lasts five minutes and takes one answer."""
+        answer = enrolment.start(self.principal, **self.read(), now=timezone.now())
+        return self.respond(answer, headers=NO_STORE)
+
+    @extend_schema(summary="Finish WebAuthn registration")
+    @action(detail=False, methods=["post"], url_path="register/finish")
+    def finish(self, request: Request) -> Response:
         """Keep the passkey that the browser made."""
-        body = self.read(PasskeyRegisterFinishSerializer)
+        body = self.read()
         answer = enrolment.finish(
             self.platform_request,
             self.principal,
@@ -64,68 +65,58 @@ class RegisterFinishView(ApiView):
             name=body["credential_name"],
             now=timezone.now(),
         )
-        return Response(answer, headers=NO_STORE)
+        return self.respond(answer, headers=NO_STORE)
 
 
-class PasskeysView(ApiView):
-    """The caller's passkeys."""
-
-    access = {"GET": USER.always()}
-
-    @extend_schema(
+@extend_schema_view(
+    list=extend_schema(
         operation_id="passkeys_list",
         summary="List passkeys",
-        parameters=CursorPages.parameters(),
-        responses=CursorPages.schema_of(PasskeySerializer),
+        description="List the caller's passkeys.",
     )
-    def get(self, request: Request) -> Response:
-        """List the caller's passkeys."""
-        rows = passkeys.passkeys_of(self.principal.own_id)
-        return CursorPages.respond(self, rows, serializer=PasskeySerializer)
+)
+class PasskeyViewSet(ListAction):
+    """The caller's passkeys."""
 
+    access = {"list": USER.always(), "destroy": USER.fresh().always()}
+    serializer_class = PasskeySerializer
+    lookup_url_kwarg = "credential_id"
 
-class PasskeyView(ApiView):
-    """One passkey of the caller's."""
+    def get_queryset(self) -> QuerySet[Passkey]:
+        """Return the caller's passkeys."""
+        return passkeys.passkeys_of(self.principal.own_id)
 
-    access = {"DELETE": USER.fresh().always()}
-
-    @extend_schema(summary="Remove a passkey", responses={204: None})
-    def delete(self, request: Request, credential_id: str) -> Response:
+    @extend_schema(summary="Remove a passkey")
+    def destroy(self, request: Request, credential_id: str) -> Response:
         """Remove a passkey; with the last one the method goes, and trusted devices in any case."""
         removal.remove(self.platform_request, self.principal, credential_id)
-        return Response(status=status.HTTP_204_NO_CONTENT)
+        return self.no_content()
 
 
-class SignInStartView(ApiView):
-    """Begin to sign in with a passkey."""
+class PasskeySignInViewSet(PlatformViewSet):
+    """Signing in with a passkey alone."""
 
-    access = {"POST": PUBLIC}
-
-    @extend_schema(
-        summary="Start signing in with a passkey",
-        request=PasskeySignInStartSerializer,
-        responses=PasskeySignInStartAnswerSerializer,
-    )
-    def post(self, request: Request) -> Response:
-        """Give the request options, the same for everyone; good for five minutes and one answer."""
-        body = self.read(PasskeySignInStartSerializer)
-        answer = sign_in.start(self.platform_request, **body, now=timezone.now())
-        return Response(answer, headers=NO_STORE)
-
-
-class SignInFinishView(ApiView):
-    """Sign in with a passkey."""
-
-    access = {"POST": PUBLIC}
+    access = {"start": PUBLIC, "finish": PUBLIC}
     body_limit_bytes = CREDENTIAL_LIMIT_BYTES
+    request_serializers = {
+        "start": PasskeySignInStartSerializer,
+        "finish": PasskeySignInFinishSerializer,
+    }
+    response_serializers = {
+        "start": PasskeySignInStartAnswerSerializer,
+        "finish": SIGN_IN_RESULT,
+    }
 
-    @extend_schema(
-        summary="Finish signing in with a passkey",
-        request=PasskeySignInFinishSerializer,
-        responses=SIGN_IN_RESULT,
-    )
-    def post(self, request: Request) -> Response:
+    @extend_schema(summary="Start signing in with a passkey")
+    @action(detail=False, methods=["post"])
+    def start(self, request: Request) -> Response:
+        """Return the request options, the same for everyone; five minutes and one answer."""
+        answer = sign_in.start(self.platform_request, **self.read(), now=timezone.now())
+        return self.respond(answer, headers=NO_STORE)
+
+    @extend_schema(summary="Finish signing in with a passkey")
+    @action(detail=False, methods=["post"])
+    def finish(self, request: Request) -> Response:
         """Open a session; with user verification a passkey counts as both factors."""
-        body = self.read(PasskeySignInFinishSerializer)
-        done = sign_in.finish(self.platform_request, **body, now=timezone.now())
-        return Response(done.answer, headers=NO_STORE)
+        done = sign_in.finish(self.platform_request, **self.read(), now=timezone.now())
+        return self.respond(done.answer, headers=NO_STORE)

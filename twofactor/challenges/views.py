@@ -1,0 +1,83 @@
+"""``/v1/auth/2fa/challenge``, ``…/{challenge_id}/verify``, ``/v1/auth/reauthenticate``."""
+
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.models import Session
+from environments.models import MFA_METHODS
+from platform_site.lib.api import NO_STORE
+from platform_site.lib.errors import InvalidRequest
+from platform_site.lib.permissions import PUBLIC, USER
+from platform_site.lib.viewsets import PlatformViewSet
+from twofactor import registry
+from twofactor.challenges import challenges, reauthentication
+from twofactor.challenges.serializers import (
+    CHALLENGE_RESULT,
+    ChallengeSerializer,
+    ChallengeVerifySerializer,
+    ReauthenticateSerializer,
+)
+from twofactor.challenges.step_up import MAX_AGE_S
+from twofactor.factors.contract import ChallengeAnswer
+
+CHALLENGE_METHODS = registry.challenge_names(MFA_METHODS)
+
+
+class ChallengeViewSet(PlatformViewSet):
+    """Challenges of a sign-in or, for step-up, of a session."""
+
+    # The id of a challenge is the permission to answer it, so no header is needed.
+    access = {
+        "challenge": USER.or_pending("challenge").without_email(),
+        "verify": PUBLIC,
+    }
+    request_serializers = {"verify": ChallengeVerifySerializer}
+    response_serializers = {"challenge": ChallengeSerializer, "verify": CHALLENGE_RESULT}
+
+    @extend_schema(
+        summary="Create a challenge",
+        parameters=[OpenApiParameter("method", str, enum=CHALLENGE_METHODS)],
+    )
+    @action(detail=False)
+    def challenge(self, request: Request) -> Response:
+        """Return a challenge for a sign-in (`mfa_token`) or, for step-up, for the session.
+
+        Asked again within 30 seconds it is the same one, and nothing is sent again.
+        """
+        wanted = request.query_params.get("method", "")
+        if wanted and wanted not in CHALLENGE_METHODS:
+            raise InvalidRequest.for_field("method", f"One of {', '.join(CHALLENGE_METHODS)}.")
+        answer = challenges.create(self.principal, wanted, now=timezone.now())
+        return self.respond(answer, headers=NO_STORE)
+
+    @extend_schema(summary="Verify a challenge")
+    @action(detail=False, methods=["post"], url_path="challenge/<str:challenge_id>/verify")
+    def verify(self, request: Request, challenge_id: str) -> Response:
+        """Exchange the answer for the token pair, or raise the session's assurance."""
+        answer, now = ChallengeAnswer(**self.read()), timezone.now()
+        done = challenges.verify(self.platform_request, challenge_id, answer, now=now)
+        if not isinstance(done, Session):
+            return self.respond(done.answer, headers=NO_STORE)
+        valid_until = int(now.timestamp()) + MAX_AGE_S
+        verified = {"status": "verified", "aal": done.aal, "valid_until": valid_until}
+        return self.respond(verified, headers=NO_STORE)
+
+
+class ReauthenticationViewSet(PlatformViewSet):
+    """The password, once more."""
+
+    access = {"reauthenticate": USER.always()}
+    request_serializers = {"reauthenticate": ReauthenticateSerializer}
+    response_serializers = {"reauthenticate": None}
+
+    @extend_schema(summary="Reauthenticate")
+    @action(detail=False, methods=["post"])
+    def reauthenticate(self, request: Request) -> Response:
+        """Prove the password again, for what takes a recent proof where no factor is active."""
+        reauthentication.by_password(
+            self.platform_request, self.principal, **self.read(), now=timezone.now()
+        )
+        return self.no_content()

@@ -1,0 +1,36 @@
+"""Factors in JSON, with the published field names."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from accounts.serializers import (
+    FinishedSignInSerializer,
+)
+from environments.models import MFA_METHODS
+from platform_site.lib.api import StrictSerializer
+
+
+class EnrolledSerializer(FinishedSignInSerializer):
+    """The factor is active; with the result of the sign-in that waited for it, if one did."""
+
+    success = serializers.BooleanField()
+
+
+class StatusSerializer(serializers.Serializer[Any]):
+    """What the caller has."""
+
+    enabled = serializers.BooleanField()
+    required = serializers.BooleanField()  # type: ignore[assignment]  # published name
+    enabled_methods = serializers.ListField(child=serializers.CharField())
+    default_method = serializers.CharField(allow_null=True)
+    phone_verified = serializers.BooleanField()
+    backup_codes_remaining = serializers.IntegerField()
+
+
+class DefaultMethodSerializer(StrictSerializer):
+    """The method to be offered first."""
+
+    method = serializers.ChoiceField(
+        choices=[name for name in MFA_METHODS if name != "backup_codes"]
+    )

@@ -1,0 +1,49 @@
+"""``/v1/auth/2fa/status``, ``/v1/auth/2fa/method/{method}``, ``/v1/auth/2fa/default``."""
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from environments.models import MFA_METHODS
+from platform_site.lib.api import NO_STORE
+from platform_site.lib.errors import NotFound
+from platform_site.lib.permissions import USER
+from platform_site.lib.viewsets import PlatformViewSet
+from twofactor.factors import factors
+from twofactor.factors.serializers import DefaultMethodSerializer, StatusSerializer
+
+
+class FactorViewSet(PlatformViewSet):
+    """The caller's factors."""
+
+    access = {
+        "status": USER.or_pending("challenge", "enrol").without_email(),
+        "disable": USER.fresh().always(),
+        "default": USER.fresh(),
+    }
+    serializer_class = StatusSerializer
+    request_serializers = {"default": DefaultMethodSerializer}
+    response_serializers = {"disable": None}
+
+    @extend_schema(summary="2FA status")
+    @action(detail=False)
+    def status(self, request: Request) -> Response:
+        """Return the caller's methods, the default one and the number of backup codes left."""
+        return self.respond(factors.status_of(self.principal), headers=NO_STORE)
+
+    @extend_schema(summary="Disable a method")
+    @action(detail=False, methods=["delete"], url_path="method/<str:method>")
+    def disable(self, request: Request, method: str) -> Response:
+        """Remove a method; trusted devices end with it."""
+        if method not in MFA_METHODS:
+            raise NotFound
+        factors.disable(self.platform_request, self.principal, method)
+        return self.no_content()
+
+    @extend_schema(summary="Set the default method")
+    @action(detail=False, methods=["put"])
+    def default(self, request: Request) -> Response:
+        """Choose which of the enabled methods is offered first."""
+        factors.prefer(self.platform_request, self.principal, self.read()["method"])
+        return self.respond(factors.status_of(self.principal))

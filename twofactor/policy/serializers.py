@@ -1,0 +1,46 @@
+"""The policy and compliance with it, in JSON."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from environments.models import MFA_METHODS
+from platform_site.lib.api import StrictSerializer
+
+
+class PolicySerializer(serializers.Serializer[Any]):
+    """The organization's policy; times in Unix seconds."""
+
+    required = serializers.BooleanField()  # type: ignore[assignment]  # published name
+    allowed_methods = serializers.ListField(child=serializers.CharField())
+    grace_period_days = serializers.IntegerField()
+    grace_ends_at = serializers.IntegerField(allow_null=True)
+    recovery_questions = serializers.BooleanField(help_text="Security questions may be used.")
+    updated_at = serializers.IntegerField(allow_null=True)
+    updated_by = serializers.UUIDField(allow_null=True)
+
+
+class PolicyUpdateSerializer(StrictSerializer):
+    """What changes; what is left out stays."""
+
+    required = serializers.BooleanField(required=False)  # type: ignore[assignment]  # published name
+    allowed_methods = serializers.ListField(
+        child=serializers.ChoiceField(choices=list(MFA_METHODS)), required=False, allow_empty=False
+    )
+    grace_period_days = serializers.IntegerField(required=False, min_value=0, max_value=365)
+    recovery_questions = serializers.BooleanField(required=False)
+
+
+class ComplianceSerializer(serializers.Serializer[Any]):
+    """Where the caller stands; with `scope=organization` the counts and who is missing."""
+
+    compliant = serializers.BooleanField(required=False)
+    required = serializers.BooleanField()  # type: ignore[assignment]  # published name
+    enabled_methods = serializers.ListField(child=serializers.CharField(), required=False)
+    allowed_methods = serializers.ListField(child=serializers.CharField())
+    grace_ends_at = serializers.IntegerField(allow_null=True)
+    days_left = serializers.IntegerField(allow_null=True, required=False)
+    reasons = serializers.ListField(child=serializers.CharField(), required=False)
+    members = serializers.IntegerField(required=False)
+    compliant_members = serializers.IntegerField(required=False)
+    missing = serializers.ListField(child=serializers.DictField(), required=False)

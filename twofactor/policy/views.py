@@ -1,0 +1,70 @@
+"""``/v1/auth/2fa/policy``, ``/v1/auth/2fa/compliance``."""
+
+from django.db import transaction
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.audit import audit
+from environments.models import Organization
+from platform_site.lib.errors import InvalidRequest
+from platform_site.lib.permissions import MEMBER, USER, needs, require
+from platform_site.lib.viewsets import PlatformViewSet
+from twofactor.policy import policy
+from twofactor.policy.serializers import (
+    ComplianceSerializer,
+    PolicySerializer,
+    PolicyUpdateSerializer,
+)
+
+
+class PolicyViewSet(PlatformViewSet):
+    """The organization's policy on second factors, and who complies with it."""
+
+    access = {
+        "policy": MEMBER.always(),
+        "update_policy": needs("policy", "update").fresh(),
+        "compliance": MEMBER.always(),
+    }
+    request_serializers = {"update_policy": PolicyUpdateSerializer}
+    response_serializers = {
+        "policy": PolicySerializer,
+        "update_policy": PolicySerializer,
+        "compliance": ComplianceSerializer,
+    }
+
+    @extend_schema(summary="Read the 2FA policy")
+    @action(detail=False)
+    def policy(self, request: Request) -> Response:
+        """Return the policy; every member may read it."""
+        organization = Organization.objects.get(pk=self.principal.organization_id)
+        return self.respond(policy.describe(organization))
+
+    @extend_schema(summary="Update the 2FA policy")
+    @policy.mapping.put
+    def update_policy(self, request: Request) -> Response:
+        """Change the policy; it holds on live sessions, too."""
+        body = self.read()
+        with transaction.atomic():
+            organization = policy.update(self.principal, body, now=timezone.now())
+            audit.record_request(self.platform_request, "api:policy:update", **body)
+        return self.respond(policy.describe(organization))
+
+    @extend_schema(
+        summary="Compliance",
+        parameters=[OpenApiParameter("scope", str, enum=["user", "organization"])],
+    )
+    @action(detail=False)
+    def compliance(self, request: Request) -> Response:
+        """Return whether the caller complies; with `scope=organization` (admins), who does not."""
+        who = self.principal
+        scope = request.query_params.get("scope", "user")
+        if scope == "organization":
+            require(needs("policy", "update"), who)
+            return self.respond(policy.compliance_of_organization(who.organization_id))
+        if scope != "user":
+            raise InvalidRequest.for_field("scope", "One of user, organization.")
+        require(USER.always(), who)
+        return self.respond(policy.compliance_of(who.own_id, now=timezone.now()))

@@ -1,0 +1,46 @@
+"""``/v1/auth/2fa/trusted-devices``."""
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.audit import audit
+from platform_site.lib.permissions import USER
+from platform_site.lib.viewsets import ListAction
+from twofactor.models import TrustedDevice
+from twofactor.trusted_devices import devices
+from twofactor.trusted_devices.serializers import TrustedDeviceSerializer
+
+
+@extend_schema_view(
+    list=extend_schema(
+        operation_id="trusted_devices_list",
+        summary="List trusted devices",
+        description="List the devices that skip the second factor at login.",
+    )
+)
+class TrustedDeviceViewSet(ListAction):
+    """The caller's trusted devices."""
+
+    access = {"list": USER, "destroy": USER}
+    serializer_class = TrustedDeviceSerializer
+    lookup_url_kwarg = "device_id"
+
+    def get_queryset(self) -> QuerySet[TrustedDevice]:
+        """Return the caller's devices that still count."""
+        rows = TrustedDevice.scoped.within_organization(self.principal.organization_id)
+        return rows.filter(user_id=self.principal.user_id, expires_at__gt=timezone.now())
+
+    @extend_schema(summary="Remove a trusted device")
+    def destroy(self, request: Request, device_id: str) -> Response:
+        """Forget a device; its next login is asked for the second factor."""
+        who = self.principal
+        with transaction.atomic():
+            devices.remove(who.own_id, who.organization_id, device_id)
+            audit.record_request(
+                self.platform_request, "api:trusted_device:delete", device=device_id
+            )
+        return self.no_content()
