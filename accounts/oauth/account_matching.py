@@ -102,7 +102,7 @@ def _linked_user(identity: Identity, profile: Profile, *, now: datetime) -> User
 
 
 def _reclaim(request: PlatformRequest, local: User, profile: Profile, *, now: datetime) -> User:
-    """Give an account with an unverified address to the owner of the mailbox."""
+    """Transfer an account with an unverified address to the owner of the mailbox."""
     user = lock(local)
     if not user.is_active:
         raise AccountDisabled(user)
