@@ -5,8 +5,9 @@ from datetime import datetime
 
 from django.db import transaction
 
-from accounts.oauth import account_matching, grants, identities
+from accounts.oauth import account_matching, identities
 from accounts.oauth.errors import CodeGone, LinkForeign
+from accounts.oauth.flow import grants
 from accounts.oauth.models import GrantKind, Identity, OAuthGrant
 from accounts.oauth.providers.profile import Profile
 from platform_site.lib.errors import NotAuthenticated

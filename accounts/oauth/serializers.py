@@ -5,8 +5,8 @@ from typing import Any, Final
 from drf_spectacular.utils import PolymorphicProxySerializer
 from rest_framework import serializers
 
+from accounts.oauth.flow.pkce import CHALLENGE
 from accounts.oauth.models import Identity
-from accounts.oauth.pkce import CHALLENGE
 from accounts.serializers import (
     EnrolmentRequiredSerializer,
     LoginAnswerSerializer,

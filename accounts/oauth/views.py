@@ -11,16 +11,11 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.oauth import (
-    account_linking,
-    browser_binding,
-    callback,
-    code_exchange,
-    identities,
-    transactions,
-)
+from accounts.oauth import account_linking, identities
 from accounts.oauth.account_linking import AccountLink
-from accounts.oauth.form_post import FormPostParser, without_repeats
+from accounts.oauth.flow import browser_binding, callback, code_exchange, transactions
+from accounts.oauth.flow.form_post import FormPostParser, without_repeats
+from accounts.oauth.flow.transactions import AuthorizationRequest
 from accounts.oauth.models import Identity
 from accounts.oauth.providers import registry
 from accounts.oauth.serializers import (
@@ -33,7 +28,6 @@ from accounts.oauth.serializers import (
     StartSerializer,
     TicketSerializer,
 )
-from accounts.oauth.transactions import AuthorizationRequest
 from platform_site.lib.api import NO_STORE, StrictSerializer
 from platform_site.lib.errors import MethodNotAllowed
 from platform_site.lib.permissions import PUBLIC, USER

@@ -31,11 +31,11 @@ from accounts.oauth.errors import (
     ProviderError,
     ProviderUnavailable,
 )
+from accounts.oauth.flow.secrets import new_secret
 from accounts.oauth.providers import http
 from accounts.oauth.providers.conf import ProviderSettings
 from accounts.oauth.providers.profile import Credentials, Memberships, Profile
 from accounts.oauth.providers.strategy import TransactionStrategy
-from accounts.oauth.secrets import new_secret
 from platform_site.lib.errors import PlatformError
 
 

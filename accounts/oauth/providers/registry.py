@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from accounts.oauth import redirects
 from accounts.oauth.errors import ProviderNotConfigured
+from accounts.oauth.flow import redirects
 from accounts.oauth.models import Provider
 from accounts.oauth.providers.apple import Apple
 from accounts.oauth.providers.backend import ProviderBackend

@@ -12,11 +12,11 @@ from django.conf import settings
 
 from accounts import limits
 from accounts.errors import TooManyAttempts
-from accounts.oauth import browser_binding, redirects
 from accounts.oauth.errors import CodeGone, StateInvalid, StateUsed
+from accounts.oauth.flow import browser_binding, redirects
+from accounts.oauth.flow.secrets import decrypt_json, digest, encrypt_json, is_same, new_secret
 from accounts.oauth.models import OAuthTransaction
 from accounts.oauth.providers import registry
-from accounts.oauth.secrets import decrypt_json, digest, encrypt_json, is_same, new_secret
 from platform_site.lib.addresses import client_address, network_of
 from platform_site.lib.principals import PlatformRequest, Principal
 

@@ -8,8 +8,9 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts.audit import audit
-from accounts.oauth import account_matching, grants, redirects, transactions
+from accounts.oauth import account_matching
 from accounts.oauth.errors import ProviderError
+from accounts.oauth.flow import grants, redirects, transactions
 from accounts.oauth.models import OAuthTransaction
 from accounts.oauth.providers import http, registry
 from accounts.oauth.providers.backend import log_context

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from django.http import HttpRequest, HttpResponse
 
-from accounts.oauth.secrets import new_secret
+from accounts.oauth.flow.secrets import new_secret
 from platform_site.lib import cookies
 
 LIFETIME_S: Final = 600

@@ -13,7 +13,7 @@ from django.db import IntegrityError, transaction
 from accounts.audit import audit
 from accounts.errors import EmailTaken, TooManyAttempts
 from accounts.models import User
-from accounts.oauth import account_linking, account_matching, grants, pkce
+from accounts.oauth import account_linking, account_matching
 from accounts.oauth.account_linking import AccountLink
 from accounts.oauth.account_matching import AccountDisabled, AccountExists
 from accounts.oauth.errors import (
@@ -26,6 +26,7 @@ from accounts.oauth.errors import (
     LinkRequired,
     ProviderUnavailable,
 )
+from accounts.oauth.flow import grants, pkce
 from accounts.oauth.models import GrantKind, OAuthGrant
 from accounts.oauth.providers.profile import Profile
 from accounts.signin import signin

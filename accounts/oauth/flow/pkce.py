@@ -8,7 +8,7 @@ import re
 from base64 import urlsafe_b64encode
 from typing import Final
 
-from accounts.oauth.secrets import is_same
+from accounts.oauth.flow.secrets import is_same
 
 # RFC 7636 §4.1 and §4.2.
 VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
