@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Mapping
 
-from platform_site.embedded.cache_recipe import cache_recipe
+from platform_site.embedded.cache.recipe import cache_recipe
 from platform_site.embedded.errors import StartError
 from platform_site.embedded.ports import check_port, port_from
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from platform_site.embedded.cache_recipe import CacheRecipe
-from platform_site.embedded.server import Server
+from platform_site.embedded.cache.recipe import CacheRecipe
+from platform_site.embedded.supervisor.server import Server
 
 PROJECT: Final = Path(__file__).resolve().parents[2]
 MANAGE: Final = (sys.executable, str(PROJECT / "manage.py"))

@@ -14,8 +14,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from platform_site.embedded.binaries import find_binaries
-from platform_site.embedded.cluster import CONTROL, TENANTS, Cluster
 from platform_site.embedded.errors import AlreadyRunningError, StartError
 from platform_site.embedded.files import Lock
 from platform_site.embedded.folders import (
@@ -24,11 +22,13 @@ from platform_site.embedded.folders import (
     data_dir_from,
     make_runtime_dir,
 )
-from platform_site.embedded.launch import Launch, spawn_in_foreground
-from platform_site.embedded.orphans import end_servers
 from platform_site.embedded.owners import is_root
 from platform_site.embedded.ports import free_port
+from platform_site.embedded.postgres.binaries import find_binaries
+from platform_site.embedded.postgres.cluster import CONTROL, TENANTS, Cluster
 from platform_site.embedded.runtime_env import first_secrets
+from platform_site.embedded.supervisor.launch import Launch, spawn_in_foreground
+from platform_site.embedded.supervisor.orphans import end_servers
 
 PREFIX: Final = "zonal-exec-"
 FORWARDED: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)

@@ -15,17 +15,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from platform_site.embedded.banner import Address, CacheAddress, show_banner
-from platform_site.embedded.binaries import find_binaries
-from platform_site.embedded.cache_recipe import cache_recipe
-from platform_site.embedded.cluster import CONTROL, TENANTS, Cluster
+from platform_site.embedded.cache.recipe import cache_recipe
 from platform_site.embedded.errors import StartError
 from platform_site.embedded.files import Lock
 from platform_site.embedded.folders import Folders, data_dir_from, make_folders
-from platform_site.embedded.launch import Launch
-from platform_site.embedded.orphans import STOP_STEPS
 from platform_site.embedded.ports import PortReservations, check_port, port_from
-from platform_site.embedded.probes import call_probe, http_probe
-from platform_site.embedded.process import DEFAULT_STOP, Patience, Process
+from platform_site.embedded.postgres.binaries import find_binaries
+from platform_site.embedded.postgres.cluster import CONTROL, TENANTS, Cluster
 from platform_site.embedded.production import is_production
 from platform_site.embedded.recipe import PROJECT, Recipe, platform_recipe
 from platform_site.embedded.runtime_env import (
@@ -34,8 +30,12 @@ from platform_site.embedded.runtime_env import (
     load_runtime_env,
     save_runtime_env,
 )
-from platform_site.embedded.server import Server
-from platform_site.embedded.supervisor import DEFAULT_PATIENCE, Supervisor
+from platform_site.embedded.supervisor.launch import Launch
+from platform_site.embedded.supervisor.orphans import STOP_STEPS
+from platform_site.embedded.supervisor.probes import call_probe, http_probe
+from platform_site.embedded.supervisor.process import DEFAULT_STOP, Patience, Process
+from platform_site.embedded.supervisor.server import Server
+from platform_site.embedded.supervisor.supervisor import DEFAULT_PATIENCE, Supervisor
 from platform_site.embedded.terminal import say, warn
 
 HELP: Final = """\

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand
 from accounts.tokens import development
 from environments import environments
 from environments.models import Environment, Organization
-from platform_site.embedded import local_nodes
+from platform_site.embedded.cache import local_nodes
 from platform_site.embedded.folders import make_private
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from edgecache.brain.errors import DatabaseAway
-from platform_site.embedded.binaries import find_binaries
-from platform_site.embedded.cluster import CONTROL, Cluster
 from platform_site.embedded.folders import make_folders, make_runtime_dir
-from platform_site.embedded.identity import processes_in
+from platform_site.embedded.postgres.binaries import find_binaries
+from platform_site.embedded.postgres.cluster import CONTROL, Cluster
+from platform_site.embedded.supervisor.identity import processes_in
 from tests.bystander import Bystander
 from tests.edgecache.brain.brains import ALICE, Brain, running, until
 from tests.edgecache.databases import migrate

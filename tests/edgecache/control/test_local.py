@@ -14,7 +14,7 @@ from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.models import AccessKey, Bucket, Node
 from edgecache.brain.nodes import local
 from edgecache.protocol.credentials import secret_hash
-from platform_site.embedded import local_nodes
+from platform_site.embedded.cache import local_nodes
 from platform_site.lib.crypto import decrypt
 from tests.platform_site.embedded.support import prepare
 

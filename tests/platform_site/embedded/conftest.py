@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from platform_site.embedded.binaries import Binaries, find_binaries
-from platform_site.embedded.cluster import CONTROL, TENANTS, Cluster, ClusterSpec
 from platform_site.embedded.folders import Folders, make_folders, make_runtime_dir
+from platform_site.embedded.postgres.binaries import Binaries, find_binaries
+from platform_site.embedded.postgres.cluster import CONTROL, TENANTS, Cluster, ClusterSpec
 from tests.platform_site.embedded.support import MakeCluster, start
 
 

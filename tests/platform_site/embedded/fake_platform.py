@@ -11,9 +11,9 @@ import psycopg
 
 from platform_site.embedded import up
 from platform_site.embedded.errors import StartError
-from platform_site.embedded.process import Patience
 from platform_site.embedded.recipe import Recipe
-from platform_site.embedded.server import Server
+from platform_site.embedded.supervisor.process import Patience
+from platform_site.embedded.supervisor.server import Server
 
 
 def remember_pid(name: str) -> None:

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from platform_site.embedded import local_nodes
-from platform_site.embedded.cluster import Cluster, ClusterSpec
+from platform_site.embedded.cache import local_nodes
+from platform_site.embedded.cache.local_nodes import LocalNode
 from platform_site.embedded.folders import make_folders
-from platform_site.embedded.local_nodes import LocalNode
 from platform_site.embedded.ports import PortReservations
+from platform_site.embedded.postgres.cluster import Cluster, ClusterSpec
 from tests.waiting import wait_until
 
 PROJECT = Path(__file__).resolve().parents[3]

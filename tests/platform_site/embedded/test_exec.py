@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from platform_site.embedded import throwaway
-from platform_site.embedded.identity import began_at
+from platform_site.embedded.supervisor.identity import began_at
 from tests.platform_site.embedded.support import PROJECT, environment
 from tests.waiting import wait_until
 

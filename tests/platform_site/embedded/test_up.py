@@ -18,9 +18,9 @@ import pytest
 
 from platform_site.embedded.errors import StartError
 from platform_site.embedded.folders import make_folders
-from platform_site.embedded.identity import began_at, processes_in
 from platform_site.embedded.ports import port_from
 from platform_site.embedded.runtime_env import load_runtime_env
+from platform_site.embedded.supervisor.identity import began_at, processes_in
 from tests.platform_site.embedded.support import Platform
 from tests.ports import free_port
 from tests.waiting import wait_until

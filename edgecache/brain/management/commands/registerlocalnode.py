@@ -12,7 +12,7 @@ from edgecache.brain.conf import REGION
 from edgecache.brain.errors import Invalid
 from edgecache.brain.nodes import local
 from edgecache.brain.nodes.endpoints import normalize
-from platform_site.embedded import local_nodes
+from platform_site.embedded.cache import local_nodes
 
 UNITS: Final = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from platform_site.embedded.errors import BinariesError
-from platform_site.embedded.private_copy import private_copy
+from platform_site.embedded.postgres.private_copy import private_copy
 from platform_site.embedded.terminal import warn
 
 Source = Literal["ZPG_BINDIR", "wheel", "system"]

@@ -7,7 +7,7 @@ from typing import Final
 
 from platform_site.embedded.errors import ClusterError
 from platform_site.embedded.files import read_text
-from platform_site.embedded.identity import PROC, Identity, end, identify, processes_in
+from platform_site.embedded.supervisor.identity import PROC, Identity, end, identify, processes_in
 
 # Fast (end sessions, write a checkpoint), then immediate (recover at the next start).
 STOP_STEPS: Final = ((signal.SIGINT, 20.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))

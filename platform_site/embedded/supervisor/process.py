@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from platform_site.embedded.launch import Launch
-from platform_site.embedded.probes import Probe
+from platform_site.embedded.supervisor.launch import Launch
+from platform_site.embedded.supervisor.probes import Probe
 
 Steps = tuple[tuple[signal.Signals, float], ...]
 

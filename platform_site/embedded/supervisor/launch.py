@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
-from platform_site.embedded import child
 from platform_site.embedded.owners import Owner
+from platform_site.embedded.supervisor import child
 
 PRIVATE_UMASK: Final = 0o077
 

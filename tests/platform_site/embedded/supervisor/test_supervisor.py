@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from platform_site.embedded.identity import began_at
-from platform_site.embedded.launch import Launch
-from platform_site.embedded.probes import call_probe, http_probe
-from platform_site.embedded.process import Patience, Process
-from platform_site.embedded.supervisor import Supervisor
+from platform_site.embedded.supervisor.identity import began_at
+from platform_site.embedded.supervisor.launch import Launch
+from platform_site.embedded.supervisor.probes import call_probe, http_probe
+from platform_site.embedded.supervisor.process import Patience, Process
+from platform_site.embedded.supervisor.supervisor import Supervisor
 from tests.ports import free_port
 from tests.waiting import wait_until
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from platform_site.embedded.cluster import CONTROL, TENANTS, Cluster
 from platform_site.embedded.errors import AlreadyRunningError, ClusterError
-from platform_site.embedded.identity import processes_in
+from platform_site.embedded.postgres.cluster import CONTROL, TENANTS, Cluster
+from platform_site.embedded.supervisor.identity import processes_in
 from tests.platform_site.embedded.support import MakeCluster, postmaster_pid, start
 from tests.waiting import wait_until
 

@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Final
 
 from platform_site.embedded.errors import StartError, SupervisorError
-from platform_site.embedded.lines import lines_of, open_pipe
-from platform_site.embedded.process import Patience, Process
-from platform_site.embedded.roster import Roster
+from platform_site.embedded.supervisor.lines import lines_of, open_pipe
+from platform_site.embedded.supervisor.process import Patience, Process
+from platform_site.embedded.supervisor.roster import Roster
 from platform_site.embedded.terminal import log_line
 
 PROBE_PAUSE_S: Final = 0.05

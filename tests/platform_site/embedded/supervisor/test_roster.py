@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from platform_site.embedded.identity import Identity, began_at, identify
-from platform_site.embedded.roster import FILE_NAME, Roster
+from platform_site.embedded.supervisor.identity import Identity, began_at, identify
+from platform_site.embedded.supervisor.roster import FILE_NAME, Roster
 from tests.waiting import wait_until
 
 SLEEP = ("/bin/sleep", "60")

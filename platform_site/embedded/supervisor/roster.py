@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from platform_site.embedded.files import read_text, write_private
-from platform_site.embedded.identity import Identity, end, identify, processes_marked
+from platform_site.embedded.supervisor.identity import Identity, end, identify, processes_marked
 
 FILE_NAME: Final = "supervisor.json"
 MARK_NAME: Final = "ZSUPERVISOR"

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from platform_site.embedded import local_nodes
-from platform_site.embedded.local_nodes import LocalNode
+from platform_site.embedded.cache import local_nodes
+from platform_site.embedded.cache.local_nodes import LocalNode
 from platform_site.embedded.ports import PortReservations, port_from
-from platform_site.embedded.server import Server
+from platform_site.embedded.supervisor.server import Server
 
 REGIONS: Final = ("eu-central", "us-east")
 

@@ -8,8 +8,8 @@ import pytest
 
 from edgecache import conf as cache_conf
 from edgecache.brain import conf as brain_conf
-from platform_site.embedded import local_nodes
-from platform_site.embedded.cache_recipe import REGIONS, cache_recipe
+from platform_site.embedded.cache import local_nodes
+from platform_site.embedded.cache.recipe import REGIONS, cache_recipe
 from platform_site.embedded.errors import StartError
 from platform_site.embedded.ports import PortReservations
 from platform_site.env import Env

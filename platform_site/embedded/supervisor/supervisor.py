@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from platform_site.embedded.errors import StartError, SupervisorError
-from platform_site.embedded.launch import Launch
-from platform_site.embedded.lines import lines_of
-from platform_site.embedded.process import Patience, Process
-from platform_site.embedded.roster import Roster
-from platform_site.embedded.supervised import Supervised
+from platform_site.embedded.supervisor.launch import Launch
+from platform_site.embedded.supervisor.lines import lines_of
+from platform_site.embedded.supervisor.process import Patience, Process
+from platform_site.embedded.supervisor.roster import Roster
+from platform_site.embedded.supervisor.supervised import Supervised
 from platform_site.embedded.terminal import log_line, say, warn
 
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -15,16 +15,16 @@ from urllib.parse import quote
 import psycopg
 from psycopg import pq
 
-from platform_site.embedded import postgres_conf
-from platform_site.embedded.binaries import Binaries
 from platform_site.embedded.errors import ClusterError
 from platform_site.embedded.files import Lock, read_text, write_private
 from platform_site.embedded.folders import PORT, Folders, make_passable, make_socket_dir
-from platform_site.embedded.initdb import initialize
-from platform_site.embedded.launch import PRIVATE_UMASK, Launch, spawn
-from platform_site.embedded.orphans import STOP_STEPS, clear_stale_files, end_servers
 from platform_site.embedded.owners import Owner, owner_of
-from platform_site.embedded.roles import ensure_owner
+from platform_site.embedded.postgres import postgres_conf
+from platform_site.embedded.postgres.binaries import Binaries
+from platform_site.embedded.postgres.initdb import initialize
+from platform_site.embedded.postgres.roles import ensure_owner
+from platform_site.embedded.supervisor.launch import PRIVATE_UMASK, Launch, spawn
+from platform_site.embedded.supervisor.orphans import STOP_STEPS, clear_stale_files, end_servers
 
 READY_TIMEOUT_S: Final = 60.0
 POLL_S: Final = 0.02

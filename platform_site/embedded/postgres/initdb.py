@@ -5,11 +5,11 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from platform_site.embedded.binaries import Binaries
 from platform_site.embedded.errors import ClusterError
 from platform_site.embedded.files import write_private
-from platform_site.embedded.launch import PRIVATE_UMASK, Launch, run
 from platform_site.embedded.owners import Owner, give
+from platform_site.embedded.postgres.binaries import Binaries
+from platform_site.embedded.supervisor.launch import PRIVATE_UMASK, Launch, run
 
 TIMEOUT_S: Final = 180
 BUILTIN_PROVIDER_SINCE: Final = 17

@@ -1,0 +1,1 @@
+"""The edge cache's part of `up`."""

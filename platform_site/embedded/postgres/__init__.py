@@ -1,0 +1,1 @@
+"""The embedded PostgreSQL clusters: binaries, data folders, servers."""

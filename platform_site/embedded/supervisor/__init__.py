@@ -1,0 +1,1 @@
+"""The processes of `up`: started, watched, restarted and stopped."""
