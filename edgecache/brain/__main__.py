@@ -18,7 +18,7 @@ run over one database. Every setting is in docs/settings.md.
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run until a signal; the exit status."""
+    """Run until a signal; return the exit status."""
     parser = argparse.ArgumentParser(
         prog="runbrain",
         description=DESCRIPTION,

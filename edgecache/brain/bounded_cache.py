@@ -1,8 +1,8 @@
-"""A bounded memory that forgets what was not asked for lately.
+"""A bounded cache that evicts entries that were not used recently.
 
-The CLOCK algorithm: a hit leaves a mark, and who comes up for eviction with a mark is spared once.
+The CLOCK algorithm: a hit marks an entry, and a marked entry is spared once at eviction.
 A linked list, as an exact LRU needs, would cost each entry more than a hundred bytes, and a walk
-over a million of them would hold up everything else for a second.
+over a million of them would block the event loop for a second.
 """
 
 from collections import deque
@@ -34,18 +34,18 @@ class BoundedCache(Generic[K, V]):
         return len(self._values)
 
     def get(self, key: K) -> V | None:
-        """Return a value, and remember that it was asked for."""
+        """Return a value and mark it as used."""
         value = self._values.get(key)
         if value is not None:
             self._marked.add(key)
         return value
 
     def peek(self, key: K) -> V | None:
-        """Return a value without a trace."""
+        """Return a value without marking it."""
         return self._values.get(key)
 
     def put(self, key: K, value: V) -> list[K]:
-        """Keep a value; give the keys that had to go for it."""
+        """Store a value; return the evicted keys."""
         self.pop(key)
         self._values[key] = value
         self._queue.append(key)
@@ -53,7 +53,7 @@ class BoundedCache(Generic[K, V]):
         return self._make_room()
 
     def pop(self, key: K) -> V | None:
-        """Forget a key."""
+        """Remove a key and return its value."""
         value = self._values.pop(key, None)
         if value is not None:
             self.used -= self._cost(key, value)

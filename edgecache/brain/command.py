@@ -1,4 +1,4 @@
-"""What stands between the command line and a running brain: refusals in one sentence."""
+"""The brain's start from the command line, with errors in one sentence."""
 
 import ipaddress
 import os
@@ -13,7 +13,7 @@ from platform_site.embedded.runtime_env import is_given
 
 
 def refusal(chosen: BrainSettings) -> str:
-    """Return the sentence that says why a brain cannot run with these settings; "" when it can."""
+    """Return why a brain cannot run with these settings; "" if it can."""
     if not chosen.secret:
         return (
             "The brain needs ZCACHE_BRAIN_SECRET (or BRAIN_SECRET): at least 32 characters that "
@@ -37,7 +37,7 @@ def refusal(chosen: BrainSettings) -> str:
 
 
 async def run() -> int:
-    """Run a brain with Django's settings; the exit status."""
+    """Run a brain with Django's settings; return the exit status."""
     sentence = refusal(settings.BRAIN)
     if sentence:
         sys.stderr.write(f"{sentence}\n")

@@ -31,7 +31,7 @@ AWAY: Final = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, Po
 
 
 class Connection:
-    """The three verbs, inside one transaction."""
+    """Queries inside one transaction."""
 
     __slots__ = ("raw",)
 
@@ -52,7 +52,7 @@ class Connection:
 
 
 class Database:
-    """The brain's database. Every verb raises DatabaseAway within seconds when it is lost."""
+    """The brain's database. Queries raise DatabaseAway within seconds when it is lost."""
 
     def __init__(self, url: str, *, max_connections: int = 10) -> None:
         self.url = url
@@ -65,7 +65,7 @@ class Database:
                 "row_factory": namedtuple_row,
                 "connect_timeout": CONNECT_TIMEOUT_S,
                 "application_name": "zonal-brain",
-                # A peer that is gone without a word is noticed, too.
+                # Also detects a peer that vanished silently.
                 "tcp_user_timeout": 3000,
                 "options": "-c timezone=UTC",
             },
@@ -105,7 +105,7 @@ class Database:
     async def run(self, sql: LiteralString, params: Params = ()) -> int:
         """Return the number of rows touched.
 
-        Raises DatabaseAway: then it is not known whether they were.
+        Raises DatabaseAway; whether the statement ran is then unknown.
         """
         return await self._in_time(self._run(sql, params))
 
@@ -133,7 +133,7 @@ class Database:
             return await connection.run(sql, params)
 
     async def _in_time(self, asking: Coroutine[Any, Any, T]) -> T:
-        """Wait for a statement no longer than it may take; its own end is not waited for.
+        """Wait for a statement until its timeout, without waiting for its cancellation.
 
         psycopg asks a silent server to cancel, and waits for its answer, for seconds more.
         """
@@ -152,7 +152,7 @@ class Database:
     def _ended_late(self, task: asyncio.Task[Any]) -> None:
         self._late.discard(task)
         if not task.cancelled():
-            # Looked at: whoever asked has long been told.
+            # Retrieve the exception: the caller has its error already.
             task.exception()
 
     @asynccontextmanager
@@ -169,7 +169,7 @@ class Database:
             await self._give_back(connection)
 
     async def _give_back(self, connection: RawConnection, *, is_dead: bool = False) -> None:
-        """Return a connection, whoever is cancelled meanwhile: the pool never misses one."""
+        """Return a connection; the pool loses none when the caller is cancelled."""
 
         async def give_back() -> None:
             if is_dead:

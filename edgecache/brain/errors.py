@@ -1,4 +1,4 @@
-"""What the brain's parts raise; the object API and the internal API each say it in their own way.
+"""The errors of the brain's parts; each API renders them in its own format.
 
 BrainError
 ├── Unavailable            503  DatabaseAway, Overloaded, StorageFull
@@ -24,7 +24,7 @@ from typing import ClassVar, Self
 
 
 class BrainError(Exception):
-    """A refusal with a stable code and the HTTP status that fits it.
+    """An error with a stable code and an HTTP status.
 
     detail: a sentence for the caller; it never holds SQL, an address of ours or a tenant's secret.
     """
@@ -38,12 +38,12 @@ class BrainError(Exception):
         self.detail = detail or self.sentence
 
     def again(self) -> Self:
-        """Return one like it, for another who waited: a raised one grows a traceback."""
+        """Return a copy for another waiter: each raise adds to the traceback."""
         return type(self)(self.detail)
 
 
 class Unavailable(BrainError):
-    """Try again: nothing was changed, or it is not known whether it was."""
+    """Temporary; a change may or may not have happened."""
 
     code = "unavailable"
     status = 503
@@ -57,7 +57,7 @@ class DatabaseAway(Unavailable):
 
 
 class Overloaded(Unavailable):
-    """Too many fills are under way."""
+    """Too many fetches are running."""
 
     code = "overloaded"
     sentence = "The cache is busy; slow down."
@@ -143,7 +143,7 @@ class PreconditionFailed(BrainError):
 
 
 class Invalid(BrainError):
-    """What was described cannot be made. errors: ``{"field", "code", "message"}`` each."""
+    """Invalid fields. errors: ``{"field", "code", "message"}`` each."""
 
     code = "invalid"
     status = 400
@@ -155,7 +155,7 @@ class Invalid(BrainError):
 
 
 class InUse(BrainError):
-    """Something still names it."""
+    """Other rows refer to it."""
 
     code = "in_use"
     status = 409

@@ -1,6 +1,6 @@
-"""JSON over HTTP: routes, bodies within limits, one place that renders refusals.
+"""JSON over HTTP: routes, limited bodies, one place that renders errors.
 
-The internal API and the workers' API are made of it; neither speaks to strangers.
+Used by the internal API and the workers' API.
 """
 
 import asyncio
@@ -39,10 +39,10 @@ NEVER_STORED: Final = ("cache-control", "no-store")
 
 @dataclass(slots=True)
 class JsonCall:
-    """One request: what a handler may look at.
+    """One request.
 
-    captures: what the path's parts named. query: the last value of each name. client: the peer's
-    IP address. caller: what authentication found out.
+    captures: the path's parameters. query: the last value of each name. client: the peer's
+    IP address. caller: the result of authentication.
     """
 
     method: str
@@ -57,7 +57,7 @@ class JsonCall:
 
 @dataclass(frozen=True, slots=True)
 class JsonResponse:
-    """What a handler gives back: JSON, or bytes of another type as they are."""
+    """A handler's response: JSON, or bytes of another type."""
 
     body: object = None
     status: int = 200
@@ -93,16 +93,16 @@ class JsonApi:
         *,
         codes: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """authenticate: gives the caller or raises NotAuthenticated; the body comes after it.
+        """authenticate: returns the caller or raises NotAuthenticated, before the body is read.
 
-        codes: what this API calls the refusals of the brain's parts, where it has words of its own.
+        codes: this API's names for errors of the brain's parts, where they differ.
         """
         self._routes = [(_pattern(route.path), route) for route in routes]
         self._authenticate = authenticate
         self._codes = codes
 
     async def __call__(self, scope: Scope, exchange: Exchange) -> None:
-        """Answer one request; whatever goes wrong, the caller hears JSON without an inside."""
+        """Answer one request; every error is JSON without internal details."""
         try:
             answer = await self._answer(scope, exchange)
         except ClientGone:
@@ -149,7 +149,7 @@ class JsonApi:
 async def read_json(exchange: Exchange, *, limit_bytes: int) -> dict[str, Any]:
     """Return the body's JSON object; an empty body is an empty object.
 
-    Raises TooLarge, TooSlow, Malformed.
+    Raises BodyTooLarge, SlowBody, MalformedBody.
     """
     pieces: list[bytes] = []
     size = 0
@@ -174,7 +174,7 @@ async def read_json(exchange: Exchange, *, limit_bytes: int) -> dict[str, Any]:
 
 
 def respond(exchange: Exchange, answer: JsonResponse) -> None:
-    """Send the answer whole."""
+    """Send the response."""
     if answer.body is None:
         exchange.response_empty(answer.status, [NEVER_STORED])
         return
@@ -189,7 +189,7 @@ def respond(exchange: Exchange, answer: JsonResponse) -> None:
 
 
 def _is_from_here(call: JsonCall) -> bool:
-    """True if a call is this machine's own, and none that a proxy on it passes on."""
+    """True if a call comes from this machine itself, not through a proxy on it."""
     if any(name in call.headers for name in FORWARDED):
         return False
     try:

@@ -1,4 +1,4 @@
-"""What only the JSON APIs refuse, beyond the errors of the brain's parts.
+"""Errors of the JSON APIs alone, beside those of the brain's parts.
 
 BrainError
 ├── MalformedBody          400  not JSON, or not an object
@@ -7,7 +7,7 @@ BrainError
 ├── PathMethodNotAllowed   405
 ├── SlowBody               408  the body did not arrive
 ├── EndpointTaken          409
-├── StateConflict          409  what was asked does not fit the state it is in
+├── StateConflict          409  the request does not fit the resource's state
 ├── NodeRemoved            410
 └── BodyTooLarge           413
 """
@@ -24,7 +24,7 @@ class MalformedBody(BrainError):
 
 
 class NotAuthenticated(BrainError):
-    """No credential, or a wrong one: not told apart."""
+    """No credential, or a wrong one: not distinguished."""
 
     code = "not_authenticated"
     status = 401
@@ -78,7 +78,7 @@ class EndpointTaken(BrainError):
 
 
 class StateConflict(BrainError):
-    """What was asked does not fit the state of the thing."""
+    """The request does not fit the resource's state."""
 
     code = "not_possible"
     status = 409

@@ -1,4 +1,4 @@
-"""Work that is done again and again in the background, whatever happened to the round before."""
+"""Periodic background work, whose next round comes even after a failure."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,7 +11,7 @@ log = structlog.get_logger(__name__)
 
 
 class PeriodicTask:
-    """A loop: pause, work, pause, work. A round that fails is told, and the next one comes."""
+    """A loop of pause and work. A failed round is logged."""
 
     def __init__(
         self,
@@ -26,11 +26,11 @@ class PeriodicTask:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin with a pause."""
+        """Start with a pause."""
         self._task = asyncio.create_task(self._keep_going(), name=self._name)
 
     async def stop(self) -> None:
-        """End it, in the middle of a round if need be."""
+        """Stop, in the middle of a round if necessary."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

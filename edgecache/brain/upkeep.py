@@ -1,4 +1,4 @@
-"""What has to be done now and then, by one of the brains: rows that nobody needs any more go."""
+"""Hourly upkeep: deletion of old rows."""
 
 import asyncio
 from typing import Final, LiteralString
@@ -13,7 +13,7 @@ EVERY_S: Final = 3600.0
 OLD_RECEIPTS: Final[LiteralString] = (
     "DELETE FROM brain_receipt WHERE created_at < now() - make_interval(days => %s)"
 )
-# Long since removed, with nothing left that names it but its history in usage lines.
+# Removed long ago, and nothing but usage lines refers to it.
 OLD_NODES: Final[LiteralString] = (
     "DELETE FROM brain_node n WHERE status = 'removed'"
     " AND coalesce(removed_at, created_at) < now() - interval '90 days'"
@@ -42,7 +42,7 @@ class Upkeep:
         await self._periodic.stop()
 
     async def round(self) -> None:
-        """Do all of it once. Raises DatabaseAway."""
+        """Run everything once. Raises DatabaseAway."""
         await self._statistics.roll_up()
         await self._database.run(OLD_RECEIPTS, [KEPT_DAYS])
         await self._database.run(OLD_NODES)

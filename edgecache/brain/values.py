@@ -1,4 +1,4 @@
-"""Values that the brain's parts hand to one another."""
+"""Values shared by the brain's parts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ DEFAULT_CONTENT_TYPE: Final = "binary/octet-stream"
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What is known of some bytes. chunks: SHA-256 of every MiB, 32 bytes each; crc32 unsigned."""
+    """A blob's digests. chunks: SHA-256 of every MiB, 32 bytes each; crc32 unsigned."""
 
     sha256: bytes
     size: int
@@ -29,7 +29,7 @@ class Manifest:
 class StagedFile:
     """Bytes received whole and synced to disk, under a temporary name.
 
-    Whoever holds it hands it to ``objects.put``, ``staging.keep_part`` or ``staging.discard``.
+    It must be passed to ``objects.put``, ``staging.keep_part`` or ``staging.discard``.
     """
 
     path: Path
@@ -38,7 +38,7 @@ class StagedFile:
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """What a writer says of an object.
+    """An object's fields, as set by its writer.
 
     etag: without quotes; empty means the MD5 in hex. headers: Cache-Control and the like,
     lower-case names. metadata: ``x-amz-meta-`` without that. parts: sizes, of a multipart upload.
@@ -54,7 +54,7 @@ class Fields:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What must hold for a write.
+    """Preconditions of a write.
 
     if_match: the ETag that must be there, without quotes; ``*`` for any. if_none_match: nothing
     may be there.
@@ -71,9 +71,9 @@ ALWAYS: Final = Conditions()
 class ObjectVersion:
     """One version of one key.
 
-    generation: 0 where the directory does not hold it (an origin's answer to ``head``).
-    sha256: empty while its bytes are still coming, and where only the origin knows them.
-    size: bytes, or -1 while the origin has not said and the last byte has not come.
+    generation: 0 if the directory does not have it (an origin's response to ``head``).
+    sha256: empty while its bytes are being fetched, and if only the origin has them.
+    size: bytes, or -1 while it is unknown.
     etag: without quotes. http: the origin's answer as RFC 9111 needs it (pull buckets), else empty.
     crc32: of all bytes, unsigned; None where only the origin knows them.
     """
@@ -150,7 +150,7 @@ class PurgeResult:
 
 
 def fields_of(found: ObjectVersion) -> Fields:
-    """Return what a writer would have said to make this version."""
+    """Return the fields of a version."""
     return Fields(
         found.content_type,
         found.headers,
@@ -162,7 +162,7 @@ def fields_of(found: ObjectVersion) -> Fields:
 
 
 def check_key(key: str) -> str:
-    """Return the key back.
+    """Return a valid key.
 
     Raises KeyRefused for an empty or overlong one, for NUL and for lone surrogates.
     """

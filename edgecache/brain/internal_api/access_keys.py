@@ -13,7 +13,7 @@ from edgecache.brain.json_errors import AccessKeyNotFound, StateConflict
 from edgecache.brain.s3.auth.access_keys import TOPIC
 from platform_site.lib.crypto import encrypt
 
-# As AWS's look, so that tools that check their form take them.
+# In the form of AWS's ids, for tools that check it.
 ID_ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 ID_PREFIX: Final = "ZK"
 ID_RANDOM_CHARS: Final = 18
@@ -37,7 +37,7 @@ DELETE: Final = (
 
 
 def routes(database: Database, coherence: Coherence) -> list[Route]:
-    """Return the paths."""
+    """Return the routes."""
 
     async def listing(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.query)

@@ -1,4 +1,4 @@
-"""Reading the platform's JSON: every wrong field is named in one go, unknown ones are refused."""
+"""The platform's JSON bodies: all wrong fields are reported together, unknown ones refused."""
 
 from collections.abc import Mapping
 from typing import Any, Final

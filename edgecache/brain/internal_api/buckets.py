@@ -15,7 +15,7 @@ PREFIX_CHARS: Final = 1024
 
 
 def routes(buckets: Buckets, repair: Repair) -> list[Route]:
-    """Return the paths."""
+    """Return the routes."""
 
     async def listing(call: JsonCall) -> JsonResponse:
         rows = await buckets.list(tenant_of(call.query))
@@ -60,7 +60,7 @@ def _changes(buckets: Buckets, repair: Repair) -> list[Route]:
         body.finish()
         row = await buckets.change(tenant, bucket_id, switches)
         if switches.is_public is not None:
-            # What became private leaves strangers' nodes; nobody reads it there from now on.
+            # Objects that became private leave other organizations' nodes.
             await repair.again()
         return JsonResponse(shape(row))
 
@@ -91,7 +91,7 @@ def shape(row: BucketInfo) -> dict[str, Any]:
 
 
 def number(call: JsonCall) -> int:
-    """Return the row's number in the path. Raises NoSuchBucket for what cannot be one."""
+    """Return the row's id in the path. Raises NoSuchBucket for a malformed one."""
     text = call.captures["id"]
     if not text.isascii() or not text.isdecimal() or len(text) > 18:
         raise NoSuchBucket

@@ -1,4 +1,4 @@
-"""``DELETE /v1/environments/{organization}/{environment}``: all of it goes."""
+"""``DELETE /v1/environments/{organization}/{environment}``: deletes all its data."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ TIMEOUT_S: Final = 600.0
 def routes(
     database: Database, coherence: Coherence, staging: Staging, purges: Purges
 ) -> list[Route]:
-    """Return the path."""
+    """Return the route."""
 
     async def drop(call: JsonCall) -> JsonResponse:
         body = Body(call.captures)

@@ -21,7 +21,7 @@ KEYS: Final = (
 
 
 def routes(database: Database) -> list[Route]:
-    """Return the paths. after: of the query, the last page's ``next``; that is null at the end."""
+    """Return the routes. after: of the query, the last page's ``next``; that is null at the end."""
 
     async def all_buckets(call: JsonCall) -> JsonResponse:
         body = Body(call.query)

@@ -7,7 +7,7 @@ from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 
 
 def routes(database: Database, brain_id: UUID) -> list[Route]:
-    """Return the path; it needs no credential."""
+    """Return the route; it needs no credential."""
 
     async def health(_call: JsonCall) -> JsonResponse:
         await database.one("SELECT 1")

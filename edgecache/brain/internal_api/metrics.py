@@ -19,7 +19,7 @@ USAGE: Final = (
 
 
 def routes(database: Database, nodes: Nodes, meters: Meters, statistics: Statistics) -> list[Route]:
-    """Return the paths."""
+    """Return the routes."""
 
     async def status(_call: JsonCall) -> JsonResponse:
         return JsonResponse(await statistics.status())

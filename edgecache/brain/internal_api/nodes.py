@@ -101,7 +101,7 @@ def shape(row: NodeRow, interval_s: float) -> dict[str, Any]:
 
 
 async def find(database: Database, call: JsonCall) -> NodeRow:
-    """Return the node that the path names. Raises NodeMissing."""
+    """Return the node that the path names. Raises NodeNotFound."""
     row = await node_rows.read_one(database, node_id(call))
     if row is None or row.removed_at is not None:
         raise NodeNotFound
@@ -109,7 +109,7 @@ async def find(database: Database, call: JsonCall) -> NodeRow:
 
 
 def node_id(call: JsonCall) -> UUID:
-    """Return the id in the path. Raises NodeMissing for a malformed one."""
+    """Return the id in the path. Raises NodeNotFound for a malformed one."""
     try:
         return UUID(call.captures["node_id"])
     except ValueError:

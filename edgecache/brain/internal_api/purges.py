@@ -1,4 +1,4 @@
-"""``POST /v1/purge`` and ``POST /v1/warm``: what the cache shall forget, or have ready."""
+"""``POST /v1/purge`` and ``POST /v1/warm``: empty or fill the cache."""
 
 import asyncio
 from typing import Final
@@ -19,7 +19,7 @@ WARM_AT_ONCE: Final = 8
 
 
 def routes(purges: Purges, directory: Directory, objects: ObjectCache) -> list[Route]:
-    """Return the paths."""
+    """Return the routes."""
 
     async def purge(call: JsonCall) -> JsonResponse:
         body = Body(call.body)
@@ -63,7 +63,7 @@ def routes(purges: Purges, directory: Directory, objects: ObjectCache) -> list[R
 async def _warm(
     directory: Directory, objects: ObjectCache, tenant: Tenant, name: str, turns: asyncio.Semaphore
 ) -> str:
-    """Have an object in the cache; give the code of what stood in the way, "" when nothing did."""
+    """Fetch an object into the cache; return an error code, "" on success."""
     bucket_name, _, key = name.partition("/")
     async with turns:
         try:

@@ -36,13 +36,13 @@ class Latencies:
     __slots__ = ("count", "counts", "total_us")
 
     def __init__(self) -> None:
-        """Begin empty."""
+        """Start empty."""
         self.counts: dict[int, int] = {}
         self.count = 0
         self.total_us = 0
 
     def add(self, seconds: float) -> None:
-        """Count one duration."""
+        """Add one duration."""
         us = int(seconds * 1_000_000)
         if not 0 <= us <= LONGEST_US:
             us = 0 if us < 0 else LONGEST_US
@@ -59,7 +59,7 @@ class Latencies:
         self.total_us += other.total_us
 
     def quantile_ms(self, share: float) -> float:
-        """Return the duration below which this share of all lies; 0 when there is none."""
+        """Return the quantile; 0 without durations."""
         wanted = share * self.count
         seen = 0
         for bucket in sorted(self.counts):

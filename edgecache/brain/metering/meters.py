@@ -1,4 +1,4 @@
-"""What this brain answered with: counted in memory, written down once a minute, counted once.
+"""Usage counters: counted in memory, written once a minute, never counted twice.
 
 A batch of lines is written in one transaction. Its lines got their ids before, so that a batch
 whose commit was not confirmed can be written again without counting twice.
@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 MINUTE_S: Final = 60
 LAST_TRIES: Final = 3
 # Held while lines are written: their ids then rise in the order in which they become visible, and
-# who reads them by `id >` misses none.
+# readers that page by `id >` miss none.
 LINES_LOCK: Final = 0x5A0C_0001
 
 INSERT_LINES: Final[LiteralString] = """
@@ -49,7 +49,7 @@ INSERT_MEASUREMENT: Final[LiteralString] = """
 
 
 class UsageKey(NamedTuple):
-    """Where something is counted. node_id: None when no worker gave the bytes."""
+    """What a count belongs to. node_id: None if the bytes did not come from a worker."""
 
     organization_id: int
     environment_pk: int
@@ -59,7 +59,7 @@ class UsageKey(NamedTuple):
 
 @dataclass(slots=True)
 class UsageCount:
-    """Counts of one place."""
+    """Counts of one usage key."""
 
     hits: int = 0
     misses: int = 0
@@ -67,7 +67,7 @@ class UsageCount:
     id: UUID = field(default_factory=uuid7)
 
     def add(self, *, is_hit: bool, bytes_served: int) -> None:
-        """Count one answer."""
+        """Count one response."""
         self.hits += is_hit
         self.misses += not is_hit
         self.bytes_served += bytes_served
@@ -75,7 +75,7 @@ class UsageCount:
 
 @dataclass(slots=True)
 class Measure:
-    """Counts and latencies of one node, of all of them, or of what none of them gave."""
+    """Counts and latencies of one node, of all nodes, or of the brain itself."""
 
     hits: int = 0
     misses: int = 0
@@ -83,14 +83,14 @@ class Measure:
     latencies: Latencies = field(default_factory=Latencies)
 
     def add(self, *, is_hit: bool, bytes_served: int, seconds: float) -> None:
-        """Count one answer."""
+        """Count one response."""
         self.hits += is_hit
         self.misses += not is_hit
         self.bytes_served += bytes_served
         self.latencies.add(seconds)
 
     def merge(self, other: "Measure") -> None:
-        """Add another one's."""
+        """Add another measure."""
         self.hits += other.hits
         self.misses += other.misses
         self.bytes_served += other.bytes_served
@@ -99,9 +99,9 @@ class Measure:
 
 @dataclass(slots=True)
 class Batch:
-    """What was counted from a minute on, until it is written.
+    """Counts of one minute, until they are written.
 
-    measures: by the worker that gave the bytes, None where none did.
+    measures: by the worker that the bytes came from, None for the brain.
     """
 
     minute: datetime
@@ -128,7 +128,7 @@ class Meters:
         self._clock = clock
         self._open = Batch(minute_of(clock()))
         self._unwritten: Batch | None = None
-        # Held while a batch is on its way: what is written and what is not add up only without it.
+        # Held during a write: only without it do written and unwritten counts add up.
         self.writing = asyncio.Lock()
         self._periodic = PeriodicTask("meters", self.flush, self._until_the_minute_ends)
         self._written = Measure()
@@ -145,7 +145,7 @@ class Meters:
         bytes_served: int,
         seconds: float,
     ) -> None:
-        """Count one answer with an object's bytes, once it has ended.
+        """Count one response with an object's bytes, after it has ended.
 
         node_id: the worker that gave them, None when it was the brain or the origin. is_hit: the
         origin was not needed. bytes_served: that left for the client. seconds: to the first byte.
@@ -162,7 +162,7 @@ class Meters:
 
     @property
     def total(self) -> Measure:
-        """Return what was counted since this process began, for Prometheus: it only rises."""
+        """Return the counts since the process started, for Prometheus: they only rise."""
         found = self.unwritten()
         found.merge(self._written)
         return found
@@ -180,7 +180,7 @@ class Meters:
         return found
 
     async def start(self) -> None:
-        """Begin to write down each minute."""
+        """Start writing once a minute."""
         self._periodic.start()
 
     async def stop(self) -> None:
@@ -195,9 +195,9 @@ class Meters:
         log.error("brain_usage_lost", lines=len(self._open.lines))
 
     async def flush(self) -> None:
-        """Write what was counted so far. Raises DatabaseAway; nothing is lost then."""
+        """Write the counts. Raises DatabaseAway; they are then written later."""
         async with self.writing:
-            # What could not be written comes first; meanwhile the rest is counted together.
+            # A batch that could not be written comes first; newer counts collect meanwhile.
             for _ in range(2):
                 if self._unwritten is None and self._open.lines:
                     self._unwritten, self._open = self._open, Batch(minute_of(self._clock()))
@@ -216,7 +216,7 @@ class Meters:
             if not await _insert_lines(connection, batch):
                 # An earlier attempt had been committed after all.
                 return
-            # In the table no node is all of them.
+            # In the table a null node means all nodes.
             for node_id, measure in (batch.measures | {None: batch.all()}).items():
                 await connection.run(
                     INSERT_MEASUREMENT,

@@ -20,7 +20,7 @@ Sample = tuple[str, dict[str, str], float]
 
 
 def text(nodes: Nodes, meters: Meters) -> bytes:
-    """Return all of it."""
+    """Return the metrics."""
     lines = [*_traffic(meters), *_nodes(nodes)]
     return ("\n".join(lines) + "\n").encode()
 

@@ -1,4 +1,4 @@
-"""Tickets that workers redeemed: each counts once, for what its bytes were, or not at all."""
+"""Receipts: tickets that workers redeem. Each counts once or not at all."""
 
 import uuid
 from collections import defaultdict
@@ -19,7 +19,7 @@ from platform_site.lib.ids import uuid7
 # Receipts are kept for longer than this, so that none counts twice.
 OLDEST_S: Final = 30 * 86_400
 KEPT_DAYS: Final = 35
-# By how much a worker may misjudge the brain's clock.
+# Tolerated difference between a worker's clock and the brain's.
 SKEW_S: Final = 5
 # Counters of what workers served themselves, beside those of the brains.
 DIRECT: Final = uuid.UUID(int=1)
@@ -53,7 +53,7 @@ class ReceiptRefusal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RedeemedTicket:
-    """A ticket that may count, and what the worker says of it."""
+    """A redeemed ticket with what the worker reports."""
 
     ticket: Ticket
     bytes_served: int
@@ -68,7 +68,7 @@ async def redeem(
     *,
     now: float,
 ) -> ReceiptsAnswer:
-    """Write a batch down, all of it or nothing. The same batch again changes nothing.
+    """Store a batch, all of it or nothing. Repeating it changes nothing.
 
     Raises DatabaseAway.
     """
@@ -78,7 +78,7 @@ async def redeem(
         try:
             ticket = signer.verify(line.ticket)
         except TicketRefused:
-            # What did not come from us has no id that could be answered for.
+            # A ticket that is not ours has no id to respond to.
             continue
         code = _objection(ticket, line, node_id, now=now)
         if code is not None:

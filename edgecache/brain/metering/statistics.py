@@ -1,4 +1,4 @@
-"""The cluster in numbers: what is written down, and what this brain has not written down yet.
+"""Statistics of the cluster: written counts plus this brain's unwritten ones.
 
 Totals are of all time; latencies of the last hour, to the first byte of what brains answered.
 """
@@ -16,7 +16,7 @@ from edgecache.brain.nodes.health import Health
 from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.nodes.rows import NodeRow
 
-# Counting a million objects takes a while: the answer is kept for so many times as long.
+# Counting a million objects takes a while: the result is kept this many times as long.
 COUNT_KEPT: Final = 20
 # Rows older than this lose their latencies and become one an hour.
 DETAIL_DAYS: Final = 2

@@ -56,7 +56,7 @@ class Node(models.Model):
         ]
 
     def __str__(self) -> str:
-        """Name it."""
+        """Return a label."""
         return self.endpoint
 
 
@@ -71,7 +71,7 @@ class Location(models.Model):
         constraints = [models.UniqueConstraint(fields=["blob", "node"], name="location_once")]
 
     def __str__(self) -> str:
-        """Name it."""
+        """Return a label."""
         return f"{self.blob_id!r} on {self.node_id}"
 
 
@@ -95,7 +95,7 @@ class NodeJob(models.Model):
         ]
 
     def __str__(self) -> str:
-        """Name it."""
+        """Return a label."""
         return self.kind
 
 
@@ -107,5 +107,5 @@ class BrainInstance(models.Model):
     lease_until = models.DateTimeField()
 
     def __str__(self) -> str:
-        """Name it."""
+        """Return a label."""
         return str(self.id)

@@ -23,7 +23,7 @@ class Blob(models.Model):
     created_at = models.DateTimeField(db_default=Now())
 
     def __str__(self) -> str:
-        """Name it."""
+        """Return a label."""
         return bytes(self.sha256).hex()
 
 
@@ -64,7 +64,7 @@ class ObjectFields(models.Model):
         abstract = True
 
     def __str__(self) -> str:
-        """Name it."""
+        """Return a label."""
         return self.key
 
 
@@ -129,7 +129,7 @@ class PurgeRecord(models.Model):
         ]
 
     def __str__(self) -> str:
-        """Name it."""
+        """Return a label."""
         return self.pattern
 
 
@@ -153,7 +153,7 @@ class PendingWrite(models.Model):
         ]
 
     def __str__(self) -> str:
-        """Name it."""
+        """Return a label."""
         return self.key
 
 
@@ -172,7 +172,7 @@ class FillLease(models.Model):
         ]
 
     def __str__(self) -> str:
-        """Name it."""
+        """Return a label."""
         return self.key
 
 
@@ -193,7 +193,7 @@ class Upload(models.Model):
         indexes = [models.Index(fields=["bucket", "key"])]
 
     def __str__(self) -> str:
-        """Name it."""
+        """Return a label."""
         return self.id
 
 
@@ -212,5 +212,5 @@ class UploadPart(models.Model):
         constraints = [models.UniqueConstraint(fields=["upload", "number"], name="part_once")]
 
     def __str__(self) -> str:
-        """Name it."""
+        """Return a label."""
         return str(self.number)

@@ -35,7 +35,7 @@ class Origin(models.Model):
         ]
 
     def __str__(self) -> str:
-        """Name it."""
+        """Return a label."""
         return self.name
 
 
@@ -69,7 +69,7 @@ class Bucket(models.Model):
         ]
 
     def __str__(self) -> str:
-        """Name it."""
+        """Return a label."""
         return self.name
 
 
@@ -88,7 +88,7 @@ class Host(models.Model):
     gone_since = models.DateTimeField(null=True)
 
     def __str__(self) -> str:
-        """Name it."""
+        """Return a label."""
         return self.host
 
 
@@ -111,5 +111,5 @@ class AccessKey(models.Model):
         indexes = [models.Index(fields=["organization_id", "environment_pk"])]
 
     def __str__(self) -> str:
-        """Name it."""
+        """Return a label."""
         return self.id

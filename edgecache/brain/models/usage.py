@@ -24,7 +24,7 @@ class UsageLine(models.Model):
     created_at = models.DateTimeField(db_default=Now())
 
     def __str__(self) -> str:
-        """Name it."""
+        """Return a label."""
         return str(self.line_id)
 
 
@@ -42,7 +42,7 @@ class Receipt(models.Model):
     created_at = models.DateTimeField(db_default=Now())
 
     def __str__(self) -> str:
-        """Name it."""
+        """Return a label."""
         return str(self.ticket_id)
 
 
@@ -67,5 +67,5 @@ class Measurement(models.Model):
         ]
 
     def __str__(self) -> str:
-        """Name it."""
+        """Return a label."""
         return f"{self.node_id} {self.minute:%H:%M}"

@@ -1,4 +1,4 @@
-"""Origins as their owners see them: made, listed and removed; secrets go in and never come out."""
+"""Origins as tenants see them: create, list and delete. Secrets are never returned."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class OriginInfo:
 
 
 class Catalog:
-    """Changes of origins; every brain knows of them when they return."""
+    """Changes of origins; all brains see a change when the call returns."""
 
     def __init__(self, database: Database, coherence: Coherence, *, allows_private: bool) -> None:
         self._database = database

@@ -1,4 +1,4 @@
-"""What an origin's description may say. Nothing is taken from the machine that it does not say.
+"""An origin's configuration. Nothing is taken from the machine's environment.
 
 Configuration (kept in clear) and secret (kept encrypted), each a flat JSON object:
 
@@ -79,7 +79,7 @@ URLS: Final = frozenset({"endpoint", "url"})
 
 @dataclass(frozen=True, slots=True)
 class OriginConfig:
-    """A description that holds. secret: empty means anonymous, never the machine's identity."""
+    """A valid configuration. secret: empty means anonymous, never the machine's identity."""
 
     kind: Kind
     config: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""One request to an origin over HTTP: sent, answered, and every failure named."""
+"""Connections and requests to origins over HTTP; every failure becomes an OriginError."""
 
 import asyncio
 import contextlib
@@ -14,14 +14,14 @@ from edgecache.brain.errors import OriginFailed, OriginTimeout
 from edgecache.brain.origins.headers import Pairs, pairs_of
 
 CONNECT_TIMEOUT_S: Final = 5.0
-# Of waiting for the header, and for each piece of a body.
+# For the headers, and for each piece of a body.
 STALL_TIMEOUT_S: Final = 30.0
-# Before it is told that it failed, an idempotent request is sent once more.
+# An idempotent request is repeated once.
 ATTEMPTS: Final = 2
 PAUSE_S: Final = 0.2
-# From here on httpcore takes a connection back, whoever is cancelled.
+# After this event httpcore releases the connection of a cancelled request.
 SENDING: Final = "http11.send_request_headers.started"
-# Requests that nobody waits for, on their way to that point; an origin that has more is stuck.
+# Cancelled requests on their way to that point; an origin with more of them is stuck.
 FORSAKEN: Final = 1024
 TRY_AGAIN: Final = frozenset(
     {
@@ -53,10 +53,10 @@ class Line:
         self._closing: set[asyncio.Task[None]] = set()
 
     async def send(self, request: httpcore.Request) -> httpcore.Response:
-        """Send a request; whoever is cancelled meanwhile costs the pool no connection.
+        """Send a request; a cancelled one does not cost the pool a connection.
 
-        One that was cancelled as it got its connection would hold that for good: it goes on until
-        it would be sent. Raises OriginTimeout, httpcore's errors.
+        One that is cancelled while it gets its connection would hold that for good: it continues
+        until it would be sent. Raises OriginTimeout, httpcore's errors.
         """
         if len(self._forsaken) >= FORSAKEN:
             raise OriginTimeout
@@ -83,12 +83,12 @@ class Line:
             raise
 
     async def close(self, response: httpcore.Response) -> None:
-        """End a response: the pool has its connection back, whoever is cancelled meanwhile."""
+        """Close a response: its connection returns to the pool even if the caller is cancelled."""
         await asyncio.shield(self._close(response))
 
     @asynccontextmanager
     async def in_use(self) -> AsyncIterator[None]:
-        """Keep the connections while the block runs, whatever becomes of the origin's row."""
+        """Keep the connections open while the block runs, even if the origin is deleted."""
         self._users += 1
         try:
             yield
@@ -97,7 +97,7 @@ class Line:
             await self._close_if_done()
 
     async def retire(self) -> None:
-        """Close the connections, as soon as nobody uses them."""
+        """Close the connections as soon as they are unused."""
         self._is_retired = True
         await self._close_if_done()
 
@@ -111,7 +111,7 @@ class Line:
     def _ended(self, sending: asyncio.Task[httpcore.Response]) -> None:
         self._forsaken.discard(sending)
         if not sending.cancelled() and sending.exception() is None:
-            # It had its answer at the very moment.
+            # The response arrived at the same moment.
             self._close(sending.result())
 
     def _close(self, response: httpcore.Response) -> asyncio.Task[None]:
@@ -123,7 +123,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked. url: encoded. body: sent piece by piece; its length stands in the headers."""
+    """A request. url: encoded. body: sent in pieces; its length is in the headers."""
 
     method: str
     url: str
@@ -133,7 +133,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back; ``body`` is read while the exchange is open."""
+    """A response; ``body`` is read while the exchange is open."""
 
     status: int
     pairs: Pairs
@@ -154,7 +154,7 @@ class Reply:
 
 @asynccontextmanager
 async def exchange(line: Line, request: Request, *, repeats: bool = True) -> AsyncIterator[Reply]:
-    """Send a request and give the reply; the connection is the pool's again afterwards.
+    """Send a request and yield the reply; the connection then returns to the pool.
 
     repeats: may be sent twice. Raises OriginTimeout, OriginFailed, OriginForbidden.
     """

@@ -1,4 +1,4 @@
-"""What every origin's driver does, and what an origin answers."""
+"""The interface of origin drivers: requests and responses."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -12,10 +12,10 @@ from edgecache.brain.values import Conditions, Fields, Listing, ObjectVersion, S
 
 @dataclass(frozen=True, slots=True)
 class OriginRequest:
-    """How an HTTP origin is asked; the others know objects alone.
+    """What to send to an HTTP origin; other origins ignore it.
 
     headers: for the origin (conditions, what Vary names). query: of the URL, without the mark.
-    accepts: statuses other than 200 that are answers, too; a redirect that is none is followed.
+    accepts: other statuses than 200 to return; redirects that are not among them are followed.
     """
 
     headers: Sequence[tuple[str, str]] = ()
@@ -28,7 +28,7 @@ PLAIN: Final = OriginRequest()
 
 @dataclass(frozen=True, slots=True)
 class OriginResponse:
-    """An origin's answer to a GET or HEAD.
+    """An origin's response to a GET or HEAD.
 
     status: 200; others only where the caller asked for them (``accepts``). size: None where the
     origin does not say. etag: without quotes. raw: its header fields, for RFC 9111 (HTTP origins).
@@ -50,7 +50,7 @@ class OriginResponse:
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """What an origin made of a PUT. etag: without quotes."""
+    """The result of a PUT. etag: without quotes."""
 
     etag: str
     last_modified: datetime
@@ -65,11 +65,11 @@ class Driver(Protocol):
     def get(
         self, key: str, request: OriginRequest = PLAIN
     ) -> AbstractAsyncContextManager[OriginResponse]:
-        """Ask for an object; the answer's body is read inside the block."""
+        """Get an object; the body is read inside the block."""
         ...
 
     async def head(self, key: str) -> OriginResponse:
-        """Ask what an object is, without its bytes."""
+        """Get an object's metadata."""
         ...
 
     async def put(

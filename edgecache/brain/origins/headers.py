@@ -1,4 +1,4 @@
-"""Header fields of origins' answers, as an object has them."""
+"""Conversion of an origin's response headers to an object's fields."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ def pairs_of(raw: Iterable[tuple[bytes, bytes]]) -> Pairs:
 
 
 def answer_of(status: int, pairs: Pairs) -> OriginResponse:
-    """Return what a header says of an object; its body is put in by who reads it."""
+    """Return the response that the headers describe, without a body."""
     fields = dict(reversed(pairs))
     length = fields.get("content-length", "")
     return OriginResponse(

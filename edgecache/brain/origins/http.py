@@ -38,45 +38,45 @@ class HttpDriver:
 
     @asynccontextmanager
     async def get(self, key: str, request: OriginRequest = PLAIN) -> AsyncIterator[OriginResponse]:
-        """Ask for what the key names."""
+        """Get an object."""
         async with self._ask("GET", key, request) as reply:
             yield replace(answer_of(reply.status, reply.pairs), body=reply.body)
 
     async def head(self, key: str) -> OriginResponse:
-        """Ask what it is."""
+        """Get an object's metadata."""
         async with self._ask("HEAD", key, PLAIN) as reply:
             return answer_of(reply.status, reply.pairs)
 
     async def put(
         self, key: str, staged: StagedFile, fields: Fields, conditions: Conditions
     ) -> WriteResult:
-        """Refuse."""
+        """Raise OriginReadOnly."""
         raise OriginReadOnly
 
     async def delete(self, keys: Sequence[str]) -> None:
-        """Refuse."""
+        """Raise OriginReadOnly."""
         raise OriginReadOnly
 
     @asynccontextmanager
     async def forward(
         self, method: str, url: str, headers: Pairs, body: bytes | AsyncIterator[bytes]
     ) -> AsyncIterator[Reply]:
-        """Hand a stranger's request on, once; a redirect is the stranger's to follow.
+        """Forward a client's request, once; redirects are returned to the client.
 
-        It goes without the credentials that the origin gave for reading: they would lend it their
-        power. body: as long as the headers say.
+        It is sent without the credentials that the origin gave for reading: the client must not
+        gain their rights. body: as long as the headers say.
         """
         request = Request(method, url, _with_host(headers, url), body)
         async with exchange(self._line, request, repeats=False) as reply:
             yield reply
 
     def url(self, key: str, query: str = "") -> str:
-        """Return the URL that a key names.
+        """Return a key's URL.
 
         Raises KeyRefused.
         """
         if any(segment in {".", ".."} for segment in key.split("/")):
-            # Whatever it means to the origin, it may lead out of the folder that is this bucket.
+            # Such a path may lead out of this bucket's folder.
             raise KeyRefused("This bucket's origin cannot hold a key with a '.' or '..' segment.")
         return self._base + quote(key, safe=SAFE) + (f"?{query}" if query else "")
 
@@ -91,7 +91,7 @@ class HttpDriver:
             return None
 
     async def list(self, prefix: str, start_after: str, delimiter: str, limit: int) -> Listing:
-        """Refuse."""
+        """Raise OriginReadOnly."""
         raise OriginReadOnly("The bucket's origin cannot list its objects.")
 
     @asynccontextmanager

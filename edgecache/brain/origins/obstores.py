@@ -1,4 +1,4 @@
-"""Origins that obstore speaks to: Google Cloud Storage and Azure Blob Storage.
+"""Origins accessed by obstore: Google Cloud Storage and Azure Blob Storage.
 
 Its paths cannot say every key, and change some without a word (``a/`` becomes ``a``): such keys
 are refused. Credentials come from a function of ours, so that nothing of the machine's is used.
@@ -73,7 +73,7 @@ class Link:
     trust: str = ""
 
     def options(self) -> dict[str, Any]:
-        """Return what its stores are told."""
+        """Return the options of a store."""
         client: dict[str, Any] = {
             "proxy_url": self.proxy_url,
             "allow_http": False,
@@ -102,14 +102,14 @@ class ObstoreDriver:
     async def get(
         self, key: str, _question: OriginRequest = PLAIN
     ) -> AsyncIterator[OriginResponse]:
-        """Ask for an object."""
+        """Get an object."""
         path = await self._opened(key)
         with _named():
             result = await obstore.get_async(self.store, path)
         yield _answer(result.meta, result.attributes, _body(result))
 
     async def head(self, key: str) -> OriginResponse:
-        """Ask what an object is."""
+        """Get an object's metadata."""
         path = await self._opened(key)
         with _named():
             result = await obstore.get_async(self.store, path, options={"head": True})
@@ -320,7 +320,7 @@ def _unquoted(etag: str | None) -> str:
 
 @contextmanager
 def _named() -> Iterator[None]:
-    """Return every failure of obstore's the name that it has here; its words name our proxy."""
+    """Map obstore's errors to OriginError; their texts name our proxy and are not passed on."""
     try:
         yield
     except (exceptions.NotFoundError, FileNotFoundError):

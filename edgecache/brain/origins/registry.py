@@ -1,4 +1,4 @@
-"""Finds the driver of a bucket's origin, and keeps what is open to it."""
+"""The drivers of origins, with their open connections."""
 
 import asyncio
 from collections import OrderedDict
@@ -36,7 +36,7 @@ log = structlog.get_logger(__name__)
 ORIGINS_KEPT: Final = 256
 ORIGIN: Final = "SELECT organization_id, kind, config, secret FROM brain_origin WHERE id = %s"
 
-# Gives the driver for one prefix within the origin.
+# Returns the driver for one prefix within the origin.
 Opener = Callable[[str], Driver]
 
 
@@ -82,7 +82,7 @@ class Origins:
         coherence.on_loss(self._on_loss)
 
     async def start(self) -> None:
-        """Forget the machine's identity, and open the proxy that obstore goes through."""
+        """Remove the machine's cloud identity, and start obstore's proxy."""
         forget_ambient_identity()
         await self._proxy.start()
 
@@ -93,7 +93,7 @@ class Origins:
         await self._proxy.stop()
 
     async def driver(self, bucket: BucketInfo) -> Driver:
-        """Return the driver that speaks for a bucket.
+        """Return the driver of a bucket's origin.
 
         Raises OriginFailed for a secret that cannot be read, DatabaseAway.
         """

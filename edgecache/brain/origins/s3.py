@@ -1,4 +1,4 @@
-"""Origins that speak S3. Keys are sent as they are, whatever they hold.
+"""S3 origins. Keys are sent unchanged, whatever they contain.
 
 obstore is not used here: its paths cannot say ``a//b``, ``..`` or ``a/``, and it completes what it
 is told with AWS_* variables of the machine.
@@ -89,13 +89,13 @@ class S3Driver:
 
     @asynccontextmanager
     async def get(self, key: str, request: OriginRequest = PLAIN) -> AsyncIterator[OriginResponse]:
-        """Ask for an object."""
+        """Get an object."""
         async with self._ask("GET", self._named(key)) as reply:
             await _check(reply)
             yield replace(answer_of(reply.status, reply.pairs), body=reply.body)
 
     async def head(self, key: str) -> OriginResponse:
-        """Ask what an object is."""
+        """Get an object's metadata."""
         async with self._ask("HEAD", self._named(key)) as reply:
             await _check(reply)
             return answer_of(reply.status, reply.pairs)
@@ -229,7 +229,7 @@ def _conditions(conditions: Conditions) -> list[tuple[str, str]]:
 
 
 async def _check(reply: Reply) -> None:
-    """Raise what a status other than success means."""
+    """Raise the error of an unsuccessful status."""
     if HTTPStatus.OK <= reply.status < HTTPStatus.MULTIPLE_CHOICES:
         return
     code = error_code(await reply.text(ERROR_LIMIT_BYTES))

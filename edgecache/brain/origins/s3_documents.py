@@ -1,4 +1,4 @@
-"""The XML that S3 origins send and take. What they send is a stranger's: it is held to limits."""
+"""The XML of S3 origins. Their documents are untrusted and limited in size."""
 
 import re
 from collections.abc import Sequence

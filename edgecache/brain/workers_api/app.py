@@ -1,4 +1,4 @@
-"""The workers' API (:8083): each node speaks for itself alone, with its own credential."""
+"""The workers' API (:8083): each node authenticates with its own credential."""
 
 import hmac
 from uuid import UUID
@@ -14,7 +14,7 @@ from edgecache.protocol.credentials import parse_authorization, secret_hash
 
 
 def workers_api(parts: WorkersApiParts) -> JsonApi:
-    """Return the RSGI application."""
+    """Return the application."""
 
     async def authenticate(call: JsonCall) -> NodeRow:
         given = parse_authorization(call.headers.get("authorization", ""))
@@ -36,7 +36,7 @@ async def _node(parts: WorkersApiParts, node_id: UUID, digest: bytes) -> NodeRow
     row = parts.nodes.get(node_id) or await node_rows.read_one(parts.database, node_id)
     if row is not None and hmac.compare_digest(row.secret_hash, digest):
         return row
-    # Only who has the credential learns that the node was there.
+    # Only with the right credential does a response say that the node existed.
     if row is None and await node_rows.is_known(parts.database, node_id, digest):
         raise NodeRemoved
     raise NotAuthenticated

@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 
 def routes(parts: WorkersApiParts) -> list[Route]:
-    """Return the path."""
+    """Return the route."""
 
     async def heartbeat(call: JsonCall) -> JsonResponse:
         beat = read(call, Heartbeat.read)
@@ -34,7 +34,7 @@ def routes(parts: WorkersApiParts) -> list[Route]:
         if row is None:
             raise NodeRemoved
         if Problem.DRAINING in beat.problems or parts.nodes.health(node) != Health.ONLINE:
-            # It comes, or goes: nobody has to wait for the next look.
+            # It comes or goes: use that at once.
             await parts.nodes.refresh()
         parts.proofs.ask_for(row)
         return JsonResponse((await _answer(parts, row, beat)).as_json())
@@ -43,7 +43,7 @@ def routes(parts: WorkersApiParts) -> list[Route]:
 
 
 async def _move(parts: WorkersApiParts, node: NodeRow, beat: Heartbeat) -> None:
-    """Let a node of the platform's own be elsewhere: a stranger's would have to prove it anew."""
+    """Accept a new endpoint of a platform's node; others would need another proof."""
     if beat.endpoint is None or node.organization_id is not None:
         return
     production = parts.is_production

@@ -17,7 +17,7 @@ from edgecache.protocol.inventories import Inventory, InventoryAnswer
 BEGIN: Final[LiteralString] = (
     "UPDATE brain_node SET inventory_at = clock_timestamp(), inventory_of = '' WHERE id = %s"
 )
-# Bytes that an object names which may be on this node: all others the node need not keep.
+# Referenced blobs that may be on this node; all others the node need not keep.
 KNOWN: Final[LiteralString] = """
     SELECT blob.sha256 FROM brain_blob blob
     JOIN unnest(%s::bytea[], %s::bigint[]) AS held (sha256, size) USING (sha256, size)
@@ -52,13 +52,13 @@ END: Final[LiteralString] = (
 
 
 def routes(parts: WorkersApiParts) -> list[Route]:
-    """Return the path."""
+    """Return the route."""
 
     async def inventory(call: JsonCall) -> JsonResponse:
         message = read(call, Inventory.read)
         node: NodeRow = call.caller
         if node.status not in {"active", "draining"}:
-            # Nothing is asked of it now; when it is let in again, it tells all.
+            # An inactive node; it sends a full inventory when it becomes active again.
             return JsonResponse(InventoryAnswer().as_json())
         async with parts.coherence.change(waits=False) as change:
             unknown = await _take(change, node, message, parts.replicas)
@@ -70,7 +70,7 @@ def routes(parts: WorkersApiParts) -> list[Route]:
 async def _take(
     change: Change, node: NodeRow, message: Inventory, copies: int
 ) -> tuple[bytes, ...]:
-    """Write a page down; give the bytes that the node need not keep. copies: usual of each."""
+    """Store a page; return the blobs that the node need not keep. copies: usual number."""
     if message.full and message.page == 0:
         await change.run(BEGIN, [node.id])
     unknown = await _take_added(change, node, message, copies)

@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 
 
 def routes(parts: WorkersApiParts) -> list[Route]:
-    """Return the paths."""
+    """Return the routes."""
 
     async def waiting(call: JsonCall) -> JsonResponse:
         node: NodeRow = call.caller
@@ -55,7 +55,7 @@ def routes(parts: WorkersApiParts) -> list[Route]:
 
 
 def _is_pointless(node: NodeRow, task: JobRow) -> bool:
-    """True if nobody wants a job done any more."""
+    """True if a job is not needed any more."""
     if task.kind == JobKind.DELETE:
         # Noted as a holder again since, of bytes that an object names: they are wanted after all.
         return node.id in task.holders and task.bucket_id is not None
@@ -63,7 +63,7 @@ def _is_pointless(node: NodeRow, task: JobRow) -> bool:
 
 
 def _can_be_done(job: Job) -> bool:
-    """True if somebody who has the bytes can be asked right now."""
+    """True if another node can provide the bytes right now."""
     return job.kind is JobKind.DELETE or bool(job.sources)
 
 

@@ -1,4 +1,4 @@
-"""Reading a worker's message from a call's JSON."""
+"""Parsing of workers' messages."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -11,7 +11,7 @@ Message = TypeVar("Message")
 
 
 def read(call: JsonCall, message: Callable[[Fields], Message]) -> Message:
-    """Return the message that the body is. message: its class's ``read``.
+    """Return the body's message. message: its class's ``read``.
 
     Raises Invalid with the wrong fields.
     """

@@ -11,7 +11,7 @@ from edgecache.protocol.receipts import Receipts
 
 
 def routes(parts: WorkersApiParts) -> list[Route]:
-    """Return the path."""
+    """Return the route."""
 
     async def receipts(call: JsonCall) -> JsonResponse:
         message = read(call, Receipts.read)

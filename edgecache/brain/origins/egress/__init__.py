@@ -1,1 +1,1 @@
-"""The way out: connections to origins, whose addresses tenants choose."""
+"""Egress: guarded connections to origins, whose addresses tenants choose."""

@@ -1,7 +1,7 @@
-"""Which addresses a tenant's origin may have.
+"""The egress guard: which addresses a tenant's origin may have.
 
-A name is resolved here, every address that it has is checked, and the checked address is what is
-dialled: a second look at the name could answer another one.
+A name is resolved here, all its addresses are checked, and the connection goes to a checked
+address: resolving the name again could return another one.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ from edgecache.brain.errors import OriginFailed, OriginForbidden, OriginTimeout
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Answers = list[tuple[Any, ...]]
-# Gives the checked addresses of a host and a port (``Guard.resolve``).
+# Returns the checked addresses of a host and a port (``Guard.resolve``).
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 
 RESOLVE_TIMEOUT_S: Final = 5.0
-# Names at once. A look-up that is given up keeps its thread until the resolver gives up, too.
+# Look-ups at once. A cancelled look-up keeps its thread until the resolver gives up.
 LOOK_UPS: Final = 64
 # Of these one organization's: its origins may redirect to ever new names that hang.
 LOOK_UPS_EACH: Final = 8
@@ -46,7 +46,7 @@ GLOBAL_V6: Final = ipaddress.IPv6Network("2000::/3")
 REFUSED_V6: Final = tuple(
     ipaddress.IPv6Network(text) for text in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
 )
-# Where clouds answer with credentials: refused even where private addresses are let through.
+# Cloud metadata services: refused even where private addresses are allowed.
 LINK_LOCAL: Final = (
     ipaddress.IPv4Network("169.254.0.0/16"),
     ipaddress.IPv6Network("fe80::/10"),
@@ -55,7 +55,7 @@ LINK_LOCAL: Final = (
 
 
 class Guard:
-    """Decides for one brain.
+    """The guard of one brain.
 
     allows_private: let loopback and private addresses through, for development and tests.
     refused: networks of one's own, beyond those that are never let through.
@@ -64,14 +64,14 @@ class Guard:
     def __init__(self, *, allows_private: bool, refused: Sequence[Network] = ()) -> None:
         self.allows_private = allows_private
         self._refused = tuple(refused)
-        # One for all who ask for a name.
+        # One look-up for all requests for a name.
         self._looking: dict[tuple[str, int], asyncio.Future[Answers]] = {}
         self._places = asyncio.Semaphore(LOOK_UPS)
-        # Of each organization that has names looked up, or waits for that.
+        # Of each organization with running or waiting look-ups.
         self._shares: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()
 
     async def resolve(self, host: str, port: int, *, owner: int) -> list[str]:
-        """Return the addresses to dial, in the resolver's order.
+        """Return the addresses to connect to, in the resolver's order.
 
         owner: the organization for whom.
         Raises OriginForbidden when one of them is refused, OriginFailed when there is none,
@@ -85,7 +85,7 @@ class Guard:
         return [str(address) for address in addresses]
 
     def allows(self, address: Address) -> bool:
-        """True if an address may be dialled."""
+        """True if an address is allowed."""
         if _is_in(address, LINK_LOCAL) or _is_in(address, self._refused):
             return False
         if self.allows_private:
@@ -114,14 +114,14 @@ class Guard:
         return await asyncio.shield(self._looking[name])
 
     async def _begin(self, name: tuple[str, int], owner: int) -> None:
-        """Have a name looked up, once there is a place for it."""
+        """Look up a name as soon as there is a free slot."""
         share = self._shares.get(owner)
         if share is None:
             share = self._shares[owner] = asyncio.Semaphore(LOOK_UPS_EACH)
         async with AsyncExitStack() as places:
             await places.enter_async_context(share)
             await places.enter_async_context(self._places)
-            # Somebody else may have had it looked up meanwhile.
+            # Another request may have looked it up meanwhile.
             if name not in self._looking:
                 looking = self._looking[name] = _ask_resolver(*name)
                 looking.add_done_callback(partial(self._looked_up, name, share))
@@ -134,21 +134,21 @@ class Guard:
         share.release()
         self._places.release()
         if not looking.cancelled():
-            # Looked at, so that a failure that nobody waits for is not an unheard one.
+            # Retrieve the exception, so that asyncio does not report it as never retrieved.
             looking.exception()
 
 
 def _ask_resolver(host: str, port: int) -> "asyncio.Future[Answers]":
-    """Look a name up in a thread of its own.
+    """Look up a name in its own thread.
 
-    A tenant's name that hangs holds up nothing else then, nor the end of the process.
+    A tenant's name that hangs then delays neither other work nor the end of the process.
     """
     response: Future[Answers] = Future()
 
     def ask() -> None:
         try:
             response.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
-        except Exception as exc:  # noqa: BLE001 - for whoever asks
+        except Exception as exc:  # noqa: BLE001 - passed on to the caller
             response.set_exception(exc)
 
     threading.Thread(target=ask, name="brain-names", daemon=True).start()

@@ -1,4 +1,4 @@
-"""The brain has no identity of its own with any cloud: origins are asked with their owners'."""
+"""The brain has no cloud identity: origins are accessed with their owners' credentials."""
 
 import os
 from typing import Final
@@ -7,9 +7,9 @@ AMBIENT: Final = ("AWS_", "AZURE_", "GOOGLE_", "GCLOUD_", "MSI_", "IDENTITY_")
 
 
 def forget_ambient_identity() -> None:
-    """Take the clouds' variables out of this process's environment.
+    """Remove the clouds' variables from this process's environment.
 
-    obstore completes what it is told with them, without being asked: a key of the machine's would
+    obstore adds them to its configuration by itself: the machine's key would
     be used for a tenant that gave none, or sent to an endpoint that a tenant chose.
     """
     for name in tuple(os.environ):

@@ -14,7 +14,7 @@ KEPT_S: Final = 15.0
 
 
 class GuardedBackend(httpcore.AsyncNetworkBackend):
-    """Dials for httpcore. TLS still checks the certificate against the name."""
+    """Connects for httpcore. TLS still checks the certificate against the name."""
 
     def __init__(self, resolve: Resolve) -> None:
         self._resolve = resolve

@@ -1,6 +1,6 @@
-"""A CONNECT proxy on loopback, for clients that can only be told to use one (obstore).
+"""A CONNECT proxy on loopback, for a client without another hook (obstore).
 
-It takes the brain's own password alone, and dials only what the guard has checked.
+It requires the brain's own password, and connects only to addresses that the guard has checked.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class Proxy:
         await self._server.start("127.0.0.1")
 
     async def stop(self) -> None:
-        """Stop listening and cut what runs."""
+        """Stop listening and close all connections."""
         await self._server.stop()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -72,7 +72,7 @@ class Proxy:
             return await _refuse(writer, "403 Forbidden")
         except (OriginError, OSError):
             return await _refuse(writer, "502 Bad Gateway")
-        # From here on the far end is closed, wherever this is cut.
+        # From here on the upstream connection is closed in any case.
         with contextlib.closing(upstream[1]):
             writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
             await writer.drain()
@@ -80,7 +80,7 @@ class Proxy:
         return None
 
     def _owner(self, fields: list[str]) -> int | None:
-        """Return the organization that a client of ours dials for; None for anybody else."""
+        """Return the organization that one of our clients connects for; None for other clients."""
         for field in fields:
             name, _, value = field.partition(":")
             if name.strip().lower() == "proxy-authorization":

@@ -38,7 +38,7 @@ class StreamServer:
         )
 
     async def stop(self) -> None:
-        """Stop listening and cut what runs."""
+        """Stop listening and close all connections."""
         self._is_stopped = True
         if self._server is not None:
             self._server.close()

@@ -1,4 +1,4 @@
-"""Which certificates the brain believes when it calls somebody over TLS."""
+"""Trusted certificate authorities for outgoing TLS."""
 
 import ssl
 from functools import cache
@@ -8,7 +8,7 @@ from functools import cache
 def trusting(pem: str = "") -> ssl.SSLContext:
     """Return a client's context that trusts the machine's authorities, and those of the PEM text.
 
-    Made once: to read the machine's takes tens of milliseconds, in which nobody is answered.
+    Made once: reading the machine's takes tens of milliseconds, which block the event loop.
     """
     context = ssl.create_default_context()
     if pem:
