@@ -3,6 +3,7 @@
 from typing import Final
 
 from accounts.errors import EmailTaken, HashingBusy, InvalidCredentials, TooManyAttempts
+from platform_site.lib.openapi import shapes
 from platform_site.lib.openapi.operations import Operation, Operations
 from recovery.errors import (
     MalformedRecoveryToken,
@@ -242,6 +243,7 @@ OPERATIONS: Final[Operations] = {
     ),
     "POST /v1/members/{user_id}/factors/reset": Operation(
         tag="Members",
+        path={"user_id": shapes.UUID},
         problems=(OwnFactors,),
         request={"reason": "The phone was lost; identity checked on a call."},
     ),

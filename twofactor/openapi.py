@@ -4,6 +4,7 @@ from typing import Final
 
 from accounts.errors import HashingBusy, InvalidCredentials, SessionRevoked, TooManyAttempts
 from platform_site.lib.errors import Forbidden, TokenExpired, TokenInvalid
+from platform_site.lib.openapi import shapes
 from platform_site.lib.openapi.operations import Operation, Operations
 from twofactor.errors import (
     ChallengeGone,
@@ -67,6 +68,7 @@ OPERATIONS: Final[Operations] = {
     ),
     "POST /v1/auth/2fa/challenge/{challenge_id}/verify": Operation(
         tag="Second factor",
+        path={"challenge_id": shapes.BASE64URL},
         problems=(
             MalformedCode,
             MalformedCredential,
@@ -189,6 +191,7 @@ OPERATIONS: Final[Operations] = {
     ),
     "DELETE /v1/auth/2fa/trusted-devices/{device_id}": Operation(
         tag="Second factor",
+        path={"device_id": shapes.UUID},
         problems=(DeviceNotFound,),
     ),
     "POST /v1/auth/reauthenticate": Operation(

@@ -12,6 +12,7 @@ from accounts.errors import (
     TooManyInvitations,
 )
 from environments.errors import EnvironmentNotFound
+from platform_site.lib.openapi import shapes
 from platform_site.lib.openapi.operations import Operation, Operations
 
 OPERATIONS: Final[Operations] = {
@@ -54,6 +55,7 @@ OPERATIONS: Final[Operations] = {
     ),
     "DELETE /v1/invitations/{invitation_id}": Operation(
         tag="Invitations",
+        path={"invitation_id": shapes.UUID},
         problems=(InvitationNotFound,),
     ),
     "POST /v1/invitations/accept": Operation(

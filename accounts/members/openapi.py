@@ -3,6 +3,7 @@
 from typing import Final
 
 from accounts.errors import LastAdmin, MemberNotFound
+from platform_site.lib.openapi import shapes
 from platform_site.lib.openapi.operations import Operation, Operations
 
 OPERATIONS: Final[Operations] = {
@@ -28,6 +29,7 @@ OPERATIONS: Final[Operations] = {
     ),
     "GET /v1/members/{user_id}": Operation(
         tag="Members",
+        path={"user_id": shapes.UUID},
         problems=(MemberNotFound,),
         response={
             "user_id": "01a2048d-5eee-7420-b4f2-736690f1aef9",
@@ -43,6 +45,7 @@ OPERATIONS: Final[Operations] = {
     ),
     "PATCH /v1/members/{user_id}": Operation(
         tag="Members",
+        path={"user_id": shapes.UUID},
         problems=(
             MemberNotFound,
             LastAdmin,
@@ -62,6 +65,7 @@ OPERATIONS: Final[Operations] = {
     ),
     "DELETE /v1/members/{user_id}": Operation(
         tag="Members",
+        path={"user_id": shapes.UUID},
         problems=(
             MemberNotFound,
             LastAdmin,

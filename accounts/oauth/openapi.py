@@ -27,6 +27,7 @@ from platform_site.lib.errors import (
     TokenExpired,
     TokenInvalid,
 )
+from platform_site.lib.openapi import shapes
 from platform_site.lib.openapi.operations import Operation, Operations
 
 OPERATIONS: Final[Operations] = {
@@ -52,6 +53,7 @@ OPERATIONS: Final[Operations] = {
     ),
     "DELETE /v1/auth/identities/{identity_id}": Operation(
         tag="Sign in with a provider",
+        path={"identity_id": shapes.UUID},
         problems=(LastLoginMethod,),
     ),
     "GET /v1/auth/oauth/{provider}/callback": Operation(

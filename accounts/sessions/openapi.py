@@ -5,6 +5,7 @@ from typing import Final
 from accounts.errors import (
     SessionNotFound,
 )
+from platform_site.lib.openapi import shapes
 from platform_site.lib.openapi.operations import Operation, Operations
 
 OPERATIONS: Final[Operations] = {
@@ -35,6 +36,7 @@ OPERATIONS: Final[Operations] = {
     ),
     "DELETE /v1/auth/sessions/{session_id}": Operation(
         tag="Account",
+        path={"session_id": shapes.UUID},
         problems=(SessionNotFound,),
     ),
 }

@@ -9,6 +9,7 @@ from edgecache.api.errors import (
     NodeEndpointTaken,
     NodeNotFound,
 )
+from platform_site.lib.openapi import shapes
 from platform_site.lib.openapi.operations import Operation, Operations
 
 OPERATIONS: Final[Operations] = {
@@ -77,6 +78,7 @@ OPERATIONS: Final[Operations] = {
     ),
     "GET /v1/cache/nodes/{node_id}": Operation(
         tag="Cache nodes",
+        path={"node_id": shapes.UUID},
         problems=(
             NodeNotFound,
             CacheUnavailable,
@@ -99,6 +101,7 @@ OPERATIONS: Final[Operations] = {
     ),
     "DELETE /v1/cache/nodes/{node_id}": Operation(
         tag="Cache nodes",
+        path={"node_id": shapes.UUID},
         problems=(
             NodeNotFound,
             CacheUnavailable,
@@ -106,6 +109,7 @@ OPERATIONS: Final[Operations] = {
     ),
     "GET /v1/cache/nodes/{node_id}/metrics": Operation(
         tag="Cache nodes",
+        path={"node_id": shapes.UUID},
         problems=(
             NodeNotFound,
             CacheUnavailable,

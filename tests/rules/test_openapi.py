@@ -97,6 +97,14 @@ def test_no_default_contradicts_its_schema() -> None:
             assert validator.is_valid(schema["default"]), schema
 
 
+def test_each_number_has_a_least_value() -> None:
+    for name, schema in document()["components"]["schemas"].items():
+        for field, value in schema.get("properties", {}).items():
+            types = value.get("type", ())
+            if {"integer", "number"} & {*([types] if isinstance(types, str) else types)}:
+                assert "minimum" in value, f"{name}.{field}"
+
+
 def test_bodies_that_refuse_unknown_fields_say_so() -> None:
     for path, method, operation in operations():
         content = operation.get("requestBody", {}).get("content", {})

@@ -4,6 +4,7 @@ from typing import Final
 
 from accounts.errors import TooManyAttempts
 from environments.errors import EnvironmentNotFound
+from platform_site.lib.openapi import shapes
 from platform_site.lib.openapi.operations import Operation, Operations
 from twofactor.errors import (
     ChallengeGone,
@@ -40,6 +41,7 @@ OPERATIONS: Final[Operations] = {
     ),
     "DELETE /v1/auth/2fa/webauthn/credentials/{credential_id}": Operation(
         tag="Second factor",
+        path={"credential_id": shapes.BASE64URL},
         problems=(
             PasskeyNotFound,
             RequiredByPolicy,

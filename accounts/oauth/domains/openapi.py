@@ -4,6 +4,7 @@ from typing import Final
 
 from accounts.errors import TooManyAttempts
 from accounts.oauth.errors import DnsUnavailable, DomainTaken, DomainUnproven, TooManyDomains
+from platform_site.lib.openapi import shapes
 from platform_site.lib.openapi.operations import Operation, Operations
 
 OPERATIONS: Final[Operations] = {
@@ -53,9 +54,11 @@ OPERATIONS: Final[Operations] = {
     ),
     "DELETE /v1/domains/{domain_id}": Operation(
         tag="Domains",
+        path={"domain_id": shapes.UUID},
     ),
     "POST /v1/domains/{domain_id}/verify": Operation(
         tag="Domains",
+        path={"domain_id": shapes.UUID},
         problems=(
             DomainTaken,
             DomainUnproven,

@@ -15,12 +15,13 @@ Drf-spectacular warns of an operation that is in no table, and the gate takes no
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 from platform_site.lib.errors import PlatformError
+from platform_site.lib.openapi.shapes import Shape
 from platform_site.lib.openapi.tags import Tag
 
 
@@ -31,12 +32,14 @@ class Operation:
     problems: what this operation answers beside ``platform_site.lib.openapi.problems.common``.
     request: an example of the body; a test sends it.
     response: an example of the successful answer's body.
+    path: the schemas of the path's parameters, where they are more than text.
     """
 
     tag: Tag
     problems: tuple[type[PlatformError], ...] = ()
     request: Mapping[str, Any] | None = None
     response: Mapping[str, Any] | None = None
+    path: Mapping[str, Shape] = field(default_factory=dict)
 
 
 Operations = Mapping[str, Operation]

@@ -5,6 +5,7 @@ from typing import Any, Literal
 from drf_spectacular.drainage import warn
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
+from rest_framework.serializers import FloatField, IntegerField
 
 from platform_site.lib.api import ApiView, StrictSerializer
 from platform_site.lib.openapi import operations, problems
@@ -44,6 +45,7 @@ class Schema(AutoSchema):
             warn(f"{key} is in no openapi.py")
             return found
         found["tags"] = [described.tag]
+        _add_path_schemas(found, described)
         _add_examples(found, described)
         common = problems.common(
             access,
@@ -102,12 +104,23 @@ class Schema(AutoSchema):
     def _map_serializer_field(
         self, field: Any, direction: Direction, bypass_extensions: bool = False
     ) -> dict[str, Any] | None:
-        """Leave out a default that may not be sent: clients would send it."""
+        """Leave out a default that may not be sent; add the least value of an answer's number."""
         mapped: Any = super()._map_serializer_field  # untyped library
         schema: dict[str, Any] | None = mapped(field, direction, bypass_extensions)
-        if schema and schema.get("default") == "" and not getattr(field, "allow_blank", False):
+        if schema is None:
+            return None
+        if schema.get("default") == "" and not getattr(field, "allow_blank", False):
             del schema["default"]
+        if direction == "response" and isinstance(field, IntegerField | FloatField):
+            # Numbers in answers are counts, sizes, shares, durations and times.
+            schema.setdefault("minimum", 0)
         return schema
+
+
+def _add_path_schemas(operation: dict[str, Any], described: Operation) -> None:
+    for parameter in operation.get("parameters", ()):
+        if parameter["in"] == "path" and parameter["name"] in described.path:
+            parameter["schema"] = dict(described.path[parameter["name"]])
 
 
 def _add_examples(operation: dict[str, Any], described: Operation) -> None:
