@@ -8,17 +8,19 @@ later release may add fields.
 import functools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import jsonschema_rs
 import yaml
 
 DOCUMENT: Final = Path(__file__).resolve().parents[1] / "docs/openapi.yaml"
+# Where references in the document point to, once it is in a registry.
+BASE: Final = "urn:zonal:openapi"
 API: Final = "/v1/"
 # The document describes neither itself nor the page that shows it.
 DOCUMENTS: Final = frozenset({"/v1/schema", "/v1/docs"})
@@ -30,6 +32,9 @@ CONSOLE_TOKENS: Final = frozenset({"access_token", "refresh_token", "mfa_token",
 CONSOLE_CODE: Final = "csrf_failed"
 # What a path that is not in the document, or a method that its path does not have, answers.
 UNDECLARED: Final = frozenset({400, 403, 404, 405})
+
+
+Schemas = Literal["requests", "responses", "console responses"]
 
 
 class NotConformantError(AssertionError):
@@ -163,37 +168,46 @@ def _content(template: str, method: str, status: str) -> dict[str, Any] | None:
     return content
 
 
-@functools.cache
 def _response_validator(
     template: str, method: str, status: str, media: str, is_console: bool
 ) -> jsonschema_rs.Draft202012Validator:
     content = _content(template, method, status) or {}
-    schema = {**content[media]["schema"], "components": _closed_components(is_console)}
-    return jsonschema_rs.Draft202012Validator(schema, validate_formats=True)
+    schemas = "console responses" if is_console else "responses"
+    return _compiled(json.dumps(content[media]["schema"]), schemas)
 
 
-@functools.cache
 def _request_validator(template: str, method: str) -> jsonschema_rs.Draft202012Validator | None:
     declared = document()["paths"][template][method].get("requestBody")
     if declared is None:
         return None
-    schemas = json.loads(json.dumps(document()["components"]["schemas"]))
-    _each_object(schemas, _accept_numbers_as_text)
-    schema = {**declared["content"][JSON]["schema"], "components": {"schemas": schemas}}
-    # Formats are not checked: an address is accepted with blanks around it, for example.
-    return jsonschema_rs.Draft202012Validator(schema)
+    return _compiled(json.dumps(declared["content"][JSON]["schema"]), "requests")
 
 
 @functools.cache
-def _closed_components(is_console: bool) -> dict[str, Any]:
-    schemas = json.loads(json.dumps(document()["components"]["schemas"]))
-    _each_object(schemas, _close)
-    if is_console:
-        _each_object(schemas, _drop_tokens)
-    return {"schemas": schemas}
+def _compiled(schema: str, schemas: Schemas) -> jsonschema_rs.Draft202012Validator:
+    # Most schemas are one reference, and many operations share them.
+    absolute = json.loads(schema.replace('"#/', f'"{BASE}#/'))
+    # Formats of requests are not checked: an address is accepted with blanks around it, for one.
+    return jsonschema_rs.Draft202012Validator(
+        absolute, registry=_registry(schemas), validate_formats=schemas != "requests"
+    )
 
 
-def _each_object(part: Any, change: Any) -> None:
+@functools.cache
+def _registry(schemas: Schemas) -> jsonschema_rs.Registry:
+    """Return the document's schemas as they are for requests, or closed for responses."""
+    components = json.loads(json.dumps(document()["components"]["schemas"]))
+    changes: dict[Schemas, list[Callable[[dict[str, Any]], None]]] = {
+        "requests": [_accept_numbers_as_text],
+        "responses": [_close],
+        "console responses": [_close, _drop_tokens],
+    }
+    for change in changes[schemas]:
+        _each_object(components, change)
+    return jsonschema_rs.Registry([(BASE, {"components": {"schemas": components}})])
+
+
+def _each_object(part: Any, change: Callable[[dict[str, Any]], None]) -> None:
     """Call ``change`` with each JSON object in a part of the document."""
     if isinstance(part, dict):
         change(part)

@@ -1,6 +1,7 @@
 """The OpenAPI document is one that clients can be generated from, and its examples are true."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import jsonschema_rs
@@ -9,7 +10,7 @@ import pytest
 from accounts.models import User
 from platform_site.lib.openapi.operations import tables
 from tests.cast import Caller, signed_in
-from tests.conformance import JSON, document
+from tests.conformance import JSON, PROBLEM, Exchange, NotConformantError, check, document
 from tests.rules.routes import api_routes
 
 METHODS = ("get", "post", "put", "patch", "delete")
@@ -136,3 +137,49 @@ def test_a_page_size_that_is_no_number_is_refused(size: str, alice: User) -> Non
     answer = caller.get(f"/v1/environments?page_size={size}")
     assert (answer.status, answer.code) == (400, "invalid_request")
     assert answer.body["errors"][0]["field"] == "page_size"
+
+
+def exchange(**changes: Any) -> Exchange:
+    environment = {"id": "live", "name": "live", "built_in": True}
+    environment["created_at"] = "2026-11-22T18:38:36.092302Z"
+    plain = Exchange(
+        method="GET",
+        path="/v1/environments/live",
+        request_body=None,
+        status=200,
+        media=JSON,
+        body=environment,
+    )
+    return replace(plain, **changes)
+
+
+PROBLEM_BODY = {
+    "type": "urn:zonal:problem:x",
+    "title": "x",
+    "status": 404,
+    "code": "environment_not_found",
+    "request_id": "x",
+}
+
+
+def test_what_the_document_declares_passes() -> None:
+    check(exchange())
+    check(exchange(status=404, media=PROBLEM, body=PROBLEM_BODY))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"body": exchange().body | {"undeclared": 1}},
+        {"body": {"id": "live"}},
+        {"body": exchange().body | {"created_at": "yesterday"}},
+        {"status": 201},
+        {"media": "text/plain"},
+        {"status": 404, "media": PROBLEM, "body": PROBLEM_BODY | {"code": "bucket_not_found"}},
+        {"status": 404, "media": PROBLEM, "body": PROBLEM_BODY | {"undeclared": 1}},
+        {"path": "/v1/nowhere"},
+    ],
+)
+def test_what_it_does_not_declare_fails(changes: dict[str, Any]) -> None:
+    with pytest.raises(NotConformantError):
+        check(exchange(**changes))

@@ -5,7 +5,6 @@ from typing import Any, Literal
 from drf_spectacular.drainage import warn
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
-from rest_framework.serializers import FloatField, IntegerField
 
 from platform_site.lib.api import ApiView, StrictSerializer
 from platform_site.lib.openapi import operations, problems
@@ -111,7 +110,10 @@ class Schema(AutoSchema):
             return None
         if schema.get("default") == "" and not getattr(field, "allow_blank", False):
             del schema["default"]
-        if direction == "response" and isinstance(field, IntegerField | FloatField):
+        types = schema.get("type", ())
+        if direction == "response" and {"integer", "number"} & {
+            *([types] if isinstance(types, str) else types)
+        }:
             # Numbers in answers are counts, sizes, shares, durations and times.
             schema.setdefault("minimum", 0)
         return schema
