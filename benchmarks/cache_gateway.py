@@ -1,7 +1,7 @@
 """Warm GETs of 1 KiB, 64 KiB and 1 MiB through the object API, beside servers of plain files.
 
 Yardstick: nginx serving the same file from disk. Beside it nginx proxy_cache, Varnish (where they
-are installed) and a bare Granian file response. Zonal: the brain itself, and nginx on the worker's
+are installed). Zonal: the brain itself, and nginx on the worker's
 machine, which sends the worker's files; with a signature and without (public bucket), one worker;
 and a worker asked directly, with a ticket.
 Rounds alternate; what is printed are ratios of medians. With wrk installed it makes the load.
@@ -33,7 +33,7 @@ from benchmarks import load
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
 from edgecache.protocol.names import TICKET_PARAMETER, object_path
-from edgecache.protocol.tickets import Kind
+from edgecache.protocol.tickets import TicketKind
 from tests.edgecache.s3.cluster import Cluster
 from tests.edgecache.s3.raw import EMPTY, Signer, send
 from tests.ports import free_port
@@ -42,15 +42,6 @@ SIZES: Final = {"1 KiB": 2**10, "64 KiB": 2**16, "1 MiB": 2**20}
 CONNECTIONS: Final = 16
 WAIT_S: Final = 20.0
 ROOT: Final = Path(__file__).resolve().parent.parent
-
-GRANIAN: Final = """
-import os
-FOLDER = os.environ["BENCH_FOLDER"]
-async def app(scope, protocol):
-    path = FOLDER + scope.path
-    headers = [("content-length", str(os.stat(path).st_size))]
-    protocol.response_file(200, headers, path)
-"""
 
 
 @dataclass
@@ -100,7 +91,6 @@ class Bench:
         self._start_nginx()
         node_id = self.cluster.nodes[0]["node_id"]
         self.offload_port = self._start_gateway("offload", f"{node_id}={folder / 'worker0'}")
-        self.granian_port = self._start_granian()
         self.varnish_port = self._start_varnish()
 
     def contenders(self, name: str) -> list[Contender]:
@@ -110,7 +100,6 @@ class Bench:
         found = [
             Contender("nginx, file", self.nginx_port, path),
             Contender("nginx, proxy_cache", self.cached_port, path),
-            Contender("Granian, file", self.granian_port, path),
         ]
         if self.varnish_port:
             found.append(Contender("Varnish", self.varnish_port, path))
@@ -133,7 +122,9 @@ class Bench:
         tenant = Tenant(self.keys.organization_id, self.keys.environment_pk)
         leave = TicketGrant(tenant, self.bucket_id, self._sha256(name), SIZES[name])
         node_id = UUID(self.cluster.nodes[0]["node_id"])
-        return TicketSigner(self.cluster.secret).sign(Kind.READ, node_id, leave, now=time.time())
+        return TicketSigner(self.cluster.secret).sign(
+            TicketKind.READ, node_id, leave, now=time.time()
+        )
 
     def _fill(self) -> str:
         signer = Signer(self.keys, self.cluster.url)
@@ -218,16 +209,6 @@ http {{
     {sites}
 }}
 """
-
-    def _start_granian(self) -> int:
-        port = free_port()
-        (self.folder / "granian_file.py").write_text(GRANIAN)
-        command = [sys.executable, "-m", "granian", "--interface", "rsgi", "--port", str(port)]
-        command += ["--no-ws", "--log-level", "error", "granian_file:app"]
-        self._spawn(command, BENCH_FOLDER=str(self.files), PYTHONPATH=str(self.folder))
-        path = f"/{_file('1 KiB')}"
-        _wait(lambda: send(f"http://127.0.0.1:{port}", "GET", path).status == 200)
-        return port
 
     def _start_varnish(self) -> int:
         varnish = shutil.which("varnishd") or "/usr/sbin/varnishd"

@@ -7,15 +7,16 @@ refuse unknown fields; answers allow them, so that a brain may be upgraded befor
 
 import base64
 import binascii
-from dataclasses import asdict, dataclass
+import re
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Self
 
 from edgecache.protocol.fields import Fields
-from edgecache.protocol.tickets import key_id
+from edgecache.protocol.tickets import KEY_ID_BYTES, MAC_KEY_BYTES
 
-PUBLIC_KEY_BYTES: Final = 32
 KEY_LIMIT: Final = 8
+KEY_ID: Final = re.compile(f"[0-9a-f]{{{2 * KEY_ID_BYTES}}}", re.ASCII)
 PROBLEM_LIMIT: Final = 16
 PROBLEM_LENGTH: Final = 32
 
@@ -84,27 +85,27 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, slots=True)
-class PublicKey:
-    """A key that tickets may be signed with (Ed25519, 32 raw bytes), and its ``key_id``."""
+class TicketKey:
+    """A key for the MACs of one node's tickets (32 bytes), and the ``key_id`` of those tickets."""
 
     kid: str
-    public_key: bytes
+    key: bytes = field(repr=False)
 
     def as_json(self) -> dict[str, Any]:
         """Give its JSON; the key as base64."""
-        return {"kid": self.kid, "public_key": base64.b64encode(self.public_key).decode()}
+        return {"kid": self.kid, "key": base64.b64encode(self.key).decode()}
 
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatAnswer:
     """What the brain answers.
 
-    now: its clock, Unix seconds. keys: whoever is missing signs no longer. status: the node's.
+    now: its clock, Unix seconds. keys: tickets of no other key are valid. status: the node's.
     wants_inventory: send a full one. jobs: how many wait. interval_s: until the next heartbeat.
     """
 
     now: float
-    keys: tuple[PublicKey, ...]
+    keys: tuple[TicketKey, ...]
     status: str
     wants_inventory: bool
     jobs: int
@@ -135,13 +136,13 @@ def _read_problem(value: Any) -> str | None:
     return value if isinstance(value, str) and 0 < len(value) <= PROBLEM_LENGTH else None
 
 
-def _read_key(value: Any) -> PublicKey | None:
+def _read_key(value: Any) -> TicketKey | None:
     match value:
-        case {"kid": str() as kid, "public_key": str() as text}:
+        case {"kid": str() as kid, "key": str() as text}:
             try:
                 raw = base64.b64decode(text, validate=True)
             except (binascii.Error, ValueError):
                 return None
-            is_right = len(raw) == PUBLIC_KEY_BYTES and kid == key_id(raw)
-            return PublicKey(kid, raw) if is_right else None
+            is_right = len(raw) == MAC_KEY_BYTES and KEY_ID.fullmatch(kid) is not None
+            return TicketKey(kid, raw) if is_right else None
     return None

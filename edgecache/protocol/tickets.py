@@ -1,16 +1,22 @@
-"""Tickets: leave to move certain bytes on one worker for at most 30 seconds, signed by the brain.
+"""Tickets: permission to read or write certain bytes on one worker, for at most 30 seconds.
 
 A ticket is a bearer capability in one canonical form: two texts are the same ticket only if they
-are equal. Its text is base64url (without padding) of a fixed head, the client's prefix and a
-signature. Who signs and verifies is the caller's matter (Ed25519): this needs nothing but the
-standard library.
+are equal. Its text is base64url (without padding) of a fixed head, the client's prefix, the brain's
+signature if the ticket is direct, and a MAC over all of that.
+
+The MAC (HMAC-SHA-256 of 128 bits) is made with a key that only the brain and that one node know, so
+a worker checks a ticket in microseconds, and another node can't make one. The signature (Ed25519)
+is for the brain: the worker redeems direct tickets in receipts, and it could make the MAC itself.
+The MAC covers the signature, so that a client can't spoil it and with it the operator's receipt.
+Signing is the caller's: this module needs nothing but the standard library.
 
     TicketRefused
     ├── MalformedTicket      not a ticket of ours at all
-    └── one with a code      a ticket, but not for this: WRONG_NODE, WRONG_OBJECT, …
+    └── one with a code      a ticket, but not for this use: WRONG_NODE, WRONG_OBJECT, …
 """
 
 import hashlib
+import hmac
 import struct
 from base64 import urlsafe_b64encode
 from binascii import Error as Base64Error
@@ -25,24 +31,27 @@ LIFETIME_LIMIT_S: Final = 30
 # A ticket may come from a brain whose clock is ahead of the one that answered the last heartbeat.
 LEEWAY_S: Final = 2
 SIGNATURE_BYTES: Final = 64
+MAC_BYTES: Final = 16
+MAC_KEY_BYTES: Final = 32
 KEY_ID_BYTES: Final = 8
 # One ticket may be read again (retries, ranges that overlap), though it counts once.
 REPLAY_FACTOR: Final = 4
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 _CONTEXT: Final = b"zonal-ticket\0"
+_MAC_CONTEXT: Final = b"zonal-ticket-mac\0"
 # version, kind, key, id, node, organization, environment, bucket, hash, start, length, issued,
 # expires, bytes of the client's prefix
 _HEAD: Final = struct.Struct(">BB8s16s16sQQQ32sQQQQB")
 _PREFIX_LIMIT: Final = 43
 _PREFIX_CHARACTERS: Final = frozenset("0123456789abcdef:./")
-_SHORTEST: Final = (_HEAD.size + SIGNATURE_BYTES) * 4 // 3
-_LONGEST: Final = (_HEAD.size + _PREFIX_LIMIT + SIGNATURE_BYTES) * 4 // 3 + 1
+_SHORTEST: Final = (_HEAD.size + MAC_BYTES) * 4 // 3
+_LONGEST: Final = (_HEAD.size + _PREFIX_LIMIT + SIGNATURE_BYTES + MAC_BYTES) * 4 // 3 + 1
 _ALPHABET: Final = bytes.maketrans(b"-_", b"+/")
 _NUMBER_LIMIT: Final = 1 << 63
 
 
-class Kind(StrEnum):
+class TicketKind(StrEnum):
     """What a ticket allows.
 
     read: for a client, or for the brain on a client's behalf. store: PUT of the whole blob, at most
@@ -55,7 +64,7 @@ class Kind(StrEnum):
     REPLICATE = "replicate"
 
 
-_KINDS: Final = (Kind.READ, Kind.STORE, Kind.DELETE, Kind.REPLICATE)
+_KINDS: Final = (TicketKind.READ, TicketKind.STORE, TicketKind.DELETE, TicketKind.REPLICATE)
 _NUMBERS: Final = {kind: number for number, kind in enumerate(_KINDS)}
 
 
@@ -94,11 +103,12 @@ class MalformedTicket(TicketRefused):
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """Leave for bytes ``start`` to ``start + length - 1`` of one blob on one worker.
+    """Permission for bytes ``start`` to ``start + length - 1`` of one blob on one worker.
 
     length: the cap; for a store the greatest size. client_prefix: the network of the client that
     reads from the worker itself, as ``203.0.113.0/24``; empty when the brain or a worker reads.
-    issued_at, expires_at: whole Unix seconds by the brain's clock. key_id: ``key_id`` of the key.
+    issued_at, expires_at: whole Unix seconds by the brain's clock. key_id: of the brain's signing
+    key; the MAC's key has the same name.
     """
 
     id: UUID
@@ -109,7 +119,7 @@ class Ticket:
     sha256: bytes
     start: int
     length: int
-    kind: Kind
+    kind: TicketKind
     client_prefix: str
     issued_at: int
     expires_at: int
@@ -118,7 +128,7 @@ class Ticket:
     @property
     def is_direct(self) -> bool:
         """Whether a client reads from the worker itself: only that is receipted."""
-        return self.kind is Kind.READ and bool(self.client_prefix)
+        return self.kind is TicketKind.READ and bool(self.client_prefix)
 
     @property
     def end(self) -> int:
@@ -127,24 +137,35 @@ class Ticket:
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
-    """A ticket whose signature nobody has looked at yet."""
+class DecodedTicket:
+    """A ticket whose MAC and signature are not checked yet. signature: empty if not direct."""
 
     ticket: Ticket
-    signing_input: bytes
+    body: bytes
     signature: bytes
+    mac: bytes
+
+    @property
+    def signing_input(self) -> bytes:
+        """The bytes that the signature is over."""
+        return _CONTEXT + self.body
+
+    def has_mac_of(self, key: bytes) -> bool:
+        """True if the MAC was made with this key."""
+        return hmac.compare_digest(_mac(self.body + self.signature, key), self.mac)
 
 
 def key_id(public_key: bytes) -> str:
-    """Name a public key (32 raw bytes): 16 hexadecimal digits of its hash."""
+    """Return the name of a public key (32 raw bytes): 16 hexadecimal digits of its hash."""
     return hashlib.sha256(public_key).digest()[:KEY_ID_BYTES].hex()
 
 
-def encode(ticket: Ticket, sign: Callable[[bytes], bytes]) -> str:
-    """Write a ticket and sign it.
+def encode(ticket: Ticket, *, mac_key: bytes, sign: Callable[[bytes], bytes]) -> str:
+    """Return the text of a ticket.
 
-    sign: gives the 64 bytes of the signature over what it is given.
-    Raises ValueError for a value that has no place in a ticket: the caller's mistake.
+    mac_key: the node's. sign: returns the 64 bytes of the signature over its argument; it is not
+    called for a ticket that is not direct.
+    Raises ValueError for a value that does not fit into a ticket: the caller's mistake.
     """
     prefix = ticket.client_prefix.encode("ascii")
     if len(prefix) > _PREFIX_LIMIT or not _is_writable(ticket):
@@ -166,18 +187,20 @@ def encode(ticket: Ticket, sign: Callable[[bytes], bytes]) -> str:
         len(prefix),
     )
     body += prefix
-    return urlsafe_b64encode(body + sign(_CONTEXT + body)).rstrip(b"=").decode("ascii")
+    signed = body + sign(_CONTEXT + body) if ticket.is_direct else body
+    return urlsafe_b64encode(signed + _mac(signed, mac_key)).rstrip(b"=").decode("ascii")
 
 
-def decode(text: str) -> Decoded:
-    """Read a ticket, strictly and at a bounded cost; its signature is the caller's to verify.
+def decode(text: str) -> DecodedTicket:
+    """Read a ticket, strictly and at a bounded cost; MAC and signature are the caller's to check.
 
     Raises MalformedTicket unless the text is exactly what ``encode`` writes.
     """
     whole = _bytes(text)
-    head, body = whole[: _HEAD.size], whole[:-SIGNATURE_BYTES]
-    version, kind, key, *fields, prefix_length = _HEAD.unpack(head)
-    if version != _VERSION or kind >= len(_KINDS) or len(body) != _HEAD.size + prefix_length:
+    version, kind, key, *fields, prefix_length = _HEAD.unpack(whole[: _HEAD.size])
+    body_length = _HEAD.size + prefix_length
+    body, signature, mac = whole[:body_length], whole[body_length:-MAC_BYTES], whole[-MAC_BYTES:]
+    if version != _VERSION or kind >= len(_KINDS) or len(body) != body_length:
         raise MalformedTicket
     ticket_id, node_id, organization, environment, bucket, sha256, *numbers = fields
     start, length, issued_at, expires_at = numbers
@@ -196,12 +219,14 @@ def decode(text: str) -> Decoded:
         expires_at=expires_at,
         key_id=key.hex(),
     )
-    if not _is_writable(ticket):
+    signature_length = SIGNATURE_BYTES if ticket.is_direct else 0
+    is_whole = len(whole) == body_length + signature_length + MAC_BYTES
+    if not is_whole or not _is_writable(ticket):
         raise MalformedTicket
-    return Decoded(ticket, _CONTEXT + body, whole[-SIGNATURE_BYTES:])
+    return DecodedTicket(ticket, body, signature, mac)
 
 
-def check(ticket: Ticket, *, node_id: UUID, sha256: bytes, kind: Kind, now: float) -> None:
+def check(ticket: Ticket, *, node_id: UUID, sha256: bytes, kind: TicketKind, now: float) -> None:
     """Refuse a ticket that is not for this node, this blob, this kind, or not for now.
 
     now: Unix seconds by the brain's clock, as well as the caller knows it. The reading side accepts
@@ -211,7 +236,9 @@ def check(ticket: Ticket, *, node_id: UUID, sha256: bytes, kind: Kind, now: floa
         raise TicketRefused(Refusal.WRONG_NODE)
     if ticket.sha256 != sha256:
         raise TicketRefused(Refusal.WRONG_OBJECT)
-    if ticket.kind is not kind and not (ticket.kind is Kind.REPLICATE and kind is Kind.READ):
+    if ticket.kind is not kind and not (
+        ticket.kind is TicketKind.REPLICATE and kind is TicketKind.READ
+    ):
         raise TicketRefused(Refusal.WRONG_KIND)
     if not 0 < ticket.expires_at - ticket.issued_at <= LIFETIME_LIMIT_S:
         raise TicketRefused(Refusal.LIVES_TOO_LONG)
@@ -219,6 +246,10 @@ def check(ticket: Ticket, *, node_id: UUID, sha256: bytes, kind: Kind, now: floa
         raise TicketRefused(Refusal.EXPIRED)
     if now < ticket.issued_at - LEEWAY_S:
         raise TicketRefused(Refusal.NOT_YET_VALID)
+
+
+def _mac(signed: bytes, key: bytes) -> bytes:
+    return hmac.digest(key, _MAC_CONTEXT + signed, "sha256")[:MAC_BYTES]
 
 
 def _bytes(text: str) -> bytes:

@@ -23,7 +23,7 @@ from edgecache.brain.nodes.replica_plan import ReplicaCounts, ReplicaRequest, re
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.values import BucketInfo, ObjectVersion
-from edgecache.protocol.tickets import Kind
+from edgecache.protocol.tickets import TicketKind
 
 log = structlog.get_logger(__name__)
 
@@ -140,7 +140,7 @@ class Replication:
             if address is None:
                 return None
             begun = time.monotonic()
-            ticket = self._tickets.sign(Kind.STORE, node_id, grant, now=time.time())
+            ticket = self._tickets.sign(TicketKind.STORE, node_id, grant, now=time.time())
             try:
                 await store(address, request.sha256, path, size=request.size, ticket=ticket)
             except NodeFailed as failure:

@@ -1,8 +1,12 @@
-"""Signing of tickets, with a key that all brains derive from their shared secret.
+"""Making tickets: all brains have the same keys, derived from the secret they share.
 
+Each node has a MAC key of its own, derived here and sent to it with the answers to its heartbeats.
+It is not derived from the node's credential: the table of nodes holds that one's hash, and whoever
+read the table could make tickets.
 Source: RFC 5869 (HKDF), RFC 8032 (Ed25519).
 """
 
+import hmac
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,12 +20,12 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from edgecache.brain.delivery.delivery import Tenant
-from edgecache.protocol.heartbeats import PublicKey
+from edgecache.protocol.heartbeats import TicketKey
 from edgecache.protocol.tickets import (
     LIFETIME_LIMIT_S,
-    Kind,
     Refusal,
     Ticket,
+    TicketKind,
     TicketRefused,
     decode,
     encode,
@@ -30,16 +34,17 @@ from edgecache.protocol.tickets import (
 from platform_site.lib.ids import uuid7
 
 KEY_BYTES: Final = 32
-PURPOSE: Final = b"zonal edge cache: tickets, Ed25519, 1"
-# A ticket for the brain's own reads is reused until it is this old: signing costs more than
-# the rest of a small response.
+SIGNING: Final = b"zonal edge cache: tickets, Ed25519, 1"
+MAC: Final = b"zonal edge cache: tickets, HMAC, 1"
+# A ticket for the brain's own reads is used again until it is this old: signing costs more than
+# all the rest of a small answer.
 REUSE_S: Final = 15
 REMEMBERED: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True)
 class TicketGrant:
-    """What a ticket allows, and for which tenant. length: the cap in bytes."""
+    """What a ticket allows, and on whose behalf. length: the cap in bytes."""
 
     tenant: Tenant
     bucket_id: int
@@ -48,26 +53,43 @@ class TicketGrant:
     start: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class KeySet:
+    """The keys of one secret. mac: what the nodes' MAC keys are derived from."""
+
+    signing: Ed25519PrivateKey
+    public: Ed25519PublicKey
+    mac: bytes
+
+    def node_key(self, node_id: UUID) -> bytes:
+        """Return the MAC key of a node's tickets."""
+        return hmac.digest(self.mac, node_id.bytes, "sha256")
+
+
 class TicketSigner:
-    """Signs and verifies tickets."""
+    """Makes tickets, and recognizes those that were made with its secrets."""
 
     def __init__(self, secret: str, previous: Sequence[str] = ()) -> None:
-        """secret: ZCACHE_BRAIN_SECRET. previous: earlier ones, whose tickets remain valid."""
-        self._key = _derive(secret)
-        self._public = {
-            key_id(raw): raw for raw in (_raw(key) for key in (self._key, *map(_derive, previous)))
-        }
-        self.key_id = next(iter(self._public))
+        """secret: ZCACHE_BRAIN_SECRET. previous: earlier ones, whose tickets are still valid."""
+        self._keys = dict(map(_derive, (secret, *previous)))
+        self.key_id = next(iter(self._keys))
+        self._current = self._keys[self.key_id]
         self._reused: OrderedDict[tuple[UUID, bytes], tuple[int, str]] = OrderedDict()
 
-    def keys(self) -> tuple[PublicKey, ...]:
-        """Return the public keys for workers, the current one first."""
-        return tuple(PublicKey(kid, raw) for kid, raw in self._public.items())
+    def node_keys(self, node_id: UUID) -> tuple[TicketKey, ...]:
+        """Return the MAC keys that a node is to trust, the current one first."""
+        return tuple(TicketKey(kid, keys.node_key(node_id)) for kid, keys in self._keys.items())
 
     def sign(
-        self, kind: Kind, node_id: UUID, grant: TicketGrant, *, now: float, client_prefix: str = ""
+        self,
+        kind: TicketKind,
+        node_id: UUID,
+        grant: TicketGrant,
+        *,
+        now: float,
+        client_prefix: str = "",
     ) -> str:
-        """Return a new encoded ticket, valid for 30 seconds.
+        """Return the text of a new ticket, valid for 30 seconds.
 
         client_prefix: the network of a client that reads from the worker itself; else empty.
         """
@@ -87,18 +109,20 @@ class TicketSigner:
             expires_at=issued_at + LIFETIME_LIMIT_S,
             key_id=self.key_id,
         )
-        return encode(ticket, self._key.sign)
+        return encode(
+            ticket, mac_key=self._current.node_key(node_id), sign=self._current.signing.sign
+        )
 
     def for_own_read(self, node_id: UUID, grant: TicketGrant, *, now: float) -> str:
-        """Return a ticket for the brain's own reads of a blob, whole or in part.
+        """Return a ticket with which the brain itself reads a blob, whole or in part.
 
-        grant: of the whole blob. The same ticket serves many reads; none of them has a receipt.
+        grant: of the whole blob. The same ticket serves many reads; none is receipted.
         """
         name = (node_id, grant.sha256)
         known = self._reused.get(name)
         if known is not None and now - known[0] < REUSE_S:
             return known[1]
-        made = self.sign(Kind.READ, node_id, grant, now=now)
+        made = self.sign(TicketKind.READ, node_id, grant, now=now)
         self._reused[name] = (int(now), made)
         self._reused.move_to_end(name)
         if len(self._reused) > REMEMBERED:
@@ -106,25 +130,34 @@ class TicketSigner:
         return made
 
     def verify(self, text: str) -> Ticket:
-        """Return the decoded ticket after verifying its signature.
+        """Return the ticket of a text that a brain made.
 
-        Raises TicketRefused. The caller checks what the ticket allows.
+        What the ticket says is the caller's to check. Raises TicketRefused.
         """
         decoded = decode(text)
-        raw = self._public.get(decoded.ticket.key_id)
-        if raw is None:
+        ticket = decoded.ticket
+        keys = self._keys.get(ticket.key_id)
+        if keys is None:
             raise TicketRefused(Refusal.UNKNOWN_KEY)
-        try:
-            Ed25519PublicKey.from_public_bytes(raw).verify(decoded.signature, decoded.signing_input)
-        except InvalidSignature:
-            raise TicketRefused(Refusal.WRONG_SIGNATURE) from None
-        return decoded.ticket
+        if not decoded.has_mac_of(keys.node_key(ticket.node_id)):
+            raise TicketRefused(Refusal.WRONG_SIGNATURE)
+        if ticket.is_direct:
+            # The node that redeems it can make the MAC itself, but not the signature.
+            try:
+                keys.public.verify(decoded.signature, decoded.signing_input)
+            except InvalidSignature:
+                raise TicketRefused(Refusal.WRONG_SIGNATURE) from None
+        return ticket
 
 
-def _derive(secret: str) -> Ed25519PrivateKey:
-    hkdf = HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=PURPOSE)
-    return Ed25519PrivateKey.from_private_bytes(hkdf.derive(secret.encode()))
+def _derive(secret: str) -> tuple[str, KeySet]:
+    """Return the name and the keys of a secret."""
 
+    def derived(purpose: bytes) -> bytes:
+        hkdf = HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=purpose)
+        return hkdf.derive(secret.encode())
 
-def _raw(key: Ed25519PrivateKey) -> bytes:
-    return key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+    signing = Ed25519PrivateKey.from_private_bytes(derived(SIGNING))
+    public = signing.public_key()
+    name = key_id(public.public_bytes(Encoding.Raw, PublicFormat.Raw))
+    return name, KeySet(signing, public, derived(MAC))

@@ -62,7 +62,7 @@ async def _move(parts: WorkersApiParts, node: NodeRow, beat: Heartbeat) -> None:
 async def _answer(parts: WorkersApiParts, row: NodeRow, beat: Heartbeat) -> HeartbeatAnswer:
     return HeartbeatAnswer(
         now=time.time(),
-        keys=parts.tickets.keys(),
+        keys=parts.tickets.node_keys(row.id),
         status=row.status,
         wants_inventory=row.status in {"active", "draining"}
         and row.inventory_of != beat.incarnation,

@@ -15,7 +15,7 @@ from edgecache.brain.workers_api.messages import read
 from edgecache.brain.workers_api.parts import WorkersApiParts
 from edgecache.protocol.jobs import Job, JobDone, JobKind, Jobs, JobSource
 from edgecache.protocol.names import JOB_BATCH
-from edgecache.protocol.tickets import Kind
+from edgecache.protocol.tickets import TicketKind
 
 log = structlog.get_logger(__name__)
 
@@ -86,7 +86,8 @@ def _sources(parts: WorkersApiParts, node: NodeRow, task: JobRow) -> tuple[JobSo
     now = time.time()
     return tuple(
         JobSource(
-            source.endpoint, parts.tickets.sign(Kind.REPLICATE, source.node_id, grant, now=now)
+            source.endpoint,
+            parts.tickets.sign(TicketKind.REPLICATE, source.node_id, grant, now=now),
         )
         for source in holders[:3]
     )

@@ -10,7 +10,7 @@ from edgecache.http.files import FileBody
 from edgecache.http.scope import Scope
 from edgecache.protocol.names import NODE_HEADER, TICKET_HEADER, TICKET_PARAMETER
 from edgecache.protocol.ranges import RangeNotSatisfiable, requested
-from edgecache.protocol.tickets import Kind, Refusal, Ticket, TicketRefused
+from edgecache.protocol.tickets import Refusal, Ticket, TicketKind, TicketRefused
 from edgecache.worker.node import Node
 from edgecache.worker.serving.refusals import (
     Refused,
@@ -40,7 +40,7 @@ def ticket_text(scope: Scope) -> str:
     return text
 
 
-def admit(node: Node, text: str, *, sha256: bytes, kind: Kind) -> Ticket:
+def admit(node: Node, text: str, *, sha256: bytes, kind: TicketKind) -> Ticket:
     """Return the ticket if it allows this. Raises Refused."""
     try:
         return node.verifier.admit(text, sha256=sha256, kind=kind)
@@ -54,7 +54,7 @@ def read(node: Node, scope: Scope, exchange: Exchange, sha256: bytes) -> Awaitab
     node.check_can_read()
     given = scope.headers
     text = ticket_text(scope)
-    ticket = admit(node, text, sha256=sha256, kind=Kind.READ)
+    ticket = admit(node, text, sha256=sha256, kind=TicketKind.READ)
     size = _held_size(node, sha256)
     etag = f'"{sha256.hex()}"'
     headers = [("etag", etag), ("accept-ranges", "bytes"), (NODE_HEADER, node.name)]

@@ -9,7 +9,7 @@ from typing import Final
 from edgecache.http.exchange import BodyTimeout, Exchange
 from edgecache.http.scope import Scope
 from edgecache.protocol.heartbeats import Problem
-from edgecache.protocol.tickets import Kind, Refusal, TicketRefused
+from edgecache.protocol.tickets import Refusal, TicketKind, TicketRefused
 from edgecache.worker.node import Node
 from edgecache.worker.serving.reads import admit, ticket_text
 from edgecache.worker.serving.refusals import Refused, no_space, ticket_refused, unavailable
@@ -26,7 +26,7 @@ LENGTH_DIGITS: Final = 19
 async def store(node: Node, scope: Scope, exchange: Exchange, sha256: bytes) -> None:
     """Take an object whose bytes hash to its name. Raises Refused."""
     node.check_can_store()
-    ticket = admit(node, ticket_text(scope), sha256=sha256, kind=Kind.STORE)
+    ticket = admit(node, ticket_text(scope), sha256=sha256, kind=TicketKind.STORE)
     size = _content_length(scope)
     if size > ticket.length:
         raise ticket_refused(TicketRefused(Refusal.OUT_OF_RANGE))
@@ -53,7 +53,7 @@ async def store(node: Node, scope: Scope, exchange: Exchange, sha256: bytes) -> 
 async def delete(node: Node, scope: Scope, exchange: Exchange, sha256: bytes) -> None:
     """Drop an object once its lease is over; an absent one is no error. Raises Refused."""
     node.check_can_read()
-    admit(node, ticket_text(scope), sha256=sha256, kind=Kind.DELETE)
+    admit(node, ticket_text(scope), sha256=sha256, kind=TicketKind.DELETE)
     try:
         await node.on_disk(node.store.doom, sha256)
     except (OSError, sqlite3.Error) as error:

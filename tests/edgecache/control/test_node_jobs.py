@@ -3,7 +3,7 @@
 import secrets
 
 from edgecache.brain.nodes.tickets import TicketSigner
-from edgecache.protocol.tickets import Kind
+from edgecache.protocol.tickets import TicketKind
 from tests.edgecache.control.support import (
     Put,
     Rows,
@@ -83,7 +83,7 @@ def test_a_copy_is_fetched_with_a_ticket_from_a_node_that_has_it(
 
     assert (job["size"], job["sources"][0]["url"]) == (7, "http://127.0.0.1:9101")
     ticket = TicketSigner(brain.secret).verify(job["sources"][0]["ticket"])
-    assert (ticket.kind, ticket.node_id, ticket.sha256) == (Kind.REPLICATE, holder.id, blob)
+    assert (ticket.kind, ticket.node_id, ticket.sha256) == (TicketKind.REPLICATE, holder.id, blob)
     asker.say(f"jobs/{job['id']}/done", {"ok": True})
     assert asker.id in rows.holders(blob)
 

@@ -9,7 +9,7 @@ import pytest
 
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
-from edgecache.protocol.tickets import LIFETIME_LIMIT_S, Kind
+from edgecache.protocol.tickets import LIFETIME_LIMIT_S, TicketKind
 from tests.edgecache.control.support import (
     FakeWorker,
     Internal,
@@ -25,7 +25,9 @@ class Direct:
         self.signer = TicketSigner(brain.secret)
         self.node = node
 
-    def ticket(self, *, now: float = 0.0, kind: Kind = Kind.READ, **changes: Any) -> str:
+    def ticket(
+        self, *, now: float = 0.0, kind: TicketKind = TicketKind.READ, **changes: Any
+    ) -> str:
         """Return one for a thousand bytes."""
         node_id = changes.pop("node_id", self.node.id)
         prefix = changes.pop("client_prefix", "203.0.113.0/24")
@@ -83,7 +85,7 @@ def test_what_does_not_count_says_why(direct: Direct) -> None:
     refused = {
         direct.ticket(node_id=uuid4()): "receipt_of_another_node",
         direct.ticket(client_prefix=""): "receipt_not_of_a_direct_read",
-        direct.ticket(kind=Kind.STORE): "receipt_not_of_a_direct_read",
+        direct.ticket(kind=TicketKind.STORE): "receipt_not_of_a_direct_read",
         direct.ticket(now=now - 31 * 86400): "receipt_too_old",
     }
     for ticket, code in refused.items():

@@ -7,35 +7,35 @@ import pytest
 
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.nodes.tickets import REUSE_S, TicketGrant, TicketSigner
-from edgecache.protocol.tickets import Kind, TicketRefused, check
+from edgecache.protocol.tickets import TicketKind, TicketRefused, check, decode, encode
 
 SECRET = "a secret of more than thirty-two characters"
 NODE = UUID(int=1)
 HASH = bytes(range(32))
-LEAVE = TicketGrant(Tenant(3, 4), 5, HASH, 1000)
+GRANT = TicketGrant(Tenant(3, 4), 5, HASH, 1000)
 NOW = 1_800_000_000.0
 
 
 def test_a_brain_knows_the_tickets_of_another_one_with_the_same_secret() -> None:
-    text = TicketSigner(SECRET).sign(Kind.STORE, NODE, LEAVE, now=NOW)
+    text = TicketSigner(SECRET).sign(TicketKind.STORE, NODE, GRANT, now=NOW)
 
     ticket = TicketSigner(SECRET).verify(text)
 
     assert (ticket.organization_id, ticket.environment_pk, ticket.bucket_id) == (3, 4, 5)
-    assert (ticket.start, ticket.length, ticket.kind) == (0, 1000, Kind.STORE)
-    check(ticket, node_id=NODE, sha256=HASH, kind=Kind.STORE, now=NOW)
+    assert (ticket.start, ticket.length, ticket.kind) == (0, 1000, TicketKind.STORE)
+    check(ticket, node_id=NODE, sha256=HASH, kind=TicketKind.STORE, now=NOW)
 
 
 def test_a_ticket_of_another_secret_is_refused() -> None:
     text = TicketSigner("another secret of that many characters").sign(
-        Kind.READ, NODE, LEAVE, now=NOW
+        TicketKind.READ, NODE, GRANT, now=NOW
     )
     with pytest.raises(TicketRefused, match="ticket_key_unknown"):
         TicketSigner(SECRET).verify(text)
 
 
 def test_an_altered_ticket_is_refused() -> None:
-    text = TicketSigner(SECRET).sign(Kind.READ, NODE, LEAVE, now=NOW)
+    text = TicketSigner(SECRET).sign(TicketKind.READ, NODE, GRANT, now=NOW)
     altered = text[:60] + ("A" if text[60] != "A" else "B") + text[61:]
     with pytest.raises(TicketRefused):
         TicketSigner(SECRET).verify(altered)
@@ -45,31 +45,56 @@ def test_after_a_change_of_the_secret_old_tickets_are_known_but_not_made() -> No
     old = TicketSigner(SECRET)
     new = TicketSigner("the next secret of that many characters", [SECRET])
 
-    assert new.verify(old.sign(Kind.READ, NODE, LEAVE, now=NOW)).node_id == NODE
-    known = new.keys()
+    assert new.verify(old.sign(TicketKind.READ, NODE, GRANT, now=NOW)).node_id == NODE
+    known = new.node_keys(NODE)
+    assert known[1:] == old.node_keys(NODE)
     assert [key.kid for key in known] == [new.key_id, old.key_id]
-    assert new.verify(new.sign(Kind.READ, NODE, LEAVE, now=NOW)).key_id == new.key_id
+    assert new.verify(new.sign(TicketKind.READ, NODE, GRANT, now=NOW)).key_id == new.key_id
 
 
 def test_the_brains_own_reads_share_a_ticket_for_a_while() -> None:
     signer = TicketSigner(SECRET)
-    first = signer.for_own_read(NODE, LEAVE, now=NOW)
+    first = signer.for_own_read(NODE, GRANT, now=NOW)
 
-    assert signer.for_own_read(NODE, LEAVE, now=NOW + REUSE_S - 1) == first
-    later = signer.for_own_read(NODE, LEAVE, now=NOW + REUSE_S)
+    assert signer.for_own_read(NODE, GRANT, now=NOW + REUSE_S - 1) == first
+    later = signer.for_own_read(NODE, GRANT, now=NOW + REUSE_S)
     assert later != first
     assert signer.verify(later).expires_at > NOW + REUSE_S
 
 
 def test_another_node_or_blob_gets_another_ticket() -> None:
     signer = TicketSigner(SECRET)
-    first = signer.for_own_read(NODE, LEAVE, now=NOW)
+    first = signer.for_own_read(NODE, GRANT, now=NOW)
 
-    assert signer.for_own_read(UUID(int=2), LEAVE, now=NOW) != first
-    assert signer.for_own_read(NODE, replace(LEAVE, sha256=bytes(32)), now=NOW) != first
+    assert signer.for_own_read(UUID(int=2), GRANT, now=NOW) != first
+    assert signer.for_own_read(NODE, replace(GRANT, sha256=bytes(32)), now=NOW) != first
 
 
 def test_the_secret_cannot_be_seen_in_a_ticket_or_a_key() -> None:
     signer = TicketSigner(SECRET)
     assert SECRET not in repr(vars(signer))
-    assert SECRET.encode() not in signer.keys()[0].public_key
+    assert SECRET.encode() not in signer.node_keys(NODE)[0].key
+    assert repr(signer.node_keys(NODE)[0].key) not in repr(signer.node_keys(NODE))
+
+
+@pytest.mark.parametrize("prefix", ["", "203.0.113.0/24"])
+def test_each_node_has_a_key_of_its_own(prefix: str) -> None:
+    signer = TicketSigner(SECRET)
+    mine, other = (signer.node_keys(node)[0].key for node in (NODE, UUID(int=2)))
+    text = signer.sign(TicketKind.READ, NODE, GRANT, now=NOW, client_prefix=prefix)
+    assert mine != other
+    assert decode(text).has_mac_of(mine)
+    assert not decode(text).has_mac_of(other)
+
+
+def test_a_node_cannot_make_a_ticket_that_the_brain_pays_for() -> None:
+    signer = TicketSigner(SECRET)
+    made = signer.sign(TicketKind.READ, NODE, GRANT, now=NOW, client_prefix="203.0.113.0/24")
+    ticket, key = signer.verify(made), signer.node_keys(NODE)[0].key
+    forged = encode(replace(ticket, length=2000), mac_key=key, sign=lambda _: bytes(64))
+    assert decode(forged).has_mac_of(key)
+    with pytest.raises(TicketRefused, match="ticket_signature_wrong"):
+        signer.verify(forged)
+    # Neither does a ticket without a signature become one with it.
+    own = signer.sign(TicketKind.READ, NODE, GRANT, now=NOW)
+    assert not signer.verify(own).is_direct

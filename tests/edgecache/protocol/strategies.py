@@ -5,7 +5,7 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from edgecache.protocol.tickets import KEY_ID_BYTES, Kind, Ticket
+from edgecache.protocol.tickets import KEY_ID_BYTES, Ticket, TicketKind
 
 NUMBER: Final = st.integers(0, (1 << 62) - 1)
 HASH: Final = st.binary(min_size=32, max_size=32)
@@ -33,7 +33,7 @@ def tickets(draw: st.DrawFn) -> Ticket:
         sha256=draw(HASH),
         start=draw(NUMBER),
         length=draw(NUMBER),
-        kind=draw(st.sampled_from(Kind)),
+        kind=draw(st.sampled_from(TicketKind)),
         client_prefix=draw(PREFIX),
         issued_at=draw(NUMBER),
         expires_at=draw(NUMBER),

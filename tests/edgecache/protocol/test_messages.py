@@ -9,16 +9,15 @@ from hypothesis import strategies as st
 
 from edgecache.protocol import names
 from edgecache.protocol.fields import Fields, MalformedMessage, parse
-from edgecache.protocol.heartbeats import Heartbeat, HeartbeatAnswer, PublicKey
+from edgecache.protocol.heartbeats import Heartbeat, HeartbeatAnswer, TicketKey
 from edgecache.protocol.inventories import Held, Inventory, InventoryAnswer
 from edgecache.protocol.jobs import Job, JobDone, JobKind, Jobs, JobSource
 from edgecache.protocol.receipts import ReceiptLine, Receipts, ReceiptsAnswer, RefusedReceipt
-from edgecache.protocol.tickets import key_id
 from tests.edgecache.protocol.strategies import HASH, NUMBER
 
 WORD = st.text(min_size=1, max_size=30)
 FINITE = st.floats(0, 1e12)
-KEY = st.binary(min_size=32, max_size=32).map(lambda raw: PublicKey(key_id(raw), raw))
+KEY = st.binary(min_size=32, max_size=32).map(lambda raw: TicketKey(raw[:8].hex(), raw))
 HELD = st.builds(Held, HASH, NUMBER)
 SOURCE = st.builds(JobSource, WORD, WORD)
 MESSAGES = st.one_of(
@@ -159,13 +158,12 @@ def test_an_inventory_page_has_a_limit() -> None:
     assert wrong_fields(Inventory, value) == ["removed"]
 
 
-def test_a_public_key_must_fit_its_name() -> None:
-    key = PublicKey(key_id(b"k" * 32), b"k" * 32)
+def test_a_ticket_key_has_a_name_and_32_bytes() -> None:
+    key = TicketKey("0" * 16, b"k" * 32)
     answer = HeartbeatAnswer(1.0, (key,), "active", False, 0, 10.0).as_json()
-    answer["keys"][0]["kid"] = key_id(b"x" * 32)
-    assert wrong_fields(HeartbeatAnswer, answer) == ["keys[0]"]
-    answer["keys"][0] = {"kid": key.kid, "public_key": "%%%"}
-    assert wrong_fields(HeartbeatAnswer, answer) == ["keys[0]"]
+    for wrong in ({"kid": "x" * 16}, {"key": "%%%"}, {"key": "AAAA"}):
+        message = {**answer, "keys": [{**answer["keys"][0], **wrong}]}
+        assert wrong_fields(HeartbeatAnswer, message) == ["keys[0]"]
 
 
 def test_an_answer_may_say_more_than_an_older_worker_knows() -> None:

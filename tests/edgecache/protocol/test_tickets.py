@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgecache.protocol.tickets import (
-    Kind,
     MalformedTicket,
     Refusal,
     Ticket,
+    TicketKind,
     TicketRefused,
     check,
     decode,
@@ -22,6 +22,7 @@ from tests.edgecache.protocol.strategies import fake_sign, tickets
 
 NODE = UUID("0198c0de-0000-7000-8000-000000000001")
 HASH = b"\x07" * 32
+KEY = b"k" * 32
 TICKET = Ticket(
     id=UUID("0198c0de-0000-7000-8000-0000000000ff"),
     node_id=NODE,
@@ -31,7 +32,7 @@ TICKET = Ticket(
     sha256=HASH,
     start=0,
     length=1000,
-    kind=Kind.READ,
+    kind=TicketKind.READ,
     client_prefix="203.0.113.0/24",
     issued_at=1_000_000,
     expires_at=1_000_030,
@@ -39,16 +40,23 @@ TICKET = Ticket(
 )
 
 
+def written(ticket: Ticket) -> str:
+    """Return the text of a ticket."""
+    return encode(ticket, mac_key=KEY, sign=fake_sign)
+
+
 @given(tickets())
 def test_a_ticket_comes_back_as_it_was(ticket: Ticket) -> None:
-    decoded = decode(encode(ticket, fake_sign))
+    decoded = decode(written(ticket))
     assert decoded.ticket == ticket
-    assert decoded.signature == fake_sign(decoded.signing_input)
+    assert decoded.has_mac_of(KEY)
+    signature = fake_sign(decoded.signing_input) if ticket.is_direct else b""
+    assert decoded.signature == signature
 
 
 @given(tickets(), st.data())
 def test_every_altered_bit_is_another_ticket_or_none(ticket: Ticket, data: st.DataObject) -> None:
-    text = encode(ticket, fake_sign)
+    text = written(ticket)
     whole = bytearray(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     bit = data.draw(st.integers(0, len(whole) * 8 - 1))
     whole[bit // 8] ^= 1 << bit % 8
@@ -57,12 +65,12 @@ def test_every_altered_bit_is_another_ticket_or_none(ticket: Ticket, data: st.Da
         decoded = decode(altered)
     except MalformedTicket:
         return
-    assert decoded.signature != fake_sign(decoded.signing_input)
+    assert not decoded.has_mac_of(KEY)
 
 
 @given(tickets(), st.data())
 def test_no_other_text_is_the_same_ticket(ticket: Ticket, data: st.DataObject) -> None:
-    text = encode(ticket, fake_sign)
+    text = written(ticket)
     place = data.draw(st.integers(0, len(text) - 1))
     character = data.draw(st.characters())
     altered = text[:place] + character + text[place + 1 :]
@@ -70,7 +78,9 @@ def test_no_other_text_is_the_same_ticket(ticket: Ticket, data: st.DataObject) -
         decoded = decode(altered)
     except MalformedTicket:
         return
-    assert encode(decoded.ticket, lambda _: decoded.signature) == altered
+    again = encode(decoded.ticket, mac_key=KEY, sign=lambda _: decoded.signature)
+    assert again[:-22] == altered[:-22]
+    assert not decoded.has_mac_of(KEY) or altered == text
 
 
 @given(st.text(max_size=600))
@@ -86,7 +96,8 @@ def test_any_bytes_are_read_back_or_refused(whole: bytes) -> None:
         decoded = decode(text)
     except MalformedTicket:
         return
-    assert encode(decoded.ticket, lambda _: decoded.signature) == text
+    again = encode(decoded.ticket, mac_key=KEY, sign=lambda _: decoded.signature)
+    assert again[:-22] == text[:-22]
 
 
 @pytest.mark.parametrize(
@@ -106,12 +117,12 @@ def test_any_bytes_are_read_back_or_refused(whole: bytes) -> None:
 def test_padding_blanks_and_lengths_are_refused(alter: object) -> None:
     assert callable(alter)
     with pytest.raises(MalformedTicket):
-        decode(alter(encode(TICKET, fake_sign)))
+        decode(alter(written(TICKET)))
 
 
 def test_a_ticket_stays_small_enough_for_a_header_and_a_url() -> None:
     longest = replace(TICKET, client_prefix="ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128")
-    assert len(encode(longest, fake_sign)) < 360
+    assert len(written(longest)) < 380
 
 
 @pytest.mark.parametrize(
@@ -126,10 +137,12 @@ def test_a_ticket_stays_small_enough_for_a_header_and_a_url() -> None:
 )
 def test_what_has_no_place_in_a_ticket_is_not_written(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="out of its range"):
-        encode(replace(TICKET, **wrong), fake_sign)  # type: ignore[arg-type] # wrong on purpose
+        written(replace(TICKET, **wrong))  # type: ignore[arg-type] # wrong on purpose
 
 
-def refusal(ticket: Ticket, *, now: float = 1_000_010.0, kind: Kind = Kind.READ) -> str | None:
+def refusal(
+    ticket: Ticket, *, now: float = 1_000_010.0, kind: TicketKind = TicketKind.READ
+) -> str | None:
     """Give the code that a check refuses with."""
     try:
         check(ticket, node_id=NODE, sha256=HASH, kind=kind, now=now)
@@ -142,9 +155,9 @@ def test_a_ticket_holds_for_its_node_its_blob_its_kind_and_its_time() -> None:
     assert refusal(TICKET) is None
     assert refusal(replace(TICKET, node_id=UUID(int=1))) == Refusal.WRONG_NODE
     assert refusal(replace(TICKET, sha256=b"\x08" * 32)) == Refusal.WRONG_OBJECT
-    assert refusal(TICKET, kind=Kind.STORE) == Refusal.WRONG_KIND
-    assert refusal(TICKET, kind=Kind.DELETE) == Refusal.WRONG_KIND
-    assert refusal(replace(TICKET, kind=Kind.STORE)) == Refusal.WRONG_KIND
+    assert refusal(TICKET, kind=TicketKind.STORE) == Refusal.WRONG_KIND
+    assert refusal(TICKET, kind=TicketKind.DELETE) == Refusal.WRONG_KIND
+    assert refusal(replace(TICKET, kind=TicketKind.STORE)) == Refusal.WRONG_KIND
     assert refusal(TICKET, now=1_000_029.99) is None
     assert refusal(TICKET, now=1_000_030.0) == Refusal.EXPIRED
     assert refusal(TICKET, now=999_998.0) is None
@@ -152,10 +165,10 @@ def test_a_ticket_holds_for_its_node_its_blob_its_kind_and_its_time() -> None:
 
 
 def test_another_worker_reads_with_a_replication_ticket_and_does_nothing_else_with_it() -> None:
-    replication = replace(TICKET, kind=Kind.REPLICATE, client_prefix="")
+    replication = replace(TICKET, kind=TicketKind.REPLICATE, client_prefix="")
     assert refusal(replication) is None
-    assert refusal(replication, kind=Kind.STORE) == Refusal.WRONG_KIND
-    assert refusal(replication, kind=Kind.DELETE) == Refusal.WRONG_KIND
+    assert refusal(replication, kind=TicketKind.STORE) == Refusal.WRONG_KIND
+    assert refusal(replication, kind=TicketKind.DELETE) == Refusal.WRONG_KIND
 
 
 @pytest.mark.parametrize("lifetime", [0, -5, 31, 100_000])
@@ -167,4 +180,25 @@ def test_a_ticket_that_would_live_too_long_is_refused_though_signed(lifetime: in
 def test_only_what_a_client_reads_itself_is_direct() -> None:
     assert TICKET.is_direct
     assert not replace(TICKET, client_prefix="").is_direct
-    assert not replace(TICKET, kind=Kind.REPLICATE).is_direct
+    assert not replace(TICKET, kind=TicketKind.REPLICATE).is_direct
+
+
+def test_a_mac_is_of_one_key_one_ticket_and_one_signature() -> None:
+    direct, own = decode(written(TICKET)), decode(written(replace(TICKET, client_prefix="")))
+    assert direct.has_mac_of(KEY)
+    assert own.has_mac_of(KEY)
+    assert not direct.has_mac_of(b"x" * 32)
+    assert not replace(direct, mac=own.mac).has_mac_of(KEY)
+    assert not replace(direct, mac=direct.mac[:-1]).has_mac_of(KEY)
+    assert not replace(direct, mac=b"").has_mac_of(KEY)
+    # A client cannot spoil the signature that the operator is paid for.
+    assert not replace(direct, signature=bytes(64)).has_mac_of(KEY)
+
+
+def test_only_direct_tickets_are_signed() -> None:
+    assert len(decode(written(TICKET)).signature) == 64
+    assert decode(written(replace(TICKET, client_prefix=""))).signature == b""
+    whole = base64.urlsafe_b64decode(written(replace(TICKET, client_prefix="")) + "==")
+    longer = base64.urlsafe_b64encode(whole[:-16] + bytes(64) + whole[-16:]).rstrip(b"=").decode()
+    with pytest.raises(MalformedTicket):
+        decode(longer)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import ssl
 import sys
 import threading
@@ -17,11 +18,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from edgecache.protocol.credentials import authorization
 from edgecache.protocol.fields import parse
-from edgecache.protocol.heartbeats import Heartbeat, HeartbeatAnswer, PublicKey
+from edgecache.protocol.heartbeats import Heartbeat, HeartbeatAnswer, TicketKey
 from edgecache.protocol.inventories import Inventory, InventoryAnswer
 from edgecache.protocol.jobs import Job, JobDone, Jobs
 from edgecache.protocol.receipts import ReceiptLine, Receipts, ReceiptsAnswer, RefusedReceipt
-from edgecache.protocol.tickets import Kind, Ticket, decode, encode, key_id
+from edgecache.protocol.tickets import MAC_KEY_BYTES, Ticket, TicketKind, decode, encode, key_id
 
 NODE = UUID("0198c0de-0000-7000-8000-000000000001")
 SECRET = "s3cret-of-the-node_" + "x" * 24
@@ -33,13 +34,14 @@ class Signer:
     """Makes tickets as a brain does. skew_s: how far its clock is from this machine's."""
 
     key: Ed25519PrivateKey = field(default_factory=Ed25519PrivateKey.generate)
+    mac_key: bytes = field(default_factory=lambda: os.urandom(MAC_KEY_BYTES))
     skew_s: float = 0.0
 
     @property
-    def public_key(self) -> PublicKey:
-        """Give what its workers need."""
+    def ticket_key(self) -> TicketKey:
+        """Return what its worker needs."""
         raw = self.key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-        return PublicKey(key_id(raw), raw)
+        return TicketKey(key_id(raw), self.mac_key)
 
     def now(self) -> float:
         """Give its clock."""
@@ -55,15 +57,16 @@ class Signer:
             "environment_pk": 2,
             "bucket_id": 3,
             "start": 0,
-            "kind": Kind.READ,
+            "kind": TicketKind.READ,
             "client_prefix": "",
             "issued_at": issued_at,
             "expires_at": fields.get("issued_at", issued_at) + 30,
-            "key_id": self.public_key.kid,
+            "key_id": self.ticket_key.kid,
         }
         if content is not None:
             usual |= {"sha256": hashlib.sha256(content).digest(), "length": len(content)}
-        return encode(Ticket(**(usual | fields)), self.key.sign)
+        ticket = Ticket(**(usual | fields))
+        return encode(ticket, mac_key=self.mac_key, sign=self.key.sign)
 
 
 class FakeBrain:
@@ -167,7 +170,7 @@ class FakeBrain:
         wants_inventory, self.wants_inventory = self.wants_inventory, False
         return HeartbeatAnswer(
             now=self.signer.now(),
-            keys=(self.signer.public_key,),
+            keys=(self.signer.ticket_key,),
             status=self.status,
             wants_inventory=wants_inventory,
             jobs=len(self.jobs),

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 from edgecache.protocol.names import TICKET_HEADER, object_path
-from edgecache.protocol.tickets import Kind
+from edgecache.protocol.tickets import TicketKind
 from tests.edgecache.worker.brain import CLIENT, NODE, SECRET, FakeBrain
 from tests.ports import free_port
 
@@ -150,7 +150,7 @@ class Worker:
 
     def put(self, content: bytes, **fields: Any) -> Answer:
         """Store some bytes with a right ticket."""
-        ticket = self.brain.signer.ticket(content, kind=Kind.STORE, **fields)
+        ticket = self.brain.signer.ticket(content, kind=TicketKind.STORE, **fields)
         return self.request("PUT", object_path(name(content)), content, {TICKET_HEADER: ticket})
 
     def get(
@@ -168,7 +168,7 @@ class Worker:
 
     def delete(self, content: bytes) -> Answer:
         """Let some bytes go with a right ticket."""
-        ticket = self.brain.signer.ticket(content, kind=Kind.DELETE)
+        ticket = self.brain.signer.ticket(content, kind=TicketKind.DELETE)
         return self.request("DELETE", object_path(name(content)), headers={TICKET_HEADER: ticket})
 
     def direct_ticket(self, content: bytes, **fields: Any) -> str:

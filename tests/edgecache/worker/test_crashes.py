@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from edgecache.protocol.names import TICKET_HEADER, object_path
-from edgecache.protocol.tickets import Kind
+from edgecache.protocol.tickets import TicketKind
 from tests.edgecache.worker.brain import FakeBrain
 from tests.edgecache.worker.running import Worker, altered, name
 
@@ -28,7 +28,7 @@ def told(worker: Worker) -> set[bytes]:
 
 def test_killed_in_the_middle_of_a_fill(worker: Worker) -> None:
     assert worker.put(KEPT).status == 201
-    ticket = worker.brain.signer.ticket(CONTENT, kind=Kind.STORE)
+    ticket = worker.brain.signer.ticket(CONTENT, kind=TicketKind.STORE)
     head = (
         f"PUT {object_path(name(CONTENT))} HTTP/1.1\r\nHost: worker\r\n"
         f"{TICKET_HEADER}: {ticket}\r\nContent-Length: {len(CONTENT)}\r\n\r\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from edgecache.protocol.names import TICKET_HEADER, object_path
-from edgecache.protocol.tickets import Kind
+from edgecache.protocol.tickets import TicketKind
 from tests.edgecache.worker.running import Worker, name, unmeasured
 
 CONTENT = os.urandom(200_000)
@@ -80,7 +80,7 @@ def test_idle_connections_are_cut(strict: Worker) -> None:
 
 def test_a_body_that_stalls_is_refused_and_leaves_nothing(strict: Worker) -> None:
     content = os.urandom(3 * MIB)
-    ticket = strict.brain.signer.ticket(content, kind=Kind.STORE)
+    ticket = strict.brain.signer.ticket(content, kind=TicketKind.STORE)
     lines = f"PUT {object_path(name(content))} HTTP/1.1\r\nHost: w\r\n{TICKET_HEADER}: {ticket}\r\n"
     with connect(strict) as client:
         client.sendall(f"{lines}Content-Length: {len(content)}\r\n\r\n".encode())

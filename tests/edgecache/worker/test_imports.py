@@ -1,4 +1,4 @@
-"""A worker needs the standard library, cryptography, httptools and uvloop, and no more."""
+"""A worker needs the standard library, httptools and uvloop, and no more."""
 
 import json
 import subprocess
@@ -45,7 +45,7 @@ def test_the_protocol_needs_the_standard_library_alone() -> None:
 
 
 def test_a_worker_needs_no_django() -> None:
-    needed = {"edgecache", "cryptography", "httptools", "uvloop"}
+    needed = {"edgecache", "httptools", "uvloop"}
     assert loaded("edgecache.worker") - {"cython_runtime"} == needed
 
 

@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from edgecache.protocol.jobs import Job, JobDone, JobKind, JobSource
-from edgecache.protocol.tickets import Kind
+from edgecache.protocol.tickets import TicketKind
 from tests.edgecache.worker.brain import FakeBrain
 from tests.edgecache.worker.running import Worker, altered, name
 from tests.ports import free_port
@@ -61,7 +61,7 @@ def whole(body: bytes, length: int | None = None, status: str = "200 OK") -> byt
 
 def offer(worker: Worker) -> JobSource:
     """Give a worker as a source of CONTENT."""
-    ticket = worker.brain.signer.ticket(CONTENT, kind=Kind.REPLICATE)
+    ticket = worker.brain.signer.ticket(CONTENT, kind=TicketKind.REPLICATE)
     return JobSource(f"http://127.0.0.1:{worker.port}", ticket)
 
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from edgecache.protocol.names import TICKET_HEADER, object_path
-from edgecache.protocol.tickets import Kind
+from edgecache.protocol.tickets import TicketKind
 from tests.edgecache.worker.running import Worker, altered, name
 
 CONTENT = os.urandom(3_000_000)
@@ -26,7 +26,7 @@ def send(worker: Worker, head: str, body: bytes = b"", *, close: bool = False) -
 
 def put_head(worker: Worker, content: bytes, length: int | None = None) -> str:
     """Give the head of a right PUT."""
-    ticket = worker.brain.signer.ticket(content, kind=Kind.STORE)
+    ticket = worker.brain.signer.ticket(content, kind=TicketKind.STORE)
     return (
         f"PUT {object_path(name(content))} HTTP/1.1\nHost: worker\n{TICKET_HEADER}: {ticket}\n"
         f"Content-Length: {len(content) if length is None else length}\n"
@@ -42,7 +42,7 @@ def test_storing_says_created_then_held(worker: Worker) -> None:
 
 
 def test_wrong_bytes_are_never_kept(worker: Worker) -> None:
-    ticket = worker.brain.signer.ticket(CONTENT, kind=Kind.STORE)
+    ticket = worker.brain.signer.ticket(CONTENT, kind=TicketKind.STORE)
     answer = worker.request(
         "PUT", object_path(name(CONTENT)), altered(CONTENT), {TICKET_HEADER: ticket}
     )
@@ -55,7 +55,7 @@ def test_wrong_bytes_are_never_kept(worker: Worker) -> None:
 
 
 def test_a_truncated_object_is_wrong_too(worker: Worker) -> None:
-    ticket = worker.brain.signer.ticket(CONTENT, kind=Kind.STORE)
+    ticket = worker.brain.signer.ticket(CONTENT, kind=TicketKind.STORE)
     path = object_path(name(CONTENT))
     assert worker.request("PUT", path, CONTENT[:-1], {TICKET_HEADER: ticket}).status == 422
     assert worker.get(CONTENT).status == 404
@@ -117,7 +117,7 @@ def test_right_and_wrong_bytes_at_once_leave_the_right_ones(worker: Worker) -> N
     path = object_path(name(CONTENT))
 
     def put(body: bytes) -> int:
-        ticket = worker.brain.signer.ticket(CONTENT, kind=Kind.STORE)
+        ticket = worker.brain.signer.ticket(CONTENT, kind=TicketKind.STORE)
         return worker.request("PUT", path, body, {TICKET_HEADER: ticket}).status
 
     with ThreadPoolExecutor(8) as pool:
@@ -128,7 +128,7 @@ def test_right_and_wrong_bytes_at_once_leave_the_right_ones(worker: Worker) -> N
 
 def test_more_than_all_the_room_is_refused(worker: Worker) -> None:
     sha256 = hashlib.sha256(b"huge").digest()
-    ticket = worker.brain.signer.ticket(sha256=sha256, length=1 << 40, kind=Kind.STORE)
+    ticket = worker.brain.signer.ticket(sha256=sha256, length=1 << 40, kind=TicketKind.STORE)
     head = (
         f"PUT {object_path(sha256)} HTTP/1.1\nHost: worker\n{TICKET_HEADER}: {ticket}\n"
         f"Content-Length: {1 << 40}\n"

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from edgecache.protocol.names import TICKET_HEADER, object_path
-from edgecache.protocol.tickets import Kind
+from edgecache.protocol.tickets import TicketKind
 from tests.edgecache.worker.brain import FakeBrain
 from tests.edgecache.worker.running import Worker, name
 
@@ -57,7 +57,7 @@ def test_a_worker_serves_https(
     worker.brain.wait_for_beat()
     context = ssl.create_default_context(cafile=str(certificate[0]))
     connection = http.client.HTTPSConnection("127.0.0.1", worker.port, context=context, timeout=20)
-    for method, kind in (("PUT", Kind.STORE), ("GET", Kind.READ)):
+    for method, kind in (("PUT", TicketKind.STORE), ("GET", TicketKind.READ)):
         ticket = worker.brain.signer.ticket(CONTENT, kind=kind)
         body = CONTENT if method == "PUT" else None
         connection.request(method, object_path(name(CONTENT)), body, {TICKET_HEADER: ticket})

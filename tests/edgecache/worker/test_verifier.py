@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from edgecache.protocol.tickets import Kind, Refusal, TicketRefused
+from edgecache.protocol.tickets import Refusal, TicketKind, TicketRefused
 from edgecache.worker.clock import BrainClock
 from edgecache.worker.serving import tickets
 from edgecache.worker.serving.tickets import Verifier
@@ -43,7 +43,7 @@ def verifier(signer: Signer, uptime: Time) -> Verifier:
     clock = BrainClock(uptime)
     clock.learn(time.time(), sent=uptime.now, received=uptime.now)
     made = Verifier(NODE, clock)
-    made.trust([signer.public_key])
+    made.trust([signer.ticket_key])
     return made
 
 
@@ -52,7 +52,9 @@ def ticket(signer: Signer, **fields: Any) -> str:
     return signer.ticket(**{"sha256": HASH, "length": 10, **fields})
 
 
-def code(verifier: Verifier, text: str, sha256: bytes = HASH, kind: Kind = Kind.READ) -> str:
+def code(
+    verifier: Verifier, text: str, sha256: bytes = HASH, kind: TicketKind = TicketKind.READ
+) -> str:
     """Give the code of a refusal."""
     with pytest.raises(TicketRefused) as caught:
         verifier.admit(text, sha256=sha256, kind=kind)
@@ -64,11 +66,11 @@ def test_what_is_remembered_is_bounded_and_clients_tickets_are_not(
 ) -> None:
     monkeypatch.setattr(tickets, "REMEMBERED", 5)
     for _ in range(20):
-        verifier.admit(ticket(signer, id=uuid4()), sha256=HASH, kind=Kind.READ)
+        verifier.admit(ticket(signer, id=uuid4()), sha256=HASH, kind=TicketKind.READ)
     assert len(verifier._verified) == 5
     kept = set(verifier._verified)
     direct = ticket(signer, client_prefix=CLIENT)
-    assert verifier.admit(direct, sha256=HASH, kind=Kind.READ).is_direct
+    assert verifier.admit(direct, sha256=HASH, kind=TicketKind.READ).is_direct
     assert set(verifier._verified) == kept
 
 
@@ -76,14 +78,14 @@ def test_a_remembered_ticket_is_checked_again_each_time(
     verifier: Verifier, signer: Signer, uptime: Time
 ) -> None:
     text = ticket(signer)
-    verifier.admit(text, sha256=HASH, kind=Kind.READ)
+    verifier.admit(text, sha256=HASH, kind=TicketKind.READ)
     assert code(verifier, text, sha256=b"\x02" * 32) == Refusal.WRONG_OBJECT
-    assert code(verifier, text, kind=Kind.STORE) == Refusal.WRONG_KIND
+    assert code(verifier, text, kind=TicketKind.STORE) == Refusal.WRONG_KIND
     uptime.now += 31
     assert code(verifier, text) == Refusal.EXPIRED
 
 
-def test_cheap_checks_come_before_the_signature(
+def test_cheap_checks_come_before_the_mac(
     verifier: Verifier, signer: Signer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(verifier, "_keys", {})
@@ -93,16 +95,16 @@ def test_cheap_checks_come_before_the_signature(
 
 def test_new_keys_end_what_was_remembered(verifier: Verifier, signer: Signer) -> None:
     text = ticket(signer)
-    verifier.admit(text, sha256=HASH, kind=Kind.READ)
-    verifier.trust([Signer().public_key])
+    verifier.admit(text, sha256=HASH, kind=TicketKind.READ)
+    verifier.trust([Signer().ticket_key])
     assert code(verifier, text) == Refusal.UNKNOWN_KEY
-    verifier.trust([Signer().public_key, signer.public_key])
-    verifier.admit(text, sha256=HASH, kind=Kind.READ)
+    verifier.trust([Signer().ticket_key, signer.ticket_key])
+    verifier.admit(text, sha256=HASH, kind=TicketKind.READ)
 
 
 def test_nothing_is_ready_without_a_clock(signer: Signer) -> None:
     verifier = Verifier(NODE, BrainClock())
-    verifier.trust([signer.public_key])
+    verifier.trust([signer.ticket_key])
     assert not verifier.is_ready
 
 

@@ -15,7 +15,7 @@ from edgecache.brain.s3.objects.selection import Selection
 from edgecache.brain.s3.requests import S3Request
 from edgecache.brain.values import BucketInfo, ObjectVersion
 from edgecache.protocol.names import TICKET_PARAMETER, object_path
-from edgecache.protocol.tickets import Kind
+from edgecache.protocol.tickets import TicketKind
 
 OPT_IN: Final = "x-zonal-redirect"
 PREFIX_BITS: Final = {4: 24, 6: 64}
@@ -33,13 +33,13 @@ def redirect(
     if not sources or version.size == 0 or not is_possible(request, bucket):
         return None
     source = sources[0]
-    leave = TicketGrant(
+    grant = TicketGrant(
         bucket.tenant, bucket.id, version.sha256, selection.span.length, selection.span.start
     )
     ticket = context.parts.tickets.sign(
-        Kind.READ,
+        TicketKind.READ,
         source.node_id,
-        leave,
+        grant,
         now=time.time(),
         client_prefix=client_prefix(request.client),
     )
