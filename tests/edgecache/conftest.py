@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def connect(keys: Keys, url: str, **options: Any) -> Any:
-    """Give a boto3 client that tries once."""
+    """Return a boto3 client that tries once."""
     return boto3.client(
         "s3",
         endpoint_url=url,
@@ -33,13 +33,13 @@ def connect(keys: Keys, url: str, **options: Any) -> Any:
 
 @pytest.fixture
 def keys(cluster: Cluster) -> Keys:
-    """Give a new tenant."""
+    """Return a new tenant."""
     return cluster.tenant()
 
 
 @pytest.fixture
 def s3(cluster: Cluster, keys: Keys) -> Iterator[Any]:
-    """Give its boto3 client."""
+    """Return its boto3 client."""
     client = connect(keys, cluster.url)
     yield client
     client.close()
@@ -47,6 +47,6 @@ def s3(cluster: Cluster, keys: Keys) -> Iterator[Any]:
 
 @pytest.fixture
 def bucket(s3: Any) -> str:
-    """Give a bucket of the tenant."""
+    """Return a bucket of the tenant."""
     s3.create_bucket(Bucket="docs")
     return "docs"

@@ -1,4 +1,4 @@
-"""A brain with two workers, as the object API's tests have it, before an origin that obeys."""
+"""A brain with two workers, with an HTTP origin that tests control."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from tests.edgecache.s3.raw import Answer, send
 
 @dataclass
 class Said:
-    """What the origin answers on a path."""
+    """The origin's response on a path."""
 
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
@@ -23,7 +23,7 @@ class Said:
 
 @dataclass
 class Asked:
-    """What it was asked."""
+    """A request to the origin."""
 
     path: str
     headers: dict[str, str]
@@ -38,27 +38,27 @@ class Origin(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        # By path; what is no GET by method and path.
+        # By path; for other methods than GET by method and path.
         self.said: dict[str, Said] = {}
         self.asked: list[Asked] = []
-        # Called before a request is answered.
+        # Called before a response is sent.
         self.meanwhile: Callable[[Asked], None] = lambda _asked: None
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
     @property
     def url(self) -> str:
-        """Give its URL."""
+        """Return its URL."""
         return f"http://127.0.0.1:{self.server_address[1]}/"
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers what it was told to."""
+    """Sends the responses that tests have set."""
 
     protocol_version = "HTTP/1.1"
     server: Origin
 
     def do_GET(self) -> None:
-        """Answer."""
+        """Respond."""
         origin = self.server
         fields = {name.lower(): value for name, value in self.headers.items()}
         body = self.rfile.read(int(fields.get("content-length", "0")))
@@ -84,28 +84,28 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(said.body), said.body))
 
     def do_POST(self) -> None:
-        """Answer."""
+        """Respond."""
         self.do_GET()
 
     def do_PUT(self) -> None:
-        """Answer."""
+        """Respond."""
         self.do_GET()
 
     def do_PATCH(self) -> None:
-        """Answer."""
+        """Respond."""
         self.do_GET()
 
     def do_DELETE(self) -> None:
-        """Answer."""
+        """Respond."""
         self.do_GET()
 
     def log_message(self, *_arguments: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @dataclass
-class Pulled:
-    """A public bucket before the origin."""
+class CdnBucket:
+    """A public bucket with the origin."""
 
     cluster: Cluster
     origin: Origin
@@ -114,12 +114,12 @@ class Pulled:
     bucket_id: int
 
     def get(self, path: str, method: str = "GET", **headers: str) -> Answer:
-        """Ask the cache; header names with _ for -."""
+        """Send a GET to the cache; header names with _ for -."""
         fields = {name.replace("_", "-"): value for name, value in headers.items()}
         return send(self.cluster.url, method, f"/p/{self.public_name}{path}", fields)
 
     def send(self, method: str, path: str, body: bytes = b"", **headers: str) -> Answer:
-        """Send the cache something."""
+        """Send a request with a body to the cache."""
         fields = {name.replace("_", "-"): value for name, value in headers.items()}
         return send(self.cluster.url, method, f"/p/{self.public_name}{path}", fields, body)
 
@@ -129,24 +129,24 @@ class Pulled:
         self.cluster.call("PATCH", path, switches)
 
     def says(self, word: str, path: str, **headers: str) -> Callable[[], bool]:
-        """Give what asks and looks for a word in Cache-Status."""
+        """Return a function that sends a GET and searches Cache-Status for a word."""
         return lambda: word in self.get(path, **headers).headers["cache-status"]
 
-    def tell(self, path: str, control: str = "", body: bytes = b"x", **headers: str) -> None:
-        """Have the origin say something from now on."""
+    def respond(self, path: str, control: str = "", body: bytes = b"x", **headers: str) -> None:
+        """Set the origin's response."""
         fields = {name.replace("_", "-"): value for name, value in headers.items()}
         if control:
             fields["Cache-Control"] = control
         self.origin.said[path] = Said(200, fields, body)
 
     def asked(self, path: str) -> int:
-        """Say how often the origin was asked."""
+        """Return how many requests the origin got."""
         return sum(each.path == path for each in self.origin.asked)
 
 
 @pytest.fixture
 def origin() -> Iterator[Origin]:
-    """Give an origin."""
+    """Return an origin."""
     running = Origin()
     yield running
     running.shutdown()
@@ -154,16 +154,16 @@ def origin() -> Iterator[Origin]:
 
 
 @pytest.fixture
-def pulled(cluster: Cluster, origin: Origin) -> Pulled:
-    """Give a public bucket before it, in a tenant of its own."""
-    return pull_from(cluster, origin)
+def cdn_bucket(cluster: Cluster, origin: Origin) -> CdnBucket:
+    """Return a public bucket with the origin, of a new tenant."""
+    return cdn_bucket_for(cluster, origin)
 
 
-def pull_from(cluster: Cluster, origin: Origin, **wanted: object) -> Pulled:
-    """Make a public bucket before an origin. wanted: of the origin, beyond its URL."""
+def cdn_bucket_for(cluster: Cluster, origin: Origin, **wanted: object) -> CdnBucket:
+    """Create a public bucket with an origin. wanted: settings of the origin."""
     scope = cluster.tenant().scope
     described = {"name": "origin", "kind": "http", "config": {"url": origin.url}, **wanted}
     made = cluster.call("POST", f"/v1/origins?{scope}", described)
-    bucket = {"name": "pulled", "origin_id": made["id"], "is_public": True}
+    bucket = {"name": "cdn-bucket", "origin_id": made["id"], "is_public": True}
     row = cluster.call("POST", f"/v1/buckets?{scope}", bucket)
-    return Pulled(cluster, origin, row["public_name"], scope, row["id"])
+    return CdnBucket(cluster, origin, row["public_name"], scope, row["id"])

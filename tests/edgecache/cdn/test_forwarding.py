@@ -1,4 +1,4 @@
-"""POST, PUT, PATCH and DELETE through a public bucket whose owner has them forwarded."""
+"""POST, PUT, PATCH and DELETE to a public bucket that forwards them."""
 
 import asyncio
 import select
@@ -20,8 +20,8 @@ from edgecache.brain.cdn.forwarding import (
 )
 from edgecache.brain.errors import Overloaded
 from edgecache.http.limits import NEVER
-from tests.edgecache.cdn.conftest import Asked, Origin, Pulled, Said, pull_from
-from tests.edgecache.cdn.test_pulling import until
+from tests.edgecache.cdn.conftest import Asked, CdnBucket, Origin, Said, cdn_bucket_for
+from tests.edgecache.cdn.test_caching import until
 from tests.edgecache.s3.cluster import Cluster
 from tests.edgecache.s3.raw import send
 
@@ -30,22 +30,22 @@ UNSAFE = ["POST", "PUT", "PATCH", "DELETE"]
 
 
 @pytest.fixture
-def forwarded(pulled: Pulled) -> Pulled:
-    """Give a bucket that hands on what would change its origin."""
-    pulled.switch(forwards_writes=True)
-    return pulled
+def forwarded(cdn_bucket: CdnBucket) -> CdnBucket:
+    """Return a bucket that forwards unsafe requests."""
+    cdn_bucket.switch(forwards_writes=True)
+    return cdn_bucket
 
 
-def keep(pulled: Pulled, path: str, body: bytes) -> None:
-    """Have the cache keep an answer, and the origin say something else from then on."""
-    pulled.tell(path, "max-age=600", body)
-    pulled.get(path)
-    until(pulled.says("hit", path))
-    pulled.tell(path, "max-age=600", b"new")
+def keep(cdn_bucket: CdnBucket, path: str, body: bytes) -> None:
+    """Have the cache store a response, and then change the origin's."""
+    cdn_bucket.respond(path, "max-age=600", body)
+    cdn_bucket.get(path)
+    until(cdn_bucket.says("hit", path))
+    cdn_bucket.respond(path, "max-age=600", b"new")
 
 
 @pytest.mark.parametrize("method", UNSAFE)
-def test_a_request_and_its_answer_are_handed_on(forwarded: Pulled, method: str) -> None:
+def test_a_request_and_its_response_are_forwarded(forwarded: CdnBucket, method: str) -> None:
     said = Said(202, {"Content-Type": "text/css", "X-Own": "1", "Set-Cookie": "a=b"}, b"done")
     forwarded.origin.said[f"{method} /a%20b?q=1"] = said
     answer = forwarded.send(
@@ -61,13 +61,15 @@ def test_a_request_and_its_answer_are_handed_on(forwarded: Pulled, method: str) 
     assert told == {"content-type": "text/plain", "if-match": '"v1"', "accept": "*/*"}
 
 
-def test_it_bears_the_clients_own_power_and_no_other(cluster: Cluster, origin: Origin) -> None:
-    pulled = pull_from(cluster, origin, secret={"authorization": "Bearer of-the-origin"})
-    pulled.switch(forwards_writes=True)
+def test_a_forwarded_request_has_only_the_client_s_credentials(
+    cluster: Cluster, origin: Origin
+) -> None:
+    cdn_bucket = cdn_bucket_for(cluster, origin, secret={"authorization": "Bearer of-the-origin"})
+    cdn_bucket.switch(forwards_writes=True)
     origin.said["/a"] = origin.said["POST /a"] = Said(200)
-    pulled.get("/a")
-    pulled.send("POST", "/a", b"x", cookie="session=1", x_http_method_override="DELETE")
-    pulled.send("POST", "/a", b"x", authorization="Bearer of-the-client")
+    cdn_bucket.get("/a")
+    cdn_bucket.send("POST", "/a", b"x", cookie="session=1", x_http_method_override="DELETE")
+    cdn_bucket.send("POST", "/a", b"x", authorization="Bearer of-the-client")
     read, bare, own = (asked.headers for asked in origin.asked)
     assert read["authorization"] == "Bearer of-the-origin"
     assert bare.keys().isdisjoint({"authorization", "cookie", "x-http-method-override"})
@@ -76,8 +78,8 @@ def test_it_bears_the_clients_own_power_and_no_other(cluster: Cluster, origin: O
 
 @pytest.mark.parametrize("method", UNSAFE)
 @pytest.mark.parametrize("status", [200, 204, 303])
-def test_an_answer_that_is_no_error_ends_what_was_kept(
-    forwarded: Pulled, method: str, status: int
+def test_a_successful_unsafe_request_invalidates_the_stored_response(
+    forwarded: CdnBucket, method: str, status: int
 ) -> None:
     for path in ("/a", "/a?v=1", "/b"):
         keep(forwarded, path, b"old")
@@ -88,17 +90,17 @@ def test_an_answer_that_is_no_error_ends_what_was_kept(
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 409, 500, 503])
-def test_an_error_ends_nothing(forwarded: Pulled, status: int) -> None:
+def test_an_error_invalidates_nothing(forwarded: CdnBucket, status: int) -> None:
     keep(forwarded, "/a", b"old")
     forwarded.origin.said["POST /a"] = Said(status, {}, b"why not")
     answer = forwarded.send("POST", "/a", b"x")
     assert (answer.status, answer.body) == (status, b"why not")
     assert forwarded.get("/a").body == b"old"
-    # Once: it may have been done although it failed.
+    # Sent once: it may have had an effect although it failed.
     assert [asked.method for asked in forwarded.origin.asked].count("POST") == 1
 
 
-def test_places_that_the_answer_names_are_ended_and_are_the_caches_own(forwarded: Pulled) -> None:
+def test_locations_in_the_response_are_invalidated_and_rewritten(forwarded: CdnBucket) -> None:
     for path in ("/made%20one", "/said", "/other"):
         keep(forwarded, path, b"old")
     url = forwarded.origin.url
@@ -112,16 +114,16 @@ def test_places_that_the_answer_names_are_ended_and_are_the_caches_own(forwarded
     assert bodies == [b"new", b"new", b"old"]
 
 
-def test_places_of_others_are_left_alone(forwarded: Pulled) -> None:
+def test_locations_of_other_origins_are_not_invalidated(forwarded: CdnBucket) -> None:
     keep(forwarded, "/b", b"old")
     forwarded.origin.said["POST /a"] = Said(303, {"Location": "http://elsewhere.example/b"}, b"")
-    # Not followed, either: whoever asked decides.
+    # The redirect is not followed: the client decides.
     answer = forwarded.send("POST", "/a", b"x")
     assert (answer.status, answer.headers["location"]) == (303, "http://elsewhere.example/b")
     assert forwarded.get("/b").body == b"old"
 
 
-def test_its_answer_is_not_kept(forwarded: Pulled) -> None:
+def test_the_response_to_an_unsafe_request_is_not_stored(forwarded: CdnBucket) -> None:
     forwarded.origin.said["POST /a"] = Said(200, KEPT, b"of the POST")
     for _ in range(2):
         assert forwarded.send("POST", "/a", b"x").body == b"of the POST"
@@ -129,7 +131,7 @@ def test_its_answer_is_not_kept(forwarded: Pulled) -> None:
     assert [asked.method for asked in forwarded.origin.asked] == ["POST", "POST", "GET"]
 
 
-def test_a_read_running_does_not_bring_back_what_it_replaced(forwarded: Pulled) -> None:
+def test_a_concurrent_read_does_not_store_the_old_version(forwarded: CdnBucket) -> None:
     was_read, go_on = threading.Event(), threading.Event()
 
     def hold(asked: Asked) -> None:
@@ -145,22 +147,22 @@ def test_a_read_running_does_not_bring_back_what_it_replaced(forwarded: Pulled) 
     assert forwarded.send("POST", "/a", b"x").status == 200
     go_on.set()
     reading.join()
-    forwarded.tell("/a", "max-age=600", b"new")
+    forwarded.respond("/a", "max-age=600", b"new")
     assert forwarded.get("/a").body == b"new"
 
 
-def test_another_brain_has_forgotten_it_when_the_answer_comes(
-    forwarded: Pulled, tmp_path: Path
+def test_another_brain_has_forgotten_the_old_version_before_the_response(
+    forwarded: CdnBucket, tmp_path: Path
 ) -> None:
     cluster = forwarded.cluster
     other = Cluster(tmp_path, cluster.database_url, cluster.secret_keys, workers=0)
     try:
         other.start()
         target = f"/p/{forwarded.public_name}/a"
-        forwarded.tell("/a", "max-age=600", b"old")
+        forwarded.respond("/a", "max-age=600", b"old")
         forwarded.get("/a")
         until(lambda: "hit" in send(other.url, "GET", target).headers["cache-status"])
-        forwarded.tell("/a", "max-age=600", b"new")
+        forwarded.respond("/a", "max-age=600", b"new")
         forwarded.origin.said["POST /a"] = Said(200)
         assert forwarded.send("POST", "/a", b"x").status == 200
         assert send(other.url, "GET", target).body == b"new"
@@ -168,7 +170,7 @@ def test_another_brain_has_forgotten_it_when_the_answer_comes(
         other.stop()
 
 
-def test_a_client_that_leaves_does_not_keep_the_old_answer_alive(forwarded: Pulled) -> None:
+def test_a_client_that_disconnects_does_not_prevent_the_invalidation(forwarded: CdnBucket) -> None:
     keep(forwarded, "/a", b"old")
     left = threading.Event()
 
@@ -186,7 +188,7 @@ def test_a_client_that_leaves_does_not_keep_the_old_answer_alive(forwarded: Pull
     until(lambda: forwarded.get("/a").body == b"new")
 
 
-def test_what_became_of_it_is_not_known_so_it_is_forgotten(forwarded: Pulled) -> None:
+def test_an_unknown_result_invalidates_the_stored_response(forwarded: CdnBucket) -> None:
     keep(forwarded, "/a", b"old")
     forwarded.origin.said["POST /a"] = Said(200, {"Content-Length": "x"}, b"")
     assert forwarded.send("POST", "/a", b"x").status == 502
@@ -194,7 +196,9 @@ def test_what_became_of_it_is_not_known_so_it_is_forgotten(forwarded: Pulled) ->
 
 
 @pytest.mark.parametrize("framing", ["Content-Length: {}", "Transfer-Encoding: chunked"])
-def test_more_than_the_limit_does_not_reach_the_origin(forwarded: Pulled, framing: str) -> None:
+def test_a_body_over_the_limit_does_not_reach_the_origin(
+    forwarded: CdnBucket, framing: str
+) -> None:
     size = BODY_LIMIT_BYTES + 1
     head = f"PUT /p/{forwarded.public_name}/a HTTP/1.1\r\nHost: x\r\n{framing.format(size)}\r\n\r\n"
     with socket.create_connection(("127.0.0.1", forwarded.cluster.port), timeout=20) as client:
@@ -205,7 +209,7 @@ def test_more_than_the_limit_does_not_reach_the_origin(forwarded: Pulled, framin
     assert forwarded.origin.asked == []
 
 
-def test_who_sends_slowly_makes_room_when_all_places_are_taken(forwarded: Pulled) -> None:
+def test_the_slowest_request_is_cancelled_at_the_limit(forwarded: CdnBucket) -> None:
     go_on = threading.Event()
 
     def hold(asked: Asked) -> None:
@@ -231,7 +235,7 @@ def test_who_sends_slowly_makes_room_when_all_places_are_taken(forwarded: Pulled
 
         (told,), *_ = select.select(slow, [], [], 20)
         assert told.recv(100).startswith(b"HTTP/1.1 408 ")
-        # And nobody else: not who sends less slowly, nor whose request is at the origin.
+        # No other request is cancelled: neither faster ones nor those at the origin.
         slow.remove(told)
         go_on.set()
         for client in slow:
@@ -240,7 +244,7 @@ def test_who_sends_slowly_makes_room_when_all_places_are_taken(forwarded: Pulled
             assert client.recv(100).startswith(b"HTTP/1.1 200 ")
 
 
-async def test_nobody_else_makes_room() -> None:
+async def test_only_slow_requests_are_cancelled() -> None:
     forwarding, now = Forwarding(Mock()), asyncio.get_running_loop().time()
 
     def place(
@@ -257,7 +261,7 @@ async def test_nobody_else_makes_room() -> None:
     others = [
         place(bucket_id=2),
         place(is_complete=True),
-        # At the origin, or not told to send yet.
+        # At the origin, or not asked for the body yet.
         place(age_s=-NEVER),
         *(place(age_s=SLOW_AFTER_S / 2) for _ in range(FORWARD_LIMIT - 5)),
         place(int(3 * SLOW_BYTES_PER_S * SLOW_AFTER_S)),
@@ -275,7 +279,7 @@ async def test_nobody_else_makes_room() -> None:
     assert not any(other.expire.called for other in others)
 
 
-async def test_who_was_told_to_go_counts_until_gone() -> None:
+async def test_a_cancelled_request_counts_until_it_has_ended() -> None:
     forwarding, now = Forwarding(Mock()), asyncio.get_running_loop().time()
     for _ in range(2 * FORWARD_LIMIT):
         forwarding._make_room(1)
@@ -285,18 +289,18 @@ async def test_who_was_told_to_go_counts_until_gone() -> None:
         forwarding._make_room(1)
 
 
-def test_what_came_from_here_is_not_sent_round_again(forwarded: Pulled) -> None:
+def test_a_request_that_was_forwarded_by_zonal_is_a_loop(forwarded: CdnBucket) -> None:
     assert forwarded.send("POST", "/a", b"x", cdn_loop="other, Zonal").status == 508
     assert forwarded.origin.asked == []
 
 
-def test_odd_paths_reach_no_origin(forwarded: Pulled) -> None:
+def test_invalid_paths_are_not_forwarded(forwarded: CdnBucket) -> None:
     for path in ("/../a", "/a/%2e%2e/b", "/%ff", "/a%00b", "/"):
         assert forwarded.send("POST", path, b"x").status == 404, path
     assert forwarded.origin.asked == []
 
 
-def test_no_more_than_the_owner_allows(forwarded: Pulled) -> None:
+def test_only_buckets_that_allow_it_forward_requests(forwarded: CdnBucket) -> None:
     forwarded.switch(is_public=False)
     assert forwarded.send("POST", "/a", b"x").status == 404
     forwarded.switch(is_public=True, forwards_writes=False)
@@ -304,7 +308,7 @@ def test_no_more_than_the_owner_allows(forwarded: Pulled) -> None:
     assert forwarded.origin.asked == []
 
 
-def test_objects_of_the_built_in_origin_stay_as_they_are(cluster: Cluster) -> None:
+def test_requests_to_the_built_in_origin_are_not_forwarded(cluster: Cluster) -> None:
     scope = cluster.tenant().scope
     wanted = {"name": "own", "is_public": True, "forwards_writes": True}
     row = cluster.call("POST", f"/v1/buckets?{scope}", wanted)

@@ -1,4 +1,4 @@
-"""What may be kept, for how long, and what it is good for: RFC 9111, 5861 and 9213 as a table."""
+"""What may be stored, for how long, and how it may be used: RFC 9111, 5861 and 9213."""
 
 from email.utils import formatdate
 
@@ -40,7 +40,7 @@ def control(text: str) -> tuple[str, str]:
         [control("max-age=60"), ("cdn-cache-control", "no-store")],
     ],
 )
-def test_what_a_shared_cache_may_not_keep(headers: Pairs) -> None:
+def test_a_shared_cache_must_not_store_these(headers: Pairs) -> None:
     assert rules.judge(headers, asked_at=NOW, answered_at=NOW) is None
 
 
@@ -72,7 +72,7 @@ def test_what_a_shared_cache_may_not_keep(headers: Pairs) -> None:
         ([control("max-age=60"), ("set-cookie", "a=b")], 60),
     ],
 )
-def test_how_long_an_answer_is_fresh(headers: Pairs, lifetime_s: int) -> None:
+def test_a_response_is_fresh_for_this_long(headers: Pairs, lifetime_s: int) -> None:
     assert judged(*headers).lifetime_s == lifetime_s
 
 
@@ -89,7 +89,9 @@ def test_how_long_an_answer_is_fresh(headers: Pairs, lifetime_s: int) -> None:
         ([("date", "nonsense")], 3, 3),
     ],
 )
-def test_how_old_an_answer_is_when_it_comes(headers: Pairs, took: float, age_s: int) -> None:
+def test_a_response_has_this_age_when_it_is_received(
+    headers: Pairs, took: float, age_s: int
+) -> None:
     assert judged(*headers, took=took).age_s == age_s
 
 
@@ -105,7 +107,7 @@ def test_how_old_an_answer_is_when_it_comes(headers: Pairs, took: float, age_s: 
         ("no-cache, stale-while-revalidate=30", 1, Reuse.REVALIDATE),
     ],
 )
-def test_what_an_answer_is_good_for(text: str, after: float, use: Reuse) -> None:
+def test_a_stored_response_may_be_used_like_this(text: str, after: float, use: Reuse) -> None:
     assert rules.use(judged(control(text)), now=NOW + after) is use
 
 
@@ -119,11 +121,13 @@ def test_what_an_answer_is_good_for(text: str, after: float, use: Reuse) -> None
         ("max-age=60, stale-if-error=300, proxy-revalidate", 61, False),
     ],
 )
-def test_when_it_stands_in_for_an_origin_that_fails(text: str, after: float, serves: bool) -> None:
+def test_a_stale_response_may_be_used_when_the_origin_fails(
+    text: str, after: float, serves: bool
+) -> None:
     assert rules.serves_on_error(judged(control(text)), now=NOW + after) is serves
 
 
-def test_a_confirmation_renews_what_it_says_and_keeps_the_rest() -> None:
+def test_a_304_updates_its_headers_and_keeps_the_others() -> None:
     kept = judged(control("max-age=60"), ("etag", '"a"'), ("content-type", "text/css"))
     said = [control("max-age=600"), ("date", date(100))]
     renewed = rules.renewed(kept, said, asked_at=NOW + 100, answered_at=NOW + 100)
@@ -134,7 +138,7 @@ def test_a_confirmation_renews_what_it_says_and_keeps_the_rest() -> None:
     assert rules.renewed(kept, [control("no-store")], asked_at=NOW, answered_at=NOW) is None
 
 
-def test_an_origin_is_asked_with_both_validators() -> None:
+def test_a_revalidation_sends_both_validators() -> None:
     kept = judged(("etag", 'W/"a"'), ("last-modified", date(-5)))
     assert rules.conditions(kept) == [
         ("if-none-match", 'W/"a"'),
@@ -142,7 +146,7 @@ def test_an_origin_is_asked_with_both_validators() -> None:
     ]
 
 
-def test_hops_keep_their_headers_to_themselves() -> None:
+def test_hop_by_hop_headers_are_removed() -> None:
     kept = judged(
         ("connection", "x-secret"),
         ("x-secret", "1"),
@@ -154,7 +158,7 @@ def test_hops_keep_their_headers_to_themselves() -> None:
     assert dict(kept.headers) == {"cache-control": "public", "x-kept": "2"}
 
 
-def test_a_vary_counts_as_far_as_the_origin_is_told() -> None:
+def test_vary_counts_for_headers_that_the_origin_gets() -> None:
     kept = judged(("vary", "Accept-Encoding, Cookie, X-Own"), control("max-age=1"))
     assert kept.vary == ("accept-encoding",)
     plain, zipped = {"accept-encoding": "gzip, br"}, {"accept-encoding": "GZIP,br"}
@@ -164,7 +168,7 @@ def test_a_vary_counts_as_far_as_the_origin_is_told() -> None:
     assert rules.variant("a=1", (), plain) != rules.variant("a=2", (), plain)
 
 
-def test_what_is_kept_beside_the_bytes_comes_back_as_it_was() -> None:
+def test_a_stored_response_survives_json() -> None:
     kept = judged(control("max-age=60"), ("vary", "accept"), ("etag", '"a"'))
     assert StoredResponse.from_json(kept.as_json()) == kept
 
@@ -183,7 +187,7 @@ def test_what_is_kept_beside_the_bytes_comes_back_as_it_was() -> None:
         ([control("no-store"), ("cdn-cache-control", "max-age=60")], True),
     ],
 )
-def test_whether_a_404_is_repeated_for_a_moment(headers: Pairs, keeps: bool) -> None:
+def test_a_404_may_be_cached_for_a_moment(headers: Pairs, keeps: bool) -> None:
     assert rules.allows_negative_caching(headers) is keeps
 
 
@@ -208,7 +212,9 @@ ASKED = "http://origin.example/folder/a?x=1"
         (500, [], []),
     ],
 )
-def test_what_an_unsafe_request_ends(status: int, headers: Pairs, ended: list[str] | int) -> None:
+def test_an_unsafe_request_invalidates_these(
+    status: int, headers: Pairs, ended: list[str] | int
+) -> None:
     urls = rules.invalidated(ASKED, status, headers)
     assert len(urls) == ended if isinstance(ended, int) else list(urls) == ended
 
@@ -220,7 +226,7 @@ NAMES = st.sampled_from(
 
 
 @given(st.lists(st.tuples(NAMES, TEXT), max_size=8), st.floats(0, 1e6))
-def test_whatever_an_origin_says_the_rules_hold(headers: Pairs, later: float) -> None:
+def test_the_rules_hold_for_any_headers(headers: Pairs, later: float) -> None:
     kept = rules.judge(headers, asked_at=NOW, answered_at=NOW)
     if kept is None:
         return
@@ -234,16 +240,16 @@ def test_whatever_an_origin_says_the_rules_hold(headers: Pairs, later: float) ->
 
 
 @given(st.sampled_from(["no-store", "private"]), TEXT, TEXT)
-def test_no_words_around_it_make_a_forbidden_answer_kept(
+def test_a_forbidden_response_is_never_stored_whatever_else_the_header_has(
     word: str, before: str, after: str
 ) -> None:
-    # Quotes may swallow a word; commas alone may not.
+    # A quoted string may contain the directive; commas alone may not hide it.
     text = f"{before.replace(chr(34), '')},{word},{after.replace(chr(34), '')}"
     assert rules.judge([control(text)], asked_at=NOW, answered_at=NOW) is None
 
 
 @given(st.integers(100, 599), st.lists(st.tuples(st.just("location"), st.text(max_size=60))))
-def test_an_answer_speaks_for_its_own_origin_alone(status: int, headers: Pairs) -> None:
+def test_a_response_invalidates_urls_of_its_own_origin_only(status: int, headers: Pairs) -> None:
     urls = rules.invalidated(ASKED, status, headers)
     assert (ASKED in urls) == (200 <= status < 400) == bool(urls)
     assert {rules.site(url) for url in urls} <= {("http", "origin.example", 80)}

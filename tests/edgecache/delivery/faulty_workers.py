@@ -1,4 +1,4 @@
-"""What stands between the brain and a worker, and can be made ill in chosen ways."""
+"""A proxy between the brain and a worker, with faults that tests choose."""
 
 import socket
 import struct
@@ -6,31 +6,31 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-Illness = Callable[["Passage"], None]
+Fault = Callable[["Passage"], None]
 HEAD_END: Final = b"\r\n\r\n"
 REFUSAL: Final = b"HTTP/1.1 500 Oops\r\ncontent-length: 0\r\n\r\n"
 
 
 class Passage:
-    """One answer to a GET: the worker's head and body, and the way to the brain."""
+    """A worker's response: head and body, and the connection to the brain."""
 
     def __init__(self, client: socket.socket, head: bytes, body: bytes) -> None:
         self.client, self.head, self.body = client, head, body
         self.stopping = threading.Event()
 
     def send(self, data: bytes) -> None:
-        """Send on."""
+        """Send bytes to the brain."""
         self.client.sendall(data)
 
     def reset(self) -> None:
-        """Break the connection, as a process that was killed does."""
+        """Reset the connection, as a killed process does."""
         option = struct.pack("ii", 1, 0)
         self.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, option)
         self.client.close()
 
 
 def healthy(passage: Passage) -> None:
-    """Pass the answer on."""
+    """Pass the response on."""
     passage.send(passage.head + passage.body)
 
 
@@ -47,39 +47,39 @@ def altered_last(passage: Passage) -> None:
 
 
 def dies_midway(passage: Passage) -> None:
-    """Send half and break."""
+    """Send half and reset."""
     passage.send(passage.head + passage.body[: len(passage.body) // 2])
     passage.reset()
 
 
 def dies_before(passage: Passage) -> None:
-    """Break without a word."""
+    """Reset without a response."""
     passage.reset()
 
 
 def stalls_midway(passage: Passage) -> None:
-    """Send half and say no more."""
+    """Send half and stall."""
     passage.send(passage.head + passage.body[: len(passage.body) // 2])
     passage.stopping.wait(30)
 
 
 def stalls_before(passage: Passage) -> None:
-    """Say nothing."""
+    """Log nothing."""
     passage.stopping.wait(30)
 
 
 def fails(passage: Passage) -> None:
-    """Answer 500."""
+    """Respond 500."""
     passage.send(REFUSAL)
 
 
 def has_lost_it(passage: Passage) -> None:
-    """Answer 404."""
+    """Respond 404."""
     passage.send(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
 
 
 def speaks_nonsense(passage: Passage) -> None:
-    """Answer what is no HTTP."""
+    """Respond with something that is not HTTP."""
     passage.send(b"\x00\xff" * 500 + HEAD_END)
     passage.reset()
 
@@ -96,11 +96,11 @@ def lengthens(passage: Passage) -> None:
 
 
 class Proxy:
-    """Listens for the brain, asks the worker, and passes on what its illness lets through."""
+    """Listens for the brain, asks the worker, and passes on what its fault lets pass."""
 
     def __init__(self, worker_port: int) -> None:
         self.worker_port = worker_port
-        self.illness: Illness = healthy
+        self.fault: Fault = healthy
         self.answered = 0
         self.refuses_copies = False
         self.refused = 0
@@ -113,7 +113,7 @@ class Proxy:
         """Close it."""
         for passage in self._passages:
             passage.stopping.set()
-        # A blocked accept is not woken by close.
+        # Closing does not wake a blocked accept.
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
@@ -143,13 +143,13 @@ class Proxy:
                     head, _, body = answer.partition(HEAD_END)
                     passage = Passage(client, head + HEAD_END, body)
                     self._passages.append(passage)
-                    self.illness(passage)
+                    self.fault(passage)
         except OSError:
             return
 
 
 def _read_message(sock: socket.socket) -> bytes:
-    """Give a message with its body; empty at the end of the connection."""
+    """Return a message with its body; empty at the end of the connection."""
     data = b""
     while HEAD_END not in data:
         piece = sock.recv(2**16)

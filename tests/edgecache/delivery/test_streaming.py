@@ -1,4 +1,4 @@
-"""Workers that lie, stall, die in the middle.
+"""Workers that send wrong bytes, stall, or die in the middle.
 
 The client gets right bytes or an error, and the node is marked.
 """
@@ -19,20 +19,20 @@ from edgecache.brain.delivery import nginx_offload
 from tests.edgecache.conftest import connect
 from tests.edgecache.databases import brain_database
 from tests.edgecache.delivery import faulty_workers
-from tests.edgecache.delivery.faulty_workers import Illness, Proxy
+from tests.edgecache.delivery.faulty_workers import Fault, Proxy
 from tests.edgecache.s3.cluster import Cluster, until
 from tests.edgecache.s3.raw import Signer, send
 from tests.ports import free_port
 
 SMALL = os.urandom(5000)
 LARGE = os.urandom(3 * 2**20 + 5)
-# As many as tests ask for one.
+# As many as tests need.
 UNREAD = 16
 BODIES = {"small": SMALL, "large": LARGE}
 
 
-class Ward:
-    """A brain whose two workers can be made ill, and a bucket with objects on both of them."""
+class FaultyCluster:
+    """A brain with two workers that can be made faulty, and a bucket with objects on both."""
 
     def __init__(self, cluster: Cluster, proxies: list[Proxy], database_url: str) -> None:
         self.cluster, self.proxies = cluster, proxies
@@ -40,30 +40,30 @@ class Ward:
         self.keys = cluster.tenant()
         self.signer = Signer(self.keys, cluster.url)
         self.s3 = connect(self.keys, cluster.url)
-        self.s3.create_bucket(Bucket="ward")
+        self.s3.create_bucket(Bucket="faulty")
         self.put()
         self.unread = {f"unread-{number}": os.urandom(5000) for number in range(UNREAD)}
         for key, body in self.unread.items():
-            self.s3.put_object(Bucket="ward", Key=key, Body=body)
+            self.s3.put_object(Bucket="faulty", Key=key, Body=body)
         until(lambda: all(self.holders(body) == 2 for body in self.unread.values()))
 
     def put(self) -> None:
         """Store the objects, and wait until both workers hold them."""
         for key, body in BODIES.items():
-            self.s3.put_object(Bucket="ward", Key=key, Body=body)
+            self.s3.put_object(Bucket="faulty", Key=key, Body=body)
         until(lambda: all(self.holders(body) == 2 for body in BODIES.values()))
 
     def fresh(self) -> tuple[str, bytes]:
-        """Give key and bytes of a small object that nobody has read: no memory answers for it."""
+        """Return key and bytes of a small object that was never read, and so is not in memory."""
         return self.unread.popitem()
 
     @property
     def asked(self) -> int:
-        """How often a worker was asked since it fell ill."""
+        """How many requests the workers got since they became faulty."""
         return sum(proxy.answered for proxy in self.proxies)
 
     def holders(self, body: bytes) -> int:
-        """Give the number of nodes that hold a body, as the directory says."""
+        """Return how many nodes hold a body, by the directory."""
         with psycopg.connect(self.database_url, autocommit=True) as connection:
             row = connection.execute(
                 "SELECT count(*) FROM brain_location WHERE blob_id = %s",
@@ -73,27 +73,27 @@ class Ward:
         return int(row[0])
 
     def statuses(self) -> list[str]:
-        """Give the status of each node."""
+        """Return the status of each node."""
         return [node["status"] for node in self.nodes()]
 
     def nodes(self) -> list[dict[str, Any]]:
-        """Give the nodes."""
+        """Return the nodes."""
         rows: list[dict[str, Any]] = self.cluster.call("GET", "/v1/nodes")["nodes"]
         return rows
 
-    def infect(self, *illnesses: Illness) -> None:
-        """Make the proxies ill, each in its way."""
-        for proxy, illness in zip(self.proxies, illnesses, strict=True):
-            proxy.illness = illness
+    def break_workers(self, *illnesses: Fault) -> None:
+        """Make the workers faulty, each in its way."""
+        for proxy, fault in zip(self.proxies, illnesses, strict=True):
+            proxy.fault = fault
             proxy.answered = 0
 
     def heal(self) -> None:
-        """Make all well, and believe them again."""
-        self.infect(faulty_workers.healthy, faulty_workers.healthy)
+        """Make all workers healthy, and approve them again."""
+        self.break_workers(faulty_workers.healthy, faulty_workers.healthy)
         until(self._are_believed)
 
     def _are_believed(self) -> bool:
-        # A node that was found out a moment ago may be barred only now.
+        # A node that sent wrong bytes a moment ago may be barred only now.
         for node in self.nodes():
             if node["status"] == "quarantined":
                 self.cluster.call("POST", f"/v1/nodes/{node['node_id']}/approve", {})
@@ -106,17 +106,17 @@ class Ward:
         self.cluster.call("PATCH", f"/v1/buckets/{found['id']}?{scope}", switches)
 
     def get(self, key: str, **headers: str) -> bytes:
-        """Give what a plain client gets; HTTPException when it is cut off."""
+        """Return what a plain client gets; HTTPException if the connection is cut."""
         answer = self.signer.send(
-            "GET", f"/ward/{key}", headers={n.replace("_", "-"): v for n, v in headers.items()}
+            "GET", f"/faulty/{key}", headers={n.replace("_", "-"): v for n, v in headers.items()}
         )
         assert answer.status in {200, 206}, answer.body
         return answer.body
 
 
 @pytest.fixture(scope="module")
-def hospital(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ward]:
-    """Give a brain of its own, whose nodes may be barred."""
+def hospital(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyCluster]:
+    """Run a separate brain, whose nodes may be barred."""
     proxies: list[Proxy] = []
     with contextlib.ExitStack() as stack:
         url = stack.enter_context(brain_database())
@@ -130,7 +130,7 @@ def hospital(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ward]:
             stack.callback(proxies[-1].stop)
             cluster.add_worker(f"worker{number}", through=proxies[-1].port, port=port)
         until(lambda: sum(n["health"] == "online" for n in _nodes(cluster)) == 2)
-        yield Ward(cluster, proxies, url)
+        yield FaultyCluster(cluster, proxies, url)
 
 
 def _nodes(cluster: Cluster) -> list[dict[str, Any]]:
@@ -139,34 +139,34 @@ def _nodes(cluster: Cluster) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def ward(hospital: Ward) -> Iterator[Ward]:
-    """Give it with everybody well, and leave it so."""
+def faulty(hospital: FaultyCluster) -> Iterator[FaultyCluster]:
+    """Return it with healthy workers, and leave it so."""
     hospital.heal()
     yield hospital
     hospital.configure(verifies_reads=False)
     hospital.heal()
 
 
-def test_healthy_workers_serve(ward: Ward) -> None:
+def test_healthy_workers_serve(faulty: FaultyCluster) -> None:
     for key, body in BODIES.items():
-        assert ward.get(key) == body
-    assert ward.asked >= 2
-    assert ward.get("large", range="bytes=1048570-1048580") == LARGE[1048570:1048581]
+        assert faulty.get(key) == body
+    assert faulty.asked >= 2
+    assert faulty.get("large", range="bytes=1048570-1048580") == LARGE[1048570:1048581]
 
 
-def test_what_no_worker_took_gets_its_copies_once_they_are_well(ward: Ward) -> None:
+def test_missing_replicas_are_made_once_workers_recover(faulty: FaultyCluster) -> None:
     body = os.urandom(7000)
-    for proxy in ward.proxies:
+    for proxy in faulty.proxies:
         proxy.refuses_copies = True
-    ward.s3.put_object(Bucket="ward", Key="later", Body=body)
-    # One that failed often before rests up to half a minute.
-    until(lambda: any(proxy.refused for proxy in ward.proxies), seconds=60)
-    assert ward.holders(body) == 0
+    faulty.s3.put_object(Bucket="faulty", Key="later", Body=body)
+    # A node that failed often is not asked for up to half a minute.
+    until(lambda: any(proxy.refused for proxy in faulty.proxies), seconds=60)
+    assert faulty.holders(body) == 0
 
-    for proxy in ward.proxies:
+    for proxy in faulty.proxies:
         proxy.refuses_copies = False
 
-    until(lambda: ward.holders(body) == 2, seconds=60)
+    until(lambda: faulty.holders(body) == 2, seconds=60)
 
 
 ILLNESSES = [
@@ -179,145 +179,151 @@ ILLNESSES = [
 ]
 
 
-@pytest.mark.parametrize("illness", ILLNESSES, ids=lambda illness: illness.__name__)
+@pytest.mark.parametrize("fault", ILLNESSES, ids=lambda fault: fault.__name__)
 @pytest.mark.parametrize("size", ["small", "large"])
-def test_the_client_does_not_notice(ward: Ward, illness: Illness, size: str) -> None:
-    key, body = ward.fresh() if size == "small" else ("large", LARGE)
-    ward.infect(illness, illness)
-    assert ward.get(key) == body
-    assert ward.get(key, range="bytes=100-2999") == body[100:3000]
-    assert ward.asked >= 1
-    assert '"event":"node_failed"' in ward.cluster.log
+def test_a_failing_worker_is_invisible_to_the_client(
+    faulty: FaultyCluster, fault: Fault, size: str
+) -> None:
+    key, body = faulty.fresh() if size == "small" else ("large", LARGE)
+    faulty.break_workers(fault, fault)
+    assert faulty.get(key) == body
+    assert faulty.get(key, range="bytes=100-2999") == body[100:3000]
+    assert faulty.asked >= 1
+    assert '"event":"node_failed"' in faulty.cluster.log
 
 
-def test_a_worker_that_stalls_is_left_for_another(ward: Ward) -> None:
-    ward.infect(faulty_workers.stalls_before, faulty_workers.stalls_midway)
-    assert ward.get("large") == LARGE
+def test_a_stalled_worker_is_replaced_by_another(faulty: FaultyCluster) -> None:
+    faulty.break_workers(faulty_workers.stalls_before, faulty_workers.stalls_midway)
+    assert faulty.get("large") == LARGE
 
 
-def test_one_that_dies_midway_is_followed_at_its_byte(ward: Ward) -> None:
-    ward.infect(faulty_workers.dies_midway, faulty_workers.dies_midway)
+def test_another_worker_continues_where_one_died(faulty: FaultyCluster) -> None:
+    faulty.break_workers(faulty_workers.dies_midway, faulty_workers.dies_midway)
     ranges: list[bytes] = []
 
     def noting(passage: faulty_workers.Passage) -> None:
         ranges.append(passage.head)
         faulty_workers.healthy(passage)
 
-    # Whichever of both comes first, the other one gives the rest.
-    ward.proxies[0].illness = faulty_workers.dies_midway
-    ward.proxies[1].illness = noting
+    # Whichever is asked first, the other one sends the rest.
+    faulty.proxies[0].fault = faulty_workers.dies_midway
+    faulty.proxies[1].fault = noting
     for _ in range(4):
-        assert ward.get("large") == LARGE
+        assert faulty.get("large") == LARGE
     assert ranges
 
 
-def test_one_that_lost_its_bytes_is_asked_no_more(ward: Ward) -> None:
-    key, body = ward.fresh()
-    ward.infect(faulty_workers.has_lost_it, faulty_workers.has_lost_it)
-    assert ward.get(key) == body
-    until(lambda: ward.holders(body) == 0)
-    asked = ward.asked
-    assert ward.get(key) == body
-    assert ward.asked == asked
+def test_a_worker_that_lost_the_bytes_is_not_asked_again(faulty: FaultyCluster) -> None:
+    key, body = faulty.fresh()
+    faulty.break_workers(faulty_workers.has_lost_it, faulty_workers.has_lost_it)
+    assert faulty.get(key) == body
+    until(lambda: faulty.holders(body) == 0)
+    asked = faulty.asked
+    assert faulty.get(key) == body
+    assert faulty.asked == asked
 
 
-@pytest.mark.parametrize("illness", [faulty_workers.altered, faulty_workers.altered_last])
-def test_a_small_lie_is_found_before_it_is_told(ward: Ward, illness: Illness) -> None:
-    key, body = ward.fresh()
-    ward.infect(illness, illness)
+@pytest.mark.parametrize("fault", [faulty_workers.altered, faulty_workers.altered_last])
+def test_wrong_bytes_of_a_small_object_are_never_sent(faulty: FaultyCluster, fault: Fault) -> None:
+    key, body = faulty.fresh()
+    faulty.break_workers(fault, fault)
     for _ in range(3):
-        assert ward.get(key) == body
-    until(lambda: "quarantined" in ward.statuses())
+        assert faulty.get(key) == body
+    until(lambda: "quarantined" in faulty.statuses())
 
 
-@pytest.mark.parametrize("illness", [faulty_workers.altered, faulty_workers.altered_last])
-def test_no_part_of_a_small_object_is_a_lie(ward: Ward, illness: Illness) -> None:
-    key, body = ward.fresh()
-    ward.infect(illness, illness)
+@pytest.mark.parametrize("fault", [faulty_workers.altered, faulty_workers.altered_last])
+def test_ranges_of_a_small_object_are_never_wrong(faulty: FaultyCluster, fault: Fault) -> None:
+    key, body = faulty.fresh()
+    faulty.break_workers(fault, fault)
     for start in (0, 2400, 4990):
         span = f"bytes={start}-{start + 9}"
-        assert ward.get(key, range=span) == body[start : start + 10]
-    until(lambda: "quarantined" in ward.statuses())
+        assert faulty.get(key, range=span) == body[start : start + 10]
+    until(lambda: "quarantined" in faulty.statuses())
 
 
-def test_what_is_read_often_is_answered_from_memory(ward: Ward) -> None:
-    key, body = ward.fresh()
+def test_an_object_that_is_read_often_is_served_from_memory(faulty: FaultyCluster) -> None:
+    key, body = faulty.fresh()
     for _ in range(3):
-        assert ward.get(key) == body
-    ward.infect(faulty_workers.altered, faulty_workers.altered)
+        assert faulty.get(key) == body
+    faulty.break_workers(faulty_workers.altered, faulty_workers.altered)
     for _ in range(20):
-        assert ward.get(key, range="bytes=7-4000") == body[7:4001]
-    # One read in 64 asks a worker all the same.
-    assert ward.asked < 10
+        assert faulty.get(key, range="bytes=7-4000") == body[7:4001]
+    # One read in 64 is a spot check.
+    assert faulty.asked < 10
 
-    ward.s3.delete_object(Bucket="ward", Key=key)
-    assert ward.signer.send("GET", f"/ward/{key}").status == 404
+    faulty.s3.delete_object(Bucket="faulty", Key=key)
+    assert faulty.signer.send("GET", f"/faulty/{key}").status == 404
 
 
-@pytest.mark.parametrize("illness", [faulty_workers.altered, faulty_workers.altered_last])
-def test_a_large_lie_cuts_the_connection_and_bars_the_node(ward: Ward, illness: Illness) -> None:
-    ward.infect(illness, illness)
+@pytest.mark.parametrize("fault", [faulty_workers.altered, faulty_workers.altered_last])
+def test_wrong_bytes_of_a_large_object_cut_the_connection_and_bar_the_node(
+    faulty: FaultyCluster, fault: Fault
+) -> None:
+    faulty.break_workers(fault, fault)
     outcomes: list[str] = []
     for _ in range(4):
         try:
-            assert ward.get("large") == LARGE
+            assert faulty.get("large") == LARGE
             outcomes.append("right")
         except (http.client.IncompleteRead, ConnectionError):
             outcomes.append("cut")
     assert outcomes[0] == "cut"
-    # Both are barred by and by; then the brain's own copy answers.
+    # Both are barred in the end; then the brain's own copy is sent.
     assert outcomes[-1] == "right"
-    until(lambda: ward.statuses() == ["quarantined", "quarantined"])
+    until(lambda: faulty.statuses() == ["quarantined", "quarantined"])
 
 
 @pytest.mark.parametrize(
-    "illness", [faulty_workers.altered, faulty_workers.altered_last, faulty_workers.dies_midway]
+    "fault", [faulty_workers.altered, faulty_workers.altered_last, faulty_workers.dies_midway]
 )
-def test_a_verified_bucket_has_no_errors_at_all(ward: Ward, illness: Illness) -> None:
-    ward.configure(verifies_reads=True)
-    ward.infect(illness, illness)
-    assert ward.get("large") == LARGE
-    assert ward.get("large", range="bytes=1000000-2500000") == LARGE[1000000:2500001]
-    assert ward.get("small", range="bytes=10-20") == SMALL[10:21]
-    # On both sides of a MiB: the second of them is the altered one.
-    assert ward.get("large", range="bytes=1048570-1048580") == LARGE[1048570:1048581]
+def test_a_bucket_with_verified_reads_never_sends_wrong_bytes(
+    faulty: FaultyCluster, fault: Fault
+) -> None:
+    faulty.configure(verifies_reads=True)
+    faulty.break_workers(fault, fault)
+    assert faulty.get("large") == LARGE
+    assert faulty.get("large", range="bytes=1000000-2500000") == LARGE[1000000:2500001]
+    assert faulty.get("small", range="bytes=10-20") == SMALL[10:21]
+    # On both sides of a chunk boundary: the second chunk is altered.
+    assert faulty.get("large", range="bytes=1048570-1048580") == LARGE[1048570:1048581]
 
 
-def test_boto3_notices_nothing_of_a_death(ward: Ward) -> None:
-    ward.infect(faulty_workers.dies_midway, faulty_workers.dies_midway)
-    got = ward.s3.get_object(Bucket="ward", Key="large", ChecksumMode="ENABLED")
+def test_a_dying_worker_is_invisible_to_boto3(faulty: FaultyCluster) -> None:
+    faulty.break_workers(faulty_workers.dies_midway, faulty_workers.dies_midway)
+    got = faulty.s3.get_object(Bucket="faulty", Key="large", ChecksumMode="ENABLED")
     assert got["Body"].read() == LARGE
 
 
-def test_the_last_resort_is_not_needed_while_a_worker_is_well(ward: Ward) -> None:
+def test_the_fallback_is_not_used_while_a_worker_is_healthy(faulty: FaultyCluster) -> None:
     for first, second in (
         (faulty_workers.fails, faulty_workers.healthy),
         (faulty_workers.healthy, faulty_workers.fails),
     ):
-        ward.infect(first, second)
-        assert ward.get("large") == LARGE
+        faulty.break_workers(first, second)
+        assert faulty.get("large") == LARGE
 
 
-def test_nginx_is_told_of_no_file_of_a_worker_that_lied(ward: Ward) -> None:
-    ward.configure(is_public=True)
-    names = [nginx_offload.store_name(UUID(node["node_id"])) for node in ward.nodes()]
+def test_nginx_sends_no_file_of_a_worker_that_sent_wrong_bytes(faulty: FaultyCluster) -> None:
+    faulty.configure(is_public=True)
+    names = [nginx_offload.store_name(UUID(node["node_id"])) for node in faulty.nodes()]
     beside = {
-        "x-zonal-gateway": nginx_offload.token_of(ward.cluster.secret),
+        "x-zonal-gateway": nginx_offload.token_of(faulty.cluster.secret),
         "x-zonal-client": "203.0.113.9",
         "x-zonal-stores": " ".join(names),
     }
-    bucket = ward.cluster.call("GET", f"/v1/buckets?{ward.keys.scope}")["buckets"][0]
+    bucket = faulty.cluster.call("GET", f"/v1/buckets?{faulty.keys.scope}")["buckets"][0]
 
     def told() -> str:
-        answer = send(ward.cluster.url, "GET", f"/{bucket['public_name']}/small", beside)
+        answer = send(faulty.cluster.url, "GET", f"/{bucket['public_name']}/small", beside)
         # A spot check is sent by the brain itself.
         return answer.headers.get("x-accel-redirect", "")
 
     until(lambda: told().startswith("/.zonal-store/"))
     assert any(told() for _ in range(5))
-    ward.infect(faulty_workers.altered, faulty_workers.altered)
+    faulty.break_workers(faulty_workers.altered, faulty_workers.altered)
     for _ in range(4):
         with contextlib.suppress(http.client.IncompleteRead, ConnectionError):
-            ward.get("large")
-    until(lambda: ward.statuses() == ["quarantined", "quarantined"])
+            faulty.get("large")
+    until(lambda: faulty.statuses() == ["quarantined", "quarantined"])
     assert not any(told() for _ in range(20))

@@ -1,4 +1,4 @@
-"""A brain and workers as processes of their own, over a database that is there already."""
+"""A brain and workers as separate processes, over an existing database."""
 
 import json
 import os
@@ -21,10 +21,10 @@ POLL_S = 0.05
 
 
 def until(holds: Callable[[], bool], *, seconds: float = 20.0) -> None:
-    """Wait until something holds."""
+    """Wait until a condition is met."""
     end = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < end, "it never came to hold"
+        assert time.monotonic() < end, "the condition was never met"
         time.sleep(0.02)
 
 
@@ -39,7 +39,7 @@ class Keys:
 
     @property
     def scope(self) -> str:
-        """Give the query that names the tenant on the internal API."""
+        """Return the query that names the tenant on the internal API."""
         return f"organization_id={self.organization_id}&environment_pk={self.environment_pk}"
 
 
@@ -61,17 +61,17 @@ class Cluster:
 
     @property
     def url(self) -> str:
-        """Give the object API's URL."""
+        """Return the object API's URL."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def log(self) -> str:
-        """Give what the brain logged up to now: JSON, a line an event, without blanks in it."""
+        """Return what the brain has logged: one line of JSON per event, without blanks."""
         return (self.folder / "brain.log").read_text().replace('": ', '":')
 
     @property
     def brain(self) -> "subprocess.Popen[bytes]":
-        """Give the brain's process."""
+        """Return the brain's process."""
         return self.processes[0]
 
     def start(self) -> "Cluster":
@@ -99,7 +99,7 @@ class Cluster:
     def add_worker(
         self, name: str, region: str = "eu-central", *, through: int = 0, port: int = 0
     ) -> dict[str, Any]:
-        """Register a worker and start it; give its node. through: the port the brain is told."""
+        """Register and start a worker; return its node. through: the port that the brain uses."""
         port = port or free_port()
         node: dict[str, Any] = self.call(
             "POST",
@@ -135,7 +135,7 @@ class Cluster:
         self.processes.clear()
 
     def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        """Ask the internal API."""
+        """Call the internal API."""
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.internal_port}{path}",
             method=method,
@@ -147,7 +147,7 @@ class Cluster:
         return json.loads(content) if content else None
 
     def tenant(self, access: str = "write", like: Keys | None = None) -> Keys:
-        """Give an access key, of a new tenant or of one that there is."""
+        """Create an access key, of a new tenant or of an existing one."""
         organization = like.organization_id if like else secrets.randbits(40)
         environment = like.environment_pk if like else secrets.randbits(40)
         scope = f"organization_id={organization}&environment_pk={environment}"

@@ -1,4 +1,4 @@
-"""Requests to the object API byte for byte, signed as AWS says, or wrong in one chosen place."""
+"""Raw requests to the object API, signed as AWS specifies, or wrong in one chosen place."""
 
 import hashlib
 import hmac
@@ -17,7 +17,7 @@ EMPTY = hashlib.sha256(b"").hexdigest()
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back."""
+    """A response."""
 
     status: int
     headers: Mapping[str, str]
@@ -25,17 +25,17 @@ class Answer:
 
     @property
     def code(self) -> str:
-        """Give the error's code."""
+        """Return the error's code."""
         return self.text("Code")
 
     def text(self, element: str) -> str:
-        """Give the text of the first element of this name."""
+        """Return the text of the first element of this name."""
         found = re.search(f"<{element}>(.*?)</{element}>".encode(), self.body, re.DOTALL)
         return found[1].decode() if found else ""
 
 
 def md5(body: bytes) -> bytes:
-    """Give the digest that ETags are made of."""
+    """Return the digest that ETags are made of."""
     return hashlib.md5(body, usedforsecurity=False).digest()
 
 
@@ -93,7 +93,7 @@ class Signer:
         payload: str = EMPTY,
         now: datetime | None = None,
     ) -> dict[str, str]:
-        """Give the headers of a signed request."""
+        """Return the headers of a signed request."""
         moment = now or datetime.now(UTC)
         amz_date = moment.strftime("%Y%m%dT%H%M%SZ")
         signed = {name.lower(): value for name, value in (headers or {}).items()}
@@ -150,7 +150,7 @@ class Signer:
     def presign(
         self, method: str, path: str, *, expires: int = 300, now: datetime | None = None
     ) -> str:
-        """Give a presigned target."""
+        """Return a presigned target."""
         moment = now or datetime.now(UTC)
         amz_date = moment.strftime("%Y%m%dT%H%M%SZ")
         scope = f"{amz_date[:8]}/{self.region}/{self.service}/aws4_request"

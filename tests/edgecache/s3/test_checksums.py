@@ -1,4 +1,4 @@
-"""Checksums: sent, verified, kept and returned; a body that differs is never stored."""
+"""Checksums: sent, verified, stored and returned; a body that differs is never stored."""
 
 import base64
 import hashlib
@@ -17,7 +17,7 @@ BODY = b"some bytes" * 1000
 
 
 def text(digest: bytes) -> str:
-    """Give base64."""
+    """Return base64."""
     return base64.b64encode(digest).decode()
 
 
@@ -32,12 +32,12 @@ DIGESTS: dict[str, Callable[[bytes], str]] = {
 
 @pytest.fixture
 def signer(cluster: Cluster, keys: Keys, bucket: str) -> Signer:
-    """Give a signer of the tenant."""
+    """Return a signer of the tenant."""
     return Signer(keys, cluster.url)
 
 
 @pytest.mark.parametrize("name", DIGESTS)
-def test_each_algorithm_is_verified_kept_and_returned(signer: Signer, name: str) -> None:
+def test_each_algorithm_is_verified_stored_and_returned(signer: Signer, name: str) -> None:
     header = f"x-amz-checksum-{name}"
     value = DIGESTS[name](BODY)
     put = signer.send("PUT", "/docs/k", BODY, {header: value})
@@ -80,7 +80,7 @@ def test_content_md5_is_verified(signer: Signer) -> None:
         {"x-amz-trailer": "x-amz-meta-late"},
     ],
 )
-def test_a_claim_that_cannot_be_is_refused(signer: Signer, headers: dict[str, str]) -> None:
+def test_an_invalid_checksum_header_is_refused(signer: Signer, headers: dict[str, str]) -> None:
     answer = signer.send("PUT", "/docs/k", BODY, headers)
     assert (answer.status, answer.code) == (400, "InvalidRequest")
 

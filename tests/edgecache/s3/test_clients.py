@@ -26,7 +26,7 @@ BIG = os.urandom(12 * 2**20 + 17)
 # Names that each tool has its own way of escaping.
 KEY = "folder/sm\u00e4ll file+1.txt"
 
-# What a client did, by what the brain saw of it: one of the operations each, with its status.
+# The operations that each client must use, with their statuses, as the brain logs them.
 NINE = {
     "put": {("PutObject", 200)},
     "get": {("GetObject", 200)},
@@ -43,7 +43,7 @@ NINE = {
 
 @pytest.fixture
 def seen(cluster: Cluster, keys: Keys) -> Callable[[], None]:
-    """Give what waits until the brain's log says that all was asked of it with the tenant's key."""
+    """Return a function that waits until the log has each operation with the tenant's key."""
     begin = len(cluster.log)
 
     def asked() -> set[tuple[str, int]]:
@@ -55,7 +55,7 @@ def seen(cluster: Cluster, keys: Keys) -> Callable[[], None]:
 
 
 def program(name: str) -> str:
-    """Give the path of a tool: of this environment, else of the machine."""
+    """Return the path of a tool: of this environment, else of the machine."""
     own = Path(sys.executable).parent / name
     found = str(own) if own.exists() else shutil.which(name)
     assert found, f"{name} is not installed"
@@ -64,7 +64,7 @@ def program(name: str) -> str:
 
 @pytest.fixture
 def environment(keys: Keys, cluster: Cluster, tmp_path: Path) -> dict[str, str]:
-    """Give the environment of a tool with the tenant's keys and no other configuration."""
+    """Return the environment of a tool with the tenant's keys and no other configuration."""
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(tmp_path),
@@ -89,14 +89,14 @@ def environment(keys: Keys, cluster: Cluster, tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    """Give a folder with a small and a big file."""
+    """Return a folder with a small and a big file."""
     (tmp_path / "small").write_bytes(SMALL)
     (tmp_path / "big").write_bytes(BIG)
     return tmp_path
 
 
 def fetched(url: str) -> bytes:
-    """Give what a plain HTTP client gets."""
+    """Return what a plain HTTP client gets."""
     with urllib.request.urlopen(url, timeout=20) as answer:  # noqa: S310 - loopback
         content: bytes = answer.read()
     return content
@@ -116,7 +116,7 @@ def run(environment: dict[str, str], *command: str) -> bytes:
 
 
 def sent(url: str, body: bytes) -> None:
-    """Put something as a plain HTTP client does."""
+    """Send a PUT as a plain HTTP client does."""
     request = urllib.request.Request(url, data=body, method="PUT")  # noqa: S310 - loopback
     with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310 - loopback
         assert answer.status == 200

@@ -14,7 +14,7 @@ SOURCE = {"Bucket": "docs", "Key": "dir/sö +rce"}
 
 @pytest.fixture
 def source(s3: Any, bucket: str) -> str:
-    """Give the ETag of an object to copy."""
+    """Return the ETag of an object to copy."""
     answer = s3.put_object(
         **SOURCE, Body=b"content", ContentType="text/css", Metadata={"a": "b"}, CacheControl="x"
     )
@@ -34,7 +34,7 @@ def test_a_copy_keeps_the_source_s_headers(s3: Any, source: str) -> None:
     )
 
 
-def test_a_copy_may_replace_them(s3: Any, source: str) -> None:
+def test_a_copy_may_replace_the_headers(s3: Any, source: str) -> None:
     s3.copy_object(
         Bucket="docs",
         Key="copy",
@@ -59,7 +59,7 @@ def test_a_copy_onto_itself_must_change_something(s3: Any, source: str) -> None:
     assert (got["Body"].read(), got["Metadata"]) == (b"content", {"new": "yes"})
 
 
-def test_conditions_on_the_source(s3: Any, source: str) -> None:
+def test_a_copy_applies_the_conditions_on_its_source(s3: Any, source: str) -> None:
     past = datetime.now(UTC) - timedelta(days=1)
     future = datetime.now(UTC) + timedelta(days=1)
     for condition, holds in (
@@ -92,7 +92,7 @@ def test_conditions_on_the_source(s3: Any, source: str) -> None:
         ("/docs/" + "x" * 1025, 400, "KeyTooLongError"),
     ],
 )
-def test_a_source_that_is_none_is_refused(
+def test_an_invalid_copy_source_is_refused(
     cluster: Cluster, keys: Keys, bucket: str, named: str, status: int, code: str
 ) -> None:
     answer = Signer(keys, cluster.url).send(

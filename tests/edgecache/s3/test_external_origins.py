@@ -1,4 +1,4 @@
-"""Buckets whose objects come from elsewhere: a miss, then hits; a cold key asked for by many."""
+"""Buckets with an external origin: a miss, then hits; many requests for an uncached key."""
 
 import asyncio
 import hashlib
@@ -22,7 +22,7 @@ BODY = os.urandom(300_000)
 
 
 class Origin(ThreadingHTTPServer):
-    """An HTTP origin that counts, and waits where it is told to."""
+    """An HTTP origin that counts its requests, and waits for tests."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -35,12 +35,12 @@ class Origin(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Give its URL."""
+        """Return its URL."""
         return f"http://127.0.0.1:{self.server_address[1]}/"
 
 
 class Answering(BaseHTTPRequestHandler):
-    """What it answers."""
+    """Responds to the brain."""
 
     protocol_version = "HTTP/1.1"
     server: Origin
@@ -65,7 +65,7 @@ class Answering(BaseHTTPRequestHandler):
         self._send(200, b"", announced=len(BODY))
 
     def log_message(self, *_arguments: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def _send(self, status: int, body: bytes, announced: int = -1) -> None:
         self.send_response(status)
@@ -81,7 +81,7 @@ class Answering(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def origin() -> Iterator[Origin]:
-    """Give an origin."""
+    """Return an origin."""
     server = Origin()
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
@@ -94,7 +94,7 @@ def origin() -> Iterator[Origin]:
 
 @pytest.fixture
 def pulled(cluster: Cluster, keys: Keys, origin: Origin) -> str:
-    """Give a bucket over it."""
+    """Return a bucket over it."""
     made = cluster.call(
         "POST",
         f"/v1/origins?{keys.scope}",
@@ -115,7 +115,7 @@ def test_the_second_get_needs_no_origin(s3: Any, origin: Origin, pulled: str) ->
     assert origin.asked["GET /a b/ü.webp"] == 1
 
 
-def test_a_range_of_a_cold_key_is_right(s3: Any, origin: Origin, pulled: str) -> None:
+def test_a_range_of_an_uncached_object_is_correct(s3: Any, origin: Origin, pulled: str) -> None:
     got = s3.get_object(Bucket=pulled, Key="cold", Range="bytes=299990-")
     assert (got["Body"].read(), got["ContentRange"]) == (
         BODY[299990:],
@@ -123,7 +123,7 @@ def test_a_range_of_a_cold_key_is_right(s3: Any, origin: Origin, pulled: str) ->
     )
 
 
-def test_a_thousand_who_ask_for_a_cold_key_cost_one_fetch(
+def test_a_thousand_requests_for_an_uncached_object_cost_one_fetch(
     cluster: Cluster, keys: Keys, origin: Origin, pulled: str
 ) -> None:
     origin.gate.clear()
@@ -159,7 +159,7 @@ def test_a_thousand_who_ask_for_a_cold_key_cost_one_fetch(
     ("key", "status", "code"),
     [("absent", 404, "NoSuchKey"), ("broken", 502, "OriginFailed")],
 )
-def test_what_goes_wrong_at_the_origin_is_said_in_s3_s_words(
+def test_an_error_of_the_origin_becomes_an_s3_error(
     cluster: Cluster, keys: Keys, pulled: str, key: str, status: int, code: str
 ) -> None:
     answer = Signer(keys, cluster.url).send("GET", f"/{pulled}/{key}")
@@ -168,17 +168,17 @@ def test_what_goes_wrong_at_the_origin_is_said_in_s3_s_words(
     assert b"127.0.0.1" not in answer.body
 
 
-def test_an_origin_that_lies_about_its_length_cuts_the_client_off(
+def test_an_origin_that_sends_a_wrong_length_ends_the_connection(
     s3: Any, pulled: str, origin: Origin
 ) -> None:
     for _ in range(2):
         with pytest.raises(Exception, match=r"(?i)incomplete|closed|reset|expected|OriginFailed"):
             s3.get_object(Bucket=pulled, Key="short")["Body"].read()
-    # It was not kept.
+    # It was not stored.
     assert origin.asked["GET /short"] == 2
 
 
-def test_an_origin_that_takes_no_writes_says_so(s3: Any, pulled: str) -> None:
+def test_a_write_to_a_read_only_origin_is_refused(s3: Any, pulled: str) -> None:
     for work in (
         partial(s3.put_object, Bucket=pulled, Key="k", Body=b"x"),
         partial(s3.delete_object, Bucket=pulled, Key="k"),

@@ -44,7 +44,7 @@ ODD = [
 
 
 @pytest.mark.parametrize("key", ODD, ids=[f"{number}" for number in range(len(ODD))])
-def test_an_odd_key_is_stored_listed_got_and_deleted_as_it_is(
+def test_an_unusual_key_is_stored_listed_read_and_deleted_unchanged(
     s3: Any, bucket: str, key: str
 ) -> None:
     body = key.encode()
@@ -61,7 +61,7 @@ def test_an_odd_key_is_stored_listed_got_and_deleted_as_it_is(
     assert [r["Key"] for r in s3.list_objects_v2(Bucket=bucket)["Contents"]] == ["copy"]
 
 
-def test_all_odd_keys_live_side_by_side_and_page_by_page(s3: Any, bucket: str) -> None:
+def test_unusual_keys_are_listed_together_and_page_by_page(s3: Any, bucket: str) -> None:
     for key in ODD:
         s3.put_object(Bucket=bucket, Key=key, Body=b"x")
     pages = s3.get_paginator("list_objects_v2").paginate(
@@ -102,14 +102,14 @@ def test_a_key_of_1025_bytes_is_too_long(s3: Any, bucket: str) -> None:
         ("/docs?prefix=%FF", 400, "InvalidURI"),
     ],
 )
-def test_what_is_no_key_is_refused(
+def test_an_invalid_key_is_refused(
     cluster: Cluster, keys: Keys, bucket: str, path: str, status: int, code: str
 ) -> None:
     answer = Signer(keys, cluster.url).send("GET", path)
     assert (answer.status, answer.code) == (status, code)
 
 
-def test_the_path_may_be_escaped_in_any_way_the_client_likes(
+def test_the_path_may_be_escaped_in_different_ways(
     cluster: Cluster, keys: Keys, s3: Any, bucket: str
 ) -> None:
     s3.put_object(Bucket=bucket, Key="a b/ü+~", Body=b"found")
@@ -118,7 +118,7 @@ def test_the_path_may_be_escaped_in_any_way_the_client_likes(
         assert signer.send("GET", path).body == b"found", path
 
 
-def test_a_bucket_may_stand_in_the_host_name(
+def test_the_host_name_may_contain_the_bucket(
     cluster: Cluster, keys: Keys, s3: Any, bucket: str
 ) -> None:
     s3.put_object(Bucket=bucket, Key="a/b", Body=b"found")
@@ -139,7 +139,7 @@ def test_a_bad_bucket_name_is_refused(cluster: Cluster, keys: Keys, name: str) -
     assert (answer.status, answer.code) == (400, "InvalidBucketName")
 
 
-def test_buckets_are_made_once_listed_and_removed_when_empty(s3: Any, bucket: str) -> None:
+def test_a_bucket_is_created_once_listed_and_deleted_when_empty(s3: Any, bucket: str) -> None:
     s3.create_bucket(
         Bucket="more-docs", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"}
     )
@@ -165,7 +165,7 @@ def test_buckets_are_made_once_listed_and_removed_when_empty(s3: Any, bucket: st
     assert refused.value.response["Error"]["Code"] == "NoSuchBucket"
 
 
-def test_a_stranger_s_bucket_looks_absent(
+def test_another_tenant_s_bucket_looks_absent(
     cluster: Cluster, s3: Any, bucket: str, keys: Keys
 ) -> None:
     s3.put_object(Bucket=bucket, Key="secret", Body=b"secret")
@@ -188,7 +188,7 @@ def test_a_stranger_s_bucket_looks_absent(
         absent = charlie.send(method, target.replace("docs", "none"), headers=headers)
         assert (foreign.status, foreign.code) == (404, absent.code), (method, target)
         assert absent.status == 404
-    # His own bucket of the same name is another one.
+    # The other tenant may have a bucket of the same name.
     his = connect(charlie.keys, cluster.url)
     his.create_bucket(Bucket="docs")
     assert his.list_objects_v2(Bucket="docs")["KeyCount"] == 0

@@ -1,4 +1,4 @@
-"""A completion that takes long: the client hears that somebody is there, then how it ended."""
+"""A completion that takes long: the response begins early and ends with the result."""
 
 import asyncio
 from collections.abc import Callable
@@ -36,7 +36,7 @@ FOUND = ObjectVersion(
 
 
 def answered(ending: Callable[[], ObjectVersion], monkeypatch: pytest.MonkeyPatch) -> bytes:
-    """Give the whole answer of a completion that ends so."""
+    """Return the whole response of a completion with this result."""
     monkeypatch.setattr(complete, "RESPONSE_AFTER_S", 0.01)
 
     async def main() -> bytes:
@@ -59,7 +59,7 @@ def answered(ending: Callable[[], ObjectVersion], monkeypatch: pytest.MonkeyPatc
     return answer
 
 
-def test_it_begins_before_it_knows_and_ends_with_the_result(
+def test_a_late_completion_begins_early_and_ends_with_the_result(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     answer = answered(lambda: FOUND, monkeypatch)
@@ -74,7 +74,7 @@ def test_it_begins_before_it_knows_and_ends_with_the_result(
     ("error", "code"),
     [(S3Error("InvalidPart"), b"InvalidPart"), (StorageFull(), b"ServiceUnavailable")],
 )
-def test_an_error_stands_in_the_answer(
+def test_a_late_error_is_in_the_body(
     error: Exception, code: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail() -> ObjectVersion:

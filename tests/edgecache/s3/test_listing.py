@@ -13,23 +13,23 @@ NAMES = ["a/1", "a/2", "a/b/3", "b", "c/4", "c/5", "d e", "z"]
 
 @pytest.fixture
 def filled(s3: Any, bucket: str) -> str:
-    """Give a bucket with some objects."""
+    """Return a bucket with some objects."""
     for name in NAMES:
         s3.put_object(Bucket=bucket, Key=name, Body=name.encode())
     return bucket
 
 
 def names(answer: Any) -> list[str]:
-    """Give the keys of a page."""
+    """Return the keys of a page."""
     return [row["Key"] for row in answer.get("Contents", [])]
 
 
 def groups(answer: Any) -> list[str]:
-    """Give the groups of a page."""
+    """Return the groups of a page."""
     return [row["Prefix"] for row in answer.get("CommonPrefixes", [])]
 
 
-def test_all_keys_in_the_order_of_their_bytes(s3: Any, filled: str) -> None:
+def test_keys_are_listed_in_the_order_of_their_bytes(s3: Any, filled: str) -> None:
     answer = s3.list_objects_v2(Bucket=filled, FetchOwner=True)
     assert names(answer) == NAMES
     assert (answer["KeyCount"], answer["MaxKeys"], answer["IsTruncated"]) == (8, 1000, False)
@@ -39,7 +39,7 @@ def test_all_keys_in_the_order_of_their_bytes(s3: Any, filled: str) -> None:
     assert row["ETag"] == s3.head_object(Bucket=filled, Key="a/1")["ETag"]
 
 
-def test_a_prefix_and_a_delimiter(s3: Any, filled: str) -> None:
+def test_a_listing_has_a_prefix_and_a_delimiter(s3: Any, filled: str) -> None:
     top = s3.list_objects_v2(Bucket=filled, Delimiter="/")
     assert (names(top), groups(top), top["KeyCount"]) == (["b", "d e", "z"], ["a/", "c/"], 5)
     below = s3.list_objects_v2(Bucket=filled, Delimiter="/", Prefix="a/")
@@ -61,12 +61,12 @@ def test_pages_join_without_gap_or_overlap(s3: Any, filled: str, size: int) -> N
         assert [name for page in pages for name in groups(page)] == ["a/", "c/"]
 
 
-def test_no_keys_at_all_may_be_asked_for(s3: Any, filled: str) -> None:
+def test_a_listing_may_be_limited_to_zero_keys(s3: Any, filled: str) -> None:
     answer = s3.list_objects_v2(Bucket=filled, MaxKeys=0)
     assert (names(answer), answer["IsTruncated"], answer["MaxKeys"]) == ([], False, 0)
 
 
-def test_start_after_and_marker(s3: Any, filled: str) -> None:
+def test_a_listing_starts_after_a_key_or_marker(s3: Any, filled: str) -> None:
     assert names(s3.list_objects_v2(Bucket=filled, StartAfter="b")) == ["c/4", "c/5", "d e", "z"]
     assert names(s3.list_objects(Bucket=filled, Marker="bb")) == ["c/4", "c/5", "d e", "z"]
 
@@ -86,7 +86,7 @@ def test_a_bad_parameter_is_refused(cluster: Cluster, keys: Keys, filled: str, q
     assert (answer.status, answer.code) == (400, "InvalidArgument")
 
 
-def test_names_are_encoded_when_asked_for(cluster: Cluster, keys: Keys, filled: str) -> None:
+def test_names_are_encoded_on_request(cluster: Cluster, keys: Keys, filled: str) -> None:
     signer = Signer(keys, cluster.url)
     plain = signer.send("GET", f"/{filled}?list-type=2&prefix=d")
     assert (plain.text("Key"), plain.text("EncodingType")) == ("d e", "")
@@ -94,12 +94,12 @@ def test_names_are_encoded_when_asked_for(cluster: Cluster, keys: Keys, filled: 
     assert (coded.text("Key"), coded.text("Prefix")) == ("d%20e", "d%20")
 
 
-def test_more_than_a_thousand_is_a_thousand(cluster: Cluster, keys: Keys, filled: str) -> None:
+def test_a_page_has_at_most_a_thousand_keys(cluster: Cluster, keys: Keys, filled: str) -> None:
     answer = Signer(keys, cluster.url).send("GET", f"/{filled}?list-type=2&max-keys=99999")
     assert answer.text("MaxKeys") == "1000"
 
 
-def test_versions_are_the_null_ones(s3: Any, filled: str) -> None:
+def test_each_object_has_the_null_version(s3: Any, filled: str) -> None:
     first = s3.list_object_versions(Bucket=filled, MaxKeys=5)
     assert [row["Key"] for row in first["Versions"]] == NAMES[:5]
     assert all(row["VersionId"] == "null" and row["IsLatest"] for row in first["Versions"])
@@ -110,7 +110,7 @@ def test_versions_are_the_null_ones(s3: Any, filled: str) -> None:
     assert [row["Key"] for page in pages for row in page["Versions"]] == NAMES
 
 
-def test_what_was_deleted_is_listed_no_more(s3: Any, filled: str) -> None:
+def test_a_deleted_object_is_not_listed(s3: Any, filled: str) -> None:
     s3.delete_objects(Bucket=filled, Delete={"Objects": [{"Key": name} for name in NAMES[:7]]})
     assert names(s3.list_objects_v2(Bucket=filled)) == ["z"]
     with pytest.raises(ClientError):

@@ -1,4 +1,4 @@
-"""Multipart uploads, whole: begun, filled, listed, completed, aborted, raced."""
+"""Multipart uploads: created, filled, listed, completed, aborted, concurrently."""
 
 import base64
 import hashlib
@@ -22,12 +22,12 @@ BODIES = (b"a" * PART, b"b" * PART, b"c" * 1000)
 
 @pytest.fixture
 def signer(cluster: Cluster, keys: Keys, bucket: str) -> Signer:
-    """Give a signer of the tenant."""
+    """Return a signer of the tenant."""
     return Signer(keys, cluster.url)
 
 
 class Upload:
-    """An upload and what its parts answered."""
+    """An upload and the responses to its parts."""
 
     def __init__(self, s3: Any, key: str = "big", **options: Any) -> None:
         self.s3, self.key = s3, key
@@ -55,7 +55,7 @@ class Upload:
 
 
 def refused(work: Callable[[], Any]) -> tuple[int, str]:
-    """Give status and code of a refusal."""
+    """Return status and code of a refusal."""
     with pytest.raises(ClientError) as error:
         work()
     response = error.value.response
@@ -95,7 +95,7 @@ def test_parts_become_one_object(s3: Any, bucket: str) -> None:
     assert across["Body"].read() == b"aabb"
 
 
-def test_nothing_is_there_before_it_is_complete(s3: Any, bucket: str) -> None:
+def test_an_unfinished_upload_is_not_an_object(s3: Any, bucket: str) -> None:
     upload = Upload(s3)
     upload.add(1, b"x")
     assert refused(lambda: s3.get_object(Bucket=bucket, Key="big")) == (404, "NoSuchKey")
@@ -148,7 +148,7 @@ def test_uploads_and_parts_are_listed(s3: Any, bucket: str) -> None:
     assert [row["PartNumber"] for row in rest["Parts"]] == [3]
 
 
-def test_an_aborted_upload_is_gone_with_its_files(cluster: Cluster, s3: Any, bucket: str) -> None:
+def test_aborting_an_upload_deletes_its_files(cluster: Cluster, s3: Any, bucket: str) -> None:
     folder = cluster.folder / "brain" / "parts"
     before = {path.name for path in folder.iterdir()}
     upload = Upload(s3)
@@ -165,7 +165,7 @@ def test_an_aborted_upload_is_gone_with_its_files(cluster: Cluster, s3: Any, buc
     assert {path.name for path in folder.iterdir()} == before
 
 
-def test_a_list_that_does_not_fit_is_refused(s3: Any, bucket: str) -> None:
+def test_a_wrong_list_of_parts_is_refused(s3: Any, bucket: str) -> None:
     upload = Upload(s3)
     one, two = upload.add(1, BODIES[0]), upload.add(2, BODIES[2])
     last = upload.add(3, BODIES[2])
@@ -183,7 +183,7 @@ def test_a_list_that_does_not_fit_is_refused(s3: Any, bucket: str) -> None:
     assert s3.head_object(Bucket=bucket, Key="big")["ContentLength"] == PART + 1000
 
 
-def test_bad_requests_of_an_upload(signer: Signer, s3: Any, bucket: str) -> None:
+def test_invalid_requests_for_an_upload_are_refused(signer: Signer, s3: Any, bucket: str) -> None:
     upload = Upload(s3)
     target = f"/docs/big?partNumber=1&uploadId={upload.id}"
     for query, status, code in (
@@ -195,7 +195,7 @@ def test_bad_requests_of_an_upload(signer: Signer, s3: Any, bucket: str) -> None
     ):
         answer = signer.send("PUT", f"/docs/big?{query}", b"x")
         assert (answer.status, answer.code) == (status, code), query
-    # Of another key, it is not there.
+    # It does not exist for another key.
     other = signer.send("PUT", target.replace("big", "other"), b"x")
     assert other.code == "NoSuchUpload"
     headers = signer.sign("PUT", target, {"content-length": str(5 * 2**30 + 1)})
@@ -206,7 +206,7 @@ def test_bad_requests_of_an_upload(signer: Signer, s3: Any, bucket: str) -> None
         assert (answer.status, answer.code) == (400, code)
 
 
-def test_a_stranger_cannot_touch_an_upload(cluster: Cluster, s3: Any, bucket: str) -> None:
+def test_another_tenant_cannot_use_an_upload(cluster: Cluster, s3: Any, bucket: str) -> None:
     upload = Upload(s3)
     charlie = Signer(cluster.tenant(), cluster.url)
     assert charlie.send("PUT", "/docs").status == 200
@@ -221,7 +221,7 @@ def test_a_stranger_cannot_touch_an_upload(cluster: Cluster, s3: Any, bucket: st
     upload.complete()
 
 
-def test_completing_twice_answers_the_same(s3: Any, bucket: str) -> None:
+def test_completing_twice_returns_the_same(s3: Any, bucket: str) -> None:
     upload = Upload(s3)
     upload.add(1, b"x")
     first = upload.complete()
@@ -231,7 +231,7 @@ def test_completing_twice_answers_the_same(s3: Any, bucket: str) -> None:
     assert refused(upload.complete) == (404, "NoSuchUpload")
 
 
-def test_completing_and_aborting_at_once_ends_in_one_of_both(s3: Any, bucket: str) -> None:
+def test_completing_and_aborting_concurrently_does_one_of_both(s3: Any, bucket: str) -> None:
     for _ in range(5):
         upload = Upload(s3, "raced")
         upload.add(1, b"x" * 100)
@@ -262,7 +262,7 @@ def test_completing_and_aborting_at_once_ends_in_one_of_both(s3: Any, bucket: st
         assert "Uploads" not in s3.list_multipart_uploads(Bucket=bucket)
 
 
-def test_conditions_of_a_completion(s3: Any, bucket: str) -> None:
+def test_a_completion_applies_its_conditions(s3: Any, bucket: str) -> None:
     s3.put_object(Bucket=bucket, Key="big", Body=b"there")
     upload = Upload(s3)
     upload.add(1, b"x")
@@ -273,11 +273,11 @@ def test_conditions_of_a_completion(s3: Any, bucket: str) -> None:
 
 
 def crc32(body: bytes) -> str:
-    """Give it in base64."""
+    """Return it in base64."""
     return base64.b64encode(zlib.crc32(body).to_bytes(4, "big")).decode()
 
 
-def test_a_composite_checksum_is_that_of_the_parts(s3: Any, bucket: str) -> None:
+def test_a_composite_checksum_covers_the_parts_checksums(s3: Any, bucket: str) -> None:
     upload = Upload(s3, ChecksumAlgorithm="SHA256")
     for number, body in enumerate(BODIES, 1):
         upload.add(number, body, ChecksumAlgorithm="SHA256")
@@ -291,7 +291,7 @@ def test_a_composite_checksum_is_that_of_the_parts(s3: Any, bucket: str) -> None
 
 
 @pytest.mark.parametrize("algorithm", ["CRC32", "CRC32C", "CRC64NVME"])
-def test_a_full_checksum_is_that_of_the_whole(s3: Any, bucket: str, algorithm: str) -> None:
+def test_a_full_checksum_covers_the_whole_object(s3: Any, bucket: str, algorithm: str) -> None:
     upload = Upload(s3, ChecksumAlgorithm=algorithm, ChecksumType="FULL_OBJECT")
     for number, body in enumerate(BODIES, 1):
         upload.add(number, body, ChecksumAlgorithm=algorithm)
@@ -308,7 +308,7 @@ def test_a_full_checksum_is_that_of_the_whole(s3: Any, bucket: str, algorithm: s
     assert got["Body"].read() == whole
 
 
-def test_checksums_of_uploads_that_cannot_be(signer: Signer, s3: Any, bucket: str) -> None:
+def test_impossible_checksums_of_uploads_are_refused(signer: Signer, s3: Any, bucket: str) -> None:
     for headers in (
         {"x-amz-checksum-algorithm": "MD5"},
         {"x-amz-checksum-type": "FULL_OBJECT"},
@@ -329,7 +329,7 @@ def test_checksums_of_uploads_that_cannot_be(signer: Signer, s3: Any, bucket: st
     assert wrong == (400, "BadDigest")
 
 
-def test_parts_are_copied_out_of_objects(s3: Any, bucket: str) -> None:
+def test_parts_are_copied_from_objects(s3: Any, bucket: str) -> None:
     content = os.urandom(6 * 2**20)
     s3.put_object(Bucket=bucket, Key="source", Body=content)
     upload = Upload(s3)

@@ -17,19 +17,19 @@ BODY = bytes(range(256)) * 5
 
 
 def code_of(error: ClientError) -> tuple[int, str]:
-    """Give status and code."""
+    """Return status and code."""
     return error.response["ResponseMetadata"]["HTTPStatusCode"], error.response["Error"]["Code"]
 
 
 @pytest.fixture
 def signer(cluster: Cluster, keys: Keys, bucket: str) -> Signer:
-    """Give a signer of the tenant."""
+    """Return a signer of the tenant."""
     return Signer(keys, cluster.url)
 
 
 @pytest.fixture
 def stored(s3: Any, bucket: str) -> Mapping[str, Any]:
-    """Give what the upload of ``thing`` answered."""
+    """Return the response to the upload of ``thing``."""
     answer: Mapping[str, Any] = s3.put_object(
         Bucket=bucket,
         Key="thing",
@@ -43,7 +43,9 @@ def stored(s3: Any, bucket: str) -> Mapping[str, Any]:
     return answer
 
 
-def test_what_was_put_is_what_is_got(s3: Any, bucket: str, stored: Mapping[str, Any]) -> None:
+def test_an_object_is_read_as_it_was_written(
+    s3: Any, bucket: str, stored: Mapping[str, Any]
+) -> None:
     found = s3.get_object(Bucket=bucket, Key="thing")
     assert found["Body"].read() == BODY
     assert found["ETag"] == stored["ETag"] == f'"{md5(BODY).hex()}"'
@@ -55,7 +57,7 @@ def test_what_was_put_is_what_is_got(s3: Any, bucket: str, stored: Mapping[str, 
     assert abs(datetime.now(UTC) - found["LastModified"]) < timedelta(seconds=20)
 
 
-def test_a_head_says_the_same_without_the_bytes(
+def test_a_head_returns_the_same_headers_without_a_body(
     s3: Any, bucket: str, stored: Mapping[str, Any]
 ) -> None:
     head = s3.head_object(Bucket=bucket, Key="thing", ChecksumMode="ENABLED")
@@ -64,7 +66,7 @@ def test_a_head_says_the_same_without_the_bytes(
     assert head["ChecksumCRC32"] == base64.b64encode(zlib.crc32(BODY).to_bytes(4, "big")).decode()
 
 
-def test_an_empty_object_is_one(s3: Any, bucket: str) -> None:
+def test_an_object_may_be_empty(s3: Any, bucket: str) -> None:
     s3.put_object(Bucket=bucket, Key="empty", Body=b"")
     found = s3.get_object(Bucket=bucket, Key="empty")
     assert (found["ContentLength"], found["Body"].read()) == (0, b"")
@@ -97,7 +99,7 @@ RANGES = [
 
 
 @pytest.mark.parametrize(("asked", "content", "said"), RANGES)
-def test_a_range_is_answered_with_its_bytes(
+def test_a_range_returns_its_bytes(
     s3: Any, bucket: str, stored: Mapping[str, Any], asked: str, content: bytes, said: str
 ) -> None:
     found = s3.get_object(Bucket=bucket, Key="thing", Range=asked)
@@ -108,7 +110,7 @@ def test_a_range_is_answered_with_its_bytes(
 
 
 @pytest.mark.parametrize("asked", ["bytes=1280-", "bytes=99999-100000", "bytes=-0"])
-def test_a_range_behind_the_end_is_refused(
+def test_a_range_after_the_end_is_refused(
     signer: Signer, stored: Mapping[str, Any], asked: str
 ) -> None:
     answer = signer.send("GET", "/docs/thing", headers={"range": asked})
@@ -118,21 +120,21 @@ def test_a_range_behind_the_end_is_refused(
 
 
 @pytest.mark.parametrize("asked", ["bytes=5-1", "bytes=a-b", "lines=1-2", "bytes=0-1,5-6", "x"])
-def test_a_range_that_is_none_is_ignored(
-    signer: Signer, stored: Mapping[str, Any], asked: str
-) -> None:
+def test_an_invalid_range_is_ignored(signer: Signer, stored: Mapping[str, Any], asked: str) -> None:
     answer = signer.send("GET", "/docs/thing", headers={"range": asked})
     assert (answer.status, answer.body) == (200, BODY)
 
 
-def test_if_range_of_another_version_gives_all(signer: Signer, stored: Mapping[str, Any]) -> None:
+def test_if_range_with_another_version_returns_the_whole_object(
+    signer: Signer, stored: Mapping[str, Any]
+) -> None:
     asked = {"range": "bytes=0-1", "if-range": '"other"'}
     assert signer.send("GET", "/docs/thing", headers=asked).status == 200
     asked["if-range"] = stored["ETag"]
     assert signer.send("GET", "/docs/thing", headers=asked).status == 206
 
 
-def test_conditions_of_a_read(s3: Any, signer: Signer, stored: Mapping[str, Any]) -> None:
+def test_a_read_applies_its_conditions(s3: Any, signer: Signer, stored: Mapping[str, Any]) -> None:
     etag = stored["ETag"]
     modified = s3.head_object(Bucket="docs", Key="thing")["LastModified"].astimezone(UTC)
     then = format_datetime(modified, usegmt=True)
@@ -163,7 +165,7 @@ def test_conditions_of_a_read(s3: Any, signer: Signer, stored: Mapping[str, Any]
                 assert answer.code == "PreconditionFailed"
 
 
-def test_conditions_of_a_write(s3: Any, bucket: str) -> None:
+def test_a_write_applies_its_conditions(s3: Any, bucket: str) -> None:
     first = s3.put_object(Bucket=bucket, Key="k", Body=b"1", IfNoneMatch="*")
     for condition, status, code in (
         ({"IfNoneMatch": "*"}, 412, "PreconditionFailed"),
@@ -181,7 +183,7 @@ def test_conditions_of_a_write(s3: Any, bucket: str) -> None:
     assert code_of(refused.value) == (404, "NoSuchKey")
 
 
-def test_the_query_replaces_headers_for_whoever_signed(
+def test_the_query_replaces_headers_of_signed_requests_only(
     s3: Any, cluster: Cluster, bucket: str, stored: Mapping[str, Any]
 ) -> None:
     url = s3.generate_presigned_url(
@@ -201,7 +203,7 @@ def test_the_query_replaces_headers_for_whoever_signed(
     assert answer.headers["cache-control"] == "no-store"
 
 
-def test_a_replaced_header_cannot_split_the_answer(
+def test_a_replaced_header_cannot_split_the_response(
     signer: Signer, stored: Mapping[str, Any]
 ) -> None:
     target = "/docs/thing?response-content-type=text%2Fplain%0D%0Aset-cookie%3A%20a%3Db"
@@ -213,7 +215,7 @@ def test_a_replaced_header_cannot_split_the_answer(
 def test_metadata_beyond_ascii_and_beyond_its_limit(signer: Signer, s3: Any) -> None:
     spoken = {"x-amz-meta-name": "M\u00fcller".encode().decode("latin-1")}
     headers = signer.sign("PUT", "/docs/m", payload="UNSIGNED-PAYLOAD")
-    # Not among the signed ones, so that the bytes' encoding is nobody's question.
+    # Not signed, so that the encoding of the bytes does not matter.
     answer = send(signer.url, "PUT", "/docs/m", headers | spoken, b"x")
     assert answer.code == "AccessDenied"
     with pytest.raises(ClientError) as refused:
@@ -232,7 +234,7 @@ def test_metadata_beyond_ascii_and_beyond_its_limit(signer: Signer, s3: Any) -> 
         ({"x-amz-expected-bucket-owner": "123456789012"}, 403, "AccessDenied"),
     ],
 )
-def test_what_is_not_done_is_not_promised(
+def test_an_unsupported_header_is_refused(
     signer: Signer, headers: dict[str, str], status: int, code: str
 ) -> None:
     answer = signer.send("PUT", "/docs/k", b"x", headers)
@@ -243,7 +245,7 @@ def test_what_is_not_done_is_not_promised(
 @pytest.mark.parametrize(
     "query", ["acl", "policy", "versioning", "lifecycle", "website", "tagging", "cors", "torrent"]
 )
-def test_subresources_that_are_not_there_are_not_implemented(signer: Signer, query: str) -> None:
+def test_an_unsupported_subresource_is_not_implemented(signer: Signer, query: str) -> None:
     for target in (f"/docs?{query}=", f"/docs/a?{query}="):
         for method in ("GET", "PUT", "DELETE"):
             answer = signer.send(method, target)
@@ -264,7 +266,7 @@ def test_deletion_is_idempotent(s3: Any, bucket: str, stored: Mapping[str, Any])
     assert code_of(refused.value) == (404, "NoSuchKey")
 
 
-def test_the_null_version_is_the_one_that_there_is(
+def test_the_null_version_is_the_current_one(
     s3: Any, bucket: str, stored: Mapping[str, Any]
 ) -> None:
     assert s3.get_object(Bucket=bucket, Key="thing", VersionId="null")["Body"].read() == BODY
@@ -273,7 +275,7 @@ def test_the_null_version_is_the_one_that_there_is(
     assert code_of(refused.value) == (400, "InvalidArgument")
 
 
-def test_many_are_deleted_at_once(s3: Any, bucket: str) -> None:
+def test_many_objects_are_deleted_by_one_request(s3: Any, bucket: str) -> None:
     for number in range(3):
         s3.put_object(Bucket=bucket, Key=f"k{number}", Body=b"x")
     answer = s3.delete_objects(
@@ -327,7 +329,7 @@ def test_bad_xml_is_refused(signer: Signer, body: bytes) -> None:
     assert b"root:" not in answer.body
 
 
-def test_a_deletion_of_many_needs_a_digest(signer: Signer) -> None:
+def test_deleting_many_objects_requires_a_digest(signer: Signer) -> None:
     body = b"<Delete><Object><Key>a</Key></Object></Delete>"
     answer = signer.send("POST", "/docs?delete=", body)
     assert (answer.status, answer.code) == (400, "InvalidRequest")

@@ -1,4 +1,4 @@
-"""Whoever cannot sign gets AWS's code for it, and nothing is done."""
+"""A request with a wrong signature gets AWS's error code and has no effect."""
 
 import base64
 import hashlib
@@ -16,7 +16,7 @@ from tests.edgecache.s3.raw import UNSIGNED, Answer, Signer, send
 
 @pytest.fixture
 def signer(cluster: Cluster, keys: Keys, bucket: str) -> Signer:
-    """Give a signer of a tenant that has a bucket with one object."""
+    """Return a signer of a tenant that has a bucket with one object."""
     made = Signer(keys, cluster.url)
     assert made.send("PUT", f"/{bucket}/a", b"bytes").status == 200
     return made
@@ -27,7 +27,7 @@ def get(signer: Signer, headers: Mapping[str, str]) -> Answer:
     return send(signer.url, "GET", "/docs/a", headers)
 
 
-def test_a_right_signature_is_answered(signer: Signer) -> None:
+def test_a_correct_signature_is_accepted(signer: Signer) -> None:
     answer = get(signer, signer.sign("GET", "/docs/a"))
     assert (answer.status, answer.body) == (200, b"bytes")
 
@@ -88,7 +88,7 @@ def test_a_little_skew_is_accepted(signer: Signer, minutes: int) -> None:
     assert signer.send("GET", "/docs/a", now=now).status == 200
 
 
-def test_nobody_is_refused_the_private(signer: Signer) -> None:
+def test_an_anonymous_request_for_a_private_object_is_refused(signer: Signer) -> None:
     for method, target in (("GET", "/docs/a"), ("GET", "/docs"), ("GET", "/"), ("PUT", "/docs/b")):
         answer = send(signer.url, method, target)
         assert (answer.status, answer.code) == (403, "AccessDenied")
@@ -108,7 +108,7 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize(("headers", "status", "code"), MALFORMED)
-def test_a_malformed_claim_is_refused(
+def test_a_malformed_signature_is_refused(
     signer: Signer, headers: dict[str, str], status: int, code: str
 ) -> None:
     answer = get(signer, signer.sign("GET", "/docs/a") | headers)
@@ -125,7 +125,7 @@ def test_another_service_s_signature_is_refused(signer: Signer) -> None:
     assert (answer.status, answer.code) == (400, "AuthorizationHeaderMalformed")
 
 
-def test_a_body_that_is_not_the_signed_one_is_refused(signer: Signer) -> None:
+def test_a_body_other_than_the_signed_one_is_refused(signer: Signer) -> None:
     answer = signer.send("PUT", "/docs/b", b"other", payload=hashlib.sha256(b"signed").hexdigest())
     assert (answer.status, answer.code) == (400, "XAmzContentSHA256Mismatch")
     assert signer.send("GET", "/docs/b").code == "NoSuchKey"
@@ -149,11 +149,11 @@ def test_a_presigned_put_stores_what_is_sent(signer: Signer) -> None:
     target = signer.presign("PUT", "/docs/up")
     assert send(signer.url, "PUT", target, body=b"from a browser").status == 200
     assert signer.send("GET", "/docs/up").body == b"from a browser"
-    # It is leave to put, not to get.
+    # It allows PUT, not GET.
     assert send(signer.url, "GET", target).code == "SignatureDoesNotMatch"
 
 
-def test_a_presigned_request_of_the_future_is_refused(signer: Signer) -> None:
+def test_a_presigned_request_from_the_future_is_refused(signer: Signer) -> None:
     later = datetime.now(UTC) + timedelta(minutes=16)
     answer = send(signer.url, "GET", signer.presign("GET", "/docs/a", now=later))
     assert (answer.status, answer.code) == (403, "AccessDenied")
@@ -183,7 +183,7 @@ def test_an_altered_presigned_request_is_refused(
     assert (answer.status, answer.code) == (status, code)
 
 
-def test_two_mechanisms_at_once_are_refused(signer: Signer) -> None:
+def test_two_signatures_in_one_request_are_refused(signer: Signer) -> None:
     target = signer.presign("GET", "/docs/a")
     answer = send(signer.url, "GET", target, {"authorization": "AWS4-HMAC-SHA256 x"})
     assert (answer.status, answer.code) == (400, "InvalidArgument")
@@ -213,8 +213,8 @@ def test_a_key_of_read_access_may_not_write(cluster: Cluster, signer: Signer) ->
     assert signer.send("GET", "/docs/a").body == b"bytes"
 
 
-def test_nothing_is_read_before_the_signature_is_checked(signer: Signer, cluster: Cluster) -> None:
-    # The body is announced and never sent: the refusal comes all the same.
+def test_the_signature_is_checked_before_the_body_is_read(signer: Signer, cluster: Cluster) -> None:
+    # The body is announced and never sent, and the request is refused nevertheless.
     headers = signer.sign("PUT", "/docs/b", payload=UNSIGNED)
     headers["authorization"] = headers["authorization"][:-4] + "0000"
     headers["content-length"] = str(2**40)
@@ -222,7 +222,7 @@ def test_nothing_is_read_before_the_signature_is_checked(signer: Signer, cluster
     assert (answer.status, answer.code) == (403, "SignatureDoesNotMatch")
 
 
-def test_no_secret_stands_in_the_log(cluster: Cluster, signer: Signer, s3: Any) -> None:
+def test_the_log_contains_no_secret(cluster: Cluster, signer: Signer, s3: Any) -> None:
     target = signer.presign("GET", "/docs/a")
     send(signer.url, "GET", target)
     s3.get_object(Bucket="docs", Key="a")
@@ -234,7 +234,7 @@ def test_no_secret_stands_in_the_log(cluster: Cluster, signer: Signer, s3: Any) 
     assert cluster.secret not in written
 
 
-def test_a_presigned_url_of_version_2_works_and_is_held_to_its_time(
+def test_a_presigned_url_of_version_2_works_until_it_expires(
     cluster: Cluster, signer: Signer
 ) -> None:
     def presigned(query: str = "", *, seconds: int = 300) -> str:

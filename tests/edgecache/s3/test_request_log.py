@@ -11,7 +11,7 @@ from edgecache.brain.s3.request_log import RequestLog
 
 
 def line(**more: Any) -> dict[str, Any]:
-    """Give a line's fields."""
+    """Return a line's fields."""
     return {"method": "GET", "status": 200, **more}
 
 
@@ -31,7 +31,7 @@ async def test_lines_are_written_a_moment_later_in_their_order(
     assert all(each["timestamp"].endswith("+00:00") for each in written)
 
 
-async def test_many_lines_are_written_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_many_lines_are_written_together(capsys: pytest.CaptureFixture[str]) -> None:
     requests = RequestLog("json", "debug")
     for _ in range(request_log.LINES_AT_ONCE):
         requests.write(line())
@@ -41,7 +41,7 @@ async def test_many_lines_are_written_at_once(capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize("log_format", ["json", "console"])
-async def test_a_key_that_looks_like_a_secret_is_blanked(
+async def test_a_key_that_looks_like_a_secret_is_redacted(
     capsys: pytest.CaptureFixture[str], log_format: str
 ) -> None:
     requests = RequestLog(log_format, "info")
@@ -54,7 +54,9 @@ async def test_a_key_that_looks_like_a_secret_is_blanked(
     assert len(said.splitlines()) == 2
 
 
-async def test_what_nobody_wants_is_not_written(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_lines_below_the_log_level_are_not_written(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     requests = RequestLog("console", "warning")
     requests.write(line())
     requests.flush()

@@ -24,13 +24,13 @@ HOST = "examplebucket.s3.amazonaws.com"
 def request(
     method: str, path: str, query: str, headers: dict[str, str], host: str = HOST
 ) -> S3Request:
-    """Give a request as the server reads it."""
+    """Return a request as the server reads it."""
     pairs = [("host", host), *headers.items()]
     return parse(Scope(method, path, query, "1.1", Headers(pairs), "127.0.0.1:1"), (), "R")
 
 
 def authorization(signed_headers: str, signature: str) -> str:
-    """Give the header's text."""
+    """Return the header's text."""
     return (
         f"AWS4-HMAC-SHA256 Credential={ACCESS_KEY}/20130524/us-east-1/s3/aws4_request,"
         f"SignedHeaders={signed_headers},Signature={signature}"
@@ -142,15 +142,15 @@ def test_the_presigned_example_of_aws_is_accepted() -> None:
 
 
 async def pieces(body: bytes, size: int) -> AsyncIterator[bytes]:
-    """Give a body as it may come."""
+    """Yield a body in pieces."""
     for start in range(0, len(body), size):
         yield body[start : start + size]
 
 
-def unframed(
+def decoded_body(
     body: bytes, kind: str, seal: StreamSigning, *, size: int, decoded: int
 ) -> chunks.Chunks:
-    """Read a framed body to its end."""
+    """Decode a body to its end."""
     source = chunks.Chunks(
         pieces(body, size), encoding=kind, stream_signing=seal, decoded_bytes=decoded
     )
@@ -184,8 +184,8 @@ TRAILED = (
 )
 
 
-def seal_of(kind: str, signature: str, trailer: str = "") -> StreamSigning:
-    """Verify the seed request of the chunked examples; give what the chunks are signed with."""
+def stream_signing_of(kind: str, signature: str, trailer: str = "") -> StreamSigning:
+    """Verify the request of the chunked examples; return how its chunks are signed."""
     headers = {
         "content-encoding": "aws-chunked",
         "x-amz-content-sha256": kind,
@@ -208,21 +208,21 @@ def seal_of(kind: str, signature: str, trailer: str = "") -> StreamSigning:
 
 
 @pytest.mark.parametrize("size", [1, 7, 4096, 10**6])
-def test_the_chunked_example_of_aws_is_accepted_however_it_comes(size: int) -> None:
-    seal = seal_of(
+def test_the_chunked_example_of_aws_is_accepted_in_pieces_of_any_size(size: int) -> None:
+    seal = stream_signing_of(
         chunks.SIGNED, "4f232c4386841ef735655705268965c44a0e4690baa4adea153f7db9fa80a0a9"
     )
-    unframed(CHUNKED, chunks.SIGNED, seal, size=size, decoded=66560)
+    decoded_body(CHUNKED, chunks.SIGNED, seal, size=size, decoded=66560)
 
 
 @pytest.mark.parametrize("size", [1, 7, 4096, 10**6])
-def test_the_example_with_a_signed_trailer_is_accepted_however_it_comes(size: int) -> None:
-    seal = seal_of(
+def test_the_example_with_a_signed_trailer_is_accepted_in_pieces_of_any_size(size: int) -> None:
+    seal = stream_signing_of(
         chunks.SIGNED_TRAILER,
         "106e2a8a18243abcf37539882f36619c00e2dfc72633413f02d3b74544bfeb8e",
         "x-amz-checksum-crc32c",
     )
-    read = unframed(TRAILED, chunks.SIGNED_TRAILER, seal, size=size, decoded=66560)
+    read = decoded_body(TRAILED, chunks.SIGNED_TRAILER, seal, size=size, decoded=66560)
     assert read.trailers == {"x-amz-checksum-crc32c": "sOO8/Q=="}
 
 
@@ -240,9 +240,9 @@ ALTERED = [
 
 @pytest.mark.parametrize(("body", "code"), ALTERED)
 def test_an_altered_stream_is_refused(body: bytes, code: str) -> None:
-    seal = seal_of(
+    seal = stream_signing_of(
         chunks.SIGNED, "4f232c4386841ef735655705268965c44a0e4690baa4adea153f7db9fa80a0a9"
     )
     with pytest.raises(S3Error) as refused:
-        unframed(body, chunks.SIGNED, seal, size=5000, decoded=66560)
+        decoded_body(body, chunks.SIGNED, seal, size=5000, decoded=66560)
     assert refused.value.code == code

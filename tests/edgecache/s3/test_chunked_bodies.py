@@ -20,7 +20,7 @@ SIGNED_TRAILER = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER"
 
 
 class Framer:
-    """Puts the frames around a body."""
+    """Encodes a body in chunks."""
 
     def __init__(self, signer: Signer, kind: str, trailer: str = "") -> None:
         self.signer, self.kind, self.trailer = signer, kind, trailer
@@ -44,7 +44,7 @@ class Framer:
         return self.previous
 
     def body(self) -> bytes:
-        """Give the framed body."""
+        """Return the encoded body."""
         framed = b""
         for start in range(0, len(BODY) + PIECE, PIECE):
             piece = BODY[start : start + PIECE]
@@ -69,7 +69,7 @@ class Framer:
 
 @pytest.fixture
 def signer(cluster: Cluster, keys: Keys, bucket: str) -> Signer:
-    """Give a signer of the tenant."""
+    """Return a signer of the tenant."""
     return Signer(keys, cluster.url)
 
 
@@ -78,9 +78,7 @@ KINDS = [(SIGNED, ""), (SIGNED_TRAILER, CRC), (UNSIGNED, CRC)]
 
 
 @pytest.mark.parametrize(("kind", "trailer"), KINDS)
-def test_a_framed_body_is_stored_without_its_frames(
-    signer: Signer, kind: str, trailer: str
-) -> None:
+def test_a_chunked_body_is_stored_decoded(signer: Signer, kind: str, trailer: str) -> None:
     framer = Framer(signer, kind, trailer)
     answer = framer.send(framer.body())
     assert answer.status == 200, answer.body
@@ -92,7 +90,7 @@ def test_a_framed_body_is_stored_without_its_frames(
 
 
 @pytest.mark.parametrize(("kind", "trailer"), KINDS[:2])
-def test_a_byte_altered_on_the_way_is_refused(signer: Signer, kind: str, trailer: str) -> None:
+def test_an_altered_body_is_refused(signer: Signer, kind: str, trailer: str) -> None:
     framer = Framer(signer, kind, trailer)
     body = bytearray(framer.body())
     body[100_000] ^= 1
@@ -129,7 +127,7 @@ def test_fewer_or_more_bytes_than_announced_are_refused(signer: Signer) -> None:
         assert framer.send(body).code == code
 
 
-def test_the_decoded_length_must_be_said(signer: Signer) -> None:
+def test_the_decoded_length_is_required(signer: Signer) -> None:
     answer = signer.send("PUT", "/docs/k", b"0\r\n\r\n", payload=UNSIGNED)
     assert (answer.status, answer.code) == (411, "MissingContentLength")
 

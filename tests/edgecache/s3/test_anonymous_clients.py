@@ -1,4 +1,4 @@
-"""Clients that sign nothing: public buckets under their public name, redirects to a worker."""
+"""Anonymous clients: public buckets by their public name, redirects to a worker."""
 
 import hashlib
 import os
@@ -17,7 +17,7 @@ BODY = os.urandom(5000)
 
 
 class Public:
-    """A bucket with an object, whose switches may be changed."""
+    """A public bucket with an object."""
 
     def __init__(self, cluster: Cluster, keys: Keys) -> None:
         self.cluster, self.keys = cluster, keys
@@ -28,27 +28,27 @@ class Public:
         self.cluster.call("PATCH", f"/v1/buckets/{self.row['id']}?{self.keys.scope}", switches)
 
     def get(self, key: str, method: str = "GET", **headers: str) -> Answer:
-        """Ask without a signature."""
+        """Send a request without a signature."""
         return send(self.cluster.url, method, f"/{self.row['public_name']}/{key}", headers)
 
 
 @pytest.fixture
 def public(cluster: Cluster, keys: Keys, s3: Any, bucket: str) -> Public:
-    """Give a bucket that anybody may read."""
+    """Return a public bucket."""
     s3.put_object(Bucket=bucket, Key="a", Body=BODY, Metadata={"x": "y"})
     found = Public(cluster, keys)
     found.switch(is_public=True)
     return found
 
 
-def test_anybody_reads_a_public_bucket_by_its_public_name(public: Public) -> None:
+def test_anonymous_clients_read_a_public_bucket_by_its_public_name(public: Public) -> None:
     assert public.get("a").body == BODY
     assert public.get("a", range="bytes=0-9").body == BODY[:10]
     assert public.get("a", "HEAD").headers["content-length"] == "5000"
     assert public.get("absent").code == "NoSuchKey"
 
 
-def test_anybody_may_do_no_more(public: Public, cluster: Cluster) -> None:
+def test_anonymous_clients_may_only_read_objects(public: Public, cluster: Cluster) -> None:
     for method, target in (
         ("GET", ""),
         ("GET", "?list-type=2"),
@@ -60,7 +60,7 @@ def test_anybody_may_do_no_more(public: Public, cluster: Cluster) -> None:
     ):
         assert public.get(target, method).status == 403, (method, target)
     assert public.get("a?response-content-type=text%2Fhtml").code == "InvalidRequest"
-    # By its own name nobody knows whose bucket is meant.
+    # Its own name does not say which tenant's bucket is meant.
     assert send(cluster.url, "GET", "/docs/a").code == "AccessDenied"
     public.switch(is_public=False)
     assert public.get("a").code == "AccessDenied"
@@ -74,7 +74,7 @@ def located(location: str, headers: Mapping[str, str] | None = None) -> Answer:
 
 
 def redirected(public: Public, **headers: str) -> Answer:
-    """Ask until the object has reached a worker, which is soon."""
+    """Repeat a request until a worker holds the object."""
     end = time.monotonic() + 20
     while (answer := public.get("a", **headers)).status != 307:
         assert answer.status in {200, 206}
@@ -109,7 +109,7 @@ def test_a_redirect_is_opt_in_and_leads_to_the_bytes(
         assert signer.send("GET", "/docs/a", headers=headers).status == 200
 
 
-def test_what_is_served_is_counted(public: Public, cluster: Cluster, keys: Keys) -> None:
+def test_served_bytes_are_counted(public: Public, cluster: Cluster, keys: Keys) -> None:
     before = cluster.call("GET", "/v1/metrics")
     for _ in range(5):
         assert hashlib.sha256(public.get("a").body).digest() == hashlib.sha256(BODY).digest()
