@@ -13,7 +13,7 @@ from twofactor.trusted_devices import devices
 def end_access(user: User, *, reason: str, now: datetime) -> None:
     """End sessions, trusted devices, and sign-ins and set-ups under way.
 
-    Whoever set any of them up may not be who has just been proven. Other recoveries end by their
+    Somebody else may have set them up. Other recoveries end by their
     fingerprint (recoveries.py).
     """
     sessions.end_all_of_user(user.pk, reason=reason, now=now)

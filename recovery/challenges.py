@@ -35,7 +35,7 @@ class FactorProof:
 
 
 def offered(recovery: Recovery, held: Holdings) -> list[str]:
-    """Give the methods that count for a recovery, in the order they are offered."""
+    """Return the methods that count for a recovery, in the order they are offered."""
     independent = [method for method in held.askable if method != recovery.channel]
     if recovery.purpose == Purpose.SECOND_FACTOR:
         return [method for method in independent if method in FIRST_FACTORS]
@@ -43,7 +43,7 @@ def offered(recovery: Recovery, held: Holdings) -> list[str]:
 
 
 def create(reset_token: str, wanted: str, *, now: datetime) -> dict[str, Any]:
-    """Give a challenge for a recovery; asked again within 30 seconds it is the same one.
+    """Return a challenge for a recovery; asked again within 30 seconds it is the same one.
 
     wanted: a method as challenges spell it, empty for the first that is offered.
     Raises RecoveryGone (410), NoIndependentFactor and MethodNotEnabled (409), FactorSlowed and
@@ -96,7 +96,7 @@ def is_proven(
     *,
     now: datetime,
 ) -> str:
-    """Give the method that was proven, '' for a wrong answer, which is counted.
+    """Return the method that was proven, '' for a wrong answer, which is counted.
 
     Call inside the transaction that holds the locks; raise CodeRejected once it is through.
     Raises RecoveryChallengeRequired (403) and NoIndependentFactor (409) for no answer,

@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 
 def destination(user: User, held: Holdings, *, channel: str) -> str:
-    """Give the address or number of a channel, '' where the user has none that counts.
+    """Return the address or number of a channel, '' where the user has none that counts.
 
     The only numbers there are were proven as a second factor.
     """
@@ -38,7 +38,7 @@ def destination(user: User, held: Holdings, *, channel: str) -> str:
 def send_token(
     recovery: Recovery, user: User, to: str, token: str, *, recovery_id: str, now: datetime
 ) -> bool:
-    """Queue the token's message; say False where the daily cap of its receiver is reached.
+    """Queue the token's message; return False where the daily cap of its receiver is reached.
 
     recovery_id: what the client holds, for the link that stands beside the token in a mail.
     """

@@ -1,4 +1,4 @@
-"""What recovery refuses."""
+"""The errors of recovery."""
 
 from platform_site.lib.errors import (
     Conflict,

@@ -46,7 +46,7 @@ class FirstFactor:
 def prove(
     request: PlatformRequest, reset_token: str, first: FirstFactor, *, now: datetime
 ) -> dict[str, Any]:
-    """Begin the delay; give the token that completes after it, and from when until when.
+    """Begin the delay; return the token that completes after it, and from when until when.
 
     Raises RecoveryGone (410), InvalidCredentials (401) under the login's own limits, InvalidRequest
     (400) for neither proof, what challenges.is_proven raises, CodeRejected (401, counted).
@@ -166,7 +166,7 @@ def complete(request: PlatformRequest, pointer: Pointer, *, now: datetime) -> di
 
 
 def _remove_factors(holder: Holder, now: datetime) -> int:
-    """Remove every factor; a new one is due from then on. Gives how many there were."""
+    """Remove every factor; a new one is due from then on. Return how many there were."""
     user, purpose = holder.user, "all second factors were removed"
     channels.tell(user, holder.held, "recovery_completed", purpose=purpose)
     number = factors.reset(user)

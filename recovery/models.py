@@ -91,16 +91,16 @@ class Recovery(TenantModel):
         ]
 
     def __str__(self) -> str:
-        """Give what is recovered, and how."""
+        """Return what is recovered, and how."""
         return f"{self.purpose} by {self.method}"
 
     def is_open(self, now: datetime) -> bool:
-        """Say whether its token can still be tried."""
+        """Return whether its token can still be tried."""
         is_unused = self.ended_at is None and self.verified_at is None
         return is_unused and self.attempts_left > 0 and now < self.expires_at
 
     def is_resettable(self, now: datetime) -> bool:
-        """Say whether its reset token still counts."""
+        """Return whether its reset token still counts."""
         if self.ended_at is not None or self.reset_expires_at is None:
             return False
         return now < self.reset_expires_at
@@ -137,5 +137,5 @@ class SecurityAnswer(TenantModel):
         ]
 
     def __str__(self) -> str:
-        """Give the question's id."""
+        """Return the question's id."""
         return self.question

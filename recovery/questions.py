@@ -47,18 +47,18 @@ CATALOGUE: Final[Mapping[str, str]] = {
 
 
 def normalize(answer: str) -> str:
-    """Give letters and digits alone, folded: how an answer is typed must not matter."""
+    """Return letters and digits alone, folded: how an answer is typed must not matter."""
     folded = unicodedata.normalize("NFKC", answer).casefold()
     return "".join(char for char in folded if char.isalnum())
 
 
 def described(asked: Sequence[str]) -> list[dict[str, str]]:
-    """Give questions with their texts."""
+    """Return questions with their texts."""
     return [{"question_id": name, "question": CATALOGUE[name]} for name in asked]
 
 
 def asked_of(org_id: int, email: str, *, subject: str) -> list[str]:
-    """Give the questions to ask somebody, who need not exist: one query, and decoys in any case.
+    """Return the questions to ask somebody, who need not exist: one query, and decoys in any case.
 
     subject: what decoys are derived from, so that they are the same each time.
     """
@@ -72,7 +72,7 @@ def _rank(subject: str, name: str) -> bytes:
 
 
 def _answers_of(org_id: int, email: str) -> dict[str, str]:
-    """Give the hashes by question; nothing where questions are off or nobody is there."""
+    """Return the hashes by question; nothing where questions are off or nobody is there."""
     found = SecurityAnswer.scoped.within_organization(org_id).filter(
         user__email__iexact=email.strip(),
         user__is_active=True,
@@ -85,7 +85,7 @@ def _answers_of(org_id: int, email: str) -> dict[str, str]:
 def answer(
     request: PlatformRequest, recovery_id: str, answers: Mapping[str, str], *, now: datetime
 ) -> datetime:
-    """Take answers, once a recovery; right ones have the token mailed. Gives the recovery's end.
+    """Take answers, once a recovery; right ones have the token mailed. Return the recovery's end.
 
     Three hashes in each case, and nothing that tells right from wrong, or nobody.
     Raises RecoveryGone (410), InvalidRequest (400, not counted) for other questions than those
@@ -123,7 +123,7 @@ def _is_right(encoded: str | None, answer: str) -> bool:
 
 
 def mine(principal: Principal) -> dict[str, Any]:
-    """Give the catalogue and which questions the caller has answered, never the answers."""
+    """Return the catalogue and which questions the caller has answered, never the answers."""
     rows = SecurityAnswer.scoped.within_organization(principal.organization_id)
     chosen = rows.filter(user_id=principal.own_id).order_by("question")
     users = User.scoped.within_organization(principal.organization_id)

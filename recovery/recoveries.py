@@ -27,12 +27,12 @@ class Holder:
 
 
 def capability_digest(recovery_id: str) -> str:
-    """Give what is kept of a ``recovery_id``."""
+    """Return what is kept of a ``recovery_id``."""
     return digest("recovery", recovery_id)
 
 
 def fingerprint(user: User, held: Holdings) -> str:
-    """Give what a recovery is bound to: it dies when password, address or factors change."""
+    """Return what a recovery is bound to: it dies when password, address or factors change."""
     factors = sorted(str(factor.pk) for factor in held.factors.values())
     return digest("recovery state", user.pk, user.password, user.email, *factors)
 

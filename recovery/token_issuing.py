@@ -17,7 +17,7 @@ from twofactor.stored_secrets import unseal
 
 
 def resolve(key: UUID, *, now: datetime) -> None:
-    """Send the token of a recovery to whom it belongs, once; nobody and nothing is the same.
+    """Send the token of a recovery to its account, once; an unknown account is treated alike.
 
     A recovery by security questions waits for right answers first.
     """
@@ -44,7 +44,7 @@ def _lock(key: UUID, now: datetime) -> Recovery | None:
 
 
 def _claimed(claim: dict[str, Any]) -> User | None:
-    """Give the active user whom the request named, in the organization it named."""
+    """Return the active user whom the request named, in the organization it named."""
     found = credentials.find(claim["email"])
     if found is None or found.organization_id != claim["org_id"] or not found.is_active:
         return None
@@ -81,7 +81,7 @@ def _issue(recovery: Recovery, user: User, recovery_id: str, now: datetime) -> N
 
 
 def _is_of_use(recovery: Recovery, held: Holdings) -> bool:
-    """Say whether the recovery can lead anywhere.
+    """Return whether the recovery can lead anywhere.
 
     A lost second factor takes a channel other than that factor's.
     """

@@ -17,17 +17,17 @@ LIVES: Final = {"email": timedelta(minutes=30), "sms": timedelta(minutes=10)}
 
 
 def new_token(channel: str) -> str:
-    """Give a token: 130 bits for a mail, eight digits for a text message."""
+    """Return a token: 130 bits for a mail, eight digits for a text message."""
     return one_time_code(SMS_DIGITS) if channel == "sms" else long_token()
 
 
 def long_token() -> str:
-    """Give 130 bits as letters and digits."""
+    """Return 130 bits as letters and digits."""
     return "".join(secrets.choice(ALPHABET) for _ in range(MAIL_CHARS))
 
 
 def canonical(token: str) -> str:
-    """Give a typed token in capitals, without its blanks and dashes.
+    """Return a typed token in capitals, without its blanks and dashes.
 
     Raises MalformedRecoveryToken (400) for what is neither kind of token; which kind a recovery
     takes is not told.
@@ -39,7 +39,7 @@ def canonical(token: str) -> str:
 
 
 def canonical_long(token: str) -> str:
-    """Give a typed token of the long kind.
+    """Return a typed token of the long kind.
 
     Raises MalformedRecoveryToken (400).
     """
@@ -51,10 +51,10 @@ def canonical_long(token: str) -> str:
 
 
 def token_digest(recovery: Recovery, token: str) -> str:
-    """Give what is kept of a sent token: bound to its recovery and channel, so it fits no other."""
+    """Return what is kept of a sent token: bound to its recovery and channel, it fits no other."""
     return digest("recovery token", recovery.pk, recovery.channel, token)
 
 
 def cancel_digest(token: str) -> str:
-    """Give what is kept of a cancel token."""
+    """Return what is kept of a cancel token."""
     return digest("recovery cancel", token)

@@ -25,7 +25,7 @@ def on_trust_ended(user_id: UUID) -> None:
 
 
 def on_factors_stripped(user_id: UUID) -> None:
-    """Take every factor away, and what was being set up."""
+    """Delete every factor and every enrolment under way."""
     holdings.holdings_of(user_id, lock=True)
     Enrolment.unscoped.filter(user_id=user_id).delete()  # unscoped: by the user's own key
     factors.reset(User.unscoped.get(pk=user_id))  # unscoped: as above

@@ -1,4 +1,4 @@
-"""What the second factor refuses."""
+"""The errors of the second factor."""
 
 from platform_site.lib.errors import (
     Conflict,

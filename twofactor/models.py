@@ -43,7 +43,7 @@ class Factor(TenantModel):
         ]
 
     def __str__(self) -> str:
-        """Give the method."""
+        """Return the method."""
         return self.method
 
 
@@ -62,7 +62,7 @@ class BackupCode(models.Model):
         ]
 
     def __str__(self) -> str:
-        """Say whether it is used up."""
+        """Return whether it is used up."""
         return "used" if self.used_at else "unused"
 
 
@@ -83,7 +83,7 @@ class Passkey(models.Model):
     last_used_at = models.DateTimeField(null=True, blank=True)
 
     def __str__(self) -> str:
-        """Give the name."""
+        """Return the name."""
         return self.name
 
 
@@ -105,7 +105,7 @@ class Enrolment(TenantModel):
     used_at = models.DateTimeField(null=True, blank=True)
 
     def __str__(self) -> str:
-        """Give the method."""
+        """Return the method."""
         return self.method
 
 
@@ -120,7 +120,7 @@ class EnrolmentDue(TenantModel):
     created_at = models.DateTimeField()
 
     def __str__(self) -> str:
-        """Give the user's id."""
+        """Return the user's id."""
         return str(self.pk)
 
 
@@ -141,7 +141,7 @@ class PendingSignIn(TenantModel):
     used_at = models.DateTimeField(null=True, blank=True)
 
     def __str__(self) -> str:
-        """Give what it waits for."""
+        """Return what it waits for."""
         return self.use
 
 
@@ -225,11 +225,11 @@ class TrustedDevice(TenantModel):
     expires_at = models.DateTimeField()
 
     def __str__(self) -> str:
-        """Give the name."""
+        """Return the name."""
         return self.name
 
     def is_in_grace(self, now: datetime) -> bool:
-        """Say whether the token before the last rotation still counts."""
+        """Return whether the token before the last rotation still counts."""
         return now <= self.rotated_at + timedelta(seconds=10)
 
 
@@ -246,5 +246,5 @@ class PasskeyRequest(models.Model):
     expires_at = models.DateTimeField(db_index=True)
 
     def __str__(self) -> str:
-        """Give the RP ID."""
+        """Return the RP ID."""
         return self.rp_id

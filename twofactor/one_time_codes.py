@@ -1,4 +1,4 @@
-"""Codes as people type them."""
+"""Numeric one-time codes, as people type them."""
 
 import re
 from typing import Final
@@ -9,7 +9,7 @@ SIX_DIGITS: Final = re.compile(r"[0-9]{6}")
 
 
 def six_digits(code: str) -> str:
-    """Give a numeric code, blanks around it ignored.
+    """Return a numeric code, blanks around it ignored.
 
     Raises MalformedCode for anything but six ASCII digits: int() would take other scripts' digits,
     signs and underscores.

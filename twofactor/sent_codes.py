@@ -73,7 +73,7 @@ def refuse_flood(
 
 
 def code_digest(binding: str, code: str) -> str:
-    """Give what is kept of a sent code: bound to its challenge, so that it fits no other."""
+    """Return what is kept of a sent code: bound to its challenge, so that it fits no other."""
     return digest("sent code", binding, code)
 
 
@@ -105,7 +105,7 @@ def check(
 
 
 def begin(user: User, method: str, to: str, *, now: datetime) -> tuple[str, str, Enrolment]:
-    """Begin to enrol a number or an address; give the enrolment's id, the code, and the row."""
+    """Begin to enrol a number or an address; return the enrolment's id, the code, and the row."""
     code, binding = one_time_code(), capability_id()
     secret = {"to": to, "binding": binding, "code": code_digest(binding, code)}
     enrolment_id, row = enrolments.begin(user, method, secret, now=now)

@@ -1,4 +1,4 @@
-"""What the second factor hands out and never keeps: ids that are capabilities, codes, tokens."""
+"""Secrets that are stored as keyed digests or encrypted, never in clear."""
 
 import hmac
 import json
@@ -11,12 +11,12 @@ from platform_site.lib.crypto import decrypt, encrypt, keyed_digest
 
 
 def digest(purpose: str, *parts: object) -> str:
-    """Give the keyed digest under which a secret is kept; a stolen table helps nobody to guess."""
+    """Return the keyed digest of a secret: the digests alone do not help to guess it."""
     return keyed_digest(settings.ACCOUNTS.mfa_keys[0], purpose, *parts).hex()
 
 
 def digests(purpose: str, *parts: object) -> list[str]:
-    """Give the digest under each key that still verifies, the current one first.
+    """Return the digest under each key that still verifies, the current one first.
 
     For what people keep for long: a new key must not make their backup codes worthless.
     """
@@ -24,7 +24,7 @@ def digests(purpose: str, *parts: object) -> list[str]:
 
 
 def one_time_code(digits: int = 6) -> str:
-    """Give a random numeric code."""
+    """Return a random numeric code."""
     return f"{secrets.randbelow(10**digits):0{digits}d}"
 
 
@@ -39,6 +39,6 @@ def seal(value: dict[str, Any]) -> str:
 
 
 def unseal(sealed: str) -> dict[str, Any]:
-    """Give the JSON of a row back."""
+    """Return the JSON of a row back."""
     value: dict[str, Any] = json.loads(decrypt(sealed))
     return value

@@ -44,7 +44,7 @@ def sms(settings: Settings) -> None:
 
 @pytest.fixture
 def hashes() -> Iterator[list[str]]:
-    """Give the Argon2 computations made."""
+    """Return the Argon2 computations made."""
     done: list[str] = []
     hasher = passwords.TunedArgon2Hasher
     verify_, encode = hasher.verify, hasher.encode

@@ -18,7 +18,7 @@ PHONE = "+4915112345678"
 
 
 def jobs() -> list[dict[str, Any]]:
-    """Give the arguments of the jobs that recovery has queued."""
+    """Return the arguments of the jobs that recovery has queued."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT args FROM procrastinate_jobs WHERE task_name = 'recovery.resolve' ORDER BY id"
@@ -36,7 +36,7 @@ def work() -> None:
 
 
 def sent(template: str = "", *, to: str = "") -> list[dict[str, Any]]:
-    """Give what was queued for sending, oldest first: mails by template, texts as ''."""
+    """Return what was queued for sending, oldest first: mails by template, texts as ''."""
     rows = Delivery.unscoped.filter(template=template).order_by("pk")
     contents = [json.loads(decrypt(row.payload)) for row in rows]
     return [content for content in contents if not to or content["to"] == to]
@@ -55,12 +55,12 @@ def initiate(user: User | None = None, *, email: str = "", org_id: int = 0, **mo
 
 
 def mailed_token(*, to: str = "") -> str:
-    """Give the token that was mailed last."""
+    """Return the token that was mailed last."""
     return str(sent("recovery_token", to=to)[-1]["context"]["token"])
 
 
 def texted_token() -> str:
-    """Give the token that was sent by text message last."""
+    """Return the token that was sent by text message last."""
     return str(sent()[-1]["text"]).split()[0]
 
 
@@ -97,7 +97,7 @@ def log_in(user: User, password: str = PASSWORD) -> Answer:
 
 
 def with_factor(user: User, method: str, secret: str) -> Factor:
-    """Give a user a factor that codes are sent to."""
+    """Return a user a factor that codes are sent to."""
     factor = Factor(
         organization_id=user.organization_id,
         user=user,
@@ -111,12 +111,12 @@ def with_factor(user: User, method: str, secret: str) -> Factor:
 
 
 def last_code(template: str = "") -> str:
-    """Give the second factor's code that was sent last, by mail or by text message."""
+    """Return the second factor's code that was sent last, by mail or by text message."""
     content = sent(template)[-1]
     return str(content["context"]["code"] if template else content["text"].split()[0])
 
 
 def without_id(answer: Answer) -> dict[str, Any]:
-    """Give a body but for what differs in every answer."""
+    """Return a body but for what differs in every answer."""
     kept = ("request_id", "recovery_id", "expires_at")
     return {key: value for key, value in answer.body.items() if key not in kept}

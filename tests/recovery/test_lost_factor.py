@@ -54,7 +54,7 @@ def finish(delayed: Answer) -> Answer:
 
 
 def delayed(user: User) -> Answer:
-    """Give a recovery whose delay has begun."""
+    """Return a recovery whose delay has begun."""
     answer = prove(proven(user, purpose="second_factor"))
     assert answer.status == 202, answer.body
     return answer
@@ -66,7 +66,7 @@ def cancel(token: str) -> Answer:
 
 
 def cancel_token() -> str:
-    """Give the token of the last notice."""
+    """Return the token of the last notice."""
     return str(sent("recovery_started")[-1]["context"]["cancel_token"])
 
 

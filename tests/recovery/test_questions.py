@@ -60,7 +60,7 @@ def hand_in(started: Answer, answers: dict[str, str] = ANSWERS) -> Answer:
 
 
 def asked(started: Answer) -> list[str]:
-    """Give the ids of the questions that were asked."""
+    """Return the ids of the questions that were asked."""
     return [row["question_id"] for row in started.body["questions"]]
 
 

@@ -52,13 +52,13 @@ def sources() -> Iterator[tuple[str, str]]:
 
 
 def callers(name: str) -> set[str]:
-    """Give the modules that call a function."""
+    """Return the modules that call a function."""
     call = re.compile(rf"(?<!def )\b{name}\(")
     return {path for path, text in sources() if call.search(text)}
 
 
 def attempts() -> Iterator[tuple[str, str]]:
-    """Give each place that makes an Attempt, and the way it names."""
+    """Return each place that makes an Attempt, and the way it names."""
     for path, text in sources():
         for node in ast.walk(ast.parse(text)) if "Attempt(" in text else ():
             if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("Attempt"):
@@ -99,7 +99,7 @@ def test_every_attempt_names_its_way_and_every_way_is_gone_by_one() -> None:
 
 
 def tokens_in(answer: Answer) -> list[str]:
-    """Give every access and refresh token of an answer, whatever it is called."""
+    """Return every access and refresh token of an answer, whatever it is called."""
     words = [answer.raw.content.decode(), *map(str, answer.headers.values())]
     words += [cookie.value for cookie in answer.raw.cookies.values()]
     found = re.findall(r"[\w-]+\.[\w-]+\.[\w-]+", " ".join(words))

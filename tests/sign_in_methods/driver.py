@@ -35,18 +35,18 @@ class Driver(ABC):
 
     @abstractmethod
     def come_in(self) -> Answer:
-        """Go the way to its end, with right proofs; give the last answer, or the first refusal.
+        """Go the way to its end, with right proofs; return the last answer, or the first refusal.
 
         May be gone twice, but for a way that makes the account.
         """
 
     @abstractmethod
     def fail(self) -> Answer:
-        """Go the way with a wrong proof of its own; give the refusal."""
+        """Go the way with a wrong proof of its own; return the refusal."""
 
 
 def drivers() -> dict[str, Driver]:
-    """Give the driver of each module in this folder."""
+    """Return the driver of each module in this folder."""
     modules = [
         import_module(f"tests.sign_in_methods.{found.name}")
         for found in iter_modules(tests.sign_in_methods.__path__)

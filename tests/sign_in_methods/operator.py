@@ -28,7 +28,7 @@ class Operator(Driver):
 
 
 def said(email: str) -> Answer:
-    """Run the command; give what it prints, as if it were an answer."""
+    """Run the command; return what it prints, as if it were an answer."""
     out = StringIO()
     try:
         call_command("issuetoken", email, "--json", stdout=out, stderr=StringIO())

@@ -23,11 +23,11 @@ class Holder:
     backup_codes: list[str] = field(default_factory=list)
 
     def code(self, *, steps: int = 0) -> str:
-        """Give the app's code, so many 30-second steps from now."""
+        """Return the app's code, so many 30-second steps from now."""
         return pyotp.TOTP(self.seed).at(timezone.now(), counter_offset=steps)
 
     def wrong_code(self) -> str:
-        """Give a well-formed code that is none of the acceptable ones."""
+        """Return a well-formed code that is none of the acceptable ones."""
         near = {self.code(steps=step) for step in range(-2, 3)}
         return next(f"{n:06d}" for n in range(10) if f"{n:06d}" not in near)
 
@@ -57,7 +57,7 @@ def log_in(email: str = "alice@example.com", password: str = PASSWORD, **headers
 
 
 def pending(answer: Answer) -> Caller:
-    """Give the caller that holds a login's mfa_token."""
+    """Return the caller that holds a login's mfa_token."""
     assert answer.status in {200, 201}, answer.body
     return Caller(answer.body["mfa_token"])
 

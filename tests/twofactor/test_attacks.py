@@ -63,7 +63,7 @@ class Cut:
 
 
 def cut_at(number: int, deed: Callable[[], Answer]) -> tuple[Answer, bool]:
-    """Do a deed whose connection is cut; give the answer, and whether it got that far."""
+    """Do a deed whose connection is cut; return the answer, and whether it got that far."""
     cut = Cut(number)
 
     def run() -> Answer:
@@ -140,7 +140,7 @@ def test_a_database_that_goes_at_any_moment_is_503_everywhere(
 
 @pytest.fixture
 def device(holder: Holder) -> str:
-    """Give the token of a device that was just trusted."""
+    """Return the token of a device that was just trusted."""
     answer = reply(ask(pending(log_in())), holder.code(), trust_device=True, device_name="Laptop")
     return str(answer.body["device_token"])
 

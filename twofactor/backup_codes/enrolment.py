@@ -23,7 +23,7 @@ def is_available() -> bool:
 
 
 def generate(user: User, *, now: datetime) -> list[str]:
-    """Give ten new codes of 80 bits, as ``ABCD-2345-…``; call inside a transaction."""
+    """Return ten new codes of 80 bits, as ``ABCD-2345-…``; call inside a transaction."""
     factor, _ = Factor.unscoped.get_or_create(  # unscoped: the user's own
         user=user,
         method=FACTOR.name,
@@ -48,15 +48,15 @@ def _code() -> str:
 
 
 def plain(code: str) -> str:
-    """Give a code without its dashes and blanks, in capitals."""
+    """Return a code without its dashes and blanks, in capitals."""
     return "".join(code.split()).replace("-", "").upper()
 
 
 def code_digest(factor: Factor, code: str) -> str:
-    """Give what is kept of a code."""
+    """Return what is kept of a code."""
     return digest(PURPOSE, factor.pk, code)
 
 
 def code_digests(factor: Factor, code: str) -> list[str]:
-    """Give what may have been kept of a code, under this key or an earlier one."""
+    """Return what may have been kept of a code, under this key or an earlier one."""
     return digests(PURPOSE, factor.pk, code)

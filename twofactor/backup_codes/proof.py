@@ -25,7 +25,7 @@ def check(
     request: PlatformRequest,
     now: datetime,
 ) -> bool:
-    """Use a code up; the user is told of each use.
+    """Use a code up; the user is notified of each use.
 
     Raises MalformedCode for characters outside the alphabet and for another length.
     """

@@ -29,7 +29,7 @@ from twofactor.trusted_devices import devices
 
 
 def _choose(held: Holdings, wanted: str) -> Factor:
-    """Give the factor to ask for: the wanted one, else the default.
+    """Return the factor to ask for: the wanted one, else the default.
 
     Raises NoSecondFactor, MethodNotEnabled (409), MethodNotAllowed (403).
     """
@@ -44,7 +44,7 @@ def _choose(held: Holdings, wanted: str) -> Factor:
 
 
 def create(principal: Principal, wanted: str, *, now: datetime) -> dict[str, Any]:
-    """Give a challenge to a pending sign-in or, for step-up, to a session.
+    """Return a challenge to a pending sign-in or, for step-up, to a session.
 
     wanted: a method as challenges spell it, empty for the default.
     Raises NoSecondFactor, MethodNotEnabled, MethodNotAllowed, FactorSlowed, FactorWornOut,
@@ -123,7 +123,7 @@ def _refuse_foreign(request: PlatformRequest, challenge: Challenge) -> None:
 
 
 def _is_allowed(challenge: Challenge) -> bool:
-    """Say whether the policy allows the method now.
+    """Return whether the policy allows the method now.
 
     Raises MethodNotAllowed where the user holds another one that it does allow.
     """

@@ -19,7 +19,7 @@ def is_available() -> bool:
 
 
 def hint_of(address: str) -> str:
-    """Give what may be shown of an address."""
+    """Return what may be shown of an address."""
     local, _, domain = address.partition("@")
     return f"{local[:1]}•••@{domain}"
 

@@ -27,7 +27,7 @@ def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Question:
 
 
 def _follow(factor: Factor) -> str:
-    """Give where the factor's codes go, once its account has moved there: the new address."""
+    """Return where the factor's codes go, once its account has moved there: the new address."""
     kept, own = decrypt(factor.secret), factor.user.email
     if factor.user.email_verified_at is None or folded(kept) == folded(own):
         return kept

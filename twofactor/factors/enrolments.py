@@ -33,14 +33,14 @@ class Taken:
 
 
 def user_of(principal: Principal) -> User:
-    """Give the user behind a principal, with the organization."""
+    """Return the user behind a principal, with the organization."""
     users = User.unscoped.select_related("organization")  # unscoped: the principal's own
     user: User = users.get(pk=principal.user_id)
     return user
 
 
 def refuse_forbidden(user: User, method: str) -> None:
-    """Hold an enrolment to the policy.
+    """Check an enrolment against the policy.
 
     Raises MethodNotAllowed (403).
     """
@@ -51,7 +51,7 @@ def refuse_forbidden(user: User, method: str) -> None:
 def begin(
     user: User, method: str, secret: dict[str, Any], *, now: datetime, life: timedelta = LIFE
 ) -> tuple[str, Enrolment]:
-    """Keep what is to be proven; give the capability under which, and the row."""
+    """Keep what is to be proven; return the capability under which, and the row."""
     enrolment_id = capability_id()
     row = Enrolment(
         digest=digest("enrolment", enrolment_id),
@@ -81,7 +81,7 @@ def take(user: User, method: str, enrolment_id: str, *, now: datetime) -> Taken:
 
 
 def refuse(taken: Taken) -> CodeRejected:
-    """Count a wrong code; give what the caller raises once its transaction is through."""
+    """Count a wrong code; return what the caller raises once its transaction is through."""
     rows = Enrolment.unscoped.filter(pk=taken.row.pk)  # unscoped: the row just locked
     rows.update(attempts_left=F("attempts_left") - 1)
     return CodeRejected()
@@ -90,7 +90,7 @@ def refuse(taken: Taken) -> CodeRejected:
 def activate(
     taken: Taken, *, secret: str = "", hint: str = "", last_step: int = 0, now: datetime
 ) -> tuple[Factor, bool]:
-    """Make the factor active, replacing an earlier one of its method; say whether it is new.
+    """Make the factor active, replacing an earlier one of its method; return whether it is new.
 
     secret: what the factor keeps, encrypted here. last_step: of TOTP, used up by this proof.
     Trusted devices are forgotten.
@@ -132,7 +132,7 @@ def require(user: User, *, now: datetime) -> None:
 def complete(
     request: PlatformRequest, principal: Principal, user: User, factor: FactorType, *, now: datetime
 ) -> dict[str, Any]:
-    """Tell the user, raise the session or open the one that waited; give what the answer adds.
+    """Notify the user, raise the session or open the one that waited; return its result.
 
     A pending sign-in gets its token pair here, so that enrolling is the last step of signing in;
     others that wait for a factor end. Raises EnrolmentGone (410) for one that has ended so.

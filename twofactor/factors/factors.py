@@ -19,7 +19,7 @@ from twofactor.trusted_devices import devices
 
 
 def status_of(principal: Principal) -> dict[str, Any]:
-    """Give the published status fields."""
+    """Return the published status fields."""
     held = holdings.holdings_of(principal.own_id)
     return {
         "enabled": bool(held.proper),
@@ -88,7 +88,7 @@ def new_backup_codes(request: PlatformRequest, principal: Principal, *, now: dat
 
 
 def reset(user: User) -> int:
-    """Take every factor and trusted device away from a user; give the number of factors.
+    """Take every factor and trusted device away from a user; return the number of factors.
 
     For an admin's reset and for recovery, which audit and tell the user themselves.
     """

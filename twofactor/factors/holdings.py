@@ -120,6 +120,6 @@ def _read(query: str, user_id: UUID) -> list[list[Any]]:
 
 
 def has_proper_factor(user_id: UUID) -> bool:
-    """Say whether the user has a second factor: one query."""
+    """Return whether the user has a second factor: one query."""
     rows = Factor.unscoped.filter(user_id=user_id)  # unscoped: by the user's own key
     return bool(rows.filter(~Q(method="backup_codes")).exists())

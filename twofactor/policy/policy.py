@@ -20,7 +20,7 @@ from twofactor.trusted_devices import devices
 
 
 def describe(organization: Organization, *, member_since: datetime | None = None) -> dict[str, Any]:
-    """Give the published fields; the grace period ends for a member who joined later later."""
+    """Return the published fields; the grace period ends for a member who joined later later."""
     ends = None
     if organization.mfa_required and organization.mfa_required_since is not None:
         ends = accounts_policy.deadline(
@@ -102,7 +102,7 @@ def _is_usable(method: str) -> bool:
 
 
 def compliance_of(user_id: UUID, *, now: datetime) -> dict[str, Any]:
-    """Say whether a member satisfies the policy, and if not why and until when there is time."""
+    """Return whether a member satisfies the policy, and if not why and until when there is time."""
     held = holdings_of(user_id)
     policy = describe(held.policy, member_since=held.member_since)
     proper = [method for method in held.allowed if method != "backup_codes"]

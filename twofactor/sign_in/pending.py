@@ -87,7 +87,7 @@ def _read(token: str, now: datetime) -> UUID:
 
 
 def authenticate(request: PlatformRequest, token: str) -> Principal | None:
-    """Give a principal without roles for an ``mfa_token``, None for another kind of token.
+    """Return a principal without roles for an ``mfa_token``, None for another kind of token.
 
     Raises TokenInvalid and TokenExpired; a sign-in that is through already is expired.
     """
@@ -127,7 +127,7 @@ def authenticate(request: PlatformRequest, token: str) -> Principal | None:
 def use_up(
     pending_id: UUID | None, *, challenge: str | None = None, now: datetime
 ) -> PendingSignIn:
-    """Give a pending sign-in with its environment, once: it leads to one session only.
+    """Return a pending sign-in with its environment, once: it leads to one session only.
 
     challenge: the digest of the one that was answered, which is used up along with it.
 

@@ -20,7 +20,7 @@ from twofactor.sms.factor import FACTOR
 
 
 def message(code: str) -> str:
-    """Give the text of a message."""
+    """Return the text of a message."""
     return f"{code} is your {settings.SERVICE_NAME} code. It is good for ten minutes."
 
 
@@ -44,7 +44,7 @@ def refuse_unconfigured(others: Iterable[str] = ()) -> None:
 
 
 def canonical(number: str) -> str:
-    """Give a number in E.164.
+    """Return a number in E.164.
 
     Raises InvalidRequest (400) saying why it is none.
     """
@@ -66,7 +66,7 @@ def _no_number() -> InvalidRequest:
 
 
 def hint_of(number: str) -> str:
-    """Give what may be shown of a number."""
+    """Return what may be shown of a number."""
     return f"•••• {number[-2:]}"
 
 

@@ -26,7 +26,7 @@ def is_available() -> bool:
 
 
 def setup(principal: Principal, *, issuer: str, account_name: str, now: datetime) -> dict[str, Any]:
-    """Give a new seed and its QR code; an earlier one stays good until this one is verified.
+    """Return a new seed and its QR code; an earlier one stays good until this one is verified.
 
     Raises MethodNotAllowed (403).
     """
@@ -41,7 +41,7 @@ def setup(principal: Principal, *, issuer: str, account_name: str, now: datetime
 
 
 def otpauth_uri(seed: str, *, issuer: str, account_name: str) -> str:
-    """Give the key URI that authenticator apps read; a colon would end the issuer, so none."""
+    """Return the key URI that authenticator apps read; a colon would end the issuer, so none."""
     issuer = issuer.replace(":", " ")
     label = f"{quote(issuer)}:{quote(account_name.replace(':', ' '))}"
     parameters = {"secret": seed, "issuer": issuer, "algorithm": "SHA1", "digits": 6, "period": 30}
@@ -49,7 +49,7 @@ def otpauth_uri(seed: str, *, issuer: str, account_name: str) -> str:
 
 
 def qr_code_png(text: str) -> str:
-    """Give a QR code as a base64-encoded PNG."""
+    """Return a QR code as a base64-encoded PNG."""
     out = io.BytesIO()
     qrcode.make(text, image_factory=PyPNGImage, box_size=6, border=4).save(out)
     return base64.b64encode(out.getvalue()).decode()

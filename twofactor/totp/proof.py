@@ -52,7 +52,7 @@ def check(
 
 
 def matching_step(seed: str, code: str, *, now: datetime) -> int | None:
-    """Give the time step whose code this is, now or one step to either side; None for none.
+    """Return the time step whose code this is, now or one step to either side; None for none.
 
     seed: base32. Raises MalformedCode.
     """

@@ -41,7 +41,7 @@ def trust(user: User, name: str, *, now: datetime) -> TrustedDevice:
 
 
 def token_for(device: TrustedDevice, *, generation: int | None = None) -> str:
-    """Give the device's token: its id and 256 bits that only the key's holder can derive."""
+    """Return the device's token: its id and 256 bits that only the key's holder can derive."""
     number = device.generation if generation is None else generation
     return f"{device.id}.{digest(PURPOSE, device.id, number)}"
 
@@ -51,7 +51,7 @@ def _is_proof(proof: str, device: TrustedDevice, generation: int) -> bool:
 
 
 def _named(request: PlatformRequest) -> tuple[UUID, str] | None:
-    """Give the device's id and proof that a request brings, None where it brings none."""
+    """Return the device's id and proof that a request brings, None where it brings none."""
     device_id, _, proof = request.headers.get(HEADER, "").partition(".")
     try:
         return UUID(device_id), proof
@@ -60,7 +60,7 @@ def _named(request: PlatformRequest) -> tuple[UUID, str] | None:
 
 
 def vouches(request: PlatformRequest, user: User | None, *, now: datetime) -> bool:
-    """Say whether a try at a slowed account comes from a device that its owner trusts.
+    """Return whether a try at a slowed account comes from a device that its owner trusts.
 
     So strangers who guess slow an account for strangers alone. Counted on the device before the
     password is looked at: the tenth in a row that leads nowhere forgets it. user: None for an
@@ -152,7 +152,7 @@ def remove(user_id: UUID, organization_id: int, device_id: str) -> None:
 
 
 def forget_all(user_id: UUID) -> int:
-    """Forget every device of a user, whose password or factors have changed; give how many.
+    """Forget every device of a user, whose password or factors have changed; return how many.
 
     What was signed in by one of them goes on, as what the password alone has signed in.
     """

@@ -15,13 +15,13 @@ class TrustedDeviceSerializer(serializers.Serializer[Any]):
     expires_at = serializers.SerializerMethodField()
 
     def get_created_at(self, row: Any) -> int:
-        """Give Unix seconds."""
+        """Return Unix seconds."""
         return int(row.created_at.timestamp())
 
     def get_last_used_at(self, row: Any) -> int:
-        """Give Unix seconds."""
+        """Return Unix seconds."""
         return int(row.last_used_at.timestamp())
 
     def get_expires_at(self, row: Any) -> int:
-        """Give Unix seconds."""
+        """Return Unix seconds."""
         return int(row.expires_at.timestamp())

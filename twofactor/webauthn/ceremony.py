@@ -80,7 +80,7 @@ class Proven:
 
 
 def register(response: Attestation, asked: Asked) -> Registered:
-    """Give the credential of a registration (§7.1).
+    """Return the credential of a registration (§7.1).
 
     Raises Refused.
     """
@@ -118,7 +118,7 @@ def register(response: Attestation, asked: Asked) -> Registered:
 
 
 def prove(response: Assertion, asked: Asked, *, public_key: bytes) -> Proven:
-    """Give what an assertion proves of the passkey with this key (§7.2).
+    """Return what an assertion proves of the passkey with this key (§7.2).
 
     Raises Refused.
     """

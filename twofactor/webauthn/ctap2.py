@@ -43,7 +43,7 @@ def _end_of_item(data: bytes, at: int, *, depth: int) -> int:
 
 
 def _head(data: bytes, at: int) -> tuple[int, int, int]:
-    """Give an item's major type, its number or length, and where its content begins."""
+    """Return an item's major type, its number or length, and where its content begins."""
     if at >= len(data):
         raise ValueError("cut short")
     major, short = data[at] >> 5, data[at] & 0x1F

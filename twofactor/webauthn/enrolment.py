@@ -60,7 +60,7 @@ def start(
     display_name: str,
     now: datetime,
 ) -> dict[str, Any]:
-    """Give the options for ``navigator.credentials.create()``; '' leaves a value to us.
+    """Return the options for ``navigator.credentials.create()``; '' leaves a value to us.
 
     Raises InvalidRequest (400) naming what is not allowed or not one's own, MethodNotAllowed (403),
     TooManyPasskeys (409), ChannelUnavailable (503).

@@ -14,7 +14,7 @@ from twofactor.errors import ChannelUnavailable
 
 
 def default_rp_id() -> str:
-    """Give ZWEBAUTHN_RP_ID, else the host of the first origin.
+    """Return ZWEBAUTHN_RP_ID, else the host of the first origin.
 
     Raises ChannelUnavailable (503) where no origin is configured.
     """
@@ -24,7 +24,7 @@ def default_rp_id() -> str:
 
 
 def origins_of(rp_id: str) -> list[str]:
-    """Give the origins on which passkeys of an RP ID count; none for one that is not allowed."""
+    """Return the origins on which passkeys of an RP ID count; none for one that is not allowed."""
     known = {_host(origin) for origin in settings.TWOFACTOR.webauthn_origins} | {
         settings.TWOFACTOR.webauthn_rp_id
     }
@@ -34,7 +34,7 @@ def origins_of(rp_id: str) -> list[str]:
 
 
 def rp_id_of(wanted: str) -> str:
-    """Give the wanted RP ID, or the default.
+    """Return the wanted RP ID, or the default.
 
     Raises InvalidRequest (400) naming ``rp_id`` where it is not allowed, ChannelUnavailable (503).
     """
@@ -45,7 +45,7 @@ def rp_id_of(wanted: str) -> str:
 
 
 def choose(wanted_rp_id: str, wanted_origin: str) -> tuple[str, list[str]]:
-    """Give the RP ID of a registration and the origins it may come from.
+    """Return the RP ID of a registration and the origins it may come from.
 
     Without an origin, all of the RP ID's count; without an RP ID, the default where it fits the
     origin, else the origin's host.
@@ -67,7 +67,7 @@ def choose(wanted_rp_id: str, wanted_origin: str) -> tuple[str, list[str]]:
 
 
 def common_rp_id(held: Iterable[str]) -> str:
-    """Give the RP ID to ask a user's passkeys for: the default, else the first usable one.
+    """Return the RP ID to ask a user's passkeys for: the default, else the first usable one.
 
     held: the passkeys' RP IDs, the preferred first. A browser can be asked for one at a time.
     Raises ChannelUnavailable (503) where none of them is allowed any more.

@@ -17,12 +17,12 @@ log = structlog.get_logger(__name__)
 
 
 def passkeys_of(user_id: UUID) -> QuerySet[Passkey]:
-    """Give a user's passkeys, the newest first."""
+    """Return a user's passkeys, the newest first."""
     return Passkey.objects.filter(factor__user_id=user_id).order_by("-id")
 
 
 def can_sign_in(user_id: UUID) -> bool:
-    """Say whether a user has a passkey that signs in alone (one of settings.OTHER_WAYS_IN)."""
+    """Return whether a user has a passkey that signs in alone (one of settings.OTHER_WAYS_IN)."""
     return passkeys_of(user_id).filter(is_user_verified=True).exists()
 
 
@@ -41,7 +41,7 @@ def use(
     request: PlatformRequest,
     now: datetime,
 ) -> bool:
-    """Say whether an assertion proves its passkey, and note the use; call inside a transaction.
+    """Return whether an assertion proves its passkey, and note the use; call inside a transaction.
 
     is_only_proof: nothing else was proven, so that user verification is required; and not the first
     one of this passkey's life, which nobody has vouched for yet (WebAuthn L3 §4, uvInitialized).
@@ -59,7 +59,7 @@ def use(
 
 
 def _count_on(passkey: Passkey, proven: ceremony.Proven, now: datetime) -> bool:
-    """Keep the count of an assertion; say False for one that is not later than the last."""
+    """Keep the count of an assertion; return False for one that is not later than the last."""
     # One conditional UPDATE: of two requests at once with one count, one wins. Authenticators that
     # do not count send 0 always (§6.1.1).
     is_later = Q(sign_count__lt=proven.sign_count)

@@ -20,7 +20,7 @@ CHALLENGE_BYTES: Final = 32
 
 
 def begin(factor: Factor, challenge_id: str, *, now: datetime) -> Question:
-    """Give the options for ``navigator.credentials.get()``.
+    """Return the options for ``navigator.credentials.get()``.
 
     Raises ChannelUnavailable (503) where no passkey belongs to an allowed origin any more.
     """

@@ -119,7 +119,7 @@ def assertion(credential: Mapping[str, Any]) -> Assertion:
 
 
 def decode_id(text: object) -> bytes:
-    """Give a credential id's bytes.
+    """Return a credential id's bytes.
 
     Raises MalformedCredential (400) for what is no base64url or longer than 1023 bytes.
     """
@@ -139,7 +139,7 @@ def _envelope(credential: Mapping[str, Any]) -> tuple[bytes, Mapping[str, Any]]:
 
 
 def _opened(attested: bytes) -> tuple[str, bytes]:
-    """Give an attestation object's format and authenticator data, safe to be parsed further."""
+    """Return an attestation object's format and authenticator data, safe to be parsed further."""
     name = "response.attestationObject"
     _hold(attested, name)
     try:

@@ -62,15 +62,15 @@ class PasskeySerializer(serializers.Serializer[Passkey]):
     user_verified = serializers.BooleanField(source="is_user_verified")
 
     def get_credential_id(self, row: Passkey) -> str:
-        """Give base64url."""
+        """Return base64url."""
         return bytes_to_base64url(bytes(row.credential_id))
 
     def get_created_at(self, row: Passkey) -> int:
-        """Give Unix seconds."""
+        """Return Unix seconds."""
         return int(row.created_at.timestamp())
 
     def get_last_used_at(self, row: Passkey) -> int | None:
-        """Give Unix seconds."""
+        """Return Unix seconds."""
         return int(row.last_used_at.timestamp()) if row.last_used_at else None
 
 

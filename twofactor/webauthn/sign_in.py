@@ -40,7 +40,7 @@ CHALLENGE_BYTES: Final = 32
 
 
 def start(request: PlatformRequest, *, email: str, rp_id: str, now: datetime) -> dict[str, Any]:
-    """Give options for discoverable passkeys: the same for a known, an unknown and no address.
+    """Return options for discoverable passkeys: the same for a known, an unknown and no address.
 
     email: then only that account's passkeys will do. rp_id: '' for the default.
     Raises TooManyAttempts (429), InvalidRequest (400) naming ``rp_id``, ChannelUnavailable (503).
@@ -113,7 +113,7 @@ def _attempt(user: User, place: Environment, now: datetime) -> Attempt:
 
 
 def _use_up(challenge_id: str, now: datetime) -> PasskeyRequest:
-    """Give the start that an answer belongs to; of two answers at once one gets it."""
+    """Return the start that an answer belongs to; of two answers at once one gets it."""
     rows = PasskeyRequest.objects.filter(pk=digest("passkey", challenge_id), expires_at__gt=now)
     with transaction.atomic():
         found = rows.select_for_update().first()

@@ -21,12 +21,12 @@ UP, UV, BE, BS, AT, ED = 0x01, 0x04, 0x08, 0x10, 0x40, 0x80
 
 
 def b64(value: bytes) -> str:
-    """Give base64url without padding."""
+    """Return base64url without padding."""
     return urlsafe_b64encode(value).decode().rstrip("=")
 
 
 def unb64(text: str) -> bytes:
-    """Give the bytes of base64url without padding."""
+    """Return the bytes of base64url without padding."""
     return urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 

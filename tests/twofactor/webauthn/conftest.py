@@ -26,5 +26,5 @@ def _origins(settings: Settings) -> None:
 
 @pytest.fixture
 def key_holder(alice: User) -> KeyHolder:
-    """Give Alice with a passkey."""
+    """Return Alice with a passkey."""
     return with_passkey(alice)

@@ -47,7 +47,7 @@ def register(caller: Caller, key: Authenticator, lies: Lies = TRUTH, **more: Any
 
 
 def with_passkey(user: User, key: Authenticator | None = None) -> KeyHolder:
-    """Give a user who has registered a passkey through the API."""
+    """Return a user who has registered a passkey through the API."""
     holder = KeyHolder(user, signed_in(user), key or Authenticator())
     answer = register(holder.caller, holder.key)
     assert answer.status == 200, answer.body

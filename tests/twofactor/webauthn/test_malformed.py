@@ -29,7 +29,7 @@ ODD: list[Any] = [None, True, 0, -1, 2**53, 1.5, "", "x", "ä", "=", "AA==", "A"
 
 
 def mutations(credential: dict[str, Any]) -> list[Any]:
-    """Give the credential with each member left out, or replaced by something odd."""
+    """Return the credential with each member left out, or replaced by something odd."""
     made: list[Any] = [{}, {"response": {}}]
     for name in ("id", "rawId", "type", "response"):
         made += [{key: value for key, value in credential.items() if key != name}]
@@ -66,7 +66,7 @@ def scrambled(raw: bytes, dice: random.Random) -> bytes:
 
 
 def bomb(levels: int) -> bytes:
-    """Give lists that each hold the one before twice, by shared reference (CBOR tags 28, 29)."""
+    """Return lists that each hold the one before twice, by shared reference (CBOR tags 28, 29)."""
     out = bytes([0x98, levels]) + b"\xd8\x1c\x82\x00\x00"
     for level in range(levels - 1):
         link = b"\xd8\x1d" + cbor2.dumps(level)

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 
 def asked() -> Answer:
-    """Give the challenge of a new login."""
+    """Return the challenge of a new login."""
     return ask(pending(log_in()))
 
 

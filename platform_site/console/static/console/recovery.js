@@ -25,6 +25,8 @@ let recoveryId = "";
 let chosen = "";
 /** @type {string[]} */
 let methods = [];
+/** Whether the address can have a new account, where somebody else used it unverified. */
+let newAccountOffered = false;
 
 bindReveals();
 onSubmit(formOf("start-form"), start);
@@ -33,6 +35,7 @@ onSubmit(formOf("token-form"), verify);
 onSubmit(formOf("new-password-form"), choosePassword);
 onSubmit(formOf("first-proof-form"), ({ password }) => beginDelay({ password }));
 onPress(byId("first-proof-passkey"), formOf("first-proof-form"), provePasskey);
+onPress(byId("new-account"), byId("new-account-part"), () => complete({ new_account: true }));
 onPress(byId("due-complete"), byId("due-part"), completeLostFactor);
 byId("start-over").addEventListener("click", () => {
   localStorage.removeItem(DELAY);
@@ -110,6 +113,7 @@ function waitForToken(how, until) {
 async function verify({ token }) {
   const answer = await post(`${PATH}/verify`, { recovery_id: recoveryId, token });
   methods = answer.methods;
+  newAccountOffered = answer.new_account_offered;
   if (answer.next === "first_factor") {
     show(byId("first-proof-passkey"), isAvailable() && methods.includes("webauthn"));
     turnTo(byId("first-proof"));
@@ -131,6 +135,7 @@ async function choosePassword({ password }) {
 
 async function proveSecondFactor() {
   turnTo(byId("proof"));
+  show(byId("new-account-part"), newAccountOffered);
   await challenge({
     ask: (method) => post(`${PATH}/challenge`, { method }),
     reply: (question, given) => complete({ challenge_id: question.challenge_id, ...given }),
