@@ -9,6 +9,7 @@ from datetime import datetime
 
 from accounts import account_lifecycle
 from accounts.audit import audit
+from accounts.audit_tags import AccountTag
 from accounts.invitations import invitations
 from accounts.models import MailboxProof, User
 from accounts.sessions import sessions
@@ -40,7 +41,7 @@ def strip_unproven(
         account_lifecycle.tell("factors_stripped", user.pk)
     audit.record_user(
         request,
-        "api:user:strip",
+        AccountTag.USER_STRIP,
         user,
         sessions=ended,
         invitations=revoked,

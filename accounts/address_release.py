@@ -19,6 +19,7 @@ from django.db import transaction
 
 from accounts import account_lifecycle
 from accounts.audit import audit
+from accounts.audit_tags import AccountTag
 from accounts.models import MailboxProof, User
 from accounts.signin import signup
 from environments import environments
@@ -51,7 +52,7 @@ def release(user: User, *, now: datetime) -> str:
     # Without the request: the organization must not learn where the mailbox's owner is.
     audit.add(
         None,
-        "api:email:release",
+        AccountTag.EMAIL_RELEASE,
         organization_id=user.organization_id,
         actor_id=user.pk,
         actor=str(user),
@@ -100,6 +101,8 @@ def _delete(user_id: UUID, organization_id: int, cutoff: datetime, *, now: datet
             return False
         if not others.exists():
             environments.close_organization(organization_id, now=now)
-        audit.add(None, "system:member:delete", organization_id=organization_id, actor=str(user))
+        audit.add(
+            None, AccountTag.SYSTEM_MEMBER_DELETE, organization_id=organization_id, actor=str(user)
+        )
         user.delete()
     return True

@@ -8,6 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from environments import environments
+from environments.audit_tags import EnvironmentTag
 from environments.errors import EnvironmentNotFound
 from environments.models import Environment
 from environments.serializers import (
@@ -66,7 +67,7 @@ class EnvironmentViewSet(ListAction, RetrieveAction):
             raise InvalidRequest.for_field("id", "An id or a name is needed.", code="required")
         with transaction.atomic():
             environment = environments.create(self.principal.organization_id, slug, name=name)
-            audit.record(self.platform_request, "api:environment:create", environment=slug)
+            audit.record(self.platform_request, EnvironmentTag.ENVIRONMENT_CREATE, environment=slug)
         return self.respond(environment)
 
     @extend_schema(summary="Rename an environment")
@@ -78,7 +79,7 @@ class EnvironmentViewSet(ListAction, RetrieveAction):
                 self.principal.organization_id, environment_id, name=name
             )
             audit.record(
-                self.platform_request, "api:environment:update", environment=environment_id
+                self.platform_request, EnvironmentTag.ENVIRONMENT_UPDATE, environment=environment_id
             )
         return self.respond(environment)
 
@@ -88,6 +89,6 @@ class EnvironmentViewSet(ListAction, RetrieveAction):
         with transaction.atomic():
             environments.delete(self.principal.organization_id, environment_id, now=timezone.now())
             audit.record(
-                self.platform_request, "api:environment:delete", environment=environment_id
+                self.platform_request, EnvironmentTag.ENVIRONMENT_DELETE, environment=environment_id
             )
         return self.no_content()

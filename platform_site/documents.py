@@ -12,6 +12,7 @@ from edgecache import conf as cache_conf
 from edgecache.brain import conf as brain_conf
 from environments import conf as environments_conf
 from platform_site import conf
+from platform_site.lib.audit import AuditTag
 from platform_site.lib.errors import PlatformError, every_error
 from platform_site.settings_table import Row, rows
 from recovery import conf as recovery_conf
@@ -53,6 +54,24 @@ Written by `manage.py writedocs`; a test compares.
 | status | code | meaning |
 |---|---|---|
 """
+
+
+AUDIT_HEAD: Final = """# Audit tags
+
+Each event of the audit trail (`GET /v1/audit`) has a tag `source:subject:action`. The source is
+`api` (a request), `admin` (staff in the admin), `cli` (an operator's command), `sync` (a provider
+or DNS), `sql` (the SQL gateway) or `system` (the platform's own work). Tags are stable.
+Written by `manage.py writedocs`; a test compares.
+
+| tag | recorded when |
+|---|---|
+"""
+
+
+def audit_page() -> str:
+    """Return docs/audit.md."""
+    tags = sorted((tag, tag.sentence) for app in AuditTag.__subclasses__() for tag in app)
+    return AUDIT_HEAD + "\n".join(f"| `{tag}` | {sentence} |" for tag, sentence in tags) + "\n"
 
 
 def settings_page() -> str:

@@ -14,6 +14,7 @@ from accounts.models import User
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest
 from recovery import account_access, challenges, channels, recoveries
+from recovery.audit_tags import RecoveryTag
 from recovery.challenges import FactorProof
 from recovery.errors import NoIndependentFactor, RecoveryChallengeRequired, RecoveryGone
 from recovery.models import Recovery
@@ -96,7 +97,7 @@ def _open_new_account(
 def _record(request: PlatformRequest, recovery: Recovery, user: User, **data: Any) -> None:
     audit.record_user(
         request,
-        "api:recovery:complete",
+        RecoveryTag.RECOVERY_COMPLETE,
         user,
         recovery=str(recovery.pk),
         purpose=recovery.purpose,

@@ -21,6 +21,7 @@ from platform_site.lib.addresses import client_address
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest
 from recovery import account_access, challenges, channels, recoveries, reset_tokens, tokens
+from recovery.audit_tags import RecoveryTag
 from recovery.challenges import FactorProof
 from recovery.errors import RecoveryGone, RecoveryNotDue
 from recovery.models import Purpose, Recovery
@@ -115,7 +116,7 @@ def _begin_delay(
         f"removed at {at}. If this was not you, cancel it at {console_link(channels.CANCEL_PAGE)} "
         f"with this code: {cancel}",
     )
-    audit.record_user(request, "api:recovery:prove", user, recovery=str(recovery.pk), amr=amr)
+    audit.record_user(request, RecoveryTag.RECOVERY_PROVE, user, recovery=str(recovery.pk), amr=amr)
     return {
         "status": "delayed",
         "reset_token": reset_tokens.token_for(recovery, issued_at=now, expires_at=expires_at),
@@ -149,7 +150,7 @@ def complete(request: PlatformRequest, pointer: Pointer, *, now: datetime) -> di
         )
         audit.record_user(
             request,
-            "api:recovery:complete",
+            RecoveryTag.RECOVERY_COMPLETE,
             user,
             recovery=str(recovery.pk),
             purpose=recovery.purpose,
@@ -196,7 +197,9 @@ def cancel(request: PlatformRequest, token: str, *, now: datetime) -> None:
         if recovery is None or recovery.user is None or not _can_still_lead(recovery, now):
             raise RecoveryGone
         recoveries.end(recovery, reason="cancelled", now=now)
-        audit.record_user(request, "api:recovery:cancel", recovery.user, recovery=str(recovery.pk))
+        audit.record_user(
+            request, RecoveryTag.RECOVERY_CANCEL, recovery.user, recovery=str(recovery.pk)
+        )
 
 
 def _can_still_lead(recovery: Recovery, now: datetime) -> bool:

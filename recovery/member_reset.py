@@ -10,6 +10,7 @@ from accounts.models import User
 from platform_site.lib.errors import NotFound
 from platform_site.lib.principals import PlatformRequest, Principal
 from recovery import account_access, channels
+from recovery.audit_tags import RecoveryTag
 from recovery.errors import OwnFactors
 from twofactor.factors import factors, holdings
 
@@ -36,7 +37,11 @@ def reset_factors(
         number = factors.reset(user)
         account_access.end_access(user, reason="factors_reset", now=timezone.now())
         audit.record_request(
-            request, "api:member:reset_factors", member=str(key), factors=number, reason=reason
+            request,
+            RecoveryTag.MEMBER_RESET_FACTORS,
+            member=str(key),
+            factors=number,
+            reason=reason,
         )
 
 

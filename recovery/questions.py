@@ -21,6 +21,7 @@ from platform_site.lib.emails import folded
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest, Principal
 from recovery import recoveries, tasks
+from recovery.audit_tags import RecoveryTag
 from recovery.errors import QuestionsDisabled, RecoveryGone, RecoveryTooOften
 from recovery.models import Method, SecurityAnswer
 from twofactor.stored_secrets import unseal
@@ -106,7 +107,7 @@ def answer(
         recovery.answered_at, recovery.is_answered = now, all(results)
         recovery.save(update_fields=["answered_at", "is_answered"])
         tasks.resolve.defer(recovery_id=str(recovery.pk))
-        audit.add(request, "api:recovery:answer", data={"recovery": str(recovery.pk)})
+        audit.add(request, RecoveryTag.RECOVERY_ANSWER, data={"recovery": str(recovery.pk)})
     return recovery.expires_at
 
 
@@ -163,7 +164,7 @@ def replace(
             )
             for name, text in encoded.items()
         )
-        audit.record_request(request, "api:recovery_questions:update", number=len(encoded))
+        audit.record_request(request, RecoveryTag.RECOVERY_QUESTIONS_UPDATE, number=len(encoded))
         notices.notify(user, "recovery_questions_changed")
 
 

@@ -10,6 +10,7 @@ from accounts.audit import audit
 from accounts.models import User
 from accounts.signin import credentials
 from recovery import channels, recoveries, tokens
+from recovery.audit_tags import RecoveryTag
 from recovery.models import Method, Purpose, Recovery
 from twofactor.factors import holdings
 from twofactor.factors.holdings import Holdings
@@ -70,7 +71,7 @@ def _issue(recovery: Recovery, user: User, recovery_id: str, now: datetime) -> N
         channels.tell(user, held, "recovery_started", besides=user.email, **_origin(recovery))
     audit.add(
         None,
-        "api:recovery:create",
+        RecoveryTag.RECOVERY_CREATE,
         organization_id=user.organization_id,
         actor_id=user.pk,
         actor=user.email,

@@ -8,6 +8,7 @@ from django.db import transaction
 from accounts.audit import audit
 from platform_site.lib.principals import PlatformRequest
 from recovery import challenges, recoveries, reset_tokens, tokens
+from recovery.audit_tags import RecoveryTag
 from recovery.errors import RecoveryTokenRejected
 from recovery.models import Purpose, Recovery
 from recovery.recoveries import Holder
@@ -38,7 +39,7 @@ def verify(
         # Noted for nobody, too, so that both take the same time.
         audit.add(
             request,
-            "api:recovery:verify",
+            RecoveryTag.RECOVERY_VERIFY,
             outcome="refused",
             organization_id=recovery.organization_id,
             actor_id=recovery.user_id,
@@ -55,7 +56,7 @@ def _accept(
     recovery.reset_expires_at = now + RESET_LIFE
     recovery.generation += 1
     recovery.save(update_fields=["verified_at", "reset_expires_at", "generation"])
-    audit.record_user(request, "api:recovery:verify", holder.user, recovery=str(recovery.pk))
+    audit.record_user(request, RecoveryTag.RECOVERY_VERIFY, holder.user, recovery=str(recovery.pk))
     return {
         "reset_token": reset_tokens.token_for(
             recovery, issued_at=now, expires_at=recovery.reset_expires_at

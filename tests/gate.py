@@ -12,7 +12,7 @@ from pathlib import Path
 from cryptography.fernet import Fernet
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = ("settings.md", "errors.md", "openapi.yaml")
+DOCUMENTS = ("settings.md", "errors.md", "audit.md", "openapi.yaml")
 
 
 def manage(*arguments: str, **variables: str) -> int:

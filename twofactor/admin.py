@@ -14,6 +14,7 @@ from accounts.admin import ReadOnlyAdmin
 from accounts.audit import audit
 from accounts.delivery import notices
 from accounts.sessions import sessions
+from twofactor.audit_tags import TwoFactorTag
 from twofactor.factors import factors
 from twofactor.models import Factor, Passkey, TrustedDevice
 
@@ -64,7 +65,7 @@ class FactorAdmin(ReadOnlyAdmin):
 def _note(request: HttpRequest, user: Any, **data: Any) -> None:
     audit.add(
         None,
-        "admin:member:reset_factors",
+        TwoFactorTag.ADMIN_MEMBER_RESET_FACTORS,
         organization_id=user.organization_id,
         actor_id=request.user.pk,
         actor=str(request.user),

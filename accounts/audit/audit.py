@@ -1,16 +1,17 @@
-"""The audit trail: events are added in the transaction of what they tell of."""
+"""Audit events are added in the transaction of what they record."""
 
 from typing import Any
 
 from accounts.models import AuditEvent, User
 from platform_site.lib.addresses import client_address
+from platform_site.lib.audit import AuditTag
 from platform_site.lib.principals import PlatformRequest
 
 
 def record_request(
-    request: PlatformRequest, tag: str, *, outcome: str = "success", **data: Any
+    request: PlatformRequest, tag: AuditTag, *, outcome: str = "success", **data: Any
 ) -> None:
-    """Note what the request's principal did (settings.AUDIT_RECORDER)."""
+    """Record what the request's principal did (settings.AUDIT_RECORDER)."""
     principal = request.principal
     add(
         request,
@@ -25,9 +26,9 @@ def record_request(
 
 
 def record_user(
-    request: PlatformRequest, tag: str, user: User, *, outcome: str = "success", **data: Any
+    request: PlatformRequest, tag: AuditTag, user: User, *, outcome: str = "success", **data: Any
 ) -> None:
-    """Note what happened to a user who has no session yet: sign-up, login, refresh."""
+    """Record what happened to a user who has no session yet: sign-up, login, refresh."""
     add(
         request,
         tag,
@@ -39,9 +40,9 @@ def record_user(
     )
 
 
-def add(request: PlatformRequest | None, tag: str, **fields: Any) -> None:
+def add(request: PlatformRequest | None, tag: AuditTag, **fields: Any) -> None:
     """Append one event with the request's circumstances; None is the platform's own work."""
-    event = AuditEvent(tag=tag, **fields)
+    event = AuditEvent(tag=str(tag), **fields)
     if request is not None:
         event.address = client_address(request)
         # PostgreSQL text holds no NUL, and headers are the caller's own words.

@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from accounts import limits
 from accounts.audit import audit
+from accounts.audit_tags import AccountTag
 from platform_site.lib.principals import PlatformRequest
 
 # A caller that is refused in a loop fills neither the table nor the reader's screen.
@@ -27,7 +28,7 @@ def record(request: PlatformRequest, *, resource: str, action: str) -> None:
         return
     audit.add(
         request,
-        "api:permission:deny",
+        AccountTag.PERMISSION_DENY,
         outcome="denied",
         organization_id=principal.organization_id,
         environment_id=principal.environment_id,

@@ -8,6 +8,7 @@ from django.db import IntegrityError, transaction
 
 from accounts import limits, passwords
 from accounts.audit import audit
+from accounts.audit_tags import AccountTag
 from accounts.delivery import notices
 from accounts.errors import EmailTaken, InvitationGone, TooManyAttempts
 from accounts.invitations import invitations
@@ -51,7 +52,7 @@ def accept(
             invitation.save(update_fields=["accepted_at"])
             audit.record_user(
                 request,
-                "api:invitation:accept",
+                AccountTag.INVITATION_ACCEPT,
                 user,
                 invitation=str(invitation.pk),
                 roles=user.roles,

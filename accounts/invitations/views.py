@@ -12,6 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.audit import audit
+from accounts.audit_tags import AccountTag
 from accounts.invitations import acceptance, invitations
 from accounts.invitations.invitations import Host, Offer
 from accounts.invitations.serializers import (
@@ -80,7 +81,7 @@ class InvitationViewSet(ListAction):
             invitation = invitations.invite(who.organization_id, offer, host=host, now=now)
             audit.record_request(
                 self.platform_request,
-                "api:invitation:create",
+                AccountTag.INVITATION_CREATE,
                 invitation=str(invitation.pk),
                 email=offer.email,
                 roles=offer.roles,
@@ -95,7 +96,7 @@ class InvitationViewSet(ListAction):
             gone = invitations.revoke(organization_id, invitation_id, now=timezone.now())
             audit.record_request(
                 self.platform_request,
-                "api:invitation:delete",
+                AccountTag.INVITATION_DELETE,
                 invitation=invitation_id,
                 email=gone.email,
             )

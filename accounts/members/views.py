@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.audit import audit
+from accounts.audit_tags import AccountTag
 from accounts.errors import MemberNotFound
 from accounts.members import members
 from accounts.members.members import Changes
@@ -68,7 +69,10 @@ class MemberViewSet(ListAction, RetrieveAction):
             )
             if changed:
                 audit.record_request(
-                    self.platform_request, "api:member:update", member=str(member.pk), **changed
+                    self.platform_request,
+                    AccountTag.MEMBER_UPDATE,
+                    member=str(member.pk),
+                    **changed,
                 )
         return self.respond(member)
 
@@ -86,7 +90,10 @@ class MemberViewSet(ListAction, RetrieveAction):
                 now=timezone.now(),
             )
             audit.record_request(
-                self.platform_request, "api:member:delete", member=str(gone.pk), email=gone.email
+                self.platform_request,
+                AccountTag.MEMBER_DELETE,
+                member=str(gone.pk),
+                email=gone.email,
             )
         return self.no_content()
 

@@ -19,6 +19,7 @@ from django.contrib.auth.hashers import make_password
 
 from accounts import account_reclaim, limits
 from accounts.audit import audit
+from accounts.audit_tags import AccountTag
 from accounts.errors import EmailTaken, TooManyAttempts
 from accounts.models import User
 from accounts.oauth import identities, organization_matching
@@ -121,9 +122,9 @@ def _create_user(request: PlatformRequest, profile: Profile, *, now: datetime) -
         _check_sign_up_rate(request, now)
         name = profile.name or profile.email.partition("@")[0]
         found = OrganizationMatch(environments.create_organization(name), roles=["admin"])
-        tag = "api:organization:create"
+        tag = AccountTag.ORGANIZATION_CREATE
     else:
-        tag = "api:member:create"
+        tag = AccountTag.MEMBER_CREATE
     # No password at all: one can be set by recovery, which proves the mailbox.
     user = signup.add_user(
         found.organization, signup.canonical(profile.email), make_password(None), roles=found.roles

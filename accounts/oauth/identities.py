@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from accounts.audit import audit
+from accounts.audit_tags import AccountTag
 from accounts.delivery import notices
 from accounts.models import User
 from accounts.oauth.errors import IdentityTaken, LastLoginMethod
@@ -55,7 +56,7 @@ def attach(request: PlatformRequest, user: User, profile: Profile, *, now: datet
             identity.save(force_insert=True)
     except IntegrityError as exc:
         raise IdentityTaken from exc
-    audit.record_user(request, "api:identity:create", user, **_about(identity))
+    audit.record_user(request, AccountTag.IDENTITY_CREATE, user, **_about(identity))
     notices.notify(user, "identity_linked", provider=identity.get_provider_display())
     derived_roles.follow(request, identity, profile.memberships, now=now)
     return identity
@@ -97,7 +98,7 @@ def remove(
         if not _has_other_sign_in_method(user, identity):
             raise LastLoginMethod
         identity.delete()
-        audit.record_request(request, "api:identity:delete", **_about(identity))
+        audit.record_request(request, AccountTag.IDENTITY_DELETE, **_about(identity))
         notices.notify(user, "identity_unlinked", provider=identity.get_provider_display())
         derived_roles.recompute(request, user, reason=identity.provider, now=now)
 

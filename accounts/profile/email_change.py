@@ -7,6 +7,7 @@ from django.db import transaction
 
 from accounts import mailed_secrets
 from accounts.audit import audit
+from accounts.audit_tags import AccountTag
 from accounts.delivery import notices
 from accounts.delivery.links import console_link
 from accounts.delivery.masking import mask_email
@@ -45,7 +46,7 @@ def begin(request: PlatformRequest, user_id: UUID, email: str, *, now: datetime)
             new=mask_email(email),
             cancel_link=console_link("email-change/cancel", token=token),
         )
-        audit.record_request(request, "api:email:begin_change", to=email)
+        audit.record_request(request, AccountTag.EMAIL_BEGIN_CHANGE, to=email)
     return State(user, proof)
 
 
@@ -60,7 +61,7 @@ def give_up(request: PlatformRequest, user_id: UUID, *, now: datetime) -> None:
         if proof is None or not proof.fingerprint:
             raise EmailChangeGone
         proof.delete()
-        audit.record_request(request, "api:email:cancel_change")
+        audit.record_request(request, AccountTag.EMAIL_CANCEL_CHANGE)
 
 
 def cancel(request: PlatformRequest, token: str, *, now: datetime) -> None:
@@ -79,4 +80,4 @@ def cancel(request: PlatformRequest, token: str, *, now: datetime) -> None:
         if proof is None or proof.cancel != digest:
             raise EmailChangeGone
         proof.delete()
-        audit.record_user(request, "api:email:cancel_change", user)
+        audit.record_user(request, AccountTag.EMAIL_CANCEL_CHANGE, user)

@@ -14,6 +14,7 @@ from django.db.models import F
 
 from accounts import mailed_secrets
 from accounts.audit import audit
+from accounts.audit_tags import AccountTag
 from accounts.delivery import notices
 from accounts.errors import (
     EmailChangeGone,
@@ -136,8 +137,8 @@ def _take(request: PlatformRequest, user: User, code: str, now: datetime) -> Sta
     user.save(update_fields=["email", "email_verified_at", "address_released_at"])
     if proof.fingerprint:
         notices.notify(user, "email_changed", to=former)
-        audit.record_request(request, "api:email:update", before=former, after=user.email)
+        audit.record_request(request, AccountTag.EMAIL_UPDATE, before=former, after=user.email)
     else:
-        audit.record_request(request, "api:email:verify", email=user.email)
+        audit.record_request(request, AccountTag.EMAIL_VERIFY, email=user.email)
     proof.delete()
     return State(user, None)

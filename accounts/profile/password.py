@@ -7,6 +7,7 @@ from django.db import transaction
 
 from accounts import account_lifecycle, passwords
 from accounts.audit import audit
+from accounts.audit_tags import AccountTag
 from accounts.delivery import notices
 from accounts.errors import InvalidCredentials
 from accounts.models import User
@@ -58,7 +59,7 @@ def change(
         ended = _end_others(principal, now) if ends_others else 0
         origin = origin_of(request)
         notices.notify(locked, "password_changed", address=origin.address, agent=origin.agent[:300])
-        audit.record_request(request, "api:password:update", ended=ended)
+        audit.record_request(request, AccountTag.PASSWORD_UPDATE, ended=ended)
     return ended
 
 
@@ -70,7 +71,7 @@ def _prove(request: PlatformRequest, user: User, current_password: str, now: dat
     try:
         return credentials.verify(user.email, current_password, address=address, now=now)
     except InvalidCredentials:
-        audit.record_request(request, "api:password:update", outcome="refused")
+        audit.record_request(request, AccountTag.PASSWORD_UPDATE, outcome="refused")
         raise
 
 

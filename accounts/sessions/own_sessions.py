@@ -8,6 +8,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from accounts.audit import audit
+from accounts.audit_tags import AccountTag
 from accounts.errors import SessionNotFound
 from accounts.models import Session
 from accounts.sessions import sessions
@@ -45,7 +46,7 @@ def end(request: PlatformRequest, principal: Principal, session_id: str, *, now:
             .update(ended_at=now, end_reason="ended_by_owner")
         ):
             raise SessionNotFound
-        audit.record_request(request, "api:session:delete", session=session_id)
+        audit.record_request(request, AccountTag.SESSION_DELETE, session=session_id)
 
 
 def end_others(request: PlatformRequest, principal: Principal, *, now: datetime) -> int:
@@ -57,5 +58,5 @@ def end_others(request: PlatformRequest, principal: Principal, *, now: datetime)
             now=now,
             except_session=principal.session_id,
         )
-        audit.record_request(request, "api:session:delete_others", ended=ended)
+        audit.record_request(request, AccountTag.SESSION_DELETE_OTHERS, ended=ended)
     return ended

@@ -6,6 +6,7 @@ import structlog
 from django.db import transaction
 
 from accounts.audit import audit
+from accounts.audit_tags import AccountTag
 from accounts.delivery import notices
 from accounts.errors import SessionRevoked
 from accounts.models import Session
@@ -52,7 +53,7 @@ def switch(
             session = sessions.switch(pointer, target, keep_current=keep_current, now=now)
             audit.record_user(
                 request,
-                "api:session:switch",
+                AccountTag.SESSION_SWITCH,
                 session.user,
                 session=str(session.id),
                 environment=target.slug,
@@ -68,7 +69,7 @@ def _end_stolen(request: PlatformRequest, session: Session, now: datetime) -> Se
         ended = sessions.end_login(session.login_id, reason="refresh_reuse", now=now)
         audit.record_user(
             request,
-            "api:session:refresh_reuse_detected",
+            AccountTag.SESSION_REFRESH_REUSE_DETECTED,
             session.user,
             outcome="refused",
             session=str(session.id),

@@ -9,6 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.audit import audit
+from accounts.audit_tags import AccountTag
 from accounts.models import Session
 from accounts.serializers import (
     RefreshTokenSerializer,
@@ -72,7 +73,7 @@ class RefreshTokenViewSet(PlatformViewSet):
             if session is not None:
                 audit.record_user(
                     self.platform_request,
-                    "api:session:delete",
+                    AccountTag.SESSION_DELETE,
                     session.user,
                     session=str(session.id),
                 )

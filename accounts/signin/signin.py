@@ -15,6 +15,7 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from accounts.audit import audit
+from accounts.audit_tags import AccountTag
 from accounts.models import Session, User
 from accounts.sessions import sessions
 from accounts.sessions.sessions import Assurance, Origin
@@ -148,7 +149,7 @@ def _note(
     request: PlatformRequest, attempt: Attempt, *, outcome: str = "success", **data: Any
 ) -> None:
     data |= {"environment": attempt.environment.slug, "way": str(attempt.way)}
-    audit.record_user(request, "api:session:create", attempt.user, outcome=outcome, **data)
+    audit.record_user(request, AccountTag.SESSION_CREATE, attempt.user, outcome=outcome, **data)
 
 
 def note_refused(request: PlatformRequest, email: str) -> None:
@@ -156,7 +157,7 @@ def note_refused(request: PlatformRequest, email: str) -> None:
     user = credentials.find(email)
     audit.add(
         request,
-        "api:session:create",
+        AccountTag.SESSION_CREATE,
         outcome="refused",
         organization_id=user.organization_id if user else None,
         actor_id=user.pk if user else None,

@@ -8,6 +8,7 @@ from django.db import IntegrityError, transaction
 
 from accounts import limits, passwords
 from accounts.audit import audit
+from accounts.audit_tags import AccountTag
 from accounts.errors import EmailTaken, TooManyAttempts
 from accounts.models import User
 from accounts.profile import proofs
@@ -69,7 +70,7 @@ def create_account(
     """
     organization = environments.create_organization(name or email.partition("@")[0])
     user = add_user(organization, email, encoded_password, roles=["admin"])
-    audit.record_user(request, "api:organization:create", user)
+    audit.record_user(request, AccountTag.ORGANIZATION_CREATE, user)
     return user
 
 

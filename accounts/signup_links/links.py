@@ -14,6 +14,7 @@ from django.utils.module_loading import import_string
 
 from accounts import account_reclaim, address_release, limits, mailed_secrets, passwords
 from accounts.audit import audit
+from accounts.audit_tags import AccountTag
 from accounts.delivery import outbox
 from accounts.delivery.links import console_link
 from accounts.errors import EmailTaken, MailedTooOften, SignupLinkGone, TooManyAttempts
@@ -69,7 +70,7 @@ def complete(
         with transaction.atomic():
             _open_link(token, lock=True, now=now).delete()
             user = _account_for(request, email, encoded, name=name, now=now)
-            audit.record_user(request, "api:signup_link:use", user)
+            audit.record_user(request, AccountTag.SIGNUP_LINK_USE, user)
             place = signin.environment_for(user, "")
             attempt = Attempt(user, place, way=Way.SIGNUP_LINK, amr=["pwd"], now=now)
             return signin.finish(request, attempt)

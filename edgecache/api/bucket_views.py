@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from edgecache.api import access_keys, buckets, hosts, origins
+from edgecache.api.audit_tags import CacheTag
 from edgecache.api.client import Row
 from edgecache.api.serializers import (
     AccessKeyListSerializer,
@@ -101,7 +102,7 @@ class BucketViewSet(CacheResource):
         bucket = self.if_enabled(
             lambda: buckets.create(self.principal.scope, body), NO_BUCKET | body
         )
-        audit.record(self.platform_request, "api:bucket:create", bucket=body["name"])
+        audit.record(self.platform_request, CacheTag.BUCKET_CREATE, bucket=body["name"])
         return self.respond(bucket)
 
     @extend_schema(summary="Read a bucket")
@@ -118,14 +119,14 @@ class BucketViewSet(CacheResource):
         bucket = self.if_enabled(
             lambda: buckets.change(self.principal.scope, bucket_name, body), NO_BUCKET | body
         )
-        audit.record(self.platform_request, "api:bucket:update", bucket=bucket_name, **body)
+        audit.record(self.platform_request, CacheTag.BUCKET_UPDATE, bucket=bucket_name, **body)
         return self.respond(bucket)
 
     @extend_schema(summary="Delete a bucket")
     def destroy(self, request: Request, bucket_name: str) -> Response:
         """Delete an empty bucket."""
         self.if_enabled(lambda: buckets.delete(self.principal.scope, bucket_name), None)
-        audit.record(self.platform_request, "api:bucket:delete", bucket=bucket_name)
+        audit.record(self.platform_request, CacheTag.BUCKET_DELETE, bucket=bucket_name)
         return self.no_content()
 
     @extend_schema(operation_id="cache_hosts_list", summary="List a bucket's hosts")
@@ -149,7 +150,7 @@ class BucketViewSet(CacheResource):
             {"host": host, "proved_at": None, "gone_since": None},
         )
         audit.record(
-            self.platform_request, "api:bucket_host:create", bucket=bucket_name, host=row["host"]
+            self.platform_request, CacheTag.BUCKET_HOST_CREATE, bucket=bucket_name, host=row["host"]
         )
         return self.respond(row)
 
@@ -159,7 +160,7 @@ class BucketViewSet(CacheResource):
         """Stop serving the bucket at a host name, at once."""
         self.if_enabled(lambda: hosts.remove(self.principal.scope, bucket_name, host), None)
         audit.record(
-            self.platform_request, "api:bucket_host:delete", bucket=bucket_name, host=host[:253]
+            self.platform_request, CacheTag.BUCKET_HOST_DELETE, bucket=bucket_name, host=host[:253]
         )
         return self.no_content()
 
@@ -187,7 +188,7 @@ class AccessKeyViewSet(CacheResource):
         body = self.read()
         key = self.if_enabled(lambda: access_keys.create(self.principal.scope, body), NO_KEY | body)
         audit.record(
-            self.platform_request, "api:access_key:create", access_key=key["access_key_id"]
+            self.platform_request, CacheTag.ACCESS_KEY_CREATE, access_key=key["access_key_id"]
         )
         return self.respond(key | {"endpoint": settings.CACHE.s3_url}, headers=NO_STORE)
 
@@ -195,7 +196,7 @@ class AccessKeyViewSet(CacheResource):
     def destroy(self, request: Request, access_key_id: str) -> Response:
         """Revoke a key at once."""
         self.if_enabled(lambda: access_keys.revoke(self.principal.scope, access_key_id), None)
-        audit.record(self.platform_request, "api:access_key:delete", access_key=access_key_id)
+        audit.record(self.platform_request, CacheTag.ACCESS_KEY_DELETE, access_key=access_key_id)
         return self.no_content()
 
 
@@ -225,12 +226,12 @@ class OriginViewSet(CacheResource):
         origin = self.if_enabled(
             lambda: origins.create(self.principal.scope, body), NO_ORIGIN | shown
         )
-        audit.record(self.platform_request, "api:origin:create", origin=body["name"])
+        audit.record(self.platform_request, CacheTag.ORIGIN_CREATE, origin=body["name"])
         return self.respond(origin)
 
     @extend_schema(summary="Delete an origin")
     def destroy(self, request: Request, origin_name: str) -> Response:
         """Delete an origin that no bucket uses."""
         self.if_enabled(lambda: origins.delete(self.principal.scope, origin_name), None)
-        audit.record(self.platform_request, "api:origin:delete", origin=origin_name)
+        audit.record(self.platform_request, CacheTag.ORIGIN_DELETE, origin=origin_name)
         return self.no_content()

@@ -14,6 +14,7 @@ from accounts.oauth.domains import dns_lookup
 from accounts.oauth.domains.dns_lookup import LookupFailed
 from accounts.oauth.errors import DnsUnavailable
 from edgecache.api import buckets, client
+from edgecache.api.audit_tags import CacheTag
 from edgecache.api.client import Row, tenant
 from edgecache.api.errors import HostNotFound, HostNotProved
 from platform_site.lib.crypto import keyed_digest
@@ -107,7 +108,7 @@ def _audit_lapsed(lapsed: list[Row]) -> None:
     """Record in the owner's audit trail that a bucket lost a host."""
     for row in lapsed:
         organization_id = row.pop("organization_id")
-        audit.add(None, "sync:bucket_host:lapse", organization_id=organization_id, data=row)
+        audit.add(None, CacheTag.SYNC_BUCKET_HOST_LAPSE, organization_id=organization_id, data=row)
 
 
 def _state_of(host: str, token: str) -> str:

@@ -7,6 +7,7 @@ from django.http import HttpRequest
 
 from accounts.audit import audit
 from edgecache.api import client, nodes
+from edgecache.api.audit_tags import CacheTag
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest
 
@@ -16,6 +17,11 @@ DECISIONS: Final = {
     "active": ("quarantine", "drain"),
     "draining": ("approve", "quarantine"),
     "quarantined": ("approve",),
+}
+DECISION_TAGS: Final = {
+    "approve": CacheTag.ADMIN_NODE_APPROVE,
+    "quarantine": CacheTag.ADMIN_NODE_QUARANTINE,
+    "drain": CacheTag.ADMIN_NODE_DRAIN,
 }
 
 
@@ -54,14 +60,14 @@ def decide(request: HttpRequest, node_id: str, decision: str, *, reason: str) ->
 
     Raises InvalidRequest for an unknown decision or a missing reason, and NodeNotFound.
     """
-    if decision not in {"approve", "quarantine", "drain"}:
+    if decision not in DECISION_TAGS:
         raise InvalidRequest.for_field("decision", "There is no such decision.")
     if not reason.strip():
         raise InvalidRequest("A reason is required: it is kept in the audit trail.")
     nodes.decide(node_id, decision)
     audit.add(
         cast(PlatformRequest, request),
-        f"admin:node:{decision}",
+        DECISION_TAGS[decision],
         actor_id=request.user.pk,
         actor=str(request.user),
         data={"node_id": node_id, "reason": reason.strip()[:300]},

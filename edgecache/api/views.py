@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from edgecache.api import client, cluster_status, metrics_history, nodes, objects
+from edgecache.api.audit_tags import CacheTag
 from edgecache.api.serializers import (
     CacheMetricsSerializer,
     CacheStatusSerializer,
@@ -96,7 +97,7 @@ class CacheViewSet(CacheResource):
         body = self.read()
         counts = objects.purge(self.principal.scope, body)
         if not body.get("preview"):
-            audit.record(self.platform_request, "api:cache:purge", **counts)
+            audit.record(self.platform_request, CacheTag.CACHE_PURGE, **counts)
         return self.respond(counts)
 
 
@@ -130,7 +131,7 @@ class NodeViewSet(CacheResource):
     def register(self, request: Request) -> Response:
         """Register a worker of the organization; it serves once the platform has approved it."""
         node = nodes.register(self.principal.organization_id, self.read())
-        audit.record(self.platform_request, "api:node:create", node_id=node["node_id"])
+        audit.record(self.platform_request, CacheTag.NODE_CREATE, node_id=node["node_id"])
         return self.respond(node, headers=NO_STORE)
 
     @extend_schema(summary="Read a node")
@@ -142,7 +143,7 @@ class NodeViewSet(CacheResource):
     def destroy(self, request: Request, node_id: str) -> Response:
         """Deregister an own node at once; its objects are moved in the background."""
         nodes.remove(self.principal.organization_id, node_id)
-        audit.record(self.platform_request, "api:node:delete", node_id=node_id)
+        audit.record(self.platform_request, CacheTag.NODE_DELETE, node_id=node_id)
         return self.no_content()
 
     @extend_schema(summary="Read a node's metrics")

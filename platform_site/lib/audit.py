@@ -1,7 +1,8 @@
-"""The floor's door to the audit trail, for layers below the one that keeps it."""
+"""Audit events for layers below the one that keeps the trail, and the base of all tags."""
 
 from collections.abc import Callable
-from typing import Any
+from enum import StrEnum
+from typing import Any, Self
 
 from django.conf import settings
 from django.utils.module_loading import import_string
@@ -9,16 +10,32 @@ from django.utils.module_loading import import_string
 from platform_site.lib.principals import PlatformRequest
 
 
-def record(request: PlatformRequest, tag: str, **data: Any) -> None:
-    """Note an event of the caller's in its tenant's audit trail, in the caller's transaction.
+class AuditTag(StrEnum):
+    """A tag ``source:subject:action`` with the sentence that documents it.
 
-    tag: ``source:subject:action``. data: JSON values, never a secret.
+    Each app subclasses it in its ``audit_tags.py``; docs/audit.md is made from the subclasses.
+    """
+
+    sentence: str
+
+    def __new__(cls, tag: str, sentence: str) -> Self:
+        """Make a member whose value is the tag."""
+        member = str.__new__(cls, tag)
+        member._value_ = tag
+        member.sentence = sentence
+        return member
+
+
+def record(request: PlatformRequest, tag: AuditTag, **data: Any) -> None:
+    """Record an event of the caller's in its tenant's audit trail, in the caller's transaction.
+
+    data: JSON values, never a secret.
     """
     recorder: Callable[..., None] = import_string(settings.AUDIT_RECORDER)
     recorder(request, tag, **data)
 
 
 def note_denial(request: Any, resource: str, action: str) -> None:
-    """Note that the caller lacked a permission; DRF's request hands ours through."""
+    """Record that the caller lacked a permission; DRF's request passes ours through."""
     recorder: Callable[..., None] = import_string(settings.DENIAL_RECORDER)
     recorder(request, resource=resource, action=action)

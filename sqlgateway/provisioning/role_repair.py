@@ -11,6 +11,7 @@ from django.db import transaction
 from accounts.audit import audit
 from platform_site.lib.errors import NotFound
 from platform_site.lib.permissions import Role
+from sqlgateway.audit_tags import SqlTag
 from sqlgateway.errors import EngineAway
 from sqlgateway.hardening.database import grant_access, grant_inside
 from sqlgateway.hardening.role import ensure_roles, forget_settings
@@ -74,7 +75,7 @@ def _note_healed(database: Database, role: Role) -> None:
         return
     audit.add(
         None,
-        "sql:role:heal",
+        SqlTag.ROLE_HEAL,
         organization_id=organization_id,
         environment_id=database.environment.slug,
         actor="platform",

@@ -8,6 +8,7 @@ from django.urls import get_resolver
 
 from platform_site import documents
 from platform_site.lib import errors
+from platform_site.lib.audit import AuditTag
 from platform_site.settings_table import Integer
 from tests.rules.routes import api_routes
 
@@ -31,6 +32,23 @@ def test_settings_are_listed() -> None:
 
 def test_errors_are_listed() -> None:
     assert (ROOT / "docs/errors.md").read_text() == documents.errors_page()
+
+
+def test_audit_tags_are_listed_once() -> None:
+    assert (ROOT / "docs/audit.md").read_text() == documents.audit_page()
+    tags = [tag for app in AuditTag.__subclasses__() for tag in app]
+    assert len(tags) == len(set(map(str, tags)))
+    assert all(
+        re.fullmatch(r"(api|admin|cli|sync|sql|system):[a-z_]+:[a-z_]+", tag) for tag in tags
+    )
+
+
+def test_every_audit_tag_is_recorded_somewhere() -> None:
+    """A tag that nothing records misleads whoever filters the trail by it."""
+    code = "".join(path.read_text() for app in APPS for path in (ROOT / app).rglob("*.py"))
+    for app in AuditTag.__subclasses__():
+        for tag in app:
+            assert f"{app.__name__}.{tag.name}" in code, tag
 
 
 def test_every_table_of_settings_is_documented() -> None:

@@ -11,6 +11,7 @@ from accounts.models import Session
 from accounts.signin.signin import Attempt, Halted, SignedIn, Way, finish
 from platform_site.lib.principals import PlatformRequest, Principal
 from twofactor import registry
+from twofactor.audit_tags import TwoFactorTag
 from twofactor.challenges import challenge_rows, core
 from twofactor.challenges.assurance import raise_assurance
 from twofactor.errors import (
@@ -175,7 +176,7 @@ def _sign_in(
         device = devices.trust(challenge.user, answer.device_name, now=now)
         attempt.extra["device_token"] = devices.token_for(device)
         audit.record_user(
-            request, "api:trusted_device:create", challenge.user, device=str(device.id)
+            request, TwoFactorTag.TRUSTED_DEVICE_CREATE, challenge.user, device=str(device.id)
         )
         notices.notify(challenge.user, "trusted_device_added", device=device.name)
     return finish(request, attempt)

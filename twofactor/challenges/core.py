@@ -15,6 +15,7 @@ from platform_site.lib.crypto import decrypt, encrypt
 from platform_site.lib.ids import capability_id
 from platform_site.lib.principals import PlatformRequest
 from twofactor import registry
+from twofactor.audit_tags import TwoFactorTag
 from twofactor.errors import ChannelUnavailable
 from twofactor.factors import throttle
 from twofactor.factors.contract import CHALLENGE_LIFE, ChallengeAnswer, Question
@@ -118,7 +119,7 @@ def is_right(
     mine.update(attempts_left=F("attempts_left") - 1)
     audit.record_user(
         request,
-        "api:challenge:verify",
+        TwoFactorTag.CHALLENGE_VERIFY,
         factor.user,
         outcome="refused",
         method=factor.method,

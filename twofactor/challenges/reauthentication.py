@@ -10,6 +10,7 @@ from accounts.models import Session
 from accounts.signin import credentials
 from platform_site.lib.addresses import client_address
 from platform_site.lib.principals import PlatformRequest, Principal
+from twofactor.audit_tags import TwoFactorTag
 
 
 def by_password(
@@ -24,9 +25,9 @@ def by_password(
         credentials.verify(email, password, address=client_address(request), now=now)
     except InvalidCredentials:
         # Whoever has a session, and guesses at the password, may have stolen the session.
-        audit.record_request(request, "api:session:reauthenticate", outcome="refused")
+        audit.record_request(request, TwoFactorTag.SESSION_REAUTHENTICATE, outcome="refused")
         raise
     with transaction.atomic():
         mine = Session.unscoped.filter(pk=principal.session_id)  # unscoped: the principal's own
         mine.update(auth_time=now)
-        audit.record_request(request, "api:session:reauthenticate")
+        audit.record_request(request, TwoFactorTag.SESSION_REAUTHENTICATE)

@@ -13,6 +13,7 @@ from accounts.signin.signin import Attempt, Halted, SignedIn, Way, finish
 from platform_site.lib.crypto import encrypt
 from platform_site.lib.ids import capability_id
 from platform_site.lib.principals import PlatformRequest, Principal
+from twofactor.audit_tags import TwoFactorTag
 from twofactor.challenges.assurance import ASSURANCE_FIELDS, raise_assurance
 from twofactor.errors import CodeRejected, EnrolmentGone, MethodNotAllowed
 from twofactor.factors.contract import FactorType
@@ -137,7 +138,7 @@ def complete(
     A pending sign-in gets its token pair here, so that enrolling is the last step of signing in;
     others that wait for a factor end. Raises EnrolmentGone (410) for one that has ended so.
     """
-    audit.record_request(request, "api:factor:create", method=factor.name)
+    audit.record_request(request, TwoFactorTag.FACTOR_CREATE, method=factor.name)
     notices.notify(user, "factor_added", method=factor.label)
     pending.end_enrolling(user.pk, besides=principal.pending_id)
     if principal.pending_id is None:

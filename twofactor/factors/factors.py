@@ -10,6 +10,7 @@ from accounts.delivery import notices
 from accounts.models import User
 from platform_site.lib.principals import PlatformRequest, Principal
 from twofactor import registry
+from twofactor.audit_tags import TwoFactorTag
 from twofactor.backup_codes import enrolment as backup_codes
 from twofactor.errors import MethodNotAllowed, MethodNotEnabled, NoSecondFactor, RequiredByPolicy
 from twofactor.factors import holdings
@@ -48,7 +49,7 @@ def disable(request: PlatformRequest, principal: Principal, method: str) -> None
         mine = Factor.unscoped.filter(user=user)  # unscoped: the user's own
         (mine.filter(method=method) if left else mine).delete()
         devices.forget_all(user.pk)
-        audit.record_request(request, "api:factor:delete", method=method)
+        audit.record_request(request, TwoFactorTag.FACTOR_DELETE, method=method)
         notices.notify(user, "factor_removed", method=registry.factor_of(method).type.label)
 
 
@@ -66,7 +67,7 @@ def prefer(request: PlatformRequest, principal: Principal, method: str) -> None:
             raise MethodNotEnabled
         rows.exclude(method=method).update(is_default=False)
         rows.filter(method=method).update(is_default=True)
-        audit.record_request(request, "api:factor:prefer", method=method)
+        audit.record_request(request, TwoFactorTag.FACTOR_PREFER, method=method)
 
 
 def new_backup_codes(request: PlatformRequest, principal: Principal, *, now: datetime) -> list[str]:
@@ -82,7 +83,7 @@ def new_backup_codes(request: PlatformRequest, principal: Principal, *, now: dat
         if "backup_codes" not in held.policy.mfa_allowed_methods:
             raise MethodNotAllowed
         codes = backup_codes.generate(user, now=now)
-        audit.record_request(request, "api:backup_codes:create")
+        audit.record_request(request, TwoFactorTag.BACKUP_CODES_CREATE)
         notices.notify(user, "backup_codes_regenerated")
     return codes
 

@@ -12,6 +12,7 @@ from environments.models import Organization
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.permissions import MEMBER, USER, needs, require
 from platform_site.lib.viewsets import PlatformViewSet
+from twofactor.audit_tags import TwoFactorTag
 from twofactor.policy import policy
 from twofactor.policy.serializers import (
     ComplianceSerializer,
@@ -49,7 +50,7 @@ class PolicyViewSet(PlatformViewSet):
         body = self.read()
         with transaction.atomic():
             organization = policy.update(self.principal, body, now=timezone.now())
-            audit.record_request(self.platform_request, "api:policy:update", **body)
+            audit.record_request(self.platform_request, TwoFactorTag.POLICY_UPDATE, **body)
         return self.respond(policy.describe(organization))
 
     @extend_schema(

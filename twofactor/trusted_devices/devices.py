@@ -12,6 +12,7 @@ from accounts.models import Session, User
 from accounts.sessions.authentication import TRUSTED_DEVICE
 from accounts.signin.signin import Attempt
 from platform_site.lib.principals import PlatformRequest
+from twofactor.audit_tags import TwoFactorTag
 from twofactor.errors import DeviceNotFound
 from twofactor.factors.holdings import Holdings
 from twofactor.models import TrustedDevice
@@ -97,7 +98,7 @@ def passes(request: PlatformRequest, attempt: Attempt, held: Holdings) -> bool:
             return False
     attempt.amr.append(TRUSTED_DEVICE)
     attempt.extra["device_token"] = token_for(device)
-    audit.record_user(request, "api:trusted_device:use", attempt.user, device=str(device.id))
+    audit.record_user(request, TwoFactorTag.TRUSTED_DEVICE_USE, attempt.user, device=str(device.id))
     return True
 
 

@@ -10,6 +10,7 @@ from rest_framework.response import Response
 from accounts.audit import audit
 from platform_site.lib.permissions import USER
 from platform_site.lib.viewsets import ListAction
+from twofactor.audit_tags import TwoFactorTag
 from twofactor.models import TrustedDevice
 from twofactor.trusted_devices import devices
 from twofactor.trusted_devices.serializers import TrustedDeviceSerializer
@@ -41,6 +42,6 @@ class TrustedDeviceViewSet(ListAction):
         with transaction.atomic():
             devices.remove(who.own_id, who.organization_id, device_id)
             audit.record_request(
-                self.platform_request, "api:trusted_device:delete", device=device_id
+                self.platform_request, TwoFactorTag.TRUSTED_DEVICE_DELETE, device=device_id
             )
         return self.no_content()

@@ -21,6 +21,7 @@ from accounts.models import User
 from platform_site.lib.emails import folded
 from platform_site.lib.errors import Conflict, InvalidRequest
 from platform_site.lib.principals import PlatformRequest, Principal
+from twofactor.audit_tags import TwoFactorTag
 from twofactor.errors import CredentialTaken, TooManyPasskeys
 from twofactor.factors import enrolments
 from twofactor.factors.enrolments import Taken
@@ -123,7 +124,7 @@ def finish(
             with transaction.atomic():
                 passkey = _register(taken, response, name=name, now=now)
                 audit.record_request(
-                    request, "api:passkey:create", passkey=str(passkey.id), name=passkey.name
+                    request, TwoFactorTag.PASSKEY_CREATE, passkey=str(passkey.id), name=passkey.name
                 )
                 more = enrolments.complete(request, principal, user, FACTOR, now=now)
         except (InvalidRequest, Conflict) as exc:

@@ -9,6 +9,7 @@ from webauthn.helpers.structs import AuthenticatorTransport, PublicKeyCredential
 
 from accounts.audit import audit
 from platform_site.lib.principals import PlatformRequest
+from twofactor.audit_tags import TwoFactorTag
 from twofactor.models import Passkey
 from twofactor.webauthn import ceremony
 from twofactor.webauthn.responses import Assertion
@@ -77,7 +78,7 @@ def _note_regression(request: PlatformRequest, passkey: Passkey, proven: ceremon
     """Note that a key may have been copied: refused, whichever of the two copies this is."""
     audit.record_user(
         request,
-        "api:passkey:sign_count_regression",
+        TwoFactorTag.PASSKEY_SIGN_COUNT_REGRESSION,
         passkey.factor.user,
         outcome="refused",
         passkey=str(passkey.pk),

@@ -5,6 +5,7 @@ from django.db import transaction
 from accounts.audit import audit
 from accounts.delivery import notices
 from platform_site.lib.principals import PlatformRequest, Principal
+from twofactor.audit_tags import TwoFactorTag
 from twofactor.errors import MalformedCredential, PasskeyNotFound
 from twofactor.factors import enrolments, factors, holdings
 from twofactor.trusted_devices import devices
@@ -31,7 +32,7 @@ def remove(request: PlatformRequest, principal: Principal, credential_id: str) -
         if passkey is None:
             raise PasskeyNotFound
         audit.record_request(
-            request, "api:passkey:delete", passkey=str(passkey.pk), name=passkey.name
+            request, TwoFactorTag.PASSKEY_DELETE, passkey=str(passkey.pk), name=passkey.name
         )
         if mine.count() == 1:
             factors.disable(request, principal, FACTOR.name)

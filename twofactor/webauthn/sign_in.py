@@ -16,6 +16,7 @@ from webauthn.helpers.structs import UserVerificationRequirement
 
 from accounts import limits
 from accounts.audit import audit
+from accounts.audit_tags import AccountTag
 from accounts.errors import TooManyAttempts
 from accounts.models import User
 from accounts.signin import signin
@@ -142,7 +143,7 @@ def _prove(
         return user
     audit.add(
         request,
-        "api:session:create",
+        AccountTag.SESSION_CREATE,
         outcome="refused",
         organization_id=user.organization_id if user else None,
         actor_id=user.pk if user else None,

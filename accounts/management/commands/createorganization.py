@@ -8,6 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.audit import audit
+from accounts.audit_tags import AccountTag
 from accounts.invitations import invitations
 from accounts.invitations.invitations import Host
 from accounts.management import operators
@@ -43,7 +44,12 @@ class Command(OpsCommand):
         email = "" if asked is None else operators.free_address(asked)
         with operators.refusing_taken(email), transaction.atomic():
             made = environments.create_organization(name)
-            audit.add(None, "cli:organization:create", organization_id=made.pk, data={"name": name})
+            audit.add(
+                None,
+                AccountTag.CLI_ORGANIZATION_CREATE,
+                organization_id=made.pk,
+                data={"name": name},
+            )
             if email:
                 admin = signup.add_user(made, email, make_password(None), roles=["admin"])
                 invitations.invite_member(admin, host=Host(), now=timezone.now())

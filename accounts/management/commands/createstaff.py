@@ -6,6 +6,7 @@ from typing import Any
 from django.db import transaction
 
 from accounts.audit import audit
+from accounts.audit_tags import AccountTag
 from accounts.management import operators
 from accounts.models import User
 from accounts.signin import credentials, signup
@@ -36,7 +37,7 @@ class Command(OpsCommand):
             user.save(update_fields=["is_staff"])
             audit.add(
                 None,
-                "cli:staff:create",
+                AccountTag.CLI_STAFF_CREATE,
                 organization_id=user.organization_id,
                 actor_id=user.pk,
                 actor=user.email,

@@ -8,6 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.audit import audit
+from accounts.audit_tags import AccountTag
 from accounts.invitations import invitations
 from accounts.invitations.invitations import Host
 from accounts.management import operators
@@ -93,7 +94,7 @@ def _make(home: Organization, email: str, encoded: str, options: dict[str, Any])
         invitations.invite_member(made, host=Host(), now=timezone.now())
     audit.add(
         None,
-        "cli:member:create",
+        AccountTag.CLI_MEMBER_CREATE,
         organization_id=home.pk,
         data={"member": str(made.pk), "email": email, "roles": roles},
     )

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from accounts import account_lifecycle
 from accounts.audit import audit
+from accounts.audit_tags import AccountTag
 from accounts.management import operators
 from accounts.models import User
 from accounts.sessions import sessions
@@ -66,7 +67,7 @@ def _end(user: User, *, has_devices: bool) -> int:
         if number or has_devices:
             audit.add(
                 None,
-                "cli:session:delete",
+                AccountTag.CLI_SESSION_DELETE,
                 organization_id=user.organization_id,
                 data={"member": str(user.pk), "ended": number, "devices": has_devices},
             )

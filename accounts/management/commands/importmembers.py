@@ -12,6 +12,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.audit import audit
+from accounts.audit_tags import AccountTag
 from accounts.invitations import invitations
 from accounts.invitations.invitations import Host
 from accounts.management import operators
@@ -75,7 +76,7 @@ def _load(home: Organization, lines: TextIO, *, is_inviting: bool) -> int:
         if is_inviting:
             invitations.invite_member(member, host=Host(), now=now)
     data = {"members": number, "invited": is_inviting}
-    audit.add(None, "cli:member:import", organization_id=home.pk, data=data)
+    audit.add(None, AccountTag.CLI_MEMBER_IMPORT, organization_id=home.pk, data=data)
     return number
 
 

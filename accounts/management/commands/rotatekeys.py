@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts.audit import audit
+from accounts.audit_tags import AccountTag
 from accounts.tokens import key_rotation
 from platform_site.embedded.runtime_env import is_given, load_runtime_env, save_runtime_env
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
@@ -58,7 +59,7 @@ class Command(OpsCommand):
         if not all(name in values for name in key_rotation.ROTATED):
             raise Refused("keys_missing", f"There is no runtime.env in {settings.DATA_DIR}.")
         with transaction.atomic():
-            audit.add(None, "cli:key:rotate", data={"retires": retires.isoformat()})
+            audit.add(None, AccountTag.CLI_KEY_ROTATE, data={"retires": retires.isoformat()})
             made = key_rotation.rotate(values, retires=retires, today=now.date())
             save_runtime_env(settings.DATA_DIR, values | made)
         text = f"New keys from the next start on; the former ones verify before {retires}."

@@ -7,6 +7,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.audit import audit
+from accounts.audit_tags import AccountTag
 from accounts.management import operators
 from accounts.members import members
 from accounts.members.members import Changes
@@ -43,7 +44,12 @@ class Command(OpsCommand):
             )
             if changed:
                 data = {"member": str(member.pk), **changed}
-                audit.add(None, "cli:member:update", organization_id=who.organization_id, data=data)
+                audit.add(
+                    None,
+                    AccountTag.CLI_MEMBER_UPDATE,
+                    organization_id=who.organization_id,
+                    data=data,
+                )
         facts = {
             "user_id": str(member.pk),
             "email": member.email,

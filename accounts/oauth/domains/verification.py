@@ -14,6 +14,7 @@ from django.db.models import QuerySet
 
 from accounts import limits
 from accounts.audit import audit
+from accounts.audit_tags import AccountTag
 from accounts.errors import TooManyAttempts
 from accounts.oauth.domains import dns_lookup
 from accounts.oauth.domains.dns_lookup import LookupFailed
@@ -81,7 +82,7 @@ def claim(
                 claimed.save(force_insert=True)
         except IntegrityError as exc:
             raise DomainTaken("You have already claimed it.") from exc
-        audit.record_request(request, "api:domain:create", domain=name, role=role)
+        audit.record_request(request, AccountTag.DOMAIN_CREATE, domain=name, role=role)
     return claimed
 
 
@@ -106,7 +107,7 @@ def verify(request: PlatformRequest, domain: Domain, *, now: datetime) -> Domain
                     raise NotFound
         except IntegrityError as exc:
             raise DomainTaken("Another organization has verified it.") from exc
-        audit.record_request(request, "api:domain:verify", domain=domain.domain)
+        audit.record_request(request, AccountTag.DOMAIN_VERIFY, domain=domain.domain)
     return domain
 
 
@@ -114,7 +115,7 @@ def remove(request: PlatformRequest, domain: Domain) -> None:
     """Remove a domain; users who joined by it stay."""
     with transaction.atomic():
         domain.delete()
-        audit.record_request(request, "api:domain:delete", domain=domain.domain)
+        audit.record_request(request, AccountTag.DOMAIN_DELETE, domain=domain.domain)
 
 
 def recheck_all(*, now: datetime) -> None:
@@ -136,7 +137,7 @@ def recheck_all(*, now: datetime) -> None:
                 row.update(verified_at=None)
                 audit.add(
                     None,
-                    "sync:domain:lapse",
+                    AccountTag.SYNC_DOMAIN_LAPSE,
                     organization_id=domain.organization_id,
                     data={"domain": domain.domain},
                 )

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts.audit import audit
+from accounts.audit_tags import AccountTag
 from accounts.oauth import account_matching
 from accounts.oauth.errors import ProviderError
 from accounts.oauth.flow import grants, redirects, transactions
@@ -79,7 +80,7 @@ def _record_refusal(
     with transaction.atomic():
         audit.add(
             request,
-            "api:identity:create" if user is not None else "api:session:create",
+            AccountTag.IDENTITY_CREATE if user is not None else AccountTag.SESSION_CREATE,
             outcome="refused",
             organization_id=user.organization_id if user is not None else None,
             actor_id=user.pk if user is not None else None,

@@ -11,6 +11,7 @@ from typing import Final
 from django.db import IntegrityError, transaction
 
 from accounts.audit import audit
+from accounts.audit_tags import AccountTag
 from accounts.errors import EmailTaken, TooManyAttempts
 from accounts.models import User
 from accounts.oauth import account_linking, account_matching
@@ -126,7 +127,7 @@ def _record_refusal(
 ) -> None:
     audit.add(
         request,
-        "api:session:create" if grant.user_id is None else "api:identity:create",
+        AccountTag.SESSION_CREATE if grant.user_id is None else AccountTag.IDENTITY_CREATE,
         outcome="refused",
         organization_id=user.organization_id if user is not None else None,
         actor_id=user.pk if user is not None else None,

@@ -5,11 +5,11 @@ identities' memberships and the configured mappings, and nothing else writes it.
 """
 
 from datetime import datetime
-from typing import Final
 
 from django.conf import settings
 
 from accounts.audit import audit
+from accounts.audit_tags import AccountTag
 from accounts.invitations import invitations
 from accounts.models import User
 from accounts.oauth.models import Identity
@@ -17,8 +17,6 @@ from accounts.oauth.providers.conf import RoleMapping
 from accounts.oauth.providers.profile import Memberships
 from platform_site.lib.permissions import ROLES
 from platform_site.lib.principals import PlatformRequest
-
-TAG: Final = "sync:member:update"
 
 
 def mappings_of(identity: Identity) -> tuple[RoleMapping, ...]:
@@ -75,7 +73,7 @@ def recompute(request: PlatformRequest | None, user: User, *, reason: str, now: 
         invitations.revoke_those_of(user, now=now)
     audit.add(
         request,
-        TAG,
+        AccountTag.SYNC_MEMBER_UPDATE,
         organization_id=user.organization_id,
         data={
             "user": str(user.pk),

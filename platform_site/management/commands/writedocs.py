@@ -13,9 +13,11 @@ from platform_site import documents
 
 
 class Command(BaseCommand):
-    """Write docs/settings.md, docs/errors.md and docs/openapi.yaml."""
+    """Write docs/settings.md, docs/errors.md, docs/audit.md and docs/openapi.yaml."""
 
-    help = "Write docs/settings.md, docs/errors.md and docs/openapi.yaml from the code."
+    help = (
+        "Write docs/settings.md, docs/errors.md, docs/audit.md and docs/openapi.yaml from the code."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take the folder."""
@@ -28,4 +30,5 @@ class Command(BaseCommand):
         folder = Path(options["to"])
         (folder / "settings.md").write_text(documents.settings_page(), encoding="utf-8")
         (folder / "errors.md").write_text(documents.errors_page(), encoding="utf-8")
+        (folder / "audit.md").write_text(documents.audit_page(), encoding="utf-8")
         call_command("spectacular", validate=True, fail_on_warn=True, file=folder / "openapi.yaml")

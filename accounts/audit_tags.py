@@ -1,0 +1,92 @@
+"""Audit tags of accounts."""
+
+from platform_site.lib.audit import AuditTag
+
+
+class AccountTag(AuditTag):
+    """Each tag with what it records; docs/audit.md is made from it."""
+
+    ORGANIZATION_CREATE = (
+        "api:organization:create",
+        "A sign-up created an organization and its first admin.",
+    )
+    SESSION_CREATE = (
+        "api:session:create",
+        "Somebody signed in, was refused, or has to show a second factor first: see the outcome.",
+    )
+    SESSION_SWITCH = (
+        "api:session:switch",
+        "A session was exchanged for one in another environment.",
+    )
+    SESSION_DELETE = (
+        "api:session:delete",
+        "A user signed out, or ended one of their own sessions.",
+    )
+    SESSION_DELETE_OTHERS = (
+        "api:session:delete_others",
+        "A user ended all of their other sessions.",
+    )
+    SESSION_REFRESH_REUSE_DETECTED = (
+        "api:session:refresh_reuse_detected",
+        "A used refresh token was sent again, and every session of its sign-in ended.",
+    )
+    PERMISSION_DENY = (
+        "api:permission:deny",
+        "A caller lacked a permission inside its own organization.",
+    )
+    PASSWORD_UPDATE = (
+        "api:password:update",
+        "A user changed their password, or gave the present one wrongly.",
+    )
+    EMAIL_BEGIN_CHANGE = ("api:email:begin_change", "A user asked to change their e-mail address.")
+    EMAIL_CANCEL_CHANGE = (
+        "api:email:cancel_change",
+        "A change of e-mail address was given up or cancelled.",
+    )
+    EMAIL_UPDATE = ("api:email:update", "A user's e-mail address changed.")
+    EMAIL_VERIFY = ("api:email:verify", "A user proved their e-mail address.")
+    EMAIL_RELEASE = (
+        "api:email:release",
+        "An unverified address was taken from an account with a second factor.",
+    )
+    USER_STRIP = (
+        "api:user:strip",
+        "An unverified account was reclaimed by the owner of its mailbox.",
+    )
+    SIGNUP_LINK_USE = ("api:signup_link:use", "Somebody signed up with a mailed link.")
+    INVITATION_CREATE = ("api:invitation:create", "A member invited somebody.")
+    INVITATION_DELETE = ("api:invitation:delete", "An invitation was revoked.")
+    INVITATION_ACCEPT = ("api:invitation:accept", "An invitation was accepted.")
+    MEMBER_CREATE = (
+        "api:member:create",
+        "An account was created for a member of a provider's organization or a verified domain.",
+    )
+    MEMBER_UPDATE = ("api:member:update", "A member's roles, labels or access changed.")
+    MEMBER_DELETE = ("api:member:delete", "A member was removed.")
+    IDENTITY_CREATE = (
+        "api:identity:create",
+        "An account at a provider was linked, or linking was refused.",
+    )
+    IDENTITY_DELETE = ("api:identity:delete", "An account at a provider was unlinked.")
+    DOMAIN_CREATE = ("api:domain:create", "An organization claimed a domain.")
+    DOMAIN_VERIFY = ("api:domain:verify", "A claimed domain was verified by its DNS record.")
+    DOMAIN_DELETE = ("api:domain:delete", "A domain was given up.")
+    CLI_ORGANIZATION_CREATE = ("cli:organization:create", "An operator created an organization.")
+    CLI_MEMBER_CREATE = ("cli:member:create", "An operator created a member.")
+    CLI_MEMBER_IMPORT = ("cli:member:import", "An operator imported members from a file.")
+    CLI_MEMBER_UPDATE = ("cli:member:update", "An operator changed a member's roles.")
+    CLI_SESSION_DELETE = ("cli:session:delete", "An operator ended sessions.")
+    CLI_STAFF_CREATE = ("cli:staff:create", "An operator created a member of staff.")
+    CLI_KEY_ROTATE = ("cli:key:rotate", "An operator rotated the token keys.")
+    SYNC_DOMAIN_LAPSE = (
+        "sync:domain:lapse",
+        "A domain is no longer verified: its DNS record has been missing too long.",
+    )
+    SYNC_MEMBER_UPDATE = (
+        "sync:member:update",
+        "A member's memberships at a provider changed their roles.",
+    )
+    SYSTEM_MEMBER_DELETE = (
+        "system:member:delete",
+        "The platform deleted an account that had no address for 30 days.",
+    )

@@ -1,0 +1,27 @@
+"""Audit tags of the cache."""
+
+from platform_site.lib.audit import AuditTag
+
+
+class CacheTag(AuditTag):
+    """Each tag with what it records; docs/audit.md is made from it."""
+
+    NODE_CREATE = ("api:node:create", "A worker node was registered.")
+    NODE_DELETE = ("api:node:delete", "A worker node was removed.")
+    CACHE_PURGE = ("api:cache:purge", "Cached objects were purged.")
+    BUCKET_CREATE = ("api:bucket:create", "A bucket was created.")
+    BUCKET_UPDATE = ("api:bucket:update", "A bucket was changed.")
+    BUCKET_DELETE = ("api:bucket:delete", "A bucket was deleted.")
+    BUCKET_HOST_CREATE = ("api:bucket_host:create", "A host name was given to a bucket.")
+    BUCKET_HOST_DELETE = ("api:bucket_host:delete", "A host name was taken from a bucket.")
+    ACCESS_KEY_CREATE = ("api:access_key:create", "An S3 access key was created.")
+    ACCESS_KEY_DELETE = ("api:access_key:delete", "An S3 access key was deleted.")
+    ORIGIN_CREATE = ("api:origin:create", "An origin was created.")
+    ORIGIN_DELETE = ("api:origin:delete", "An origin was deleted.")
+    SYNC_BUCKET_HOST_LAPSE = (
+        "sync:bucket_host:lapse",
+        "A bucket lost a host name: its DNS record has been missing too long.",
+    )
+    ADMIN_NODE_APPROVE = ("admin:node:approve", "Staff approved a worker node.")
+    ADMIN_NODE_QUARANTINE = ("admin:node:quarantine", "Staff put a worker node into quarantine.")
+    ADMIN_NODE_DRAIN = ("admin:node:drain", "Staff began to drain a worker node.")

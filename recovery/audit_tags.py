@@ -1,0 +1,25 @@
+"""Audit tags of recovery."""
+
+from platform_site.lib.audit import AuditTag
+
+
+class RecoveryTag(AuditTag):
+    """Each tag with what it records; docs/audit.md is made from it."""
+
+    RECOVERY_CREATE = ("api:recovery:create", "Somebody began to recover an account.")
+    RECOVERY_ANSWER = ("api:recovery:answer", "Somebody answered security questions.")
+    RECOVERY_VERIFY = ("api:recovery:verify", "A mailed or texted recovery token was given.")
+    RECOVERY_PROVE = (
+        "api:recovery:prove",
+        "The second of two independent proofs for a lost factor was given.",
+    )
+    RECOVERY_COMPLETE = (
+        "api:recovery:complete",
+        "A recovery set a new password, or removed a lost factor.",
+    )
+    RECOVERY_CANCEL = ("api:recovery:cancel", "A recovery was cancelled from a notified address.")
+    RECOVERY_QUESTIONS_UPDATE = (
+        "api:recovery_questions:update",
+        "A user changed their security questions.",
+    )
+    MEMBER_RESET_FACTORS = ("api:member:reset_factors", "An admin reset a member's second factors.")

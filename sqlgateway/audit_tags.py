@@ -1,0 +1,9 @@
+"""Audit tags of the SQL gateway."""
+
+from platform_site.lib.audit import AuditTag
+
+
+class SqlTag(AuditTag):
+    """Each tag with what it records; docs/audit.md is made from it."""
+
+    ROLE_HEAL = ("sql:role:heal", "A database role had been changed and was restored.")
