@@ -1,6 +1,6 @@
-"""Kept-alive connections to workers: a GET each, read piece by piece, never faster than asked for.
+"""Kept-alive connections to workers: one GET at a time, read piece by piece, with back-pressure.
 
-Bytes of strangers' machines: an answer that is not exactly what was asked for is no answer.
+Workers may be foreign machines: a response other than exactly the requested bytes is a failure.
 """
 
 import asyncio
@@ -16,33 +16,33 @@ from edgecache.brain.origins.egress.trust import trusting
 from edgecache.protocol.names import TICKET_HEADER, object_path
 
 CONNECT_TIMEOUT_S: Final = 2.0
-# No byte for so long, and the next source is asked.
+# After so long without a byte the next source is asked.
 STALL_S: Final = 4.0
 SWEEP_S: Final = 0.25
 IDLE_LIMIT: Final = 128
 IDLE_S: Final = 20.0
 RUNNING_LIMIT: Final = 1024
 HEAD_LIMIT_BYTES: Final = 16_384
-# Read ahead of the client by no more than this.
+# Limit of what is read ahead of the client.
 AHEAD_BYTES: Final = 2**18
 NEVER: Final = float("inf")
 HEAD_END: Final = b"\r\n\r\n"
 
 
 class Stale(Exception):
-    """A kept connection turned out to be closed before it was asked anything."""
+    """A kept connection was closed by the worker before the request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a GET was for, and so the one answer that counts. size: of the whole blob."""
+    """The bytes that a GET requests. size: of the whole blob."""
 
     wanted: Span
     size: int
 
     @property
     def is_whole(self) -> bool:
-        """Say whether all of the blob was asked for."""
+        """True if it is the whole blob."""
         return self.wanted.start == 0 and self.wanted.length == self.size
 
 
@@ -69,11 +69,11 @@ class WorkerConnection(asyncio.Protocol):
     # --- asyncio's side -----------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the way out."""
+        """Store the transport."""
         self._transport = transport  # type: ignore[assignment]  # create_connection gives one of these
 
     def data_received(self, data: bytes) -> None:
-        """Take what came."""
+        """Parse the head, then collect the body."""
         if self._asked is not None:
             self._head = data = self._head + data
             end = data.find(HEAD_END)
@@ -94,15 +94,15 @@ class WorkerConnection(asyncio.Protocol):
             self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell whoever waits."""
+        """Wake the reader."""
         self._give_up(self._failure or NodeFailed("closed"))
 
     # --- the reader's side --------------------------------------------------------------------
 
     async def ask(self, request: bytes, asked: Asked, *, waits_for_all: bool) -> None:
-        """Send a GET and wait for the answer's head, or for all of a small one at once.
+        """Send a GET and wait for the response's head, or for all of a small response.
 
-        Raises NodeFailed: another status (which it names), another length, silence. Raises Stale.
+        Raises NodeFailed: another status (which it has), another length, a timeout. Raises Stale.
         """
         self._asked = asked
         self._waits_for_all = waits_for_all
@@ -119,9 +119,9 @@ class WorkerConnection(asyncio.Protocol):
         return self._asked is not None or (self._waits_for_all and self._left > 0)
 
     async def piece(self) -> bytes:
-        """Give the next bytes; empty at the end.
+        """Return the next bytes; empty at the end.
 
-        Raises NodeFailed where it ends too early, stalls or goes on for too long.
+        Raises NodeFailed if the body ends too early, stalls or is too long.
         """
         while not self._pieces:
             if self._left == 0:
@@ -131,7 +131,7 @@ class WorkerConnection(asyncio.Protocol):
                 raise self._failure
             self.deadline = self._loop.time() + STALL_S
             await self._wait()
-        # Whoever reads may take his time: that is no stall of the worker's.
+        # A slow client is not a stall of the worker.
         self.deadline = NEVER
         data = self._pieces.popleft()
         self._held -= len(data)
@@ -141,7 +141,7 @@ class WorkerConnection(asyncio.Protocol):
         return data
 
     def all_of_it(self) -> bytes:
-        """Give the body of an answer that was waited for as a whole."""
+        """Return the body of a response that was awaited completely."""
         pieces = list(self._pieces)
         self._pieces.clear()
         self._held = 0
@@ -149,7 +149,7 @@ class WorkerConnection(asyncio.Protocol):
 
     @property
     def is_spent(self) -> bool:
-        """Say whether the answer was read to its end, so that another may follow."""
+        """True if the response was read to its end, so that the connection can be used again."""
         return self.is_open and self._asked is None and self._left == 0 and not self._pieces
 
     def give_up(self, reason: str) -> None:
@@ -196,7 +196,7 @@ class WorkerPool:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to look after connections that stall or idle."""
+        """Begin to close connections that stall or idle."""
         self._task = asyncio.create_task(self._sweep())
 
     async def stop(self) -> None:
@@ -218,10 +218,10 @@ class WorkerPool:
         ticket: str,
         waits_for_all: bool = False,
     ) -> WorkerConnection:
-        """Ask a worker for bytes of a blob; the head has come when this gives the connection.
+        """Request bytes of a blob; return the connection when the response's head has come.
 
-        waits_for_all: so has the body, which is small. The connection is to be given back
-        (``release``). Raises NodeFailed.
+        waits_for_all: wait for the body, too, which is small. The caller must ``release`` the
+        connection. Raises NodeFailed.
         """
         request = _request(address, sha256, asked, ticket)
         connection = await self._connection(address)
@@ -238,7 +238,7 @@ class WorkerPool:
         return connection
 
     def release(self, address: Address, connection: WorkerConnection) -> None:
-        """Take a connection back: for the next one if its answer was read to the end."""
+        """Keep a connection for the next request if its response was read, else close it."""
         if connection.is_spent:
             idle = self._idle.get(address)
             if idle is None:
@@ -320,7 +320,7 @@ def _host_of(endpoint: str) -> str:
 
 
 def _length(head: bytes, asked: Asked) -> int:
-    """Read a head; give the body's length, which can be no other than what was asked for."""
+    """Parse a head; return the body's length, which must be the requested one."""
     wanted, is_whole, size = asked.wanted, asked.is_whole, asked.size
     status_line, *lines = head.split(b"\r\n")
     words = status_line.split(b" ", 2)
