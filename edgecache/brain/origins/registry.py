@@ -1,6 +1,7 @@
 """The drivers of origins, with their open connections."""
 
 import asyncio
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,6 @@ from edgecache.brain.origins.config import OriginConfig
 from edgecache.brain.origins.connections import STALL_TIMEOUT_S, Line
 from edgecache.brain.origins.driver import Driver
 from edgecache.brain.origins.egress.guard import Guard, Network, Resolve
-from edgecache.brain.origins.egress.identity import forget_ambient_identity
 from edgecache.brain.origins.egress.pool import open_pool
 from edgecache.brain.origins.egress.proxy import Proxy
 from edgecache.brain.origins.egress.trust import trusting
@@ -33,6 +33,8 @@ from platform_site.lib.crypto import decrypt
 
 log = structlog.get_logger(__name__)
 
+# Prefixes of the variables with which clouds' libraries find credentials.
+AMBIENT: Final = ("AWS_", "AZURE_", "GOOGLE_", "GCLOUD_", "MSI_", "IDENTITY_")
 ORIGINS_KEPT: Final = 256
 ORIGIN: Final = "SELECT organization_id, kind, config, secret FROM brain_origin WHERE id = %s"
 
@@ -176,3 +178,14 @@ def _s3(line: Line, config: OriginConfig, staging: Staging, prefix: str) -> S3Dr
             secret["access_key_id"], secret["secret_access_key"], secret.get("session_token", "")
         )
     return S3Driver(line, place_of(config.config, prefix), credentials, staging)
+
+
+def forget_ambient_identity() -> None:
+    """Remove the clouds' variables from this process's environment.
+
+    obstore adds them to its configuration by itself: the machine's key would be used for a tenant
+    that gave none, or sent to an endpoint that a tenant chose.
+    """
+    for name in tuple(os.environ):
+        if name.upper().startswith(AMBIENT):
+            del os.environ[name]

@@ -115,7 +115,7 @@ async def test_a_404_is_remembered_for_a_moment(
 async def test_a_404_is_forgotten_in_time(
     brain: Brain, origin: HttpOrigin, bucket: BucketInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgecache.brain.fetch.negative_cache.MISSING_S", 0.0)
+    monkeypatch.setattr("edgecache.brain.fetch.negative_cache.KEPT_S", 0.0)
     with pytest.raises(OriginMissing):
         await brain.objects.open(bucket, "k")
     origin.objects["/k"] = b"there"

@@ -18,7 +18,7 @@ async def endless(asked: Asked) -> None:
 
 
 @pytest.mark.parametrize("leaver", [0, 1])
-async def test_whoever_leaves_takes_nothing_from_the_others(
+async def test_a_reader_that_leaves_does_not_disturb_the_others(
     brain: Brain, origin: HttpOrigin, bucket: BucketInfo, leaver: int
 ) -> None:
     gate = Gate()
@@ -55,10 +55,10 @@ async def test_a_small_body_is_fetched_whole_though_everyone_left(
     assert await brain.directory.find(bucket.id, "k") is not None
 
 
-async def test_a_large_body_that_nobody_wants_is_given_up(
+async def test_the_fetch_of_a_large_body_without_readers_is_cancelled(
     brain: Brain, origin: HttpOrigin, bucket: BucketInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgecache.brain.fetch.singleflight.ABANDON_S", 0.0)
+    monkeypatch.setattr("edgecache.brain.fetch.shared_fetch.ABANDON_S", 0.0)
     origin.handler = endless
     opened = await brain.objects.open(bucket, "k")
     body = aiter(opened.body())
@@ -71,10 +71,10 @@ async def test_a_large_body_that_nobody_wants_is_given_up(
     assert [path.name for path in brain.staging.temp.iterdir()] == ["lock"]
 
 
-async def test_a_large_body_whose_asker_left_before_it_came_is_given_up(
+async def test_a_large_fetch_is_cancelled_when_its_reader_left_before_the_headers(
     brain: Brain, origin: HttpOrigin, bucket: BucketInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgecache.brain.fetch.singleflight.ABANDON_S", 0.01)
+    monkeypatch.setattr("edgecache.brain.fetch.shared_fetch.ABANDON_S", 0.01)
     gate = Gate()
 
     async def late(asked: Asked) -> None:
@@ -93,10 +93,10 @@ async def test_a_large_body_whose_asker_left_before_it_came_is_given_up(
     assert brain.staging.used_bytes == 0
 
 
-async def test_who_boards_late_keeps_what_the_first_asker_left(
+async def test_a_late_reader_keeps_a_fetch_that_the_first_reader_left(
     brain: Brain, origin: HttpOrigin, bucket: BucketInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgecache.brain.fetch.singleflight.ABANDON_S", 0.01)
+    monkeypatch.setattr("edgecache.brain.fetch.shared_fetch.ABANDON_S", 0.01)
     gate, rest = Gate(), Gate()
     data = b"x" * 20 * MIB
 
