@@ -114,7 +114,7 @@ def _round(server: tuple[int, int], payloads: list[bytes], seconds: float) -> Ro
 
 
 def _cpu_s(pid: int) -> float:
-    """Give the processor time of a process and its children."""
+    """Return the processor time of a process and its children."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     own = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -143,7 +143,7 @@ def _worker(folder: Path) -> Iterator[Worker]:
 
 @contextmanager
 def _nginx(folder: Path, root: Path) -> Iterator[tuple[int, int]]:
-    """Serve a folder; give port and process."""
+    """Serve a folder; yield port and process."""
     port = free_port()
     # Its workers drop root's rights; they have to get at the files all the same.
     for made in (folder, root.parent, root, *root.iterdir()):

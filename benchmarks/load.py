@@ -33,7 +33,7 @@ class _Connection:
 
 
 def request(method: str, path: str, body: bytes = b"", token: str = "") -> bytes:
-    """Give the bytes of one HTTP/1.1 request."""
+    """Return the bytes of one HTTP/1.1 request."""
     head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n"
     if token:
         head += f"Authorization: Bearer {token}\r\n"
@@ -85,7 +85,7 @@ def _open(selector: selectors.DefaultSelector, port: int, payloads: Iterator[byt
 
 
 def _take(connection: _Connection, buffer: bytearray) -> bool:
-    """Take what has come; give whether the answer is whole. Bodies are counted, not kept."""
+    """Take what has come; return whether the answer is whole. Bodies are counted, not kept."""
     received = connection.sock.recv_into(buffer)
     if not received:
         raise ConnectionError("the server closed the connection")

@@ -58,12 +58,12 @@ class Connection(asyncio.Protocol):
 
     @property
     def deadline(self) -> float:
-        """Give when the server's sweep is to cut this, by the loop's time."""
+        """Return when the server's sweep is to cut this, by the loop's time."""
         return min(self._deadline, self._take_by, self._end_by)
 
     @property
     def is_idle(self) -> bool:
-        """Say whether nobody loses anything if this is closed."""
+        """True if nobody loses anything when this is closed."""
         return self._is_idle and not self._transport.get_write_buffer_size()
 
     # --- asyncio's side -----------------------------------------------------------------------
@@ -265,7 +265,7 @@ class Connection(asyncio.Protocol):
         self._take_by = self._loop.time() + wait_s
 
     def ask_for_body(self) -> None:
-        """Say that the body is wanted, to a client that waits for that."""
+        """Send 100 Continue to a client that waits for it, and read on."""
         if self._wants_continue:
             self._wants_continue = False
             self.write(b"HTTP/1.1 100 Continue\r\n\r\n")

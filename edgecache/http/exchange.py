@@ -121,7 +121,7 @@ class Exchange:
 
     @property
     def is_complete(self) -> bool:
-        """Say whether the request has come to its end, read or not."""
+        """True if the request has come to its end, read or not."""
         return self._is_complete
 
     def feed(self, data: bytes) -> None:
@@ -153,7 +153,7 @@ class Exchange:
         return self
 
     async def __anext__(self) -> bytes:
-        """Give the next piece.
+        """Return the next piece.
 
         Raises ClientGone when the client leaves before the body's end, BodyTimeout.
         """
@@ -176,7 +176,7 @@ class Exchange:
         return data
 
     async def __call__(self) -> bytes:
-        """Give the whole body; for bodies that are known to be small."""
+        """Return the whole body; for bodies that are known to be small."""
         return b"".join([piece async for piece in self])
 
     # --- the answer ---------------------------------------------------------------------------

@@ -29,15 +29,15 @@ class Headers:
         return self._first[name]
 
     def get(self, name: str, default: str = "") -> str:
-        """Give the first field of this name."""
+        """Return the first field of this name."""
         return self._first.get(name, default)
 
     def get_all(self, name: str) -> list[str]:
-        """Give every field of this name."""
+        """Return every field of this name."""
         if len(self._first) == len(self._pairs):
             return [self._first[name]] if name in self._first else []
         return [value for given, value in self._pairs if given == name]
 
     def items(self) -> list[tuple[str, str]]:
-        """Give all fields in their order."""
+        """Return all fields in their order."""
         return self._pairs

@@ -27,14 +27,14 @@ class _Clock:
 
 @lru_cache(maxsize=8192)
 def http_date(second: int) -> str:
-    """Give a time as RFC 9110 §5.6.7 writes it; whole Unix seconds."""
+    """Return a time as RFC 9110 §5.6.7 writes it; whole Unix seconds."""
     return formatdate(second, usegmt=True)
 
 
 def response_head(
     status: int, headers: HeaderPairs, length: int | None, *, keeps_alive: bool
 ) -> bytes:
-    """Give the status line and the header fields, up to the empty line.
+    """Return the status line and the header fields, up to the empty line.
 
     length: the body's, where the headers do not say it.
     Raises HeaderRefused.

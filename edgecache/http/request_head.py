@@ -27,12 +27,12 @@ class RequestHead:
 
     @property
     def target(self) -> bytes:
-        """Give the request target."""
+        """Return the request target."""
         pieces = self.pieces
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def scope(self, method: bytes, version: str, client: str) -> Scope:
-        """Give what the head says.
+        """Return what the head says.
 
         Raises HeadRefused: no host, or more than one.
         """
@@ -58,7 +58,7 @@ class RequestHead:
 
 
 def _origin_form(target: str) -> str:
-    """Give path and query of a request target in absolute form, too (RFC 9112 §3.2.2)."""
+    """Return path and query of a request target in absolute form, too (RFC 9112 §3.2.2)."""
     if target.startswith("/"):
         return target
     _, separator, rest = target.partition("://")

@@ -23,7 +23,7 @@ class Scope(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Give the path decoded; bytes that are not UTF-8 become U+FFFD."""
+        """Return the path decoded; bytes that are not UTF-8 become U+FFFD."""
         return unquote(self.raw_path)
 
     @property
@@ -34,15 +34,15 @@ class Scope(NamedTuple):
 
     @property
     def authority(self) -> str:
-        """Give the host that was asked for, with its port if it was named."""
+        """Return the host that was asked for, with its port if it was named."""
         return self.headers.get("host")
 
     @property
     def client_address(self) -> str:
-        """Give the peer's IP address."""
+        """Return the peer's IP address."""
         return address_of(self.client)
 
 
 def address_of(client: str) -> str:
-    """Give the IP address of ``address:port``."""
+    """Return the IP address of ``address:port``."""
     return client.rpartition(":")[0].strip("[]")

@@ -17,12 +17,12 @@ _BEARER: Final = re.compile(
 
 
 def secret_hash(secret: str) -> bytes:
-    """Give what the brain keeps of a node's secret (which is random: no slow hash is needed)."""
+    """Return what the brain keeps of a node's secret (which is random: no slow hash is needed)."""
     return hashlib.sha256(secret.encode()).digest()
 
 
 def authorization(node_id: UUID, secret: str) -> str:
-    """Give the value of the Authorization header of a worker's calls to the brain."""
+    """Return the value of the Authorization header of a worker's calls to the brain."""
     return f"Bearer {node_id}.{secret}"
 
 
@@ -33,7 +33,7 @@ def parse_authorization(value: str) -> tuple[UUID, str] | None:
 
 
 def proof(secret_sha256: bytes, node_id: UUID, nonce: str) -> str:
-    """Give what ``GET /prove?nonce=`` answers: only the holder of the node's secret can.
+    """Return what ``GET /prove?nonce=`` answers: only the holder of the node's secret can.
 
     secret_sha256: ``secret_hash`` of the node's secret. nonce: fresh, of the form ``NONCE``.
     """

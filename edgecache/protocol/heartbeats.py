@@ -57,7 +57,7 @@ class Heartbeat:
     problems: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Give its JSON."""
+        """Return its JSON."""
         said = asdict(self)
         said["problems"] = list(self.problems)
         if self.endpoint is None:
@@ -92,7 +92,7 @@ class TicketKey:
     key: bytes = field(repr=False)
 
     def as_json(self) -> dict[str, Any]:
-        """Give its JSON; the key as base64."""
+        """Return its JSON; the key as base64."""
         return {"kid": self.kid, "key": base64.b64encode(self.key).decode()}
 
 
@@ -112,7 +112,7 @@ class HeartbeatAnswer:
     interval_s: float
 
     def as_json(self) -> dict[str, Any]:
-        """Give its JSON."""
+        """Return its JSON."""
         said = {name: getattr(self, name) for name in self.__slots__}
         said["keys"] = [key.as_json() for key in self.keys]
         return said

@@ -30,11 +30,11 @@ class Hot:
         self.drops = 0
 
     def __contains__(self, sha256: bytes) -> bool:
-        """Whether an object is here."""
+        """True if an object is here."""
         return sha256 in self._objects
 
     def get(self, sha256: bytes) -> bytes | None:
-        """Give an object's bytes, None when it is not here."""
+        """Return an object's bytes, None when it is not here."""
         with self._lock:
             found = self._objects.get(sha256)
             if found is not None:
@@ -71,7 +71,7 @@ class Hot:
                 self._used_bytes -= ENTRY_BYTES + len(found)
 
     def _is_wanted(self, sha256: bytes) -> bool:
-        """Whether it was seen before, and is not known to be wrong. For one thread alone."""
+        """True if it was seen before, and is not known to be wrong. For one thread alone."""
         is_right = self._seen.get(sha256)
         if is_right is None:
             self._seen[sha256] = True

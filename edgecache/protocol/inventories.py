@@ -34,7 +34,7 @@ class Inventory:
     last: bool = True
 
     def as_json(self) -> dict[str, Any]:
-        """Give its JSON; ``added`` as pairs."""
+        """Return its JSON; ``added`` as pairs."""
         said = {name: getattr(self, name) for name in self.__slots__}
         said["added"] = [[held.sha256.hex(), held.size] for held in self.added]
         said["removed"] = [sha256.hex() for sha256 in self.removed]
@@ -65,7 +65,7 @@ class InventoryAnswer:
     unknown: tuple[bytes, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Give its JSON."""
+        """Return its JSON."""
         return {"unknown": [sha256.hex() for sha256 in self.unknown]}
 
     @classmethod

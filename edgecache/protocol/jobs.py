@@ -28,7 +28,7 @@ class JobSource:
     ticket: str
 
     def as_json(self) -> dict[str, Any]:
-        """Give its JSON."""
+        """Return its JSON."""
         return asdict(self)
 
     @classmethod
@@ -51,7 +51,7 @@ class Job:
     sources: tuple[JobSource, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Give its JSON."""
+        """Return its JSON."""
         return {
             "id": self.id,
             "kind": str(self.kind),
@@ -79,7 +79,7 @@ class Jobs:
     jobs: tuple[Job, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """Give its JSON."""
+        """Return its JSON."""
         return {"jobs": [job.as_json() for job in self.jobs]}
 
     @classmethod
@@ -98,7 +98,7 @@ class JobDone:
     error: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Give its JSON."""
+        """Return its JSON."""
         return asdict(self)
 
     @classmethod

@@ -22,7 +22,7 @@ MESSAGE_LIMIT_BYTES: Final = 1 << 20
 
 
 def object_path(sha256: bytes) -> str:
-    """Give the path of a blob on a worker: ``/o/`` and 64 lower-case hexadecimal digits."""
+    """Return the path of a blob on a worker: ``/o/`` and 64 lower-case hexadecimal digits."""
     return OBJECT_PREFIX + sha256.hex()
 
 
@@ -38,23 +38,23 @@ def parse_sha256(text: str) -> bytes | None:
 
 
 def object_file(sha256: bytes) -> str:
-    """Give where a worker's store has a blob, below its ``objects`` folder: ``ab/abcd…``."""
+    """Return where a worker's store has a blob, below its ``objects`` folder: ``ab/abcd…``."""
     name = sha256.hex()
     return f"{name[:2]}/{name}"
 
 
 def parse_object_path(path: str) -> bytes | None:
-    """Give the hash that a path names, None when it names none."""
+    """Return the hash that a path names, None when it names none."""
     if not path.startswith(OBJECT_PREFIX):
         return None
     return parse_sha256(path[len(OBJECT_PREFIX) :])
 
 
 def worker_path(node_id: UUID, name: str) -> str:
-    """Give a path of the brain's worker API: ``/v1/workers/{id}/heartbeat`` and the like."""
+    """Return a path of the brain's worker API: ``/v1/workers/{id}/heartbeat`` and the like."""
     return f"/v1/workers/{node_id}/{name}"
 
 
 def job_done_path(node_id: UUID, job_id: int) -> str:
-    """Give the path on which a worker says how a job ended."""
+    """Return the path on which a worker says how a job ended."""
     return worker_path(node_id, f"jobs/{job_id}/done")

@@ -14,7 +14,7 @@ class RangeNotSatisfiable(Exception):
 
 
 def requested(header: str | None, size: int) -> tuple[int, int] | None:
-    """Give the start and the length that a Range header asks of so many bytes.
+    """Return the start and the length that a Range header asks of so many bytes.
 
     None: answer the whole (no header, another unit, several ranges, or not a range at all: RFC 9110
     lets a server ignore those). Raises RangeNotSatisfiable.

@@ -23,7 +23,7 @@ class ReceiptLine:
     served_at: int
 
     def as_json(self) -> dict[str, Any]:
-        """Give its JSON."""
+        """Return its JSON."""
         return asdict(self)
 
     @classmethod
@@ -45,7 +45,7 @@ class Receipts:
     receipts: tuple[ReceiptLine, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """Give its JSON."""
+        """Return its JSON."""
         return {"receipts": [line.as_json() for line in self.receipts]}
 
     @classmethod
@@ -80,7 +80,7 @@ class ReceiptsAnswer:
     refused: tuple[RefusedReceipt, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Give its JSON."""
+        """Return its JSON."""
         return {
             "accepted": [str(ticket_id) for ticket_id in self.accepted],
             "refused": [{"id": str(line.id), "code": line.code} for line in self.refused],

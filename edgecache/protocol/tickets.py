@@ -127,7 +127,7 @@ class Ticket:
 
     @property
     def is_direct(self) -> bool:
-        """Whether a client reads from the worker itself: only that is receipted."""
+        """True if a client reads from the worker itself: only that is receipted."""
         return self.kind is TicketKind.READ and bool(self.client_prefix)
 
     @property

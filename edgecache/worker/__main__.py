@@ -8,7 +8,7 @@ from edgecache.worker.process import run
 
 
 def main() -> int:
-    """Read the command line and run; give the exit code."""
+    """Read the command line and run; return the exit code."""
     given = options.parse()
     logs.configure(given.log_format, given.log_level)
     return run(given)

@@ -12,7 +12,7 @@ SLOWEST_ROUND_TRIP_S: Final = 5.0
 
 
 def uptime() -> float:
-    """Give seconds since some point in the past; goes on while the machine sleeps."""
+    """Return seconds since some point in the past; goes on while the machine sleeps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -39,11 +39,11 @@ class BrainClock:
 
     @property
     def is_known(self) -> bool:
-        """Whether the brain ever answered."""
+        """True if the brain ever answered."""
         return self._offset_s is not None
 
     def tick(self) -> float:
-        """Give the time that ``learn`` wants: when a heartbeat was sent, and answered."""
+        """Return the time that ``learn`` wants: when a heartbeat was sent, and answered."""
         return self._tick()
 
     def learn(self, brain_now: float, *, sent: float, received: float) -> None:
@@ -60,7 +60,7 @@ class BrainClock:
         self._offset_s = best.offset_s if best else None
 
     def now(self) -> float:
-        """Give the brain's Unix seconds. Raises LookupError before the first answer."""
+        """Return the brain's Unix seconds. Raises LookupError before the first answer."""
         if self._offset_s is None:
             raise LookupError("the brain's clock is not known yet")
         return self._tick() + self._offset_s

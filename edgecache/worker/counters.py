@@ -46,11 +46,11 @@ class Counters:
             self._counts["read_bytes"] += length
 
     def get(self, name: str) -> int:
-        """Give a count."""
+        """Return a count."""
         return self._counts[name]
 
     def text(self, gauges: Mapping[str, tuple[str, float]]) -> str:
-        """Give all as Prometheus reads it. gauges: name → (help, value)."""
+        """Return all as Prometheus reads it. gauges: name → (help, value)."""
         lines = []
         for name, count in self._counts.items():
             lines += _lines(f"{name}_total", "counter", HELP[name], count)

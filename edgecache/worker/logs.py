@@ -26,7 +26,7 @@ class JsonLines(logging.Formatter):
     """One JSON object a line; what was passed as ``extra`` are its fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Give the line."""
+        """Return the line."""
         said: dict[str, Any] = {
             "timestamp": _time(record),
             "level": record.levelname.lower(),
@@ -43,7 +43,7 @@ class ConsoleLines(logging.Formatter):
     """A line that reads well: time, level, what happened, its fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Give the line, and a traceback below it if there is one."""
+        """Return the line, and a traceback below it if there is one."""
         fields = " ".join(f"{name}={value}" for name, value in _fields(record).items())
         line = (
             f"{_time(record)[11:19]} {record.levelname.lower():7} {record.getMessage():32} {fields}"

@@ -100,7 +100,7 @@ class Node:
         self.name = str(self.options.node_id)
 
     def next_sequence(self) -> int:
-        """Give the number of the next message."""
+        """Return the number of the next message."""
         self.sequence += 1
         return self.sequence
 

@@ -26,8 +26,8 @@ LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 DESCRIPTION: Final = """\
 Store and serve objects for Zonal's edge cache.
 
-A worker keeps immutable files named by their SHA-256, and moves them for whoever shows a ticket of
-the brain. Register the node first: the answer holds its id and, once, its secret.
+A worker keeps immutable files named by their SHA-256, and serves them to clients that show a
+ticket of the brain. Register the node first: the answer holds its id and, once, its secret.
 """
 EPILOG: Final = """\
 example:
@@ -37,15 +37,16 @@ example:
       --listen 0.0.0.0:9100 --endpoint https://cache1.example.com:9100 \\
       --tls-cert cert.pem --tls-key key.pem
 
-SIGTERM or Ctrl-C drains: the brain is told, what runs is finished, then the worker ends. A second
-Ctrl-C ends it at once. GET /healthz says how it is, GET /metrics (loopback, or with the node's
+SIGTERM or Ctrl-C drains: the worker tells the brain, finishes the requests under
+way and ends. A second
+Ctrl-C ends it at once. GET /healthz shows its state, GET /metrics (loopback, or with the node's
 credential) counts what it did.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a worker is told at its start. Sizes in bytes, times in seconds."""
+    """The settings of a worker. Sizes in bytes, times in seconds."""
 
     brain: str
     node_id: UUID
@@ -145,7 +146,7 @@ def _add_required(parser: argparse.ArgumentParser) -> None:
         required=True,
         type=_secret,
         metavar="FILE",
-        help="holds the node's secret; nobody else may read it",
+        help="holds the node's secret; readable by its owner alone",
     )
     add("--dir", required=True, type=Path, metavar="DIR", help="the store; made if it is not there")
     add(
@@ -155,7 +156,7 @@ def _add_required(parser: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="the most that objects may take on the disk, as 10GiB or 500GB",
     )
-    add("--region", required=True, type=_region, help="where the node stands, as eu-central")
+    add("--region", required=True, type=_region, help="the node's region, as eu-central")
 
 
 def _add_network(group: "argparse._ArgumentGroup") -> None:
@@ -181,7 +182,7 @@ def _add_network(group: "argparse._ArgumentGroup") -> None:
         type=_positive,
         default=1024,
         metavar="N",
-        help="further clients wait (default: 1024)",
+        help="a further client takes the place of an idle one, or gets a 503 (default: 1024)",
     )
     add(
         "--client-timeout",
@@ -221,7 +222,7 @@ def _add_limits(group: "argparse._ArgumentGroup") -> None:
         type=_seconds,
         default=0.0,
         metavar="SECONDS",
-        help="when asked to stop, serve on for so long after the brain was told, so that tickets "
+        help="when asked to stop, serve on for so long after telling the brain, so that tickets "
         "that clients hold still work; 30 covers all (default: 0)",
     )
 

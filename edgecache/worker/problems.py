@@ -33,7 +33,7 @@ class Problems:
             log.error("problem", extra={"problem": str(problem)})
 
     def report_disk(self, error: OSError | sqlite3.Error) -> Problem | None:
-        """Note what an error of the disk means; give it, None when it is not the disk's fault."""
+        """Note what an error of the disk means; return it, None when it is not the disk's fault."""
         problem = of_disk(error)
         if problem is not None:
             self.report(problem)
@@ -52,13 +52,13 @@ class Problems:
         self.clear(*PASSING.intersection(problems))
 
     def now(self) -> tuple[str, ...]:
-        """Give those there are."""
+        """Return those there are."""
         with self._lock:
             return tuple(sorted(self._now))
 
 
 def of_disk(error: OSError | sqlite3.Error) -> Problem | None:
-    """Say what an error of a write means; None when it is not the disk's fault."""
+    """Return what an error of a write means; None when it is not the disk's fault."""
     if isinstance(error, sqlite3.Error):
         is_full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
         return Problem.DISK_FULL if is_full else Problem.DISK_FAILING

@@ -52,7 +52,7 @@ FAILED: Final = 1
 
 
 def run(options: Options) -> int:
-    """Run a worker until it is told to stop; give the exit code."""
+    """Run a worker until it is told to stop; return the exit code."""
     try:
         store = open_store(options.folder, options.capacity_bytes)
     except FolderInUse:
@@ -162,25 +162,25 @@ async def _first_of(ends: set[asyncio.Task[Any]], tasks: list[asyncio.Task[None]
 
 
 async def _drain(node: Node, server: Server, served: asyncio.Task[None]) -> None:
-    """Tell the brain, finish what runs, write what was counted."""
-    options, has_heard = node.options, False
+    """Tell the brain, finish the requests under way, write the counts."""
+    options, was_reported = node.options, False
     if node.status is Status.SERVING:
         node.status = Status.DRAINING
         log.info("draining", extra={"timeout_s": options.drain_s})
-        has_heard = await _say_farewell(node)
-        await asyncio.sleep(options.linger_s if has_heard else 0)
+        was_reported = await _say_farewell(node)
+        await asyncio.sleep(options.linger_s if was_reported else 0)
     server.stop()
     await asyncio.wait([served])
     node.acknowledged.finish_all()
     with suppress(OSError, sqlite3.Error):
         await write_receipts(node)
-    if has_heard:
+    if was_reported:
         await _say_farewell(node)
     log.info("stopped")
 
 
 async def _say_farewell(node: Node) -> bool:
-    """Tell the brain what it does not know yet, if it is there; give whether it heard."""
+    """Report to the brain what it does not know yet; return True if it answered."""
     if not node.is_brain_here:
         return False
     with suppress(TimeoutError, BrainError, MalformedMessage, OSError, sqlite3.Error):
@@ -192,7 +192,7 @@ async def _say_farewell(node: Node) -> bool:
 
 
 def _stop_signal() -> asyncio.Event:
-    """Give an event that SIGTERM and SIGINT set; a second Ctrl-C ends the process at once.
+    """Return an event that SIGTERM and SIGINT set; a second Ctrl-C ends the process at once.
 
     A SIGTERM after a Ctrl-C does not: it is a supervisor's, who heard the same Ctrl-C.
     """

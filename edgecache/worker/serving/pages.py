@@ -18,7 +18,7 @@ FORWARDED: Final = ("forwarded", "x-forwarded-for", "via", "x-real-ip")
 
 
 def health(node: Node, scope: Scope, exchange: Exchange) -> None:
-    """Say how the worker is: 200 while it serves, with the brain away too; else 503."""
+    """Answer with the worker's state: 200 while it serves, also without the brain; else 503."""
     status = HTTPStatus.OK if node.status is Status.SERVING else HTTPStatus.SERVICE_UNAVAILABLE
     said = {"status": node.status, "problems": list(node.problems.now())}
     _send(exchange, status, json.dumps(said), "application/json")
@@ -37,7 +37,7 @@ def prove(node: Node, scope: Scope, exchange: Exchange) -> None:
 
 
 def metrics(node: Node, scope: Scope, exchange: Exchange) -> None:
-    """Give the counters to this machine, or to who has the node's credential. Raises Refused."""
+    """Return the counters to this machine, or to who has the node's credential. Raises Refused."""
     if not _may_see(node, scope):
         raise Refused(HTTPStatus.FORBIDDEN, "forbidden", "Ask from this machine, or authenticate.")
     held = node.store.held()

@@ -30,7 +30,7 @@ class Verifier:
 
     @property
     def is_ready(self) -> bool:
-        """Whether a ticket could be admitted at all."""
+        """True if a ticket could be admitted at all."""
         return bool(self._keys) and self._clock.is_known
 
     def trust(self, keys: Iterable[TicketKey]) -> None:

@@ -1,8 +1,9 @@
-"""S3-FIFO: who has to go when there is no room.
+"""S3-FIFO: which objects are evicted when there is no room.
 
-New objects enter a small queue (a tenth of the room). Whoever is read more than once there moves to
-the main queue, the others leave, and only their hash is remembered: if one comes again it enters
-the main queue. There the oldest leaves unless it was read meanwhile, which costs it one read.
+New objects enter a small queue (a tenth of the room). An object that is read more than once there
+moves to the main queue; the others leave, and only their hash is remembered: one that comes again
+enters the main queue. There the oldest leaves unless it was read meanwhile, which costs
+it one read.
 Source: Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023.
 
 The queues are rows of the inventory, so they cost no memory and survive a restart.
@@ -23,7 +24,7 @@ FEWEST_GHOSTS: Final = 1000
 
 
 def footprint(size: int) -> int:
-    """Give what an object takes on the disk: whole blocks, at least one."""
+    """Return what an object takes on the disk: whole blocks, at least one."""
     return max(1, -(-size // BLOCK_BYTES)) * BLOCK_BYTES
 
 
@@ -51,7 +52,7 @@ class Totals:
         self.objects += objects
 
     def next_place(self) -> int:
-        """Give the place at a queue's end."""
+        """Return the place at a queue's end."""
         self.place += 1
         return self.place
 
@@ -71,7 +72,7 @@ def read_totals(db: sqlite3.Connection) -> Totals:
 
 
 def queue_for(db: sqlite3.Connection, sha256: bytes) -> int:
-    """Say which queue a new object enters; its ghost, if there is one, has served."""
+    """Return the queue that a new object enters; its ghost, if any, is removed."""
     found = db.execute("DELETE FROM ghosts WHERE sha256 = ?", (sha256,)).rowcount
     return MAIN if found else SMALL
 

@@ -52,11 +52,11 @@ class Files:
         self.leftovers = self._remove_incoming()
 
     def path(self, sha256: bytes) -> str:
-        """Give the path of a blob, whether it is there or not."""
+        """Return the path of a blob, whether it is there or not."""
         return f"{self._objects}/{object_file(sha256)}"
 
     def size(self, sha256: bytes) -> int | None:
-        """Give the size of a blob's file; None when it is not there, or is not a plain file."""
+        """Return the size of a blob's file; None when it is not there, or is not a plain file."""
         try:
             found = os.stat(self.path(sha256), follow_symlinks=False)  # noqa: PTH116 - hot path
         except FileNotFoundError:
@@ -64,7 +64,7 @@ class Files:
         return found.st_size if stat.S_ISREG(found.st_mode) else None
 
     def cached(self, sha256: bytes, start: int, length: int, size: int) -> bytes | bytearray | None:
-        """Give bytes of a blob that are in memory; None when a disk must be asked.
+        """Return bytes of a blob that are in memory; None when a disk must be asked.
 
         size: the whole blob's. It never waits; for the event loop's thread alone.
         """
@@ -97,7 +97,7 @@ class Files:
         return path.open("xb", buffering=0), path
 
     def keep(self, incoming: Path, sha256: bytes) -> None:
-        """Give a whole, synced file its name. ``sync`` the name afterwards."""
+        """Return a whole, synced file its name. ``sync`` the name afterwards."""
         self.hot.drop(sha256)
         incoming.rename(self.path(sha256))
 
@@ -111,7 +111,7 @@ class Files:
         self.hot.drop(sha256)
 
     def walk(self) -> Iterator[tuple[bytes, int]]:
-        """Give hash and size of every blob; what has no right name is no blob."""
+        """Return hash and size of every blob; what has no right name is no blob."""
         for first in range(256):
             with os.scandir(self._objects / f"{first:02x}") as entries:
                 for entry in entries:

@@ -19,7 +19,7 @@ def is_right(
     rate_bytes: int | None = None,
     rest: Callable[[float], object] = time.sleep,
 ) -> int | None:
-    """Hash a file again; give its size, or None when it is not what its name says.
+    """Hash a file again; return its size, or None when it is not what its name says.
 
     A file that the disk can't read is not right. rate_bytes: the most to read in a second.
     Raises OSError for what is no fault of the file's (too many open files).

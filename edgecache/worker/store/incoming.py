@@ -43,7 +43,7 @@ class Incoming:
             self._written += len(piece)
 
     def finish(self) -> bool:
-        """Verify, sync and keep it; give whether it is new to the store.
+        """Verify, sync and keep it; return whether it is new to the store.
 
         Raises WrongBytes, OSError, sqlite3.Error; then nothing was kept.
         """

@@ -146,7 +146,7 @@ class Reader:
         self._sizes: dict[bytes, int] = {}
 
     def size(self, sha256: bytes) -> int | None:
-        """Give the size of an object, None when it is not held.
+        """Return the size of an object, None when it is not held.
 
         Sizes are remembered, since a name's never changes; whether the file is there is the disk's
         to say.
@@ -167,7 +167,7 @@ class Reader:
         self._sizes.pop(sha256, None)
 
     def receipt(self, ticket_id: str) -> tuple[int, int, int] | None:
-        """Give what a ticket was used for: reserved, served, started_at."""
+        """Return what a ticket was used for: reserved, served, started_at."""
         found: tuple[int, int, int] | None = self._db.execute(
             "SELECT reserved, served, started_at FROM receipts WHERE ticket_id = ?", (ticket_id,)
         ).fetchone()
@@ -179,7 +179,7 @@ class Reader:
 
 
 def get_meta(db: sqlite3.Connection, name: str) -> int:
-    """Give a number that is kept under a name, 0 when there is none."""
+    """Return a number that is kept under a name, 0 when there is none."""
     row = db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
     return row[0] if row else 0
 
@@ -211,13 +211,13 @@ def note_change(db: sqlite3.Connection, sha256: bytes, size: int | None) -> None
 
 
 def read(db: sqlite3.Connection, sha256: bytes) -> Row | None:
-    """Give an object's row, None when it is not held."""
+    """Return an object's row, None when it is not held."""
     found = db.execute(f"SELECT {ROW} FROM objects WHERE sha256 = ?", (sha256,)).fetchone()  # noqa: S608 - constants
     return Row(*found) if found else None
 
 
 def first(db: sqlite3.Connection, condition: str, order: str) -> Row | None:
-    """Give the first row that meets a condition. Both are SQL of ours."""
+    """Return the first row that meets a condition. Both are SQL of ours."""
     found = db.execute(
         f"SELECT {ROW} FROM objects WHERE {condition} ORDER BY {order} LIMIT 1"  # noqa: S608 - constants
     ).fetchone()
@@ -230,7 +230,7 @@ def set_doom(db: sqlite3.Connection, sha256: bytes, unlink_at: int | None) -> No
 
 
 def doomed(db: sqlite3.Connection, *, until: int, limit: int) -> list[tuple[bytes, int]]:
-    """Give hash and size of objects whose lease ran out."""
+    """Return hash and size of objects whose lease ran out."""
     return db.execute(
         "SELECT sha256, size FROM objects WHERE unlink_at <= ? ORDER BY unlink_at LIMIT ?",
         (until, limit),
@@ -261,7 +261,7 @@ def add_reads(db: sqlite3.Connection, reads: Mapping[bytes, int]) -> None:
 
 
 def page(db: sqlite3.Connection, *, after: bytes, limit: int) -> list[tuple[bytes, int]]:
-    """Give hash and size of what is held and wanted, by hash, after a hash."""
+    """Return hash and size of what is held and wanted, by hash, after a hash."""
     return db.execute(
         "SELECT sha256, size FROM objects WHERE sha256 > ? AND unlink_at IS NULL"
         " ORDER BY sha256 LIMIT ?",
@@ -270,13 +270,13 @@ def page(db: sqlite3.Connection, *, after: bytes, limit: int) -> list[tuple[byte
 
 
 def changes(db: sqlite3.Connection, limit: int) -> list[Change]:
-    """Give the oldest changes that the brain was not told."""
+    """Return the oldest changes that the brain was not told."""
     rows = db.execute("SELECT id, sha256, size FROM changes ORDER BY id LIMIT ?", (limit,))
     return [Change(*row) for row in rows]
 
 
 def last_change(db: sqlite3.Connection) -> int:
-    """Give the number of the newest change."""
+    """Return the number of the newest change."""
     row = db.execute("SELECT MAX(id) FROM changes").fetchone()
     return row[0] or 0
 
@@ -287,7 +287,7 @@ def forget_changes(db: sqlite3.Connection, *, up_to: int) -> None:
 
 
 def oldest_verified(db: sqlite3.Connection) -> tuple[bytes, int] | None:
-    """Give hash and size of what was not looked at for the longest time."""
+    """Return hash and size of what was not looked at for the longest time."""
     found: tuple[bytes, int] | None = db.execute(
         "SELECT sha256, size FROM objects WHERE unlink_at IS NULL ORDER BY verified_at LIMIT 1"
     ).fetchone()

@@ -45,7 +45,7 @@ def open_store(folder: Path, capacity_bytes: int) -> Store:
 
 
 def adopt_some(store: Store, limit: int) -> tuple[int, int]:
-    """Verify the next strangers, take or remove them; give how many were right, and wrong."""
+    """Verify the next strangers, take or remove them; return how many were right, and wrong."""
     with store.using() as db:
         found = db.execute("SELECT sha256 FROM strangers LIMIT ?", (limit,)).fetchall()
     right = sum(_adopt(store, sha256) for (sha256,) in found)

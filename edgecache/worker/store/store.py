@@ -62,7 +62,7 @@ class Store:
         return self.files.folder
 
     def held(self) -> Held:
-        """Say how full it is."""
+        """Return what the store takes."""
         totals = self._totals
         return Held(totals.used_bytes, totals.objects, totals.evictions)
 
@@ -73,7 +73,7 @@ class Store:
             reads[sha256] = reads.get(sha256, 0) + 1
 
     def has(self, sha256: bytes) -> bool:
-        """Whether an object is held and wanted; one that was to go stays after all."""
+        """True if an object is held and wanted; one that was to go stays after all."""
         with self._writing():
             row = inventory.read(self._db, sha256)
             if row is None or self.files.size(sha256) != row.size:
@@ -84,7 +84,7 @@ class Store:
             return True
 
     def reserve(self, size: int) -> int:
-        """Make room for so many bytes and hold it; give what to ``release`` or ``keep``.
+        """Make room for so many bytes and hold it; return what to ``release`` or ``keep``.
 
         Raises StoreFull.
         """
@@ -97,15 +97,15 @@ class Store:
         return room
 
     def release(self, room: int) -> None:
-        """Give back room that was reserved."""
+        """Release room that was reserved."""
         with self._lock:
             self._reserved -= room
 
     def keep(self, incoming: Path, sha256: bytes, size: int, *, room: int) -> bool:
         """Take a whole file, whose bytes were verified and synced, into the room it was promised.
 
-        Gives False when the object was held already; the file is gone then. The room is released in
-        every case. Raises OSError or sqlite3.Error; then nothing was kept.
+        Returns False when the object was held already; the file is gone then. The room is released
+        in every case. Raises OSError or sqlite3.Error; then nothing was kept.
         """
         with self._lock:
             self._reserved -= room
@@ -137,7 +137,7 @@ class Store:
                 self.files.unlink(sha256)
 
     def doom(self, sha256: bytes) -> bool:
-        """Let an object go once its lease is over; give whether it was held.
+        """Let an object go once its lease is over; return whether it was held.
 
         The brain is told at once; until then whoever has a ticket reads it, and a PUT revives it.
         """
@@ -151,7 +151,7 @@ class Store:
             return True
 
     def unlink_due(self, now: float) -> int:
-        """Remove the files whose lease is over; give how many. now: Unix seconds."""
+        """Remove the files whose lease is over; return how many. now: Unix seconds."""
         with self._writing():
             due = inventory.doomed(self._db, until=int(now), limit=UNLINK_BATCH)
             for sha256, _ in due:
@@ -165,13 +165,13 @@ class Store:
             self._drop(sha256)
 
     def is_wanted(self, sha256: bytes) -> bool:
-        """Whether an object is held, and not about to go."""
+        """True if an object is held, and not about to go."""
         with self._lock:
             row = inventory.read(self._db, sha256)
             return row is not None and not row.is_doomed
 
     def oldest_verified(self) -> tuple[bytes, int] | None:
-        """Give hash and size of what was not looked at for the longest time."""
+        """Return hash and size of what was not looked at for the longest time."""
         with self._lock:
             return inventory.oldest_verified(self._db)
 
@@ -228,7 +228,7 @@ class Store:
             self._totals = totals
 
     def _shrink_to(self, most_bytes: int) -> bool:
-        """Evict until no more than so much is used; give whether that was reached.
+        """Evict until no more than so much is used; return whether that was reached.
 
         What was evicted is written even when it was not enough: the files are gone.
         """

@@ -15,7 +15,7 @@ Failures: Final = (OSError, http.client.HTTPException)
 
 
 def connect(base_url: str, ca: Path | None = None) -> http.client.HTTPConnection:
-    """Give a connection that opens with its first request. ca: trust these certificates alone."""
+    """Return a connection that opens with its first request. ca: trust these certificates alone."""
     parts = urlsplit(base_url)
     host = parts.hostname or ""
     if parts.scheme == "https":

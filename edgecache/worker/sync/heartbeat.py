@@ -31,7 +31,7 @@ class Backoff:
         self._limit_s = FIRST_WAIT_S
 
     def next_s(self) -> float:
-        """Give the next wait: half its limit, and up to the other half."""
+        """Return the next wait: half its limit, and up to the other half."""
         limit, self._limit_s = self._limit_s, min(LONGEST_WAIT_S, 2 * self._limit_s)
         return limit * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, hides nothing
 
@@ -44,7 +44,7 @@ class Load:
         self._at, self._used = time.monotonic(), time.process_time()
 
     def since_last(self) -> float:
-        """Give it, 0 to 1."""
+        """Return it, 0 to 1."""
         at, used = time.monotonic(), time.process_time()
         processors = len(os.sched_getaffinity(0))
         share = (used - self._used) / max(at - self._at, 1e-6) / processors
@@ -78,7 +78,7 @@ async def beat(node: Node, load: float) -> HeartbeatAnswer:
 
 
 async def _beat_or_wait(node: Node, load: Load, backoff: Backoff) -> float:
-    """Beat; give the seconds until the next one."""
+    """Beat; return the seconds until the next one."""
     try:
         answer = await beat(node, load.since_last())
     except NodeRemoved:

@@ -48,7 +48,7 @@ async def jobs(node: Node) -> None:
 
 
 async def _do_some(node: Node) -> bool:
-    """Fetch jobs and do them; give whether more may wait."""
+    """Fetch jobs and do them; return whether more may wait."""
     path = worker_path(node.options.node_id, f"jobs?limit={JOB_BATCH}")
     waiting = Jobs.read(await node.asking(node.brain.call, "GET", path)).jobs
     at_once = asyncio.Semaphore(COPY_THREADS)

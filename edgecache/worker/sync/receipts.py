@@ -51,7 +51,7 @@ class Use:
     is_written: bool = False
 
     def row(self) -> Row:
-        """Give its row of the table."""
+        """Return its row of the table."""
         return (
             self.ticket.id.hex,
             self.text,
@@ -72,12 +72,12 @@ class Receipts:
         self._uses: dict[UUID, Use] = {}
 
     def __len__(self) -> int:
-        """Give the number of tickets whose use is not written, or goes on."""
+        """Return the number of tickets whose use is not written, or goes on."""
         return len(self._uses)
 
     @property
     def is_full(self) -> bool:
-        """Whether no more tickets can be counted before the next write."""
+        """True if no more tickets can be counted before the next write."""
         return len(self._uses) >= OPEN_LIMIT
 
     def begin(self, ticket: Ticket, text: str, length: int, *, now: float) -> Use:
@@ -101,7 +101,7 @@ class Receipts:
         use.is_written = False
 
     def unwritten(self) -> list[Use]:
-        """Give what ``write`` has to write."""
+        """Return what ``write`` has to write."""
         uses = [use for use in self._uses.values() if not use.is_written]
         for use in uses:
             use.is_written = True
@@ -119,7 +119,7 @@ class Receipts:
             use.is_written = False
 
     def open(self) -> list[UUID]:
-        """Give the tickets whose count may still change."""
+        """Return the tickets whose count may still change."""
         return list(self._uses)
 
     def _load(self, ticket: Ticket, text: str, now: int) -> Use:
@@ -136,7 +136,7 @@ def write(db: sqlite3.Connection, rows: list[Row]) -> None:
 def due(
     db: sqlite3.Connection, *, now: float, limit: int, without: Iterable[UUID] = ()
 ) -> list[tuple[UUID, ReceiptLine]]:
-    """Give the receipts of tickets that have expired, oldest first.
+    """Return the receipts of tickets that have expired, oldest first.
 
     now: the brain's. without: tickets whose count may still change.
     """

@@ -1,6 +1,6 @@
-"""Telling the brain what is held, what came and went, and what clients read themselves.
+"""Reports to the brain: what is held, what came and went, and what clients read themselves.
 
-Everything waits in the inventory until the brain has answered; so it is told at least once.
+Everything waits in the inventory until the brain has answered; so it is sent at least once.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ BEFORE_THE_FIRST: Final = b""
 
 
 async def reports(node: Node) -> None:
-    """Tell what there is to tell, while the brain is there, until the node is removed."""
+    """Send what is to be reported, while the brain answers, until the node is removed."""
     while node.status is not Status.REMOVED:
         await node.told.wait()
         try:
@@ -46,7 +46,7 @@ async def reports(node: Node) -> None:
 
 
 async def report(node: Node) -> None:
-    """Tell everything once. Raises BrainError, MalformedMessage."""
+    """Send everything once. Raises BrainError, MalformedMessage."""
     if node.wants_inventory:
         await send_inventory(node)
     while await send_changes(node):
@@ -75,7 +75,10 @@ async def send_inventory(node: Node) -> None:
 
 
 async def send_changes(node: Node) -> bool:
-    """Send the oldest changes; give whether there were any. What came and went is told as gone."""
+    """Send the oldest changes; return whether there were any.
+
+    An object that came and went is reported as gone.
+    """
     changes = await node.on_disk(_changes, node)
     if not changes:
         return False
@@ -88,7 +91,7 @@ async def send_changes(node: Node) -> bool:
 
 
 async def send_receipts(node: Node) -> bool:
-    """Send the oldest receipts that are final; give whether more may wait."""
+    """Send the oldest receipts that are final; return whether more may wait."""
     lines = await node.on_disk(_due, node, node.clock.now(), node.receipts.open())
     if not lines:
         return False

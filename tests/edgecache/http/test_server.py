@@ -24,7 +24,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 @asynccontextmanager
 async def serving(app: App, **options: Any) -> AsyncIterator[int]:
-    """Serve an application; give the port."""
+    """Serve an application; yield the port."""
     port = free_port()
     server = Server(app, address="127.0.0.1", port=port, **options)
     await server.start()
@@ -38,7 +38,7 @@ async def serving(app: App, **options: Any) -> AsyncIterator[int]:
 
 @asynccontextmanager
 async def connected(port: int) -> AsyncIterator[Streams]:
-    """Give a connection."""
+    """Return a connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**16)
     try:
         yield reader, writer
@@ -47,7 +47,7 @@ async def connected(port: int) -> AsyncIterator[Streams]:
 
 
 async def ask(port: int, request: bytes) -> bytes:
-    """Send bytes; give everything until the server closes."""
+    """Send bytes; return everything until the server closes."""
     async with connected(port) as (reader, writer):
         writer.write(request)
         return await asyncio.wait_for(reader.read(), 10)
@@ -61,7 +61,7 @@ async def echo(scope: Scope, exchange: Exchange) -> None:
 
 
 def head(request: str, *lines: str, body: str = "") -> bytes:
-    """Give a request's bytes; the connection ends with it."""
+    """Return a request's bytes; the connection ends with it."""
     return "\r\n".join([request, "host: x", "connection: close", *lines, "", body]).encode()
 
 

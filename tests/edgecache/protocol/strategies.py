@@ -17,13 +17,13 @@ PREFIX: Final = st.one_of(
 
 
 def fake_sign(said: bytes) -> bytes:
-    """Give 64 bytes that depend on what is signed."""
+    """Return 64 bytes that depend on what is signed."""
     return hashlib.sha512(said).digest()
 
 
 @st.composite
 def tickets(draw: st.DrawFn) -> Ticket:
-    """Give any ticket that can be written."""
+    """Return any ticket that can be written."""
     return Ticket(
         id=draw(st.uuids()),
         node_id=draw(st.uuids()),

@@ -90,7 +90,7 @@ BEAT: dict[str, Any] = {
 
 
 def wrong_fields(message: type[Any], value: Any) -> list[str]:
-    """Give the names of the fields that are found wrong."""
+    """Return the names of the fields that are found wrong."""
     with pytest.raises(MalformedMessage) as caught:
         message.read(parse(json.dumps(value).encode()))
     return [error.field for error in caught.value.errors]

@@ -143,7 +143,7 @@ def test_what_has_no_place_in_a_ticket_is_not_written(wrong: dict[str, object]) 
 def refusal(
     ticket: Ticket, *, now: float = 1_000_010.0, kind: TicketKind = TicketKind.READ
 ) -> str | None:
-    """Give the code that a check refuses with."""
+    """Return the code that a check refuses with."""
     try:
         check(ticket, node_id=NODE, sha256=HASH, kind=kind, now=now)
     except TicketRefused as refused:

@@ -44,11 +44,11 @@ class Signer:
         return TicketKey(key_id(raw), self.mac_key)
 
     def now(self) -> float:
-        """Give its clock."""
+        """Return its clock."""
         return time.time() + self.skew_s
 
     def ticket(self, content: bytes | None = None, **fields: Any) -> str:
-        """Give a ticket to read some bytes; fields replace the usual ones."""
+        """Return a ticket to read some bytes; fields replace the usual ones."""
         issued_at = int(self.now())
         usual: dict[str, Any] = {
             "id": uuid4(),
@@ -100,7 +100,7 @@ class FakeBrain:
 
     @property
     def url(self) -> str:
-        """Give where it listens."""
+        """Return where it listens."""
         return f"{self._scheme}://127.0.0.1:{self._server.server_address[1]}"
 
     def use_tls(self, certificate: tuple[Path, Path]) -> None:
@@ -121,7 +121,7 @@ class FakeBrain:
         self._server.server_close()
 
     def held(self) -> dict[bytes, int]:
-        """Give what it knows of the worker's objects, from what it was told."""
+        """Return what it knows of the worker's objects, from what it was told."""
         known: dict[bytes, int] = {}
         for message in self.inventories:
             if message.full and message.page == 0:

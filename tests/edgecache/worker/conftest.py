@@ -12,7 +12,7 @@ from tests.edgecache.worker.running import Worker
 
 @pytest.fixture
 def brain() -> Iterator[FakeBrain]:
-    """Give a brain that answers heartbeats."""
+    """Return a brain that answers heartbeats."""
     fake = FakeBrain()
     yield fake
     fake.close()
@@ -20,7 +20,7 @@ def brain() -> Iterator[FakeBrain]:
 
 @pytest.fixture
 def workers(brain: FakeBrain, tmp_path: Path) -> Iterator[Callable[..., Worker]]:
-    """Give a way to make workers, which end with the test."""
+    """Return a way to make workers, which end with the test."""
     made: list[Worker] = []
 
     def make(*options: str, **fields: Any) -> Worker:
@@ -37,13 +37,13 @@ def workers(brain: FakeBrain, tmp_path: Path) -> Iterator[Callable[..., Worker]]
 
 @pytest.fixture
 def worker(workers: Callable[..., Worker]) -> Worker:
-    """Give a worker that serves, and that a test may do anything to."""
+    """Return a worker that serves, and that a test may do anything to."""
     return workers().start()
 
 
 @pytest.fixture(scope="module")
 def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
-    """Give a worker for the tests of a module that only ask it something."""
+    """Return a worker for the tests of a module that only ask it something."""
     brain = FakeBrain()
     worker = Worker(brain, tmp_path_factory.mktemp("lasting"))
     yield worker.start()

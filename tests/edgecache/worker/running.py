@@ -32,17 +32,17 @@ class Answer:
 
 
 def name(content: bytes) -> bytes:
-    """Give the SHA-256 of some bytes."""
+    """Return the SHA-256 of some bytes."""
     return hashlib.sha256(content).digest()
 
 
 def altered(content: bytes) -> bytes:
-    """Give the bytes with another one in the place of the first."""
+    """Return the bytes with another one in the place of the first."""
     return bytes([content[0] ^ 1]) + content[1:]
 
 
 def unmeasured() -> dict[str, str]:
-    """Give this process's environment, but for what has children measure their coverage."""
+    """Return this process's environment, but for what has children measure their coverage."""
     return {key: value for key, value in os.environ.items() if not key.startswith("COVERAGE")}
 
 
@@ -62,12 +62,12 @@ class Worker:
 
     @property
     def store(self) -> Path:
-        """Give its folder."""
+        """Return its folder."""
         return self.folder / "store"
 
     @property
     def log(self) -> str:
-        """Give what it logged up to now."""
+        """Return what it logged up to now."""
         return (self.folder / "log").read_text()
 
     def start(self, *, until_served: bool = True) -> "Worker":
@@ -100,7 +100,7 @@ class Worker:
         os.kill(self.process.pid, number)
 
     def wait(self, timeout_s: float = 20.0) -> int:
-        """Wait until it has ended; give its exit code."""
+        """Wait until it has ended; return its exit code."""
         assert self.process is not None
         return self.process.wait(timeout_s)
 
@@ -125,7 +125,7 @@ class Worker:
             time.sleep(POLL_S)
 
     def health(self) -> int:
-        """Give the status of ``/healthz``, 0 when nobody listens."""
+        """Return the status of ``/healthz``, 0 when nobody listens."""
         try:
             return self.request("GET", "/healthz").status
         except OSError:
@@ -172,7 +172,7 @@ class Worker:
         return self.request("DELETE", object_path(name(content)), headers={TICKET_HEADER: ticket})
 
     def direct_ticket(self, content: bytes, **fields: Any) -> str:
-        """Give a ticket with which a client reads some bytes itself."""
+        """Return a ticket with which a client reads some bytes itself."""
         return self.brain.signer.ticket(
             content, **{"client_prefix": CLIENT, "id": uuid4(), **fields}
         )
@@ -183,16 +183,16 @@ class Worker:
         return self.request("GET", object_path(name(content)), headers=shown)
 
     def file(self, content: bytes) -> Path:
-        """Give where the store has some bytes."""
+        """Return where the store has some bytes."""
         sha256 = name(content).hex()
         return self.store / "objects" / sha256[:2] / sha256
 
     def incoming(self) -> list[Path]:
-        """Give the files that are not whole."""
+        """Return the files that are not whole."""
         return list((self.store / "incoming").iterdir())
 
     def metric(self, metric: str) -> float:
-        """Give one number of ``/metrics``."""
+        """Return one number of ``/metrics``."""
         for line in self.request("GET", "/metrics").body.decode().splitlines():
             if line.startswith(f"zonal_worker_{metric} "):
                 return float(line.split()[1])

@@ -17,7 +17,7 @@ BLOCK = 4096
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Give a mounted file system of 4 MiB."""
+    """Return a mounted file system of 4 MiB."""
     folder = tmp_path / "disk"
     folder.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder], check=True)

@@ -17,7 +17,7 @@ MIB = 1 << 20
 
 
 def memory(worker: Worker, kind: str = "Pss") -> int:
-    """Give a worker's memory in bytes."""
+    """Return a worker's memory in bytes."""
     assert worker.process is not None
     for line in Path(f"/proc/{worker.process.pid}/smaps_rollup").read_text().splitlines():
         if line.startswith(f"{kind}:"):
@@ -26,7 +26,7 @@ def memory(worker: Worker, kind: str = "Pss") -> int:
 
 
 def open_files(worker: Worker) -> int:
-    """Give how many files a worker has open."""
+    """Return how many files a worker has open."""
     assert worker.process is not None
     return len(list(Path(f"/proc/{worker.process.pid}/fd").iterdir()))
 
@@ -37,7 +37,7 @@ def connect(worker: Worker) -> socket.socket:
 
 
 def head(worker: Worker, method: str, *, content: bytes = CONTENT, length: int = 0) -> bytes:
-    """Give the head of a right request to read."""
+    """Return the head of a right request to read."""
     ticket = worker.brain.signer.ticket(content)
     lines = f"{method} {object_path(name(content))} HTTP/1.1\r\nHost: w\r\n"
     return f"{lines}{TICKET_HEADER}: {ticket}\r\nContent-Length: {length}\r\n\r\n".encode()
@@ -49,7 +49,7 @@ def test_an_idle_worker_is_small(workers: Callable[..., Worker]) -> None:
 
 @pytest.fixture
 def strict(workers: Callable[..., Worker]) -> Worker:
-    """Give a worker that is soon tired of a client."""
+    """Return a worker that is soon tired of a client."""
     worker = workers("--client-timeout", "1", capacity="1GiB").start()
     worker.put(CONTENT)
     return worker

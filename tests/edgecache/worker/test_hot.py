@@ -12,7 +12,7 @@ CONTENT = b"hot" * 1000
 
 @pytest.fixture
 def files(tmp_path: Path) -> Files:
-    """Give files, of which one is in memory."""
+    """Return files, of which one is in memory."""
     files = Files(tmp_path)
     keep(files)
     for _ in range(3):

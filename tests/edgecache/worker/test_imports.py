@@ -24,7 +24,7 @@ print(json.dumps(sorted({{name.partition(".")[0] for name in set(sys.modules) - 
 
 
 def loaded(package: str) -> set[str]:
-    """Give the top names that all modules of a package load, beside what any process has.
+    """Return the top names that all modules of a package load, beside what any process has.
 
     A distribution's Python has modules of its own (Debian's sitecustomize).
     """

@@ -20,7 +20,7 @@ CONTENT = os.urandom(2_500_000)
 
 @pytest.fixture
 def source(brain: FakeBrain, workers: Callable[..., Worker]) -> Iterator[Worker]:
-    """Give another worker, which holds CONTENT and has a brain of its own, with the same key."""
+    """Return another worker, which holds CONTENT and has a brain of its own, with the same key."""
     other = FakeBrain()
     other.signer = brain.signer
     worker = workers(brain=other).start()
@@ -41,7 +41,7 @@ class BadSource:
 
     @property
     def offer(self) -> JobSource:
-        """Give it as a source."""
+        """Return it as a source."""
         return JobSource(f"http://127.0.0.1:{self._listener.getsockname()[1]}", "t" * 300)
 
     def _serve(self) -> None:
@@ -54,19 +54,19 @@ class BadSource:
 
 
 def whole(body: bytes, length: int | None = None, status: str = "200 OK") -> bytes:
-    """Give an answer's bytes."""
+    """Return an answer's bytes."""
     said = len(body) if length is None else length
     return f"HTTP/1.1 {status}\r\nContent-Length: {said}\r\n\r\n".encode() + body
 
 
 def offer(worker: Worker) -> JobSource:
-    """Give a worker as a source of CONTENT."""
+    """Return a worker as a source of CONTENT."""
     ticket = worker.brain.signer.ticket(CONTENT, kind=TicketKind.REPLICATE)
     return JobSource(f"http://127.0.0.1:{worker.port}", ticket)
 
 
 def copy_from(*sources: JobSource, job_id: int = 7, size: int = len(CONTENT)) -> Job:
-    """Give a job to fetch CONTENT."""
+    """Return a job to fetch CONTENT."""
     return Job(job_id, JobKind.REPLICATE, name(CONTENT), size, sources)
 
 

@@ -9,7 +9,7 @@ from edgecache.worker.logs import ConsoleLines, JsonLines
 
 
 def record(message: str, **fields: object) -> logging.LogRecord:
-    """Give a record with fields."""
+    """Return a record with fields."""
     made = logging.LogRecord("edgecache.worker.x", logging.WARNING, "f", 1, message, (), None)
     vars(made).update(fields)
     return made

@@ -13,7 +13,7 @@ from tests.edgecache.worker.brain import NODE, SECRET
 
 @pytest.fixture
 def given(tmp_path: Path) -> dict[str, str]:
-    """Give options that are right."""
+    """Return options that are right."""
     secret = tmp_path / "secret"
     secret.write_text(SECRET + "\n")
     secret.chmod(0o600)
@@ -28,7 +28,7 @@ def given(tmp_path: Path) -> dict[str, str]:
 
 
 def line(given: dict[str, str]) -> list[str]:
-    """Give a command line."""
+    """Return a command line."""
     return [word for pair in given.items() for word in pair]
 
 

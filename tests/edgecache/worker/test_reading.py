@@ -11,14 +11,14 @@ CONTENT = bytes(range(256)) * 1024
 
 @pytest.fixture(scope="module")
 def holder(lasting: Worker) -> Worker:
-    """Give a worker that holds CONTENT, and keeps it."""
+    """Return a worker that holds CONTENT, and keeps it."""
     assert lasting.put(CONTENT).status == 201
     return lasting
 
 
 @pytest.fixture
 def damaged(worker: Worker) -> Worker:
-    """Give a worker that holds CONTENT, whose files may be damaged."""
+    """Return a worker that holds CONTENT, whose files may be damaged."""
     assert worker.put(CONTENT).status == 201
     return worker
 

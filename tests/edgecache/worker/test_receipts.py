@@ -17,7 +17,7 @@ CONTENT = os.urandom(8_000_000)
 
 @pytest.fixture
 def holder(worker: Worker) -> Worker:
-    """Give a worker that holds CONTENT."""
+    """Return a worker that holds CONTENT."""
     assert worker.put(CONTENT).status == 201
     return worker
 

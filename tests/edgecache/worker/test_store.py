@@ -30,7 +30,7 @@ IN_MEMORY = Path("/dev/shm")  # noqa: S108 - hundreds of stores, each synced man
 
 
 def name(content: bytes) -> bytes:
-    """Give the SHA-256 of some bytes."""
+    """Return the SHA-256 of some bytes."""
     return hashlib.sha256(content).digest()
 
 
@@ -48,18 +48,18 @@ def put(store: Store, content: bytes, *, named: bytes | None = None) -> bool:
 
 
 def on_disk(store: Store) -> dict[bytes, int]:
-    """Give what the disk holds."""
+    """Return what the disk holds."""
     return dict(store.files.walk())
 
 
 def rows(store: Store) -> dict[bytes, int]:
-    """Give what the inventory says."""
+    """Return what the inventory says."""
     with store.using() as db:
         return dict(db.execute("SELECT sha256, size FROM objects").fetchall())
 
 
 def told(store: Store) -> set[bytes]:
-    """Give what a brain knows that was told every change."""
+    """Return what a brain knows that was told every change."""
     known: set[bytes] = set()
     with store.using() as db:
         for change in inventory.changes(db, 1_000_000):
@@ -71,14 +71,14 @@ def told(store: Store) -> set[bytes]:
 
 
 def wanted(store: Store) -> set[bytes]:
-    """Give what a full inventory names."""
+    """Return what a full inventory names."""
     with store.using() as db:
         return {sha256 for sha256, _ in inventory.page(db, after=b"", limit=1_000_000)}
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    """Give a store of 16 blocks."""
+    """Return a store of 16 blocks."""
     opened = open_store(tmp_path, 16 * BLOCK)
     yield opened
     opened.close()
@@ -86,7 +86,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def quick() -> Iterator[Path]:
-    """Give a folder in memory, for stores that take many objects: each is synced."""
+    """Return a folder in memory, for stores that take many objects: each is synced."""
     with tempfile.TemporaryDirectory(dir=IN_MEMORY if IN_MEMORY.is_dir() else None) as folder:
         yield Path(folder)
 
@@ -196,7 +196,7 @@ TestAnyOrder.settings = settings(
 
 
 def _size(path: Path) -> int:
-    """Give a file's size, 0 once it is gone."""
+    """Return a file's size, 0 once it is gone."""
     try:
         return path.stat().st_size
     except FileNotFoundError:

@@ -25,7 +25,7 @@ def send(worker: Worker, head: str, body: bytes = b"", *, close: bool = False) -
 
 
 def put_head(worker: Worker, content: bytes, length: int | None = None) -> str:
-    """Give the head of a right PUT."""
+    """Return the head of a right PUT."""
     ticket = worker.brain.signer.ticket(content, kind=TicketKind.STORE)
     return (
         f"PUT {object_path(name(content))} HTTP/1.1\nHost: worker\n{TICKET_HEADER}: {ticket}\n"

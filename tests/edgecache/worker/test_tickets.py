@@ -18,13 +18,13 @@ CONTENT = b"what is held" * 1000
 
 @pytest.fixture(scope="module")
 def holder(lasting: Worker) -> Worker:
-    """Give a worker that holds CONTENT, and whose brain stays as it is."""
+    """Return a worker that holds CONTENT, and whose brain stays as it is."""
     assert lasting.put(CONTENT).status == 201
     return lasting
 
 
 def code_of(answer: Any) -> str:
-    """Give the status and the code of a refusal."""
+    """Return the status and the code of a refusal."""
     return f"{answer.status} {answer.body.decode().partition('code')[2][4:].partition(chr(34))[0]}"
 
 

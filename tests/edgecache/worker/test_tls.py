@@ -24,7 +24,7 @@ CONTENT = b"over tls" * 50_000
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> tuple[Path, Path]:
-    """Give a certificate for 127.0.0.1 and its key."""
+    """Return a certificate for 127.0.0.1 and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "worker")])
     now = datetime.datetime.now(datetime.UTC)

@@ -27,19 +27,19 @@ class Time:
 
 @pytest.fixture
 def signer() -> Signer:
-    """Give a brain's key."""
+    """Return a brain's key."""
     return Signer()
 
 
 @pytest.fixture
 def uptime() -> Time:
-    """Give the machine's clock."""
+    """Return the machine's clock."""
     return Time()
 
 
 @pytest.fixture
 def verifier(signer: Signer, uptime: Time) -> Verifier:
-    """Give a verifier that trusts it."""
+    """Return a verifier that trusts it."""
     clock = BrainClock(uptime)
     clock.learn(time.time(), sent=uptime.now, received=uptime.now)
     made = Verifier(NODE, clock)
@@ -48,14 +48,14 @@ def verifier(signer: Signer, uptime: Time) -> Verifier:
 
 
 def ticket(signer: Signer, **fields: Any) -> str:
-    """Give a ticket to read HASH."""
+    """Return a ticket to read HASH."""
     return signer.ticket(**{"sha256": HASH, "length": 10, **fields})
 
 
 def code(
     verifier: Verifier, text: str, sha256: bytes = HASH, kind: TicketKind = TicketKind.READ
 ) -> str:
-    """Give the code of a refusal."""
+    """Return the code of a refusal."""
     with pytest.raises(TicketRefused) as caught:
         verifier.admit(text, sha256=sha256, kind=kind)
     return caught.value.code
