@@ -11,7 +11,7 @@ from cryptography.fernet import Fernet
 from accounts.models import User
 from accounts.passwords import TunedArgon2Hasher
 from environments.models import Organization
-from tests import cast, emptying
+from tests import cast, table_cleanup
 from tests.edgecache.databases import brain_database, drop_left
 from tests.edgecache.s3.cluster import Cluster
 
@@ -36,7 +36,7 @@ def _cheap_hashes() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _quick_emptying() -> None:
-    emptying.install()
+    table_cleanup.install()
 
 
 @pytest.fixture(scope="session", autouse=True)

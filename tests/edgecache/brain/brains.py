@@ -22,7 +22,7 @@ from edgecache.brain.storage.garbage_collection import GarbageCollector
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.values import ALWAYS, BucketInfo, Conditions, Fields, ObjectVersion
 from platform_site.lib.ids import uuid7
-from tests.bystander import Bystander
+from tests.database_client import DatabaseClient
 
 ALICE = Tenant(1, 11)
 CHARLIE = Tenant(2, 21)
@@ -178,8 +178,8 @@ def assemble(
     )
 
 
-class Rows(Bystander):
-    """The tables, as a bystander sees them."""
+class Rows(DatabaseClient):
+    """The tables, as a client_of_database sees them."""
 
     def all(self, sql: str, params: Sequence[Any] = ()) -> list[Any]:
         """Return rows."""

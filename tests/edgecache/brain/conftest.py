@@ -9,7 +9,7 @@ from edgecache.brain.values import BucketInfo
 from tests.edgecache.brain.brains import Brain, Rows, running
 from tests.edgecache.brain.http_origin import HttpOrigin
 from tests.edgecache.databases import brain_database
-from tests.emptying import empty
+from tests.table_cleanup import empty
 
 TABLES = "SELECT tablename FROM pg_tables WHERE tablename LIKE 'brain\\_%%'"
 

@@ -13,11 +13,11 @@ from platform_site.embedded.folders import make_folders, make_runtime_dir
 from platform_site.embedded.postgres.binaries import find_binaries
 from platform_site.embedded.postgres.cluster import CONTROL, Cluster
 from platform_site.embedded.supervisor.identity import processes_in
-from tests.bystander import Bystander
+from tests.database_client import DatabaseClient
 from tests.edgecache.brain.brains import ALICE, Brain, running, until
 from tests.edgecache.databases import migrate
-from tests.emptying import empty
 from tests.platform_site.embedded.support import start
+from tests.table_cleanup import empty
 
 WRITERS = 6
 
@@ -43,7 +43,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def cluster(made: Cluster) -> Iterator[Cluster]:
     """Return it running, with empty tables. A server ends with the thread that started it."""
     start(made)
-    empty(Bystander(made.url), ("brain_bucket", "brain_blob", "brain_braininstance"))
+    empty(DatabaseClient(made.url), ("brain_bucket", "brain_blob", "brain_braininstance"))
     yield made
     made.stop()
 

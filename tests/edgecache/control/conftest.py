@@ -14,7 +14,7 @@ from cryptography.fernet import Fernet
 from tests.edgecache.control.support import Put, Rows
 from tests.edgecache.databases import brain_database
 from tests.edgecache.s3.cluster import Cluster
-from tests.emptying import empty
+from tests.table_cleanup import empty
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from edgecache.protocol.credentials import authorization
 from edgecache.protocol.names import worker_path
-from tests.bystander import Bystander
+from tests.database_client import DatabaseClient
 from tests.edgecache.s3.cluster import Cluster
 from tests.ports import free_port
 
@@ -202,8 +202,8 @@ def health_of(cluster: Cluster, worker: RunningWorker) -> str:
 Put = Callable[..., bytes]
 
 
-class Rows(Bystander):
-    """The brain's tables, as a bystander sees them."""
+class Rows(DatabaseClient):
+    """The brain's tables, as a client_of_database sees them."""
 
     def all(self, statement: str, *values: Any) -> list[Any]:
         """Return rows."""

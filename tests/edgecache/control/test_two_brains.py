@@ -19,8 +19,8 @@ from tests.edgecache.control.support import (
 )
 from tests.edgecache.databases import brain_database
 from tests.edgecache.s3.cluster import Cluster
-from tests.emptying import empty
 from tests.ports import free_port
+from tests.table_cleanup import empty
 from tests.waiting import wait_until
 
 Start = Callable[..., Cluster]

@@ -8,7 +8,7 @@ import psycopg
 from psycopg.sql import Composed
 
 
-class Bystander:
+class DatabaseClient:
     """Asks a database. It connects once: a backend of its own for each question costs more."""
 
     def __init__(self, url: str) -> None:

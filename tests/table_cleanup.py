@@ -11,7 +11,7 @@ from django.db import connections
 from django.test.testcases import TransactionTestCase
 from psycopg import sql
 
-from tests.bystander import Bystander
+from tests.database_client import DatabaseClient
 
 # Made by migrations, from the code: no test changes them.
 KEPT = frozenset({"django_content_type", "auth_permission"})
@@ -37,7 +37,7 @@ def install() -> None:
     TransactionTestCase._fixture_teardown = _empty_what_is_filled  # type: ignore[attr-defined]  # Django's own seam
 
 
-def empty(database: Bystander, names: Sequence[str]) -> None:
+def empty(database: DatabaseClient, names: Sequence[str]) -> None:
     """Empty tables, and those that refer to them."""
     found = database.execute(REFERRING, [list(names)]).fetchall()
     database.execute(_deletion([name for (name,) in found]))
