@@ -1,4 +1,4 @@
-"""What else happens when something happens to a user: told to the layers above, unknown to us.
+"""Hooks by which the layers above act when a user changes.
 
 The hooks are settings.LIFECYCLE_HOOKS, by dotted path; each takes the user's id, runs in the
 caller's transaction, and finds the user's row locked (but for ``user_removed``)::

@@ -1,4 +1,4 @@
-"""An account whose address nobody has proven, given to whoever proves it now.
+"""Account reclaim: an account with an unproven address goes to the person who proves it.
 
 A stranger may have signed up with the address and waits for its owner to come (A. Sudhodanan,
 A. Paverd: Pre-hijacked accounts, USENIX Security 2022): nothing that lets the stranger in may

@@ -14,7 +14,7 @@ from platform_site.lib.errors import PlatformError
 
 
 class StaffBackend(BaseBackend):
-    """Let platform staff in, nobody else."""
+    """Sign platform staff in, and no one else."""
 
     def authenticate(
         self,

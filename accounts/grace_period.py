@@ -6,9 +6,11 @@ from datetime import datetime, timedelta
 def deadline(
     required_since: datetime | None, grace_period_days: int, *, member_since: datetime
 ) -> datetime:
-    """Give the end of the grace period: it counts from the requirement or from joining, the later.
+    """Return the end of the grace period.
 
-    required_since: None is treated as since ever.
+    It counts from the requirement or from joining, whichever is later.
+
+    required_since: None means always.
     """
     begins = max(required_since or member_since, member_since)
     return begins + timedelta(days=grace_period_days)

@@ -100,6 +100,6 @@ def give_back(kind: str, subject: str, *, window: timedelta, now: datetime) -> N
 
 
 def forget_old(*, now: datetime) -> int:
-    """Delete counters that no longer mean anything; give their number."""
+    """Delete counters that no longer mean anything; return their number."""
     old = Throttle.objects.filter(last_at__lt=now - FORGET_AFTER, blocked_until__lt=now)
     return old.delete()[0]

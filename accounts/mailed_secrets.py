@@ -1,4 +1,4 @@
-"""What is mailed and never kept: tokens that stand in links, and codes that somebody types."""
+"""Secrets that are mailed and kept only as digests: tokens in links, and codes to type."""
 
 import hashlib
 import hmac
@@ -18,23 +18,23 @@ CODE_CHARS: Final = 8
 
 
 def new_token() -> str:
-    """Give 256 random bits, safe in a link."""
+    """Return 256 random bits, safe in a link."""
     return secrets.token_urlsafe(TOKEN_BYTES)
 
 
 def token_digest(purpose: str, token: str) -> str:
-    """Give what is kept of a token. It is too long to guess, so that its digest needs no key."""
+    """Return what is kept of a token. It is too long to guess, so that its digest needs no key."""
     return hashlib.sha256(f"{purpose}\0{token}".encode()).hexdigest()
 
 
 def new_code() -> str:
-    """Give 40 random bits as ``ABCD-EFGH``, to be typed."""
+    """Return 40 random bits as ``ABCD-EFGH``, to be typed."""
     code = "".join(secrets.choice(ALPHABET) for _ in range(CODE_CHARS))
     return f"{code[:4]}-{code[4:]}"
 
 
 def canonical_code(code: str) -> str:
-    """Give a typed code as ``ABCD-EFGH``, whatever its case, blanks and dashes; '' for none."""
+    """Return a typed code as ``ABCD-EFGH``, whatever its case, blanks and dashes; '' for none."""
     plain = "".join(code.split()).replace("-", "").upper()
     # Crockford's spelling: what is easily taken for another one counts as that.
     plain = plain.replace("O", "0").replace("I", "1").replace("L", "1")
@@ -44,7 +44,7 @@ def canonical_code(code: str) -> str:
 
 
 def code_digest(purpose: str, *binding: object, code: str) -> str:
-    """Give what is kept of a code: keyed, since it is short, and bound to what it is for."""
+    """Return what is kept of a code: keyed, since it is short, and bound to what it is for."""
     return keyed_digest(settings.ACCOUNTS.mfa_keys[0], purpose, *binding, code).hex()
 
 

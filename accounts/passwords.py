@@ -1,4 +1,4 @@
-"""Passwords: Argon2id as tuned by settings, one hash whoever asks, never too many at once."""
+"""Passwords: Argon2id as tuned by settings, one hash for every check, few at a time."""
 
 import threading
 import unicodedata
@@ -46,12 +46,12 @@ def _slot() -> Iterator[None]:
 
 
 def normalize(password: str) -> str:
-    """Give the NFC form, so that one password typed on two keyboards is one."""
+    """Return the NFC form, so that one password typed on two keyboards is one."""
     return unicodedata.normalize("NFC", password)
 
 
 def hash_password(password: str) -> str:
-    """Give the encoded Argon2id hash.
+    """Return the encoded Argon2id hash.
 
     Raises HashingBusy (503).
     """

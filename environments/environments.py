@@ -30,7 +30,7 @@ def create_organization(name: str) -> Organization:
 
 
 def find(organization_id: int, id_or_name: str) -> Environment:
-    """Give a live environment by its id or, without regard to case, its name.
+    """Return a live environment by its id or, without regard to case, its name.
 
     Raises EnvironmentNotFound, also for another organization's and for deleted ones.
     """
@@ -49,7 +49,7 @@ def find(organization_id: int, id_or_name: str) -> Environment:
 
 
 def by_slug(organization_id: int, slug: str) -> Environment:
-    """Give a live environment by its id.
+    """Return a live environment by its id.
 
     Raises EnvironmentNotFound.
     """
@@ -100,7 +100,7 @@ def relabel(organization_id: int, slug: str, *, name: str) -> Environment:
 
 
 def delete(organization_id: int, slug: str, *, now: datetime) -> Environment:
-    """Delete an environment: nobody reaches it from now on, and its data is dropped later.
+    """Delete an environment: it cannot be reached from now on, and its data is dropped later.
 
     Raises EnvironmentNotFound and EnvironmentBuiltIn.
     """
@@ -129,7 +129,7 @@ def close_organization(organization_id: int, *, now: datetime) -> None:
 
 
 def expired(*, now: datetime) -> list[int]:
-    """Give the keys of environments deleted longer ago than the retention."""
+    """Return the keys of environments deleted longer ago than the retention."""
     cutoff = now - timedelta(days=settings.ENVIRONMENTS.retention_days)
     # unscoped: housekeeping for all tenants
     rows = Environment.unscoped.filter(deleted_at__lte=cutoff)

@@ -13,7 +13,7 @@ MFA_METHODS: Final = ("totp", "sms", "email", "webauthn", "backup_codes")
 
 
 def all_methods() -> list[str]:
-    """Give every method: the policy a new organization starts with."""
+    """Return every method: the policy a new organization starts with."""
     return list(MFA_METHODS)
 
 
@@ -38,7 +38,7 @@ class Organization(models.Model):
     recovery_questions_enabled = models.BooleanField(default=False)
 
     def __str__(self) -> str:
-        """Give the name."""
+        """Return the name."""
         return self.name
 
 
@@ -78,5 +78,5 @@ class Environment(TenantModel):
         ]
 
     def __str__(self) -> str:
-        """Give the public id."""
+        """Return the public id."""
         return self.slug

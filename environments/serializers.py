@@ -18,7 +18,7 @@ class EnvironmentSerializer(serializers.Serializer[Environment]):
 
 
 class EnvironmentRefSerializer(serializers.Serializer[Any]):
-    """An environment as it stands inside other answers."""
+    """An environment inside other answers."""
 
     id = serializers.CharField()
     name = serializers.CharField()

@@ -16,7 +16,7 @@ HOUR: Final = timedelta(hours=1)
 
 
 def record(request: PlatformRequest, *, resource: str, action: str) -> None:
-    """Note that the request's principal lacked a permission (settings.DENIAL_RECORDER).
+    """Record that the request's principal lacked a permission (settings.DENIAL_RECORDER).
 
     At most sixty an hour for each user; of a development token, for its organization.
     """

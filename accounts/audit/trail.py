@@ -20,7 +20,7 @@ LEAST_RETENTION: Final = timedelta(days=30)
 
 
 def of_organization(organization_id: int) -> QuerySet[AuditEvent]:
-    """Give the events of one organization, unordered."""
+    """Return the events of one organization, unordered."""
     return AuditEvent.objects.filter(organization_id=organization_id)
 
 
@@ -49,7 +49,7 @@ def matching(events: QuerySet[AuditEvent], wanted: Mapping[str, Any]) -> QuerySe
 
 
 def rows(events: QuerySet[AuditEvent]) -> Iterator[dict[str, Any]]:
-    """Give events as JSON values, oldest first, a few at a time however many there are."""
+    """Return events as JSON values, oldest first, a few at a time however many there are."""
     for event in events.order_by("id").iterator(chunk_size=2000):
         yield {
             "id": str(event.id),
@@ -68,7 +68,7 @@ def rows(events: QuerySet[AuditEvent]) -> Iterator[dict[str, Any]]:
 
 
 def prune(*, retention_days: int, now: datetime) -> int:
-    """Delete events that are older than the retention; give their number. 0 days keeps all."""
+    """Delete events that are older than the retention; return their number. 0 days keeps all."""
     if not retention_days:
         return 0
     cutoff = now - max(timedelta(days=retention_days), LEAST_RETENTION)
@@ -82,7 +82,7 @@ def prune(*, retention_days: int, now: datetime) -> int:
 
 
 def _ids(actor: str) -> list[UUID]:
-    """Give the user's id that a filter names, if it is one."""
+    """Return the user's id that a filter names, if it is one."""
     try:
         return [UUID(actor)]
     except ValueError:

@@ -23,7 +23,7 @@ WINDOW: Final = timedelta(hours=1)
 
 
 def preview(request: PlatformRequest, token: str, *, now: datetime) -> Invitation:
-    """Give the invitation of a token, which stays as it is.
+    """Return the invitation of a token, which stays as it is.
 
     Raises InvitationGone (410), TooManyAttempts (429).
     """
@@ -85,7 +85,7 @@ def _seat(invitation: Invitation, encoded: str, now: datetime) -> User:
 
 
 def _give(member_id: object, encoded: str, now: datetime) -> User:
-    """Give an account that was made beforehand, unless it was taken into use meanwhile."""
+    """Hand over an account that was made beforehand, unless it was taken into use meanwhile."""
     rows = User.unscoped.select_for_update(of=("self",))  # unscoped: the invitation's own
     user: User = rows.select_related("organization", "last_environment").get(pk=member_id)
     if user.has_usable_password() or user.email_verified_at is not None or not user.is_active:

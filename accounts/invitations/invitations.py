@@ -31,7 +31,7 @@ LIFE: Final = timedelta(days=7)
 DAY: Final = timedelta(days=1)
 # To one address from one organization: enough for mails that went astray, no nuisance.
 PER_ADDRESS_A_DAY: Final = 5
-# Ended ones stay this long for whoever looks who was invited.
+# Ended ones stay listed this long.
 KEEP_ENDED: Final = timedelta(days=30)
 
 
@@ -46,7 +46,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Who invites: a user where one does, and how the mail calls it ('' for nobody)."""
+    """Who invites: a user, if one does, and the name in the mail ('' for none)."""
 
     user_id: UUID | None = None
     name: str = ""
@@ -138,7 +138,7 @@ def _save(
 
 
 def digest(token: str) -> str:
-    """Give what is kept of a token."""
+    """Return what is kept of a token."""
     return mailed_secrets.token_digest("invitation", token)
 
 
@@ -172,7 +172,7 @@ def _mail_conflict(invitation: Invitation, host: Host) -> None:
 
 
 def open_for(token: str, *, now: datetime, lock: bool = False) -> Invitation:
-    """Give the invitation that a token may still take, with its organization.
+    """Return the invitation that a token may still take, with its organization.
 
     lock: hold it until the transaction ends.
     Raises InvitationGone (410) for unknown, expired, accepted, revoked and replaced alike.
@@ -206,12 +206,12 @@ def revoke(organization_id: int, invitation_id: str, *, now: datetime) -> Invita
 
 
 def revoke_those_of(host: User, *, now: datetime) -> int:
-    """End the open invitations that a user made; give how many there were."""
+    """End the open invitations that a user made; return how many there were."""
     return _open_ones(host.organization_id).filter(invited_by=host).update(revoked_at=now)
 
 
 def forget_old(*, now: datetime) -> int:
-    """Delete invitations that ended long ago; give their number."""
+    """Delete invitations that ended long ago; return their number."""
     old = Invitation.unscoped.filter(expires_at__lt=now - KEEP_ENDED)  # unscoped: housekeeping
     deleted: int = old.delete()[0]
     return deleted

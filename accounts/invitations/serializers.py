@@ -13,7 +13,7 @@ STATES = ["pending", "expired", "accepted", "revoked"]
 
 
 class InvitationSerializer(serializers.Serializer[Invitation]):
-    """An invitation; nothing in it tells whether the address has an account."""
+    """An invitation; it does not reveal whether the address has an account."""
 
     id = serializers.UUIDField()
     email = serializers.EmailField()
@@ -25,11 +25,11 @@ class InvitationSerializer(serializers.Serializer[Invitation]):
     expires_at = serializers.DateTimeField()
 
     def get_state(self, invitation: Invitation) -> str:
-        """Give one of `pending`, `expired`, `accepted`, `revoked`."""
+        """Return one of `pending`, `expired`, `accepted`, `revoked`."""
         return invitation.state(timezone.now())
 
     def get_invited_by(self, invitation: Invitation) -> str | None:
-        """Give the address of who invited; null for an operator, and for a member who is gone."""
+        """Return the address of who invited; null for an operator, and for a member who is gone."""
         return (invitation.invited_by.email or None) if invitation.invited_by else None
 
 

@@ -15,12 +15,12 @@ from environments.models import Organization
 from platform_site.lib.commands import Refused
 from platform_site.lib.emails import is_address
 
-# How members are told who did it.
+# Names the operator in mails to members.
 NAME = "an operator of the platform"
 
 
 def organization(organization_id: int) -> Organization:
-    """Give an organization.
+    """Return an organization.
 
     Raises Refused.
     """
@@ -32,7 +32,7 @@ def organization(organization_id: int) -> Organization:
 
 
 def user(email: str) -> User:
-    """Give the user of an address.
+    """Return the user of an address.
 
     Raises Refused.
     """
@@ -43,7 +43,7 @@ def user(email: str) -> User:
 
 
 def free_address(email: str) -> str:
-    """Give an address as it is kept.
+    """Return an address as it is kept.
 
     Raises Refused for what is none, and for one that has an account.
     """

@@ -29,7 +29,7 @@ BATCH: Final = 2000
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A member to be. line: where it stands in the file, the first line being 1."""
+    """A member to be. line: its number in the file, from 1."""
 
     line: int
     email: str
@@ -68,7 +68,7 @@ class _Progress:
 
 
 def load(organization: Organization, lines: Iterable[str]) -> Iterator[User]:
-    """Make a member of each line; give them as they are made.
+    """Make a member of each line; return them as they are made.
 
     They have no password, and their addresses are not proven. Call inside a transaction and use
     the iterator up: it ends with ImportRefused where any line is wrong, once all were looked at.
@@ -85,7 +85,7 @@ def load(organization: Organization, lines: Iterable[str]) -> Iterator[User]:
 
 
 def _read(lines: Iterable[str], progress: _Progress) -> Iterator[Row]:
-    """Give the lines that are right by themselves; note the others."""
+    """Return the lines that are right by themselves; note the others."""
     reader = csv.reader(lines, strict=True)
     columns: list[str] | None = None
     end = 0
@@ -153,7 +153,7 @@ def _faults(
     if not is_address(email):
         yield Wrong(line, "email", f"{email!r} is no e-mail address.")
     elif (before := seen.get(signup.canonical(email).upper())) is not None:
-        yield Wrong(line, "email", f"{email} stands in line {before} already.")
+        yield Wrong(line, "email", f"{email} is in line {before} already.")
     if not roles:
         yield Wrong(line, "roles", f"At least one of {', '.join(ROLES)}.")
     for role in roles:

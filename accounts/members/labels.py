@@ -8,7 +8,7 @@ MAX_LABEL_CHARS: Final = 100
 
 
 def faults(labels: Sequence[str]) -> Iterator[str]:
-    """Give a sentence for each thing that is wrong with a member's labels."""
+    """Return a sentence for each thing that is wrong with a member's labels."""
     if len(labels) > MAX_LABELS:
         yield f"At most {MAX_LABELS} labels."
     if any(not 0 < len(label.strip()) <= MAX_LABEL_CHARS or "\0" in label for label in labels):

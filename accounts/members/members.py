@@ -30,7 +30,7 @@ class Changes:
 
 
 def find(organization_id: int, user_id: str) -> User:
-    """Give a member.
+    """Return a member.
 
     Raises MemberNotFound (404), also for another organization's.
     """
@@ -44,10 +44,10 @@ def find(organization_id: int, user_id: str) -> User:
 def change(
     organization_id: int, user_id: str, changes: Changes, *, by: str, now: datetime
 ) -> tuple[User, dict[str, Any]]:
-    """Change a member; give it, and what has changed, as ``{field: new value}``.
+    """Change a member; return it and what has changed, as ``{field: new value}``.
 
     Holds on the member's next request, whatever it is in the middle of. Call inside a transaction.
-    by: who does it, as the member is told. Raises MemberNotFound (404), LastAdmin (409), and
+    by: who does it, for the mail to the member. Raises MemberNotFound (404), LastAdmin (409), and
     InvalidRequest (400) for a member that would be left without any role.
     """
     _lock_organization(organization_id)
@@ -87,7 +87,7 @@ def remove(organization_id: int, user_id: str, *, by: str, now: datetime) -> Use
 
 
 def acting_roles(member: User) -> list[str]:
-    """Give the roles a member acts with: those given by hand, and those derived at a provider."""
+    """Return the roles a member acts with: those given by hand, and those derived at a provider."""
     return [role for role in ROLES if role in {*member.roles, *member.derived_roles}]
 
 
@@ -118,7 +118,7 @@ def _is_acting_admin(member: User) -> bool:
 
 
 def _keep_an_admin(member: User) -> None:
-    """Refuse to go on where nobody else is an admin; the organization is locked.
+    """Refuse to go on where no other member is an admin; the organization is locked.
 
     Raises LastAdmin.
     """

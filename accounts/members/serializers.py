@@ -19,7 +19,7 @@ class RolesField(serializers.ListField):
         super().__init__(child=child, max_length=20, **options)
 
     def to_internal_value(self, data: Any) -> list[str]:
-        """Give them in order."""
+        """Return them in order."""
         given = super().to_internal_value(data)
         return [role for role in ROLES if role in given]
 
@@ -32,7 +32,7 @@ class LabelsField(serializers.ListField):
         super().__init__(child=child, max_length=MAX_LABELS, **options)
 
     def to_internal_value(self, data: Any) -> list[str]:
-        """Give them in the order in which they were first named."""
+        """Return them in the order in which they were first named."""
         return list(dict.fromkeys(super().to_internal_value(data)))
 
 
@@ -59,11 +59,11 @@ class MemberSerializer(serializers.Serializer[User]):
         return member.email or None
 
     def get_email_verified(self, member: User) -> bool:
-        """Say whether the address was proven."""
+        """True if the address was proven."""
         return member.email_verified_at is not None
 
     def get_disabled(self, member: User) -> bool:
-        """Say whether the member is kept out."""
+        """True if the member is kept out."""
         return not member.is_active
 
 

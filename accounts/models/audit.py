@@ -34,5 +34,5 @@ class AuditEvent(models.Model):
         ]
 
     def __str__(self) -> str:
-        """Give the tag."""
+        """Return the tag."""
         return self.tag

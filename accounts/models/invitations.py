@@ -14,10 +14,10 @@ from platform_site.lib.scoping import TenantModel
 
 
 class Invitation(TenantModel):
-    """One place, for one address; whoever holds the mailed token may take it once.
+    """One place, for one address; the holder of the mailed token may take it once.
 
     digest: of the token, which the mail alone carries; where the address had an account already,
-    of one that nobody was given, so that the rows look alike.
+    of a token that was given to no one, so that the rows look alike.
     member: an account made beforehand, without a password, that the token gives to its owner.
     invited_by: None where a development token or an operator invited, or who did is gone.
     """
@@ -48,11 +48,11 @@ class Invitation(TenantModel):
         ]
 
     def __str__(self) -> str:
-        """Give the id."""
+        """Return the id."""
         return str(self.id)
 
     def state(self, now: datetime) -> str:
-        """Give ``pending``, ``expired``, ``accepted`` or ``revoked``."""
+        """Return ``pending``, ``expired``, ``accepted`` or ``revoked``."""
         if self.accepted_at is not None:
             return "accepted"
         if self.revoked_at is not None:

@@ -34,9 +34,9 @@ class MailboxProof(TenantModel):
     expires_at = models.DateTimeField(db_index=True)
 
     def __str__(self) -> str:
-        """Give the tries that are left."""
+        """Return the tries that are left."""
         return f"{self.attempts_left} tries left"
 
     def is_open(self, now: datetime) -> bool:
-        """Say whether its code can still be tried."""
+        """True if its code can still be tried."""
         return self.attempts_left > 0 and now < self.expires_at

@@ -59,13 +59,13 @@ class Session(TenantModel):
         ]
 
     def __str__(self) -> str:
-        """Give the id."""
+        """Return the id."""
         return str(self.id)
 
     def is_live(self, now: datetime) -> bool:
-        """Say whether its tokens count, as far as this row alone can say."""
+        """True if its tokens count, as far as this row alone can say."""
         return self.ended_at is None and now < self.ends_at
 
     def is_in_grace(self, now: datetime) -> bool:
-        """Say whether the previous generation still counts."""
+        """True if the previous generation still counts."""
         return now <= self.rotated_at + timedelta(seconds=settings.ACCOUNTS.refresh_grace_s)

@@ -12,5 +12,5 @@ class Throttle(models.Model):
     blocked_until = models.DateTimeField()
 
     def __str__(self) -> str:
-        """Give the key, a digest."""
+        """Return the key, a digest."""
         return self.key

@@ -1,4 +1,4 @@
-"""Another e-mail address: the new one is proven first, the present one is told and can cancel."""
+"""A change of e-mail address: the new one is proven first; the present one can cancel."""
 
 from datetime import datetime
 from uuid import UUID

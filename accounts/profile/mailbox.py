@@ -1,4 +1,4 @@
-"""The mailbox of an account: where it stands, and proving it by a code.
+"""The mailbox of an account: its state, and its proof by a code.
 
 A code counts only in a session of its user: a stranger whose address somebody signed up with does
 not lend it to that somebody by a click.
@@ -35,7 +35,7 @@ COOL_DOWN: Final = timedelta(seconds=60)
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Where a mailbox stands. pending: the proof under way, of this address or of another one."""
+    """The state of a mailbox. pending: the open proof, of this address or of another one."""
 
     user: User
     pending: MailboxProof | None
@@ -62,7 +62,7 @@ class State:
 
 
 def state_of(user_id: UUID, *, now: datetime) -> State:
-    """Give the state of a user's mailbox."""
+    """Return the state of a user's mailbox."""
     user = User.unscoped.get(pk=user_id)  # unscoped: the principal's own
     return State(user, proofs.current(user, now=now))
 

@@ -21,7 +21,7 @@ from platform_site.lib.principals import PlatformRequest, Principal
 
 
 def has_one(principal: Principal) -> bool:
-    """Say whether the caller's account has a password at all."""
+    """True if the caller's account has a password at all."""
     user: User = User.unscoped.only("password").get(pk=principal.own_id)  # unscoped: its own
     return user.has_usable_password()
 
@@ -35,7 +35,7 @@ def change(
     ends_others: bool,
     now: datetime,
 ) -> int:
-    """Set a new password; give how many other sessions ended with the old one.
+    """Set a new password; return how many other sessions ended with the old one.
 
     current_password: not looked at where the account has none (it signs in by other ways).
     ends_others: also end the other sessions. Trusted devices, sign-ins under way and a change of

@@ -1,7 +1,7 @@
 """Proofs of a mailbox under way: what is mailed, what is kept of it, when it no longer counts.
 
 One at a time for each user: of the account's own address, or of the one to change to. The user's
-row is locked by whoever writes here.
+row is locked by every writer.
 """
 
 from dataclasses import dataclass
@@ -84,22 +84,22 @@ def _mail(proof: MailboxProof, template: str, context: dict[str, str | int]) -> 
 
 
 def code_digest(user: User, email: str, code: str) -> str:
-    """Give what is kept of a code: bound to user and address, so that it fits no other."""
+    """Return what is kept of a code: bound to user and address, so that it fits no other."""
     return mailed_secrets.code_digest("mailbox", user.pk, email, code=code)
 
 
 def cancel_digest(token: str) -> str:
-    """Give what is kept of the token that a notice carries."""
+    """Return what is kept of the token that a notice carries."""
     return mailed_secrets.token_digest("email change", token)
 
 
 def fingerprint(user: User) -> str:
-    """Give what a change is bound to: it dies with the password and the address it began with."""
+    """Return what a change is bound to: it dies with the password and the address it began with."""
     return mailed_secrets.code_digest("email change", user.pk, user.password, code=user.email)
 
 
 def current(user: User, *, now: datetime) -> MailboxProof | None:
-    """Give the proof that the user's next code counts for, None where there is none."""
+    """Return the proof that the user's next code counts for, None where there is none."""
     mine = MailboxProof.unscoped.filter(pk=user.pk)  # unscoped: the user's own
     proof: MailboxProof | None = mine.first()
     if proof is None or not proof.is_open(now):

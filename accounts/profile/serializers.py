@@ -25,7 +25,7 @@ class PasswordChangeSerializer(StrictSerializer):
 
 
 class EmailSerializer(serializers.Serializer[State]):
-    """Where the account's mailbox stands.
+    """The state of the account's mailbox.
 
     email: null for an account that has to give another address.
     pending_email: the address to change to, once its code is given; null for none. code_expires_at:

@@ -20,7 +20,7 @@ AAL2: Final = 2
 TRUSTED_DEVICE: Final = "tdev"
 
 # One row, joined, as literal SQL: the ORM takes five times as long to put this together as
-# PostgreSQL takes to answer it, and it stands before every request. Moments are Unix seconds.
+# PostgreSQL takes to answer it, and every request runs it. Moments are Unix seconds.
 _COLUMNS: Final = {
     "generation": "s.generation",
     "previous_generation": "s.previous_generation",
@@ -65,7 +65,7 @@ _QUERY: Final = PreparedQuery(
 
 
 def bearer_token(request: PlatformRequest) -> str | None:
-    """Give the bearer token, None without an Authorization header.
+    """Return the bearer token, None without an Authorization header.
 
     Raises NotAuthenticated for another scheme, TokenInvalid for a header that is malformed.
     """
@@ -81,7 +81,7 @@ def bearer_token(request: PlatformRequest) -> str | None:
 
 
 def authenticate(request: PlatformRequest, token: str) -> Principal | None:
-    """Give the principal of an access token (one of settings.PRINCIPAL_AUTHENTICATORS).
+    """Return the principal of an access token (one of settings.PRINCIPAL_AUTHENTICATORS).
 
     The row decides: logout, a disabled user, a role change hold on the very next request. One
     query; the first use of a generation costs one more, an UPDATE.

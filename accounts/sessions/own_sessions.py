@@ -16,7 +16,7 @@ from platform_site.lib.principals import PlatformRequest, Principal
 
 
 def live_ones(principal: Principal, *, now: datetime) -> QuerySet[Session]:
-    """Give the caller's sessions that can still be used or refreshed."""
+    """Return the caller's sessions that can still be used or refreshed."""
     idle_since = now - timedelta(
         seconds=max(settings.ACCOUNTS.refresh_ttl_s, settings.ACCOUNTS.access_ttl_s)
     )
@@ -50,7 +50,7 @@ def end(request: PlatformRequest, principal: Principal, session_id: str, *, now:
 
 
 def end_others(request: PlatformRequest, principal: Principal, *, now: datetime) -> int:
-    """End all of the caller's sessions but the one that asks; give how many there were."""
+    """End all of the caller's sessions but the one that asks; return how many there were."""
     with transaction.atomic():
         ended = sessions.end_all_of_user(
             principal.own_id,

@@ -1,4 +1,7 @@
-"""Refresh tokens exchanged: refresh and switch, with what a replay leads to."""
+"""Requests with a refresh token: refresh and switch, and the end of a sign-in after a replay.
+
+The rotation itself, with its four rules, is in accounts.sessions.sessions.
+"""
 
 from datetime import datetime
 
@@ -21,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 
 def refresh(request: PlatformRequest, token: str, *, now: datetime) -> SignedIn:
-    """Give the session of a refresh token, carried on to its next generation.
+    """Return the session of a refresh token, carried on to its next generation.
 
     Raises TokenInvalid, TokenExpired, SessionRevoked (401 all).
     """
@@ -36,13 +39,13 @@ def refresh(request: PlatformRequest, token: str, *, now: datetime) -> SignedIn:
 def switch(
     request: PlatformRequest, token: str, *, environment: str, keep_current: bool, now: datetime
 ) -> SignedIn:
-    """Give a session in another environment of the same sign-in.
+    """Return a session in another environment of the same sign-in.
 
     environment: id or name.
     Raises EnvironmentNotFound (404), TokenInvalid, TokenExpired, SessionRevoked (401).
     """
     pointer = tokens.read(token, "rt+jwt", now=now)
-    # unscoped: the signed token tells the tenant
+    # unscoped: the signed token names the tenant
     owner = Session.unscoped.filter(pk=pointer.session_id, user_id=pointer.user_id)
     organization_id = owner.values_list("organization_id", flat=True).first()
     if organization_id is None:

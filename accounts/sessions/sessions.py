@@ -26,7 +26,7 @@ from accounts.tokens.tokens import Pointer
 from environments.models import Environment
 
 SWITCHED: Final = "switched"
-# Literal, as they stand in the way of every sign-in; the second one with the index of live sessions
+# Literal SQL, since every sign-in runs them; the second one with the index of live sessions
 # by user, and after the first one has waited for its turn, so that it sees what others have opened.
 _ENTER: Final = """
 UPDATE accounts_user SET last_environment_id = %s, last_login = %s
@@ -41,8 +41,8 @@ WHERE id IN (
 """
 
 
-class Standing(Enum):
-    """Where a refresh token stands in its session's chain: the four rules."""
+class ChainPosition(Enum):
+    """The position of a refresh token in its session's chain: the four rules."""
 
     CURRENT = auto()
     PREVIOUS_IN_GRACE = auto()
@@ -103,7 +103,7 @@ def open_session(
         address=origin.address,
         agent=origin.agent[:300],
     )
-    # No savepoint: nobody who calls this within a transaction goes on after a refusal.
+    # No savepoint: no caller within a transaction goes on after a refusal.
     with transaction.atomic(savepoint=False):
         _enter(user, environment, now)
         session.save(force_insert=True)
@@ -113,7 +113,7 @@ def open_session(
 def take_turns(user_id: UUID) -> None:
     """Wait for what adds sessions to a user or ends several; call inside a transaction.
 
-    Else a switch in the middle of its work would carry a session past whoever ends them all.
+    Otherwise a concurrent switch could open a session that ending all sessions misses.
     """
     rows = User.unscoped.select_for_update(no_key=True)  # unscoped: by its own key
     rows.filter(pk=user_id).values("pk").first()
@@ -139,7 +139,7 @@ def _make_room(user: User, now: datetime) -> None:
 
 
 def _lock(pointer: Pointer) -> Session:
-    # unscoped: the signed token is what tells the tenant
+    # unscoped: the signed token names the tenant
     found: Session | None = (
         Session.unscoped.select_for_update(of=("self",))
         .select_related("environment", "user")
@@ -151,14 +151,14 @@ def _lock(pointer: Pointer) -> Session:
     return found
 
 
-def _standing(session: Session, generation: int, now: datetime) -> Standing:
+def _position(session: Session, generation: int, now: datetime) -> ChainPosition:
     if generation == session.generation:
-        return Standing.CURRENT
+        return ChainPosition.CURRENT
     if generation != session.previous_generation:
-        return Standing.REPLAYED
+        return ChainPosition.REPLAYED
     if session.is_in_grace(now):
-        return Standing.PREVIOUS_IN_GRACE
-    return Standing.REPLAYED if session.is_confirmed else Standing.ANSWER_LOST
+        return ChainPosition.PREVIOUS_IN_GRACE
+    return ChainPosition.REPLAYED if session.is_confirmed else ChainPosition.ANSWER_LOST
 
 
 def _refuse_dead(session: Session, now: datetime, *, besides: str = "") -> None:
@@ -175,14 +175,14 @@ def refresh(pointer: Pointer, *, now: datetime) -> Session:
     """
     with transaction.atomic():
         session = _lock(pointer)
-        standing = _standing(session, pointer.generation, now)
-        if standing is Standing.REPLAYED:
+        position = _position(session, pointer.generation, now)
+        if position is ChainPosition.REPLAYED:
             _refuse_dead(session, now, besides=SWITCHED)
             raise ReuseDetected(session)
         if session.end_reason == SWITCHED:
             _undo_lost_switch(session, now)
         _refuse_dead(session, now)
-        if standing is not Standing.PREVIOUS_IN_GRACE:
+        if position is not ChainPosition.PREVIOUS_IN_GRACE:
             _rotate(session, held=pointer.generation, now=now)
     return session
 
@@ -225,16 +225,16 @@ def switch(pointer: Pointer, target: Environment, *, keep_current: bool, now: da
     with transaction.atomic():
         take_turns(pointer.user_id)
         session = _lock(pointer)
-        standing = _standing(session, pointer.generation, now)
-        if standing is Standing.REPLAYED:
+        position = _position(session, pointer.generation, now)
+        if position is ChainPosition.REPLAYED:
             _refuse_dead(session, now, besides=SWITCHED)
             raise ReuseDetected(session)
         if session.end_reason == SWITCHED:
             return _switch_again(session, target, now=now)
         _refuse_dead(session, now)
-        if standing is Standing.ANSWER_LOST:
+        if position is ChainPosition.ANSWER_LOST:
             _rotate(session, held=pointer.generation, now=now)
-        elif standing is Standing.CURRENT:
+        elif position is ChainPosition.CURRENT:
             session.is_confirmed = True
         successor = _successor(session, target, now=now, is_further=keep_current)
         if not keep_current:
@@ -323,7 +323,7 @@ def end(pointer: Pointer, *, now: datetime) -> Session | None:
 
 
 def end_login(login_id: UUID, *, reason: str, now: datetime) -> int:
-    """End every session of one sign-in; give how many there were."""
+    """End every session of one sign-in; return how many there were."""
     live = Session.unscoped.filter(login_id=login_id, ended_at=None)  # unscoped: by its own key
     return live.update(ended_at=now, end_reason=reason)
 
@@ -339,7 +339,7 @@ def on_environment_deleted(environment_pk: int) -> None:
 def end_all_of_user(
     user_id: UUID, *, reason: str, now: datetime, except_session: UUID | None = None
 ) -> int:
-    """End every session of a user, but for one where it is named; give how many there were.
+    """End every session of a user, but for one where it is named; return how many there were.
 
     Call inside a transaction.
     """

@@ -58,7 +58,7 @@ def verify(
 
 
 def find(email: str) -> User | None:
-    """Give the user of an address, without regard to the case of A to Z."""
+    """Return the user of an address, without regard to the case of A to Z."""
     if "\0" in email:
         return None
     found: User | None = (

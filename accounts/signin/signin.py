@@ -77,13 +77,13 @@ class SignedIn:
     extra: dict[str, Any] = field(default_factory=dict)
 
     def pair(self) -> dict[str, Any]:
-        """Give the token pair with ``environment``."""
+        """Return the token pair with ``environment``."""
         place = {"id": self.environment.slug, "name": self.environment.name}
         return tokens.pair_for(self.session, self.environment).as_json() | {"environment": place}
 
     @property
     def answer(self) -> dict[str, Any]:
-        """Give the answer of a login that is through."""
+        """Return the answer of a login that is through."""
         head = {"status": "authenticated"}
         return head | self.pair() | self.extra | {"warnings": list(self.warnings)}
 
@@ -92,18 +92,18 @@ Stage = Callable[[PlatformRequest, Attempt], Halted | None]
 
 
 def origin_of(request: PlatformRequest) -> Origin:
-    """Give where a request came from, as a session keeps it."""
+    """Return where a request came from, as a session keeps it."""
     agent = request.headers.get("User-Agent", "").replace("\0", "")
     return Origin(client_address(request), agent)
 
 
 def is_vouched(request: PlatformRequest, user: User | None, *, now: datetime) -> bool:
-    """Say whether a sign-in comes from where its owner has been (settings.DEVICE_VOUCHER)."""
+    """True if a sign-in comes from where its owner has been (settings.DEVICE_VOUCHER)."""
     return bool(import_string(settings.DEVICE_VOUCHER)(request, user, now=now))
 
 
 def environment_for(user: User, wanted: str) -> Environment:
-    """Give the environment to sign in to: the wanted one, else the last used, else ``live``.
+    """Return the environment to sign in to: the wanted one, else the last used, else ``live``.
 
     Raises EnvironmentNotFound for a wanted one that is not there.
     """
@@ -153,7 +153,7 @@ def _note(
 
 
 def note_refused(request: PlatformRequest, email: str) -> None:
-    """Note a refused login; for an unknown address too, so that both take the same time."""
+    """Record a refused login; for an unknown address too, so that both take the same time."""
     user = credentials.find(email)
     audit.add(
         request,

@@ -87,6 +87,6 @@ def add_user(
 
 
 def canonical(email: str) -> str:
-    """Give the address as it is kept: trimmed, the domain in lower case."""
+    """Return the address as it is kept: trimmed, the domain in lower case."""
     local, _, domain = email.strip().rpartition("@")
     return f"{local}@{domain.lower()}"

@@ -10,7 +10,7 @@ SECRET_BYTES: Final = 48
 
 
 def rotate(values: Mapping[str, str], *, retires: date, today: date) -> dict[str, str]:
-    """Give the settings with a new key in front of each ring.
+    """Return the settings with a new key in front of each ring.
 
     values: at least the ROTATED settings, and their ``_PREVIOUS`` where there are any. The former
     key is the first of the previous ones, as ``key@2026-12-01``: from that day on (UTC) it no

@@ -26,7 +26,7 @@ class Command(OpsCommand):
     help = (
         "Make an organization with its environments, live and sandbox. With --admin, also its "
         "first admin: an account without a password, whose link to set one is mailed and good for "
-        "seven days. Without it, use createuser next: nobody can enter before."
+        "seven days. Without it, use createuser next: no one can sign in before."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

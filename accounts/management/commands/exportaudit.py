@@ -28,7 +28,7 @@ FILTERS: Final = {
 
 
 def word(text: str) -> str:
-    """Give a filter; an empty one is a script's unset variable, and not everything.
+    """Return a filter; an empty one is a script's unset variable, and not everything.
 
     Raises ArgumentTypeError.
     """
@@ -101,7 +101,7 @@ class Command(OpsCommand):
 
 @contextmanager
 def _created(path: Path) -> Iterator[TextIO]:
-    """Give a new private file; a half-written one does not stay.
+    """Return a new private file; a half-written one does not stay.
 
     Raises Refused for one that exists or cannot be made.
     """

@@ -32,7 +32,7 @@ class Command(OpsCommand):
         "Make members of an organization from a CSV file in UTF-8 whose first line names the "
         "columns: email and roles, perhaps labels; several roles or labels are set apart by "
         "semicolons (dora@example.com,reader;operator,night shift). All are made, or, where "
-        "anything is wrong, none: then every wrong line is told. They have no password: they come "
+        "anything is wrong, none: then all wrong lines are shown. No password is set: they come "
         "in by an identity provider, by recovery, or with --invite by a mailed link, good for "
         "seven days."
     )
@@ -94,11 +94,11 @@ def _opened(name: str) -> Iterator[TextIO]:
 
 
 def _refusal(wrong: list[Wrong]) -> Refused:
-    told = [
+    listed = [
         f"  line {each.line}{f', {each.column}' if each.column else ''}: {each.message}"
         for each in wrong
     ]
     count = len({each.line for each in wrong})
     head = f"{count} {'line is' if count == 1 else 'lines are'} wrong, nothing was imported:"
     rows = [{"line": each.line, "column": each.column, "message": each.message} for each in wrong]
-    return Refused("import_refused", "\n".join([head, *told]), lines=rows)
+    return Refused("import_refused", "\n".join([head, *listed]), lines=rows)

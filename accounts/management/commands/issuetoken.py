@@ -47,7 +47,7 @@ class Command(OpsCommand):
 
 
 def _request() -> PlatformRequest:
-    """Give the circumstances of somebody at this machine's shell."""
+    """Return the circumstances of somebody at this machine's shell."""
     request = HttpRequest()
     request.META |= {"REMOTE_ADDR": "127.0.0.1", "HTTP_USER_AGENT": "manage.py issuetoken"}
     return cast(PlatformRequest, request)

@@ -76,7 +76,7 @@ def _day(text: str) -> Any:
 
 
 def _present() -> dict[str, str]:
-    """Give the keys in use, with the dates of the former ones."""
+    """Return the keys in use, with the dates of the former ones."""
     rings = (settings.ACCOUNTS.access_keys, settings.ACCOUNTS.refresh_keys)
     present: dict[str, str] = {}
     for name, ring in zip(key_rotation.ROTATED, rings, strict=True):

@@ -19,7 +19,7 @@ class Command(OpsCommand):
     """Set a member's roles."""
 
     help = (
-        "Set the roles of a member; they hold on its very next request, and it is told by mail. "
+        "Set the roles of a member; they hold on its next request, and it gets a mail. "
         "Roles that an identity provider's groups give stay beside them. Refused where it would "
         "leave the organization without an admin."
     )

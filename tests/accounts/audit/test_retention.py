@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
 
 
 def aged(days: int, tag: str = "test:old:create") -> None:
-    """Note an event of some days ago: the trail's own guard allows no change, but this."""
+    """Record an event of some days ago: the trail's own guard allows no change, but this."""
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO accounts_auditevent (id, at, tag, outcome, environment_id, actor,"

@@ -10,7 +10,7 @@ from tests.cast import Answer, Caller, member, signed_in
 
 
 def happened(user: User, tag: str, **fields: Any) -> AuditEvent:
-    """Note an event of a user's."""
+    """Record an event of a user's."""
     return AuditEvent.objects.create(
         tag=tag,
         organization_id=user.organization_id,
@@ -21,7 +21,7 @@ def happened(user: User, tag: str, **fields: Any) -> AuditEvent:
 
 
 def tags(answer: Answer) -> list[str]:
-    """Give the tags of a page."""
+    """Return the tags of a page."""
     assert answer.status == 200, answer.body
     return [event["tag"] for event in answer.body["results"]]
 

@@ -16,7 +16,7 @@ def invite(by: User, email: str = DORA, *, roles: Any = ("reader",), **more: Any
 
 
 def mailed_token(to: str = DORA) -> str:
-    """Give the token that was mailed to an address last."""
+    """Return the token that was mailed to an address last."""
     mails = [mail for mail in inbox.messages("mail", "invitation") if mail["to"] == to]
     return inbox.secret_of(mails[-1])
 

@@ -15,19 +15,19 @@ def signed_up(email: str = "alice@example.com") -> Caller:
 
 
 def user_of(email: str = "alice@example.com") -> User:
-    """Give the user of an address."""
+    """Return the user of an address."""
     found: User = User.unscoped.select_related("organization").get(email=email)
     return found
 
 
 def mailed_code(to: str = "alice@example.com") -> str:
-    """Give the code that was mailed to an address last."""
+    """Return the code that was mailed to an address last."""
     mails = [mail for mail in inbox.messages("mail", "email_verification") if mail["to"] == to]
     return str(mails[-1]["context"]["code"])
 
 
 def verify(caller: Caller, code: str) -> Answer:
-    """Give a code."""
+    """Return a code."""
     return caller.post(f"{PATH}/verify", {"code": code})
 
 
@@ -37,5 +37,5 @@ def begin_change(caller: Caller, email: str = NEW) -> Answer:
 
 
 def cancel_token() -> str:
-    """Give the token of the last notice of a change."""
+    """Return the token of the last notice of a change."""
     return inbox.secret_of(inbox.messages("mail", "email_change_started")[-1], "cancel_link")

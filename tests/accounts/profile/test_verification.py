@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db
 
 
 def other_code(code: str) -> str:
-    """Give a code that is well-formed and wrong."""
+    """Return a code that is well-formed and wrong."""
     return ("2" if code[0] != "2" else "3") + code[1:]
 
 

@@ -27,7 +27,7 @@ def today() -> date:
 
 @pytest.fixture
 def folder(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a data folder with the keys in use, which no environment variable gives."""
+    """Return a data folder with the keys in use, which no environment variable gives."""
     for name in ("ZJWT_SECRET", "ZJWT_REFRESH_SECRET"):
         monkeypatch.delenv(name, raising=False)
     settings.DATA_DIR = tmp_path
