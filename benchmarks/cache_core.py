@@ -180,7 +180,7 @@ async def purge(brain: Core) -> None:
 
 @asynccontextmanager
 async def core(url: str, folder: Path, port: int, *, is_new: bool = True) -> AsyncIterator[Core]:
-    """Give a running core."""
+    """Return a running core."""
     brain_id = uuid7()
     database = Database(url, max_connections=16)
     coherence = Coherence(database, brain_id)

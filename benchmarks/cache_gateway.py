@@ -94,7 +94,7 @@ class Bench:
         self.varnish_port = self._start_varnish()
 
     def contenders(self, name: str) -> list[Contender]:
-        """Give who serves an object of this size."""
+        """Return who serves an object of this size."""
         path, public = f"/{_file(name)}", f"/{self.public_name}/{_file(name)}"
         private = f"/bench/{_file(name)}"
         found = [
@@ -118,7 +118,7 @@ class Bench:
         return hashlib.sha256((self.files / _file(name)).read_bytes()).digest()
 
     def _ticket(self, name: str) -> str:
-        """Give a ticket that may be used more than once: as the brain's own."""
+        """Return a ticket that may be used more than once: as the brain's own."""
         tenant = Tenant(self.keys.organization_id, self.keys.environment_pk)
         leave = TicketGrant(tenant, self.bucket_id, self._sha256(name), SIZES[name])
         node_id = UUID(self.cluster.nodes[0]["node_id"])
@@ -186,7 +186,7 @@ class Bench:
         self._spawn([_nginx(), "-p", str(self.folder), "-c", str(config)])
 
     def cluster_environment(self) -> dict[str, str]:
-        """Give the settings of the brain, for its commands."""
+        """Return the settings of the brain, for its commands."""
         return {
             "DATABASE_URL": self.cluster.database_url,
             "ZSECRET_KEYS": self.cluster.secret_keys,

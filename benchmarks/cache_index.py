@@ -75,12 +75,12 @@ def hide(index: Index) -> None:
 
 
 def name_of(number: int) -> tuple[int, str, str]:
-    """Give the name of an object."""
+    """Return the name of an object."""
     return (1, f"assets/{number % 97:02}/images/product-{number:08}.webp", "")
 
 
 def made(number: int) -> ObjectVersion:
-    """Give an object as PostgreSQL would: no two share a thing."""
+    """Return an object as PostgreSQL would: no two share a thing."""
     bucket_id, key, variant = name_of(number)
     now = datetime.fromtimestamp(1_700_000_000 + number, UTC)
     data = str(number).encode()
@@ -104,7 +104,7 @@ def made(number: int) -> ObjectVersion:
 
 
 def resident() -> int:
-    """Give the resident memory of this process."""
+    """Return the resident memory of this process."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 

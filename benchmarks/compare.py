@@ -31,7 +31,7 @@ class Ratios:
     processor: float
 
     def __str__(self) -> str:
-        """Give a line."""
+        """Return a line."""
         return (
             f"throughput {self.rate:.2f} ({self.low:.2f} to {self.high:.2f}), "
             f"p50 {self.p50:.2f} times, processor time {self.processor:.2f} times the yardstick's"
@@ -62,7 +62,7 @@ def compare(
 
 
 def measured(target: Target, connections: int, seconds: float) -> tuple[Load, float]:
-    """Give what a round gave, and the server's processor time for each answer."""
+    """Return what a round gave, and the server's processor time for each answer."""
     before = target.served.processor_s()
     load = run(target.served.port, target.payloads, connections=connections, seconds=seconds)
     spent = target.served.processor_s() - before

@@ -16,7 +16,7 @@ def prepare() -> dict[str, str]:
 
 
 def tokens(count: int) -> list[str]:
-    """Give the access tokens of that many new organizations."""
+    """Return the access tokens of that many new organizations."""
     return [_sign_in(f"Bench {number}")["token"] for number in range(count)]
 
 

@@ -94,7 +94,7 @@ def _bare_handler() -> BaseHandler:
 
 
 def _waiting(user: User) -> cast.Caller:
-    """Give a sign-in whose password was right."""
+    """Return a sign-in whose password was right."""
     place = Environment.unscoped.get(organization_id=user.organization_id, slug="live")
     now = timezone.now()
     waiting = pending.open_pending(user, place, use=pending.CHALLENGE, amr=["pwd"], now=now)

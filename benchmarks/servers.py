@@ -26,7 +26,7 @@ class Shape:
     pool: int = 0
 
     def __str__(self) -> str:
-        """Give a short name."""
+        """Return a short name."""
         connections = f"pool of {self.pool}" if self.pool else "a connection a thread"
         return f"{self.worker_class}, {self.workers} x {self.threads}, {connections}"
 
@@ -39,7 +39,7 @@ class Served:
     pid: int
 
     def processor_s(self) -> float:
-        """Give the processor time of its processes so far."""
+        """Return the processor time of its processes so far."""
         return _processor_s(self.pid)
 
 

@@ -1,4 +1,4 @@
-"""Entering Django's admin: password and second factor in one form."""
+"""The sign-in to Django's admin: password and second factor in one form."""
 
 from typing import Any, cast
 
@@ -34,7 +34,7 @@ class StaffLoginForm(AuthenticationForm):  # type: ignore[misc]  # unfold ships 
         self.fields["code"].widget.attrs["class"] = self.fields["username"].widget.attrs["class"]
 
     def clean(self) -> dict[str, Any]:
-        """Check the password, then the code; note in the session who has proven both.
+        """Check the password, then the code; record in the session that the user has proven both.
 
         Raises ValidationError.
         """
@@ -47,14 +47,14 @@ class StaffLoginForm(AuthenticationForm):  # type: ignore[misc]  # unfold ships 
 
 
 def is_proven(request: HttpRequest) -> bool:
-    """Say whether this admin session has shown the user's second factor."""
+    """True if the second factor was proven in this admin session."""
     return request.session.get(PROVEN) == str(request.user.pk)
 
 
 def prove(request: HttpRequest, user: User, code: str) -> None:
-    """Hold a member of staff to a second factor, under the factor's own throttle.
+    """Verify the second factor of a member of staff, under the factor's own throttle.
 
-    Raises ValidationError, which says what to do where there is no factor yet.
+    Raises ValidationError for a wrong code, and with instructions if there is no factor yet.
     """
     try:
         with transaction.atomic():

@@ -1,4 +1,4 @@
-"""Django's view of the wiring: management commands, the admin site."""
+"""Django app configurations: management commands, the admin site."""
 
 from django.apps import AppConfig
 from django.contrib.admin.apps import AdminConfig as DjangoAdminConfig

@@ -1,4 +1,4 @@
-"""The ASGI application, for those who serve Django that way; gunicorn serves wsgi.py."""
+"""The ASGI application, for ASGI servers; gunicorn serves wsgi.py."""
 
 import os
 

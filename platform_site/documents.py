@@ -1,4 +1,4 @@
-"""Documents that are written from the code, so that they cannot lie: settings and errors."""
+"""Documents that are generated from the code: settings, errors and audit tags."""
 
 import inspect
 import re

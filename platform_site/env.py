@@ -1,7 +1,7 @@
 """The environment that settings are read from.
 
-A value is looked for in the variable itself, then in the file that ``NAME_FILE`` names (for
-secrets mounted as files), then in ``$ZDATA_DIR/runtime.env`` (written by ``up``). An empty value
+A value comes from the variable itself, else from the file that ``NAME_FILE`` names (for secrets
+mounted as files), else from ``$ZDATA_DIR/runtime.env`` (written by ``up``). An empty value
 counts as unset.
 """
 
@@ -17,7 +17,7 @@ __all__ = ["Env", "SettingError", "data_dir", "from_process", "is_production"]
 
 
 class SettingError(SystemExit):
-    """A setting with a value that cannot be used: ends the process with the sentence, no trace."""
+    """A setting with an invalid value: ends the process with the sentence, without a traceback."""
 
     def __init__(self, name: str, sentence: str) -> None:
         super().__init__(f"zonal: {name} {sentence}")
@@ -25,7 +25,7 @@ class SettingError(SystemExit):
 
 @dataclass(frozen=True)
 class Env:
-    """Environment variables, and what is used where one is unset."""
+    """Environment variables, and the fallback for unset ones."""
 
     variables: Mapping[str, str]
     fallback: Mapping[str, str] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Env:
 
 
 def data_dir(variables: Mapping[str, str]) -> Path:
-    """Return ``ZDATA_DIR``: where ``up`` keeps what an installation must not lose."""
+    """Return ``ZDATA_DIR``, the folder in which ``up`` keeps its data."""
     return Path(variables.get("ZDATA_DIR", "").strip() or "var").absolute()
 
 

@@ -17,22 +17,22 @@ bind = settings.BIND
 worker_class = "gthread"
 workers = settings.WEB_WORKERS
 threads = settings.WEB_THREADS
-# gthread's heartbeat comes from the worker's own loop, so a slow query is no hung worker.
+# gthread's heartbeat comes from the worker's own loop, so a slow query does not look hung.
 timeout = 60
 graceful_timeout = 15
 keepalive = 30
 # Loaded once, before the fork, so that workers share its memory. HUP loads no new code.
 preload_app = True
-# A leak of any library ends here; the jitter keeps workers from leaving together.
+# Limits a memory leak of any library; the jitter keeps workers from restarting together.
 max_requests = 100_000
 max_requests_jitter = 10_000
-# Requests are logged by our own middleware, with their ids.
+# RequestMiddleware logs requests, with their ids.
 accesslog = None
 loglevel = "warning"
 
 
 def _fresh_metrics_dir() -> str:
-    """Give an empty folder for the processes' counters; under `up` one that a kill leaves once."""
+    """Return an empty folder for metrics; under `up` always the same one, so that none pile up."""
     if not os.environ.get("ZONAL_SUPERVISED"):
         return tempfile.mkdtemp(prefix="zonal-metrics-")
     folder = settings.DATA_DIR / "metrics"
@@ -58,7 +58,7 @@ def when_ready(server: Any) -> None:
 
 
 def post_worker_init(worker: Any) -> None:
-    """Look for the cache's brain once; in a worker, since no thread must live through a fork."""
+    """Probe the cache's brain once; in a worker, since no thread survives a fork."""
     if worker.age == 1:
         from platform_site.startup import probe_cache  # noqa: PLC0415 - Django is loaded by now
 

@@ -18,19 +18,19 @@ from platform_site.lib.errors import NotFound, PlatformError
 
 log = structlog.get_logger(__name__)
 
-# Migrations of a running process do not change back: once complete, never looked up again.
+# Migrations are not undone while the process runs: once complete, not checked again.
 _migrated = False
 
 
 @require_safe
 def healthz(request: HttpRequest) -> HttpResponse:
-    """Say that this process answers; asks nothing else."""
+    """Return 200: this process answers. Checks nothing else."""
     return JsonResponse({"status": "ok"})
 
 
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
-    """Say whether requests can be served: 200, or 503 naming what is missing."""
+    """Return 200 if requests can be served, else 503 naming what is missing."""
     checks = {"database": "ok", "migrations": "ok", "queue": "ok"}
     try:
         checks |= _ask_database()
@@ -40,7 +40,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
         checks = dict.fromkeys(checks, "unavailable")
     is_ready = all(state == "ok" for state in checks.values())
     if settings.HAS_CACHE:
-        # Its absence degrades the platform, and is no reason to send nobody here.
+        # Without the cache the platform still serves requests, so it stays ready.
         checks["cache"] = _ask_cache()
     body = {"status": "ok" if is_ready else "unavailable", "checks": checks}
     response = JsonResponse(body, status=200 if is_ready else 503)
@@ -78,7 +78,7 @@ def _ask_cache() -> str:
 
 @require_safe
 def exposition(request: HttpRequest) -> HttpResponse:
-    """Give the metrics to loopback, or to the bearer of ZMETRICS_TOKEN; else there is nothing."""
+    """Return the metrics to loopback, or to the bearer of ZMETRICS_TOKEN; else 404."""
     if not _may_scrape(request):
         return problems.respond(request, NotFound())
     return HttpResponse(metrics.exposition(Deliveries()), content_type=CONTENT_TYPE_LATEST)
@@ -90,6 +90,6 @@ def _may_scrape(request: HttpRequest) -> bool:
         wanted = f"Bearer {settings.METRICS_TOKEN}"
         return hmac.compare_digest(sent.encode(), wanted.encode())
     address = client_address(request)
-    # Behind a proxy that is not declared, everyone seems to come from loopback.
+    # Behind an undeclared proxy, all requests seem to come from loopback.
     forwarded = "X-Forwarded-For" in request.headers and not settings.TRUSTED_PROXY_COUNT
     return address != "unknown" and ipaddress.ip_address(address).is_loopback and not forwarded

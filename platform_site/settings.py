@@ -111,7 +111,7 @@ AUTH_USER_MODEL: Final = "accounts.User"
 # The e-mail is unique by an index over its upper case, which this check cannot see.
 SILENCED_SYSTEM_CHECKS: Final = ["auth.W004"]
 AUTHENTICATION_BACKENDS: Final = ["accounts.backends.StaffBackend"]
-# Upward needs, by dotted path: what the lower layers call without knowing who answers.
+# Functions of higher layers that lower layers call, by dotted path.
 PRINCIPAL_AUTHENTICATORS: Final = [
     "accounts.tokens.development.authenticate",
     "twofactor.sign_in.pending.authenticate",
@@ -135,12 +135,12 @@ LIFECYCLE_HOOKS: Final = {
     "factors_stripped": ["twofactor.account_hooks.on_factors_stripped"],
     "user_removed": ["twofactor.account_hooks.on_user_removed"],
 }
-# Whether an account must not be opened by its mailbox alone.
+# True if access to the mailbox alone must not open an account.
 SECOND_FACTOR_CHECK: Final = "twofactor.factors.holdings.has_proper_factor"
 LOGIN_STAGES: Final = ["twofactor.sign_in.stage.second_factor"]
-# Besides passwords and linked identities: what signs a user in, asked before the last one goes.
+# Sign-in methods besides passwords and linked identities, checked before the last is removed.
 OTHER_WAYS_IN: Final = ["twofactor.webauthn.passkeys.can_sign_in"]
-# What lets somebody try a password while strangers' guesses slow the account.
+# Exempts a trusted device from the throttle that wrong passwords put on an account.
 DEVICE_VOUCHER: Final = "twofactor.trusted_devices.devices.vouches"
 FRESH_PROOF_GUARD: Final = "twofactor.challenges.step_up.require_recent_proof"
 AUDIT_RECORDER: Final = "accounts.audit.audit.record_request"
@@ -202,9 +202,9 @@ SECURE_SSL_REDIRECT: Final = IS_PRODUCTION if SERVER.force_https is None else SE
 SECURE_HSTS_SECONDS: Final = 31536000 if SECURE_SSL_REDIRECT else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS: Final = SECURE_SSL_REDIRECT
 SECURE_HSTS_PRELOAD: Final = SECURE_SSL_REDIRECT
-# Load balancers and supervisors ask over plain HTTP, from inside.
+# Load balancers and supervisors use plain HTTP, from the internal network.
 SECURE_REDIRECT_EXEMPT: Final = [r"^healthz$", r"^readyz$", r"^metrics$"]
-# The header is a caller's claim unless a proxy of ours writes it.
+# Any caller can send the header, so it counts only behind our own proxies.
 SECURE_PROXY_SSL_HEADER: Final = (
     ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXY_COUNT else None
 )

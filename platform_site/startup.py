@@ -1,4 +1,4 @@
-"""What a web server says once, before its first request."""
+"""The messages of a web server at its start."""
 
 import threading
 
@@ -11,9 +11,9 @@ log = structlog.get_logger(__name__)
 
 
 def development_notice() -> str:
-    """Give the line with the development token; '' where there is none.
+    """Return the line with the development token; '' if there is none.
 
-    It goes to the terminal alone, never through the structured log. In production a configured
+    It is printed to the terminal only, never to the structured log. In production a configured
     token is refused with a warning.
     """
     if not (settings.ACCOUNTS.dev_org_id and settings.ACCOUNTS.dev_secret):

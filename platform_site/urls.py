@@ -12,8 +12,8 @@ from platform_site.lib import problems
 from platform_site.public_pages import ApiDocsView, landing
 
 urlpatterns = [
-    # Tried in this order, so what is asked for most comes first, and not behind an include: that is
-    # a resolver of its own, which takes as long as a query.
+    # Tried in this order, so the most frequent paths come first. They are not behind include(),
+    # whose extra resolver takes as long as a query.
     *sqlgateway.urls.urlpatterns,
     *accounts.urls.urlpatterns,
     path("healthz", health.healthz),
@@ -24,7 +24,7 @@ urlpatterns = [
     path("", include("environments.urls")),
     path("", include("twofactor.urls")),
     path("", include("recovery.urls")),
-    # Without the feature its paths are like any other that does not exist.
+    # Without the feature its paths are 404.
     *([path("", include("edgecache.api.urls"))] if settings.HAS_CACHE else []),
     path("", include("platform_site.console.urls")),
     path("", landing, name="landing"),

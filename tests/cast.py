@@ -89,7 +89,7 @@ class Caller:
         return self.post("/v1/auth/refresh", {"refresh_token": self.refresh_token})
 
     def holding(self, answer: Answer) -> "Caller":
-        """Give a caller that holds an answer's tokens."""
+        """Return a caller that holds an answer's tokens."""
         assert answer.status in {200, 201}, answer.body
         return Caller(answer.body["access_token"], answer.body["refresh_token"], self.headers)
 
@@ -121,7 +121,7 @@ def session_of(user: User, environment: str = "live") -> Session:
 
 
 def signed_in(user: User, environment: str = "live") -> Caller:
-    """Give a caller with a session of the user."""
+    """Return a caller with a session of the user."""
     session = session_of(user, environment)
     pair = tokens.pair_for(session, session.environment)
     return Caller(pair.access_token, pair.refresh_token)

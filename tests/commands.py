@@ -40,6 +40,6 @@ def misused(name: str, *arguments: str) -> int:
 
 
 def help_of(name: str) -> str:
-    """Give what --help prints, in one line."""
+    """Return what --help prints, in one line."""
     text = load_command_class("accounts", name).create_parser("manage.py", name).format_help()
     return " ".join(text.split())

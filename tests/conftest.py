@@ -47,37 +47,37 @@ def _no_brains_left() -> Iterator[None]:
 
 @pytest.fixture
 def anyone() -> cast.Caller:
-    """Give a caller without a token."""
+    """Return a caller without a token."""
     return cast.Caller()
 
 
 @pytest.fixture
 def home(db: None) -> Organization:
-    """Give Alice's organization."""
+    """Return Alice's organization."""
     return cast.organization()
 
 
 @pytest.fixture
 def alice(home: Organization) -> User:
-    """Give the owner."""
+    """Return the owner."""
     return cast.member(home, "alice@example.com")
 
 
 @pytest.fixture
 def bob(home: Organization) -> User:
-    """Give a reader in Alice's organization."""
+    """Return a reader in Alice's organization."""
     return cast.member(home, "bob@example.com", role="reader")
 
 
 @pytest.fixture
 def charlie(db: None) -> User:
-    """Give the owner of another organization."""
+    """Return the owner of another organization."""
     return cast.member(cast.organization("Charlie's"), "charlie@example.org")
 
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Give the brain with two workers that tests share, each with a tenant of its own."""
+    """Return the brain with two workers that tests share, each with a tenant of its own."""
     with brain_database() as url:
         secret_key = Fernet.generate_key().decode()
         folder = tmp_path_factory.mktemp("cluster")

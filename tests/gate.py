@@ -22,7 +22,7 @@ def manage(*arguments: str, **variables: str) -> int:
 
 
 def production() -> dict[str, str]:
-    """Give the settings of a production installation."""
+    """Return the settings of a production installation."""
     names = (
         *("SECRET_KEY", "ZJWT_SECRET", "ZJWT_REFRESH_SECRET", "ZMFA_SECRET"),
         "ZCACHE_BRAIN_SECRET",
@@ -39,7 +39,7 @@ def production() -> dict[str, str]:
 
 
 def stale_documents() -> list[str]:
-    """Give the documents that `manage.py writedocs` would change."""
+    """Return the documents that `manage.py writedocs` would change."""
     with tempfile.TemporaryDirectory() as folder:
         if manage("writedocs", "--to", folder) != 0:
             return list(DOCUMENTS)

@@ -10,7 +10,7 @@ from platform_site.lib.crypto import decrypt
 
 
 def messages(kind: str = "", template: str = "") -> list[dict[str, Any]]:
-    """Give the contents of what was queued, oldest first."""
+    """Return the contents of what was queued, oldest first."""
     rows = Delivery.unscoped.order_by("created_at", "id")
     rows = rows.filter(kind=kind) if kind else rows
     rows = rows.filter(template=template) if template else rows
@@ -18,23 +18,23 @@ def messages(kind: str = "", template: str = "") -> list[dict[str, Any]]:
 
 
 def notices_to(address: str) -> list[str]:
-    """Give the names of the mails queued to an address."""
+    """Return the names of the mails queued to an address."""
     return [mail["template"] for mail in messages("mail") if mail["to"] == address]
 
 
 def sms_code() -> str:
-    """Give the code of the last text message."""
+    """Return the code of the last text message."""
     found = re.search(r"\b[0-9]{6}\b", messages("sms")[-1]["text"])
     assert found is not None
     return found[0]
 
 
 def email_code() -> str:
-    """Give the code of the last mail with one."""
+    """Return the code of the last mail with one."""
     return str(messages("mail", "email_code")[-1]["context"]["code"])
 
 
 def secret_of(mail: dict[str, Any], field: str = "link") -> str:
-    """Give the token or code that a mail's link carries behind the ``#``."""
+    """Return the token or code that a mail's link carries behind the ``#``."""
     (secret,) = dict(parse_qsl(urlsplit(mail["context"][field]).fragment)).values()
     return str(secret)

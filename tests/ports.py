@@ -14,7 +14,7 @@ HIGHEST: Final = 32_767
 
 
 def free_port() -> int:
-    """Give a port that nobody listens on now, and that no other test is given for long."""
+    """Return a port that nobody listens on now, and that no other test is given for long."""
     return next(port for port in _ports if _is_free(port))
 
 

@@ -26,7 +26,7 @@ def enter(client: Client, code: str, password: str = PASSWORD) -> int:
 
 
 def staff_client(monkeypatch: pytest.MonkeyPatch) -> Client:
-    """Give a browser of somebody who is inside."""
+    """Return a browser of somebody who is inside."""
     create_staff(monkeypatch, EMAIL)
     holder = with_totp(User.unscoped.get(email=EMAIL))
     client = Client()

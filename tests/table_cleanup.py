@@ -58,7 +58,7 @@ def _empty_what_is_filled(case: TransactionTestCase) -> None:
 
 
 def _deletion(names: Sequence[str]) -> sql.Composed:
-    """Give one statement for all: what refers to what is only looked at when they are empty."""
+    """Return one statement for all: what refers to what is only looked at when they are empty."""
     one = sql.SQL("{} AS (DELETE FROM {})")
     parts = [one.format(sql.Identifier(f"_{name}"), sql.Identifier(name)) for name in names]
     return sql.SQL("WITH {} SELECT").format(sql.SQL(", ").join(parts))
@@ -66,7 +66,7 @@ def _deletion(names: Sequence[str]) -> sql.Composed:
 
 @cache
 def _question(alias: str) -> sql.Composed:
-    """Give the query for the tables that hold something, and whether they are to be truncated."""
+    """Return the query for the tables that hold something, and whether they are to be truncated."""
     with connections[alias].cursor() as cursor:
         cursor.execute(GUARDED)
         guarded = {name for (name,) in cursor.fetchall()}

@@ -1,7 +1,7 @@
-"""The console's cookies: one for each kind of token, out of reach of any script.
+"""The console's cookies: one for each kind of token, not readable by scripts.
 
-``__Host-`` (RFC 6265bis §4.1.3): set by this very host over a secure transport, for no other one,
-so that neither a subdomain nor a network can plant one. Browsers hold localhost to be secure.
+``__Host-`` (RFC 6265bis §4.1.3): set by this host over a secure transport and for this host only,
+so that neither a subdomain nor the network can plant one. Browsers treat localhost as secure.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 
 from platform_site.lib import cookies as lib_cookies
 
-# By the member of an answer that carries the token.
+# By the field of a response that has the token.
 NAMES: Final = {
     "access_token": "__Host-zonal-access",
     "refresh_token": "__Host-zonal-refresh",
@@ -22,12 +22,12 @@ NAMES: Final = {
 
 
 def read(request: HttpRequest, field: str) -> str:
-    """Give the token a cookie holds; '' without one, and where two of them contradict."""
+    """Return the token in a cookie; '' without one, or if two cookies of the name differ."""
     return lib_cookies.sent(request, NAMES[field])
 
 
 def put(response: HttpResponse, field: str, token: str, *, life_s: int) -> None:
-    """Hand a token to the browser."""
+    """Set the cookie of a token."""
     response.set_cookie(
         NAMES[field],
         token,
@@ -40,6 +40,6 @@ def put(response: HttpResponse, field: str, token: str, *, life_s: int) -> None:
 
 
 def clear(response: HttpResponse, fields: Iterable[str]) -> None:
-    """Take tokens away from the browser."""
+    """Delete the cookies of tokens."""
     for field in fields:
         put(response, field, "", life_s=0)

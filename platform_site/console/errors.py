@@ -1,4 +1,4 @@
-"""What the console refuses."""
+"""Errors of the console."""
 
 from platform_site.lib.errors import Forbidden
 

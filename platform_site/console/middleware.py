@@ -1,4 +1,4 @@
-"""The console's way into the public API: cookies in, cookies out, and nobody else's pages."""
+"""Cookie authentication of the console for the public API, for same-origin requests only."""
 
 from collections.abc import Callable
 from typing import Final
@@ -7,30 +7,28 @@ from django.http import HttpRequest, HttpResponse
 
 from platform_site.console import tokens
 from platform_site.console.errors import CsrfFailed
-from platform_site.console.origin import is_same_origin
 from platform_site.lib import problems
 
 # X-Zonal-Console, as WSGI spells it.
 HEADER: Final = "HTTP_X_ZONAL_CONSOLE"
 API: Final = "/v1/"
-# Any other path may come to give tokens out; results of SQL are long, and hold whatever people
-# call their columns.
-GIVES_NO_TOKENS: Final = "/v1/sql"
+# Any other path may return tokens. SQL results are long, and their columns can have any name.
+RETURNS_NO_TOKENS: Final = "/v1/sql"
 
 
 class ConsoleMiddleware:
-    """Let the console's pages call the API with tokens that no script ever sees.
+    """Let the console's pages call the API with tokens that no script can read.
 
-    A console request says ``X-Zonal-Console: 1``, which no form and no other site's script can
-    send (it takes a preflight, and nothing here answers one), and must be same-origin beside.
-    Everybody else sees no change: cookies alone are never a principal.
+    A console request has ``X-Zonal-Console: 1``, which neither a form nor a script of another site
+    can send (it needs a preflight, and nothing here answers one), and must also be same-origin.
+    Other requests are unchanged: cookies alone never authenticate a caller.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer; 403 ``csrf_failed`` for a console request from elsewhere."""
+        """Answer; 403 ``csrf_failed`` for a console request from another origin."""
         if not _is_by_console(request):
             return self.get_response(request)
         if not is_same_origin(request):
@@ -38,13 +36,28 @@ class ConsoleMiddleware:
         tokens.bring_in(request)
         response = self.get_response(request)
         response.headers.setdefault("Cache-Control", "no-store")
-        if not request.path.startswith(GIVES_NO_TOKENS):
+        if not request.path.startswith(RETURNS_NO_TOKENS):
             tokens.take_out(request, response)
         return response
 
 
 def _is_by_console(request: HttpRequest) -> bool:
-    """Say so by the header; who brings a bearer token of his own wants the plain API."""
+    # A request with its own bearer token uses the plain API.
     if not request.path.startswith(API) or "HTTP_AUTHORIZATION" in request.META:
         return False
     return request.META.get(HEADER) == "1"
+
+
+def is_same_origin(request: HttpRequest) -> bool:
+    """True if ``Sec-Fetch-Site`` and ``Origin``, as far as sent, both mean this origin.
+
+    A request with neither header does not come from a current browser and is refused. Scripts can
+    set neither (Fetch §2.2.2, forbidden request-headers).
+    """
+    site = request.headers.get("Sec-Fetch-Site")
+    origin = request.headers.get("Origin")
+    if site is None and origin is None:
+        return False
+    if site not in {None, "same-origin"}:
+        return False
+    return origin in {None, f"{request.scheme}://{request.get_host()}"}

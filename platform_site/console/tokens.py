@@ -1,4 +1,4 @@
-"""Tokens between cookies and the public API, which knows nothing of cookies."""
+"""Move tokens between cookies and the public API, which does not use cookies."""
 
 import json
 import time
@@ -13,12 +13,12 @@ from twofactor.trusted_devices.devices import HEADER as DEVICE_HEADER
 from twofactor.trusted_devices.devices import LIFE as DEVICE_LIFE
 
 LOGIN: Final = "/v1/auth/login"
-# Where a trusted device spares its owner the second factor.
-KNOWS_DEVICES: Final = (LOGIN, "/v1/auth/oauth/token")
+# Where a trusted device replaces the second factor.
+ACCEPTS_DEVICES: Final = (LOGIN, "/v1/auth/oauth/token")
 REFRESH: Final = "/v1/auth/refresh"
 LOGOUT: Final = "/v1/auth/logout"
 RECOVERED: Final = "/v1/auth/recovery/complete"
-# Which member of a request's body comes from a cookie.
+# Which field of a request's body comes from a cookie.
 FILLED: Final = {
     REFRESH: "refresh_token",
     LOGOUT: "refresh_token",
@@ -29,14 +29,14 @@ FILLED: Final = {
 }
 
 SESSION: Final = ("access_token", "refresh_token")
-# The trusted device is no part of a sign-in: it outlives it.
+# The trusted device is not part of a sign-in: it outlasts it.
 SIGN_IN: Final = (*SESSION, "mfa_token", "reset_token")
-# What an answer that sets one token takes away: a browser has one identity, wholly or pending.
+# What a response that sets one token deletes: a browser has one identity, signed in or pending.
 SUPERSEDED: Final = {
     "access_token": ("mfa_token", "reset_token"),
     "mfa_token": SESSION,
 }
-# Which member of the answer says how long a token lives. The access cookie lives as long as the
+# Which field of the response has the expiry of a token. The access cookie lives as long as the
 # refresh cookie, so that an expired token is answered with `token_expired`, and refreshed.
 ENDS_WITH: Final = {
     "access_token": "refresh_expires_at",
@@ -48,11 +48,11 @@ DEFAULT_LIFE_S: Final = 600
 
 
 def bring_in(request: HttpRequest) -> None:
-    """Put the tokens where a client of the API would have put them."""
+    """Put the tokens of the cookies where a client of the API would put them."""
     bearer = cookies.read(request, "access_token") or cookies.read(request, "mfa_token")
     if bearer:
         _set_header(request, "Authorization", f"Bearer {bearer}")
-    if request.path in KNOWS_DEVICES and (device := cookies.read(request, "device_token")):
+    if request.path in ACCEPTS_DEVICES and (device := cookies.read(request, "device_token")):
         _set_header(request, DEVICE_HEADER, device)
     if request.path in FILLED:
         _fill_body(request, FILLED[request.path])
@@ -60,12 +60,12 @@ def bring_in(request: HttpRequest) -> None:
 
 def _set_header(request: HttpRequest, name: str, value: str) -> None:
     request.META[f"HTTP_{name.upper().replace('-', '_')}"] = value
-    # They are computed once, and something may have read them before.
+    # Django computes the headers once, and they may have been read already.
     request.__dict__.pop("headers", None)
 
 
 def _fill_body(request: HttpRequest, field: str) -> None:
-    """Add a token to the JSON body that lacks it; a body that is none is left to the view."""
+    """Add a token to a JSON body that lacks it; the view refuses a body that is not JSON."""
     token = cookies.read(request, field)
     length = str(request.META.get("CONTENT_LENGTH") or "0")
     if not token or not length.isdecimal() or int(length) > settings.BODY_LIMIT_BYTES:
@@ -82,7 +82,7 @@ def _fill_body(request: HttpRequest, field: str) -> None:
 
 
 def take_out(request: HttpRequest, response: HttpResponse) -> None:
-    """Move the tokens of an answer into cookies, and drop those whose time is over."""
+    """Move the tokens of a response into cookies, and delete the cookies of used tokens."""
     for field, token in _strip(response).items():
         value, life_s = token
         cookies.put(response, field, value, life_s=life_s)
@@ -91,9 +91,9 @@ def take_out(request: HttpRequest, response: HttpResponse) -> None:
 
 
 def _spent(path: str, status: int) -> tuple[str, ...]:
-    """Give the tokens that are of no more use after an answer."""
+    """Return the tokens that a response makes useless."""
     if path == LOGOUT and status < HTTPStatus.INTERNAL_SERVER_ERROR:
-        # Also where the token was refused: who signs out wants to be out.
+        # Also if the token was refused: signing out must always clear the cookies.
         return SIGN_IN
     if path == REFRESH and status == HTTPStatus.UNAUTHORIZED:
         return SESSION
@@ -103,7 +103,7 @@ def _spent(path: str, status: int) -> tuple[str, ...]:
 
 
 def _strip(response: HttpResponse) -> dict[str, tuple[str, int]]:
-    """Take the token members out of a JSON answer; give each with its life in seconds."""
+    """Remove the tokens from a JSON response; return each with its lifetime in seconds."""
     if response.streaming or "json" not in response.get("Content-Type", ""):
         return {}
     body: Any = json.loads(response.content or b"null")

@@ -1,4 +1,4 @@
-"""The pages: the same for every visitor, filled by their scripts through the API."""
+"""The pages: the same for every visitor; their scripts fill them through the API."""
 
 from http import HTTPStatus
 from typing import Final
@@ -38,7 +38,7 @@ HEADERS: Final = {
 def page(
     request: HttpRequest, template: str, status: int = HTTPStatus.OK, rest: str = ""
 ) -> HttpResponse:
-    """Show a page; ``rest`` is the path of one that does not exist."""
+    """Show a page; ``rest`` is the path of a page that does not exist."""
     return render_page(f"console/{template}", status)
 
 

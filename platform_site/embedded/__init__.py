@@ -1,4 +1,4 @@
 """PostgreSQL and the processes of one machine: `make run`, and throw-away clusters for tests.
 
-Imports no Django, so that it can prepare the ground Django stands on.
+Imports no Django, so that it can prepare what Django needs.
 """

@@ -1,4 +1,4 @@
-"""The closing words of `up`: where everything is, and a first query to paste."""
+"""The banner of `up`: all addresses, and a first query to paste."""
 
 import json
 import shlex
@@ -20,7 +20,7 @@ LABEL_WIDTH: Final = 10
 
 @dataclass(frozen=True, kw_only=True)
 class CacheAddress:
-    """Where the edge cache answers, and the development key's way in; "" where there is none."""
+    """The addresses of the edge cache and its development key, "" without one."""
 
     s3_url: str
     internal_port: int
@@ -32,7 +32,7 @@ class CacheAddress:
 
 @dataclass(frozen=True, kw_only=True)
 class Address:
-    """Where the platform answers, and the development token's way in; "" where there is none."""
+    """The address of the platform and its development token, "" without one."""
 
     base_url: str
     token: str
@@ -73,7 +73,7 @@ def show_banner(
 
 
 def curl_lines(address: Address) -> list[str]:
-    """Give three commands: fill a table, read it, ask who one is."""
+    """Return three commands: fill a table, read it, show the caller."""
     return [
         _curl(address, "/v1/sql", body={"query": FILL}),
         _curl(address, "/v1/sql", body={"query": LOOK}),
@@ -82,7 +82,7 @@ def curl_lines(address: Address) -> list[str]:
 
 
 def object_lines(cache: CacheAddress) -> list[str]:
-    """Give two commands: store this project's README, read it back."""
+    """Return two commands: store this project's README, read it back."""
     keys = {"AWS_ACCESS_KEY_ID": cache.key_id, "AWS_SECRET_ACCESS_KEY": cache.secret}
     values = [*(f"{name}={value}" for name, value in keys.items()), "AWS_DEFAULT_REGION=us-east-1"]
     target = f"s3://{cache.bucket}/README.md"

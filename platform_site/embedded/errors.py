@@ -1,4 +1,4 @@
-"""What can stop the platform from starting, told as one sentence.
+"""Errors that stop the platform from starting, each with one sentence for the user.
 
 StartError
 ├── BinariesError       no usable PostgreSQL
@@ -10,7 +10,7 @@ StartError
 
 
 class StartError(Exception):
-    """Ends the command with exit status 1; its text is printed to the user as it is."""
+    """Ends the command with exit status 1; its text is printed to the user unchanged."""
 
 
 class BinariesError(StartError):

@@ -1,4 +1,4 @@
-"""Small private files, written whole or not at all."""
+"""Small private files, written atomically."""
 
 import fcntl
 import os
@@ -10,9 +10,9 @@ from platform_site.embedded.errors import AlreadyRunningError
 
 
 def write_private(path: Path, text: str, *, mode: int = 0o600) -> None:
-    """Replace a file atomically; readers see the old text or the new one, never a part.
+    """Replace a file atomically: readers see either the old text or the new text.
 
-    The data reaches the disk before the name does, so that a power cut leaves no empty file.
+    The data is synced before the rename, so that a power failure leaves no empty file.
     """
     descriptor, scratch = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     try:
@@ -28,7 +28,7 @@ def write_private(path: Path, text: str, *, mode: int = 0o600) -> None:
 
 
 def read_text(path: Path) -> str:
-    """Give the file's text without surrounding blanks; empty when there is no such file."""
+    """Return the file's text without surrounding blanks; '' if the file does not exist."""
     try:
         return path.read_text().strip()
     except FileNotFoundError:
@@ -39,7 +39,7 @@ class Lock:
     """A single-instance lock that the kernel releases with the process, however it ends."""
 
     def __init__(self, path: Path) -> None:
-        """path: the lock file, made when missing and never deleted."""
+        """path: the lock file, created if missing and never deleted."""
         self._path = path
         self._file: IO[str] | None = None
 
@@ -66,7 +66,7 @@ class Lock:
         self._file = file
 
     def release(self) -> None:
-        """Let others take it; harmless when it is not held."""
+        """Release the lock, if it is held."""
         if self._file is not None:
             self._file.close()
             self._file = None

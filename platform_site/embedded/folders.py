@@ -1,4 +1,4 @@
-"""Where things lie: the data folder, the clusters' homes, and sockets with short names."""
+"""The folders of an instance: its data, its clusters, and sockets with short paths."""
 
 import hashlib
 import os
@@ -14,7 +14,7 @@ from platform_site.embedded.errors import ClusterError
 from platform_site.embedded.files import read_text, write_private
 from platform_site.embedded.owners import Owner, give, is_root
 
-# Where PostgreSQL lives when we are root: its system users cannot enter a 0700 home.
+# PostgreSQL's folder when run by root: its system users cannot enter a 0700 home.
 SYSTEM_ROOT: Final = Path("/var/lib/zonal")
 PORT: Final = 5432
 # sun_path holds 107 bytes on Linux and 103 on macOS.
@@ -25,8 +25,8 @@ SOCKET_PATH_LIMIT_BYTES: Final = 100
 class Folders:
     """The folders of one instance of the platform.
 
-    data_dir: what the user chose, 0700. clusters_dir: the homes of its clusters, inside data_dir
-    unless we are root. runtime_dir: the PostgreSQL binaries, shared by all instances of a root.
+    data_dir: chosen by the user, 0700. clusters_dir: the homes of its clusters, inside data_dir
+    unless run by root. runtime_dir: the PostgreSQL binaries, shared by all instances of root.
     """
 
     data_dir: Path
@@ -34,17 +34,17 @@ class Folders:
     runtime_dir: Path
 
     def cluster_home(self, name: str) -> Path:
-        """Everything of one cluster: its data, its socket, its passwords, its lock."""
+        """Return the folder of one cluster: its data, socket, passwords and lock."""
         return self.clusters_dir / name
 
 
 def data_dir_from(environ: Mapping[str, str]) -> Path:
-    """Give ZDATA_DIR as an absolute path; `./var` when it is unset."""
+    """Return ZDATA_DIR as an absolute path; `./var` when it is unset."""
     return Path(environ.get("ZDATA_DIR", "").strip() or "var").absolute()
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder that only its owner may enter. Raises ClusterError where that fails."""
+    """Create a folder that only its owner may enter. Raises ClusterError if that fails."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
@@ -57,7 +57,7 @@ def make_private(folder: Path) -> None:
 
 
 def make_folders(data_dir: Path) -> Folders:
-    """Give the folders of an instance; those of its clusters are made with the clusters."""
+    """Return the folders of an instance; the clusters create their own."""
     make_private(data_dir)
     runtime_dir = make_runtime_dir(data_dir)
     if not is_root():
@@ -67,9 +67,9 @@ def make_folders(data_dir: Path) -> Folders:
 
 
 def make_runtime_dir(data_dir: Path) -> Path:
-    """Where the PostgreSQL binaries lie: inside the data folder, or for all of root's instances.
+    """Return the folder of the PostgreSQL binaries: in the data folder, or shared if run by root.
 
-    Throw-away clusters use the same ones, so that the copy is made once.
+    Throw-away clusters use the same binaries, so that they are copied once.
     """
     if is_root():
         make_passable(SYSTEM_ROOT / "postgresql")
@@ -79,7 +79,7 @@ def make_runtime_dir(data_dir: Path) -> Path:
 
 
 def make_passable(folder: Path) -> None:
-    """Make a folder below SYSTEM_ROOT that system users may pass through but not list."""
+    """Create a folder below SYSTEM_ROOT that system users may pass through but not list."""
     for path in (SYSTEM_ROOT, folder):
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -93,7 +93,7 @@ def make_passable(folder: Path) -> None:
 
 
 def make_socket_dir(home: Path, owner: Owner | None) -> Path:
-    """Make a 0700 folder for a cluster's socket, short enough for a socket's path."""
+    """Create a 0700 folder for a cluster's socket, with a path short enough for a socket."""
     folder = home / "run"
     if len(os.fsencode(folder / f".s.PGSQL.{PORT}")) >= SOCKET_PATH_LIMIT_BYTES:
         folder = _short_folder(home)
@@ -104,10 +104,10 @@ def make_socket_dir(home: Path, owner: Owner | None) -> Path:
 
 
 def _instance_name(data_dir: Path) -> str:
-    """Name a data folder: short, stable, and new once it was deleted and made again.
+    """Return a short name of a data folder, stable until the folder is deleted.
 
-    So that deleting the data folder starts afresh for root too, and a copied folder never
-    shares the databases of its original.
+    So deleting the data folder also resets an instance of root, and a copied folder does not share
+    the databases of its original.
     """
     mark = data_dir / "instance"
     if not mark.exists():
@@ -123,11 +123,11 @@ def _short_folder(home: Path) -> Path:
 
 
 def _refuse_strangers(folder: Path, owner: Owner | None) -> None:
-    """Refuse a folder that others made first, as /tmp lets them, to listen in our place."""
+    """Refuse a folder of another user, who could have created it in /tmp to impersonate us."""
     status = folder.lstat()
     allowed = {os.geteuid(), owner.uid if owner else os.geteuid()}
     if not stat.S_ISDIR(status.st_mode) or status.st_uid not in allowed:
-        sentence = f"{folder} belongs to somebody else; remove it and start again."
+        sentence = f"{folder} belongs to another user; remove it and start again."
         raise ClusterError(sentence)
 
 

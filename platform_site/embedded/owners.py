@@ -1,4 +1,4 @@
-"""Who a cluster belongs to on this machine: PostgreSQL refuses to run as root."""
+"""The system users that own clusters: PostgreSQL refuses to run as root."""
 
 import os
 import pwd
@@ -25,16 +25,16 @@ class Owner:
 
 
 def is_root() -> bool:
-    """Say whether we can and must become somebody else for PostgreSQL."""
+    """True if this process is root, so that PostgreSQL needs another user."""
     return os.geteuid() == 0
 
 
 def owner_of(cluster: str) -> Owner | None:
-    """Give a cluster's system user, made when it is missing; None when we are not root.
+    """Return a cluster's system user, created if missing; None if this process is not root.
 
-    One user a cluster, so that whoever breaks out of the tenants' server does not read the
-    control plane's files. Where users cannot be made (a read-only /etc), an existing one is
-    shared with a loud line. Raises ClusterError when there is none.
+    Each cluster has its own user, so that an escape from the tenants' server cannot read the
+    control plane's files. If users cannot be created (a read-only /etc), clusters share an existing
+    user, with a warning. Raises ClusterError if there is none.
     """
     if not is_root():
         return None
@@ -61,7 +61,7 @@ def _existing(name: str) -> Owner | None:
 
 
 def _create(name: str) -> bool:
-    """Make a system user with useradd (most systems) or adduser (BusyBox)."""
+    """Create a system user with useradd (most systems) or adduser (BusyBox)."""
     candidates = (
         (
             *("useradd", "--system", "--user-group", "--no-create-home"),
@@ -78,7 +78,7 @@ def _create(name: str) -> bool:
         )
         if result.returncode == 0:
             return True
-    # Two starts may race for the same name: the loser finds the user made by the winner.
+    # Two starts may race to create the same user.
     return _existing(name) is not None
 
 

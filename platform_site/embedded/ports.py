@@ -14,7 +14,7 @@ HIGHEST_PORT: Final = 65_535
 
 
 class PortReservations:
-    """Ports that this process has chosen, so that another platform on this machine chooses others.
+    """Ports reserved by this process, so that another platform on this machine chooses others.
 
     A port is free until its server listens, and two platforms that start at once would both take
     it. A reservation is an abstract Unix socket, which Linux removes with its process and keeps
@@ -38,7 +38,7 @@ class PortReservations:
         self._held.clear()
 
     def take(self, port: int) -> bool:
-        """Reserve a port; True if no other process has it, or none can be reserved here."""
+        """Reserve a port; True if no other process has it, or this system has no reservations."""
         if port in self._held or sys.platform != "linux":
             return True
         reservation = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -68,10 +68,10 @@ def port_from(environ: Mapping[str, str], setting: str, *, default: int) -> int:
 
 
 def check_port(port: int, setting: str, *, address: str = "127.0.0.1") -> None:
-    """Raise PortTakenError, with the setting that chooses another one, when it cannot be had."""
+    """Raise PortTakenError, naming the setting that changes it, if a port is not available."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
-        # As servers do, so that connections of the last run that still linger do not count.
+        # As servers do, so that lingering connections of the last run do not count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((address, port))

@@ -1,11 +1,11 @@
-"""Whether this process runs in production, told by the environment alone."""
+"""Detect production from environment variables."""
 
 from collections.abc import Mapping
 from typing import Final
 
 TRUE: Final = frozenset({"1", "true", "yes", "on"})
 
-# Set by the platforms themselves, so that a forgotten PRODUCTION=true does not open the door.
+# Set by hosting platforms, so that a forgotten PRODUCTION=true does not weaken security.
 HOSTING_MARKERS: Final = (
     "AWS_EXECUTION_ENV",
     "DYNO",
@@ -24,7 +24,7 @@ HOSTING_MARKERS: Final = (
 
 
 def is_production(variables: Mapping[str, str]) -> bool:
-    """Say whether these variables mean production; when in doubt, they do."""
+    """True if these variables mean production, or may mean it."""
     if variables.get("PRODUCTION", "").strip().lower() in TRUE:
         return True
     for name in ("NODE_ENV", "DJANGO_ENV", "ENVIRONMENT"):

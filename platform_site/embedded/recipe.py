@@ -1,4 +1,4 @@
-"""What `up` runs beside the clusters: the list to add a process to."""
+"""The processes that `up` runs besides the clusters; add new ones here."""
 
 import sys
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ MANAGE: Final = (sys.executable, str(PROJECT / "manage.py"))
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Commands that make a platform out of two clusters.
+    """The commands of a platform on two clusters.
 
     bootstrap: run to its end first; prints `{"org_id": …, "dev_token": …, "cache": …}` on standard
     output. pages: what the closing banner lists, label and path. cache: None where it is left out.
@@ -44,7 +44,7 @@ def platform_recipe(web_port: int, cache: CacheRecipe | None) -> Recipe:
             ),
             Server(
                 name="worker",
-                # A job that takes longer is left to the queue, which gives it out again.
+                # A job that takes longer is ended, and the queue runs it again.
                 command=(
                     *(*MANAGE, "procrastinate", "worker", "--concurrency=4"),
                     *("--shutdown-graceful-timeout", "10"),

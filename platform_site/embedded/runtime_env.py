@@ -1,7 +1,7 @@
-"""`$ZDATA_DIR/runtime.env`: what `up` decided, for every other command of the same instance.
+"""`$ZDATA_DIR/runtime.env`: the settings that `up` chose, for other commands of the instance.
 
-A plain list of KEY=VALUE lines, 0600. It is the last resort: a setting in the environment (or
-its NAME_FILE form) always wins and is never written here.
+A list of KEY=VALUE lines, 0600. A setting in the environment (or its NAME_FILE form) takes
+precedence and is never written here.
 """
 
 import base64
@@ -18,7 +18,7 @@ RANDOM_SECRETS: Final = (
     *("SECRET_KEY", "ZJWT_SECRET", "ZJWT_REFRESH_SECRET", "ZMFA_SECRET", "ZAUTH_DEV_SECRET"),
     "ZCACHE_BRAIN_SECRET",
 )
-# Another name by which the environment may give the same setting.
+# Other names of the same setting in the environment.
 ALIASES: Final = {"ZCACHE_BRAIN_SECRET": ("BRAIN_SECRET",)}
 SECRET_BYTES: Final = 48
 HEADER: Final = (
@@ -27,7 +27,7 @@ HEADER: Final = (
 
 
 def load_runtime_env(data_dir: Path) -> dict[str, str]:
-    """Read a data folder's file; empty when there is none, or when it is not ours to read."""
+    """Read the file of a data folder; {} if it does not exist or is not readable."""
     try:
         text = read_text(data_dir / FILE_NAME)
     except (PermissionError, NotADirectoryError):
@@ -48,23 +48,23 @@ def save_runtime_env(data_dir: Path, values: Mapping[str, str]) -> None:
 
 
 def first_secrets() -> dict[str, str]:
-    """Make a fresh value for every secret the platform needs."""
+    """Return a new random value for every secret of the platform."""
     made = {name: secrets.token_urlsafe(SECRET_BYTES) for name in RANDOM_SECRETS}
     return {**made, "ZSECRET_KEYS": _fernet_key()}
 
 
 def complete_secrets(known: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
-    """Add every missing secret to the file's values; drop what the environment gives."""
+    """Return the file's values with every missing secret, without those set in the environment."""
     made = {**first_secrets(), **known}
     return {name: value for name, value in made.items() if not is_given(name, environ)}
 
 
 def is_given(name: str, environ: Mapping[str, str]) -> bool:
-    """Say whether the environment decides a setting, by its value or the file that holds it."""
+    """True if the environment sets a setting, by value or by file."""
     names = (name, *ALIASES.get(name, ()))
     return any(environ.get(f"{each}{end}", "").strip() for each in names for end in ("", "_FILE"))
 
 
 def _fernet_key() -> str:
-    """Draw 32 random bytes, URL-safe base64. Source: Fernet specification, "Key Format"."""
+    """Return 32 random bytes in URL-safe base64. Source: Fernet specification, "Key Format"."""
     return base64.urlsafe_b64encode(os.urandom(32)).decode()

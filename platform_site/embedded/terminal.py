@@ -16,12 +16,12 @@ CONTROL_CHARACTERS: Final = {
 
 
 def has_colours(stream: TextIO) -> bool:
-    """Allow colours for a person at a terminal who did not object. Source: no-color.org."""
+    """True if the stream is a terminal and NO_COLOR is unset. Source: no-color.org."""
     return stream.isatty() and not os.environ.get("NO_COLOR")
 
 
 def paint(text: str, code: int, *, stream: TextIO) -> str:
-    """Put the text in an SGR colour, or leave it as it is where colours are unwanted."""
+    """Return the text in an SGR colour, or unchanged without colours."""
     return f"\x1b[{code}m{text}\x1b[0m" if has_colours(stream) else text
 
 
@@ -31,17 +31,17 @@ def say(text: str = "") -> None:
 
 
 def say_bold(text: str) -> None:
-    """Print a line of progress that stands out."""
+    """Print a line of progress in bold."""
     _write(sys.stdout, paint(text, BOLD, stream=sys.stdout))
 
 
 def warn(text: str) -> None:
-    """Print a loud line on standard error."""
+    """Print a warning on standard error, in red."""
     _write(sys.stderr, paint(text, RED, stream=sys.stderr))
 
 
 def printable(line: str) -> str:
-    """Replace control characters: a child's log may quote text that strangers sent."""
+    """Replace control characters: a child's log may quote untrusted input."""
     return line.rstrip().translate(CONTROL_CHARACTERS)
 
 
@@ -57,5 +57,5 @@ def _write(stream: TextIO, text: str) -> None:
         stream.flush()
     except OSError:
         # The terminal is gone (closed window, broken pipe). Stopping the children in order
-        # matters more than telling nobody about it.
+        # matters more than this message.
         return

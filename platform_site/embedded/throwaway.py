@@ -1,4 +1,4 @@
-"""`exec`: a command beside throw-away clusters, as the tests, the gate and the benchmarks want."""
+"""`exec`: run a command with throw-away clusters, for tests, the gate and benchmarks."""
 
 import contextlib
 import os
@@ -39,11 +39,11 @@ BRAIN_SETTINGS: Final = (*BRAIN_PORTS, "ZCACHE_BRAIN_URL", "ZCACHE_BRAIN_S3_URL"
 
 
 def run_beside_clusters(command: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Run a command with fresh clusters and secrets in its environment; its exit status.
+    """Run a command with fresh clusters and secrets in its environment; return its exit status.
 
-    The clusters exist before the command starts and are gone when this returns, whatever the
-    command did; those of an earlier run that was killed are removed too. A command ended by a
-    signal gives 128 + its number, as in a shell.
+    The clusters are started before the command and removed when this returns, whatever the command
+    did; clusters of an earlier run that was killed are removed too. For a command ended by a signal
+    the status is 128 + its number, as in a shell.
     """
     with throwaway_environment(environ) as environment:
         return _run_in_foreground(command, environment)
@@ -51,7 +51,7 @@ def run_beside_clusters(command: Sequence[str], environ: Mapping[str, str]) -> i
 
 @contextlib.contextmanager
 def throwaway_environment(environ: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """Give the environment for a command beside throw-away clusters; they end with the block."""
+    """Yield the environment for a command with throw-away clusters, which end with the block."""
     with _throwaway_folders(environ) as folders:
         binaries = find_binaries(environ, folders.runtime_dir, production=False)
         clusters = [
@@ -69,7 +69,7 @@ def throwaway_environment(environ: Mapping[str, str]) -> Iterator[dict[str, str]
                 "ZDATA_DIR": str(folders.data_dir),
                 **_brain_ports(environ),
             }
-            # The client programs of the very server that runs, such as pg_dump.
+            # The client programs of the same PostgreSQL version, such as pg_dump.
             path = os.pathsep.join((str(binaries.bindir), environ.get("PATH", os.defpath)))
             files = {f"{name}_FILE" for name in ours}
             kept = {name: value for name, value in environ.items() if name not in files}
@@ -77,9 +77,9 @@ def throwaway_environment(environ: Mapping[str, str]) -> Iterator[dict[str, str]
 
 
 def _brain_ports(environ: Mapping[str, str]) -> dict[str, str]:
-    """Choose ports for a brain beside the command, where the caller did not.
+    """Return ports for a brain started by the command, unless the caller set them.
 
-    With the usual ones it would meet, or be taken for, the brain of a platform that runs here.
+    The default ports could belong to a platform that runs on this machine.
     """
     if any(environ.get(setting, "").strip() for setting in BRAIN_SETTINGS):
         return {}
@@ -88,7 +88,7 @@ def _brain_ports(environ: Mapping[str, str]) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _throwaway_folders(environ: Mapping[str, str]) -> Iterator[Folders]:
-    """Make a data folder that is removed at the end; the binaries are the real one's."""
+    """Create a data folder that is removed at the end; the binaries are the instance's."""
     runtime_dir = make_runtime_dir(data_dir_from(environ))
     base = SYSTEM_ROOT if is_root() else Path(tempfile.gettempdir())
     _remove_leftovers(base)
@@ -103,9 +103,9 @@ def _throwaway_folders(environ: Mapping[str, str]) -> Iterator[Folders]:
 
 
 def _make_locked_folder(base: Path) -> tuple[Path, Lock]:
-    """Make a folder that shows under its name only once its lock is held.
+    """Create a folder that gets its name only after its lock is held.
 
-    A later run takes every folder it can lock for the leftover of a killed one.
+    A later run removes every folder it can lock as the leftover of a killed run.
     """
     unnamed = Path(tempfile.mkdtemp(prefix=".zonal-", dir=base))
     lock = Lock(unnamed / LOCK_NAME)
@@ -131,7 +131,7 @@ def _remove_leftovers(base: Path) -> None:
 
 @contextlib.contextmanager
 def _running(clusters: Sequence[Cluster]) -> Iterator[None]:
-    """Keep clusters up inside the block. Their servers are forked by the calling thread."""
+    """Run clusters inside the block. The calling thread forks their servers."""
     with contextlib.ExitStack() as stack, ThreadPoolExecutor(len(clusters)) as pool:
         for cluster in clusters:
             stack.callback(cluster.remove)
@@ -146,8 +146,8 @@ def _running(clusters: Sequence[Cluster]) -> Iterator[None]:
             list(pool.map(_wait_and_settle, clusters))
         except StartError as error:
             logs = "\n".join((cluster.home / "server.log").read_text() for cluster in clusters)
-            told = f"{error}\n{logs}"
-            raise type(error)(told) from error
+            message = f"{error}\n{logs}"
+            raise type(error)(message) from error
         yield
 
 
@@ -175,7 +175,7 @@ def _run_in_foreground(command: Sequence[str], environment: Mapping[str, str]) -
 
 
 def _is_foreground() -> bool:
-    """Say whether a Ctrl-C at the terminal reaches the command without our help."""
+    """True if a Ctrl-C at the terminal reaches the command directly."""
     try:
         return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
     except (OSError, ValueError):

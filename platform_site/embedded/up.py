@@ -33,9 +33,9 @@ from platform_site.embedded.runtime_env import (
 from platform_site.embedded.supervisor.launch import Launch
 from platform_site.embedded.supervisor.orphans import STOP_STEPS
 from platform_site.embedded.supervisor.probes import call_probe, http_probe
-from platform_site.embedded.supervisor.process import DEFAULT_STOP, Patience, Process
+from platform_site.embedded.supervisor.process import DEFAULT_STOP, Process, RestartPolicy
 from platform_site.embedded.supervisor.server import Server
-from platform_site.embedded.supervisor.supervisor import DEFAULT_PATIENCE, Supervisor
+from platform_site.embedded.supervisor.supervisor import DEFAULT_RESTART_POLICY, Supervisor
 from platform_site.embedded.terminal import say, warn
 
 HELP: Final = """\
@@ -56,7 +56,7 @@ Settings, all from the environment:
 DEFAULT_PORT: Final = 8000
 INTERRUPTED: Final = 130
 CLUSTERS: Final = (("DATABASE_URL", CONTROL), ("ZSQL_CLUSTER_URL", TENANTS))
-# What PostgreSQL says at every ordinary start and stop.
+# What PostgreSQL logs at every ordinary start and stop.
 ROUTINE: Final = re.compile(
     r"LOG: +(starting PostgreSQL|listening on|database system (was shut down|is ready|is shut)"
     r"|received .* shutdown request|aborting any active|shutting down|background worker .* exited)"
@@ -64,7 +64,7 @@ ROUTINE: Final = re.compile(
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run `up` with the platform's own processes; the exit status."""
+    """Run `up` with the platform's own processes; return the exit status."""
     parser = argparse.ArgumentParser(
         prog="up", description=HELP, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -79,17 +79,20 @@ def main(argv: Sequence[str]) -> int:
         warn(f"Zonal cannot start: {error}.")
         return 1
     except KeyboardInterrupt:
-        # Before the supervisor listens: nothing runs yet.
+        # Before the supervisor handles signals: nothing runs yet.
         return INTERRUPTED
 
 
 def run(
-    environ: Mapping[str, str], recipe: Recipe, *, patience: Patience = DEFAULT_PATIENCE
+    environ: Mapping[str, str],
+    recipe: Recipe,
+    *,
+    restart_policy: RestartPolicy = DEFAULT_RESTART_POLICY,
 ) -> int:
-    """Run a recipe until a signal; the exit status. Call it in the main thread.
+    """Run a recipe until a signal; return the exit status. Call it in the main thread.
 
-    Raises StartError for what is found out before the first process starts: another `up` with
-    the same data, a port that is taken, no usable PostgreSQL.
+    Raises StartError for problems found before the first process starts: another `up` with the
+    same data, a port in use, no usable PostgreSQL.
     """
     folders = make_folders(data_dir_from(environ))
     lock = Lock(folders.data_dir / "lock")
@@ -99,7 +102,7 @@ def run(
     )
     try:
         with PortReservations() as reservations:
-            return asyncio.run(_supervise(environ, recipe, folders, patience, reservations))
+            return asyncio.run(_supervise(environ, recipe, folders, restart_policy, reservations))
     finally:
         lock.release()
 
@@ -108,31 +111,31 @@ async def _supervise(
     environ: Mapping[str, str],
     recipe: Recipe,
     folders: Folders,
-    patience: Patience,
+    restart_policy: RestartPolicy,
     reservations: PortReservations,
 ) -> int:
-    supervisor = Supervisor(folders.data_dir, patience=patience)
+    supervisor = Supervisor(folders.data_dir, restart_policy=restart_policy)
     if supervisor.end_leftovers():
-        say("Ended what an earlier start had left running.")
+        say("Ended processes left by an earlier start.")
     cache = recipe.cache
     ports = [(server.port, server.port_setting) for server in recipe.servers if server.port]
     for port, setting in [*ports, *(cache.ports() if cache else [])]:
         check_port(port, setting)
     if cache is not None:
-        # The web server looks for the brain once, when it starts; workers can come up beside it.
+        # The web server probes the brain once, when it starts; workers can start at the same time.
         brain, *workers = cache.servers(folders.data_dir, reservations)
         web, *others = recipe.servers
         recipe = replace(recipe, servers=(brain, web, *workers, *others))
     start = _Start(environ, recipe, folders)
     try:
-        return await supervisor.run(start.play)
+        return await supervisor.run(start.run)
     finally:
         start.release()
 
 
 @dataclass(frozen=True)
-class _Told:
-    """What setup said. token: of development; access: to the object API; both may be empty."""
+class _SetupResult:
+    """Output of setup. token: for development; access: to the object API; both may be empty."""
 
     token: str
     access: Mapping[str, str]
@@ -159,12 +162,12 @@ class _Start:
             self._clusters = [Cluster(spec, self.folders, binaries) for spec in needed]
         self._settings: dict[str, str] = {}
 
-    async def play(self, supervisor: Supervisor) -> None:
-        """Go from nothing to the banner."""
+    async def run(self, supervisor: Supervisor) -> None:
+        """Run all steps, up to the banner."""
         await self._start_clusters(supervisor)
         self._save_settings()
         say("Bringing the schema up to date.")
-        told = await self._bootstrap(supervisor)
+        setup = await self._bootstrap(supervisor)
         say("Starting " + ", ".join(server.name for server in self.recipe.servers) + ".")
         # One after the other: on two cores, starting all at once makes the first one wait.
         for step in _steps(self.recipe.servers):
@@ -172,27 +175,27 @@ class _Start:
         web = next(server for server in self.recipe.servers if server.port_setting == "PORT")
         show_banner(
             Address(
-                base_url=f"http://127.0.0.1:{web.port}", token=told.token, cache=self._cache(told)
+                base_url=f"http://127.0.0.1:{web.port}", token=setup.token, cache=self._cache(setup)
             ),
             self.recipe.pages,
             folders=[self.folders.data_dir, *(c.home.parent for c in self._clusters)],
         )
 
     def release(self) -> None:
-        """Let go of the clusters; after everything stopped."""
+        """Release the clusters, after everything stopped."""
         for cluster in self._clusters:
             cluster.release()
 
     async def _start_clusters(self, supervisor: Supervisor) -> None:
         for cluster in self._clusters:
-            done = "Starting" if cluster.data.exists() else "Making"
+            done = "Starting" if cluster.data.exists() else "Creating"
             say(f"{done} the {cluster.spec.name} database in {cluster.home}")
         await asyncio.gather(*(asyncio.to_thread(c.prepare) for c in self._clusters))
         await supervisor.start([_cluster_process(cluster) for cluster in self._clusters])
         await asyncio.gather(*(asyncio.to_thread(c.settle) for c in self._clusters))
 
     def _save_settings(self) -> None:
-        """Write runtime.env before anything that reads it, so that a second terminal works too."""
+        """Write runtime.env before any process reads it, so that a second terminal works too."""
         known = load_runtime_env(self.folders.data_dir)
         running = {cluster.spec.name: cluster.url for cluster in self._clusters}
         for setting, spec in CLUSTERS:
@@ -204,22 +207,24 @@ class _Start:
         self._settings = complete_secrets(known, self.environ)
         save_runtime_env(self.folders.data_dir, self._settings)
 
-    async def _bootstrap(self, supervisor: Supervisor) -> _Told:
-        """Migrate, and make what a development installation has."""
+    async def _bootstrap(self, supervisor: Supervisor) -> _SetupResult:
+        """Migrate, and create what a development installation needs."""
         printed = await supervisor.complete("setup", self._launch(self.recipe.bootstrap))
         try:
-            said = json.loads(printed.strip().rpartition("\n")[2])
-            org_id = said.get("org_id")
-            told = _Told(token=str(said.get("dev_token") or ""), access=said.get("cache") or {})
+            output = json.loads(printed.strip().rpartition("\n")[2])
+            org_id = output.get("org_id")
+            result = _SetupResult(
+                token=str(output.get("dev_token") or ""), access=output.get("cache") or {}
+            )
         except (ValueError, AttributeError):
             sentence = f"setup printed no JSON: {printed.strip()!r}"
             raise StartError(sentence) from None
         if org_id is not None and not is_given("ZAUTH_DEV_ORG_ID", self.environ):
             self._settings["ZAUTH_DEV_ORG_ID"] = str(org_id)
             save_runtime_env(self.folders.data_dir, self._settings)
-        return told
+        return result
 
-    def _cache(self, told: _Told) -> CacheAddress | None:
+    def _cache(self, setup: _SetupResult) -> CacheAddress | None:
         cache = self.recipe.cache
         if cache is None:
             return None
@@ -227,9 +232,9 @@ class _Start:
             s3_url=cache.s3_url,
             internal_port=cache.internal_port,
             workers_port=cache.workers_port,
-            bucket=told.access.get("bucket", ""),
-            key_id=told.access.get("access_key_id", ""),
-            secret=told.access.get("secret_access_key", ""),
+            bucket=setup.access.get("bucket", ""),
+            key_id=setup.access.get("access_key_id", ""),
+            secret=setup.access.get("secret_access_key", ""),
         )
 
     def _launch(self, command: tuple[str, ...]) -> Launch:
@@ -238,7 +243,7 @@ class _Start:
             **self._settings,
             "ZDATA_DIR": str(self.folders.data_dir),
             "PYTHONUNBUFFERED": "1",
-            # The banner shows the development token; the web server need not do it again.
+            # The banner shows the development token, so the web server does not.
             "ZONAL_SUPERVISED": "1",
         }
         return Launch(command=command, env=environment, cwd=PROJECT)
@@ -251,12 +256,12 @@ class _Start:
             launch=self._launch(server.command),
             needs=server.needs,
             probe=probe,
-            stop_steps=((polite[0], server.stop_patience_s), last),
+            stop_steps=((polite[0], server.stop_timeout_s), last),
         )
 
 
 def _steps(servers: Sequence[Server]) -> list[list[Server]]:
-    """Give the servers that are started together, in order."""
+    """Return groups of servers that start together, in order."""
     steps: list[list[Server]] = []
     for server in servers:
         if server.joins and steps:
@@ -274,7 +279,7 @@ def _cluster_process(cluster: Cluster) -> Process:
         before_start=cluster.recover,
         stop_steps=STOP_STEPS,
         hurry=signal.SIGQUIT,
-        # It finds its own orphans, and ends them more gently.
+        # Cluster.recover finds its own orphans, and ends them more gently.
         recorded=False,
         muted=ROUTINE,
     )

@@ -1,4 +1,4 @@
-"""Where a request came from, as far as that can be believed."""
+"""The address that a request came from, as far as it can be trusted."""
 
 import ipaddress
 
@@ -7,11 +7,11 @@ from django.http import HttpRequest
 
 
 def client_address(request: HttpRequest) -> str:
-    """Give the caller's IP address, or ``unknown`` on a socket that has none.
+    """Return the caller's IP address, or ``unknown`` on a socket that has none.
 
-    ``X-Forwarded-For`` counts only as far as proxies of ours have written it: with N trusted
-    proxies (ZTRUSTED_PROXY_COUNT) the address is the Nth from the right; whatever stands further
-    left is the caller's own claim.
+    ``X-Forwarded-For`` counts only as far as our own proxies have written it: with N trusted
+    proxies (ZTRUSTED_PROXY_COUNT) the address is the Nth from the right. The caller can write
+    anything into the entries further left.
     """
     peer = str(request.META.get("REMOTE_ADDR") or "")
     hops = [hop.strip() for hop in request.headers.get("X-Forwarded-For", "").split(",")]
@@ -21,7 +21,7 @@ def client_address(request: HttpRequest) -> str:
 
 
 def network_of(address: str) -> str:
-    """Give the unit that limits count: an IPv4 address, or an IPv6 /64 (one subscriber's line)."""
+    """Return the unit of rate limits: an IPv4 address, or an IPv6 /64 (one subscriber)."""
     canonical = _canonical(address)
     if ":" not in canonical:
         return canonical or "unknown"

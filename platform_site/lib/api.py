@@ -1,4 +1,4 @@
-"""The base that every API view stands on: strict bodies, one way to authenticate, one to page."""
+"""The base of every API view: strict bodies, one way to authenticate, one to page."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, cast
@@ -49,20 +49,20 @@ JSON_ACCEPTED: Final = frozenset({"*/*", "application/json", "application/json, 
 
 
 class ApiView(APIView):
-    """A view that says, for each method, whom it lets in (``access``).
+    """A view that declares for each method who may call it (``access``).
 
-    ``principal`` is there in every view that is not public.
+    ``principal`` is set in every view that is not public.
     """
 
     access: ClassVar[Mapping[str, Access]] = {}
     body_limit_bytes: ClassVar[int] = settings.BODY_LIMIT_BYTES
-    # OPTIONS and TRACE tell nothing that the schema does not.
+    # OPTIONS and TRACE add nothing to the schema.
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]
     permission_classes = (HasAccess,)
     authentication_classes = (PrincipalAuthentication,)
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
-        """Give DRF's request, made of what is made once and for all."""
+        """Return DRF's request, built from the shared parsers and authenticators."""
         self.accept_header = request.META.get("HTTP_ACCEPT", "*/*")
         is_json = self.parser_classes is APIView.parser_classes
         return Request(
@@ -74,7 +74,7 @@ class ApiView(APIView):
         )
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Hold the request to ``access``; there are neither versions nor DRF's throttles."""
+        """Enforce ``access``; API versions and DRF's throttles are not used."""
         self.format_kwarg = None
         chosen = self.perform_content_negotiation(request)
         request.accepted_renderer, request.accepted_media_type = chosen
@@ -84,23 +84,23 @@ class ApiView(APIView):
     def perform_content_negotiation(
         self, request: Request, force: bool = False
     ) -> tuple[BaseRenderer, str]:
-        """Take the usual Accept headers at their word: DRF parses and sorts them at length."""
+        """Skip DRF's slow parsing and sorting for the usual Accept headers."""
         if self.accept_header in JSON_ACCEPTED:
             return RENDERER, RENDERER.media_type
         return super().perform_content_negotiation(request, force)
 
     def get_authenticators(self) -> list[BaseAuthentication]:
-        """Ignore credentials where none are asked for: a stale header must not break a login."""
+        """Ignore credentials in public views: a stale header must not break a login."""
         access = self.access_for((self.request and self.request.method) or "")
         return [] if access is not None and access.kind == "public" else [AUTHENTICATION]
 
     def access_for(self, method: str) -> Access | None:
-        """Return what a method asks of its caller, None where there is no such method."""
+        """Return what a method requires of its caller, None if the method does not exist."""
         return self.access.get(method)
 
     @property
     def platform_request(self) -> PlatformRequest:
-        """The request with what the middleware put on it (DRF's hands attributes through)."""
+        """The request with the middleware's attributes, which DRF's request passes on."""
         return cast(PlatformRequest, self.request)
 
     @property
@@ -115,19 +115,19 @@ class ApiView(APIView):
         return user
 
     def read(self, serializer: type[StrictSerializer]) -> dict[str, Any]:
-        """Give the validated body, or raise InvalidRequest naming each wrong field."""
+        """Return the validated body, or raise InvalidRequest naming each wrong field."""
         return self.validated(serializer, self.request.data)
 
     def validated(self, serializer: type[StrictSerializer], body: Any) -> dict[str, Any]:
-        """Give what a serializer makes of a body, or raise InvalidRequest naming wrong fields."""
+        """Return the validated data of a body, or raise InvalidRequest naming each wrong field."""
         bound = serializer(data=body, context={"request": self.request})
         bound.is_valid(raise_exception=True)
         return cast(dict[str, Any], bound.validated_data)
 
     def read_query(self, serializer: type[StrictSerializer]) -> dict[str, Any]:
-        """Give the validated query string, paging aside, or raise InvalidRequest naming a field.
+        """Return the validated query string without paging, or raise InvalidRequest naming a field.
 
-        A name that is no filter's is refused: a mistyped one would list everything.
+        A name that is not a filter is refused: a mistyped filter would list everything.
         """
         given = {
             name: value
@@ -158,7 +158,7 @@ class CursorPages(CursorPagination):
     def get_page_size(self, request: Request) -> int:
         """Return how many rows a page has; more than the maximum is the maximum.
 
-        Raises InvalidRequest for what is not a number from 1 on.
+        Raises InvalidRequest if it is not a number from 1 on.
         """
         given = request.query_params.get(self.page_size_query_param)
         if given is None:
@@ -210,7 +210,7 @@ class CursorPages(CursorPagination):
     ) -> Response:
         """Answer with the page that the query string asks for.
 
-        Raises NotFound for a cursor that is none of ours.
+        Raises NotFound for an unknown cursor.
         """
         pages = cls()
         page = pages.paginate_queryset(rows, view.request, view)

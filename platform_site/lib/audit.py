@@ -27,7 +27,7 @@ class AuditTag(StrEnum):
 
 
 def record(request: PlatformRequest, tag: AuditTag, **data: Any) -> None:
-    """Record an event of the caller's in its tenant's audit trail, in the caller's transaction.
+    """Record an event in the audit trail of the caller's tenant, in the current transaction.
 
     data: JSON values, never a secret.
     """

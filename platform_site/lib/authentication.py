@@ -1,4 +1,4 @@
-"""DRF's side of authentication: it is handed what the middleware resolved."""
+"""DRF's side of authentication: it takes the principal from the middleware."""
 
 from typing import cast
 
@@ -9,10 +9,10 @@ from platform_site.lib.principals import PlatformRequest, Principal
 
 
 class PrincipalAuthentication(BaseAuthentication):
-    """Hand over the principal that the middleware resolved; DRF itself authenticates nothing."""
+    """Return the principal that the middleware resolved; DRF itself authenticates nothing."""
 
     def authenticate(self, request: Request) -> tuple[Principal, None] | None:
-        """Give the principal, None for an anonymous caller, or raise why its token is refused."""
+        """Return the principal, None for an anonymous caller, or raise why its token is refused."""
         given = cast(PlatformRequest, request)
         if given.principal_error is not None:
             raise given.principal_error

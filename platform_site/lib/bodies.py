@@ -1,4 +1,4 @@
-"""Bodies in and out: one strict JSON object, read and written with orjson."""
+"""Request and response bodies: one strict JSON object, read and written with orjson."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,13 +22,13 @@ class StrictJsonParser(BaseParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Give the object.
+        """Return the object.
 
         Raises PayloadTooLarge (413), MalformedJson (400: no JSON, no object, NaN, not UTF-8).
         """
         context = parser_context or {}
         limit = getattr(context.get("view"), "body_limit_bytes", settings.BODY_LIMIT_BYTES)
-        # One byte past the limit tells a body that is too long without reading all of it.
+        # One byte past the limit shows that a body is too long without reading all of it.
         body = stream.read(limit + 1)
         if len(body) > limit:
             raise PayloadTooLarge(f"The limit here is {limit} bytes.")
@@ -50,5 +50,5 @@ class OrjsonRenderer(JSONRenderer):
         accepted_media_type: str | None = None,
         renderer_context: Mapping[str, Any] | None = None,
     ) -> bytes:
-        """Give the bytes; nothing at all for None, as a 204 has no body."""
+        """Return the bytes; nothing at all for None, as a 204 has no body."""
         return b"" if data is None else orjson.dumps(data, default=str, option=orjson.OPT_UTC_Z)

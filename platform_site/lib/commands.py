@@ -1,4 +1,4 @@
-"""Commands for people and for scripts: what they say, how they refuse, how they end."""
+"""The base of management commands for people and scripts: output, errors, exit status."""
 
 import json
 from abc import abstractmethod
@@ -25,9 +25,9 @@ EXITS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a command has done: facts for scripts, and the same as a text for people.
+    """The result of a command: facts for scripts, and the same as text for people.
 
-    unfinished: a sentence where something is still to be done by others; the exit status is 4.
+    unfinished: a sentence if other processes still have work to do; the exit status is 4.
     """
 
     facts: Mapping[str, Any]
@@ -51,7 +51,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """A refusal, whoever raised it."""
+    """An error as the command prints it."""
 
     code: str
     message: str
@@ -59,27 +59,27 @@ class _Refusal:
 
 
 class OpsCommand(BaseCommand):
-    """A command that ``run``s once: it gives its outcome, or raises Refused or a PlatformError.
+    """A command whose ``run`` returns an outcome, or raises Refused or a PlatformError.
 
     With ``--json`` standard output is one JSON object, the facts or ``{"error": {"code", …}}``;
-    a refusal's sentence goes to standard error in both cases.
+    the sentence of an error goes to standard error in both cases.
     """
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
-        """Add what all of them take, and say how they end."""
+        """Add the common options and the list of exit statuses."""
         parser = super().create_parser(prog_name, subcommand, epilog=EXITS, **kwargs)
         parser.add_argument("--json", action="store_true", help="Print one JSON object.")
         return parser
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take none of its own."""
+        """Add no options."""
 
     @abstractmethod
     def run(self, options: dict[str, Any]) -> Outcome:
-        """Do it."""
+        """Do the work of the command."""
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Run, and print the outcome or the refusal."""
+        """Run, and print the outcome or the error."""
         try:
             outcome = self.run(options)
         except Refused as exc:

@@ -1,10 +1,10 @@
-"""Cookies as the browser sent them, for those that a stranger must not be able to plant."""
+"""Cookies as the browser sent them, for those that an attacker must not be able to plant."""
 
 from django.http import HttpRequest
 
 
 def sent(request: HttpRequest, name: str) -> str:
-    """Give a cookie's value; '' without one, and where two of them contradict.
+    """Return a cookie's value; '' without one, or if two cookies of the name differ.
 
     The header is read here and not by Django, which strips Unicode blanks off the names: a
     subdomain can plant a cookie whose name is a blank and ``__Host-…``.

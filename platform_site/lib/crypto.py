@@ -9,7 +9,7 @@ from django.conf import settings
 
 
 def keyed_digest(key: str, *parts: object) -> bytes:
-    """Give HMAC-SHA256 over the parts; their lengths are bound, so no two lists collide."""
+    """Return HMAC-SHA256 over the parts; their lengths are included, so no two lists collide."""
     message = b"".join(
         len(text).to_bytes(4, "big") + text for text in (str(part).encode() for part in parts)
     )
@@ -22,7 +22,7 @@ def encrypt(text: str) -> str:
 
 
 def decrypt(token: str) -> str:
-    """Give the secret of a row back, whichever of ZSECRET_KEYS it was encrypted under.
+    """Decrypt a secret of a row, under whichever of ZSECRET_KEYS it was encrypted.
 
     Raises cryptography.fernet.InvalidToken when none of the keys made it.
     """

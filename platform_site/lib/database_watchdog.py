@@ -1,7 +1,7 @@
 """How long a request waits for a control database that does not answer.
 
 When a server stops, its connections end, and every wait with them. A server that is frozen, or
-behind a network that drops every packet, keeps them: libpq would wait for ever in a thread of ours.
+behind a network that drops every packet, keeps them: libpq would block the thread for ever.
 """
 
 import contextlib

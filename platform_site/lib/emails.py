@@ -9,7 +9,7 @@ MAX_EMAIL_CHARS: Final = 254
 
 
 def is_address(text: str) -> bool:
-    """Say whether a text is an e-mail address, and one that fits its column."""
+    """True if a text is an e-mail address that fits its column."""
     try:
         validate_email(text)
     except ValidationError:
@@ -18,10 +18,10 @@ def is_address(text: str) -> bool:
 
 
 def folded(email: str) -> str:
-    """Give an address as it is compared and counted: trimmed, A to Z without regard to case.
+    """Return an address as it is compared and counted: trimmed, A to Z in lower case.
 
-    No other letters: by Unicode's rules a dotless i and a long s have the capitals of ``i`` and
-    ``s``, which would make one of two people's mailboxes (a domain with a dotless i is one of its
-    own), and give who guesses a password as many counters as there are spellings.
+    Other letters stay: by Unicode's rules a dotless i and a long s have the capitals of ``i`` and
+    ``s``, so that two people's mailboxes would count as one (a domain with a dotless i is another
+    domain), and each spelling would give a password guesser another counter.
     """
     return email.strip().encode(errors="replace").lower().decode()

@@ -1,4 +1,4 @@
-"""Every refusal Zonal can answer with, and nothing else.
+"""Every error that Zonal can answer with.
 
 One tree; its branches are HTTP statuses, its leaves carry a stable ``code`` (docs/errors.md)::
 
@@ -15,7 +15,7 @@ One tree; its branches are HTTP statuses, its leaves carry a stable ``code`` (do
     ├── UnsupportedMedia    415
     ├── TooManyRequests     429  answered with Retry-After
     ├── InternalError       500
-    ├── EngineError         502  raised by what stands behind Zonal
+    ├── EngineError         502  raised by the engine behind Zonal
     └── Unavailable         503  answered with Retry-After
 
 Applications add leaves in their own ``errors.py``; ``platform_site.lib.problems`` renders all.
@@ -35,12 +35,12 @@ class FieldError:
     message: str
 
     def as_json(self) -> dict[str, str]:
-        """Give the ``errors[]`` entry of a problem document."""
+        """Return the ``errors[]`` entry of a problem document."""
         return {"field": self.field, "code": self.code, "message": self.message}
 
 
 class PlatformError(Exception):
-    """A refusal with a stable code; ``detail`` is shown to the caller, so nothing internal in it.
+    """An error with a stable code; ``detail`` is shown to the caller, so nothing internal in it.
 
     extra: further members of the problem document (RFC 9457 §3.2), declared in ``members``.
     headers: response headers beyond those of the status.
@@ -52,7 +52,7 @@ class PlatformError(Exception):
     retry_after_s: int | None = None
     # JSON Schemas of the members of ``extra``, by name, for OpenAPI.
     members: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    # A branch only groups: it is never raised itself, so its code reaches nobody.
+    # A branch only groups: it is never raised, so its code is never sent.
     is_branch: ClassVar[bool] = False
 
     def __init_subclass__(cls, *, branch: bool = False) -> None:
@@ -208,7 +208,7 @@ class TooManyRequests(PlatformError, branch=True):
 
 
 class InternalError(PlatformError):
-    """A fault of ours; logged with the request id."""
+    """A failure of the platform; logged with the request id."""
 
     status = 500
     code = "internal_error"
@@ -216,7 +216,7 @@ class InternalError(PlatformError):
 
 
 class EngineError(PlatformError):
-    """What stands behind Zonal answered with a fault of its own."""
+    """The engine behind Zonal failed."""
 
     status = 502
     code = "engine_error"
@@ -224,7 +224,7 @@ class EngineError(PlatformError):
 
 
 class Unavailable(PlatformError, branch=True):
-    """Something this path needs is away for the moment."""
+    """Something this path needs is unavailable for the moment."""
 
     status = 503
     code = "unavailable"
@@ -233,7 +233,7 @@ class Unavailable(PlatformError, branch=True):
 
 
 class Contended(Unavailable):
-    """Two requests waited for each other, and this one gave way; nothing of it was done."""
+    """Two requests waited for each other, and this one was ended; it changed nothing."""
 
     code = "contended"
     title = "Another request was in the way. Send this one again."

@@ -7,10 +7,10 @@ import uuid_utils.compat
 
 
 def uuid7() -> UUID:
-    """Give a time-ordered UUID (RFC 9562 §5.7), so that inserts stay at the end of an index."""
+    """Return a time-ordered UUID (RFC 9562 §5.7), so that inserts stay at the end of an index."""
     return uuid_utils.compat.uuid7()
 
 
 def capability_id() -> str:
-    """Give 128 random bits as 22 URL-safe characters: holding it is the permission."""
+    """Return 128 random bits as 22 URL-safe characters: who knows the id has access."""
     return secrets.token_urlsafe(16)

@@ -1,7 +1,7 @@
-"""Rows of several models out of one literal statement.
+"""Rows of several models from one literal SQL statement.
 
-The ORM takes several times as long to put a join together as PostgreSQL takes to answer it. Where
-a join stands in the way of every sign-in it is written out, and cut into instances here.
+The ORM takes several times as long to build a join as PostgreSQL takes to answer it. A join that
+every sign-in needs is written out as SQL, and this module turns its rows into instances.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,8 +13,8 @@ from django.db import models
 class Part:
     """The columns of one model in a statement, and how they become an instance.
 
-    names: attributes to read, none for all; an attribute that was not read is read when it is
-    first asked for, and never written by ``save()``.
+    names: attributes to read, none for all; an attribute that was not read is deferred: it is
+    read on first access, and ``save()`` never writes it.
     """
 
     def __init__(self, model: type[models.Model], alias: str, *names: str) -> None:
@@ -34,7 +34,7 @@ class Part:
         }
 
     def read(self, values: Sequence[Any], connection: Any) -> Any:
-        """Give the instance, None where an outer join found no row."""
+        """Return the instance, None if an outer join found no row."""
         if values[self._key_at] is None:
             return None
         read = list(values)
@@ -44,12 +44,12 @@ class Part:
 
 
 def columns(parts: Iterable[Part]) -> str:
-    """Give what to select."""
+    """Return the columns of the SELECT."""
     return ", ".join(part.columns for part in parts)
 
 
 def cut(row: Sequence[Any], parts: Iterable[Part], connection: Any) -> list[Any]:
-    """Give the instances of a row, in the parts' order, then the values that are left."""
+    """Return the instances of a row, in the parts' order, then the remaining values."""
     found, at = [], 0
     for part in parts:
         end = at + len(part.names)

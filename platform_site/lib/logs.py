@@ -1,4 +1,4 @@
-"""Structured logs: one line an event, secrets redacted whatever the caller passed."""
+"""Structured logs: one line per event, with secrets redacted."""
 
 import json
 import logging
@@ -14,7 +14,7 @@ import structlog
 
 REDACTED: Final = "[redacted]"
 
-# Names of values that are secrets wherever they stand.
+# Names of values that are always secrets.
 SECRET_NAME: Final = re.compile(
     r"password|secret|token|authorization|cookie|credential|seed|api_?key|^code$|otp|dsn",
     re.IGNORECASE,
@@ -24,7 +24,7 @@ SECRET_NAME: Final = re.compile(
 SECRET_SHAPE: Final = re.compile(
     r"eyJ[\w-]+\.[\w-]+\.[\w-]*|\w+_dev_[0-9a-f]{64}|(?<=://)([^\s:/@]*):[^\s@/]+(?=@)"
 )
-# What each of these shapes contains: looked for first, as hardly any text has it.
+# What each of these shapes contains: searched first, since hardly any text has it.
 SECRET_SIGNS: Final = ("eyJ", "_dev_", "://")
 
 Event = MutableMapping[str, Any]
@@ -79,7 +79,7 @@ def _stdlib(shared: list[Any], renderer: Any, level: str) -> dict[str, Any]:
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "structured"}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
-            # Every refusal is a warning to Django; the request line already says it.
+            # Django warns of every error response; the request line already has the status.
             "django.request": {"level": "ERROR", "filters": ["faults"]},
             "django.security.DisallowedHost": {"level": "ERROR"},
             "procrastinate": {"level": "WARNING"},
@@ -89,7 +89,7 @@ def _stdlib(shared: list[Any], renderer: Any, level: str) -> dict[str, Any]:
 
 
 class Faults(logging.Filter):
-    """Let through what is a fault of ours: a 503 is said by whoever found the thing away."""
+    """Let through faults of the platform; the code that answers 503 logs the reason itself."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Drop the line that Django writes for each 503."""
@@ -115,5 +115,5 @@ def _as_json(event: Event, default: Callable[[Any], Any], **_options: Any) -> st
     try:
         return orjson.dumps(event, default=default).decode()
     except TypeError:
-        # What a stranger sent may be no UTF-8, or a number of any length.
+        # Values from a request may be invalid UTF-8 or numbers of any length.
         return json.dumps(event, default=default)

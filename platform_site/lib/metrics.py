@@ -27,13 +27,13 @@ LATENCY: Final = Histogram(
 
 
 def observe_request(method: str, route: str, status: int, elapsed_s: float) -> None:
-    """Count one answered request; an invented method counts as OTHER, so labels stay few."""
+    """Count one request; an unknown method counts as OTHER, so that labels stay few."""
     REQUESTS.labels(method if method in METHODS else "OTHER", route, str(status)).inc()
     LATENCY.labels(route).observe(elapsed_s)
 
 
 def exposition(*collectors: Collector) -> bytes:
-    """Give the metrics of all web processes in Prometheus' text format, and the collectors'."""
+    """Return the metrics of all web processes and of the collectors, in Prometheus' text format."""
     shared = CollectorRegistry()
     for collector in collectors:
         shared.register(collector)

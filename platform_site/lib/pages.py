@@ -1,7 +1,7 @@
-"""Django's middleware for pages, left out where there are none: it counts nothing under ``/v1/``.
+"""Django's middleware for pages, skipped for requests under ``/v1/``.
 
-A caller of the API is who its bearer token says (or the console's own cookies, which are no
-Django session): a session cookie of the admin must open nothing there, and is not even read.
+The API authenticates by bearer token (or by the console's own cookies, which are not a Django
+session). A session cookie of the admin must give no access there, so it is not even read.
 """
 
 from typing import Any, Final
@@ -15,12 +15,12 @@ API: Final = "/v1/"
 
 
 class PagesOnly:
-    """Put before a middleware class: requests of the API pass it by."""
+    """Mixin before a middleware class: requests to the API skip the middleware."""
 
     get_response: Any
 
     def __call__(self, request: HttpRequest) -> Any:
-        """Do as the middleware does, or hand on."""
+        """Run the middleware, or skip it for the API."""
         if request.path_info.startswith(API):
             return self.get_response(request)
         return super().__call__(request)  # type: ignore[misc]  # the class beside this one

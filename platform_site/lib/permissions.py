@@ -1,4 +1,4 @@
-"""May: one literal table of role × resource × action, and the one class that reads it."""
+"""Permissions: one table of role × resource × action, and the class that enforces it."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal, NamedTuple, get_args
@@ -57,7 +57,7 @@ TABLE: Final[Mapping[Resource, Mapping[Role, frozenset[Action]]]] = {
 
 
 class Access(NamedTuple):
-    """What a view asks of its caller, for one HTTP method.
+    """What a view requires of its caller, for one HTTP method.
 
     kind: ``public`` (anyone), ``member`` (any principal), ``user`` (a principal with a user behind
     it, so no development token), ``permission`` (the table decides).
@@ -72,19 +72,19 @@ class Access(NamedTuple):
     is_open_without_email: bool = False
 
     def fresh(self) -> "Access":
-        """Also ask for a proof of identity not older than 15 minutes (step-up)."""
+        """Also require a proof of identity not older than 15 minutes (step-up)."""
         return self._replace(is_fresh=True)
 
     def or_pending(self, *uses: str) -> "Access":
-        """Also let in a sign-in that is still pending, for these uses."""
+        """Also allow a sign-in that is still pending, for these uses."""
         return self._replace(pending=uses, is_always_open=True)
 
     def always(self) -> "Access":
-        """Stay open to sessions that the policy on second factors restricts."""
+        """Also allow sessions that the policy on second factors restricts."""
         return self._replace(is_always_open=True)
 
     def without_email(self) -> "Access":
-        """Also let in a session whose account has no e-mail address and has to give one."""
+        """Also allow a session whose account has no e-mail address and has to add one."""
         return self._replace(is_open_without_email=True)
 
 
@@ -94,18 +94,18 @@ USER: Final = Access("user")
 
 
 def needs(resource: Resource, action: Action) -> Access:
-    """Ask for one cell of the table."""
+    """Require one cell of the table."""
     return Access("permission", resource, action)
 
 
 def is_permitted(roles: Iterable[str], resource: Resource, action: Action) -> bool:
-    """Say whether any of the roles may do the action; unknown roles may do nothing."""
+    """True if any of the roles may do the action; unknown roles may do nothing."""
     row: Mapping[Any, frozenset[Action]] = TABLE[resource]
     return any(action in row.get(role, NONE) for role in roles)
 
 
 def effective(roles: Iterable[str]) -> dict[str, list[str]]:
-    """Give ``{resource: [actions]}`` in the table's order, without empty rows."""
+    """Return ``{resource: [actions]}`` in the table's order, without empty rows."""
     held = tuple(roles)
     table: dict[str, list[str]] = {
         resource: [*(action for action in ACTIONS if is_permitted(held, resource, action))]
@@ -115,9 +115,9 @@ def effective(roles: Iterable[str]) -> dict[str, list[str]]:
 
 
 def highest_role(roles: Iterable[str]) -> Role:
-    """Give the strongest of the roles.
+    """Return the highest of the roles.
 
-    Raises Forbidden when none of them is known.
+    Raises Forbidden if none of them is known.
     """
     held = set(roles)
     for role in ROLES:
@@ -127,7 +127,7 @@ def highest_role(roles: Iterable[str]) -> Role:
 
 
 def require(access: Access, principal: Principal | None) -> None:
-    """Let a caller through, or raise NotAuthenticated (401) or Forbidden (403)."""
+    """Return if the access allows the caller; raise NotAuthenticated (401) or Forbidden (403)."""
     if access.kind == "public":
         return
     if principal is None:
@@ -147,9 +147,9 @@ def require(access: Access, principal: Principal | None) -> None:
 
 
 def require_fresh(access: Access, principal: Principal | None) -> None:
-    """Ask the guard that knows the factors (settings.FRESH_PROOF_GUARD) for a recent proof.
+    """Require a recent proof from the guard of second factors (settings.FRESH_PROOF_GUARD).
 
-    Raises what the guard raises, as StepUpRequired (403).
+    Raises what the guard raises, such as StepUpRequired (403).
     """
     if access.is_fresh and principal is not None:
         guard: Callable[[Principal], None] = import_string(settings.FRESH_PROOF_GUARD)
@@ -157,11 +157,11 @@ def require_fresh(access: Access, principal: Principal | None) -> None:
 
 
 def authorize(request: Any, access: Access | None, principal: Principal | None) -> None:
-    """Return if the caller may do this: every request to the API passes here, and only here.
+    """Return if the caller may do this; every request to the API is checked here, and only here.
 
     request: Django's or DRF's. access: None for a method that the path does not have.
-    Raises MethodNotAllowed (405), what ``require`` and ``require_fresh`` raise (401, 403). A caller
-    that lacks a permission is noted in the audit trail.
+    Raises MethodNotAllowed (405), and what ``require`` and ``require_fresh`` raise (401, 403).
+    The audit trail records a caller that lacks a permission.
     """
     if access is None:
         raise MethodNotAllowed
@@ -175,10 +175,10 @@ def authorize(request: Any, access: Access | None, principal: Principal | None) 
 
 
 class HasAccess(BasePermission):
-    """Hold a view to its ``access`` table."""
+    """Enforce the ``access`` table of a view."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        """Return True, or raise: a refusal carries its own code."""
+        """Return True, or raise an error with its own code."""
         method = "GET" if request.method == "HEAD" else request.method
         user: object = request.user
         principal = user if isinstance(user, Principal) else None

@@ -1,4 +1,4 @@
-"""A query of the hot path that each connection to the control database plans only once."""
+"""A query of the hot path, planned once per connection to the control database."""
 
 import hashlib
 from typing import Any, Final
@@ -11,19 +11,19 @@ from psycopg import errors
 from psycopg.pq import ConnStatus, ExecStatus
 from psycopg.pq.abc import PGresult
 
-# What a pooler causes that hands each transaction to another connection of the server: the
-# statement is not there, or is there already.
+# Errors behind a pooler that gives each transaction another server connection: the prepared
+# statement does not exist, or exists already.
 NOT_KEPT: Final = frozenset({"26000", "42P05"})
 
 log = structlog.get_logger(__name__)
 
 
 class PreparedQuery:
-    """A query for one text, prepared and sent by libpq's own calls on Django's connection.
+    """A query that returns one text, prepared and sent with libpq calls on Django's connection.
 
-    Planning a join of four tables takes PostgreSQL three times as long as running it, and two
-    cursors, Django's on psycopg's, take longer than that to bring back one value.
-    text: with $1, $2 as places for values of these types.
+    Planning a join of four tables takes PostgreSQL three times as long as running it, and the two
+    cursors, Django's over psycopg's, take even longer to return one value.
+    text: with $1, $2 as placeholders for values of these types.
     """
 
     def __init__(self, text: str, types: tuple[str, ...]) -> None:
@@ -37,10 +37,10 @@ class PreparedQuery:
         self._is_kept = True
 
     def value(self, *values: bytes) -> bytes | None:
-        """Give the first row's text, None without a row.
+        """Return the text of the first row, None without a row.
 
-        Behind a pooler that does not keep a client's statements the query is planned each time.
-        Raises what a cursor of Django's raises, and is counted as one query like a cursor's.
+        Behind a pooler that does not keep prepared statements the query is planned each time.
+        Raises what Django's cursor raises, and counts as one query in its query log.
         """
         database = connections[DEFAULT_DB_ALIAS]
         database.ensure_connection()

@@ -1,4 +1,4 @@
-"""Who makes a request, and where it acts: values without a model behind them."""
+"""The caller of a request and the scope it acts in, as values independent of models."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -26,13 +26,13 @@ class Principal:
     aal: authenticator assurance level, 1 or 2 (NIST SP 800-63B-4). amr: RFC 8176 method names.
     auth_time, mfa_time, access_expires_at: Unix seconds, None where there is no such thing:
     mfa_time is the latest proof of a second factor in this session.
-    pending_id, pending_use: only of kind ``pending``, a sign-in whose second factor is still due;
-    it has no roles, and only the views that name it let it in.
+    pending_id, pending_use: only for kind ``pending``, a sign-in whose second factor is still due;
+    it has no roles, and only views that name its use allow it.
     email_verified: whether the e-mail was proven, None where there is no user.
-    restriction: why only some views let this session in, '' for no restriction. ``second_factor``:
+    restriction: why only some views allow this session, '' for no restriction. ``second_factor``:
     the organization's policy asks for one that this session has not shown, and only the views that
     help to get one are open. ``email``: the account has no e-mail address any more, and only the
-    views that give and prove another one are open.
+    views that add and verify another one are open.
     """
 
     kind: Literal["user", "dev", "pending"]
@@ -70,32 +70,32 @@ class Principal:
 
     @property
     def name(self) -> str:
-        """Who it is, for those who are told what it did."""
+        """The caller's name in notifications about what it did."""
         if self.user_id is not None:
             return self.email or "a member without an e-mail address"
         return "a development token"
 
     @property
     def audit_name(self) -> str:
-        """Who it is, in the audit trail."""
+        """The caller's name in the audit trail."""
         return self.email or ("development token" if self.user_id is None else str(self.user_id))
 
     @property
     def environment(self) -> dict[str, str]:
-        """Where this principal acts, as answers show it."""
+        """The environment as responses show it."""
         return {"id": self.environment_id, "name": self.environment_name}
 
     @property
     def scope(self) -> Scope:
-        """Where this principal acts."""
+        """The environment that this principal acts in."""
         return Scope(self.organization_id, self.environment_pk)
 
 
 class PlatformRequest(HttpRequest):
-    """What the middleware has put on the request by the time a view runs.
+    """A request with the attributes that the middleware sets before a view runs.
 
-    principal: None for an anonymous caller; then principal_error says why credentials that were
-    sent did not hold, and is raised by the views that need a principal.
+    principal: None for an anonymous caller; principal_error is then the reason why the credentials
+    sent were refused, if there were any. Views that need a principal raise it.
     """
 
     request_id: str

@@ -1,4 +1,4 @@
-"""Say no: the one place that turns an error into an answer (RFC 9457)."""
+"""Problem documents (RFC 9457): the one place that turns an error into a response."""
 
 import json
 import sys
@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 
 
 def document(error: errors.PlatformError, request_id: str) -> dict[str, Any]:
-    """Give the problem document of an error."""
+    """Return the problem document of an error."""
     problem: dict[str, Any] = {
         "type": TYPE_BASE + error.code,
         "title": error.title,
@@ -45,7 +45,7 @@ def document(error: errors.PlatformError, request_id: str) -> dict[str, Any]:
 
 
 def headers(error: errors.PlatformError) -> dict[str, str]:
-    """Give the headers that belong to the error's status."""
+    """Return the headers that belong to the error's status."""
     given = dict(error.headers)
     if error.status == HTTPStatus.UNAUTHORIZED and "WWW-Authenticate" not in given:
         given["WWW-Authenticate"] = _challenge(error)
@@ -56,7 +56,7 @@ def headers(error: errors.PlatformError) -> dict[str, str]:
 
 
 def _challenge(error: errors.PlatformError) -> str:
-    """Give RFC 6750 §3's challenge; without credentials it carries no error member."""
+    """Return the challenge of RFC 6750 §3; without credentials it has no error member."""
     if type(error) is errors.NotAuthenticated:
         return 'Bearer realm="zonal"'
     return f'Bearer realm="zonal", error="invalid_token", error_description="{error.title}"'
@@ -83,13 +83,13 @@ def handle(exc: Exception, context: dict[str, Any]) -> Response | None:
         headers=headers(error),
         content_type=CONTENT_TYPE,
     )
-    # A refusal is JSON whatever the caller accepts: a 406 could not be said otherwise.
+    # An error is JSON whatever the caller accepts: otherwise a 406 could not be sent.
     response.exception = True
     return response
 
 
 def translate(exc: BaseException) -> errors.PlatformError | None:
-    """Give the error of ours that an exception means, or None for a fault of ours."""
+    """Return the PlatformError for an exception, None if the exception is a bug."""
     if isinstance(exc, errors.PlatformError):
         return exc
     if isinstance(exc, drf.ValidationError):
@@ -104,14 +104,14 @@ def translate(exc: BaseException) -> errors.PlatformError | None:
         log.warning("control_database_unavailable", error=type(exc).__name__)
         return errors.ControlDatabaseUnavailable()
     if isinstance(exc, OperationalError) and _sqlstate(exc) in DEADLOCKS:
-        # No lock order of ours should lead here; a caller is told the truth all the same.
+        # The lock order should prevent this; if it happens, the caller can repeat the request.
         log.warning("contended", error=type(exc).__name__)
         return errors.Contended()
     return _translate_drf(exc) if isinstance(exc, drf.APIException) else None
 
 
 def is_database_away(exc: BaseException) -> bool:
-    """Say whether the control database is out of reach (not: whether it refused a statement)."""
+    """True if the control database cannot be reached (not if it refused a statement)."""
     if isinstance(exc, psycopg_pool.PoolTimeout | psycopg_pool.PoolClosed):
         return True
     # The task queue wraps what the same connection raises.
@@ -162,7 +162,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Answer what Django itself finds malformed (handler400): a wrong Host, a body cut short."""
+    """Answer a request that Django refuses (handler400): a wrong Host, a truncated body."""
     return respond(request, translate(exception) or errors.InvalidRequest())
 
 
@@ -172,7 +172,7 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def crashed(request: HttpRequest) -> HttpResponse:
-    """Answer what nothing else answered (handler500): never a stack trace."""
+    """Answer an unhandled exception (handler500), never with a stack trace."""
     exc = sys.exc_info()[1]
     error = translate(exc) if exc is not None else None
     return respond(request, error or errors.InternalError())

@@ -15,13 +15,13 @@ from platform_site.lib.principals import PlatformRequest
 
 log = structlog.get_logger("zonal.request")
 
-# A caller's id is taken over only in this shape: it goes into logs and answers.
+# A caller's id is used only in this form: it appears in logs and responses.
 REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.-]{8,64}")
 QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 
 
 class RequestMiddleware:
-    """Give each request an id (``X-Request-Id``, the caller's own if it sent one)."""
+    """Assign each request an id (``X-Request-Id``, the caller's own if it sent one)."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -37,7 +37,7 @@ class RequestMiddleware:
                 response = self.get_response(request)
             response["X-Request-Id"] = request.request_id
             if not response.streaming and "Content-Length" not in response:
-                # Without it the server would have to answer in chunks.
+                # Without it the server would have to send chunks.
                 response["Content-Length"] = str(len(response.content))
             _observe(request, response, time.perf_counter() - started)
         finally:
@@ -52,7 +52,7 @@ def _request_id(request: HttpRequest) -> str:
 
 def _observe(request: HttpRequest, response: HttpResponse, elapsed_s: float) -> None:
     match = request.resolver_match
-    # The route, not the path: paths hold ids, and a stranger could make any number of them.
+    # The route, not the path: paths hold ids, so a caller could create any number of labels.
     route = match.route if match is not None else "unmatched"
     metrics.observe_request(request.method or "", route, response.status_code, elapsed_s)
     if request.path not in QUIET:

@@ -1,8 +1,8 @@
-"""Tenant data is reached through a scope, or not at all.
+"""Managers that read tenant data only within a scope.
 
-``Model.scoped.within(scope)`` is the way in; ``Model.objects`` raises, so that the habitual
-spelling fails in the first test; ``Model.unscoped`` is for the platform's own work and takes a
-reason on its line (held by tests/rules).
+``Model.scoped.within(scope)`` reads the rows of a tenant. ``Model.objects`` raises, so that a use
+out of habit fails in the first test. ``Model.unscoped`` is for the platform's own work and needs a
+reason on its line (checked by tests/rules).
 """
 
 from typing import Any, Self, TypeVar
@@ -29,10 +29,10 @@ class ScopedQuerySet(models.QuerySet[ModelT]):
 
 
 class ScopedManager(models.Manager[ModelT]):
-    """A manager that gives nothing before it is told the scope."""
+    """A manager that returns no rows without a scope."""
 
     def get_queryset(self) -> models.QuerySet[ModelT]:
-        """Refuse: only ``within`` and ``within_organization`` give rows."""
+        """Raise TypeError: only ``within`` and ``within_organization`` return rows."""
         raise TypeError(f"{self.model.__name__}.scoped needs a scope: .within(scope)")
 
     def within(self, scope: Scope) -> ScopedQuerySet[ModelT]:
@@ -45,10 +45,10 @@ class ScopedManager(models.Manager[ModelT]):
 
 
 class RefusingManager(models.Manager[ModelT]):
-    """``objects`` on a tenant's model: always an error, with the way out in its text."""
+    """``objects`` of a tenant model: always an error, whose text names the alternatives."""
 
     def get_queryset(self) -> models.QuerySet[ModelT]:
-        """Refuse always."""
+        """Raise TypeError."""
         raise TypeError(
             f"{self.model.__name__}.objects is refused: use .scoped.within(scope), "
             "or .unscoped with a reason on the line"

@@ -109,7 +109,7 @@ class PlatformViewSet(ViewSetMixin, ApiView, GenericAPIView[Any]):
     pagination_class: type[CursorPages] | None = CursorPages
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
-        """Set the action before anything asks for its access."""
+        """Set the action before its access is looked up."""
         self.action = self.action_map.get((request.method or "").lower(), "")
         return ApiView.initialize_request(self, request, *args, **kwargs)
 

@@ -34,7 +34,7 @@ class Route:
         return PLACEHOLDER.findall(self.path)
 
     def filled(self, values: dict[str, str]) -> str:
-        """Give the path with these ids."""
+        """Return the path with these ids."""
         return "/" + PLACEHOLDER.sub(lambda match: values[match[1]], self.path)
 
     @property

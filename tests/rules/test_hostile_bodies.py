@@ -51,7 +51,7 @@ def schema() -> dict[str, Any]:
 
 
 def resolved(part: dict[str, Any]) -> dict[str, Any]:
-    """Give a part of the schema, with what it refers to."""
+    """Return a part of the schema, with what it refers to."""
     for inner in (part, *part.get("allOf", ())):
         if "$ref" in inner:
             name = inner["$ref"].rpartition("/")[2]
@@ -60,7 +60,7 @@ def resolved(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def fields(route: Route, method: str) -> dict[str, Any]:
-    """Give the properties of a request's body, with a plausible value for each."""
+    """Return the properties of a request's body, with a plausible value for each."""
     path = "/" + route.path.replace("<str:", "{").replace(">", "}")
     operation = schema()["paths"].get(path, {}).get(method.lower(), {})
     content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})

@@ -32,12 +32,12 @@ def a_node() -> dict[str, Any]:
 
 
 def home_of(user: User) -> Scope:
-    """Give the user's ``live``."""
+    """Return the user's ``live``."""
     return Scope(user.organization_id, environments.find(user.organization_id, "live").pk)
 
 
 def host_of(user: User) -> str:
-    """Give the user's bucket a host, as if its record had been seen."""
+    """Return the user's bucket a host, as if its record had been seen."""
     place, host, token = home_of(user), f"{uuid4().hex}.example.com", uuid4().hex * 2
     (row,) = buckets.all_of(place)
     client.call(
@@ -133,7 +133,7 @@ CIRCUMSTANCES = {"accounts.Throttle", "accounts.AuditEvent", "accounts.Session"}
 
 
 def belongings(user: User) -> str:
-    """Give every row of the user's organization, as text."""
+    """Return every row of the user's organization, as text."""
     rows: list[Any] = []
     for model in apps.get_models():
         names = {field.name for field in model._meta.get_fields()}

@@ -1,6 +1,7 @@
-"""The cache's workers on this machine: who they are, made once and kept in the data folder.
+"""The identities of the cache's workers on this machine, created once and kept.
 
-Each has a folder `cache/<region>/`: `node.json` (id, region, port), `secret` (0600), `store/`.
+Each worker has a folder `cache/<region>/`: `node.json` (id, region,
+port), `secret` (0600), `store/`.
 """
 
 import json
@@ -25,7 +26,7 @@ SECRET_BYTES: Final = 32
 
 @dataclass(frozen=True, kw_only=True)
 class LocalNode:
-    """One worker of this machine; the platform's own. folder: everything that is kept of it."""
+    """One worker of this machine. folder: its identity, secret and store."""
 
     folder: Path
     node_id: uuid.UUID
@@ -35,29 +36,29 @@ class LocalNode:
 
     @property
     def endpoint(self) -> str:
-        """Where it answers."""
+        """The URL of the worker."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def secret_file(self) -> Path:
-        """Give the file with its credential."""
+        """The file with the worker's credential."""
         return self.folder / "secret"
 
     @property
     def secret(self) -> str:
-        """Read its credential."""
+        """The worker's credential, read from its file."""
         return read_text(self.secret_file)
 
 
 def nodes_dir(data_dir: Path) -> Path:
-    """Where the local nodes' folders are."""
+    """Return the parent of the local nodes' folders."""
     return data_dir / "cache"
 
 
 def prepare(
     data_dir: Path, regions: Iterable[str], reservations: PortReservations
 ) -> list[LocalNode]:
-    """Return a node for each region, as it was the last time; its port is another one if taken.
+    """Return a node for each region with its last identity; a port in use is replaced.
 
     The caller holds the data folder's lock, and the reservations until the nodes have stopped: a
     port of nodes that run counts as taken.
@@ -83,15 +84,15 @@ def prepare(
 
 
 def load(folder: Path) -> LocalNode | None:
-    """Read a node's folder; None when there is none, or nothing that can be used."""
+    """Read a node's folder; None if it is missing or unusable."""
     try:
-        said: dict[str, Any] = json.loads(read_text(folder / "node.json"))
+        stored: dict[str, Any] = json.loads(read_text(folder / "node.json"))
         node = LocalNode(
             folder=folder,
-            node_id=uuid.UUID(said["node_id"]),
-            region=str(said["region"]),
-            port=int(said["port"]),
-            capacity_bytes=int(said["capacity_bytes"]),
+            node_id=uuid.UUID(stored["node_id"]),
+            region=str(stored["region"]),
+            port=int(stored["port"]),
+            capacity_bytes=int(stored["capacity_bytes"]),
         )
     except (ValueError, KeyError, TypeError):
         return None
@@ -99,7 +100,7 @@ def load(folder: Path) -> LocalNode | None:
 
 
 def load_all(data_dir: Path) -> list[LocalNode]:
-    """Give every node that the data folder knows."""
+    """Return every node in the data folder."""
     folders = sorted(path.parent for path in nodes_dir(data_dir).glob("*/node.json"))
     return [node for node in map(load, folders) if node is not None]
 
@@ -112,21 +113,25 @@ def save(
     node_id: uuid.UUID,
     capacity_bytes: int = CAPACITY_BYTES,
 ) -> LocalNode:
-    """Write a node's folder, with a secret when it has none."""
+    """Write a node's folder, with a new secret if it has none."""
     make_private(folder)
     node = LocalNode(
         folder=folder, node_id=node_id, region=region, port=port, capacity_bytes=capacity_bytes
     )
     if not node.secret:
         write_private(node.secret_file, secrets.token_urlsafe(SECRET_BYTES))
-    told = {"node_id": str(node_id), "region": region, "port": port}
-    text = json.dumps({**told, "capacity_bytes": capacity_bytes})
-    write_private(folder / "node.json", text)
+    stored = {
+        "node_id": str(node_id),
+        "region": region,
+        "port": port,
+        "capacity_bytes": capacity_bytes,
+    }
+    write_private(folder / "node.json", json.dumps(stored))
     return node
 
 
 def new_node_id() -> uuid.UUID:
-    """Give a time-ordered UUID. Source: RFC 9562 §5.7."""
+    """Return a time-ordered UUID. Source: RFC 9562 §5.7."""
     milliseconds = time.time_ns() // 1_000_000
     number = milliseconds << 80 | 7 << 76 | secrets.randbits(12) << 64
     return uuid.UUID(int=number | 2 << 62 | secrets.randbits(62))

@@ -24,7 +24,7 @@ class CacheRecipe:
 
     @property
     def settings(self) -> dict[str, str]:
-        """Return what a second terminal needs to find this brain, for `runtime.env`."""
+        """Return the settings for `runtime.env`, by which other commands find this brain."""
         return {
             "ZBRAIN_PORT": str(self.internal_port),
             "ZBRAIN_S3_PORT": str(self.s3_port),
@@ -35,11 +35,11 @@ class CacheRecipe:
 
     @property
     def s3_url(self) -> str:
-        """Where the object API answers."""
+        """The URL of the object API."""
         return f"http://127.0.0.1:{self.s3_port}"
 
     def ports(self) -> list[tuple[int, str]]:
-        """Give the ports to look at before anything starts, with their settings."""
+        """Return the ports to check before anything starts, with their settings."""
         return [
             (self.internal_port, "ZBRAIN_PORT"),
             (self.s3_port, "ZBRAIN_S3_PORT"),
@@ -47,7 +47,7 @@ class CacheRecipe:
         ]
 
     def servers(self, data_dir: Path, reservations: PortReservations) -> list[Server]:
-        """Return the brain and the workers, whose identities are made where there are none."""
+        """Return the brain and the workers, creating missing identities."""
         brain = Server(
             name="brain",
             command=(sys.executable, "-m", "edgecache.brain"),
@@ -78,7 +78,7 @@ class CacheRecipe:
 
 
 def cache_recipe(environ: Mapping[str, str]) -> CacheRecipe | None:
-    """Give the cache's part; None when ZFEATURES leaves it out. Raises StartError."""
+    """Return the cache's recipe, None if ZFEATURES excludes it. Raises StartError."""
     features = environ.get("ZFEATURES", "").strip() or "cache"
     if "cache" not in [word.strip() for word in features.split(",")]:
         return None

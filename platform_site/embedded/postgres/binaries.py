@@ -1,4 +1,4 @@
-"""Which PostgreSQL to run: ZPG_BINDIR, the bundled wheel, or what the system has."""
+"""Find the PostgreSQL to run: ZPG_BINDIR, the bundled wheel, or the system's."""
 
 import re
 import shutil
@@ -25,9 +25,9 @@ DEBIAN_ROOT: Final = Path("/usr/lib/postgresql")
 
 @dataclass(frozen=True, kw_only=True)
 class Binaries:
-    """A folder with `initdb` and `postgres`, and what they are.
+    """A folder with `initdb` and `postgres`, with version and source.
 
-    source "wheel" is our own hardened copy; the others are used as they are found.
+    source: "wheel" is our hardened copy; the others are used as installed.
     """
 
     bindir: Path
@@ -40,16 +40,16 @@ class Binaries:
         return self.version[0]
 
     def path(self, program: str) -> str:
-        """Give the absolute path of one program."""
+        """Return the absolute path of one program."""
         return str(self.bindir / program)
 
 
 def find_binaries(environ: Mapping[str, str], runtime_dir: Path, *, production: bool) -> Binaries:
-    """Give the PostgreSQL to run, checked for its version.
+    """Return the PostgreSQL to run, after a check of its version.
 
     runtime_dir: where the hardened copy of the wheel is kept.
-    Raises BinariesError when there is none, when its major version is outside 15 to 18, and,
-    in production, when its minor version is below the floor; in development that is a loud line.
+    Raises BinariesError if there is none, if its major version is outside 15 to 18, and, in
+    production, if its minor version is below the floor; in development that is a warning.
     """
     source, bindir = _locate(environ, runtime_dir)
     version = read_version(bindir)
@@ -69,7 +69,7 @@ def find_binaries(environ: Mapping[str, str], runtime_dir: Path, *, production: 
 
 
 def check_minor(version: Version, *, production: bool) -> None:
-    """Refuse (production) or point out (development) a release with known holes."""
+    """Refuse (production) or warn of (development) a release with known security holes."""
     major, minor = version
     floor = MINOR_FLOOR.get(major, 0)
     if minor >= floor:
@@ -102,7 +102,7 @@ def read_version(bindir: Path) -> Version:
         raise BinariesError(sentence) from error
     match = re.search(r"(\d+)(?:\.(\d+))?", shown)
     if match is None:
-        sentence = f"{bindir}/postgres tells no version: {shown.strip()}"
+        sentence = f"{bindir}/postgres prints no version: {shown.strip()}"
         raise BinariesError(sentence)
     return int(match[1]), int(match[2] or 0)
 

@@ -1,4 +1,4 @@
-"""One PostgreSQL cluster of the platform: made once, started, healed after a crash, stopped."""
+"""One PostgreSQL cluster: create, start, recover after a crash, stop."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ from typing import IO, Final, Literal
 from urllib.parse import quote
 
 import psycopg
-from psycopg import pq
+from psycopg import pq, sql
 
 from platform_site.embedded.errors import ClusterError
 from platform_site.embedded.files import Lock, read_text, write_private
@@ -22,7 +22,6 @@ from platform_site.embedded.owners import Owner, owner_of
 from platform_site.embedded.postgres import postgres_conf
 from platform_site.embedded.postgres.binaries import Binaries
 from platform_site.embedded.postgres.initdb import initialize
-from platform_site.embedded.postgres.roles import ensure_owner
 from platform_site.embedded.supervisor.launch import PRIVATE_UMASK, Launch, spawn
 from platform_site.embedded.supervisor.orphans import STOP_STEPS, clear_stale_files, end_servers
 
@@ -73,7 +72,7 @@ class Cluster:
     """
 
     def __init__(self, spec: ClusterSpec, folders: Folders, binaries: Binaries) -> None:
-        """Touches nothing yet."""
+        """Set the paths; create nothing."""
         self.spec = spec
         self.home = folders.cluster_home(spec.name)
         self.data = self.home / "data"
@@ -94,7 +93,7 @@ class Cluster:
 
     @property
     def url(self) -> str:
-        """The URL for the platform: of the owner's database, else of the superuser."""
+        """The URL for the platform: the owner's database, else the superuser's."""
         role = self.spec.owner or self.spec.superuser
         return self._url(role, database=self.spec.owner or "postgres")
 
@@ -104,10 +103,10 @@ class Cluster:
         return self._url(self.spec.superuser, database="postgres")
 
     def prepare(self) -> None:
-        """Take the lock, make what is missing, clear what a crash left behind.
+        """Take the lock, create missing files, clean up after a crash.
 
-        Raises AlreadyRunningError when another process has the cluster, ClusterError when it
-        cannot be made or was made by another major version.
+        Raises AlreadyRunningError if another process has the cluster, ClusterError if it cannot be
+        created or was created by another major version.
         """
         self._owner = owner_of(self.spec.name)
         if self._owner:
@@ -134,7 +133,7 @@ class Cluster:
         self.recover()
 
     def launch(self) -> Launch:
-        """How the server is started; its log goes to standard error."""
+        """Return the server's command; its log goes to standard error."""
         decisive = postgres_conf.decisive_arguments(
             self.spec.name,
             configuration=self._configuration,
@@ -145,20 +144,19 @@ class Cluster:
         return Launch(
             command=(self._binaries.path("postgres"), "-D", str(self.data), *decisive),
             owner=self._owner,
-            # Nothing of our environment: it holds secrets, and this server runs tenants' SQL.
+            # Not our environment: it has secrets, and this server runs tenants' SQL.
             env={"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"},
             cwd=self.home,
             umask=PRIVATE_UMASK,
             address_space_bytes=self.spec.address_space_bytes,
-            # A fast shutdown, should we be killed: the server ends its sessions before itself.
+            # If we are killed, a fast shutdown: the server ends its sessions first.
             death_signal=signal.SIGINT,
         )
 
     def recover(self) -> None:
-        """Make the next start possible after any end: orphans, stale files, configuration.
+        """Prepare the next start: end orphans, remove stale files, write the configuration.
 
-        The configuration is written each time, so that a start never has that of an older
-        release of the platform.
+        The configuration is written each time, so that it always matches the release.
         """
         end_servers(self.data)
         self.stop()
@@ -166,16 +164,16 @@ class Cluster:
         self._write_configuration()
 
     def start(self, output: IO[bytes]) -> None:
-        """Start the server without a supervisor; call it from a thread that lives on."""
+        """Start the server without a supervisor; the calling thread must outlive it."""
         self._server = spawn(self.launch(), output=output)
 
     def is_ready(self) -> bool:
-        """Say whether it accepts connections; needs no password, leaves no trace in its log."""
+        """True if the server accepts connections; needs no password and logs nothing."""
         conninfo = f"host='{_conninfo(self.socket_dir)}' port={PORT} dbname=postgres"
         return pq.PGconn.ping(conninfo.encode()) == pq.Ping.OK
 
     def wait_ready(self, *, timeout_s: float = READY_TIMEOUT_S) -> None:
-        """Return once it accepts connections. Raises ClusterError when it ends or takes longer."""
+        """Wait for the server to accept connections. Raises ClusterError if it ends or is late."""
         deadline = time.monotonic() + timeout_s
         while not self.is_ready():
             if self._server is not None and self._server.poll() is not None:
@@ -187,14 +185,14 @@ class Cluster:
             time.sleep(POLL_S)
 
     def settle(self) -> None:
-        """Give the owner role its password, rights and database, in a cluster that is ready.
+        """Set the owner role's password, rights and database, in a cluster that is ready.
 
-        Raises ClusterError when the superuser cannot log in or the server goes away.
+        Raises ClusterError if the superuser cannot log in or the connection is lost.
         """
         if self.spec.owner is None:
             return
         try:
-            ensure_owner(
+            _ensure_owner(
                 self.superuser_url,
                 self.spec.owner,
                 password=read_text(self._password_file(self.spec.owner)),
@@ -205,30 +203,30 @@ class Cluster:
             raise ClusterError(sentence) from error
 
     def stop(self) -> None:
-        """End what `start` began: fast mode, then immediate. Harmless when it is gone."""
+        """Stop the server of `start`, if it runs: fast mode, then immediate."""
         if self._server is None:
             return
-        for signum, patience_s in STOP_STEPS:
+        for signum, wait_s in STOP_STEPS:
             self._server.send_signal(signum)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._server.wait(patience_s)
+                self._server.wait(wait_s)
                 break
         self._server = None
 
     def release(self) -> None:
-        """Let another process have the cluster; only after it stopped."""
+        """Release the lock, after the server stopped."""
         self._lock.release()
 
     def remove(self) -> None:
-        """Delete the cluster and its socket folder; only after it stopped."""
+        """Delete the cluster and its socket folder, after the server stopped."""
         shutil.rmtree(self.home, ignore_errors=True)
         if self._socket_dir is not None:
             shutil.rmtree(self._socket_dir, ignore_errors=True)
 
     def _write_configuration(self) -> None:
-        """Write beside the data, not into it: the server's user may read these, not change them.
+        """Write outside the data folder: the server's user may read these files, not change them.
 
-        And root never writes into a folder of somebody else, who could put a link there.
+        Root also never writes into another user's folder, where it could follow a planted link.
         """
         settings = postgres_conf.settings_for(
             self._binaries.major,
@@ -251,7 +249,7 @@ class Cluster:
         made_by = read_text(self.data / "PG_VERSION")
         if made_by != str(self._binaries.major):
             sentence = (
-                f"{self.data} was made by PostgreSQL {made_by or 'unknown'}, and "
+                f"{self.data} was created by PostgreSQL {made_by or 'unknown'}, and "
                 f"{self._binaries.bindir} is {self._binaries.major}. Set ZPG_BINDIR to the bin "
                 "folder of the former, or move the data with pg_upgrade."
             )
@@ -268,3 +266,31 @@ class Cluster:
 
 def _conninfo(folder: Path) -> str:
     return str(folder).replace("\\", "\\\\").replace("'", "\\'")
+
+
+def _ensure_owner(
+    superuser_url: str, owner: str, *, password: str, creates_databases: bool
+) -> None:
+    """Create or update the owner role and its database of the same name.
+
+    The password is sent as a SCRAM verifier, so that not even the server has it in clear text.
+    """
+    with psycopg.connect(superuser_url, autocommit=True) as connection:
+        verifier = connection.pgconn.encrypt_password(
+            password.encode(), owner.encode(), b"scram-sha-256"
+        ).decode()
+        role = sql.Identifier(owner)
+        if not _exists(connection, "SELECT FROM pg_roles WHERE rolname = %s", owner):
+            connection.execute(sql.SQL("CREATE ROLE {}").format(role))
+        rights = sql.SQL("CREATEDB" if creates_databases else "NOCREATEDB")
+        connection.execute(
+            sql.SQL("ALTER ROLE {} LOGIN NOSUPERUSER NOCREATEROLE {} PASSWORD {}").format(
+                role, rights, sql.Literal(verifier)
+            )
+        )
+        if not _exists(connection, "SELECT FROM pg_database WHERE datname = %s", owner):
+            connection.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(role, role))
+
+
+def _exists(connection: psycopg.Connection, query: str, name: str) -> bool:
+    return connection.execute(query, [name]).fetchone() is not None

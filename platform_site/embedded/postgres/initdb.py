@@ -1,4 +1,4 @@
-"""Making a cluster's data folder, once."""
+"""Create the data folder of a cluster."""
 
 import shutil
 import subprocess
@@ -24,10 +24,10 @@ def initialize(
     password: str,
     durable: bool,
 ) -> None:
-    """Make a data folder that asks everyone for a password.
+    """Create a data folder whose server requires a password from every role.
 
-    It appears under its name only when it is complete: a killed initdb leaves a folder that the
-    next start removes. Raises ClusterError with what initdb said.
+    The folder gets its name only when it is complete: a killed initdb leaves a folder that the
+    next start removes. Raises ClusterError with the output of initdb.
     """
     workshop = data.parent / "initdb"
     shutil.rmtree(workshop, ignore_errors=True)
@@ -49,14 +49,14 @@ def initialize(
             shutil.rmtree(workshop)
             return
         said = refusal
-    sentence = f"PostgreSQL could not make {data}:\n{said}"
+    sentence = f"PostgreSQL could not create {data}:\n{said}"
     raise ClusterError(sentence)
 
 
 def _initdb(
     command: tuple[str, ...], binaries: Binaries, *, owner: Owner | None, cwd: Path
 ) -> str | None:
-    """Run initdb; None when it succeeded, else what it said."""
+    """Run initdb; return None if it succeeded, else its output."""
     launch = Launch(
         command=command,
         owner=owner,
@@ -72,7 +72,7 @@ def _initdb(
 
 
 def _locales(major: int) -> tuple[tuple[str, ...], ...]:
-    """List locale arguments in the order of preference.
+    """Return locale arguments in order of preference.
 
     Code point order with Unicode case rules, the same on every machine: from PostgreSQL itself
     where it has them, else from the C library, else plain C (macOS has no C.UTF-8).

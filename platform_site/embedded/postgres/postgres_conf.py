@@ -1,4 +1,4 @@
-"""The text of a cluster's configuration files, written anew at every start."""
+"""The text of a cluster's configuration files, written at every start."""
 
 import os
 from pathlib import Path
@@ -20,7 +20,7 @@ COMMON: Final = {
     "timezone": "UTC",
     "log_timezone": "UTC",
     "lc_messages": "C",
-    # No replicas and no two-phase commits here: what is off cannot be left hanging.
+    # No replicas and no two-phase commits: nothing can be left pending.
     "wal_level": "minimal",
     "max_wal_senders": "0",
     "max_replication_slots": "0",
@@ -38,7 +38,7 @@ COMMON: Final = {
     "autovacuum_max_workers": "2",
     # Compiling a query costs more than it saves on rows of this size, and takes memory.
     "jit": "off",
-    # Errors are reported to whoever caused them. The log keeps neither statements nor the
+    # Errors are reported to the client. The log has neither statements nor the
     # values in DETAIL: they are the tenants' data and, in the control plane, secrets.
     "log_destination": "stderr",
     "logging_collector": "off",
@@ -59,7 +59,7 @@ NOT_DURABLE: Final = {
 
 
 def postgresql_conf(settings: dict[str, str]) -> str:
-    """Write `name = 'value'` lines; quotes inside a value are doubled."""
+    """Return `name = 'value'` lines; quotes inside a value are doubled."""
     lines = (f"{name} = '{_escaped(value)}'" for name, value in settings.items())
     return "# Written at every start; changes are lost.\n" + "\n".join(lines) + "\n"
 
@@ -67,7 +67,7 @@ def postgresql_conf(settings: dict[str, str]) -> str:
 def settings_for(
     major: int, *, max_connections: int, naptime_s: int, durable: bool
 ) -> dict[str, str]:
-    """Give the settings of a cluster of that major version."""
+    """Return the settings of a cluster of a major version."""
     return {
         **COMMON,
         **(SINCE_18 if major >= 18 else {}),
@@ -80,7 +80,7 @@ def settings_for(
 def decisive_arguments(
     name: str, *, configuration: Path, rules: Path, socket_dir: Path, port: int
 ) -> tuple[str, ...]:
-    """Give the settings for the command line, which outranks every file and ALTER SYSTEM."""
+    """Return command-line settings, which override every file and ALTER SYSTEM."""
     quoted = '"' + os.fspath(socket_dir).replace('"', '""') + '"'
     settings = {
         "config_file": str(configuration),

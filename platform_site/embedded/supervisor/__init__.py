@@ -1,1 +1,1 @@
-"""The processes of `up`: started, watched, restarted and stopped."""
+"""The processes of `up`: start, watch, restart and stop them."""

@@ -1,4 +1,4 @@
-"""A few steps between fork and exec: leave root, bind the child's life to its parent's, exec.
+"""Steps between fork and exec: drop root, end with the parent, exec.
 
 Run by file name with `python -I -S`, therefore standard library only and no import of this
 project. A wrapper rather than `preexec_fn`, which runs Python between fork and exec and can
@@ -19,14 +19,14 @@ CANNOT_EXEC: Final = 126
 
 
 def leave_root(uid: int, gid: int) -> None:
-    """Become the given user for good, without any supplementary group."""
+    """Switch to the given user permanently, without supplementary groups."""
     os.setgroups([])
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)
 
 
 def die_with(parent: int, death_signal: int) -> None:
-    """Ask the kernel for a signal when the parent dies; exit when it is dead already.
+    """Request a signal from the kernel when the parent dies; exit if it is dead already.
 
     Comes after the change of user, which clears the request. The kernel watches the *thread*
     that forked, so parents fork from a thread that lives as long as they do.
@@ -45,7 +45,7 @@ def restore_signals() -> None:
 
 
 def become(options: dict[str, Any], command: list[str]) -> None:
-    """Turn this process into the command; only returns by an exception."""
+    """Replace this process by the command; only returns by an exception."""
     if options["umask"] is not None:
         os.umask(options["umask"])
     if options["address_space_bytes"] is not None:

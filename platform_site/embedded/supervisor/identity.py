@@ -1,4 +1,4 @@
-"""Is this process id still the process we knew? Ids are reused, so a number alone says nothing."""
+"""Identify processes by id and start time, since the system reuses ids."""
 
 import contextlib
 import os
@@ -17,30 +17,30 @@ POLL_S: Final = 0.02
 
 @dataclass(frozen=True)
 class Identity:
-    """A process id with the moment it began: together they name one process of this boot."""
+    """A process id with its start time, which together identify one process of this boot."""
 
     pid: int
     began: str
 
     def is_alive(self) -> bool:
-        """Say whether that very process still runs; a zombie does not."""
+        """True if the process still runs; a zombie does not."""
         return began_at(self.pid) == self.began
 
     def send(self, signum: signal.Signals) -> None:
-        """Signal that very process; harmless when it is gone."""
+        """Signal the process, if it still runs."""
         if self.is_alive():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signum)
 
 
 def identify(pid: int) -> Identity | None:
-    """Give the identity of a running process, None when there is none."""
+    """Return the identity of a running process, None if there is none."""
     began = began_at(pid)
     return Identity(pid, began) if began else None
 
 
 def began_at(pid: int) -> str:
-    """Give a text that differs between two processes of one id; empty when none runs.
+    """Return a text that differs between two processes of the same id; '' if none runs.
 
     Linux: the boot's id and the start in clock ticks. Source: proc(5), stat, field 22.
     """
@@ -55,10 +55,10 @@ def began_at(pid: int) -> str:
 
 
 def processes_in(folder: Path, *, program: str) -> list[Identity]:
-    """Find the running processes of a program that work in the given folder.
+    """Return the running processes of a program with the given working folder.
 
-    Names the servers of a data folder beyond doubt: `postgres` always works inside its own.
-    Empty where /proc is missing.
+    This identifies the servers of a data folder reliably: `postgres` always works inside its own.
+    Returns [] if /proc is missing.
     """
     found = []
     for pid in _all_pids():
@@ -76,7 +76,7 @@ def processes_in(folder: Path, *, program: str) -> list[Identity]:
 
 
 def processes_marked(mark: str) -> list[Identity]:
-    """Find the running processes that inherited an environment entry such as `NAME=value`."""
+    """Return the running processes with an environment entry such as `NAME=value`."""
     entry = mark.encode()
     found = []
     for pid in _all_pids():
@@ -93,17 +93,17 @@ def processes_marked(mark: str) -> list[Identity]:
 def end(
     processes: Iterable[Identity], steps: Iterable[tuple[signal.Signals, float]]
 ) -> list[Identity]:
-    """Signal processes step by step, each time waiting for all to go; returns the survivors.
+    """Signal processes step by step, waiting after each signal; return the survivors.
 
     steps: a signal and the seconds to wait after it.
     """
     remaining = [process for process in processes if process.is_alive()]
-    for signum, patience_s in steps:
+    for signum, wait_s in steps:
         if not remaining:
             break
         for process in remaining:
             process.send(signum)
-        deadline = time.monotonic() + patience_s
+        deadline = time.monotonic() + wait_s
         while remaining and time.monotonic() < deadline:
             time.sleep(POLL_S)
             remaining = [process for process in remaining if process.is_alive()]

@@ -1,4 +1,4 @@
-"""How a child is started: as whom, with which limits, and what happens to it when we die."""
+"""How a child is started: its user, its limits, and its signal when the parent dies."""
 
 import json
 import os
@@ -20,8 +20,8 @@ PRIVATE_UMASK: Final = 0o077
 class Launch:
     """A command and the conditions it runs under.
 
-    owner: the system user to become, None to stay who we are.
-    env: the complete environment, None to hand ours down.
+    owner: the system user to run as, None for the present one.
+    env: the complete environment, None to inherit the parent's.
     death_signal: what the kernel sends the child when this process dies (Linux only).
     """
 
@@ -34,7 +34,7 @@ class Launch:
     death_signal: signal.Signals = signal.SIGTERM
 
     def argv(self) -> list[str]:
-        """Give the command behind the wrapper `child.py`, to be started by this very process."""
+        """Return the command line with the wrapper `child.py`; only this process may start it."""
         options = {
             "parent": os.getpid(),
             "death_signal": int(self.death_signal),
@@ -47,7 +47,7 @@ class Launch:
 
 
 def run(launch: Launch, *, timeout_s: float) -> subprocess.CompletedProcess[str]:
-    """Run a short command to its end; both its outputs, in order, are in `stdout`."""
+    """Run a short command to its end; `stdout` has both outputs, in order."""
     return subprocess.run(  # noqa: S603 - commands are built by this package, never by a request
         launch.argv(),
         env=launch.env,
@@ -63,7 +63,7 @@ def run(launch: Launch, *, timeout_s: float) -> subprocess.CompletedProcess[str]
 
 
 def spawn(launch: Launch, *, output: IO[bytes]) -> subprocess.Popen[bytes]:
-    """Start a long-lived command in a process group of its own, so that Ctrl-C spares it."""
+    """Start a long-lived command in its own process group, which Ctrl-C does not reach."""
     return subprocess.Popen(  # noqa: S603 - commands are built by this package, never by a request
         launch.argv(),
         env=launch.env,
@@ -76,7 +76,7 @@ def spawn(launch: Launch, *, output: IO[bytes]) -> subprocess.Popen[bytes]:
 
 
 def spawn_in_foreground(launch: Launch) -> subprocess.Popen[bytes]:
-    """Start a command that keeps our terminal: it may read from it and gets its Ctrl-C."""
+    """Start a command in the foreground: it may read from the terminal and gets its Ctrl-C."""
     return subprocess.Popen(  # noqa: S603 - the command the user typed
         launch.argv(), env=launch.env, cwd=launch.cwd
     )

@@ -1,4 +1,4 @@
-"""A child's output, line by line, however long its lines are."""
+"""Read the output of a child line by line."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ LONGEST_LINE_BYTES: Final = 16_384
 
 
 async def lines_of(stream: asyncio.StreamReader | None) -> AsyncIterator[str]:
-    """Yield the lines of a pipe as they come, without control characters, until it closes."""
+    """Yield the lines of a pipe until it closes, without control characters."""
     rest = b""
     while stream is not None and (chunk := await stream.read(CHUNK_BYTES)):
         *lines, rest = (rest + chunk).split(b"\n")
@@ -28,10 +28,10 @@ async def lines_of(stream: asyncio.StreamReader | None) -> AsyncIterator[str]:
 
 @contextlib.asynccontextmanager
 async def open_pipe() -> AsyncIterator[tuple[asyncio.StreamReader, int]]:
-    """Open a pipe of our own: its reading end, and the writing end as a number for a child.
+    """Open a pipe: yield its reading end, and the descriptor of its writing end for a child.
 
     With asyncio's own pipes, a child counts as running for as long as a grandchild holds one of
-    them open, and the end of a killed master would go unnoticed. The caller closes the number.
+    them open, so the end of a killed master would go unnoticed. The caller closes the descriptor.
     """
     reading, writing = os.pipe()
     reader = asyncio.StreamReader()

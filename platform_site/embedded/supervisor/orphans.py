@@ -1,4 +1,4 @@
-"""Servers that outlived their supervisor, and the lock files of those that did not."""
+"""End servers whose supervisor was killed, and remove stale lock files."""
 
 import signal
 import subprocess
@@ -15,17 +15,17 @@ BACKEND_STEPS: Final = ((signal.SIGQUIT, 2.0), (signal.SIGKILL, 5.0))
 
 
 def end_servers(data: Path) -> None:
-    """End every server process of a data folder: the postmaster in order, then what is left.
+    """End every server process of a data folder: the postmaster cleanly, then the rest.
 
-    Only for who holds the cluster's lock, which proves that no living supervisor looks after
-    them. Servers are known by their program and working folder, never by a number in a file.
-    Raises ClusterError when one does not end.
+    The caller must hold the cluster's lock, which proves that no supervisor runs them. Servers are
+    identified by program and working folder, never by a number in a file.
+    Raises ClusterError if one does not end.
     """
     servers = _servers_of(data)
     postmaster = _postmaster_of(data)
     if postmaster in servers:
         end([postmaster], STOP_STEPS)
-    # Backends without a postmaster keep the shared memory and would block the next start.
+    # Backends without a postmaster keep the shared memory and block the next start.
     survivors = end(servers, BACKEND_STEPS)
     if survivors:
         pids = ", ".join(str(process.pid) for process in survivors)
@@ -36,8 +36,8 @@ def end_servers(data: Path) -> None:
 def clear_stale_files(data: Path, socket_dir: Path, *, port: int) -> None:
     """Remove the lock files of servers that are gone; only after `end_servers`.
 
-    The number in such a file may belong to a stranger by now, and then PostgreSQL would refuse
-    to start.
+    The process id in such a file may belong to another process by now; PostgreSQL would then
+    refuse to start.
     """
     for stale in (data / "postmaster.pid", socket_dir / f".s.PGSQL.{port}.lock"):
         stale.unlink(missing_ok=True)

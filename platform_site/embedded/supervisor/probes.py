@@ -1,4 +1,4 @@
-"""Is a child ready? Questions that a supervisor asks until the answer is yes."""
+"""Readiness probes of supervised children."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,7 @@ OK_LINE: Final = b" 200 "
 
 
 def call_probe(question: Callable[[], bool]) -> Probe:
-    """Make a probe that calls a blocking function, off the event loop."""
+    """Return a probe that calls a blocking function in a thread."""
 
     async def ask() -> bool:
         return await asyncio.to_thread(question)
@@ -21,7 +21,7 @@ def call_probe(question: Callable[[], bool]) -> Probe:
 
 
 def http_probe(port: int, path: str) -> Probe:
-    """Make a probe that wants 200 from a GET on the loopback address."""
+    """Return a probe that is ready when a GET on the loopback address answers 200."""
 
     async def ask() -> bool:
         try:
@@ -42,6 +42,6 @@ async def _status_line(port: int, path: str) -> bytes:
         return await reader.readline()
     finally:
         writer.close()
-        # The answer's first line is all that was wanted; how the rest ends does not matter.
+        # Only the status line matters.
         with contextlib.suppress(OSError):
             await writer.wait_closed()

@@ -1,4 +1,4 @@
-"""What the supervisor is told about a child: a value that a list of processes is made of."""
+"""The description of a supervised child, and the policy of its restarts."""
 
 import re
 import signal
@@ -11,7 +11,7 @@ from platform_site.embedded.supervisor.probes import Probe
 
 Steps = tuple[tuple[signal.Signals, float], ...]
 
-# A server finishes its open requests first; whoever takes longer is ended.
+# A server finishes its open requests first; after the time limit it is killed.
 DEFAULT_STOP: Final[Steps] = ((signal.SIGTERM, 15.0), (signal.SIGKILL, 5.0))
 
 
@@ -20,12 +20,12 @@ class Process:
     """A child to keep running.
 
     needs: names of processes that must be ready before each start; while one of them is not,
-    this one's failures are forgiven.
-    probe: asked until it says yes; without one, a child is ready as soon as it runs.
+    failures of this process do not count.
+    probe: repeated until it returns True; without one, a child is ready as soon as it runs.
     before_start: a blocking preparation of every start; it may raise StartError.
     stop_steps: a signal and the seconds to wait, one after the other. hurry: the signal after
     a second Ctrl-C.
-    recorded: whether the next start ends it, should this supervisor be killed; no for those that
+    recorded: if this supervisor is killed, the next start ends the child; False for processes that
     find their own leftovers.
     muted: log lines to leave out.
     """
@@ -43,12 +43,12 @@ class Process:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Patience:
-    """When the supervisor tries again, and when it gives up.
+class RestartPolicy:
+    """When the supervisor restarts a child, and when it gives up.
 
-    A child that was ready for `healthy_s` starts with a clean slate; `failures` ends before that,
-    in a row, and everything stops. A child that never was ready gets one attempt: what fails at
-    the first start is a mistake to be told, not a fault to be healed.
+    A child that was ready for `healthy_s` resets its count of failures; after `failures` ends in a
+    row before that, everything stops. A child that was never ready is not restarted: a failure at
+    the first start is a mistake to report, which a restart would not repair.
     """
 
     first_delay_s: float = 0.5
@@ -57,5 +57,5 @@ class Patience:
     failures: int = 6
 
     def delay_s(self, failures: int) -> float:
-        """Give the pause before the next attempt: doubled with each failure in a row."""
+        """Return the pause before the next attempt: doubled with each failure in a row."""
         return min(self.first_delay_s * 2.0 ** max(failures - 1, 0), self.longest_delay_s)

@@ -1,4 +1,4 @@
-"""Which children run, on disk: so that the next start ends what a killed supervisor left."""
+"""The running children, recorded on disk for the start after a killed supervisor."""
 
 import json
 import secrets
@@ -15,7 +15,7 @@ END_STEPS: Final = ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0))
 
 
 class Roster:
-    """The children of one supervisor, by process id and the moment each began.
+    """The children of one supervisor, by process id and start time.
 
     Children also inherit a random mark in their environment, so that grandchildren are found
     when the child between is gone.
@@ -29,13 +29,13 @@ class Roster:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What every recorded child's environment must contain."""
+        """Variables that every recorded child's environment must contain."""
         return {MARK_NAME: self._mark}
 
     def end_leftovers(self) -> int:
-        """End the children of an earlier supervisor; how many there were.
+        """End the children of an earlier supervisor; return their number.
 
-        A stranger that has one of the ids by now began at another moment and has no mark.
+        Another process that reuses one of the ids has another start time and no mark.
         """
         mark, children = self._read()
         leftovers = {child for child in children if child.is_alive()}
@@ -45,14 +45,14 @@ class Roster:
         return len(leftovers)
 
     def add(self, name: str, pid: int) -> None:
-        """Remember a child that has just started, and that is not reaped yet."""
+        """Record a child that has just started and is not reaped yet."""
         identity = identify(pid)
         if identity is not None:
             self._children[name] = identity
             self._write()
 
     def remove(self, name: str) -> None:
-        """Forget a child that ended."""
+        """Remove a child that ended."""
         if self._children.pop(name, None) is not None:
             self._write()
 

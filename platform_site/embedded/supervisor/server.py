@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Server:
-    """Started after the databases and stopped before them.
+    """A server process, started after the databases and stopped before them.
 
-    ready_path: a path that answers 200 on `port` once it serves. port_setting: what the user
-    sets to choose another port, looked at before anything starts; "" for a port found free.
-    joins: started together with the one before it, not after it: for small ones.
+    ready_path: a path on `port` that answers 200 once the server is ready. port_setting: the
+    setting of the port, which is checked before anything starts; "" for a port found free.
+    joins: started together with the server before it, for small servers.
     """
 
     name: str
@@ -18,5 +18,5 @@ class Server:
     port_setting: str = ""
     ready_path: str = ""
     needs: tuple[str, ...] = ()
-    stop_patience_s: float = 15.0
+    stop_timeout_s: float = 15.0
     joins: bool = False

@@ -1,4 +1,4 @@
-"""One child and its life: start, wait until ready, log, restart after a pause, stop in order."""
+"""One supervised child: start, wait until ready, log, restart after a delay, stop."""
 
 import asyncio
 import contextlib
@@ -11,7 +11,7 @@ from typing import Final
 
 from platform_site.embedded.errors import StartError, SupervisorError
 from platform_site.embedded.supervisor.lines import lines_of, open_pipe
-from platform_site.embedded.supervisor.process import Patience, Process
+from platform_site.embedded.supervisor.process import Process, RestartPolicy
 from platform_site.embedded.supervisor.roster import Roster
 from platform_site.embedded.terminal import log_line
 
@@ -20,7 +20,7 @@ LAST_WORDS_S: Final = 1.0
 
 
 class Supervised:
-    """A process that is kept running until `stop`."""
+    """A process that is restarted until `stop`."""
 
     def __init__(
         self,
@@ -28,17 +28,17 @@ class Supervised:
         *,
         colour: int,
         roster: Roster,
-        patience: Patience,
+        restart_policy: RestartPolicy,
         needs: Sequence["Supervised"],
         give_up: Callable[[StartError], None],
         hurry: asyncio.Event,
     ) -> None:
-        """give_up: told once when the child does not stay up. hurry: set by a second Ctrl-C."""
+        """give_up: called once if the child does not stay up. hurry: set by a second Ctrl-C."""
         self.process = process
         self.ready = asyncio.Event()
         self._colour = colour
         self._roster = roster
-        self._patience = patience
+        self._restart_policy = restart_policy
         self._needs = needs
         self._give_up = give_up
         self._hurry = hurry
@@ -49,22 +49,22 @@ class Supervised:
 
     @property
     def pid(self) -> int | None:
-        """The running child's id, None between two lives."""
+        """The running child's id, None between two runs."""
         return self._child.pid if self._child else None
 
     def begin(self) -> None:
-        """Start it, and again whenever it ends."""
+        """Start the child, and restart it whenever it ends."""
         self._life = asyncio.create_task(self._live(), name=self.process.name)
 
     async def stop(self) -> None:
-        """End it by its stop steps and do not start it again."""
+        """End the child by its stop steps and do not restart it."""
         self._stopping = True
         if self._life is None:
             return
         if self._child is None:
             self._life.cancel()
-        for signum, patience_s in self.process.stop_steps:
-            if await self._ends_after(signum, patience_s):
+        for signum, wait_s in self.process.stop_steps:
+            if await self._ends_after(signum, wait_s):
                 break
         self._life.cancel()
         await asyncio.wait({self._life})
@@ -80,18 +80,18 @@ class Supervised:
                 return
             ever_ready = ever_ready or self._was_ready_at > 0
             failures = self._count(failures)
-            if not ever_ready or failures >= self._patience.failures:
+            if not ever_ready or failures >= self._restart_policy.failures:
                 self._give_up(SupervisorError(self._farewell(reason, ever_ready=ever_ready)))
                 return
-            delay_s = self._patience.delay_s(failures)
+            delay_s = self._restart_policy.delay_s(failures)
             self._say(f"{reason}; starting it again in {delay_s:g} s")
             await asyncio.sleep(delay_s)
 
     def _count(self, failures: int) -> int:
-        """Count failures in a row, this one included unless something it needs is down."""
+        """Return the failures in a row, with this one unless a process it needs is down."""
         was_healthy = (
             self._was_ready_at > 0
-            and time.monotonic() - self._was_ready_at >= self._patience.healthy_s
+            and time.monotonic() - self._was_ready_at >= self._restart_policy.healthy_s
         )
         if was_healthy:
             failures = 0
@@ -99,7 +99,7 @@ class Supervised:
         return failures + 1 if needs_are_up else failures
 
     async def _attempt(self) -> str:
-        """Live one life of the child, from its preparation to its end; say why it ended."""
+        """Run the child once, from its preparation to its end; return why it ended."""
         self._was_ready_at = 0.0
         try:
             if self.process.before_start is not None:
@@ -116,7 +116,7 @@ class Supervised:
     async def _accompany(
         self, child: asyncio.subprocess.Process, output: asyncio.StreamReader
     ) -> int:
-        """Record, log and watch a running child until its end; its exit status."""
+        """Record, log and watch a running child until its end; return its exit status."""
         self._child = child
         if self.process.recorded:
             self._roster.add(self.process.name, child.pid)
@@ -130,7 +130,7 @@ class Supervised:
             self._child = None
             self._end_group(child.pid)
             self._roster.remove(self.process.name)
-        # A grandchild that got away may hold the pipe open for ever.
+        # A detached grandchild may hold the pipe open for ever.
         await asyncio.wait({logging}, timeout=LAST_WORDS_S)
         logging.cancel()
         return status
@@ -152,7 +152,7 @@ class Supervised:
         )
 
     async def _watch(self) -> None:
-        """Set `ready` once the probe says so; end a child that takes too long."""
+        """Set `ready` once the probe succeeds; kill a child that takes too long."""
         deadline = time.monotonic() + self.process.ready_timeout_s
         while self.process.probe is not None and not await self.process.probe():
             if time.monotonic() > deadline:
@@ -169,8 +169,8 @@ class Supervised:
             if muted is None or not muted.search(line):
                 self._say(line)
 
-    async def _ends_after(self, signum: signal.Signals, patience_s: float) -> bool:
-        """Signal the child and wait; hurried, the signal is the harsher one of the process."""
+    async def _ends_after(self, signum: signal.Signals, wait_s: float) -> bool:
+        """Signal the child and wait; after a second Ctrl-C, use the process's `hurry` signal."""
         if self._child is None or self._life is None:
             return True
         hurrying = asyncio.create_task(self._hurry.wait())
@@ -178,11 +178,11 @@ class Supervised:
             if not self._hurry.is_set():
                 self._signal(signum)
                 await asyncio.wait(
-                    {self._life, hurrying}, timeout=patience_s, return_when="FIRST_COMPLETED"
+                    {self._life, hurrying}, timeout=wait_s, return_when="FIRST_COMPLETED"
                 )
             if self._hurry.is_set() and not self._life.done():
                 self._signal(self.process.hurry)
-                await asyncio.wait({self._life}, timeout=patience_s)
+                await asyncio.wait({self._life}, timeout=wait_s)
         finally:
             hurrying.cancel()
         return self._life.done()
@@ -193,16 +193,16 @@ class Supervised:
                 self._child.send_signal(signum)
 
     def _end_group(self, pid: int) -> None:
-        """End what the child leaves in its group, such as the workers of a killed master.
+        """Kill what the child leaves in its process group, such as workers of a killed master.
 
-        They would hold its port. The group's number cannot be reused while one of them lives.
+        They would hold its port. The group's id cannot be reused while one of them runs.
         """
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL)
 
     def _farewell(self, reason: str, *, ever_ready: bool) -> str:
         stays = "does not stay up" if ever_ready else "did not come up"
-        return f"{self.process.name} {stays} ({reason}); its last lines are above."
+        return f"{self.process.name} {stays} ({reason}); see its last log lines above."
 
     def _say(self, text: str) -> None:
         log_line(self.process.name, text, colour=self._colour)

@@ -1,6 +1,6 @@
-"""Keeps a list of processes running, and stops them in reverse order.
+"""Keep a list of processes running, and stop them in reverse order.
 
-Never half: a child that does not stay up stops everything, with one sentence and exit status 1.
+A child that does not stay up stops all processes, with one sentence and exit status 1.
 """
 
 import asyncio
@@ -13,13 +13,13 @@ from typing import Any, Final
 from platform_site.embedded.errors import StartError, SupervisorError
 from platform_site.embedded.supervisor.launch import Launch
 from platform_site.embedded.supervisor.lines import lines_of
-from platform_site.embedded.supervisor.process import Patience, Process
+from platform_site.embedded.supervisor.process import Process, RestartPolicy
 from platform_site.embedded.supervisor.roster import Roster
 from platform_site.embedded.supervisor.supervised import Supervised
 from platform_site.embedded.terminal import log_line, say, warn
 
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-DEFAULT_PATIENCE: Final = Patience()
+DEFAULT_RESTART_POLICY: Final = RestartPolicy()
 
 Scenario = Callable[["Supervisor"], Awaitable[None]]
 
@@ -30,24 +30,26 @@ class Supervisor:
     The main thread forks every child: Linux ends children with the *thread* that forked them.
     """
 
-    def __init__(self, data_dir: Path, *, patience: Patience = DEFAULT_PATIENCE) -> None:
-        """data_dir: where the children are recorded; its lock must be held."""
+    def __init__(
+        self, data_dir: Path, *, restart_policy: RestartPolicy = DEFAULT_RESTART_POLICY
+    ) -> None:
+        """data_dir: the folder of the roster; its lock must be held."""
         self._roster = Roster(data_dir)
-        self._patience = patience
+        self._restart_policy = restart_policy
         self._children: list[Supervised] = []
         self._halt = asyncio.Event()
         self._hurry = asyncio.Event()
         self._failure: StartError | None = None
 
     def end_leftovers(self) -> int:
-        """End the children of a supervisor that was killed; how many there were. Blocks."""
+        """End the children of a supervisor that was killed; return their number. Blocks."""
         return self._roster.end_leftovers()
 
     async def run(self, scenario: Scenario) -> int:
-        """Play the scenario, then keep its processes running until a signal; the exit status.
+        """Run the scenario, then keep its processes running until a signal; return the exit status.
 
-        0 after SIGINT, SIGTERM or SIGHUP; 1 when a child does not stay up. A StartError of the
-        scenario is told the same way. However it ends, every child has ended before it returns.
+        0 after SIGINT, SIGTERM or SIGHUP; 1 if a child does not stay up or the scenario raises a
+        StartError. Every child has ended before this returns.
         """
         loop = asyncio.get_running_loop()
         for signum in STOP_SIGNALS:
@@ -73,7 +75,7 @@ class Supervisor:
         return 1 if self._failure else 0
 
     async def start(self, processes: Sequence[Process]) -> None:
-        """Start processes at once, in the order of their needs, and wait until all are ready."""
+        """Start processes, each after those it needs, and wait until all are ready."""
         fresh = [self._add(process) for process in processes]
         for child in fresh:
             child.begin()
@@ -81,9 +83,9 @@ class Supervisor:
             await child.ready.wait()
 
     async def complete(self, name: str, launch: Launch) -> str:
-        """Run a command to its end and give its standard output; its errors are logged.
+        """Run a command to its end and return its standard output; its errors are logged.
 
-        Raises SupervisorError when it fails.
+        Raises SupervisorError if it fails.
         """
         child = await asyncio.create_subprocess_exec(
             *launch.argv(),
@@ -103,12 +105,12 @@ class Supervisor:
             await child.wait()
             raise
         if status != 0:
-            sentence = f"{name} failed (exit status {status}); its words are above."
+            sentence = f"{name} failed (exit status {status}); see its output above."
             raise SupervisorError(sentence)
         return output
 
     def pids(self) -> dict[str, int]:
-        """Give the running children's ids by name."""
+        """Return the running children's ids by name."""
         return {child.process.name: child.pid for child in self._children if child.pid}
 
     def _add(self, process: Process) -> Supervised:
@@ -117,7 +119,7 @@ class Supervisor:
             process,
             colour=len(self._children),
             roster=self._roster,
-            patience=self._patience,
+            restart_policy=self._restart_policy,
             needs=[by_name[name] for name in process.needs if name in by_name],
             give_up=self._fail,
             hurry=self._hurry,
@@ -129,7 +131,7 @@ class Supervisor:
         if self._halt.is_set():
             self._hurry.set()
             return
-        say("\nStopping; once more Ctrl-C hurries.")
+        say("\nStopping; press Ctrl-C again to stop at once.")
         self._halt.set()
 
     def _fail(self, error: StartError) -> None:
@@ -143,7 +145,7 @@ class Supervisor:
 
 
 async def _cancel(task: "asyncio.Future[Any]") -> None:
-    """End a task without hearing its exception again."""
+    """Cancel a task and ignore its exception."""
     task.cancel()
     await asyncio.wait({task})
 

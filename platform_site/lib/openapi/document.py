@@ -1,4 +1,4 @@
-"""The OpenAPI document as a whole: what drf-spectacular is told (a setting of Django's)."""
+"""The OpenAPI document as a whole: the settings of drf-spectacular."""
 
 from typing import Any, Final
 

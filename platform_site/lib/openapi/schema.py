@@ -1,4 +1,4 @@
-"""The OpenAPI description of every operation, made of what its view and its app declare."""
+"""The OpenAPI description of every operation, built from its view and its app."""
 
 from typing import Any, Literal
 
@@ -56,7 +56,7 @@ class Schema(AutoSchema):
         return found
 
     def get_auth(self) -> list[dict[str, list[str]]]:
-        """Say that public operations take no token, whatever the view's other methods take."""
+        """Return no authentication for public operations; other methods of the view may need it."""
         access = self._access()
         return [] if access is not None and access.kind == "public" else super().get_auth()
 
@@ -93,7 +93,7 @@ class Schema(AutoSchema):
         return view.access_for(self.method) if isinstance(view, ApiView) else None
 
     def _map_basic_serializer(self, serializer: Any, direction: Direction) -> dict[str, Any]:
-        """Close the bodies that refuse unknown fields."""
+        """Set additionalProperties to false for bodies that refuse unknown fields."""
         mapped: Any = super()._map_basic_serializer  # untyped library
         schema: dict[str, Any] = mapped(serializer, direction)
         if isinstance(serializer, StrictSerializer):

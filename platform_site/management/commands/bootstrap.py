@@ -1,4 +1,4 @@
-"""``manage.py bootstrap``: what a development installation has before its first request."""
+"""``manage.py bootstrap``: create what a development installation needs."""
 
 import json
 from argparse import ArgumentParser
@@ -16,22 +16,22 @@ from platform_site.embedded.folders import make_private
 
 
 class Command(BaseCommand):
-    """Make the development organization, once, and what the edge cache of this machine needs."""
+    """Create the development organization and what the edge cache of this machine needs, once."""
 
     help = (
-        "Make the development organization, its bucket and its access key, and register this "
-        "machine's cache workers; all of it once. Prints the organization's id and token."
+        "Create the development organization, its bucket and its access key, and register this "
+        "machine's cache workers, unless they exist. Prints the organization's id and token."
     )
-    # The others are about the code, and load all of it: half a second of each start.
+    # The other checks load all of the code, which would add half a second to each start.
     requires_system_checks = ["settings"]
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take --migrate and --json."""
+        """Add --migrate and --json."""
         parser.add_argument("--migrate", action="store_true", help="Migrate the database first.")
         parser.add_argument("--json", action="store_true", help="Print one JSON object.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Find or make the organization and print it."""
+        """Find or create the organization and print it."""
         if options["migrate"]:
             for alias in settings.DATABASES:
                 call_command("migrate", interactive=False, verbosity=0, database=alias)
@@ -57,7 +57,7 @@ class Command(BaseCommand):
 
 
 def _cache(organization: Organization) -> dict[str, str]:
-    """Register this machine's workers; give the development key, nothing in production."""
+    """Register this machine's workers; return the development key, {} in production."""
     # Their tables are there only with the feature.
     from edgecache.brain.delivery.delivery import Tenant  # noqa: PLC0415 - see above
     from edgecache.brain.nodes import local  # noqa: PLC0415 - see above

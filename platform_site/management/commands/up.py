@@ -15,6 +15,6 @@ class Command(BaseCommand):
     requires_migrations_checks = False
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Become the supervisor, which needs no Django: tens of megabytes that stay free."""
+        """Replace this process by the supervisor, which saves the memory of Django."""
         module = ["-m", "platform_site.embedded", "up"]
         os.execv(sys.executable, [sys.executable, *module])  # noqa: S606 - this very interpreter

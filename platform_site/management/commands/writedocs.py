@@ -1,4 +1,4 @@
-"""``manage.py writedocs``: write the documents that come from the code."""
+"""``manage.py writedocs``: write the documents that are generated from the code."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -20,12 +20,12 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the folder."""
+        """Add --to."""
         parser.add_argument("--to", default=str(settings.BASE_DIR / "docs"), help="Folder.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Write the files."""
-        # Loads every view, and with them every error there is.
+        # Loads every view, and with it every error class.
         _ = get_resolver().url_patterns
         folder = Path(options["to"])
         (folder / "settings.md").write_text(documents.settings_page(), encoding="utf-8")

@@ -69,7 +69,7 @@ class Visitor:
         self.field(label).fill(text)
 
     def field(self, label: str) -> Locator:
-        """Give the visible field of a label."""
+        """Return the visible field of a label."""
         return self.page.get_by_label(label, exact=True).locator("visible=true")
 
     def press(self, name: str) -> None:
@@ -95,7 +95,7 @@ class Visitor:
         expect(self.page.locator("#status")).to_contain_text(text)
 
     def cookies(self) -> dict[str, Any]:
-        """Give the browser's cookies by name."""
+        """Return the browser's cookies by name."""
         return {each["name"]: each for each in self.context.cookies()}
 
     def without_autofill(self) -> None:
@@ -104,7 +104,7 @@ class Visitor:
         self.page.add_init_script(f"{method} = async () => false")
 
     def virtual_authenticator(self) -> str:
-        """Give the page's browser a passkey store with user verification."""
+        """Add a virtual passkey store with user verification to the page."""
         session = self.context.new_cdp_session(self.page)
         session.send("WebAuthn.enable")
         options = {
@@ -122,7 +122,7 @@ class Visitor:
 
 @contextmanager
 def visiting(browser: Browser, base: str, **options: Any) -> Iterator[Visitor]:
-    """Give a visitor with an empty browser; no page may log an error or break its policy."""
+    """Return a visitor with an empty browser; no page may log an error or break its policy."""
     context = browser.new_context(**options)
     context.set_default_timeout(TIMEOUT_MS)
     visitor = Visitor(context, context.new_page(), base)

@@ -33,7 +33,7 @@ def sign_up(visitor: Visitor, email: str = EMAIL) -> None:
 
 
 def give_password(visitor: Visitor, password: str = PASSWORD) -> None:
-    """Give the address and the password on the sign-in page."""
+    """Enter the address and the password on the sign-in page."""
     visitor.go("/console/sign-in")
     visitor.fill("E-mail", EMAIL)
     visitor.fill("Password", password)
@@ -47,12 +47,12 @@ def sign_out(visitor: Visitor) -> None:
 
 
 def code(seed: str) -> str:
-    """Give the code that an app shows."""
+    """Return the code that an app shows."""
     return pyotp.TOTP(seed).now()
 
 
 def next_code(seed: str) -> str:
-    """Give the code that an app shows next, since each is accepted once."""
+    """Return the code that an app shows next, since each is accepted once."""
     return pyotp.TOTP(seed).at(int(time.time()), counter_offset=1)
 
 

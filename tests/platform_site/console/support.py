@@ -10,7 +10,7 @@ TOKENS = ("access_token", "refresh_token", "mfa_token", "device_token", "reset_t
 
 
 def cookie(kind: str) -> str:
-    """Give a cookie's name."""
+    """Return a cookie's name."""
     return f"__Host-zonal-{kind}"
 
 
@@ -22,7 +22,7 @@ class Jar:
 
     @property
     def header(self) -> str:
-        """Give the Cookie header."""
+        """Return the Cookie header."""
         return "; ".join(f"{name}={value}" for name, value in self.cookies.items())
 
     def call(self, method: str, path: str, body: object = None, **headers: str) -> Answer:
@@ -42,12 +42,12 @@ class Jar:
 
 
 def set_by(answer: Answer) -> dict[str, "Morsel[str]"]:
-    """Give the cookies an answer sets."""
+    """Return the cookies an answer sets."""
     return dict(answer.raw.cookies.items())
 
 
 def signed_up(email: str = "dora@example.com") -> Jar:
-    """Give the browser of someone who has just signed up on the page."""
+    """Return the browser of someone who has just signed up on the page."""
     jar = Jar()
     answer = jar.page("POST", "/v1/auth/signup", {"email": email, "password": PASSWORD})
     assert answer.status == 201, answer.body

@@ -28,7 +28,7 @@ NEW_PASSWORD = "eight loud mountains"
 
 
 def link_in_mail(template: str, field: str = "link") -> str:
-    """Give the path of the link in the last mail of a kind."""
+    """Return the path of the link in the last mail of a kind."""
     address: str = inbox.messages("mail", template)[-1]["context"][field]
     return address[address.index("/console/") :]
 

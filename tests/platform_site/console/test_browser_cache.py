@@ -47,7 +47,7 @@ KEY = {
 
 @pytest.fixture
 def brain(settings: Settings) -> Iterator[ScriptedBrain]:
-    """Give a brain with two nodes, a bucket and a key."""
+    """Return a brain with two nodes, a bucket and a key."""
     scripted = ScriptedBrain()
     settings.CACHE = replace(settings.CACHE, brain_url=scripted.url, secret=SECRET, timeout_s=5)
     client._sessions.clear()

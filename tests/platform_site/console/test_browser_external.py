@@ -38,7 +38,7 @@ LINKED = "/console/linked-accounts"
 
 @pytest.fixture
 def google(site: str, settings: Settings) -> Iterator[GoogleServer]:
-    """Give Google, with somebody who has the address that is used on the pages."""
+    """Return Google, with somebody who has the address that is used on the pages."""
     OpenIdConnectAuth.get_jwks_keys_for_uri.invalidate()
     settings.OAUTH = replace(settings.OAUTH, redirect_base_url=site)
     with GoogleServer() as server:
@@ -51,7 +51,7 @@ def google(site: str, settings: Settings) -> Iterator[GoogleServer]:
 
 @pytest.fixture
 def apple(site: str, google: GoogleServer, settings: Settings) -> Iterator[AppleServer]:
-    """Give Apple beside Google."""
+    """Return Apple beside Google."""
     with AppleServer() as server:
         server.redirect_uris.add(f"{site}/v1/auth/oauth/apple/callback")
         provider = ProviderSettings(

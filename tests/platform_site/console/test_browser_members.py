@@ -32,7 +32,7 @@ def home_of(email: str = EMAIL) -> Organization:
 
 
 def link_in_mail(to: str = GUEST) -> str:
-    """Give the path of the link in the invitation that was mailed last."""
+    """Return the path of the link in the invitation that was mailed last."""
     mails = [mail for mail in inbox.messages("mail", "invitation") if mail["to"] == to]
     address: str = mails[-1]["context"]["link"]
     return address[address.index("/console/") :]

@@ -29,7 +29,7 @@ STATIC = Path(__file__).resolve().parents[3] / "platform_site/console/static"
 
 @pytest.fixture
 def visitor() -> Client:
-    """Give a client; the pages ask no database."""
+    """Return a client; the pages ask no database."""
     client = Client()
     client.handler = HANDLER
     return client

@@ -12,7 +12,7 @@ import psycopg
 from platform_site.embedded import up
 from platform_site.embedded.errors import StartError
 from platform_site.embedded.recipe import Recipe
-from platform_site.embedded.supervisor.process import Patience
+from platform_site.embedded.supervisor.process import RestartPolicy
 from platform_site.embedded.supervisor.server import Server
 
 
@@ -80,7 +80,7 @@ def main() -> int:
         pages=(("API", "/v1/"),),
     )
     try:
-        return up.run(os.environ, recipe, patience=Patience(first_delay_s=0.1))
+        return up.run(os.environ, recipe, restart_policy=RestartPolicy(first_delay_s=0.1))
     except StartError as error:
         sys.stderr.write(f"{error}\n")
         return 1

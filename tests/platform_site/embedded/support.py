@@ -18,7 +18,7 @@ FAKE_PLATFORM = Path(__file__).with_name("fake_platform.py")
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """Give our environment without what an outer `exec` put there, for a child of a test."""
+    """Return our environment without what an outer `exec` put there, for a child of a test."""
     named = ("DATABASE_URL", "ZSQL_CLUSTER_URL", "ZDATA_DIR", "PORT", "ZPG_BINDIR")
     ports = ("ZBRAIN_PORT", "ZBRAIN_S3_PORT", "ZBRAIN_WORKER_PORT")
     secret = ("SECRET_KEY", "ZSECRET_KEYS", "ZJWT_SECRET", "ZAUTH_DEV_ORG_ID")

@@ -29,7 +29,7 @@ def test_a_socket_folder_that_a_stranger_planted_is_refused(tmp_path: Path) -> N
     folder.symlink_to(tmp_path)
 
     try:
-        with pytest.raises(ClusterError, match="belongs to somebody else"):
+        with pytest.raises(ClusterError, match="belongs to another user"):
             make_socket_dir(home, None)
     finally:
         folder.unlink()

@@ -28,7 +28,7 @@ from tests.waiting import wait_until
 
 @pytest.fixture(scope="module")
 def first_start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
-    """Give a platform that was started, with databases of its own."""
+    """Return a platform that was started, with databases of its own."""
     one = Platform(tmp_path_factory.mktemp("up") / "var", port=free_port())
     one.start()
     yield one
@@ -38,7 +38,7 @@ def first_start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
 
 @pytest.fixture
 def platform(first_start: Platform) -> Platform:
-    """Give it running, with its worker."""
+    """Return it running, with its worker."""
     if first_start.process is None or first_start.process.poll() is not None:
         first_start.start()
     wait_until(lambda: first_start.pid_of("worker"))

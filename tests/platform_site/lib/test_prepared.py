@@ -19,7 +19,7 @@ ANYBODY = str(uuid.uuid4()).encode()
 
 @pytest.fixture
 def clean(transactional_db: None) -> Iterator[None]:
-    """Give a connection without statements, outside of a transaction, and leave none behind."""
+    """Return a connection without statements, outside of a transaction, and leave none behind."""
     connection.close()
     yield
     connection.close()

@@ -13,12 +13,12 @@ import pytest
 from platform_site.embedded.supervisor.identity import began_at
 from platform_site.embedded.supervisor.launch import Launch
 from platform_site.embedded.supervisor.probes import call_probe, http_probe
-from platform_site.embedded.supervisor.process import Patience, Process
+from platform_site.embedded.supervisor.process import Process, RestartPolicy
 from platform_site.embedded.supervisor.supervisor import Supervisor
 from tests.ports import free_port
 from tests.waiting import wait_until
 
-QUICK = Patience(first_delay_s=0.05, longest_delay_s=0.05, failures=3)
+QUICK = RestartPolicy(first_delay_s=0.05, longest_delay_s=0.05, failures=3)
 RUNS = """
 import pathlib, signal, sys, time
 folder, name = pathlib.Path(sys.argv[1]), sys.argv[2]
@@ -46,7 +46,7 @@ def python(script: str, *arguments: str) -> Launch:
 
 
 def runner(folder: Path, name: str, *, needs: tuple[str, ...] = ()) -> Process:
-    """Give a child that leaves a mark for each start and each orderly stop."""
+    """Return a child that leaves a mark for each start and each orderly stop."""
     return Process(
         name=name,
         launch=python(RUNS, str(folder), name),
@@ -57,7 +57,7 @@ def runner(folder: Path, name: str, *, needs: tuple[str, ...] = ()) -> Process:
 
 def supervise(folder: Path, scenario: Scenario) -> int:
     async def run() -> int:
-        return await Supervisor(folder, patience=QUICK).run(scenario)
+        return await Supervisor(folder, restart_policy=QUICK).run(scenario)
 
     return asyncio.run(run())
 
