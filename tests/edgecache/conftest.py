@@ -1,4 +1,4 @@
-"""Tenants of the brain that all tests share, and their clients."""
+"""Tenants of the shared brain, and their S3 clients."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,14 +14,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def connect(keys: Keys, url: str, **options: Any) -> Any:
-    """Return a boto3 client that tries once."""
+    """Return a boto3 client without retries."""
     return boto3.client(
         "s3",
         endpoint_url=url,
         aws_access_key_id=keys.access_key,
         aws_secret_access_key=keys.secret_key,
         region_name="us-east-1",
-        # Without it boto3 presigns with version 2, which AWS itself refuses in newer regions.
+        # Without this boto3 presigns with version 2, which AWS itself refuses in newer regions.
         config=Config(
             signature_version="s3v4",
             retries={"total_max_attempts": 1},
@@ -39,7 +39,7 @@ def keys(cluster: Cluster) -> Keys:
 
 @pytest.fixture
 def s3(cluster: Cluster, keys: Keys) -> Iterator[Any]:
-    """Return its boto3 client."""
+    """Return the tenant's boto3 client."""
     client = connect(keys, cluster.url)
     yield client
     client.close()

@@ -1,4 +1,4 @@
-"""Databases with the brain's tables alone, copied from one that is migrated once a run."""
+"""Databases with only the brain's tables, copied from a template that is migrated once per run."""
 
 import os
 import subprocess
@@ -16,14 +16,14 @@ from psycopg import sql
 ROOT = Path(__file__).resolve().parents[2]
 PLAIN = "template1"
 TEMPLATE = "brain_template"
-# Of all processes that test over this cluster, one makes the template.
+# Only one of the test processes on this cluster creates the template.
 LOCK = 7_313_001
 
 _left: list[str] = []
 
 
 def migrate(url: str) -> None:
-    """Give a database the brain's tables."""
+    """Create the brain's tables in a database."""
     subprocess.run(
         [sys.executable, "manage.py", "migrate", "brain", "-v0"],
         cwd=ROOT,
@@ -34,12 +34,12 @@ def migrate(url: str) -> None:
 
 @contextmanager
 def brain_database() -> Iterator[str]:
-    """Give the URL of a new database with the brain's tables."""
+    """Return the URL of a new database with the brain's tables."""
     with _administrator() as connection:
         connection.execute("SELECT pg_advisory_lock(%s)", [LOCK])
         found = connection.execute("SELECT FROM pg_database WHERE datname = %s", [TEMPLATE])
         if not found.rowcount:
-            # Under its name only once it is whole.
+            # It gets its name only when it is complete.
             unfinished = f"brain_{uuid.uuid4().hex}"
             _create(unfinished, PLAIN)
             migrate(_url(unfinished))
@@ -52,7 +52,7 @@ def brain_database() -> Iterator[str]:
 
 @contextmanager
 def new_database(template: str = PLAIN) -> Iterator[str]:
-    """Give the URL of a fresh database, which nobody uses after the block."""
+    """Yield the URL of a new database that is not used after the block."""
     name = f"brain_{uuid.uuid4().hex}"
     _create(name, template)
     try:
@@ -62,7 +62,7 @@ def new_database(template: str = PLAIN) -> Iterator[str]:
 
 
 def drop_left() -> None:
-    """Drop what tests left: in the end, for the reason that ``Kept.take`` gives."""
+    """Drop the databases that tests left, at the end, for the reason in ``Kept.take``."""
     drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
     while _left:
         with _administrator() as connection:

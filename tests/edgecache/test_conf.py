@@ -1,4 +1,4 @@
-"""The cache's settings: defaults, wrong values with a sentence, secrets out of sight."""
+"""The cache's settings: defaults, messages for wrong values, and hidden secrets."""
 
 import ipaddress
 from pathlib import Path
@@ -29,7 +29,7 @@ def client(**given: str) -> CacheSettings:
     return conf.read(Env(given), brain(**given))
 
 
-def test_defaults_are_the_published_ones() -> None:
+def test_defaults_match_the_published_interface() -> None:
     made = client()
     assert made.is_enabled
     assert made.brain_url == "http://127.0.0.1:8081"
@@ -48,7 +48,7 @@ def test_defaults_are_the_published_ones() -> None:
     assert found.workers_url == "http://127.0.0.1:8083"
 
 
-def test_urls_follow_the_ports() -> None:
+def test_urls_are_derived_from_the_ports() -> None:
     made = client(ZBRAIN_PORT="18081", ZBRAIN_S3_PORT="19000")
     assert made.brain_url == "http://127.0.0.1:18081"
     assert made.s3_url == "http://127.0.0.1:19000"
@@ -56,7 +56,7 @@ def test_urls_follow_the_ports() -> None:
 
 
 @pytest.mark.parametrize("name", ["ZCACHE_BRAIN_SECRET", "BRAIN_SECRET"])
-def test_the_secret_has_two_names(name: str) -> None:
+def test_the_secret_may_be_in_either_of_two_variables(name: str) -> None:
     assert client(**{name: SECRET}).secret == SECRET
 
 
@@ -65,19 +65,19 @@ def test_a_short_secret_is_refused() -> None:
         client(BRAIN_SECRET="short")
 
 
-def test_a_database_of_its_own_is_used() -> None:
+def test_a_separate_database_is_used() -> None:
     url = "postgresql://brain@host/brain"
     assert brain(ZBRAIN_DATABASE_URL=url).database_url == url
 
 
-def test_the_object_api_has_a_unix_socket_when_one_is_named() -> None:
+def test_the_object_api_has_a_unix_socket_when_configured() -> None:
     assert brain().s3_socket is None
     assert brain(ZBRAIN_S3_SOCKET="/run/zonal/objects.sock").s3_socket == Path(
         "/run/zonal/objects.sock"
     )
 
 
-def test_no_secret_shows_in_what_is_printed() -> None:
+def test_printed_settings_contain_no_secret() -> None:
     shown = repr(brain()) + repr(client(BRAIN_SECRET=SECRET))
     assert SECRET not in shown
     assert "word" not in shown
@@ -109,12 +109,12 @@ def test_no_secret_shows_in_what_is_printed() -> None:
         ("ZCACHE_HEARTBEAT", "0"),
     ],
 )
-def test_a_wrong_value_is_refused_with_the_variable(name: str, value: str) -> None:
+def test_a_wrong_value_is_refused_with_its_variable(name: str, value: str) -> None:
     with pytest.raises(SettingError, match=name):
         brain(**{name: value})
 
 
-def test_a_certificate_needs_its_key(tmp_path: Path) -> None:
+def test_a_certificate_requires_its_key(tmp_path: Path) -> None:
     file = tmp_path / "cert.pem"
     file.touch()
     with pytest.raises(SettingError, match="ZBRAIN_TLS_KEY is missing"):
@@ -125,7 +125,7 @@ def test_a_certificate_needs_its_key(tmp_path: Path) -> None:
     assert both.workers_url == "https://127.0.0.1:8083"
 
 
-def test_the_map_of_networks_has_its_narrowest_first() -> None:
+def test_the_network_map_lists_the_narrowest_network_first() -> None:
     networks = brain(
         ZCACHE_NETWORKS="10.0.0.0/8=eu-west, 10.1.0.0/16=eu-north, 2001:db8::/32=ap-south"
     ).geography.networks
@@ -133,6 +133,6 @@ def test_the_map_of_networks_has_its_narrowest_first() -> None:
     assert [network.prefixlen for network, _ in networks] == [32, 16, 8]
 
 
-def test_regions_beyond_the_table_have_coordinates() -> None:
+def test_configured_regions_have_coordinates() -> None:
     geography = brain(ZCACHE_REGIONS="eu-home=48.1:11.6,moon=-0.67:23.47").geography
     assert geography.coordinates == {"eu-home": (48.1, 11.6), "moon": (-0.67, 23.47)}

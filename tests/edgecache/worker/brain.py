@@ -1,4 +1,4 @@
-"""A brain as its workers see it: a real HTTP server on loopback that says what a test wants."""
+"""A brain as its workers see it: an HTTP server on loopback with responses set by the test."""
 
 import hashlib
 import json
@@ -31,7 +31,7 @@ CLIENT = "127.0.0.0/8"
 
 @dataclass
 class Signer:
-    """Makes tickets as a brain does. skew_s: how far its clock is from this machine's."""
+    """Signs tickets as a brain does. skew_s: offset of its clock from this machine's."""
 
     key: Ed25519PrivateKey = field(default_factory=Ed25519PrivateKey.generate)
     mac_key: bytes = field(default_factory=lambda: os.urandom(MAC_KEY_BYTES))
@@ -39,16 +39,16 @@ class Signer:
 
     @property
     def ticket_key(self) -> TicketKey:
-        """Return what its worker needs."""
+        """Return the key that its worker needs."""
         raw = self.key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
         return TicketKey(key_id(raw), self.mac_key)
 
     def now(self) -> float:
-        """Return its clock."""
+        """Return the brain's time."""
         return time.time() + self.skew_s
 
     def ticket(self, content: bytes | None = None, **fields: Any) -> str:
-        """Return a ticket to read some bytes; fields replace the usual ones."""
+        """Return a ticket to read some bytes; fields replace the defaults."""
         issued_at = int(self.now())
         usual: dict[str, Any] = {
             "id": uuid4(),
@@ -70,7 +70,7 @@ class Signer:
 
 
 class FakeBrain:
-    """The brain's worker API. What it was told is kept, what it answers can be set."""
+    """The brain's worker API: records the messages it gets; its responses can be set."""
 
     def __init__(self) -> None:
         """Listen on a free port."""
@@ -100,11 +100,11 @@ class FakeBrain:
 
     @property
     def url(self) -> str:
-        """Return where it listens."""
+        """Return its base URL."""
         return f"{self._scheme}://127.0.0.1:{self._server.server_address[1]}"
 
     def use_tls(self, certificate: tuple[Path, Path]) -> None:
-        """Speak https from now on. certificate: it and its key."""
+        """Use HTTPS from now on. certificate: a certificate and its key."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(*certificate)
         # A client that does not trust the certificate fails its handshake in its own thread.
@@ -121,7 +121,7 @@ class FakeBrain:
         self._server.server_close()
 
     def held(self) -> dict[bytes, int]:
-        """Return what it knows of the worker's objects, from what it was told."""
+        """Return the worker's blobs by its reports."""
         known: dict[bytes, int] = {}
         for message in self.inventories:
             if message.full and message.page == 0:
@@ -132,7 +132,7 @@ class FakeBrain:
         return known
 
     def wait_for(self, true: Any, *, timeout_s: float = 15.0) -> None:
-        """Wait until something it was told makes this true."""
+        """Wait until a message makes this true."""
         with self.changed:
             assert self.changed.wait_for(true, timeout_s), "the worker did not say it in time"
 
@@ -191,10 +191,10 @@ class FakeBrain:
 
 
 class _Server(ThreadingHTTPServer):
-    """A server that says nothing of workers that were killed."""
+    """A server that does not log connections broken by killed workers."""
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore a broken connection; anything else is a test's own fault."""
+        """Ignore a broken connection; anything else is an error of the test."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
@@ -213,7 +213,7 @@ def _handler(brain: FakeBrain) -> type[BaseHTTPRequestHandler]:
             else:
                 status, said = brain.answer(self.command, self.path, body)
             raw = json.dumps(said).encode() if brain.garbage is None else brain.garbage
-            # Unannounced: a kept-alive connection just turns out to be gone.
+            # Without "Connection: close", so that the keep-alive connection ends unannounced.
             self.close_connection = brain.drops_connections
             self.send_response(status)
             self.send_header("Content-Length", str(len(raw)))
@@ -226,6 +226,6 @@ def _handler(brain: FakeBrain) -> type[BaseHTTPRequestHandler]:
         do_POST = handle_call  # noqa: N815 - the library's names
 
         def log_message(self, *args: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     return Handler

@@ -20,7 +20,7 @@ def brain() -> Iterator[FakeBrain]:
 
 @pytest.fixture
 def workers(brain: FakeBrain, tmp_path: Path) -> Iterator[Callable[..., Worker]]:
-    """Return a way to make workers, which end with the test."""
+    """Return a factory of workers that are stopped at the end of the test."""
     made: list[Worker] = []
 
     def make(*options: str, **fields: Any) -> Worker:
@@ -37,13 +37,13 @@ def workers(brain: FakeBrain, tmp_path: Path) -> Iterator[Callable[..., Worker]]
 
 @pytest.fixture
 def worker(workers: Callable[..., Worker]) -> Worker:
-    """Return a worker that serves, and that a test may do anything to."""
+    """Return a running worker that the test may change."""
     return workers().start()
 
 
 @pytest.fixture(scope="module")
 def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
-    """Return a worker for the tests of a module that only ask it something."""
+    """Return a worker shared by the tests of a module, which do not change it."""
     brain = FakeBrain()
     worker = Worker(brain, tmp_path_factory.mktemp("lasting"))
     yield worker.start()

@@ -1,4 +1,4 @@
-"""A worker as a process of its own, and requests to it."""
+"""A worker in a separate process, and requests to it."""
 
 import hashlib
 import http.client
@@ -24,7 +24,7 @@ POLL_S = 0.02
 
 @dataclass(frozen=True)
 class Answer:
-    """What a worker answered."""
+    """A worker's response."""
 
     status: int
     headers: dict[str, str]
@@ -37,18 +37,18 @@ def name(content: bytes) -> bytes:
 
 
 def altered(content: bytes) -> bytes:
-    """Return the bytes with another one in the place of the first."""
+    """Return the bytes with the first one changed."""
     return bytes([content[0] ^ 1]) + content[1:]
 
 
 def unmeasured() -> dict[str, str]:
-    """Return this process's environment, but for what has children measure their coverage."""
+    """Return this process's environment without coverage measurement of child processes."""
     return {key: value for key, value in os.environ.items() if not key.startswith("COVERAGE")}
 
 
 @dataclass
 class Worker:
-    """A worker process, which may be killed and started again."""
+    """A worker process that may be killed and started again."""
 
     brain: FakeBrain
     folder: Path
@@ -67,11 +67,11 @@ class Worker:
 
     @property
     def log(self) -> str:
-        """Return what it logged up to now."""
+        """Return its log so far."""
         return (self.folder / "log").read_text()
 
     def start(self, *, until_served: bool = True) -> "Worker":
-        """Start it, and wait until it serves."""
+        """Start it and wait until it serves."""
         secret = self.folder / "secret"
         secret.write_text(self.secret)
         secret.chmod(0o600)
@@ -100,12 +100,12 @@ class Worker:
         os.kill(self.process.pid, number)
 
     def wait(self, timeout_s: float = 20.0) -> int:
-        """Wait until it has ended; return its exit code."""
+        """Wait for its end; return its exit code."""
         assert self.process is not None
         return self.process.wait(timeout_s)
 
     def stop(self) -> None:
-        """End it, whatever it does."""
+        """Stop it, by force if necessary."""
         if self.process is None or self.process.poll() is not None:
             return
         self.process.terminate()
@@ -116,7 +116,7 @@ class Worker:
             self.process.wait()
 
     def wait_until(self, true: Any, timeout_s: float = START_S) -> None:
-        """Wait until something is true."""
+        """Wait until a condition is true."""
         assert self.process is not None
         ends = time.monotonic() + timeout_s
         while not true():
@@ -125,7 +125,7 @@ class Worker:
             time.sleep(POLL_S)
 
     def health(self) -> int:
-        """Return the status of ``/healthz``, 0 when nobody listens."""
+        """Return the status of ``/healthz``, 0 when the port is closed."""
         try:
             return self.request("GET", "/healthz").status
         except OSError:
@@ -138,7 +138,7 @@ class Worker:
         body: bytes | None = None,
         headers: dict[str, str] | None = None,
     ) -> Answer:
-        """Send one request on a connection of its own."""
+        """Send one request on a new connection."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
             connection.request(method, path, body, headers or {})
@@ -149,7 +149,7 @@ class Worker:
             connection.close()
 
     def put(self, content: bytes, **fields: Any) -> Answer:
-        """Store some bytes with a right ticket."""
+        """Store some bytes with a valid ticket."""
         ticket = self.brain.signer.ticket(content, kind=TicketKind.STORE, **fields)
         return self.request("PUT", object_path(name(content)), content, {TICKET_HEADER: ticket})
 
@@ -161,18 +161,18 @@ class Worker:
         headers: dict[str, str] | None = None,
         **fields: Any,
     ) -> Answer:
-        """Read some bytes with a right ticket, for the brain."""
+        """Read some bytes with a valid ticket of the brain."""
         ticket = self.brain.signer.ticket(content, **fields)
         shown = {TICKET_HEADER: ticket, **(headers or {})}
         return self.request(method, object_path(name(content)), headers=shown)
 
     def delete(self, content: bytes) -> Answer:
-        """Let some bytes go with a right ticket."""
+        """Delete some bytes with a valid ticket."""
         ticket = self.brain.signer.ticket(content, kind=TicketKind.DELETE)
         return self.request("DELETE", object_path(name(content)), headers={TICKET_HEADER: ticket})
 
     def direct_ticket(self, content: bytes, **fields: Any) -> str:
-        """Return a ticket with which a client reads some bytes itself."""
+        """Return a ticket for a client's direct read of some bytes."""
         return self.brain.signer.ticket(
             content, **{"client_prefix": CLIENT, "id": uuid4(), **fields}
         )
@@ -183,12 +183,12 @@ class Worker:
         return self.request("GET", object_path(name(content)), headers=shown)
 
     def file(self, content: bytes) -> Path:
-        """Return where the store has some bytes."""
+        """Return the path of some bytes in the store."""
         sha256 = name(content).hex()
         return self.store / "objects" / sha256[:2] / sha256
 
     def incoming(self) -> list[Path]:
-        """Return the files that are not whole."""
+        """Return the incomplete files."""
         return list((self.store / "incoming").iterdir())
 
     def metric(self, metric: str) -> float:

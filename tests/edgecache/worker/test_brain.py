@@ -1,4 +1,4 @@
-"""The brain: away, slow, wrong, or done with this node. The worker goes on with what it can."""
+"""The worker continues while the brain is unavailable, slow, wrong or has removed the node."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from tests.edgecache.worker.running import Answer, Worker, name
 CONTENT = os.urandom(200_000)
 
 
-def test_a_heartbeat_says_how_the_worker_is(brain: FakeBrain, worker: Worker) -> None:
+def test_a_heartbeat_contains_the_worker_s_state(brain: FakeBrain, worker: Worker) -> None:
     worker.put(CONTENT)
     brain.wait_for(lambda: brain.beats[-1].object_count == 1)
     beat = brain.wait_for_beat()
@@ -31,15 +31,13 @@ def test_a_heartbeat_says_how_the_worker_is(brain: FakeBrain, worker: Worker) ->
     assert brain.wait_for_beat().incarnation != beat.incarnation
 
 
-def test_an_endpoint_that_was_given_is_told(workers: Callable[..., Worker]) -> None:
+def test_a_configured_endpoint_is_reported(workers: Callable[..., Worker]) -> None:
     worker = workers("--endpoint", "https://cache1.example.com:9100/").start()
     assert worker.brain.beats[-1].endpoint == "https://cache1.example.com:9100"
 
 
 @pytest.mark.parametrize("status", [500, 503, 429, 400, 401])
-def test_while_the_brain_is_unwell_tickets_still_work(
-    brain: FakeBrain, worker: Worker, status: int
-) -> None:
+def test_tickets_work_while_the_brain_fails(brain: FakeBrain, worker: Worker, status: int) -> None:
     worker.put(CONTENT)
     brain.http_status = status
     worker.wait_until(lambda: worker.metric("heartbeats_failed_total") >= 2)
@@ -50,7 +48,7 @@ def test_while_the_brain_is_unwell_tickets_still_work(
     worker.wait_until(lambda: worker.metric("brain_up") == 1)
 
 
-def test_a_brain_that_stalls_holds_up_nobody(brain: FakeBrain, worker: Worker) -> None:
+def test_a_stalled_brain_does_not_delay_clients(brain: FakeBrain, worker: Worker) -> None:
     worker.put(CONTENT)
     brain.may_answer.clear()
     began = time.monotonic()
@@ -62,9 +60,7 @@ def test_a_brain_that_stalls_holds_up_nobody(brain: FakeBrain, worker: Worker) -
     brain.wait_for(lambda: len(brain.held()) == 21)
 
 
-def test_a_brain_that_is_gone_and_back_hears_what_happened(
-    brain: FakeBrain, worker: Worker
-) -> None:
+def test_changes_are_reported_to_a_brain_that_comes_back(brain: FakeBrain, worker: Worker) -> None:
     brain.http_status = 503
     worker.wait_until(lambda: worker.metric("brain_up") == 0)
     worker.put(CONTENT)
@@ -73,9 +69,7 @@ def test_a_brain_that_is_gone_and_back_hears_what_happened(
     brain.wait_for(lambda: name(CONTENT) in brain.held())
 
 
-def test_a_kept_connection_that_turns_out_closed_is_opened_again(
-    brain: FakeBrain, worker: Worker
-) -> None:
+def test_a_closed_keep_alive_connection_is_opened_again(brain: FakeBrain, worker: Worker) -> None:
     brain.drops_connections = True
     worker.put(CONTENT)
     for _ in range(5):
@@ -89,7 +83,7 @@ def test_a_kept_connection_that_turns_out_closed_is_opened_again(
     [b"", b"<html>", b"[]", b"{}", b'{"now": "noon"}', b'"' + b"x" * (2 << 20) + b'"'],
     ids=["empty", "html", "list", "nothing", "wrong", "endless"],
 )
-def test_a_brain_that_talks_nonsense_counts_as_away(
+def test_invalid_responses_of_the_brain_count_as_unavailable(
     brain: FakeBrain, worker: Worker, garbage: bytes
 ) -> None:
     worker.put(CONTENT)
@@ -101,9 +95,7 @@ def test_a_brain_that_talks_nonsense_counts_as_away(
     worker.wait_until(lambda: worker.metric("brain_up") == 1)
 
 
-def test_a_brain_that_is_not_there_at_all_is_said(
-    brain: FakeBrain, workers: Callable[..., Worker]
-) -> None:
+def test_an_absent_brain_is_logged(brain: FakeBrain, workers: Callable[..., Worker]) -> None:
     worker = workers()
     brain.close()
     worker.start(until_served=False)
@@ -112,7 +104,7 @@ def test_a_brain_that_is_not_there_at_all_is_said(
     assert worker.health() == 503
 
 
-def test_waits_grow_and_differ(brain: FakeBrain, worker: Worker) -> None:
+def test_retry_delays_grow_and_vary(brain: FakeBrain, worker: Worker) -> None:
     brain.http_status = 503
     seen = brain.requests
     began = time.monotonic()
@@ -121,7 +113,7 @@ def test_waits_grow_and_differ(brain: FakeBrain, worker: Worker) -> None:
     assert brain.requests - seen < 30
 
 
-def test_a_removed_node_serves_nothing_and_says_so(brain: FakeBrain, worker: Worker) -> None:
+def test_a_removed_node_serves_nothing_and_logs_it(brain: FakeBrain, worker: Worker) -> None:
     worker.put(CONTENT)
     brain.http_status = 410
     worker.wait_until(lambda: worker.health() == 503)
@@ -141,7 +133,7 @@ def test_a_removed_node_serves_nothing_and_says_so(brain: FakeBrain, worker: Wor
     assert worker.wait() == 0
 
 
-def test_a_whole_inventory_is_sent_when_asked_page_by_page(
+def test_a_full_inventory_is_sent_in_pages_on_request(
     brain: FakeBrain, workers: Callable[..., Worker]
 ) -> None:
     worker = workers()
@@ -162,7 +154,7 @@ def test_a_whole_inventory_is_sent_when_asked_page_by_page(
     assert brain.held() == {name(content): len(content) for content in contents}
 
 
-def test_what_the_brain_does_not_know_goes(brain: FakeBrain, worker: Worker) -> None:
+def test_blobs_unknown_to_the_brain_are_deleted(brain: FakeBrain, worker: Worker) -> None:
     worker.put(CONTENT)
     worker.put(b"kept")
     brain.wait_for(lambda: len(brain.held()) == 2)
@@ -172,7 +164,7 @@ def test_what_the_brain_does_not_know_goes(brain: FakeBrain, worker: Worker) -> 
     assert worker.get(b"kept").status == 200
 
 
-def test_a_stopping_worker_tells_the_brain_and_finishes_what_runs(
+def test_a_stopping_worker_notifies_the_brain_and_finishes_its_requests(
     brain: FakeBrain, workers: Callable[..., Worker]
 ) -> None:
     worker = workers("--linger", "1").start()
@@ -187,7 +179,7 @@ def test_a_stopping_worker_tells_the_brain_and_finishes_what_runs(
     assert "stopped" in worker.log
 
 
-def test_a_second_interrupt_ends_it_at_once_and_a_supervisors_signal_does_not(
+def test_a_second_interrupt_stops_at_once_but_a_sigterm_does_not(
     brain: FakeBrain, workers: Callable[..., Worker]
 ) -> None:
     worker = workers("--linger", "600").start()
@@ -208,11 +200,11 @@ def test_stopping_without_a_brain_is_quick(brain: FakeBrain, worker: Worker) -> 
 
 
 def prove(worker: Worker, nonce: str) -> Answer:
-    """Ask for a proof."""
+    """Request a proof of the secret."""
     return worker.request("GET", f"/prove?nonce={nonce}")
 
 
-def test_the_endpoint_proves_that_it_knows_the_secret(worker: Worker) -> None:
+def test_the_endpoint_proves_knowledge_of_the_secret(worker: Worker) -> None:
     nonce = "n0nce_-" * 4
     answer = prove(worker, nonce)
     assert json.loads(answer.body) == {"proof": proof(secret_hash(SECRET), NODE, nonce)}
@@ -221,7 +213,7 @@ def test_the_endpoint_proves_that_it_knows_the_secret(worker: Worker) -> None:
     assert worker.request("GET", "/prove").status == 400
 
 
-def test_metrics_are_for_this_machine_or_who_has_the_credential(worker: Worker) -> None:
+def test_metrics_require_loopback_or_the_credential(worker: Worker) -> None:
     assert worker.request("GET", "/metrics").status == 200
     through = {"X-Forwarded-For": "203.0.113.5"}
     assert worker.request("GET", "/metrics", headers=through).status == 403
@@ -231,7 +223,9 @@ def test_metrics_are_for_this_machine_or_who_has_the_credential(worker: Worker) 
     assert worker.request("GET", "/metrics", headers=wrong).status == 403
 
 
-def test_a_wrong_secret_is_said_and_nothing_served(workers: Callable[..., Worker]) -> None:
+def test_a_worker_with_a_wrong_secret_logs_it_and_serves_nothing(
+    workers: Callable[..., Worker],
+) -> None:
     worker = workers(secret="another_secret_of_the_same_form").start(until_served=False)
     worker.wait_until(lambda: "credential_refused" in worker.log)
     assert worker.health() == 503

@@ -1,4 +1,4 @@
-"""The brain's clock as a worker reckons it."""
+"""The worker's estimate of the brain's clock."""
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,7 @@ class Machine:
         self.clock = BrainClock(lambda: self.uptime)
 
     def hear(self, offset_s: float, *, there_s: float = 0.01, back_s: float = 0.01) -> None:
-        """Send a heartbeat that takes so long each way, to a brain that is ahead by so much."""
+        """Send a heartbeat with these delays to a brain whose clock is this far ahead."""
         sent = self.uptime
         self.uptime += there_s
         brain_now = self.uptime + offset_s
@@ -24,7 +24,7 @@ class Machine:
         self.uptime += 10
 
 
-def test_nothing_is_known_before_the_first_answer() -> None:
+def test_the_clock_is_unknown_before_the_first_response() -> None:
     clock = BrainClock()
     assert not clock.is_known
     with pytest.raises(LookupError):
@@ -35,7 +35,7 @@ def test_nothing_is_known_before_the_first_answer() -> None:
     st.floats(-1e9, 1e9),
     st.lists(st.tuples(st.floats(0.001, 3), st.floats(0.001, 3)), min_size=1, max_size=20),
 )
-def test_the_error_is_at_most_half_the_fastest_of_the_last_round_trips(
+def test_the_error_is_at_most_half_the_fastest_recent_round_trip(
     offset_s: float, trips: list[tuple[float, float]]
 ) -> None:
     machine = Machine()
@@ -46,20 +46,20 @@ def test_the_error_is_at_most_half_the_fastest_of_the_last_round_trips(
     assert abs(error) <= fastest / 2 + 1e-6
 
 
-def test_a_slow_answer_does_not_spoil_what_is_known() -> None:
+def test_a_slow_response_does_not_degrade_the_estimate() -> None:
     machine = Machine()
     machine.hear(100)
     machine.hear(100, there_s=0.01, back_s=60)
     assert machine.clock.now() == pytest.approx(machine.uptime + 100, abs=0.1)
 
 
-def test_a_slow_first_answer_is_better_than_none() -> None:
+def test_a_slow_first_response_is_used() -> None:
     machine = Machine()
     machine.hear(100, there_s=0.01, back_s=20)
     assert machine.clock.now() == pytest.approx(machine.uptime + 100, abs=11)
 
 
-def test_a_clock_that_was_set_is_followed_at_once() -> None:
+def test_a_changed_clock_is_followed_at_once() -> None:
     machine = Machine()
     for _ in range(8):
         machine.hear(100)
@@ -67,7 +67,7 @@ def test_a_clock_that_was_set_is_followed_at_once() -> None:
     assert machine.clock.now() == pytest.approx(machine.uptime - 500, abs=0.1)
 
 
-def test_the_clock_goes_on_between_answers() -> None:
+def test_the_clock_advances_between_responses() -> None:
     machine = Machine()
     machine.hear(100)
     before = machine.clock.now()

@@ -1,4 +1,4 @@
-"""A worker that is killed at the worst moment comes back with right bytes and says what it has."""
+"""A worker that is killed at any moment restarts with correct bytes and a correct inventory."""
 
 import os
 import signal
@@ -18,15 +18,15 @@ KEPT = os.urandom(500_000)
 CONTENT = os.urandom(4_000_000)
 
 
-def told(worker: Worker) -> set[bytes]:
-    """Have the worker send its whole inventory; give what it holds by it."""
+def reported(worker: Worker) -> set[bytes]:
+    """Request a full inventory; return the blobs that it names."""
     worker.brain.inventories.clear()
     worker.brain.wants_inventory = True
     worker.brain.wait_for(lambda: any(page.full and page.last for page in worker.brain.inventories))
     return set(worker.brain.held())
 
 
-def test_killed_in_the_middle_of_a_fill(worker: Worker) -> None:
+def test_a_kill_during_a_write_leaves_nothing(worker: Worker) -> None:
     assert worker.put(KEPT).status == 201
     ticket = worker.brain.signer.ticket(CONTENT, kind=TicketKind.STORE)
     head = (
@@ -41,22 +41,22 @@ def test_killed_in_the_middle_of_a_fill(worker: Worker) -> None:
     assert worker.incoming() == []
     assert worker.get(CONTENT).status == 404
     assert worker.get(KEPT).body == KEPT
-    assert told(worker) == {name(KEPT)}
+    assert reported(worker) == {name(KEPT)}
     assert worker.put(CONTENT).status == 201
 
 
-def test_killed_after_the_rename_before_the_inventory_knew(worker: Worker) -> None:
+def test_a_file_without_a_row_is_added_after_a_kill(worker: Worker) -> None:
     worker.put(KEPT)
     worker.kill()
-    # What a kill between rename and commit leaves: the file is there, the row is not.
+    # The state after a kill between rename and commit: a file without a row.
     worker.file(CONTENT).write_bytes(CONTENT)
     worker.start()
     worker.wait_until(lambda: worker.get(CONTENT).body == CONTENT)
     worker.brain.wait_for(lambda: name(CONTENT) in worker.brain.held())
-    assert told(worker) == {name(KEPT), name(CONTENT)}
+    assert reported(worker) == {name(KEPT), name(CONTENT)}
 
 
-def test_killed_after_the_row_before_the_report(brain: FakeBrain, worker: Worker) -> None:
+def test_an_unreported_row_is_reported_after_a_kill(brain: FakeBrain, worker: Worker) -> None:
     brain.may_answer.clear()
     assert worker.put(CONTENT).status == 201
     worker.kill()
@@ -67,16 +67,16 @@ def test_killed_after_the_row_before_the_report(brain: FakeBrain, worker: Worker
     assert worker.get(CONTENT).body == CONTENT
 
 
-def test_a_wrong_file_that_is_found_is_never_served(worker: Worker) -> None:
+def test_a_found_file_with_wrong_bytes_is_never_served(worker: Worker) -> None:
     worker.kill()
     worker.file(CONTENT).write_bytes(altered(CONTENT))
     worker.start()
     worker.wait_until(lambda: not worker.file(CONTENT).exists())
     assert worker.get(CONTENT).status == 404
-    assert name(CONTENT) not in told(worker)
+    assert name(CONTENT) not in reported(worker)
 
 
-def test_files_with_other_names_are_left_alone(worker: Worker) -> None:
+def test_unrelated_files_are_not_touched(worker: Worker) -> None:
     worker.kill()
     strays = [worker.store / "objects" / "ab" / "notes.txt", worker.store / "objects" / "ab" / "cd"]
     strays[0].write_text("mine")
@@ -84,12 +84,12 @@ def test_files_with_other_names_are_left_alone(worker: Worker) -> None:
     misplaced = worker.store / "objects" / "00" / name(CONTENT).hex()
     misplaced.write_bytes(CONTENT)
     worker.start()
-    assert told(worker) == set()
+    assert reported(worker) == set()
     assert worker.get(CONTENT).status == 404
     assert all(stray.exists() for stray in strays)
 
 
-def test_rows_without_their_file_are_dropped_and_told(worker: Worker) -> None:
+def test_rows_without_a_file_are_deleted_and_reported(worker: Worker) -> None:
     worker.put(KEPT)
     worker.put(CONTENT)
     worker.brain.wait_for(lambda: len(worker.brain.held()) == 2)
@@ -101,7 +101,7 @@ def test_rows_without_their_file_are_dropped_and_told(worker: Worker) -> None:
 
 
 @pytest.mark.parametrize("damage", ["removed", "garbage", "cut"])
-def test_a_lost_inventory_is_made_anew_from_the_disk(worker: Worker, damage: str) -> None:
+def test_a_lost_inventory_is_rebuilt_from_the_disk(worker: Worker, damage: str) -> None:
     worker.put(KEPT)
     worker.put(CONTENT)
     worker.kill()
@@ -117,10 +117,10 @@ def test_a_lost_inventory_is_made_anew_from_the_disk(worker: Worker, damage: str
         )
     worker.start()
     worker.wait_until(lambda: worker.get(KEPT).status == 200 and worker.get(CONTENT).status == 200)
-    assert told(worker) == {name(KEPT), name(CONTENT)}
+    assert reported(worker) == {name(KEPT), name(CONTENT)}
 
 
-def test_a_clean_stop_and_start_keeps_all(worker: Worker) -> None:
+def test_a_clean_restart_keeps_all_objects(worker: Worker) -> None:
     worker.put(CONTENT)
     worker.send(signal.SIGTERM)
     assert worker.wait() == 0
@@ -128,10 +128,10 @@ def test_a_clean_stop_and_start_keeps_all(worker: Worker) -> None:
         assert db.execute("SELECT value FROM meta WHERE name = 'is_clean'").fetchone() == (1,)
     worker.start()
     assert worker.get(CONTENT).body == CONTENT
-    assert told(worker) == {name(CONTENT)}
+    assert reported(worker) == {name(CONTENT)}
 
 
-def test_an_interrupted_deletion_goes_on_after_a_kill(worker: Worker) -> None:
+def test_an_interrupted_deletion_continues_after_a_kill(worker: Worker) -> None:
     worker.put(CONTENT)
     worker.delete(CONTENT)
     worker.kill()
@@ -140,11 +140,13 @@ def test_an_interrupted_deletion_goes_on_after_a_kill(worker: Worker) -> None:
     db.close()
     worker.start()
     worker.wait_until(lambda: not worker.file(CONTENT).exists())
-    # The file goes first, then what is known of it.
+    # The file is removed first, then its row.
     worker.wait_until(lambda: worker.metric("objects") == 0)
 
 
-def test_two_workers_never_share_a_folder(worker: Worker, workers: Callable[..., Worker]) -> None:
+def test_a_second_worker_on_one_folder_is_refused(
+    worker: Worker, workers: Callable[..., Worker]
+) -> None:
     second = workers()
     second.store.symlink_to(worker.store)
     second.start(until_served=False)
@@ -153,7 +155,7 @@ def test_two_workers_never_share_a_folder(worker: Worker, workers: Callable[...,
     assert worker.health() == 200
 
 
-def test_a_taken_port_is_said_and_not_shared(
+def test_a_port_in_use_is_refused_with_a_message(
     worker: Worker, workers: Callable[..., Worker]
 ) -> None:
     second = workers(port=worker.port).start(until_served=False)

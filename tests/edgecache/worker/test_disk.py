@@ -1,4 +1,4 @@
-"""The disk: full, over budget, rotting. The worker says so and goes on with what it can."""
+"""A full, over-budget or corrupt disk: the worker reports it and continues with what works."""
 
 import os
 import sqlite3
@@ -32,7 +32,7 @@ def fill(path: Path) -> None:
             file.write(b"x" * BLOCK)
 
 
-def test_a_full_disk_is_said_answered_with_507_and_survived(
+def test_a_full_disk_is_reported_and_answered_with_507(
     brain: FakeBrain, workers: Callable[..., Worker], small_disk: Path
 ) -> None:
     worker = workers(capacity="1GiB")
@@ -52,7 +52,7 @@ def test_a_full_disk_is_said_answered_with_507_and_survived(
     brain.wait_for(lambda: brain.beats[-1].problems == ())
 
 
-def test_a_disk_without_a_byte_left_still_serves_and_counts(
+def test_a_worker_with_a_full_disk_serves_and_counts_reads(
     workers: Callable[..., Worker], small_disk: Path
 ) -> None:
     worker = workers(capacity="1GiB")
@@ -72,7 +72,7 @@ def test_a_disk_without_a_byte_left_still_serves_and_counts(
     worker.wait_until(lambda: worker.request("GET", "/healthz").body.count(b"disk_") == 0)
 
 
-def test_a_limit_on_files_is_a_full_disk_too(workers: Callable[..., Worker]) -> None:
+def test_a_file_size_limit_counts_as_a_full_disk(workers: Callable[..., Worker]) -> None:
     worker = workers(capacity="1GiB", wrapper=["prlimit", "--fsize=1000000"]).start()
     assert worker.put(os.urandom(2_000_000)).status == 507
     small = os.urandom(500_000)
@@ -81,7 +81,7 @@ def test_a_limit_on_files_is_a_full_disk_too(workers: Callable[..., Worker]) -> 
     assert worker.incoming() == []
 
 
-def test_the_budget_is_kept_and_the_cold_go_first(workers: Callable[..., Worker]) -> None:
+def test_the_budget_is_kept_by_evicting_cold_objects_first(workers: Callable[..., Worker]) -> None:
     worker = workers(capacity="1MiB").start()
     warm = os.urandom(50_000)
     assert worker.put(warm).status == 201
@@ -101,7 +101,7 @@ def test_the_budget_is_kept_and_the_cold_go_first(workers: Callable[..., Worker]
     assert worker.brain.wait_for_beat().evictions == worker.metric("evictions")
 
 
-def test_a_smaller_budget_is_kept_from_the_start(workers: Callable[..., Worker]) -> None:
+def test_a_reduced_budget_is_applied_at_the_start(workers: Callable[..., Worker]) -> None:
     worker = workers(capacity="8MiB").start()
     for _ in range(7):
         worker.put(os.urandom(1_000_000))
@@ -113,7 +113,7 @@ def test_a_smaller_budget_is_kept_from_the_start(workers: Callable[..., Worker])
     worker.brain.wait_for(lambda: len(worker.brain.held()) == 3)
 
 
-def test_a_byte_that_rotted_is_found_removed_and_reported(workers: Callable[..., Worker]) -> None:
+def test_a_corrupt_file_is_found_removed_and_reported(workers: Callable[..., Worker]) -> None:
     worker = workers("--scrub-per-hour", "72000").start()
     good, bad = os.urandom(300_000), os.urandom(300_000)
     worker.put(good)
@@ -134,7 +134,7 @@ def test_a_byte_that_rotted_is_found_removed_and_reported(workers: Callable[...,
     assert worker.put(bad).status == 201
 
 
-def test_scrubbing_keeps_to_its_rate(workers: Callable[..., Worker]) -> None:
+def test_scrubbing_does_not_exceed_its_rate(workers: Callable[..., Worker]) -> None:
     worker = workers("--scrub-per-hour", "360000", "--scrub-rate", "1MB").start()
     worker.put(os.urandom(500_000))
     worker.wait_until(lambda: worker.metric("scrubbed_files_total") >= 3)
@@ -143,7 +143,7 @@ def test_scrubbing_keeps_to_its_rate(workers: Callable[..., Worker]) -> None:
     assert seconds >= 1.5
 
 
-def test_an_inventory_that_fails_is_said_and_reads_for_the_brain_go_on(worker: Worker) -> None:
+def test_a_failing_inventory_is_reported_and_the_brain_s_reads_continue(worker: Worker) -> None:
     content = os.urandom(10_000)
     worker.put(content)
     used = worker.direct_ticket(content)
@@ -166,7 +166,7 @@ def test_an_inventory_that_fails_is_said_and_reads_for_the_brain_go_on(worker: W
     worker.brain.wait_for(lambda: used in {line.ticket for line in worker.brain.receipts})
 
 
-def test_what_the_disk_does_not_give_up_for_a_report_is_told_later(worker: Worker) -> None:
+def test_changes_that_could_not_be_read_from_the_disk_are_reported_later(worker: Worker) -> None:
     content = os.urandom(10_000)
     worker.put(content)
     used = worker.direct_ticket(content)

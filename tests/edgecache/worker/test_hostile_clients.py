@@ -1,4 +1,4 @@
-"""Clients that stall, flood or send too much cost a worker little, and the others nothing."""
+"""Clients that stall, flood or send too much cost little and do not affect other clients."""
 
 import os
 import socket
@@ -26,7 +26,7 @@ def memory(worker: Worker, kind: str = "Pss") -> int:
 
 
 def open_files(worker: Worker) -> int:
-    """Return how many files a worker has open."""
+    """Return the number of files that a worker has open."""
     assert worker.process is not None
     return len(list(Path(f"/proc/{worker.process.pid}/fd").iterdir()))
 
@@ -37,25 +37,25 @@ def connect(worker: Worker) -> socket.socket:
 
 
 def head(worker: Worker, method: str, *, content: bytes = CONTENT, length: int = 0) -> bytes:
-    """Return the head of a right request to read."""
+    """Return the head of a valid read request."""
     ticket = worker.brain.signer.ticket(content)
     lines = f"{method} {object_path(name(content))} HTTP/1.1\r\nHost: w\r\n"
     return f"{lines}{TICKET_HEADER}: {ticket}\r\nContent-Length: {length}\r\n\r\n".encode()
 
 
-def test_an_idle_worker_is_small(workers: Callable[..., Worker]) -> None:
+def test_an_idle_worker_uses_little_memory(workers: Callable[..., Worker]) -> None:
     assert memory(workers(environment=unmeasured()).start()) <= 40 * MIB
 
 
 @pytest.fixture
 def strict(workers: Callable[..., Worker]) -> Worker:
-    """Return a worker that is soon tired of a client."""
+    """Return a worker with short client time limits."""
     worker = workers("--client-timeout", "1", capacity="1GiB").start()
     worker.put(CONTENT)
     return worker
 
 
-def test_slow_heads_hold_up_nobody_and_are_cut(strict: Worker) -> None:
+def test_slow_request_heads_do_not_delay_others_and_are_disconnected(strict: Worker) -> None:
     worker = strict
     slow = [connect(worker) for _ in range(200)]
     for client in slow:
@@ -69,7 +69,7 @@ def test_slow_heads_hold_up_nobody_and_are_cut(strict: Worker) -> None:
     assert time.monotonic() - began < 14
 
 
-def test_idle_connections_are_cut(strict: Worker) -> None:
+def test_idle_connections_are_closed(strict: Worker) -> None:
     with connect(strict) as client:
         client.sendall(b"GET /healthz HTTP/1.1\r\nHost: w\r\n\r\n")
         assert client.recv(10_000).startswith(b"HTTP/1.1 200")
@@ -78,7 +78,7 @@ def test_idle_connections_are_cut(strict: Worker) -> None:
         assert time.monotonic() - began < 14
 
 
-def test_a_body_that_stalls_is_refused_and_leaves_nothing(strict: Worker) -> None:
+def test_a_stalled_body_is_refused_and_leaves_nothing(strict: Worker) -> None:
     content = os.urandom(3 * MIB)
     ticket = strict.brain.signer.ticket(content, kind=TicketKind.STORE)
     lines = f"PUT {object_path(name(content))} HTTP/1.1\r\nHost: w\r\n{TICKET_HEADER}: {ticket}\r\n"
@@ -90,7 +90,7 @@ def test_a_body_that_stalls_is_refused_and_leaves_nothing(strict: Worker) -> Non
     assert strict.get(content).status == 404
 
 
-def test_a_client_that_takes_nothing_is_cut(strict: Worker) -> None:
+def test_a_client_that_does_not_read_is_disconnected(strict: Worker) -> None:
     content = os.urandom(MIB) * 50
     strict.put(content)
     files = open_files(strict)
@@ -112,7 +112,7 @@ def test_a_client_that_takes_nothing_is_cut(strict: Worker) -> None:
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     ],
 )
-def test_oversized_and_malformed_heads_are_refused(worker: Worker, sent: bytes) -> None:
+def test_oversized_and_malformed_request_heads_are_refused(worker: Worker, sent: bytes) -> None:
     with connect(worker) as client:
         try:
             client.sendall(sent)
@@ -123,7 +123,7 @@ def test_oversized_and_malformed_heads_are_refused(worker: Worker, sent: bytes) 
     assert worker.health() == 200
 
 
-def test_a_body_that_nobody_asked_for_is_not_read_into_memory(worker: Worker) -> None:
+def test_an_unexpected_body_is_not_read_into_memory(worker: Worker) -> None:
     worker.put(CONTENT)
     before = memory(worker)
     piece = b"x" * MIB
@@ -141,7 +141,7 @@ def test_a_body_that_nobody_asked_for_is_not_read_into_memory(worker: Worker) ->
     assert worker.get(CONTENT).body == CONTENT
 
 
-def test_a_large_fill_is_not_held_in_memory(workers: Callable[..., Worker]) -> None:
+def test_a_large_upload_is_not_buffered_in_memory(workers: Callable[..., Worker]) -> None:
     worker = workers(capacity="1GiB").start()
     content = os.urandom(MIB) * 80
     before = memory(worker, "Private_Dirty")
@@ -149,7 +149,7 @@ def test_a_large_fill_is_not_held_in_memory(workers: Callable[..., Worker]) -> N
     assert memory(worker, "Private_Dirty") - before < 24 * MIB
 
 
-def test_a_client_that_reads_nothing_costs_little(workers: Callable[..., Worker]) -> None:
+def test_a_client_that_does_not_read_uses_little_memory(workers: Callable[..., Worker]) -> None:
     worker = workers(capacity="1GiB").start()
     content = os.urandom(MIB) * 40
     worker.put(content)
@@ -166,7 +166,9 @@ def test_a_client_that_reads_nothing_costs_little(workers: Callable[..., Worker]
         client.close()
 
 
-def test_thousands_of_small_requests_leak_nothing(workers: Callable[..., Worker]) -> None:
+def test_thousands_of_small_requests_leak_no_memory_or_files(
+    workers: Callable[..., Worker],
+) -> None:
     worker = workers(environment=unmeasured()).start()
     small = b"small"
     worker.put(small)
@@ -189,18 +191,18 @@ def test_thousands_of_small_requests_leak_nothing(workers: Callable[..., Worker]
         worker.wait_until(lambda: worker.metric("direct_answers") == 0)
         worker.wait_until(lambda: worker.metric("tickets_in_use") == 0)
 
-    # The first ones fill what is bounded: the tickets that are remembered, the database's pages.
+    # The first requests fill the bounded caches: verified tickets and database pages.
     run(6000)
     settle()
     before, files = memory(worker, "Private_Dirty"), open_files(worker)
     run(4000)
     settle()
-    # A ticket that was kept, or its text, would be more.
+    # A leaked ticket, or its text, would be larger.
     assert memory(worker, "Private_Dirty") - before < 3 * MIB
     assert open_files(worker) - files <= 4
 
 
-def test_more_connections_than_allowed_wait_their_turn(workers: Callable[..., Worker]) -> None:
+def test_connections_over_the_limit_wait(workers: Callable[..., Worker]) -> None:
     worker = workers("--max-connections", "8").start()
     worker.put(CONTENT)
     holding = [connect(worker) for _ in range(12)]

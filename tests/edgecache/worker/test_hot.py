@@ -1,4 +1,4 @@
-"""A worker's small objects in memory: gone with their files, and right whatever the disk does."""
+"""A worker's hot objects: dropped with their files, and correct even if the disk is not."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ CONTENT = b"hot" * 1000
 
 @pytest.fixture
 def files(tmp_path: Path) -> Files:
-    """Return files, of which one is in memory."""
+    """Return files, one of which is in memory."""
     files = Files(tmp_path)
     keep(files)
     for _ in range(3):
@@ -22,26 +22,26 @@ def files(tmp_path: Path) -> Files:
 
 
 def keep(files: Files) -> None:
-    """Have the files keep CONTENT."""
+    """Store CONTENT."""
     file, path = files.create()
     with file:
         file.write(CONTENT)
     files.keep(path, name(CONTENT))
 
 
-def test_a_range_of_what_is_in_memory_is_that_range(files: Files) -> None:
+def test_a_range_of_a_hot_object_is_correct(files: Files) -> None:
     assert files.cached(name(CONTENT), 1, 5, 3000) == CONTENT[1:6]
     files.close()
 
 
-def test_a_file_that_goes_takes_its_bytes_along(files: Files) -> None:
+def test_removing_a_file_drops_its_bytes_from_memory(files: Files) -> None:
     files.unlink(name(CONTENT))
 
     assert files.cached(name(CONTENT), 0, 3000, 3000) is None
     files.close()
 
 
-def test_a_file_that_comes_anew_is_read_anew(files: Files) -> None:
+def test_a_file_that_was_stored_again_is_read_again(files: Files) -> None:
     keep(files)
 
     assert name(CONTENT) not in files.hot
@@ -49,7 +49,7 @@ def test_a_file_that_comes_anew_is_read_anew(files: Files) -> None:
     files.close()
 
 
-def test_a_disk_that_changes_a_byte_does_not_reach_who_reads_from_memory(worker: Worker) -> None:
+def test_a_corrupted_file_does_not_affect_reads_from_memory(worker: Worker) -> None:
     assert worker.put(CONTENT).status == 201
     for _ in range(3):
         assert worker.get(CONTENT).body == CONTENT

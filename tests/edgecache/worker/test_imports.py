@@ -1,4 +1,4 @@
-"""A worker needs the standard library, httptools and uvloop, and no more."""
+"""A worker depends on the standard library, httptools and uvloop only."""
 
 import json
 import subprocess
@@ -24,7 +24,7 @@ print(json.dumps(sorted({{name.partition(".")[0] for name in set(sys.modules) - 
 
 
 def loaded(package: str) -> set[str]:
-    """Return the top names that all modules of a package load, beside what any process has.
+    """Return the top-level names that a package's modules import, without those of any process.
 
     A distribution's Python has modules of its own (Debian's sitecustomize).
     """
@@ -40,26 +40,26 @@ def loaded(package: str) -> set[str]:
     return names - sys.stdlib_module_names
 
 
-def test_the_protocol_needs_the_standard_library_alone() -> None:
+def test_the_protocol_imports_only_the_standard_library() -> None:
     assert loaded("edgecache.protocol") == {"edgecache"}
 
 
-def test_a_worker_needs_no_django() -> None:
+def test_a_worker_does_not_import_django() -> None:
     needed = {"edgecache", "httptools", "uvloop"}
     assert loaded("edgecache.worker") - {"cython_runtime"} == needed
 
 
-def test_server_and_client_need_no_django() -> None:
+def test_the_http_server_and_client_do_not_import_django() -> None:
     assert loaded("edgecache.http") - {"cython_runtime"} == {"edgecache", "httptools"}
 
 
 @pytest.mark.parametrize("banned", ["django", "psycopg", "requests", "structlog", "httpx"])
-def test_a_workers_requirements_are_its_own(banned: str) -> None:
+def test_a_worker_has_its_own_requirements_file(banned: str) -> None:
     pinned = (ROOT / "requirements" / "worker.txt").read_text()
     assert f"\n{banned}" not in pinned
 
 
-def test_a_workers_requirements_are_those_of_its_extra() -> None:
+def test_a_worker_s_requirements_match_its_extra() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     pinned = (ROOT / "requirements" / "worker.txt").read_text()
     for wanted in project["optional-dependencies"]["worker"]:

@@ -1,4 +1,4 @@
-"""A file that is coming in: the thread that writes to it has it to itself."""
+"""A file being written is not closed under the thread that writes to it."""
 
 import threading
 from pathlib import Path
@@ -17,14 +17,14 @@ def test_a_file_is_not_closed_while_a_thread_writes_to_it(tmp_path: Path) -> Non
     discarding = threading.Thread(target=incoming.discard)
 
     class Slow:
-        """A file that somebody wants to discard as it is written to."""
+        """A file that is discarded during a write."""
 
         def __init__(self, file: BinaryIO) -> None:
             self._file = file
 
         def write(self, piece: memoryview) -> int:
             discarding.start()
-            # Until it is through, or held up as it should be.
+            # Until it is done, or blocked as it should be.
             discarding.join(timeout=0.2)
             return self._file.write(piece)
 

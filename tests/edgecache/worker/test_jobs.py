@@ -1,4 +1,4 @@
-"""Jobs: let a blob go, or fetch it from another worker, and only the right bytes of it."""
+"""Jobs: delete a blob, or fetch it from another worker and verify its bytes."""
 
 import os
 import socket
@@ -20,7 +20,7 @@ CONTENT = os.urandom(2_500_000)
 
 @pytest.fixture
 def source(brain: FakeBrain, workers: Callable[..., Worker]) -> Iterator[Worker]:
-    """Return another worker, which holds CONTENT and has a brain of its own, with the same key."""
+    """Return another worker that holds CONTENT; its own brain has the same key."""
     other = FakeBrain()
     other.signer = brain.signer
     worker = workers(brain=other).start()
@@ -30,7 +30,7 @@ def source(brain: FakeBrain, workers: Callable[..., Worker]) -> Iterator[Worker]
 
 
 class BadSource:
-    """Something that listens where a worker should, and answers every connection the same."""
+    """A server in a worker's place that sends the same response on every connection."""
 
     def __init__(self, answer: bytes) -> None:
         """Listen."""
@@ -54,7 +54,7 @@ class BadSource:
 
 
 def whole(body: bytes, length: int | None = None, status: str = "200 OK") -> bytes:
-    """Return an answer's bytes."""
+    """Return the bytes of a response."""
     said = len(body) if length is None else length
     return f"HTTP/1.1 {status}\r\nContent-Length: {said}\r\n\r\n".encode() + body
 
@@ -71,7 +71,7 @@ def copy_from(*sources: JobSource, job_id: int = 7, size: int = len(CONTENT)) ->
 
 
 def give(brain: FakeBrain, job: Job) -> JobDone:
-    """Have a job done; give how it ended."""
+    """Run a job; return its result."""
     brain.jobs = [job]
     brain.wait_for(lambda: job.id in brain.done)
     return brain.done[job.id]
@@ -84,7 +84,7 @@ def test_a_blob_is_fetched_from_another_worker(source: Worker, worker: Worker) -
     assert worker.metric("stores_total") == 1
 
 
-def test_what_is_held_is_not_fetched_again(worker: Worker) -> None:
+def test_a_blob_that_is_present_is_not_fetched(worker: Worker) -> None:
     worker.put(CONTENT)
     bad = BadSource(whole(CONTENT))
     assert give(worker.brain, copy_from(bad.offer)).ok
@@ -104,7 +104,7 @@ def test_what_is_held_is_not_fetched_again(worker: Worker) -> None:
         (b"", "unreachable"),
     ],
 )
-def test_a_source_that_lies_or_fails_leaves_nothing(
+def test_a_source_with_wrong_bytes_or_an_error_leaves_nothing(
     worker: Worker, answer: bytes, error: str
 ) -> None:
     assert give(worker.brain, copy_from(BadSource(answer).offer)) == JobDone(ok=False, error=error)
@@ -113,14 +113,14 @@ def test_a_source_that_lies_or_fails_leaves_nothing(
     assert worker.metric("used_bytes") == 0
 
 
-def test_the_next_source_is_tried(source: Worker, worker: Worker) -> None:
+def test_the_next_source_is_tried_after_a_failure(source: Worker, worker: Worker) -> None:
     gone = JobSource(f"http://127.0.0.1:{free_port()}", "t" * 300)
     liar = BadSource(whole(altered(CONTENT))).offer
     assert give(worker.brain, copy_from(gone, liar, offer(source))).ok
     assert worker.get(CONTENT).body == CONTENT
 
 
-def test_a_job_without_a_source_or_without_room_says_so(
+def test_a_job_without_a_source_or_space_reports_its_failure(
     brain: FakeBrain, workers: Callable[..., Worker]
 ) -> None:
     worker = workers(capacity="1MiB").start()
@@ -130,7 +130,7 @@ def test_a_job_without_a_source_or_without_room_says_so(
     assert worker.health() == 200
 
 
-def test_a_deletion_is_told_at_once(worker: Worker) -> None:
+def test_a_deletion_is_reported_at_once(worker: Worker) -> None:
     worker.put(CONTENT)
     worker.brain.wait_for(lambda: name(CONTENT) in worker.brain.held())
     assert give(worker.brain, Job(9, JobKind.DELETE, name(CONTENT), 0)).ok
@@ -138,12 +138,12 @@ def test_a_deletion_is_told_at_once(worker: Worker) -> None:
     assert give(worker.brain, Job(10, JobKind.DELETE, name(b"absent"), 0)).ok
 
 
-def test_many_jobs_are_all_done(worker: Worker) -> None:
+def test_all_of_many_jobs_are_done(worker: Worker) -> None:
     worker.brain.jobs = [Job(number, JobKind.DELETE, bytes(32), 0) for number in range(100)]
     worker.brain.wait_for(lambda: len(worker.brain.done) == 100)
 
 
-def test_a_deletion_that_the_disk_refuses_is_answered_so(worker: Worker) -> None:
+def test_a_deletion_that_the_disk_refuses_is_reported_as_failed(worker: Worker) -> None:
     worker.put(CONTENT)
     with closing(sqlite3.connect(worker.store / "inventory.sqlite3")) as db:
         db.execute(

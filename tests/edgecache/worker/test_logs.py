@@ -1,4 +1,4 @@
-"""Log lines: JSON for machines, readable for people, no ticket in either."""
+"""Log lines: JSON or console text, without tickets."""
 
 import json
 import logging
@@ -22,12 +22,12 @@ def test_a_json_line_has_its_fields() -> None:
     assert said["timestamp"].endswith("Z")
 
 
-def test_a_console_line_reads_well() -> None:
+def test_a_console_line_is_readable() -> None:
     line = ConsoleLines().format(record("brain_away", reason="refused"))
     assert line.split()[1:] == ["warning", "brain_away", "reason=refused"]
 
 
-def test_a_fault_keeps_its_traceback() -> None:
+def test_an_exception_is_logged_with_its_traceback() -> None:
     try:
         int("broken")
     except ValueError as error:
@@ -38,13 +38,13 @@ def test_a_fault_keeps_its_traceback() -> None:
 
 
 @pytest.mark.parametrize("lines", [JsonLines(), ConsoleLines()])
-def test_what_looks_like_a_ticket_is_blanked_and_a_hash_is_not(lines: logging.Formatter) -> None:
+def test_tickets_are_redacted_and_hashes_are_not(lines: logging.Formatter) -> None:
     line = lines.format(record("x", wrong="A1_-" * 70, sha256="ab" * 32))
     assert "A1_-A1_-" not in line
     assert "[redacted]" in line
     assert "ab" * 32 in line
 
 
-def test_a_field_cannot_forge_a_line() -> None:
+def test_a_field_cannot_inject_a_log_line() -> None:
     line = JsonLines().format(record("x", reason='a"\n{"event": "forged"}'))
     assert "\n" not in line

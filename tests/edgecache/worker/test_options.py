@@ -1,4 +1,4 @@
-"""The command line: what is wrong is said in a sentence that names the option."""
+"""The command line: an error message names the wrong option."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ from tests.edgecache.worker.brain import NODE, SECRET
 
 @pytest.fixture
 def given(tmp_path: Path) -> dict[str, str]:
-    """Return options that are right."""
+    """Return valid options."""
     secret = tmp_path / "secret"
     secret.write_text(SECRET + "\n")
     secret.chmod(0o600)
@@ -32,7 +32,7 @@ def line(given: dict[str, str]) -> list[str]:
     return [word for pair in given.items() for word in pair]
 
 
-def test_right_options_are_read(given: dict[str, str]) -> None:
+def test_valid_options_are_read(given: dict[str, str]) -> None:
     found = parse(line(given | {"--listen": "[::1]:9200"}))
     assert found.brain == "https://brain.example.com:8083"
     assert (found.node_id, found.secret) == (NODE, SECRET)
@@ -53,7 +53,7 @@ def test_right_options_are_read(given: dict[str, str]) -> None:
         ("7MB", 7_000_000),
     ],
 )
-def test_sizes_are_read_as_people_write_them(text: str, expected: int) -> None:
+def test_sizes_may_have_a_unit(text: str, expected: int) -> None:
     assert size(text) == expected
 
 
@@ -84,7 +84,7 @@ def test_sizes_are_read_as_people_write_them(text: str, expected: int) -> None:
         ("--log-level", "loud", "--log-level"),
     ],
 )
-def test_a_wrong_value_is_named(
+def test_a_wrong_value_is_refused_with_its_option(
     given: dict[str, str], capsys: pytest.CaptureFixture[str], option: str, value: str, said: str
 ) -> None:
     with pytest.raises(SystemExit) as stopped:
@@ -98,7 +98,7 @@ def test_a_wrong_value_is_named(
 @pytest.mark.parametrize(
     "missing", ["--brain", "--node-id", "--secret-file", "--dir", "--capacity", "--region"]
 )
-def test_a_missing_option_is_named(
+def test_a_missing_option_is_reported_with_its_name(
     given: dict[str, str], capsys: pytest.CaptureFixture[str], missing: str
 ) -> None:
     del given[missing]
@@ -107,7 +107,7 @@ def test_a_missing_option_is_named(
     assert missing in capsys.readouterr().err
 
 
-def test_a_secret_that_others_may_read_is_refused(
+def test_a_secret_file_readable_by_others_is_refused(
     given: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path(given["--secret-file"]).chmod(0o644)
@@ -117,7 +117,7 @@ def test_a_secret_that_others_may_read_is_refused(
 
 
 @pytest.mark.parametrize("content", [b"", b"short", b"with blanks in between it", b"\xff" * 40])
-def test_a_file_without_a_secret_is_refused_and_not_quoted(
+def test_a_file_without_a_secret_is_refused_and_not_printed(
     given: dict[str, str], capsys: pytest.CaptureFixture[str], content: bytes
 ) -> None:
     Path(given["--secret-file"]).write_bytes(content)
@@ -127,7 +127,7 @@ def test_a_file_without_a_secret_is_refused_and_not_quoted(
 
 
 @pytest.mark.parametrize("setting", ["ZLOG_FORMAT", "ZLOG_LEVEL"])
-def test_a_wrong_setting_of_the_environment_is_named(
+def test_a_wrong_environment_variable_is_refused_with_its_name(
     given: dict[str, str],
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -147,19 +147,21 @@ def test_a_certificate_needs_its_key(
     assert "--tls-key" in capsys.readouterr().err
 
 
-def test_help_explains_itself() -> None:
-    told = subprocess.run(
+def test_help_lists_the_options_and_an_example() -> None:
+    printed = subprocess.run(
         [sys.executable, "-m", "edgecache.worker", "--help"],
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    assert "10GiB" in told
-    assert "example:" in told
-    assert all(row in told for row in ("--brain", "--secret-file", "--scrub-per-hour", "--linger"))
+    assert "10GiB" in printed
+    assert "example:" in printed
+    assert all(
+        row in printed for row in ("--brain", "--secret-file", "--scrub-per-hour", "--linger")
+    )
 
 
-def test_a_folder_that_cannot_be_made_is_said(given: dict[str, str], tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_reported(given: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     arguments = line(given | {"--dir": str(tmp_path / "file" / "store")})
     ended = subprocess.run(

@@ -1,4 +1,4 @@
-"""GET and HEAD: the right bytes for the right ticket, and nothing else."""
+"""GET and HEAD return the bytes that the ticket allows, and nothing else."""
 
 import pytest
 
@@ -11,19 +11,19 @@ CONTENT = bytes(range(256)) * 1024
 
 @pytest.fixture(scope="module")
 def holder(lasting: Worker) -> Worker:
-    """Return a worker that holds CONTENT, and keeps it."""
+    """Return a worker that holds CONTENT; tests do not change it."""
     assert lasting.put(CONTENT).status == 201
     return lasting
 
 
 @pytest.fixture
 def damaged(worker: Worker) -> Worker:
-    """Return a worker that holds CONTENT, whose files may be damaged."""
+    """Return a worker that holds CONTENT; tests may damage its files."""
     assert worker.put(CONTENT).status == 201
     return worker
 
 
-def test_what_was_stored_is_read(holder: Worker) -> None:
+def test_a_stored_object_is_read(holder: Worker) -> None:
     answer = holder.get(CONTENT)
     assert (answer.status, answer.body) == (200, CONTENT)
     assert answer.headers["content-length"] == str(len(CONTENT))
@@ -33,20 +33,20 @@ def test_what_was_stored_is_read(holder: Worker) -> None:
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-def test_head_says_the_same_without_bytes(holder: Worker) -> None:
+def test_head_returns_the_same_headers_without_a_body(holder: Worker) -> None:
     answer = holder.get(CONTENT, method="HEAD")
     assert (answer.status, answer.body) == (200, b"")
     assert answer.headers["content-length"] == str(len(CONTENT))
     assert answer.headers["etag"] == f'"{name(CONTENT).hex()}"'
 
 
-def test_a_ticket_in_the_query_does_as_well(holder: Worker) -> None:
+def test_a_ticket_may_be_in_the_query(holder: Worker) -> None:
     ticket = holder.brain.signer.ticket(CONTENT)
     answer = holder.request("GET", f"{object_path(name(CONTENT))}?x=1&ticket={ticket}")
     assert (answer.status, answer.body) == (200, CONTENT)
 
 
-def test_nothing_at_all_can_be_stored_and_read(lasting: Worker) -> None:
+def test_an_empty_object_is_stored_and_read(lasting: Worker) -> None:
     assert lasting.put(b"").status == 201
     answer = lasting.get(b"")
     assert (answer.status, answer.body, answer.headers["content-length"]) == (200, b"", "0")
@@ -66,7 +66,7 @@ def test_nothing_at_all_can_be_stored_and_read(lasting: Worker) -> None:
         ("bytes=131071-131073", 131071, 131074),
     ],
 )
-def test_a_range_gives_its_bytes(holder: Worker, header: str, start: int, end: int) -> None:
+def test_a_range_returns_its_bytes(holder: Worker, header: str, start: int, end: int) -> None:
     answer = holder.get(CONTENT, headers={"Range": header})
     assert (answer.status, answer.body) == (206, CONTENT[start:end])
     assert answer.headers["content-range"] == f"bytes {start}-{end - 1}/{len(CONTENT)}"
@@ -74,19 +74,19 @@ def test_a_range_gives_its_bytes(holder: Worker, header: str, start: int, end: i
 
 
 @pytest.mark.parametrize("header", ["bytes=262144-", "bytes=-0", "bytes=999999999-"])
-def test_a_range_behind_the_end_is_refused_with_the_size(holder: Worker, header: str) -> None:
+def test_a_range_after_the_end_is_refused_with_the_size(holder: Worker, header: str) -> None:
     answer = holder.get(CONTENT, headers={"Range": header})
     assert answer.status == 416
     assert answer.headers["content-range"] == f"bytes */{len(CONTENT)}"
 
 
 @pytest.mark.parametrize("header", ["bytes=9-5", "bytes=0-1,5-6", "lines=1-2", "bytes=x"])
-def test_what_is_no_single_range_is_answered_whole(holder: Worker, header: str) -> None:
+def test_anything_but_a_single_range_returns_the_whole_object(holder: Worker, header: str) -> None:
     answer = holder.get(CONTENT, headers={"Range": header})
     assert (answer.status, answer.body) == (200, CONTENT)
 
 
-def test_conditions_on_the_hash_hold(holder: Worker) -> None:
+def test_conditional_requests_compare_the_hash(holder: Worker) -> None:
     etag = f'"{name(CONTENT).hex()}"'
     assert holder.get(CONTENT, headers={"If-None-Match": etag}).status == 304
     assert holder.get(CONTENT, headers={"If-None-Match": f'"x", W/{etag}'}).status == 304
@@ -96,7 +96,7 @@ def test_conditions_on_the_hash_hold(holder: Worker) -> None:
     assert holder.get(CONTENT, headers={**ranged, "If-Range": '"x"'}).status == 200
 
 
-def test_what_is_not_held_is_404(holder: Worker) -> None:
+def test_an_absent_object_is_404(holder: Worker) -> None:
     before = holder.metric("misses_total")
     assert holder.get(b"something else").status == 404
     assert holder.metric("misses_total") == before + 1
@@ -116,7 +116,7 @@ def test_what_is_not_held_is_404(holder: Worker) -> None:
         "/x",
     ],
 )
-def test_other_paths_are_404_in_json(lasting: Worker, path: str) -> None:
+def test_an_unknown_path_is_404_in_json(lasting: Worker, path: str) -> None:
     answer = lasting.request("GET", path)
     assert answer.status == 404
     assert b'"not_found"' in answer.body
@@ -131,7 +131,7 @@ def test_other_methods_are_refused(lasting: Worker) -> None:
     assert lasting.request("POST", "/healthz").status == 405
 
 
-def test_a_file_that_vanished_is_404_and_told(damaged: Worker) -> None:
+def test_a_file_that_disappeared_is_404_and_reported(damaged: Worker) -> None:
     damaged.brain.wait_for(lambda: name(CONTENT) in damaged.brain.held())
     damaged.file(CONTENT).unlink()
     assert damaged.get(CONTENT).status == 404
@@ -140,7 +140,7 @@ def test_a_file_that_vanished_is_404_and_told(damaged: Worker) -> None:
     assert damaged.get(CONTENT).body == CONTENT
 
 
-def test_a_file_that_was_cut_or_grew_is_not_served(damaged: Worker) -> None:
+def test_a_file_of_the_wrong_length_is_not_served(damaged: Worker) -> None:
     with damaged.file(CONTENT).open("ab") as file:
         file.write(b"x")
     assert damaged.get(CONTENT).status == 404
@@ -151,7 +151,7 @@ def test_a_file_that_was_cut_or_grew_is_not_served(damaged: Worker) -> None:
     damaged.wait_until(lambda: not damaged.file(CONTENT).exists())
 
 
-def test_a_link_in_the_place_of_a_file_is_not_followed(damaged: Worker) -> None:
+def test_a_symbolic_link_is_not_followed(damaged: Worker) -> None:
     secret = damaged.folder / "secret"
     damaged.file(CONTENT).unlink()
     damaged.file(CONTENT).symlink_to(secret)
@@ -159,7 +159,7 @@ def test_a_link_in_the_place_of_a_file_is_not_followed(damaged: Worker) -> None:
     assert secret.exists()
 
 
-def test_many_requests_on_one_connection(holder: Worker) -> None:
+def test_a_connection_serves_many_requests(holder: Worker) -> None:
     ticket = holder.brain.signer.ticket(CONTENT)
     for _ in range(50):
         assert holder.show(ticket, CONTENT, {TICKET_HEADER: ticket}).body == CONTENT

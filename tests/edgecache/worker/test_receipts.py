@@ -1,4 +1,4 @@
-"""Receipts: one for each ticket that a client used, of the bytes it really took, until accepted."""
+"""Receipts: one per ticket that a client used, for the bytes it received, until accepted."""
 
 import os
 import socket
@@ -23,12 +23,12 @@ def holder(worker: Worker) -> Worker:
 
 
 def settle(worker: Worker) -> None:
-    """Let all tickets expire, by the brain's clock."""
+    """Let all tickets expire by the brain's clock."""
     worker.brain.signer.skew_s += 60
 
 
 def wait_for_count(worker: Worker, count: int) -> None:
-    """Wait until this many receipts were sent, and the worker has forgotten them."""
+    """Wait until this many receipts were sent and the worker has deleted them."""
     worker.brain.wait_for(lambda: len(worker.brain.receipts) >= count)
     assert len(worker.brain.receipts) == count
     with sqlite3.connect(worker.store / "inventory.sqlite3") as db:
@@ -36,7 +36,7 @@ def wait_for_count(worker: Worker, count: int) -> None:
     db.close()
 
 
-def test_a_direct_read_gives_one_receipt_when_its_ticket_is_over(holder: Worker) -> None:
+def test_a_direct_read_creates_one_receipt_when_its_ticket_expires(holder: Worker) -> None:
     ticket = holder.direct_ticket(CONTENT)
     assert holder.show(ticket, CONTENT).body == CONTENT
     holder.brain.wait_for_beat()
@@ -49,7 +49,7 @@ def test_a_direct_read_gives_one_receipt_when_its_ticket_is_over(holder: Worker)
     assert holder.metric("receipts_accepted_total") == 1
 
 
-def test_what_the_brain_or_a_worker_reads_gives_none(holder: Worker) -> None:
+def test_reads_by_the_brain_or_a_worker_create_no_receipt(holder: Worker) -> None:
     direct = holder.direct_ticket(CONTENT)
     holder.get(CONTENT)
     holder.get(CONTENT, method="HEAD", client_prefix=CLIENT)
@@ -59,7 +59,7 @@ def test_what_the_brain_or_a_worker_reads_gives_none(holder: Worker) -> None:
     assert holder.brain.receipts[0].bytes_served == 1
 
 
-def test_a_ticket_that_is_used_again_counts_once_and_never_for_more_than_its_cap(
+def test_a_reused_ticket_counts_once_and_at_most_its_cap(
     holder: Worker,
 ) -> None:
     ticket = holder.direct_ticket(CONTENT)
@@ -70,7 +70,7 @@ def test_a_ticket_that_is_used_again_counts_once_and_never_for_more_than_its_cap
     assert holder.brain.receipts[0].bytes_served == len(CONTENT)
 
 
-def test_ranges_of_one_ticket_add_up(holder: Worker) -> None:
+def test_ranges_read_with_one_ticket_are_added_up(holder: Worker) -> None:
     ticket = holder.direct_ticket(CONTENT)
     for start in range(0, 500_000, 100_000):
         answer = holder.show(ticket, CONTENT, {"Range": f"bytes={start}-{start + 99_999}"})
@@ -80,14 +80,14 @@ def test_ranges_of_one_ticket_add_up(holder: Worker) -> None:
     assert holder.brain.receipts[0].bytes_served == 500_000
 
 
-def test_a_ticket_is_used_up_after_four_times_its_bytes(holder: Worker) -> None:
+def test_a_ticket_is_refused_after_four_times_its_bytes(holder: Worker) -> None:
     ticket = holder.direct_ticket(CONTENT)
     assert [holder.show(ticket, CONTENT).status for _ in range(5)] == [200] * 4 + [403]
     assert holder.show(ticket, CONTENT, {"Range": "bytes=0-0"}).status == 403
     assert holder.show(holder.direct_ticket(CONTENT), CONTENT).status == 200
 
 
-def test_only_what_the_client_took_is_claimed(holder: Worker) -> None:
+def test_a_receipt_counts_only_bytes_that_the_client_received(holder: Worker) -> None:
     ticket = holder.direct_ticket(CONTENT)
     head = (
         f"GET {object_path(name(CONTENT))} HTTP/1.1\r\nHost: w\r\n{TICKET_HEADER}: {ticket}\r\n\r\n"
@@ -106,7 +106,7 @@ def test_only_what_the_client_took_is_claimed(holder: Worker) -> None:
     assert 900_000 < holder.brain.receipts[0].bytes_served < 2_500_000
 
 
-def test_a_ticket_in_use_is_not_receipted_before_its_answer_ended(holder: Worker) -> None:
+def test_a_ticket_in_use_has_no_receipt_before_its_response_ended(holder: Worker) -> None:
     ticket = holder.direct_ticket(CONTENT)
     head = (
         f"GET {object_path(name(CONTENT))} HTTP/1.1\r\nHost: w\r\n{TICKET_HEADER}: {ticket}\r\n\r\n"
@@ -127,7 +127,7 @@ def test_a_ticket_in_use_is_not_receipted_before_its_answer_ended(holder: Worker
     assert holder.brain.receipts[0].bytes_served == len(CONTENT)
 
 
-def test_receipts_survive_a_kill_and_a_brain_that_is_away(holder: Worker) -> None:
+def test_receipts_survive_a_killed_worker_and_an_unavailable_brain(holder: Worker) -> None:
     brain = holder.brain
     tickets = {holder.direct_ticket(CONTENT) for _ in range(5)}
     for ticket in tickets:
@@ -145,7 +145,7 @@ def test_receipts_survive_a_kill_and_a_brain_that_is_away(holder: Worker) -> Non
     assert {line.ticket for line in brain.receipts} == tickets
 
 
-def test_a_batch_that_was_not_answered_comes_again_the_same(holder: Worker) -> None:
+def test_an_unanswered_batch_is_sent_again_unchanged(holder: Worker) -> None:
     brain = holder.brain
     ticket = holder.direct_ticket(CONTENT)
     holder.show(ticket, CONTENT)
@@ -166,7 +166,7 @@ def test_a_batch_that_was_not_answered_comes_again_the_same(holder: Worker) -> N
     assert brain.receipts[0] == brain.receipts[1]
 
 
-def test_a_refused_receipt_is_forgotten_and_said(holder: Worker) -> None:
+def test_a_refused_receipt_is_dropped_and_logged(holder: Worker) -> None:
     ticket = holder.direct_ticket(CONTENT, id=(ticket_id := uuid4()))
     holder.brain.refused[ticket_id] = "ticket_counted_already"
     holder.show(ticket, CONTENT)

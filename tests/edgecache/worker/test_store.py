@@ -1,4 +1,4 @@
-"""The store: within its budget, files and rows the same, whatever happens and whoever does it."""
+"""The store keeps to its budget, and its files and rows agree after any operations."""
 
 import hashlib
 import os
@@ -35,7 +35,7 @@ def name(content: bytes) -> bytes:
 
 
 def put(store: Store, content: bytes, *, named: bytes | None = None) -> bool:
-    """Take some bytes as a PUT does."""
+    """Store some bytes as a PUT does."""
     sha256 = name(content) if named is None else named
     if store.has(sha256):
         return False
@@ -48,18 +48,18 @@ def put(store: Store, content: bytes, *, named: bytes | None = None) -> bool:
 
 
 def on_disk(store: Store) -> dict[bytes, int]:
-    """Return what the disk holds."""
+    """Return the blobs on the disk."""
     return dict(store.files.walk())
 
 
 def rows(store: Store) -> dict[bytes, int]:
-    """Return what the inventory says."""
+    """Return the blobs of the inventory."""
     with store.using() as db:
         return dict(db.execute("SELECT sha256, size FROM objects").fetchall())
 
 
-def told(store: Store) -> set[bytes]:
-    """Return what a brain knows that was told every change."""
+def reported(store: Store) -> set[bytes]:
+    """Return the blobs that a brain knows from all reported changes."""
     known: set[bytes] = set()
     with store.using() as db:
         for change in inventory.changes(db, 1_000_000):
@@ -71,7 +71,7 @@ def told(store: Store) -> set[bytes]:
 
 
 def wanted(store: Store) -> set[bytes]:
-    """Return what a full inventory names."""
+    """Return the blobs of a full inventory."""
     with store.using() as db:
         return {sha256 for sha256, _ in inventory.page(db, after=b"", limit=1_000_000)}
 
@@ -86,13 +86,13 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def quick() -> Iterator[Path]:
-    """Return a folder in memory, for stores that take many objects: each is synced."""
+    """Return a folder in memory: stores sync every object, which is slow on a disk."""
     with tempfile.TemporaryDirectory(dir=IN_MEMORY if IN_MEMORY.is_dir() else None) as folder:
         yield Path(folder)
 
 
 class AnyOrder(RuleBasedStateMachine):
-    """Whatever order things happen in, disk, rows, totals and what is told agree."""
+    """After any sequence of operations, the disk, rows, totals and reports agree."""
 
     contents = [os.urandom(size) for size in (0, 1, 100, BLOCK, BLOCK + 1, 3 * BLOCK, 9 * BLOCK)]
     some = st.sampled_from(contents)
@@ -167,7 +167,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @invariant()
     def the_brain_knows_what_is_wanted(self) -> None:
-        assert told(self.store) == wanted(self.store)
+        assert reported(self.store) == wanted(self.store)
 
     @invariant()
     def the_totals_are_those_of_the_rows(self) -> None:
@@ -203,7 +203,7 @@ def _size(path: Path) -> int:
         return 0
 
 
-def test_many_threads_never_exceed_the_budget_or_lose_count(tmp_path: Path) -> None:
+def test_concurrent_writes_keep_the_budget_and_the_totals(tmp_path: Path) -> None:
     capacity = 64 * BLOCK
     store = open_store(tmp_path, capacity)
     contents = [os.urandom(1 + 7919 * number % (6 * BLOCK)) for number in range(60)]
@@ -240,11 +240,11 @@ def test_many_threads_never_exceed_the_budget_or_lose_count(tmp_path: Path) -> N
     assert on_disk(store) == rows(store)
     assert store.held().used_bytes == sum(footprint(size) for size in on_disk(store).values())
     assert store._reserved == 0
-    assert told(store) == wanted(store)
+    assert reported(store) == wanted(store)
     store.close()
 
 
-def test_room_is_held_for_fills_that_run(store: Store) -> None:
+def test_space_is_reserved_for_running_writes(store: Store) -> None:
     first = store.reserve(10 * BLOCK)
     with pytest.raises(StoreFull):
         store.reserve(7 * BLOCK)
@@ -254,14 +254,14 @@ def test_room_is_held_for_fills_that_run(store: Store) -> None:
     assert store.reserve(16 * BLOCK) == 16 * BLOCK
 
 
-def test_an_object_larger_than_the_store_evicts_nobody(store: Store) -> None:
+def test_an_object_larger_than_the_store_evicts_nothing(store: Store) -> None:
     put(store, b"held")
     with pytest.raises(StoreFull):
         store.reserve(16 * BLOCK + 1)
     assert store.has(name(b"held"))
 
 
-def test_what_is_doomed_goes_when_its_lease_is_over_and_not_before(
+def test_a_deleted_file_is_removed_when_its_lease_ends(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(store, b"held")
@@ -274,7 +274,7 @@ def test_what_is_doomed_goes_when_its_lease_is_over_and_not_before(
     assert not store.doom(name(b"held"))
 
 
-def test_what_nobody_wants_makes_room_first(store: Store) -> None:
+def test_deleted_objects_are_evicted_first(store: Store) -> None:
     old = os.urandom(6 * BLOCK)
     unwanted = os.urandom(6 * BLOCK)
     put(store, old)
@@ -286,7 +286,7 @@ def test_what_nobody_wants_makes_room_first(store: Store) -> None:
     assert store.held().evictions == 0
 
 
-def test_once_read_leaves_twice_read_stays(quick: Path) -> None:
+def test_an_object_read_twice_outlives_one_read_once(quick: Path) -> None:
     store = open_store(quick, 100 * BLOCK)
     once, twice = os.urandom(BLOCK), os.urandom(BLOCK)
     for content, reads in ((once, 1), (twice, 2)):
@@ -300,7 +300,7 @@ def test_once_read_leaves_twice_read_stays(quick: Path) -> None:
     store.close()
 
 
-def test_a_scan_does_not_push_out_what_is_warm(quick: Path) -> None:
+def test_a_scan_does_not_evict_warm_objects(quick: Path) -> None:
     store = open_store(quick, 100 * BLOCK)
     warm = [os.urandom(BLOCK) for _ in range(50)]
     for content in warm:
@@ -314,7 +314,7 @@ def test_a_scan_does_not_push_out_what_is_warm(quick: Path) -> None:
     store.close()
 
 
-def test_what_comes_again_soon_after_it_left_goes_to_the_main_queue(quick: Path) -> None:
+def test_an_object_stored_again_soon_enters_the_main_queue(quick: Path) -> None:
     store = open_store(quick, 100 * BLOCK)
     again = os.urandom(BLOCK)
     put(store, again)
@@ -328,7 +328,7 @@ def test_what_comes_again_soon_after_it_left_goes_to_the_main_queue(quick: Path)
     store.close()
 
 
-def test_ghosts_are_bounded(quick: Path) -> None:
+def test_the_ghost_queue_is_bounded(quick: Path) -> None:
     store = open_store(quick, 4 * BLOCK)
     for number in range(1500):
         put(store, b"%d" % number)
@@ -338,9 +338,7 @@ def test_ghosts_are_bounded(quick: Path) -> None:
     store.close()
 
 
-def test_a_row_that_cannot_be_written_leaves_no_file(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_row_leaves_no_file(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*args: object, **kwargs: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
@@ -354,7 +352,7 @@ def test_a_row_that_cannot_be_written_leaves_no_file(
     assert put(store, b"other")
 
 
-def test_reads_are_not_held_up_by_a_write_that_runs(store: Store, tmp_path: Path) -> None:
+def test_a_running_write_does_not_block_reads(store: Store, tmp_path: Path) -> None:
     put(store, b"held")
     reader = Reader(tmp_path)
     with store.using() as db:
@@ -365,12 +363,12 @@ def test_reads_are_not_held_up_by_a_write_that_runs(store: Store, tmp_path: Path
     reader.close()
 
 
-def test_a_folder_has_one_worker(store: Store, tmp_path: Path) -> None:
+def test_a_second_store_on_one_folder_is_refused(store: Store, tmp_path: Path) -> None:
     with pytest.raises(FolderInUse):
         open_store(tmp_path, 16 * BLOCK)
 
 
-def test_the_next_start_after_a_clean_stop_does_not_scan(tmp_path: Path) -> None:
+def test_a_start_after_a_clean_stop_does_not_scan_the_disk(tmp_path: Path) -> None:
     open_store(tmp_path, 16 * BLOCK).close()
     stray = tmp_path / "objects" / name(b"x").hex()[:2] / name(b"x").hex()
     stray.write_bytes(b"x")

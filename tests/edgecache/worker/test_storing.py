@@ -1,4 +1,4 @@
-"""PUT and DELETE: only bytes that hash to their name are kept, however many come at once."""
+"""PUT and DELETE: only bytes that match their hash are stored, also with concurrent requests."""
 
 import hashlib
 import os
@@ -16,7 +16,7 @@ CONTENT = os.urandom(3_000_000)
 
 
 def send(worker: Worker, head: str, body: bytes = b"", *, close: bool = False) -> socket.socket:
-    """Send raw bytes of a request."""
+    """Send the raw bytes of a request."""
     client = socket.create_connection(("127.0.0.1", worker.port), timeout=30)
     client.sendall(head.replace("\n", "\r\n").encode() + b"\r\n" + body)
     if close:
@@ -25,7 +25,7 @@ def send(worker: Worker, head: str, body: bytes = b"", *, close: bool = False) -
 
 
 def put_head(worker: Worker, content: bytes, length: int | None = None) -> str:
-    """Return the head of a right PUT."""
+    """Return the head of a valid PUT request."""
     ticket = worker.brain.signer.ticket(content, kind=TicketKind.STORE)
     return (
         f"PUT {object_path(name(content))} HTTP/1.1\nHost: worker\n{TICKET_HEADER}: {ticket}\n"
@@ -33,7 +33,7 @@ def put_head(worker: Worker, content: bytes, length: int | None = None) -> str:
     )
 
 
-def test_storing_says_created_then_held(worker: Worker) -> None:
+def test_a_put_returns_201_and_a_second_one_200(worker: Worker) -> None:
     assert worker.put(CONTENT).status == 201
     assert worker.put(CONTENT).status == 200
     assert worker.get(CONTENT).body == CONTENT
@@ -41,7 +41,7 @@ def test_storing_says_created_then_held(worker: Worker) -> None:
     assert worker.incoming() == []
 
 
-def test_wrong_bytes_are_never_kept(worker: Worker) -> None:
+def test_bytes_that_do_not_match_their_hash_are_never_stored(worker: Worker) -> None:
     ticket = worker.brain.signer.ticket(CONTENT, kind=TicketKind.STORE)
     answer = worker.request(
         "PUT", object_path(name(CONTENT)), altered(CONTENT), {TICKET_HEADER: ticket}
@@ -54,14 +54,14 @@ def test_wrong_bytes_are_never_kept(worker: Worker) -> None:
     assert worker.metric("used_bytes") == 0
 
 
-def test_a_truncated_object_is_wrong_too(worker: Worker) -> None:
+def test_a_truncated_object_is_refused(worker: Worker) -> None:
     ticket = worker.brain.signer.ticket(CONTENT, kind=TicketKind.STORE)
     path = object_path(name(CONTENT))
     assert worker.request("PUT", path, CONTENT[:-1], {TICKET_HEADER: ticket}).status == 422
     assert worker.get(CONTENT).status == 404
 
 
-def test_more_than_the_cap_is_refused(worker: Worker) -> None:
+def test_a_body_over_the_ticket_s_cap_is_refused(worker: Worker) -> None:
     assert worker.put(CONTENT, length=len(CONTENT) - 1).status == 403
     assert worker.put(CONTENT, length=len(CONTENT) + 1).status == 201
 
@@ -76,7 +76,7 @@ def test_a_body_without_a_length_is_refused(worker: Worker) -> None:
     assert worker.incoming() == []
 
 
-def test_a_sender_that_breaks_off_leaves_nothing(worker: Worker) -> None:
+def test_an_interrupted_upload_leaves_nothing(worker: Worker) -> None:
     client = send(worker, put_head(worker, CONTENT), CONTENT[:2_000_000])
     worker.wait_until(lambda: worker.incoming() and worker.incoming()[0].stat().st_size > 0)
     client.close()
@@ -85,14 +85,14 @@ def test_a_sender_that_breaks_off_leaves_nothing(worker: Worker) -> None:
     assert worker.put(CONTENT).status == 201
 
 
-def test_who_sends_in_vain_still_hears_the_answer(worker: Worker) -> None:
+def test_a_client_that_still_sends_gets_the_early_response(worker: Worker) -> None:
     content = os.urandom(10_000_000)
     assert worker.put(content).status == 201
     for _ in range(10):
         assert worker.put(content).status == 200
 
 
-def test_who_asks_before_sending_is_told_at_once(worker: Worker) -> None:
+def test_a_client_that_expects_100_continue_gets_a_response_before_sending(worker: Worker) -> None:
     head = put_head(worker, CONTENT) + "Expect: 100-continue\n"
     with send(worker, head) as client:
         assert client.recv(100).startswith(b"HTTP/1.1 100 ")
@@ -102,7 +102,7 @@ def test_who_asks_before_sending_is_told_at_once(worker: Worker) -> None:
         assert client.recv(100).startswith(b"HTTP/1.1 200 ")
 
 
-def test_many_at_once_with_one_name_are_one_object(worker: Worker) -> None:
+def test_concurrent_puts_of_one_blob_store_one_object(worker: Worker) -> None:
     with ThreadPoolExecutor(12) as pool:
         statuses = sorted(pool.map(lambda _: worker.put(CONTENT).status, range(12)))
     assert set(statuses) <= {200, 201}
@@ -112,7 +112,7 @@ def test_many_at_once_with_one_name_are_one_object(worker: Worker) -> None:
     assert worker.incoming() == []
 
 
-def test_right_and_wrong_bytes_at_once_leave_the_right_ones(worker: Worker) -> None:
+def test_concurrent_puts_of_correct_and_wrong_bytes_store_the_correct_ones(worker: Worker) -> None:
     wrong = altered(CONTENT)
     path = object_path(name(CONTENT))
 
@@ -126,7 +126,7 @@ def test_right_and_wrong_bytes_at_once_leave_the_right_ones(worker: Worker) -> N
     assert worker.metric("objects") == 1
 
 
-def test_more_than_all_the_room_is_refused(worker: Worker) -> None:
+def test_an_object_larger_than_the_budget_is_refused(worker: Worker) -> None:
     sha256 = hashlib.sha256(b"huge").digest()
     ticket = worker.brain.signer.ticket(sha256=sha256, length=1 << 40, kind=TicketKind.STORE)
     head = (
@@ -138,7 +138,9 @@ def test_more_than_all_the_room_is_refused(worker: Worker) -> None:
     assert worker.metric("evictions") == 0
 
 
-def test_a_deleted_object_is_told_at_once_and_read_until_its_lease_is_over(worker: Worker) -> None:
+def test_a_deleted_object_is_reported_at_once_and_readable_until_its_lease_ends(
+    worker: Worker,
+) -> None:
     worker.put(CONTENT)
     worker.brain.wait_for(lambda: name(CONTENT) in worker.brain.held())
     assert worker.delete(CONTENT).status == 204
@@ -148,7 +150,7 @@ def test_a_deleted_object_is_told_at_once_and_read_until_its_lease_is_over(worke
     assert worker.delete(b"never there").status == 204
 
 
-def test_a_put_takes_a_deletion_back(worker: Worker) -> None:
+def test_a_put_revokes_a_deletion(worker: Worker) -> None:
     worker.put(CONTENT)
     worker.delete(CONTENT)
     worker.brain.wait_for(lambda: name(CONTENT) not in worker.brain.held())
@@ -157,13 +159,13 @@ def test_a_put_takes_a_deletion_back(worker: Worker) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 4095, 4096, 4097, (1 << 20) - 1, 1 << 20, (1 << 20) + 1])
-def test_every_size_comes_back(lasting: Worker, size: int) -> None:
+def test_an_object_of_any_size_is_read_back(lasting: Worker, size: int) -> None:
     content = os.urandom(size)
     assert lasting.put(content).status == 201
     assert lasting.get(content).body == content
 
 
-def test_reads_go_on_while_objects_come(worker: Worker) -> None:
+def test_reads_continue_during_writes(worker: Worker) -> None:
     worker.put(CONTENT)
     others = [os.urandom(200_000) for _ in range(20)]
     wrong: list[int] = []

@@ -1,4 +1,4 @@
-"""A worker moves bytes for a ticket that the brain made for them, for it, for now."""
+"""A worker accepts tickets of its brain for itself, this blob and the current time only."""
 
 import hashlib
 import time
@@ -18,13 +18,13 @@ CONTENT = b"what is held" * 1000
 
 @pytest.fixture(scope="module")
 def holder(lasting: Worker) -> Worker:
-    """Return a worker that holds CONTENT, and whose brain stays as it is."""
+    """Return a worker that holds CONTENT and whose brain does not change."""
     assert lasting.put(CONTENT).status == 201
     return lasting
 
 
 def code_of(answer: Any) -> str:
-    """Return the status and the code of a refusal."""
+    """Return the status and error code of a refusal."""
     return f"{answer.status} {answer.body.decode().partition('code')[2][4:].partition(chr(34))[0]}"
 
 
@@ -40,7 +40,7 @@ def code_of(answer: Any) -> str:
         ({"key_id": "00" * 8}, "403 ticket_key_unknown"),
     ],
 )
-def test_a_ticket_for_something_else_is_refused(
+def test_a_ticket_for_another_node_blob_or_operation_is_refused(
     holder: Worker, fields: dict[str, Any], code: str
 ) -> None:
     assert code_of(holder.get(CONTENT, **fields)) == code
@@ -55,7 +55,7 @@ def test_a_ticket_for_something_else_is_refused(
         (0, 86_400, "403 ticket_lives_too_long"),
     ],
 )
-def test_a_ticket_for_another_time_is_refused(
+def test_an_expired_or_future_ticket_is_refused(
     holder: Worker, issued: int, expires: int, code: str
 ) -> None:
     now = int(time.time())
@@ -63,14 +63,14 @@ def test_a_ticket_for_another_time_is_refused(
     assert code_of(answer) == code
 
 
-def test_a_ticket_that_somebody_else_signed_is_refused(holder: Worker) -> None:
+def test_a_ticket_signed_with_another_key_is_refused(holder: Worker) -> None:
     forger = Signer()
     forged = forger.ticket(CONTENT, key_id=holder.brain.signer.ticket_key.kid)
     assert code_of(holder.show(forged, CONTENT)) == "403 ticket_signature_wrong"
     assert code_of(holder.show(forger.ticket(CONTENT), CONTENT)) == "403 ticket_key_unknown"
 
 
-def test_an_altered_ticket_is_refused_even_after_the_right_one_was_seen(holder: Worker) -> None:
+def test_an_altered_ticket_is_refused_even_after_the_original_was_accepted(holder: Worker) -> None:
     ticket = holder.direct_ticket(CONTENT)
     assert holder.show(ticket, CONTENT).status == 200
     # The last ones are in the signature and in the MAC.
@@ -80,11 +80,11 @@ def test_an_altered_ticket_is_refused_even_after_the_right_one_was_seen(holder: 
 
 
 @pytest.mark.parametrize("ticket", ["x", "A" * 300, "=" * 250, "A" * 10_000, "' OR 1=1 --"])
-def test_what_is_no_ticket_is_refused(holder: Worker, ticket: str) -> None:
+def test_a_malformed_ticket_is_refused(holder: Worker, ticket: str) -> None:
     assert code_of(holder.show(ticket, CONTENT)) == "403 ticket_malformed"
 
 
-def test_no_ticket_at_all_is_refused(holder: Worker) -> None:
+def test_a_request_without_a_ticket_is_refused(holder: Worker) -> None:
     path = object_path(name(CONTENT))
     for method in ("GET", "HEAD", "PUT", "DELETE"):
         assert holder.request(method, path).status == 403
@@ -92,13 +92,13 @@ def test_no_ticket_at_all_is_refused(holder: Worker) -> None:
     assert holder.request("GET", path, headers={TICKET_HEADER: ""}).status == 403
 
 
-def test_absent_and_refused_are_told_apart_only_by_who_has_a_ticket(holder: Worker) -> None:
+def test_absent_and_present_blobs_look_the_same_without_a_ticket(holder: Worker) -> None:
     held = holder.request("GET", object_path(name(CONTENT)))
     absent = holder.request("GET", object_path(name(b"absent")))
     assert (held.status, held.body) == (absent.status, absent.body)
 
 
-def test_a_range_ticket_gives_its_range_and_no_byte_more(holder: Worker) -> None:
+def test_a_range_ticket_allows_its_range_only(holder: Worker) -> None:
     fields: dict[str, Any] = {"start": 100, "length": 50}
     inside = holder.get(CONTENT, headers={"Range": "bytes=110-149"}, **fields)
     assert (inside.status, inside.body) == (206, CONTENT[110:150])
@@ -108,7 +108,7 @@ def test_a_range_ticket_gives_its_range_and_no_byte_more(holder: Worker) -> None
     assert holder.get(CONTENT, **fields).status == 403
 
 
-def test_reading_needs_no_more_than_a_replication_ticket_and_storing_does(holder: Worker) -> None:
+def test_a_replication_ticket_allows_reading_but_not_storing(holder: Worker) -> None:
     assert holder.get(CONTENT, kind=TicketKind.REPLICATE).body == CONTENT
     ticket = holder.brain.signer.ticket(b"new", kind=TicketKind.REPLICATE)
     path = object_path(name(b"new"))
@@ -118,7 +118,7 @@ def test_reading_needs_no_more_than_a_replication_ticket_and_storing_does(holder
     assert holder.request("DELETE", path, headers={TICKET_HEADER: ticket}).status == 403
 
 
-def test_a_key_that_the_brain_dropped_signs_no_longer(worker: Worker) -> None:
+def test_a_ticket_of_a_dropped_key_is_refused(worker: Worker) -> None:
     worker.put(CONTENT)
     old = worker.brain.signer.ticket(CONTENT)
     assert worker.show(old, CONTENT).status == 200
@@ -129,7 +129,7 @@ def test_a_key_that_the_brain_dropped_signs_no_longer(worker: Worker) -> None:
 
 
 @pytest.mark.parametrize("skew_s", [-300, 300, 86_400])
-def test_clocks_that_differ_make_no_difference(
+def test_clock_skew_does_not_affect_tickets(
     brain: FakeBrain, workers: Callable[..., Worker], skew_s: int
 ) -> None:
     brain.signer.skew_s = skew_s
@@ -143,7 +143,7 @@ def test_clocks_that_differ_make_no_difference(
     assert code_of(worker.get(CONTENT, **early)) == "403 ticket_not_yet_valid"
 
 
-def test_a_brain_whose_clock_is_set_is_followed(worker: Worker) -> None:
+def test_a_change_of_the_brain_s_clock_is_followed(worker: Worker) -> None:
     worker.put(CONTENT)
     worker.brain.signer.skew_s = -600
     worker.wait_until(lambda: worker.get(CONTENT).status == 200)
@@ -151,7 +151,7 @@ def test_a_brain_whose_clock_is_set_is_followed(worker: Worker) -> None:
     worker.wait_until(lambda: worker.get(CONTENT).status == 200)
 
 
-def test_without_a_brain_nothing_is_served_and_it_says_so(
+def test_a_worker_without_a_brain_serves_nothing_and_logs_it(
     brain: FakeBrain, workers: Callable[..., Worker]
 ) -> None:
     brain.may_answer.clear()
@@ -162,7 +162,7 @@ def test_without_a_brain_nothing_is_served_and_it_says_so(
     worker.wait_until(lambda: worker.health() == 200)
 
 
-def test_no_ticket_and_no_secret_is_ever_logged(workers: Callable[..., Worker]) -> None:
+def test_tickets_and_secrets_are_never_logged(workers: Callable[..., Worker]) -> None:
     worker = workers("--log-level", "debug", "--log-format", "json").start()
     ticket = worker.brain.signer.ticket(CONTENT)
     worker.put(CONTENT)

@@ -1,4 +1,4 @@
-"""https on both sides: the worker's own port, and its calls to the brain."""
+"""HTTPS on the worker's own port and in its calls to the brain."""
 
 import datetime
 import http.client
@@ -68,7 +68,7 @@ def test_a_worker_serves_https(
     assert received == CONTENT
 
 
-def test_a_brain_is_believed_only_with_a_certificate_that_is_trusted(
+def test_a_brain_without_a_trusted_certificate_is_refused(
     brain: FakeBrain, workers: Callable[..., Worker], certificate: tuple[Path, Path]
 ) -> None:
     brain.use_tls(certificate)

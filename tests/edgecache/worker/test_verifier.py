@@ -1,4 +1,4 @@
-"""What a worker remembers of tickets: bounded, and worth nothing for anything else."""
+"""The worker's cache of verified tickets."""
 
 import time
 from typing import Any
@@ -39,7 +39,7 @@ def uptime() -> Time:
 
 @pytest.fixture
 def verifier(signer: Signer, uptime: Time) -> Verifier:
-    """Return a verifier that trusts it."""
+    """Return a verifier with the brain's key."""
     clock = BrainClock(uptime)
     clock.learn(time.time(), sent=uptime.now, received=uptime.now)
     made = Verifier(NODE, clock)
@@ -61,7 +61,7 @@ def code(
     return caught.value.code
 
 
-def test_what_is_remembered_is_bounded_and_clients_tickets_are_not(
+def test_the_cache_is_bounded_and_clients_tickets_are_not_cached(
     verifier: Verifier, signer: Signer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tickets, "REMEMBERED", 5)
@@ -74,7 +74,7 @@ def test_what_is_remembered_is_bounded_and_clients_tickets_are_not(
     assert set(verifier._verified) == kept
 
 
-def test_a_remembered_ticket_is_checked_again_each_time(
+def test_a_cached_ticket_is_still_checked_for_its_request(
     verifier: Verifier, signer: Signer, uptime: Time
 ) -> None:
     text = ticket(signer)
@@ -85,7 +85,7 @@ def test_a_remembered_ticket_is_checked_again_each_time(
     assert code(verifier, text) == Refusal.EXPIRED
 
 
-def test_cheap_checks_come_before_the_mac(
+def test_cheap_checks_precede_the_mac(
     verifier: Verifier, signer: Signer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(verifier, "_keys", {})
@@ -93,7 +93,7 @@ def test_cheap_checks_come_before_the_mac(
     assert code(verifier, ticket(signer)) == Refusal.UNKNOWN_KEY
 
 
-def test_new_keys_end_what_was_remembered(verifier: Verifier, signer: Signer) -> None:
+def test_new_keys_clear_the_cache(verifier: Verifier, signer: Signer) -> None:
     text = ticket(signer)
     verifier.admit(text, sha256=HASH, kind=TicketKind.READ)
     verifier.trust([Signer().ticket_key])
@@ -102,12 +102,12 @@ def test_new_keys_end_what_was_remembered(verifier: Verifier, signer: Signer) ->
     verifier.admit(text, sha256=HASH, kind=TicketKind.READ)
 
 
-def test_nothing_is_ready_without_a_clock(signer: Signer) -> None:
+def test_the_verifier_is_not_ready_without_a_clock(signer: Signer) -> None:
     verifier = Verifier(NODE, BrainClock())
     verifier.trust([signer.ticket_key])
     assert not verifier.is_ready
 
 
-def test_nothing_is_ready_without_keys(verifier: Verifier) -> None:
+def test_the_verifier_is_not_ready_without_keys(verifier: Verifier) -> None:
     verifier.trust([])
     assert not verifier.is_ready
