@@ -1,4 +1,4 @@
-"""A local server in the brain's place: it speaks the internal API, and fails on demand."""
+"""A local server with the brain's internal API, which fails on demand."""
 
 import contextlib
 import json
@@ -36,7 +36,7 @@ STATUS = {
 
 @dataclass
 class Call:
-    """One call as it came."""
+    """A received call."""
 
     method: str
     path: str
@@ -47,9 +47,9 @@ class Call:
 
 @dataclass
 class ScriptedBrain:
-    """Answers by ``method path``; what is not scripted is 404 without a code.
+    """Responses by ``method path``; other calls get 404 without a code.
 
-    gate: closed, an answer waits for it (a brain that stalls).
+    gate: while it is closed, responses wait for it (a stalled brain).
     """
 
     answers: dict[str, tuple[int, Any]] = field(default_factory=dict)
@@ -69,19 +69,19 @@ class ScriptedBrain:
 
     @property
     def url(self) -> str:
-        """Its base URL."""
+        """Return the base URL."""
         return f"http://127.0.0.1:{self.server.server_port}"
 
     def say(self, call: str, status: int, body: Any) -> None:
-        """Script one answer."""
+        """Set the response to a call."""
         self.answers[call] = (status, body)
 
     def last(self, method: str) -> Call:
-        """Give the latest call with this method."""
+        """Return the latest call with this method."""
         return next(call for call in reversed(self.calls) if call.method == method)
 
     def close(self) -> None:
-        """Stop, and free the port."""
+        """Stop and free the port."""
         self.gate.set()
         self.server.shutdown()
         self.server.server_close()
@@ -110,12 +110,12 @@ def _handler(brain: ScriptedBrain) -> type[BaseHTTPRequestHandler]:
             if status != 204:
                 self.send_header("Content-Length", str(len(data)))
             self.end_headers()
-            # A client that timed out is gone by now.
+            # A client that timed out has disconnected by now.
             with contextlib.suppress(BrokenPipeError):
                 self.wfile.write(b"" if status == 204 else data)
 
         def log_message(self, *args: object) -> None:
-            """Keep quiet."""
+            """Log nothing."""
 
     for method in ("GET", "POST", "PATCH", "DELETE"):
         setattr(Handler, f"do_{method}", Handler.answer)

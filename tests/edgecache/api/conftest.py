@@ -1,4 +1,4 @@
-"""The platform with a scripted brain behind it, or with a real one."""
+"""The platform with a scripted brain or with a real one."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,7 +13,7 @@ from tests.edgecache.s3.cluster import Cluster
 
 @pytest.fixture(autouse=True)
 def closed_breaker() -> Iterator[None]:
-    """Begin and end with a breaker that knows of no failure."""
+    """Start and end each test with a closed circuit breaker."""
     client.breaker.succeeded()
     yield
     client.breaker.succeeded()
@@ -22,7 +22,7 @@ def closed_breaker() -> Iterator[None]:
 
 @pytest.fixture
 def brain(settings: Settings) -> Iterator[ScriptedBrain]:
-    """Give a brain that answers."""
+    """Return a scripted brain that is available."""
     scripted = ScriptedBrain()
     client._sessions.clear()
     settings.CACHE = replace(
@@ -36,13 +36,13 @@ def brain(settings: Settings) -> Iterator[ScriptedBrain]:
 
 @pytest.fixture
 def switched_off(settings: Settings) -> None:
-    """Turn the master switch off; the brain's address is one where nobody answers."""
+    """Turn the cache off and set a brain address where no server listens."""
     settings.CACHE = replace(settings.CACHE, brain_url="http://127.0.0.1:9", is_enabled=False)
 
 
 @pytest.fixture
 def over_a_brain(cluster: Cluster, settings: Settings) -> Iterator[None]:
-    """Have the platform speak to a real brain with two workers."""
+    """Connect the platform to a real brain with two workers."""
     url = f"http://127.0.0.1:{cluster.internal_port}"
     settings.CACHE = replace(
         settings.CACHE, brain_url=url, s3_url=cluster.url, secret=cluster.secret, is_enabled=True

@@ -1,4 +1,4 @@
-"""The cache in the admin: every tenant's, for the staff alone, over a real brain."""
+"""The cache in the admin: data of every tenant, for staff only, with a real brain."""
 
 from dataclasses import replace
 
@@ -19,18 +19,18 @@ PAGES = ("nodes", "buckets", "keys")
 
 @pytest.fixture
 def inside(monkeypatch: pytest.MonkeyPatch) -> Client:
-    """Give a staff member's browser."""
+    """Return a staff member's browser."""
     return staff_client(monkeypatch)
 
 
 def page(browser: Client, name: str, query: str = "") -> str:
-    """Give a page's text."""
+    """Return a page's text."""
     response = browser.get(f"/admin/edgecache/cachesample/{name}/{query}")
     assert response.status_code == 200
     return response.content.decode()
 
 
-def test_staff_sees_every_tenants_buckets_and_keys_but_no_secret(
+def test_staff_see_every_tenant_s_buckets_and_keys_without_secrets(
     inside: Client, alice: User, charlie: User
 ) -> None:
     secrets = []
@@ -48,7 +48,7 @@ def test_staff_sees_every_tenants_buckets_and_keys_but_no_secret(
     assert not any(secret in buckets + keys for secret in secrets)
 
 
-def test_long_lists_come_in_pages(inside: Client, cluster: Cluster) -> None:
+def test_long_lists_are_paginated(inside: Client, cluster: Cluster) -> None:
     names = [f"paged-{number:03}" for number in range(everyone.PAGE + 1)]
     tenant = cluster.tenant()
     for name in names:
@@ -85,7 +85,7 @@ def test_a_decision_about_a_node_takes_effect_and_keeps_its_reason(
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_nobody_else_sees_them(alice: User, name: str) -> None:
+def test_the_pages_are_for_staff_only(alice: User, name: str) -> None:
     caller = Client(headers={"authorization": f"Bearer {signed_in(alice).access_token}"})
     response = caller.get(f"/admin/edgecache/cachesample/{name}/")
     assert response.status_code == 302
@@ -93,6 +93,8 @@ def test_nobody_else_sees_them(alice: User, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_without_a_brain_the_page_says_so(inside: Client, settings: Settings, name: str) -> None:
+def test_the_page_reports_an_unavailable_brain(
+    inside: Client, settings: Settings, name: str
+) -> None:
     settings.CACHE = replace(settings.CACHE, brain_url=f"http://127.0.0.1:{free_port()}")
     assert "The edge cache is unavailable" in page(inside, name)

@@ -1,4 +1,4 @@
-"""What the platform does when the brain is slow, gone, or says something odd."""
+"""The brain's client: slow, unavailable and malformed responses, and the circuit breaker."""
 
 import threading
 from time import monotonic
@@ -12,11 +12,11 @@ from platform_site.lib.errors import InvalidRequest, NotFound
 from tests.edgecache.api.brain import STATUS, ScriptedBrain
 
 
-def test_a_call_carries_the_secret_and_gives_what_was_said(brain: ScriptedBrain) -> None:
+def test_a_call_sends_the_secret_and_returns_the_response(brain: ScriptedBrain) -> None:
     assert client.call("GET", "/v1/status") == STATUS
 
 
-def test_a_refusal_keeps_its_meaning(brain: ScriptedBrain) -> None:
+def test_a_refusal_of_the_brain_keeps_its_status_and_code(brain: ScriptedBrain) -> None:
     brain.say("GET /v1/nodes/1", 404, {"code": "node_not_found"})
     with pytest.raises(NodeNotFound):
         client.call("GET", "/v1/nodes/1")
@@ -36,7 +36,7 @@ def test_a_refusal_keeps_its_meaning(brain: ScriptedBrain) -> None:
     ("status", "said"),
     [(500, {}), (503, {"code": "unavailable"}), (401, {}), (200, b"<html>"), (302, {})],
 )
-def test_what_makes_no_sense_is_unavailable(
+def test_a_malformed_response_is_unavailable(
     brain: ScriptedBrain, status: int, said: object
 ) -> None:
     brain.say("GET /v1/status", status, said)
@@ -44,13 +44,13 @@ def test_what_makes_no_sense_is_unavailable(
         client.call("GET", "/v1/status")
 
 
-def test_a_wrong_secret_is_unavailable_and_not_the_callers_401(brain: ScriptedBrain) -> None:
+def test_a_wrong_secret_is_unavailable_and_not_a_401_for_the_caller(brain: ScriptedBrain) -> None:
     client._session().headers["Authorization"] = "Bearer wrong"
     with pytest.raises(CacheUnavailable):
         client.call("GET", "/v1/status")
 
 
-def test_a_dead_brain_costs_nothing_after_the_first_call(brain: ScriptedBrain) -> None:
+def test_calls_to_a_dead_brain_fail_at_once_after_the_first(brain: ScriptedBrain) -> None:
     brain.gate.clear()
     with pytest.raises(CacheUnavailable):
         client.call("POST", "/v1/purge", body={})
@@ -61,7 +61,7 @@ def test_a_dead_brain_costs_nothing_after_the_first_call(brain: ScriptedBrain) -
             client.call("GET", "/v1/status")
         assert caught.value.retry_after_s
     assert monotonic() - started < 0.5
-    # Not one of the hundred was sent.
+    # None of the hundred calls was sent.
     assert len(brain.calls) == number
 
 
@@ -72,7 +72,7 @@ def test_a_write_is_sent_once(brain: ScriptedBrain) -> None:
     assert len(brain.calls) == 1
 
 
-def test_one_caller_a_pause_tries_again_and_a_success_lets_all_in() -> None:
+def test_one_call_per_pause_tries_again_and_a_success_closes_the_breaker() -> None:
     now = [0.0]
     breaker = CircuitBreaker(lambda: now[0])
     assert breaker.allows_call()
@@ -90,7 +90,7 @@ def test_one_caller_a_pause_tries_again_and_a_success_lets_all_in() -> None:
     assert all(breaker.allows_call() for _ in range(3))
 
 
-def test_of_many_threads_one_tries() -> None:
+def test_one_of_many_threads_tries_again() -> None:
     now = [0.0]
     breaker = CircuitBreaker(lambda: now[0])
     breaker.failed()
@@ -110,7 +110,7 @@ def test_of_many_threads_one_tries() -> None:
     assert admitted.count(True) == 1
 
 
-def test_the_pause_has_an_end() -> None:
+def test_the_pause_ends() -> None:
     now = [0.0]
     breaker = CircuitBreaker(lambda: now[0])
     for _ in range(20):
@@ -119,7 +119,7 @@ def test_the_pause_has_an_end() -> None:
     assert breaker.allows_call()
 
 
-def test_the_probe_at_the_start_never_raises(
+def test_the_probe_at_startup_never_raises(
     brain: ScriptedBrain, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert client.probe()

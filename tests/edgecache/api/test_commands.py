@@ -1,4 +1,4 @@
-"""The cache's commands: what they ask, what they say, how they exit."""
+"""The cache's management commands: calls, output and exit codes."""
 
 import json
 from io import StringIO
@@ -17,19 +17,19 @@ COUNTS = {"objects_purged": 3, "bytes_freed": 30, "nodes_affected": 2}
 
 
 def said(*arguments: str, **options: Any) -> str:
-    """Run a command; give what it printed."""
+    """Run a command; return its output."""
     out = StringIO()
     call_command(*arguments, stdout=out, stderr=StringIO(), **options)
     return out.getvalue()
 
 
-def test_cachestatus_for_people_and_for_scripts(brain: ScriptedBrain) -> None:
+def test_cachestatus_prints_text_or_json(brain: ScriptedBrain) -> None:
     assert "hit_ratio" in said("cachestatus")
     assert json.loads(said("cachestatus", "--json")) == {"status": STATUS, "metrics": METRICS}
 
 
 @pytest.mark.parametrize("command", ["cachestatus", "cachenodes"])
-def test_a_brain_that_is_away_is_a_sentence_and_an_exit_code(
+def test_an_unavailable_brain_is_reported_with_an_exit_code(
     brain: ScriptedBrain, command: str
 ) -> None:
     brain.close()
@@ -73,7 +73,7 @@ def test_purgecache_acts_in_one_environment(brain: ScriptedBrain, alice: User) -
         call_command("purgecache", whose, "--environment=none", "--all")
 
 
-def test_warmcache_goes_in_batches(brain: ScriptedBrain, alice: User) -> None:
+def test_warmcache_sends_batches(brain: ScriptedBrain, alice: User) -> None:
     brain.say(
         "POST /v1/warm", 200, {"warmed": 19, "failed": [{"key": "media/1", "code": "no_such_key"}]}
     )
@@ -82,7 +82,7 @@ def test_warmcache_goes_in_batches(brain: ScriptedBrain, alice: User) -> None:
     assert printed == "38 fetched, 2 failed.\n"
 
 
-def test_a_deleted_environment_is_shut_off_and_later_dropped(
+def test_a_deleted_environment_is_disabled_and_later_dropped(
     brain: ScriptedBrain, alice: User
 ) -> None:
     place = environments.create(alice.organization_id, "staging")

@@ -1,4 +1,4 @@
-"""The cache's endpoints over a brain that answers, one that is gone, and none at all."""
+"""The cache's endpoints with a brain that is available, unavailable or disabled."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ THEIRS = "01900000-0000-7000-8000-000000000002"
 
 
 def node(node_id: str, organization_id: int | None) -> dict[str, Any]:
-    """Give a node as the brain tells of it."""
+    """Return a node as the brain describes it."""
     return {
         "node_id": node_id,
         "organization_id": organization_id,
@@ -34,7 +34,7 @@ def node(node_id: str, organization_id: int | None) -> dict[str, Any]:
 
 @pytest.fixture
 def nodes(brain: ScriptedBrain, alice: User) -> ScriptedBrain:
-    """Give a brain with a node of Alice's and one of somebody else's."""
+    """Return a brain with a node of Alice's and one of another organization."""
     rows = [node(MINE, alice.organization_id), node(THEIRS, alice.organization_id + 1)]
     brain.say("GET /v1/nodes", 200, {"nodes": rows})
     for row in rows:
@@ -45,13 +45,13 @@ def nodes(brain: ScriptedBrain, alice: User) -> ScriptedBrain:
     return brain
 
 
-def test_status_has_the_interfaces_fields(brain: ScriptedBrain, bob: User) -> None:
+def test_status_has_the_published_fields(brain: ScriptedBrain, bob: User) -> None:
     answer = signed_in(bob).get("/v1/cache/status")
     assert (answer.status, answer.body) == (200, STATUS)
     assert "X-Cache-Disabled" not in answer.headers
 
 
-def test_metrics_have_the_interfaces_fields(brain: ScriptedBrain, bob: User) -> None:
+def test_metrics_have_the_published_fields(brain: ScriptedBrain, bob: User) -> None:
     answer = signed_in(bob).get("/v1/cache/metrics")
     assert answer.status == 200
     assert answer.body == METRICS | {"collected_at": answer.body["collected_at"]}
@@ -69,7 +69,7 @@ def test_a_status_without_a_brain_is_503_with_the_status_fields(
     assert answer.body["total_nodes"] == 0
 
 
-def test_without_a_brain_the_rest_of_the_platform_works(brain: ScriptedBrain, bob: User) -> None:
+def test_the_rest_of_the_platform_works_without_a_brain(brain: ScriptedBrain, bob: User) -> None:
     brain.close()
     caller = signed_in(bob)
     assert caller.get("/v1/cache/metrics").status == 503
@@ -77,7 +77,7 @@ def test_without_a_brain_the_rest_of_the_platform_works(brain: ScriptedBrain, bo
     assert caller.get("/v1/environments").status == 200
 
 
-def test_everyone_sees_every_node_and_only_owners_see_all_of_it(
+def test_every_user_sees_every_node_and_only_owners_see_all_fields(
     nodes: ScriptedBrain, bob: User
 ) -> None:
     listed = {row["node_id"]: row for row in signed_in(bob).get("/v1/cache/nodes").body["nodes"]}
@@ -90,7 +90,7 @@ def test_everyone_sees_every_node_and_only_owners_see_all_of_it(
     assert "endpoint" not in one.body
 
 
-def test_a_strangers_node_can_be_neither_removed_nor_measured(
+def test_a_node_of_another_organization_can_be_neither_removed_nor_measured(
     nodes: ScriptedBrain, alice: User
 ) -> None:
     caller = signed_in(alice)
@@ -103,30 +103,30 @@ def test_a_strangers_node_can_be_neither_removed_nor_measured(
 
 
 @pytest.mark.parametrize("node_id", ["no-uuid", "..", "%2e%2e", "a%00b", "status?x=1"])
-def test_what_is_no_id_never_reaches_the_brain(
+def test_an_invalid_id_never_reaches_the_brain(
     nodes: ScriptedBrain, alice: User, node_id: str
 ) -> None:
     assert signed_in(alice).get(f"/v1/cache/nodes/{node_id}").status == 404
     assert nodes.calls == []
 
 
-def test_registering_a_node_tells_its_secret_once_and_names_the_organization(
+def test_registering_a_node_returns_its_secret_once_and_sends_the_organization(
     brain: ScriptedBrain, alice: User
 ) -> None:
     wanted = {"endpoint": "https://c.example.com", "region": "eu-central", "capacity_bytes": 10}
     made = node(MINE, alice.organization_id) | {
-        "node_secret": "told once",
+        "node_secret": "shown once",
         "brain_url": "https://brain.example.com",
     }
     brain.say("POST /v1/nodes", 201, made)
     answer = signed_in(alice).post("/v1/cache/nodes/register", wanted)
     assert answer.status == 201
-    assert answer.body["node_secret"] == "told once"
+    assert answer.body["node_secret"] == "shown once"
     assert answer.headers["Cache-Control"] == "no-store"
     sent = brain.last("POST").body
     assert sent == wanted | {"organization_id": alice.organization_id, "is_trusted": False}
     event = AuditEvent.objects.get(tag="api:node:create")
-    assert "told once" not in str(event.data)
+    assert "shown once" not in str(event.data)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_the_same_endpoint_twice_is_a_conflict(brain: ScriptedBrain, alice: User
 
 
 def purged(brain: ScriptedBrain, caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
-    """Purge; give what the brain was asked."""
+    """Purge; return the body that the brain received."""
     counts = {"objects_purged": 3, "bytes_freed": 30, "nodes_affected": 2}
     brain.say("POST /v1/purge", 200, counts)
     answer = caller.post("/v1/cache/purge", body)
@@ -172,7 +172,7 @@ def purged(brain: ScriptedBrain, caller: Caller, body: dict[str, Any]) -> dict[s
     return asked
 
 
-def test_a_purge_stays_inside_the_callers_environment(brain: ScriptedBrain, alice: User) -> None:
+def test_a_purge_is_limited_to_the_caller_s_environment(brain: ScriptedBrain, alice: User) -> None:
     caller = signed_in(alice, "sandbox")
     asked = purged(brain, caller, {"prefix": "media/2026/", "keys": ["media/a b"]})
     place = environments.find(alice.organization_id, "sandbox")
@@ -184,7 +184,7 @@ def test_a_purge_stays_inside_the_callers_environment(brain: ScriptedBrain, alic
     }
 
 
-def test_what_is_empty_counts_as_absent(brain: ScriptedBrain, alice: User) -> None:
+def test_empty_fields_count_as_absent(brain: ScriptedBrain, alice: User) -> None:
     asked = purged(brain, signed_in(alice), {"prefix": "", "keys": ["media/a"], "all": False})
     assert asked.keys() == {"organization_id", "environment_pk", "keys"}
 
@@ -192,7 +192,7 @@ def test_what_is_empty_counts_as_absent(brain: ScriptedBrain, alice: User) -> No
 @pytest.mark.parametrize(
     "body", [{}, {"prefix": ""}, {"keys": []}, {"prefix": None}, {"all": False, "preview": True}]
 )
-def test_a_purge_of_nothing_in_particular_is_refused(
+def test_a_purge_without_a_selection_is_refused(
     brain: ScriptedBrain, alice: User, body: dict[str, Any]
 ) -> None:
     answer = signed_in(alice).post("/v1/cache/purge", body)
@@ -200,19 +200,21 @@ def test_a_purge_of_nothing_in_particular_is_refused(
     assert brain.calls == []
 
 
-def test_everything_goes_only_when_asked_in_so_many_words(
+def test_everything_is_purged_only_when_requested_explicitly(
     brain: ScriptedBrain, alice: User
 ) -> None:
     assert purged(brain, signed_in(alice), {"all": True})["all"] is True
     assert AuditEvent.objects.filter(tag="api:cache:purge").count() == 1
 
 
-def test_a_preview_purges_nothing_and_is_no_event(brain: ScriptedBrain, alice: User) -> None:
+def test_a_preview_purges_nothing_and_writes_no_event(brain: ScriptedBrain, alice: User) -> None:
     assert purged(brain, signed_in(alice), {"all": True, "preview": True})["preview"] is True
     assert not AuditEvent.objects.filter(tag="api:cache:purge").exists()
 
 
-def test_operators_purge_and_readers_do_not(brain: ScriptedBrain, alice: User, bob: User) -> None:
+def test_operators_may_purge_and_readers_may_not(
+    brain: ScriptedBrain, alice: User, bob: User
+) -> None:
     operator = member(alice.organization, "o@example.com", role="operator")
     purged(brain, signed_in(operator), {"keys": ["media/a"]})
     assert signed_in(bob).post("/v1/cache/purge", {"keys": ["media/a"]}).status == 403
@@ -251,7 +253,7 @@ CALLS: list[tuple[str, str, Any, int]] = [
 
 
 @pytest.mark.parametrize(("method", "path", "body", "status"), CALLS)
-def test_switched_off_every_call_succeeds_and_does_nothing(
+def test_with_the_cache_disabled_every_call_succeeds_and_does_nothing(
     switched_off: None, alice: User, method: str, path: str, body: Any, status: int
 ) -> None:
     answer = signed_in(alice).call(method, path, body)
@@ -259,13 +261,13 @@ def test_switched_off_every_call_succeeds_and_does_nothing(
 
 
 @pytest.mark.parametrize(("method", "path", "body", "status"), CALLS)
-def test_switched_off_it_still_takes_a_token(
+def test_with_the_cache_disabled_a_token_is_still_required(
     switched_off: None, anyone: Caller, db: None, method: str, path: str, body: Any, status: int
 ) -> None:
     assert anyone.call(method, path, body).status == 401
 
 
-def test_what_the_brain_has_no_room_for_is_a_conflict(brain: ScriptedBrain, alice: User) -> None:
+def test_a_limit_of_the_brain_is_a_conflict(brain: ScriptedBrain, alice: User) -> None:
     detail = "An environment has at most 1000 access keys."
     brain.say("POST /v1/access-keys", 409, {"code": "not_possible", "detail": detail})
     answer = signed_in(alice).post("/v1/cache/access-keys", {"label": "one more"})

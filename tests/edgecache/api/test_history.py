@@ -1,4 +1,4 @@
-"""The metrics over time."""
+"""The history of metrics."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 NOON = datetime(2026, 11, 21, 12, 0, 1, tzinfo=UTC)
 
 
-def test_an_interval_gets_one_sample(brain: ScriptedBrain) -> None:
+def test_an_interval_has_one_sample(brain: ScriptedBrain) -> None:
     assert metrics_history.collect(now=NOON)
     assert not metrics_history.collect(now=NOON + timedelta(seconds=20))
     assert metrics_history.collect(now=NOON + timedelta(seconds=30))
@@ -29,13 +29,13 @@ def test_an_interval_gets_one_sample(brain: ScriptedBrain) -> None:
     assert first.total_hits == METRICS["total_hits"]
 
 
-def test_a_brain_that_is_away_leaves_a_gap_and_no_failed_job(brain: ScriptedBrain) -> None:
+def test_an_unavailable_brain_leaves_a_gap_and_no_failed_job(brain: ScriptedBrain) -> None:
     brain.close()
     tasks.poll_metrics()
     assert not CacheSample.objects.exists()
 
 
-def test_hours_keep_their_last_sample_and_old_ones_go(brain: ScriptedBrain) -> None:
+def test_hours_keep_their_last_sample_and_old_samples_are_deleted(brain: ScriptedBrain) -> None:
     for minutes in (5, 25, 59, 61):
         brain.say("GET /v1/metrics", 200, METRICS | {"total_hits": minutes})
         metrics_history.collect(now=NOON - timedelta(days=3) + timedelta(minutes=minutes))
@@ -47,13 +47,13 @@ def test_hours_keep_their_last_sample_and_old_ones_go(brain: ScriptedBrain) -> N
     assert not CacheSample.objects.filter(is_hourly=False).exists()
 
 
-def test_the_hour_that_runs_is_left_alone(brain: ScriptedBrain) -> None:
+def test_the_current_hour_is_not_thinned(brain: ScriptedBrain) -> None:
     metrics_history.collect(now=NOON)
     metrics_history.roll_up(now=NOON + timedelta(minutes=30))
     assert not CacheSample.objects.filter(is_hourly=True).exists()
 
 
-def test_a_long_stretch_is_thinned_and_ends_with_the_latest(
+def test_a_long_period_is_thinned_and_ends_with_the_latest_sample(
     brain: ScriptedBrain, bob: User
 ) -> None:
     now = timezone.now()
@@ -73,12 +73,12 @@ def test_a_long_stretch_is_thinned_and_ends_with_the_latest(
 
 
 @pytest.mark.parametrize("hours", ["0", "-1", "x", "100000"])
-def test_a_stretch_that_is_none_is_refused(bob: User, hours: str) -> None:
+def test_an_invalid_period_is_refused(bob: User, hours: str) -> None:
     answer = signed_in(bob).get(f"/v1/cache/metrics/history?hours={hours}")
     assert (answer.status, answer.body["errors"][0]["field"]) == (400, "hours")
 
 
-def test_a_minute_is_planned_into_polls(brain: ScriptedBrain) -> None:
+def test_a_minute_is_divided_into_polls(brain: ScriptedBrain) -> None:
     from procrastinate.contrib.django.models import ProcrastinateJob
 
     tasks.plan_polls(timestamp=0)

@@ -1,4 +1,4 @@
-"""Hosts of buckets, proved by a real name server and served by a real brain."""
+"""Hosts of buckets, verified with a real name server and served by a real brain."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ NUMBERS = count()
 
 @pytest.fixture
 def names(settings: Settings) -> Iterator[NameServer]:
-    """Give the name server that is asked."""
+    """Return the name server that the platform queries."""
     with NameServer() as server:
         settings.OAUTH = replace(settings.OAUTH, dns_resolvers=(server.address,))
         yield server
@@ -32,13 +32,13 @@ def names(settings: Settings) -> Iterator[NameServer]:
 
 @pytest.fixture
 def host() -> str:
-    """Give a host that no other test has: the brain is one for all."""
+    """Return a host that no other test uses, because the tests share a brain."""
     return f"files{next(NUMBERS)}.example.com"
 
 
 @dataclass
 class Site:
-    """Somebody's public bucket before an origin of their own."""
+    """A public bucket with its own origin, and its owner's client."""
 
     caller: Caller
     origin: Origin
@@ -46,33 +46,33 @@ class Site:
     path: str = "/v1/cache/buckets/site/hosts"
 
     def claim(self, host: str) -> Answer:
-        """Have the record looked for."""
+        """Request the host, which looks for its DNS record."""
         return self.caller.post(self.path, {"host": host})
 
     def publish(self, names: NameServer, host: str) -> str:
-        """Add the record that the refusal names to those that there are; give its value."""
+        """Add the DNS record that the refusal names; return its value."""
         record = self.claim(host).body["record"]
         names.records.setdefault(record["name"], ["v=spf1 -all"]).append(record["value"])
         return str(record["value"])
 
     def hold(self, names: NameServer, host: str) -> "Site":
-        """Prove a host."""
+        """Publish a host's record and add the host."""
         self.publish(names, host)
         assert self.claim(host).status == 201
         return self
 
     def hosts(self) -> list[str]:
-        """Name the hosts that it has."""
+        """Return the bucket's hosts."""
         return [row["host"] for row in self.caller.get(self.path).body["results"]]
 
 
 def ask(cluster: Cluster, host: str, path: str = "/a", method: str = "GET") -> raw.Answer:
-    """Ask the gateway for a host."""
+    """Send a request for a host to the gateway."""
     return raw.send(cluster.url, method, path, {"host": host})
 
 
 def site_of(user: User, cluster: Cluster, body: bytes, environment: str = "live") -> Site:
-    """Make a site that says one thing on /a."""
+    """Create a site with this body at /a."""
     origin, caller = Origin(), signed_in(user, environment)
     origin.said["/a"] = Said(200, {"Cache-Control": "max-age=600"}, body)
     config = {"url": origin.url}
@@ -85,7 +85,7 @@ def site_of(user: User, cluster: Cluster, body: bytes, environment: str = "live"
 
 @pytest.fixture
 def mine(alice: User, cluster: Cluster) -> Iterator[Site]:
-    """Give Alice's."""
+    """Return Alice's site."""
     site = site_of(alice, cluster, b"of Alice")
     yield site
     close(site)
@@ -93,7 +93,7 @@ def mine(alice: User, cluster: Cluster) -> Iterator[Site]:
 
 @pytest.fixture
 def theirs(charlie: User, cluster: Cluster) -> Iterator[Site]:
-    """Give Charlie's."""
+    """Return Charlie's site."""
     site = site_of(charlie, cluster, b"of Charlie")
     yield site
     close(site)
@@ -105,7 +105,7 @@ def close(site: Site) -> None:
 
 
 def change(cluster: Cluster, statement: str, *values: object) -> None:
-    """Have time go by in the brain's rows."""
+    """Change the brain's rows as if time had passed."""
     with psycopg.connect(cluster.database_url, autocommit=True) as database:
         database.execute(statement.encode(), values)
 
@@ -136,7 +136,7 @@ def change(cluster: Cluster, statement: str, *values: object) -> None:
         7,
     ],
 )
-def test_what_can_be_no_host_of_a_bucket_is_refused(
+def test_an_invalid_host_is_refused(
     names: NameServer, mine: Site, settings: Settings, host: object
 ) -> None:
     settings.ALLOWED_HOSTS = [*settings.ALLOWED_HOSTS, "api.of-the-platform.example"]
@@ -147,7 +147,7 @@ def test_what_can_be_no_host_of_a_bucket_is_refused(
     assert not names.asked
 
 
-def test_what_the_brain_has_for_s3_is_refused_whatever_its_dns_says(
+def test_the_brain_s_own_s3_hosts_are_refused_despite_their_dns_records(
     names: NameServer, mine: Site
 ) -> None:
     mine.publish(names, "site.localhost")
@@ -155,7 +155,7 @@ def test_what_the_brain_has_for_s3_is_refused_whatever_its_dns_says(
     assert (answer.status, answer.body["errors"][0]["field"]) == (400, "host")
 
 
-def test_without_the_record_the_refusal_names_it(names: NameServer, mine: Site, host: str) -> None:
+def test_a_refusal_names_the_missing_record(names: NameServer, mine: Site, host: str) -> None:
     for texts in ([], ["something else"], ["zonal-cache-verification=" + "0" * 64]):
         names.records[f"_zonal-cache.{host}"] = texts
         answer = mine.claim(host)
@@ -168,7 +168,7 @@ def test_without_the_record_the_refusal_names_it(names: NameServer, mine: Site, 
     assert ask(mine.cluster, host).code == "AccessDenied"
 
 
-def test_a_record_proves_one_host_for_one_bucket_of_one_environment(
+def test_a_record_verifies_one_host_for_one_bucket_of_one_environment(
     names: NameServer, mine: Site, theirs: Site, alice: User, host: str
 ) -> None:
     mine.caller.post("/v1/cache/buckets", {"name": "other"})
@@ -182,7 +182,7 @@ def test_a_record_proves_one_host_for_one_bucket_of_one_environment(
     close(elsewhere)
 
 
-def test_a_host_stays_with_who_has_its_record_and_goes_over_when_that_is_gone(
+def test_a_host_moves_to_another_bucket_only_when_its_record_is_gone(
     names: NameServer, mine: Site, theirs: Site, charlie: User, host: str
 ) -> None:
     theirs.hold(names, host)
@@ -202,7 +202,7 @@ def test_a_host_stays_with_who_has_its_record_and_goes_over_when_that_is_gone(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_that_prove_a_host_at_once_one_has_it(
+def test_concurrent_verifications_give_a_host_to_one_bucket(
     names: NameServer, mine: Site, theirs: Site, host: str
 ) -> None:
     mine.publish(names, host)
@@ -212,7 +212,7 @@ def test_of_two_that_prove_a_host_at_once_one_has_it(
     assert len(mine.hosts() + theirs.hosts()) == 1
 
 
-def test_nobody_else_sees_or_takes_away_a_host(
+def test_another_tenant_can_neither_see_nor_remove_a_host(
     names: NameServer, mine: Site, theirs: Site, host: str
 ) -> None:
     theirs.hold(names, host)
@@ -223,7 +223,7 @@ def test_nobody_else_sees_or_takes_away_a_host(
     assert theirs.hosts() == [host]
 
 
-def test_a_host_opens_nothing_but_its_public_bucket(
+def test_a_host_serves_only_its_public_bucket(
     names: NameServer, mine: Site, theirs: Site, host: str
 ) -> None:
     theirs.hold(names, host)
@@ -231,7 +231,7 @@ def test_a_host_opens_nothing_but_its_public_bucket(
     public_name = mine.caller.post("/v1/cache/buckets", private).body["public_name"]
     own_name = mine.caller.get("/v1/cache/buckets/site").body["public_name"]
     theirs.origin.said[f"/p/{own_name}/a"] = Said(200, {}, b"a key of Charlie's")
-    # At a host of Charlie's, all is Charlie's; signed or not, no S3 is spoken there.
+    # A host of Charlie's serves Charlie's bucket only, without the S3 API, signed or not.
     assert ask(mine.cluster, host, f"/p/{own_name}/a").body == b"a key of Charlie's"
     for path in (f"/p/{public_name}/a", "/private/a", "/?list-type=2", "/"):
         assert ask(mine.cluster, host, path).status == 404
@@ -240,7 +240,7 @@ def test_a_host_opens_nothing_but_its_public_bucket(
     assert ask(mine.cluster, host).status == 404
 
 
-def test_lookups_are_limited(names: NameServer, mine: Site, host: str) -> None:
+def test_dns_lookups_are_limited(names: NameServer, mine: Site, host: str) -> None:
     for _ in range(60):
         assert mine.claim(host).code == "host_not_proved"
     answer = mine.claim(host)
@@ -248,20 +248,22 @@ def test_lookups_are_limited(names: NameServer, mine: Site, host: str) -> None:
     assert len(names.asked) == 60
 
 
-def test_a_bucket_has_so_many_hosts(names: NameServer, mine: Site, host: str) -> None:
+def test_the_number_of_hosts_per_bucket_is_limited(
+    names: NameServer, mine: Site, host: str
+) -> None:
     for number in range(20):
         mine.hold(names, f"{number}.{host}")
     mine.publish(names, host)
     answer = mine.claim(host)
     assert (answer.status, answer.code) == (409, "cache_limit_reached")
-    # Those that it has may be proved again.
+    # Existing hosts may be verified again.
     assert mine.claim(f"7.{host}").status == 201
 
 
 # --- what its owner does ----------------------------------------------------------------------
 
 
-def test_a_proved_host_serves_the_bucket(names: NameServer, mine: Site, host: str) -> None:
+def test_a_verified_host_serves_the_bucket(names: NameServer, mine: Site, host: str) -> None:
     mine.publish(names, host)
     proved = mine.claim(f" {host.upper()}. ")
     assert (proved.status, proved.body["host"], proved.body["gone_since"]) == (201, host, None)
@@ -269,18 +271,18 @@ def test_a_proved_host_serves_the_bucket(names: NameServer, mine: Site, host: st
         answer = ask(mine.cluster, asked)
         assert (answer.status, answer.body) == (200, b"of Alice")
         assert "Zonal" in answer.headers["cache-status"]
-    # It is one and the same object, by whatever name.
+    # Both names lead to the same object.
     until(lambda: "hit" in ask(mine.cluster, host).headers["cache-status"])
     public_name = mine.caller.get("/v1/cache/buckets/site").body["public_name"]
     answer = ask(mine.cluster, "gateway.example.net", f"/p/{public_name}/a")
     assert "hit" in answer.headers["cache-status"]
-    # Proving it again changes nothing.
+    # Verifying it again changes nothing.
     assert mine.claim(host).body == proved.body
     tags = set(AuditEvent.objects.values_list("tag", flat=True))
     assert "api:bucket_host:create" in tags
 
 
-def test_a_host_taken_away_is_gone_at_once(names: NameServer, mine: Site, host: str) -> None:
+def test_a_removed_host_is_not_served_any_more(names: NameServer, mine: Site, host: str) -> None:
     mine.hold(names, host)
     assert ask(mine.cluster, host).body == b"of Alice"
     path = f"{mine.path}/{host.upper()}"
@@ -290,7 +292,7 @@ def test_a_host_taken_away_is_gone_at_once(names: NameServer, mine: Site, host: 
     assert mine.hosts() == []
 
 
-def test_a_host_goes_with_its_bucket(names: NameServer, mine: Site, host: str) -> None:
+def test_deleting_a_bucket_deletes_its_hosts(names: NameServer, mine: Site, host: str) -> None:
     mine.hold(names, host)
     assert ask(mine.cluster, host).status == 200
     assert mine.caller.call("DELETE", "/v1/cache/buckets/site").status == 204
@@ -299,14 +301,14 @@ def test_a_host_goes_with_its_bucket(names: NameServer, mine: Site, host: str) -
     assert mine.hosts() == []
 
 
-def test_name_servers_that_fail_prove_nothing(names: NameServer, mine: Site, host: str) -> None:
+def test_failing_name_servers_verify_nothing(names: NameServer, mine: Site, host: str) -> None:
     mine.publish(names, host)
     names.rcode = dns.rcode.SERVFAIL
     answer = mine.claim(host)
     assert (answer.status, answer.code) == (503, "dns_unavailable")
 
 
-def test_a_record_that_is_gone_for_three_days_loses_the_host(
+def test_a_record_missing_for_three_days_removes_the_host(
     names: NameServer, mine: Site, alice: User, host: str
 ) -> None:
     mine.hold(names, host)
@@ -327,7 +329,7 @@ def test_a_record_that_is_gone_for_three_days_loses_the_host(
     assert look(days=2.9) == {host: None}
     del names.records[f"_zonal-cache.{host}"]
     look(days=0)
-    # Name servers that fail say nothing of it, however long.
+    # Failing name servers do not remove the host, however long they fail.
     names.rcode = dns.rcode.SERVFAIL
     assert host in look(days=2.9)
     names.rcode = dns.rcode.NOERROR
@@ -340,7 +342,7 @@ def test_a_record_that_is_gone_for_three_days_loses_the_host(
     assert event.data == {"host": host, "bucket": "site"}
 
 
-def test_records_are_not_looked_for_all_the_time(names: NameServer, mine: Site, host: str) -> None:
+def test_records_are_checked_at_intervals(names: NameServer, mine: Site, host: str) -> None:
     mine.hold(names, host)
     asked = len(names.asked)
     check_host_records(0)

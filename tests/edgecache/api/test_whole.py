@@ -1,4 +1,4 @@
-"""The platform's endpoints over a real brain with real workers, and an S3 client beside them."""
+"""The platform's endpoints with a real brain, real workers and an S3 client."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("over_a_brain")
 
 
 def s3(caller: Caller, access: str = "write") -> Any:
-    """Give an S3 client with a new key of the caller's environment."""
+    """Return an S3 client with a new access key of the caller's environment."""
     made = caller.post("/v1/cache/access-keys", {"label": "test", "access": access})
     assert made.status == 201, made.body
     return boto3.client(
@@ -30,13 +30,13 @@ def s3(caller: Caller, access: str = "write") -> Any:
 
 
 def refused(deed: Any) -> str:
-    """Give the code that S3 refuses with."""
+    """Return the S3 error code of a refused call."""
     with pytest.raises(ClientError) as caught:
         deed()
     return str(caught.value.response["Error"]["Code"])
 
 
-def test_a_bucket_a_key_an_object_and_a_purge(alice: User) -> None:
+def test_a_bucket_with_an_object_is_created_read_and_purged(alice: User) -> None:
     caller = signed_in(alice)
     assert caller.post("/v1/cache/buckets", {"name": "media"}).status == 201
     store = s3(caller)
@@ -46,12 +46,12 @@ def test_a_bucket_a_key_an_object_and_a_purge(alice: User) -> None:
     done = caller.post("/v1/cache/purge", {"prefix": "media/a/", "keys": ["media/a/1"]}).body
     assert preview["objects_purged"] == done["objects_purged"] == 3
     assert caller.post("/v1/cache/purge", {"all": True}).body["objects_purged"] == 0
-    # The origin keeps what the cache forgot.
+    # The origin keeps objects that were purged from the cache.
     assert store.get_object(Bucket="media", Key="a/1")["Body"].read() == b"x" * 1000
     store.close()
 
 
-def test_another_environment_of_the_same_organization_is_another_world(alice: User) -> None:
+def test_environments_of_one_organization_are_isolated(alice: User) -> None:
     live, sandbox = signed_in(alice), signed_in(alice, "sandbox")
     live.post("/v1/cache/buckets", {"name": "media"})
     of_live, of_sandbox = s3(live), s3(sandbox)
@@ -60,13 +60,13 @@ def test_another_environment_of_the_same_organization_is_another_world(alice: Us
     assert sandbox.get("/v1/cache/buckets/media").code == "bucket_not_found"
     assert refused(lambda: of_sandbox.get_object(Bucket="media", Key="a")) == "NoSuchBucket"
     assert sandbox.post("/v1/cache/purge", {"keys": ["media/a"]}).body["objects_purged"] == 0
-    # The same name is free there.
+    # The name is free in the other environment.
     assert sandbox.post("/v1/cache/buckets", {"name": "media"}).status == 201
     of_live.close()
     of_sandbox.close()
 
 
-def test_what_is_taken_used_or_full_is_a_conflict(alice: User) -> None:
+def test_taken_names_used_origins_and_buckets_with_objects_are_conflicts(alice: User) -> None:
     caller = signed_in(alice)
     origin = {"name": "files", "kind": "http", "config": {"url": "https://origin.example.com/"}}
     assert caller.post("/v1/cache/origins", origin).status == 201
@@ -90,14 +90,14 @@ def test_what_is_taken_used_or_full_is_a_conflict(alice: User) -> None:
         ({"name": "media", "is_public": "perhaps"}, "is_public"),
     ],
 )
-def test_a_bucket_that_cannot_be_names_its_field(
+def test_an_invalid_bucket_is_refused_with_its_field(
     alice: User, body: dict[str, Any], field: str
 ) -> None:
     answer = signed_in(alice).post("/v1/cache/buckets", body)
     assert (answer.status, answer.body["errors"][0]["field"]) == (400, field)
 
 
-def test_an_origin_that_cannot_be_names_its_field_and_never_its_secret(alice: User) -> None:
+def test_an_invalid_origin_is_refused_with_its_field_and_without_its_secret(alice: User) -> None:
     caller = signed_in(alice)
     wanted = {
         "name": "files",
@@ -119,7 +119,7 @@ def test_an_unknown_origin_is_not_found(alice: User) -> None:
     assert (answer.status, answer.code) == (404, "origin_not_found")
 
 
-def test_a_revoked_key_opens_nothing(alice: User) -> None:
+def test_a_revoked_key_is_refused(alice: User) -> None:
     caller = signed_in(alice)
     store = s3(caller)
     store.list_buckets()
@@ -132,7 +132,7 @@ def test_a_revoked_key_opens_nothing(alice: User) -> None:
     store.close()
 
 
-def test_a_node_is_registered_seen_and_removed(alice: User, bob: User) -> None:
+def test_a_node_is_registered_listed_and_removed(alice: User, bob: User) -> None:
     caller = signed_in(alice)
     before = caller.get("/v1/cache/status").body["total_nodes"]
     wanted = {"endpoint": "http://c1.example.com", "region": "us-east", "capacity_bytes": 2**30}
@@ -149,7 +149,7 @@ def test_a_node_is_registered_seen_and_removed(alice: User, bob: User) -> None:
     assert caller.get(path).code == "node_not_found"
 
 
-def test_a_deleted_environment_is_shut_off(alice: User) -> None:
+def test_a_deleted_environment_is_disabled(alice: User) -> None:
     place = environments.create(alice.organization_id, "staging")
     caller = signed_in(alice, "staging")
     caller.post("/v1/cache/buckets", {"name": "media", "is_public": True})

@@ -1,4 +1,4 @@
-"""Answers from files: whole and in part, over TCP and TLS, to clients that stall or leave."""
+"""Responses from files: whole and partial, over TCP and TLS, to clients that stall or leave."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ GET = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
 
 @pytest.fixture
 def pool() -> Iterator[ThreadPoolExecutor]:
-    """Return one thread."""
+    """Return a pool of one thread."""
     with ThreadPoolExecutor(1) as pool:
         yield pool
 
@@ -37,7 +37,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def sending(file: Path, pool: ThreadPoolExecutor, start: int = 0, length: int = 0) -> App:
-    """Return an application that answers with bytes of a file."""
+    """Return an application that sends bytes of a file."""
 
     async def app(_scope: Scope, exchange: Exchange) -> None:
         count = length or len(CONTENT) - start
@@ -48,25 +48,25 @@ def sending(file: Path, pool: ThreadPoolExecutor, start: int = 0, length: int = 
 
 
 def open_files() -> int:
-    """Return how many files this process has open."""
+    """Return the number of files that this process has open."""
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
 async def until(true: Callable[[], bool]) -> None:
-    """Wait until something is true."""
+    """Wait until a condition is true."""
     async with asyncio.timeout(10):
         while not true():  # noqa: ASYNC110 - the server's threads change it
             await asyncio.sleep(0.02)
 
 
 async def read_answer(reader: asyncio.StreamReader, length: int) -> bytes:
-    """Return the body of one answer."""
+    """Return the body of one response."""
     assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
     return await reader.readexactly(length)
 
 
 @pytest.mark.parametrize(("start", "length"), [(0, len(CONTENT)), (5, 3), (1 << 20, 9 << 20)])
-def test_the_bytes_of_a_file_arrive_one_answer_after_another(
+def test_bytes_of_a_file_arrive_in_consecutive_responses(
     file: Path, pool: ThreadPoolExecutor, start: int, length: int
 ) -> None:
     async def main() -> None:
@@ -81,7 +81,7 @@ def test_the_bytes_of_a_file_arrive_one_answer_after_another(
     run(main())
 
 
-def test_a_file_goes_through_tls(file: Path, pool: ThreadPoolExecutor, tmp_path: Path) -> None:
+def test_a_file_is_sent_over_tls(file: Path, pool: ThreadPoolExecutor, tmp_path: Path) -> None:
     authority, tls = issue(tmp_path, "127.0.0.1")
     trusting = ssl.create_default_context(cafile=str(authority))
 
@@ -96,7 +96,7 @@ def test_a_file_goes_through_tls(file: Path, pool: ThreadPoolExecutor, tmp_path:
     run(main())
 
 
-def test_clients_that_take_nothing_hold_no_thread_and_are_cut(
+def test_clients_that_do_not_read_hold_no_thread_and_are_disconnected(
     file: Path, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(servers, "SWEEP_S", 0.05)
@@ -112,7 +112,7 @@ def test_clients_that_take_nothing_hold_no_thread_and_are_cut(
             async with connected(port) as (reader, writer):
                 writer.write(GET)
                 assert await read_answer(reader, len(CONTENT)) == CONTENT
-            # Of each client its own end remains.
+            # Each client's own end of the connection remains.
             await until(lambda: open_files() <= before + 8 + 2)
             for _, writer in stalled:
                 writer.close()
@@ -120,7 +120,9 @@ def test_clients_that_take_nothing_hold_no_thread_and_are_cut(
     run(main())
 
 
-def test_a_client_that_leaves_costs_no_open_file(file: Path, pool: ThreadPoolExecutor) -> None:
+def test_a_client_that_disconnects_leaves_no_open_file(
+    file: Path, pool: ThreadPoolExecutor
+) -> None:
     async def main() -> None:
         async with serving(sending(file, pool)) as port:
             before = open_files()
@@ -133,7 +135,7 @@ def test_a_client_that_leaves_costs_no_open_file(file: Path, pool: ThreadPoolExe
     run(main())
 
 
-def test_a_file_that_ends_early_cuts_the_connection(
+def test_a_file_shorter_than_announced_closes_the_connection(
     tmp_path: Path, pool: ThreadPoolExecutor
 ) -> None:
     path = tmp_path / "short"

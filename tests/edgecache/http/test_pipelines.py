@@ -1,4 +1,4 @@
-"""Requests that come one behind the other: their order, and whoever takes no answers."""
+"""Pipelined requests: the order of responses, and clients that do not read them."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ GET = b"GET /%b HTTP/1.1\r\nhost: x\r\n\r\n"
 
 
 async def name(scope: Scope, exchange: Exchange) -> None:
-    """Answer with the path, a turn later."""
+    """Respond with the path, one turn of the loop later."""
     await asyncio.sleep(0)
     exchange.response_str(200, [], f"app {scope.path}")
 
@@ -29,14 +29,14 @@ def test_responses_keep_the_order_of_their_requests() -> None:
                 said += await reader.read(2**16)
             bodies = [part.partition(b"\r\n\r\n")[2] for part in said.split(b"HTTP/1.1 200 OK")[1:]]
             assert bodies == [b"app /" + path for path in paths]
-            # And the connection goes on.
+            # The connection continues to work.
             writer.write(GET % b"more")
             assert (await reader.readuntil(b"app /more")).count(b"HTTP/1.1") == 1
 
     run(work())
 
 
-def test_whoever_asks_and_takes_nothing_fills_no_memory() -> None:
+def test_a_client_that_pipelines_without_reading_fills_no_memory() -> None:
     async def work() -> None:
         asked = 0
 
@@ -50,7 +50,7 @@ def test_whoever_asks_and_takes_nothing_fills_no_memory() -> None:
             for _ in range(3):
                 writer.write(GET % b"" * 20)
                 await asyncio.sleep(0.1)
-            # What the kernel takes on both sides, and one more.
+            # As much as the kernel buffers on both sides, and one response more.
             assert asked < 45
             writer.transport.resume_reading()  # type: ignore[attr-defined] # a StreamWriter's transport reads, too
             for _ in range(60):
@@ -61,7 +61,7 @@ def test_whoever_asks_and_takes_nothing_fills_no_memory() -> None:
     run(work())
 
 
-def test_whoever_takes_nothing_for_too_long_is_cut() -> None:
+def test_a_client_that_does_not_read_for_too_long_is_disconnected() -> None:
     limits = Limits(take_timeout_s=0.2)
 
     async def work() -> None:
@@ -70,7 +70,7 @@ def test_whoever_takes_nothing_for_too_long_is_cut() -> None:
 
         async with serving(large, limits=limits) as port, connected(port) as (reader, writer):
             writer.transport.pause_reading()  # type: ignore[attr-defined] # a StreamWriter's transport reads, too
-            # Half a head behind it: nobody is told that it came too late.
+            # Half a request head follows: it gets no response when it times out.
             writer.write(GET % b"" * 10 + b"GET / HT")
             await asyncio.sleep(2.5)
             writer.transport.resume_reading()  # type: ignore[attr-defined] # a StreamWriter's transport reads, too
@@ -90,7 +90,7 @@ async def large(scope: Scope, exchange: Exchange) -> None:
 
 
 async def endless(scope: Scope, exchange: Exchange) -> None:
-    """Send for as long as somebody takes it, where that is asked for."""
+    """Respond to ``/app`` without end, to other paths with a large body."""
     if scope.raw_path != "/app":
         await large(scope, exchange)
         return
@@ -101,13 +101,13 @@ async def endless(scope: Scope, exchange: Exchange) -> None:
 
 @pytest.mark.parametrize("behind", [b"GET /h", b"GET /app HTTP/1.1\r\nhost: x\r\n\r\n", b""])
 @pytest.mark.parametrize("takes", [True, False])
-def test_nobody_stays_for_ever(behind: bytes, *, takes: bool) -> None:
+def test_every_connection_ends_after_its_time_limits(behind: bytes, *, takes: bool) -> None:
     limits = Limits(take_timeout_s=0.5, head_timeout_s=0.5, idle_timeout_s=0.5)
 
     async def work() -> None:
         async with serving(endless, limits=limits) as port, connected(port) as (reader, writer):
             writer.transport.pause_reading()  # type: ignore[attr-defined] # as above
-            # More than the kernel takes, so that the rest waits here.
+            # More than the kernel buffers, so that the rest waits in the server.
             writer.write(GET % b"one")
             await asyncio.sleep(0.05)
             writer.write(behind)
@@ -127,8 +127,8 @@ def test_nobody_stays_for_ever(behind: bytes, *, takes: bool) -> None:
     run(work())
 
 
-def test_a_client_that_has_not_taken_its_answers_gives_up_no_place_twice() -> None:
-    # So that it is never held back, and looks idle.
+def test_a_client_with_unread_responses_frees_its_connection_at_most_once() -> None:
+    # So that writing is never paused and the connection looks idle.
     limits = Limits(write_high_bytes=2**26, connections=1)
 
     async def work() -> None:
@@ -147,7 +147,7 @@ def test_a_client_that_has_not_taken_its_answers_gives_up_no_place_twice() -> No
     run(work())
 
 
-def test_what_waits_behind_answers_nobody_took_is_not_done_after_the_end() -> None:
+def test_requests_behind_unread_responses_are_not_run_after_the_stop() -> None:
     async def work() -> None:
         asked: list[str] = []
 
@@ -158,7 +158,7 @@ def test_what_waits_behind_answers_nobody_took_is_not_done_after_the_end() -> No
         async with serving(app) as port, connected(port) as (reader, writer):
             writer.transport.pause_reading()  # type: ignore[attr-defined] # as above
             writer.write(GET % b"first" + GET % b"second")
-            while not asked:  # noqa: ASYNC110 - told by the server's task, as it runs
+            while not asked:  # noqa: ASYNC110 - set by the server's task
                 await asyncio.sleep(0.01)
             await asyncio.sleep(0.1)
             assert asked == ["/first"]
@@ -170,7 +170,7 @@ def test_what_waits_behind_answers_nobody_took_is_not_done_after_the_end() -> No
 
 
 async def _read_later(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Take everything once the server is about to end."""
+    """Read everything once the server is about to stop."""
     await asyncio.sleep(0.2)
     writer.transport.resume_reading()  # type: ignore[attr-defined] # as above
     with contextlib.suppress(ConnectionResetError):

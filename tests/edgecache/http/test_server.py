@@ -1,4 +1,4 @@
-"""The server of strangers' requests: what it takes, what it refuses, and how it bounds them."""
+"""The HTTP server: the requests it accepts and refuses, and its limits."""
 
 import asyncio
 import contextlib
@@ -47,21 +47,21 @@ async def connected(port: int) -> AsyncIterator[Streams]:
 
 
 async def ask(port: int, request: bytes) -> bytes:
-    """Send bytes; return everything until the server closes."""
+    """Send bytes; return everything until the server closes the connection."""
     async with connected(port) as (reader, writer):
         writer.write(request)
         return await asyncio.wait_for(reader.read(), 10)
 
 
 async def echo(scope: Scope, exchange: Exchange) -> None:
-    """Answer with what was understood."""
+    """Respond with the parsed request."""
     body = await exchange()
     said = f"{scope.method} {scope.raw_path} {scope.query_string} {body!r}"
     exchange.response_str(200, [("x-path", scope.path.encode().hex())], said)
 
 
 def head(request: str, *lines: str, body: str = "") -> bytes:
-    """Return a request's bytes; the connection ends with it."""
+    """Return the bytes of a request that closes the connection."""
     return "\r\n".join([request, "host: x", "connection: close", *lines, "", body]).encode()
 
 
@@ -74,7 +74,7 @@ def run(work: Awaitable[Any]) -> Any:
     return uvloop.run(limited())
 
 
-def test_a_request_is_understood_byte_for_byte() -> None:
+def test_a_request_is_parsed_exactly() -> None:
     async def main() -> bytes:
         async with serving(echo) as port:
             return await ask(
@@ -87,7 +87,7 @@ def test_a_request_is_understood_byte_for_byte() -> None:
     assert b"connection: close" in answer
 
 
-def test_a_connection_is_kept_for_the_next_request() -> None:
+def test_a_connection_is_kept_alive() -> None:
     async def main() -> None:
         async with serving(echo) as port, connected(port) as (reader, writer):
             for name in (b"/one", b"/two"):
@@ -140,7 +140,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("request_bytes", "status"), BAD)
-def test_what_is_no_request_is_refused_and_the_door_closed(
+def test_a_malformed_request_is_refused_and_the_connection_closed(
     request_bytes: bytes, status: int
 ) -> None:
     async def never(_scope: Scope, exchange: Exchange) -> None:
@@ -153,11 +153,11 @@ def test_what_is_no_request_is_refused_and_the_door_closed(
 
     answer = run(main())
     assert b"understood" not in answer
-    # A request whose head was right is simply cut off.
+    # After a valid head the connection is closed without a response.
     assert answer.startswith(b"HTTP/1.1 %d" % status) or answer == b""
 
 
-def test_a_client_that_takes_nothing_costs_little_memory() -> None:
+def test_a_client_that_does_not_read_uses_little_memory() -> None:
     sent = asyncio.Event()
 
     async def endless(_scope: Scope, exchange: Exchange) -> None:
@@ -199,7 +199,7 @@ def test_a_body_is_read_no_faster_than_it_is_used() -> None:
             await taken.wait()
             for _ in range(100):
                 await asyncio.sleep(0)
-            # What the server does not read stays on this side.
+            # Bytes that the server does not read stay on this side.
             assert writer.transport.get_write_buffer_size() > size // 2
             go_on.set()
             await reader.readuntil(b"\r\n\r\n%d 0" % size)
@@ -207,7 +207,7 @@ def test_a_body_is_read_no_faster_than_it_is_used() -> None:
     run(main())
 
 
-def test_the_body_is_asked_for_only_once_it_is_wanted() -> None:
+def test_a_100_continue_is_sent_only_when_the_body_is_read() -> None:
     async def refuse(_scope: Scope, exchange: Exchange) -> None:
         exchange.response_str(403, [], "no")
 
@@ -228,7 +228,7 @@ def test_the_body_is_asked_for_only_once_it_is_wanted() -> None:
     assert b"connection: close" in refused
 
 
-def test_an_early_answer_reaches_a_client_that_still_sends() -> None:
+def test_an_early_response_reaches_a_client_that_still_sends() -> None:
     async def refuse(_scope: Scope, exchange: Exchange) -> None:
         exchange.response_str(403, [], "no")
 
@@ -242,7 +242,7 @@ def test_an_early_answer_reaches_a_client_that_still_sends() -> None:
     assert run(main()).endswith(b"\r\n\r\nno")
 
 
-def test_a_body_that_ends_early_cuts_the_connection() -> None:
+def test_a_body_shorter_than_announced_closes_the_connection() -> None:
     async def short(_scope: Scope, exchange: Exchange) -> None:
         stream = exchange.response_stream(200, [("content-length", "10")])
         await stream.send_bytes(b"abc")
@@ -259,7 +259,7 @@ def test_a_body_that_ends_early_cuts_the_connection() -> None:
     run(main())
 
 
-def test_chunks_are_ended_only_by_an_application_that_succeeds() -> None:
+def test_a_chunked_response_is_completed_only_on_success() -> None:
     async def app(scope: Scope, exchange: Exchange) -> None:
         stream = exchange.response_stream(200, [])
         await stream.send_bytes(b"abc")
@@ -291,7 +291,7 @@ def test_chunks_are_ended_only_by_an_application_that_succeeds() -> None:
         (b"PUT / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nabc", "ClientGone"),
     ],
 )
-def test_the_work_for_a_client_that_left_ends(request_bytes: bytes, how: str) -> None:
+def test_the_request_of_a_disconnected_client_is_cancelled(request_bytes: bytes, how: str) -> None:
     async def main() -> str:
         began = asyncio.Event()
         ended = asyncio.get_running_loop().create_future()
@@ -315,7 +315,7 @@ def test_the_work_for_a_client_that_left_ends(request_bytes: bytes, how: str) ->
     assert run(main()) == how
 
 
-def test_slow_heads_and_slow_bodies_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_request_heads_and_bodies_are_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     limits = Limits(head_timeout_s=0.05, send_timeout_s=0.05)
     monkeypatch.setattr(servers, "SWEEP_S", 0.02)
 
@@ -336,7 +336,9 @@ def test_slow_heads_and_slow_bodies_are_cut(monkeypatch: pytest.MonkeyPatch) -> 
     run(main())
 
 
-def test_a_client_that_does_not_take_its_answer_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_does_not_read_its_response_is_disconnected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     limits = Limits(take_timeout_s=0.05)
     monkeypatch.setattr(servers, "SWEEP_S", 0.02)
     gone = asyncio.Event()
@@ -357,7 +359,7 @@ def test_a_client_that_does_not_take_its_answer_is_cut(monkeypatch: pytest.Monke
     run(main())
 
 
-def test_too_many_connections_cost_the_idle_ones_their_place() -> None:
+def test_idle_connections_are_closed_when_there_are_too_many() -> None:
     async def main() -> None:
         async with (
             serving(echo, limits=Limits(connections=2)) as port,
@@ -371,7 +373,7 @@ def test_too_many_connections_cost_the_idle_ones_their_place() -> None:
             async with connected(port) as (third, last):
                 last.write(b"PUT / HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\n")
                 assert await asyncio.wait_for(idle.read(), 10) == b""
-                # Both places are at work now: the next one has to go.
+                # Both connections are busy now: the next one is closed.
                 assert (await ask(port, b"")).startswith(b"HTTP/1.1 503")
                 last.write(b"abc")
                 second.write(b"abc")
@@ -381,7 +383,7 @@ def test_too_many_connections_cost_the_idle_ones_their_place() -> None:
     run(main())
 
 
-def test_a_header_cannot_become_two() -> None:
+def test_a_header_value_cannot_inject_a_header() -> None:
     for value in ("a\r\nset-cookie: b", "a\nb", "a\rb", "a\0b"):
         with pytest.raises(HeaderRefused):
             response_head(200, [("x", value)], 0, keeps_alive=True)

@@ -1,4 +1,4 @@
-"""TLS: the server's answers, and handshakes that are never finished."""
+"""TLS: the server's responses, and handshakes that are never finished."""
 
 import asyncio
 import ssl
@@ -16,12 +16,12 @@ BODY = bytes(range(256)) * 2048
 
 @pytest.fixture
 def contexts(tmp_path: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """Return the contexts of a server and of a client that trusts it."""
+    """Return the TLS contexts of a server and of a client that trusts it."""
     authority, server = issue(tmp_path, "127.0.0.1")
     return server, ssl.create_default_context(cafile=str(authority))
 
 
-def test_requests_and_answers_pass_through_tls(
+def test_requests_are_served_over_tls(
     contexts: tuple[ssl.SSLContext, ssl.SSLContext],
 ) -> None:
     async def main() -> None:
@@ -39,7 +39,7 @@ def test_requests_and_answers_pass_through_tls(
     run(main())
 
 
-def test_a_handshake_that_is_not_finished_ends_in_time(
+def test_an_unfinished_handshake_times_out(
     contexts: tuple[ssl.SSLContext, ssl.SSLContext],
 ) -> None:
     limits = Limits(head_timeout_s=0.3)
@@ -54,7 +54,9 @@ def test_a_handshake_that_is_not_finished_ends_in_time(
     run(main())
 
 
-def test_who_does_not_speak_tls_is_cut(contexts: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
+def test_a_client_without_tls_is_disconnected(
+    contexts: tuple[ssl.SSLContext, ssl.SSLContext],
+) -> None:
     async def main() -> bytes:
         async with serving(echo, tls=contexts[0]) as port, connected(port) as (reader, writer):
             writer.write(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")

@@ -1,4 +1,4 @@
-"""Values of the protocol, made up by Hypothesis."""
+"""Hypothesis strategies for values of the protocol."""
 
 import hashlib
 from typing import Final
@@ -17,13 +17,13 @@ PREFIX: Final = st.one_of(
 
 
 def fake_sign(said: bytes) -> bytes:
-    """Return 64 bytes that depend on what is signed."""
+    """Return 64 bytes that depend on the signed data."""
     return hashlib.sha512(said).digest()
 
 
 @st.composite
 def tickets(draw: st.DrawFn) -> Ticket:
-    """Return any ticket that can be written."""
+    """Draw any ticket that can be encoded."""
     return Ticket(
         id=draw(st.uuids()),
         node_id=draw(st.uuids()),

@@ -1,4 +1,4 @@
-"""Small objects in memory: right ones alone, and no more than fit."""
+"""Hot objects in memory: only correct bytes, within the limit."""
 
 import hashlib
 
@@ -8,17 +8,17 @@ CONTENT = b"hot" * 1000
 
 
 def sha(content: bytes) -> bytes:
-    """Name bytes."""
+    """Return the SHA-256 of bytes."""
     return hashlib.sha256(content).digest()
 
 
 def offer(hot: Hot, content: bytes, *, times: int = 2) -> None:
-    """Read bytes so many times."""
+    """Read bytes this many times."""
     for _ in range(times):
         hot.offer(sha(content), bytearray(content), drops=hot.drops)
 
 
-def test_what_is_read_once_does_not_push_out_what_is_read_often() -> None:
+def test_an_object_read_once_does_not_evict_one_read_often() -> None:
     hot = Hot(limit_bytes=3000 + ENTRY_BYTES)
     offer(hot, CONTENT)
     offer(hot, b"once" * 500, times=1)
@@ -27,7 +27,7 @@ def test_what_is_read_once_does_not_push_out_what_is_read_often() -> None:
     assert sha(b"once" * 500) not in hot
 
 
-def test_the_least_recently_used_makes_room() -> None:
+def test_the_least_recently_used_object_is_evicted() -> None:
     hot = Hot(limit_bytes=2000 + 2 * ENTRY_BYTES)
     first, second, third = (bytes([number]) * 1000 for number in range(3))
     offer(hot, first)
@@ -38,7 +38,7 @@ def test_the_least_recently_used_makes_room() -> None:
     assert [sha(each) in hot for each in (first, second, third)] == [True, False, True]
 
 
-def test_tiny_objects_without_end_do_not_fill_the_memory() -> None:
+def test_many_tiny_objects_do_not_exceed_the_limit() -> None:
     hot = Hot(limit_bytes=10 * (1 + ENTRY_BYTES))
     tiny = [bytes([number]) for number in range(100)]
     for content in tiny:
@@ -47,7 +47,7 @@ def test_tiny_objects_without_end_do_not_fill_the_memory() -> None:
     assert [content for content in tiny if sha(content) in hot] == tiny[-10:]
 
 
-def test_wrong_bytes_never_come_in() -> None:
+def test_bytes_that_do_not_match_their_hash_are_not_stored() -> None:
     hot = Hot()
     for _ in range(3):
         hot.offer(sha(CONTENT), bytearray(b"x" * 3000), drops=hot.drops)
@@ -55,7 +55,7 @@ def test_wrong_bytes_never_come_in() -> None:
     assert sha(CONTENT) not in hot
 
 
-def test_large_objects_are_left_to_the_kernel() -> None:
+def test_large_objects_are_not_stored() -> None:
     hot = Hot()
     large = bytes(OBJECT_LIMIT_BYTES + 1)
     offer(hot, large)
@@ -63,7 +63,7 @@ def test_large_objects_are_left_to_the_kernel() -> None:
     assert sha(large) not in hot
 
 
-def test_what_was_dropped_while_it_was_read_does_not_come_back() -> None:
+def test_an_object_dropped_during_a_read_is_not_stored() -> None:
     hot = Hot()
     offer(hot, CONTENT, times=1)
     drops = hot.drops
@@ -73,7 +73,7 @@ def test_what_was_dropped_while_it_was_read_does_not_come_back() -> None:
     assert sha(CONTENT) not in hot
 
 
-def test_what_is_dropped_frees_its_room() -> None:
+def test_a_dropped_object_frees_its_memory() -> None:
     hot = Hot(limit_bytes=3000 + ENTRY_BYTES)
     for number in range(5):
         content = bytes([number]) * 3000

@@ -1,4 +1,4 @@
-"""Messages: they come back as they were, and a wrong one says which field is wrong."""
+"""Messages: encoding and decoding are inverse, and an error names the wrong fields."""
 
 import json
 from typing import Any
@@ -90,14 +90,14 @@ BEAT: dict[str, Any] = {
 
 
 def wrong_fields(message: type[Any], value: Any) -> list[str]:
-    """Return the names of the fields that are found wrong."""
+    """Return the names of the wrong fields."""
     with pytest.raises(MalformedMessage) as caught:
         message.read(parse(json.dumps(value).encode()))
     return [error.field for error in caught.value.errors]
 
 
 @given(MESSAGES)
-def test_a_message_comes_back_as_it_was(message: Any) -> None:
+def test_a_decoded_message_equals_the_encoded_one(message: Any) -> None:
     assert type(message).read(parse(json.dumps(message.as_json()).encode())) == message
 
 
@@ -125,7 +125,7 @@ def test_the_wrong_field_is_named(name: str, value: Any) -> None:
     assert wrong_fields(Heartbeat, BEAT | {name: value}) == [name]
 
 
-def test_all_wrong_fields_are_named_at_once_and_unknown_ones_too() -> None:
+def test_all_wrong_and_unknown_fields_are_named_together() -> None:
     value = BEAT | {"load": "high", "capacity": 4, "problems": ["fine", 7]}
     del value["sequence"]
     assert sorted(wrong_fields(Heartbeat, value)) == [
@@ -147,7 +147,7 @@ def test_a_field_inside_a_list_is_named_by_its_path() -> None:
     "pair",
     [["aa", 5], [("a" * 63) + "G", 5], ["a" * 64, -1], ["a" * 64, True], ["a" * 64], "ab", None],
 )
-def test_an_inventory_with_a_wrong_pair_is_refused(pair: Any) -> None:
+def test_an_inventory_with_a_malformed_pair_is_refused(pair: Any) -> None:
     value = Inventory("a", 1, full=True).as_json() | {"added": [["a" * 64, 5], pair]}
     assert wrong_fields(Inventory, value) == ["added[1]"]
 
@@ -166,7 +166,7 @@ def test_a_ticket_key_has_a_name_and_32_bytes() -> None:
         assert wrong_fields(HeartbeatAnswer, message) == ["keys[0]"]
 
 
-def test_an_answer_may_say_more_than_an_older_worker_knows() -> None:
+def test_unknown_fields_of_a_response_are_ignored() -> None:
     said = {"unknown": [], "hint": "new"}
     assert InventoryAnswer.read(Fields(said)) == InventoryAnswer()
 
@@ -174,13 +174,13 @@ def test_an_answer_may_say_more_than_an_older_worker_knows() -> None:
 @pytest.mark.parametrize(
     "raw", [b"", b"{", b"\xff", b'{"a": NaN}', b"[" * 100_000, b'{"a": 1}x', b"1e999"]
 )
-def test_what_is_not_json_is_refused(raw: bytes) -> None:
+def test_invalid_json_is_refused(raw: bytes) -> None:
     with pytest.raises(MalformedMessage):
         InventoryAnswer.read(parse(raw))
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists))
-def test_any_value_is_read_or_refused(value: Any) -> None:
+def test_any_json_value_is_decoded_or_refused(value: Any) -> None:
     with pytest.raises(MalformedMessage):
         Heartbeat.read(Fields(value))
 

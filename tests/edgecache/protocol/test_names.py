@@ -1,4 +1,4 @@
-"""Paths, credentials, proofs and ranges: one form each."""
+"""Paths, credentials, proofs and ranges have exactly one form."""
 
 from uuid import UUID
 
@@ -44,21 +44,21 @@ def test_a_path_names_one_blob(sha256: bytes) -> None:
         "/o/ " + "a" * 63,
     ],
 )
-def test_any_other_path_names_none(path: str) -> None:
+def test_a_path_of_another_form_names_no_blob(path: str) -> None:
     assert parse_object_path(path) is None
 
 
 @given(st.text(max_size=80))
-def test_any_path_is_read_or_refused(path: str) -> None:
+def test_any_path_is_parsed_or_refused(path: str) -> None:
     sha256 = parse_object_path("/o/" + path)
     assert sha256 is None or object_path(sha256) == "/o/" + path
 
 
-def test_a_workers_paths_are_those_of_the_contract() -> None:
+def test_a_worker_s_paths_match_the_interface() -> None:
     assert worker_path(NODE, "heartbeat") == f"/v1/workers/{NODE}/heartbeat"
 
 
-def test_a_credential_comes_back_as_it_was() -> None:
+def test_a_parsed_credential_equals_the_original() -> None:
     secret = "s" * 43
     assert parse_authorization(authorization(NODE, secret)) == (NODE, secret)
 
@@ -76,7 +76,7 @@ def test_a_credential_comes_back_as_it_was() -> None:
         f"Bearer {NODE}.{'s' * 43}\n",
     ],
 )
-def test_any_other_credential_is_none(value: str) -> None:
+def test_a_credential_of_another_form_is_refused(value: str) -> None:
     assert parse_authorization(value) is None
 
 
@@ -122,7 +122,7 @@ def test_a_nonce_has_one_form(nonce: str) -> None:
         ("bytes=" + "9" * 20 + "-", None),
     ],
 )
-def test_one_range_of_bytes_is_understood(
+def test_a_single_byte_range_is_parsed(
     header: str | None, expected: tuple[int, int] | None
 ) -> None:
     assert requested(header, 100) == expected
@@ -131,13 +131,13 @@ def test_one_range_of_bytes_is_understood(
 @pytest.mark.parametrize(
     ("header", "size"), [("bytes=100-", 100), ("bytes=-0", 100), ("bytes=-5", 0), ("bytes=0-", 0)]
 )
-def test_a_range_behind_the_end_cannot_be_answered(header: str, size: int) -> None:
+def test_a_range_after_the_end_is_unsatisfiable(header: str, size: int) -> None:
     with pytest.raises(RangeNotSatisfiable):
         requested(header, size)
 
 
 @given(st.text(max_size=40), st.integers(0, 1 << 40))
-def test_any_header_gives_a_range_inside_the_bytes(header: str, size: int) -> None:
+def test_any_range_header_results_in_a_range_within_the_object(header: str, size: int) -> None:
     try:
         found = requested("bytes=" + header, size)
     except RangeNotSatisfiable:

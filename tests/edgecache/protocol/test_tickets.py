@@ -1,4 +1,4 @@
-"""Tickets: one form each, nothing altered gets through, and each refusal has its code."""
+"""Tickets: one encoding, altered tickets are refused, and each refusal has its code."""
 
 import base64
 from dataclasses import replace
@@ -41,12 +41,12 @@ TICKET = Ticket(
 
 
 def written(ticket: Ticket) -> str:
-    """Return the text of a ticket."""
+    """Return an encoded ticket."""
     return encode(ticket, mac_key=KEY, sign=fake_sign)
 
 
 @given(tickets())
-def test_a_ticket_comes_back_as_it_was(ticket: Ticket) -> None:
+def test_a_decoded_ticket_equals_the_encoded_one(ticket: Ticket) -> None:
     decoded = decode(written(ticket))
     assert decoded.ticket == ticket
     assert decoded.has_mac_of(KEY)
@@ -55,7 +55,9 @@ def test_a_ticket_comes_back_as_it_was(ticket: Ticket) -> None:
 
 
 @given(tickets(), st.data())
-def test_every_altered_bit_is_another_ticket_or_none(ticket: Ticket, data: st.DataObject) -> None:
+def test_altering_any_bit_results_in_another_ticket_or_an_error(
+    ticket: Ticket, data: st.DataObject
+) -> None:
     text = written(ticket)
     whole = bytearray(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     bit = data.draw(st.integers(0, len(whole) * 8 - 1))
@@ -69,7 +71,7 @@ def test_every_altered_bit_is_another_ticket_or_none(ticket: Ticket, data: st.Da
 
 
 @given(tickets(), st.data())
-def test_no_other_text_is_the_same_ticket(ticket: Ticket, data: st.DataObject) -> None:
+def test_a_ticket_has_exactly_one_encoding(ticket: Ticket, data: st.DataObject) -> None:
     text = written(ticket)
     place = data.draw(st.integers(0, len(text) - 1))
     character = data.draw(st.characters())
@@ -84,13 +86,13 @@ def test_no_other_text_is_the_same_ticket(ticket: Ticket, data: st.DataObject) -
 
 
 @given(st.text(max_size=600))
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_any_text_is_decoded_or_refused(text: str) -> None:
     with pytest.raises(MalformedTicket):
         decode(text)
 
 
 @given(st.binary(min_size=150, max_size=300))
-def test_any_bytes_are_read_back_or_refused(whole: bytes) -> None:
+def test_any_bytes_are_decoded_or_refused(whole: bytes) -> None:
     text = base64.urlsafe_b64encode(whole).rstrip(b"=").decode()
     try:
         decoded = decode(text)
@@ -114,13 +116,13 @@ def test_any_bytes_are_read_back_or_refused(whole: bytes) -> None:
         lambda text: text.replace("-", "+").replace("_", "/") + "+",
     ],
 )
-def test_padding_blanks_and_lengths_are_refused(alter: object) -> None:
+def test_padding_whitespace_and_wrong_lengths_are_refused(alter: object) -> None:
     assert callable(alter)
     with pytest.raises(MalformedTicket):
         decode(alter(written(TICKET)))
 
 
-def test_a_ticket_stays_small_enough_for_a_header_and_a_url() -> None:
+def test_a_ticket_fits_into_a_header_and_a_url() -> None:
     longest = replace(TICKET, client_prefix="ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128")
     assert len(written(longest)) < 380
 
@@ -135,7 +137,7 @@ def test_a_ticket_stays_small_enough_for_a_header_and_a_url() -> None:
         {"start": 1 << 62, "length": 1 << 62},
     ],
 )
-def test_what_has_no_place_in_a_ticket_is_not_written(wrong: dict[str, object]) -> None:
+def test_values_out_of_range_are_not_encoded(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="out of its range"):
         written(replace(TICKET, **wrong))  # type: ignore[arg-type] # wrong on purpose
 
@@ -143,7 +145,7 @@ def test_what_has_no_place_in_a_ticket_is_not_written(wrong: dict[str, object]) 
 def refusal(
     ticket: Ticket, *, now: float = 1_000_010.0, kind: TicketKind = TicketKind.READ
 ) -> str | None:
-    """Return the code that a check refuses with."""
+    """Return the error code of a refused check."""
     try:
         check(ticket, node_id=NODE, sha256=HASH, kind=kind, now=now)
     except TicketRefused as refused:
@@ -151,7 +153,7 @@ def refusal(
     return None
 
 
-def test_a_ticket_holds_for_its_node_its_blob_its_kind_and_its_time() -> None:
+def test_a_ticket_is_valid_for_its_node_blob_kind_and_time_only() -> None:
     assert refusal(TICKET) is None
     assert refusal(replace(TICKET, node_id=UUID(int=1))) == Refusal.WRONG_NODE
     assert refusal(replace(TICKET, sha256=b"\x08" * 32)) == Refusal.WRONG_OBJECT
@@ -164,7 +166,7 @@ def test_a_ticket_holds_for_its_node_its_blob_its_kind_and_its_time() -> None:
     assert refusal(TICKET, now=999_997.9) == Refusal.NOT_YET_VALID
 
 
-def test_another_worker_reads_with_a_replication_ticket_and_does_nothing_else_with_it() -> None:
+def test_a_replication_ticket_allows_another_worker_only_to_read() -> None:
     replication = replace(TICKET, kind=TicketKind.REPLICATE, client_prefix="")
     assert refusal(replication) is None
     assert refusal(replication, kind=TicketKind.STORE) == Refusal.WRONG_KIND
@@ -172,18 +174,18 @@ def test_another_worker_reads_with_a_replication_ticket_and_does_nothing_else_wi
 
 
 @pytest.mark.parametrize("lifetime", [0, -5, 31, 100_000])
-def test_a_ticket_that_would_live_too_long_is_refused_though_signed(lifetime: int) -> None:
+def test_a_signed_ticket_with_too_long_a_lifetime_is_refused(lifetime: int) -> None:
     ticket = replace(TICKET, expires_at=TICKET.issued_at + lifetime)
     assert refusal(ticket, now=TICKET.issued_at) == Refusal.LIVES_TOO_LONG
 
 
-def test_only_what_a_client_reads_itself_is_direct() -> None:
+def test_only_a_client_s_own_reads_are_direct() -> None:
     assert TICKET.is_direct
     assert not replace(TICKET, client_prefix="").is_direct
     assert not replace(TICKET, kind=TicketKind.REPLICATE).is_direct
 
 
-def test_a_mac_is_of_one_key_one_ticket_and_one_signature() -> None:
+def test_a_mac_depends_on_the_key_the_ticket_and_the_signature() -> None:
     direct, own = decode(written(TICKET)), decode(written(replace(TICKET, client_prefix="")))
     assert direct.has_mac_of(KEY)
     assert own.has_mac_of(KEY)
@@ -191,7 +193,7 @@ def test_a_mac_is_of_one_key_one_ticket_and_one_signature() -> None:
     assert not replace(direct, mac=own.mac).has_mac_of(KEY)
     assert not replace(direct, mac=direct.mac[:-1]).has_mac_of(KEY)
     assert not replace(direct, mac=b"").has_mac_of(KEY)
-    # A client cannot spoil the signature that the operator is paid for.
+    # A client cannot invalidate the signature that the operator is paid for.
     assert not replace(direct, signature=bytes(64)).has_mac_of(KEY)
 
 
