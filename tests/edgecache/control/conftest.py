@@ -1,4 +1,4 @@
-"""Databases with the brain's tables alone, made from one template; brains and workers over them."""
+"""Databases with only the brain's tables, and brains and workers on them."""
 
 import hashlib
 import secrets
@@ -21,14 +21,14 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.fixture
 def database_url() -> Iterator[str]:
-    """Return an empty database of the test's own."""
+    """Return an empty database for one test."""
     with brain_database() as url:
         yield url
 
 
 @pytest.fixture
 def start(database_url: str, tmp_path: Path) -> Iterator[Callable[..., Cluster]]:
-    """Return a way to start brains over the test's database, with workers of their own."""
+    """Return a factory of brains with workers on the test's database."""
     running: list[Cluster] = []
     secret_keys = Fernet.generate_key().decode()
 
@@ -48,7 +48,7 @@ def start(database_url: str, tmp_path: Path) -> Iterator[Callable[..., Cluster]]
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Return a brain for the tests that only talk to one."""
+    """Return a brain shared by the tests that only send requests to it."""
     with brain_database() as url:
         cluster = Cluster(
             tmp_path_factory.mktemp("shared"), url, Fernet.generate_key().decode(), workers=0
@@ -61,13 +61,13 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def shared_rows(shared: Cluster) -> Rows:
-    """Return the tables of that brain, as they are."""
+    """Return the tables of the shared brain."""
     return Rows(shared.database_url)
 
 
 @pytest.fixture
 def brain(shared: Cluster, shared_rows: Rows) -> Cluster:
-    """Return a brain that knows no node; what belongs to tenants, tests keep apart themselves."""
+    """Return the shared brain without nodes; tests use separate tenants."""
     empty(shared_rows, ("brain_node", "brain_usageline", "brain_measurement"))
     return shared
 
@@ -80,7 +80,7 @@ def rows(brain: Cluster, shared_rows: Rows) -> Rows:
 
 @pytest.fixture
 def put(brain: Cluster) -> Put:
-    """Return a way to have an object: some bytes in a new bucket of a new tenant; their hash."""
+    """Return a function that stores bytes for a new tenant and returns their hash."""
 
     def write(data: bytes = b"", *, is_public: bool = False) -> bytes:
         data = data or secrets.token_bytes(100)

@@ -1,4 +1,4 @@
-"""What several tests of this folder use."""
+"""A client of the brain's APIs, fake and real workers, and the brain's tables."""
 
 import http.client
 import json
@@ -24,14 +24,14 @@ CUT = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datnam
 
 @dataclass(frozen=True)
 class Said:
-    """What an API answered."""
+    """A response of an API."""
 
     status: int
     body: Any
 
     @property
     def code(self) -> str:
-        """Return the refusal's code."""
+        """Return the error code of a refusal."""
         return str(self.body["code"])
 
     @property
@@ -43,7 +43,7 @@ class Said:
 def ask(
     url: str, method: str = "GET", body: Any = None, *, bearer: str = "", raw: bytes | None = None
 ) -> Said:
-    """Send one request; a refusal is an answer, too."""
+    """Send one request; an error status is returned, not raised."""
     data = raw if raw is not None else json.dumps(body).encode() if body is not None else None
     headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
     parts = urlsplit(url)
@@ -59,7 +59,7 @@ def ask(
 
 
 class Internal:
-    """The platform's side: the internal API with its secret."""
+    """A client of the internal API with the secret."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.url = f"http://127.0.0.1:{cluster.internal_port}"
@@ -71,7 +71,7 @@ class Internal:
 
 
 class FakeWorker:
-    """A node's voice: what a worker would say to the brain, said by the test."""
+    """A node whose messages to the brain are sent by the test."""
 
     def __init__(self, cluster: Cluster, node: dict[str, Any]) -> None:
         self.id = UUID(node["node_id"])
@@ -123,7 +123,7 @@ def register(
     is_trusted: bool = True,
     region: str = "eu-central",
 ) -> FakeWorker:
-    """Register a node and give its voice."""
+    """Register a node; return a fake worker for it."""
     said = Internal(cluster)(
         "POST",
         "/v1/nodes",
@@ -149,11 +149,11 @@ class RunningWorker:
     command: list[str]
 
     def send(self, signum: signal.Signals) -> None:
-        """Signal it."""
+        """Send it a signal."""
         self.process.send_signal(signum)
 
     def kill(self) -> None:
-        """End it as a power cut would."""
+        """Kill it as a power cut would."""
         self.process.kill()
         self.process.wait(10)
 
@@ -166,7 +166,7 @@ def run_worker(
     organization_id: int | None = None,
     is_trusted: bool = True,
 ) -> RunningWorker:
-    """Register a worker and start it; it ends with the cluster."""
+    """Register a worker and start it; it stops with the cluster."""
     port = free_port()
     node = register(
         cluster, port=port, organization_id=organization_id, is_trusted=is_trusted, region=region
@@ -181,7 +181,7 @@ def run_worker(
 
 
 def start_again(cluster: Cluster, worker: RunningWorker) -> RunningWorker:
-    """Start a worker with the folder it had."""
+    """Start a worker again with its folder."""
     with (cluster.folder / "workers.log").open("ab") as output:
         worker.process = subprocess.Popen(
             [sys.executable, *worker.command],
@@ -194,11 +194,11 @@ def start_again(cluster: Cluster, worker: RunningWorker) -> RunningWorker:
 
 
 def health_of(cluster: Cluster, worker: RunningWorker) -> str:
-    """Return a node's health, as the brain reckons it."""
+    """Return a node's health according to the brain."""
     return str(Internal(cluster)("GET", f"/v1/nodes/{worker.id}").body["health"])
 
 
-# Stores some bytes in a new bucket of a new tenant; gives their hash.
+# Stores some bytes in a new bucket of a new tenant; returns their hash.
 Put = Callable[..., bytes]
 
 
@@ -210,7 +210,7 @@ class Rows(DatabaseClient):
         return self.execute(statement, values).fetchall()
 
     def run(self, statement: str, *values: Any) -> None:
-        """Change something."""
+        """Run a statement."""
         self.execute(statement, values)
 
     def value(self, statement: str, *values: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Where a client is: a trusted edge's word, the map of networks, a GeoIP database."""
+"""A client's region: from a trusted edge's header, the network map or a GeoIP database."""
 
 import ipaddress
 import struct
@@ -26,12 +26,12 @@ DECLARED = replace(MAPPED, header="x-region", trusted_edges=(ipaddress.ip_networ
 
 
 def locate(geography: Geography, client: str, peer: str = "", **headers: str) -> str:
-    """Ask for one client."""
+    """Return the region of one client."""
     shown = {name.replace("_", "-"): value for name, value in headers.items()}
     return Locator(geography, RegionMap({})).region_of(client, shown, peer=peer)
 
 
-def test_a_client_of_whom_nothing_is_known_is_where_the_brain_is() -> None:
+def test_an_unknown_client_is_in_the_brain_s_region() -> None:
     assert locate(BARE, "198.51.100.7") == "eu-central"
     assert locate(BARE, "unknown") == "eu-central"
 
@@ -46,39 +46,39 @@ def test_a_client_of_whom_nothing_is_known_is_where_the_brain_is() -> None:
         ("2001:db9::1", "eu-central"),
     ],
 )
-def test_the_narrowest_network_counts(client: str, region: str) -> None:
+def test_the_narrowest_network_is_used(client: str, region: str) -> None:
     assert locate(MAPPED, client) == region
 
 
-def test_a_trusted_edge_may_say_where_its_client_is() -> None:
+def test_a_trusted_edge_may_set_the_client_s_region() -> None:
     assert locate(DECLARED, "203.0.113.9", peer="10.1.2.3", x_region="sa-east") == "sa-east"
 
 
-def test_nobody_else_may() -> None:
+def test_the_header_of_an_untrusted_client_is_ignored() -> None:
     assert locate(DECLARED, "203.0.113.9", x_region="sa-east") == "us-east"
     assert locate(DECLARED, "203.0.113.9", peer="11.1.2.3", x_region="sa-east") == "us-east"
 
 
 @pytest.mark.parametrize("word", ["", "Not A Region!", "x" * 100])
-def test_what_is_no_region_is_not_believed(word: str) -> None:
+def test_an_invalid_region_is_ignored(word: str) -> None:
     assert locate(DECLARED, "203.0.113.9", peer="10.1.2.3", x_region=word) == "us-east"
 
 
-def test_a_geoip_database_tells_by_coordinates(tmp_path: Path) -> None:
+def test_a_geoip_database_locates_by_coordinates(tmp_path: Path) -> None:
     file = tmp_path / "city.mmdb"
     file.write_bytes(database({"location": {"latitude": 37.8, "longitude": -122.4}}))
 
     assert locate(replace(BARE, geoip=file), "198.51.100.7") == "us-west"
 
 
-def test_a_geoip_database_of_countries_tells_by_continent(tmp_path: Path) -> None:
+def test_a_geoip_country_database_locates_by_continent(tmp_path: Path) -> None:
     file = tmp_path / "country.mmdb"
     file.write_bytes(database({"continent": {"code": "OC"}}))
 
     assert locate(replace(BARE, geoip=file), "198.51.100.7") == "ap-southeast-2"
 
 
-def test_the_map_of_networks_comes_before_the_database(tmp_path: Path) -> None:
+def test_the_network_map_precedes_the_geoip_database(tmp_path: Path) -> None:
     file = tmp_path / "country.mmdb"
     file.write_bytes(database({"continent": {"code": "OC"}}))
 
@@ -91,7 +91,7 @@ def database(record: dict[str, object]) -> bytes:
     Source: MaxMind DB File Format Specification 2.0.
     """
     node_count = 1
-    # Both branches lead past the tree: node_count + 16 is the data section's beginning.
+    # Both branches point past the tree: node_count + 16 is the start of the data section.
     pointer = node_count + 16
     tree = pointer.to_bytes(3, "big") * 2
     metadata = {
@@ -110,7 +110,7 @@ def database(record: dict[str, object]) -> bytes:
 
 
 def encoded(value: object) -> bytes:
-    """Write a value of the data section."""
+    """Encode a value of the data section."""
     match value:
         case dict():
             body = b"".join(encoded(key) + encoded(each) for key, each in value.items())

@@ -1,4 +1,4 @@
-"""Which endpoints may be registered, and what they are written as."""
+"""Node endpoints: the allowed addresses and their normal form."""
 
 import pytest
 
@@ -17,7 +17,7 @@ from edgecache.protocol.credentials import NONCE
         ("http://127.0.0.1:9101", "http://127.0.0.1:9101"),
     ],
 )
-def test_an_endpoint_has_one_form(text: str, written: str) -> None:
+def test_an_endpoint_is_normalized(text: str, written: str) -> None:
     assert normalize(text, is_trusted=False, is_production=False) == written
 
 
@@ -46,7 +46,7 @@ def test_an_endpoint_has_one_form(text: str, written: str) -> None:
         "http://пример.рф",
     ],
 )
-def test_what_is_no_endpoint_is_refused(text: object) -> None:
+def test_an_invalid_endpoint_is_refused(text: object) -> None:
     with pytest.raises(Invalid) as refused:
         normalize(text, is_trusted=True, is_production=False)
     assert refused.value.errors[0]["field"] == "endpoint"
@@ -61,7 +61,7 @@ def test_what_is_no_endpoint_is_refused(text: object) -> None:
         "192.168.1.1",
         "169.254.169.254",
         "100.64.0.1",
-        "0.0.0.0",  # noqa: S104 - as a stranger would write it
+        "0.0.0.0",  # noqa: S104 - it is refused
         "224.0.0.1",
         "255.255.255.255",
         "[::1]",
@@ -79,28 +79,28 @@ def test_what_is_no_endpoint_is_refused(text: object) -> None:
         "127.1",
     ],
 )
-def test_in_production_a_stranger_is_on_the_public_network(host: str) -> None:
+def test_in_production_a_foreign_node_needs_a_public_address(host: str) -> None:
     with pytest.raises(Invalid):
         normalize(f"https://{host}:9100", is_trusted=False, is_production=True)
 
 
-def test_in_production_a_stranger_speaks_https() -> None:
+def test_in_production_a_foreign_node_needs_https() -> None:
     with pytest.raises(Invalid, match=r"."):
         normalize("http://cache.example.com:9100", is_trusted=False, is_production=True)
     assert normalize("https://cache.example.com:9100", is_trusted=False, is_production=True)
 
 
-def test_the_platforms_own_nodes_may_be_on_a_private_network() -> None:
+def test_platform_nodes_may_have_private_addresses() -> None:
     assert normalize("http://10.0.0.7:9100", is_trusted=True, is_production=True)
 
 
-def test_public_addresses_are_public() -> None:
+def test_public_addresses_are_accepted() -> None:
     assert is_public_host("8.8.8.8")
     assert is_public_host("2606:4700::1111")
     assert is_public_host("cache.example.com")
 
 
-def test_a_nonce_has_the_form_that_workers_take() -> None:
+def test_a_nonce_has_the_form_that_workers_accept() -> None:
     assert NONCE.fullmatch(new_nonce())
     assert new_nonce() != new_nonce()
 
@@ -108,9 +108,9 @@ def test_a_nonce_has_the_form_that_workers_take() -> None:
 @pytest.mark.parametrize(
     "answer", [b"", b"abc", b"[]", b'{"proof": 7}', b'{"proof": "abd"}', b'{"proof": "\xff"}']
 )
-def test_another_answer_is_no_proof(answer: bytes) -> None:
+def test_a_wrong_response_is_not_a_proof(answer: bytes) -> None:
     assert not is_proof(answer, "abc")
 
 
-def test_the_right_answer_is_one() -> None:
+def test_the_correct_response_is_a_proof() -> None:
     assert is_proof(b'{"proof": "abc"}', "abc")

@@ -1,4 +1,4 @@
-"""Heartbeats and conduct."""
+"""Heartbeats and node statistics."""
 
 import pytest
 
@@ -17,13 +17,13 @@ from edgecache.brain.nodes.health import LONGEST_REST_S, Health, NodeStatistics,
         (1e9, Health.OFFLINE),
     ],
 )
-def test_two_missed_heartbeats_are_suspect_and_four_are_the_end(
+def test_a_node_is_suspect_after_two_missed_heartbeats_and_offline_after_four(
     age_s: float | None, health: Health
 ) -> None:
     assert by_heartbeat(age_s, interval_s=10) == health
 
 
-def test_one_failure_does_not_make_a_node_rest_and_three_do() -> None:
+def test_a_node_is_paused_after_three_failures() -> None:
     statistics = NodeStatistics()
     statistics.failed(now=100.0)
     statistics.failed(now=100.0)
@@ -35,7 +35,7 @@ def test_one_failure_does_not_make_a_node_rest_and_three_do() -> None:
     assert statistics.may_be_asked(now=101.0)
 
 
-def test_each_further_failure_doubles_the_rest_up_to_a_limit() -> None:
+def test_each_further_failure_doubles_the_pause_up_to_a_limit() -> None:
     statistics = NodeStatistics()
     for _ in range(4):
         statistics.failed(now=0.0)
@@ -45,7 +45,7 @@ def test_each_further_failure_doubles_the_rest_up_to_a_limit() -> None:
     assert statistics.rests_until == LONGEST_REST_S
 
 
-def test_an_answer_makes_up_for_all_failures() -> None:
+def test_a_success_resets_the_failures() -> None:
     statistics = NodeStatistics()
     for _ in range(9):
         statistics.failed(now=0.0)
@@ -54,7 +54,7 @@ def test_an_answer_makes_up_for_all_failures() -> None:
     assert statistics.may_be_asked(now=0.0)
 
 
-def test_latency_follows_slowly() -> None:
+def test_latency_is_smoothed() -> None:
     statistics = NodeStatistics()
     statistics.succeeded(0.1)
     assert statistics.latency_s == pytest.approx(0.1)

@@ -1,4 +1,4 @@
-"""The internal API: its secret, its limits, its refusals; nobody sees another's."""
+"""The internal API: its secret, limits, refusals and tenant isolation."""
 
 import secrets
 import socket
@@ -40,7 +40,7 @@ METRICS = {
 
 @pytest.fixture
 def call(brain: Cluster) -> Iterator[Internal]:
-    """Return the internal API of a brain; what the tests' tenants have there goes afterwards."""
+    """Return the internal API of a brain; the tenants' data is deleted afterwards."""
     internal = Internal(brain)
     yield internal
     for organization_id, environment_pk in ((ALICE_ID, 11), (CHARLIE_ID, 21)):
@@ -48,14 +48,14 @@ def call(brain: Cluster) -> Iterator[Internal]:
 
 
 @pytest.mark.parametrize("given", ["", "wrong", "x" * 43, "ключ", "\t"])
-def test_without_the_secret_everything_but_health_is_closed(call: Internal, given: str) -> None:
+def test_every_path_except_health_requires_the_secret(call: Internal, given: str) -> None:
     for path in ("/v1/status", "/v1/nodes", "/v1/usage", "/v1/buckets"):
         said = ask(call.url + path, bearer=given.encode().decode("latin-1"))
         assert (said.status, said.code) == (401, "not_authenticated")
     assert ask(call.url + "/health").status == 200
 
 
-def test_another_scheme_is_not_the_secret(brain: Cluster) -> None:
+def test_another_authorization_scheme_is_refused(brain: Cluster) -> None:
     head = f"GET /v1/status HTTP/1.1\r\nhost: x\r\nauthorization: Basic {brain.secret}\r\n\r\n"
     with socket.create_connection(("127.0.0.1", brain.internal_port)) as connection:
         connection.sendall(head.encode())
@@ -64,13 +64,13 @@ def test_another_scheme_is_not_the_secret(brain: Cluster) -> None:
     assert b"www-authenticate: Bearer" in answer
 
 
-def test_the_previous_secret_is_accepted_for_a_while(start: Callable[..., Cluster]) -> None:
+def test_the_previous_secret_is_still_accepted(start: Callable[..., Cluster]) -> None:
     old = "the previous secret of the platform is long enough"
     brain = start(variables={"ZCACHE_BRAIN_SECRET_PREVIOUS": old})
     assert ask(f"http://127.0.0.1:{brain.internal_port}/v1/status", bearer=old).status == 200
 
 
-def test_a_caller_without_the_secret_has_no_body_read(brain: Cluster) -> None:
+def test_the_body_of_a_caller_without_the_secret_is_not_read(brain: Cluster) -> None:
     head = b"POST /v1/purge HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\n"
     with socket.create_connection(("127.0.0.1", brain.internal_port), timeout=5) as connection:
         connection.sendall(head)
@@ -78,17 +78,17 @@ def test_a_caller_without_the_secret_has_no_body_read(brain: Cluster) -> None:
 
 
 @pytest.mark.parametrize("raw", [b"{", b"[]", b"7", b'"x"', b"\xff"])
-def test_what_is_no_json_object_is_malformed(call: Internal, raw: bytes) -> None:
+def test_a_body_that_is_not_a_json_object_is_malformed(call: Internal, raw: bytes) -> None:
     said = ask(call.url + "/v1/purge", "POST", raw=raw, bearer=call.secret)
     assert (said.status, said.code) == (400, "malformed")
 
 
-def test_a_body_beyond_the_limit_is_refused(call: Internal) -> None:
+def test_a_body_over_the_limit_is_refused(call: Internal) -> None:
     said = ask(call.url + "/v1/nodes", "POST", raw=b"x" * (2**20 + 1), bearer=call.secret)
     assert (said.status, said.code) == (413, "too_large")
 
 
-def test_unknown_paths_and_methods(call: Internal) -> None:
+def test_unknown_paths_and_methods_are_refused(call: Internal) -> None:
     assert call("GET", "/v1/nothing").status == 404
     assert call("GET", "/v1/nodes/").status == 404
     said = call("PUT", "/v1/nodes")
@@ -142,7 +142,7 @@ def test_the_credential_of_a_node_is_shown_once_and_kept_as_a_hash(
         ({"endpoint": None, "region": None}, {"endpoint", "region"}),
     ],
 )
-def test_a_registration_names_every_wrong_field(
+def test_a_refused_registration_names_every_wrong_field(
     call: Internal, changes: dict[str, Any], fields: set[str]
 ) -> None:
     wanted = {"endpoint": "http://127.0.0.1:9101", "region": "eu-central", "capacity_bytes": 7}
@@ -200,20 +200,22 @@ def test_the_endpoint_of_a_removed_node_may_be_registered_again(
     assert register(brain).id != node.id
 
 
-def test_only_a_proved_node_is_approved(call: Internal, brain: Cluster) -> None:
+def test_only_a_verified_node_can_be_approved(call: Internal, brain: Cluster) -> None:
     node = register(brain, organization_id=3, is_trusted=False)
     said = call("POST", f"/v1/nodes/{node.id}/approve")
     assert (said.status, said.code) == (409, "not_possible")
 
 
-def test_decisions_that_do_not_fit_are_refused(call: Internal, brain: Cluster) -> None:
+def test_an_impossible_decision_is_refused_and_a_repeated_one_accepted(
+    call: Internal, brain: Cluster
+) -> None:
     node = register(brain, organization_id=3, is_trusted=False)
     assert call("POST", f"/v1/nodes/{node.id}/drain").code == "not_possible"
     assert call("POST", f"/v1/nodes/{node.id}/quarantine").body["status"] == "quarantined"
     assert call("POST", f"/v1/nodes/{node.id}/quarantine").status == 200
 
 
-def test_a_decision_is_there_for_the_next_question(call: Internal, brain: Cluster) -> None:
+def test_a_decision_is_visible_in_the_next_response(call: Internal, brain: Cluster) -> None:
     node = register(brain)
     node.beat()
     for decision, status in (
@@ -239,7 +241,7 @@ def test_a_bucket_belongs_to_one_environment(call: Internal) -> None:
     assert call("GET", f"/v1/buckets/{number}?{ALICE}").body["is_public"] is True
 
 
-def test_buckets_are_made_changed_and_removed(call: Internal) -> None:
+def test_buckets_are_created_changed_and_deleted(call: Internal) -> None:
     number = call("POST", f"/v1/buckets?{ALICE}", {"name": "docs"}).body["id"]
     path = f"/v1/buckets/{number}?{ALICE}"
 
@@ -262,7 +264,7 @@ def test_buckets_are_made_changed_and_removed(call: Internal) -> None:
         ({"name": "docs", "sequence": 7}, {"sequence"}),
     ],
 )
-def test_a_wrong_bucket_names_its_fields(
+def test_a_wrong_bucket_is_refused_with_its_fields(
     call: Internal, body: dict[str, Any], fields: set[str]
 ) -> None:
     said = call("POST", f"/v1/buckets?{ALICE}", body)
@@ -270,7 +272,7 @@ def test_a_wrong_bucket_names_its_fields(
 
 
 @pytest.mark.parametrize("query", ["", "organization_id=1", "organization_id=x&environment_pk=1"])
-def test_a_call_says_whose_it_is(call: Internal, query: str) -> None:
+def test_a_call_without_a_valid_tenant_is_refused(call: Internal, query: str) -> None:
     for path in ("/v1/buckets", "/v1/access-keys", "/v1/origins"):
         assert call("GET", f"{path}?{query}").status == 400
 
@@ -304,39 +306,39 @@ def test_the_secret_of_an_access_key_is_shown_once(call: Internal, brain: Cluste
     assert call("DELETE", f"/v1/access-keys/{number}?{ALICE}").status == 204
 
 
-def test_an_access_key_reads_or_writes(call: Internal) -> None:
+def test_the_access_of_a_key_is_validated(call: Internal) -> None:
     said = call("POST", f"/v1/access-keys?{ALICE}", {"access": "admin"})
     assert said.fields == {"access"}
     assert call("POST", f"/v1/access-keys?{ALICE}", {"access": "read"}).body["access"] == "read"
 
 
 @pytest.mark.parametrize("body", [{}, {"keys": []}, {"keys": [""], "prefix": ""}, {"all": False}])
-def test_a_purge_says_of_what(call: Internal, body: dict[str, Any]) -> None:
+def test_a_purge_without_a_selection_is_refused(call: Internal, body: dict[str, Any]) -> None:
     said = call("POST", "/v1/purge", {"organization_id": ALICE_ID, "environment_pk": 11, **body})
     assert (said.status, said.fields) == (400, {"keys"})
 
 
-def test_a_purge_of_nothing_that_is_there_counts_nothing(call: Internal) -> None:
+def test_a_purge_of_absent_objects_counts_nothing(call: Internal) -> None:
     said = call(
         "POST", "/v1/purge", {"organization_id": ALICE_ID, "environment_pk": 11, "all": True}
     )
     assert said.body == {"objects_purged": 0, "bytes_freed": 0, "nodes_affected": 0}
 
 
-def test_usage_begins_with_nothing(call: Internal) -> None:
+def test_usage_is_empty_at_first(call: Internal) -> None:
     assert call("GET", "/v1/usage").body == {"lines": [], "next": 0}
     assert call("GET", "/v1/usage?after=0&limit=5").body == {"lines": [], "next": 0}
     assert call("GET", "/v1/usage?after=-1").fields == {"after"}
 
 
-def test_warming_what_is_not_there_says_so(call: Internal) -> None:
+def test_warming_an_absent_object_reports_it(call: Internal) -> None:
     said = call(
         "POST", "/v1/warm", {"organization_id": ALICE_ID, "environment_pk": 11, "keys": ["docs/a"]}
     )
     assert said.body == {"warmed": 0, "failed": [{"key": "docs/a", "code": "no_such_bucket"}]}
 
 
-def test_an_environment_that_goes_takes_all_of_its_own(call: Internal) -> None:
+def test_dropping_an_environment_deletes_all_its_data(call: Internal) -> None:
     call("POST", f"/v1/buckets?{ALICE}", {"name": "docs"})
     call("POST", f"/v1/buckets?{CHARLIE}", {"name": "docs"})
     call("POST", f"/v1/access-keys?{ALICE}", {})
@@ -350,7 +352,7 @@ def test_an_environment_that_goes_takes_all_of_its_own(call: Internal) -> None:
     assert call("DELETE", "/v1/environments/1/x").status == 400
 
 
-def test_prometheus_may_ask_from_this_machine_but_not_through_a_proxy(brain: Cluster) -> None:
+def test_prometheus_may_read_metrics_from_loopback_but_not_through_a_proxy(brain: Cluster) -> None:
     port = brain.internal_port
 
     def get(extra: str) -> bytes:

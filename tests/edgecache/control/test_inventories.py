@@ -1,4 +1,4 @@
-"""What nodes hold: the disk is the truth for bytes, the brain for who may hold them."""
+"""Inventories: the disk decides what a node holds, the brain what it may hold."""
 
 import time
 
@@ -13,7 +13,7 @@ from tests.edgecache.s3.cluster import Cluster
 from tests.waiting import wait_until
 
 
-def test_an_inventory_tells_where_bytes_are_and_hears_what_nobody_needs(
+def test_an_inventory_records_locations_and_returns_unneeded_blobs(
     brain: Cluster, rows: Rows, put: Put
 ) -> None:
     known, unknown = put(b"known bytes"), bytes(32)
@@ -26,7 +26,7 @@ def test_an_inventory_tells_where_bytes_are_and_hears_what_nobody_needs(
     assert node.id in rows.holders(known)
 
 
-def test_bytes_of_another_length_are_not_the_bytes(brain: Cluster, rows: Rows, put: Put) -> None:
+def test_a_blob_of_the_wrong_length_is_not_recorded(brain: Cluster, rows: Rows, put: Put) -> None:
     known = put(b"eleven byte")
     node = register(brain)
     node.beat()
@@ -34,7 +34,7 @@ def test_bytes_of_another_length_are_not_the_bytes(brain: Cluster, rows: Rows, p
     assert node.id not in rows.holders(known)
 
 
-def test_a_full_inventory_takes_out_what_it_does_not_name(
+def test_a_full_inventory_removes_locations_that_it_does_not_name(
     brain: Cluster, rows: Rows, put: Put
 ) -> None:
     first, second, third = put(b"1"), put(b"2"), put(b"3")
@@ -51,7 +51,9 @@ def test_a_full_inventory_takes_out_what_it_does_not_name(
     assert held == {second, third}
 
 
-def test_an_interrupted_inventory_takes_nothing_out(brain: Cluster, rows: Rows, put: Put) -> None:
+def test_an_interrupted_inventory_removes_no_locations(
+    brain: Cluster, rows: Rows, put: Put
+) -> None:
     first = put(b"still here")
     node = register(brain)
     node.beat()
@@ -61,7 +63,7 @@ def test_an_interrupted_inventory_takes_nothing_out(brain: Cluster, rows: Rows, 
     assert node.beat().body["wants_inventory"] is True
 
 
-def test_changes_come_and_go(brain: Cluster, rows: Rows, put: Put) -> None:
+def test_changes_add_and_remove_locations(brain: Cluster, rows: Rows, put: Put) -> None:
     first = put(b"comes and goes")
     node = register(brain)
     node.beat()
@@ -71,16 +73,18 @@ def test_changes_come_and_go(brain: Cluster, rows: Rows, put: Put) -> None:
     assert node.id not in rows.holders(first)
 
 
-def test_a_copy_too_many_that_is_told_late_goes_again(brain: Cluster, rows: Rows, put: Put) -> None:
+def test_an_excess_copy_that_is_reported_late_is_deleted(
+    brain: Cluster, rows: Rows, put: Put
+) -> None:
     nodes = [register(brain, port=9101 + number) for number in range(3)]
     blob = put(b"three times")
     for node in nodes:
         node.beat()
     for node in nodes[:2]:
         node.hold((blob, 11))
-    _let_healing_settle(rows, nodes)
+    _wait_for_repair(rows, nodes)
 
-    # As after a fetch whose end the brain did not hear of.
+    # As after a fetch whose completion was not reported.
     nodes[2].hold((blob, 11), full=False)
 
     wait_until(lambda: [node.beat() for node in nodes] and len(rows.holders(blob)) == 2)
@@ -89,16 +93,14 @@ def test_a_copy_too_many_that_is_told_late_goes_again(brain: Cluster, rows: Rows
     assert job[1] == "delete"
 
 
-def test_a_fetch_that_was_not_needed_any_more_goes_again(
-    brain: Cluster, rows: Rows, put: Put
-) -> None:
+def test_a_copy_from_an_unneeded_fetch_is_deleted(brain: Cluster, rows: Rows, put: Put) -> None:
     nodes = [register(brain, port=9101 + number) for number in range(3)]
     blob = put(b"fetched in vain")
     for node in nodes:
         node.beat()
     for node in nodes[:2]:
         node.hold((blob, 15))
-    _let_healing_settle(rows, nodes)
+    _wait_for_repair(rows, nodes)
     rows.run(
         "INSERT INTO brain_nodejob (node_id, kind, sha256) VALUES (%s, 'replicate', %s)",
         nodes[2].id,
@@ -111,7 +113,9 @@ def test_a_fetch_that_was_not_needed_any_more_goes_again(
     wait_until(lambda: [node.beat() for node in nodes] and len(rows.holders(blob)) == 2)
 
 
-def test_a_stranger_is_told_to_drop_private_bytes(brain: Cluster, rows: Rows, put: Put) -> None:
+def test_a_foreign_node_is_asked_to_delete_private_bytes(
+    brain: Cluster, rows: Rows, put: Put
+) -> None:
     private, public = put(b"private"), put(b"public", is_public=True)
     stranger = register(brain, organization_id=3)
     stranger.beat()
@@ -123,7 +127,9 @@ def test_a_stranger_is_told_to_drop_private_bytes(brain: Cluster, rows: Rows, pu
     assert stranger.id in rows.holders(public)
 
 
-def test_what_becomes_private_leaves_a_strangers_node(brain: Cluster, rows: Rows, put: Put) -> None:
+def test_an_object_that_becomes_private_is_deleted_from_a_foreign_node(
+    brain: Cluster, rows: Rows, put: Put
+) -> None:
     blob = put(b"public no more", is_public=True)
     stranger = register(brain, organization_id=3)
     stranger.beat()
@@ -148,7 +154,7 @@ def test_what_becomes_private_leaves_a_strangers_node(brain: Cluster, rows: Rows
     assert (job["kind"], job["sha256"]) == ("delete", blob.hex())
 
 
-def test_a_pending_nodes_inventory_does_not_count(brain: Cluster, rows: Rows, put: Put) -> None:
+def test_the_inventory_of_a_pending_node_is_ignored(brain: Cluster, rows: Rows, put: Put) -> None:
     public = put(b"public too", is_public=True)
     stranger = register(brain, organization_id=3, is_trusted=False)
     stranger.beat()
@@ -156,8 +162,8 @@ def test_a_pending_nodes_inventory_does_not_count(brain: Cluster, rows: Rows, pu
     assert stranger.id not in rows.holders(public)
 
 
-def _let_healing_settle(rows: Rows, nodes: list[FakeWorker]) -> None:
-    """Wait until the walk that new nodes set off is over: what comes then is looked at alone."""
+def _wait_for_repair(rows: Rows, nodes: list[FakeWorker]) -> None:
+    """Wait for the end of the repair that new nodes trigger."""
     for _ in range(4):
         for node in nodes:
             node.beat()

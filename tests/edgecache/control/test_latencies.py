@@ -1,4 +1,4 @@
-"""The histogram is exact to 3 %, and the sum of the parts is the whole."""
+"""The latency histogram is accurate to 3 %, and merging is exact."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +9,7 @@ DURATIONS = st.lists(st.floats(0, 3600, allow_nan=False), max_size=60)
 
 
 def of(seconds: list[float]) -> Latencies:
-    """Count some durations."""
+    """Return a histogram of some durations."""
     made = Latencies()
     for each in seconds:
         made.add(each)
@@ -17,7 +17,7 @@ def of(seconds: list[float]) -> Latencies:
 
 
 @given(st.integers(0, LONGEST_US))
-def test_the_middle_of_a_bucket_is_within_three_percent(us: int) -> None:
+def test_a_bucket_s_midpoint_is_within_three_percent(us: int) -> None:
     assert abs(middle_of(bucket_of(us)) - us) <= max(us * 0.03, 0.5)
 
 
@@ -28,9 +28,7 @@ def test_longer_durations_are_in_later_buckets(one: int, other: int) -> None:
 
 
 @given(DURATIONS, DURATIONS)
-def test_merging_counts_as_if_all_had_been_counted_in_one_place(
-    one: list[float], other: list[float]
-) -> None:
+def test_merged_histograms_equal_one_of_all_durations(one: list[float], other: list[float]) -> None:
     merged = Latencies.merged([of(one), of(other)])
     whole = of(one + other)
 
@@ -39,14 +37,14 @@ def test_merging_counts_as_if_all_had_been_counted_in_one_place(
 
 
 @given(DURATIONS)
-def test_json_and_back_changes_nothing(seconds: list[float]) -> None:
+def test_a_histogram_survives_json(seconds: list[float]) -> None:
     made = of(seconds)
     again = Latencies.from_json(made.as_json())
 
     assert (again.counts, again.count, again.total_us) == (made.counts, made.count, made.total_us)
 
 
-def test_quantiles_are_those_of_the_sorted_list() -> None:
+def test_quantiles_match_those_of_the_sorted_list() -> None:
     made = of([each / 1000 for each in range(1, 1001)])
 
     assert abs(made.quantile_ms(0.95) - 950) < 30
@@ -54,9 +52,9 @@ def test_quantiles_are_those_of_the_sorted_list() -> None:
     assert abs(made.mean_ms() - 500.5) < 0.1
 
 
-def test_nothing_counted_is_zero_everywhere() -> None:
+def test_an_empty_histogram_is_zero_everywhere() -> None:
     assert (Latencies().mean_ms(), Latencies().quantile_ms(0.99)) == (0.0, 0.0)
 
 
-def test_a_clock_that_went_backwards_counts_as_no_time() -> None:
+def test_a_negative_duration_counts_as_zero() -> None:
     assert of([-1.0]).quantile_ms(1.0) == 0.0

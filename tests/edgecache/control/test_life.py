@@ -1,4 +1,4 @@
-"""A brain starts, refuses to start, stops; another one does not notice."""
+"""A brain's start, refusals to start, and stop; other brains are not affected."""
 
 import contextlib
 import http.client
@@ -34,7 +34,7 @@ SECRET = "a secret of more than thirty-two characters"
 
 
 def run(tmp_path: Path, *words: str, **changes: str) -> subprocess.CompletedProcess[str]:
-    """Run the brain's command to its end."""
+    """Run the brain's command until it exits."""
     return run_python(tmp_path, "-m", "edgecache.brain", *words, **changes)
 
 
@@ -59,7 +59,7 @@ def run_python(tmp_path: Path, *words: str, **changes: str) -> subprocess.Comple
     )
 
 
-def test_all_three_ports_answer(shared: Cluster) -> None:
+def test_all_three_ports_respond(shared: Cluster) -> None:
     for port in (shared.internal_port, shared.worker_port):
         said = ask(f"http://127.0.0.1:{port}/health")
         assert (said.status, said.body["status"]) == (200, "ok")
@@ -68,33 +68,35 @@ def test_all_three_ports_answer(shared: Cluster) -> None:
         assert connection.recv(100).startswith(b"HTTP/1.1 403")
 
 
-def test_it_does_not_start_without_the_secret(tmp_path: Path) -> None:
+def test_a_brain_without_the_secret_does_not_start(tmp_path: Path) -> None:
     ended = run(tmp_path, ZCACHE_BRAIN_SECRET="", BRAIN_SECRET="")
     assert ended.returncode == 1
     assert "ZCACHE_BRAIN_SECRET" in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
 
 
-def test_it_does_not_start_with_a_short_secret(tmp_path: Path) -> None:
+def test_a_brain_with_a_short_secret_does_not_start(tmp_path: Path) -> None:
     ended = run(tmp_path, ZCACHE_BRAIN_SECRET="short")
     assert ended.returncode == 1
     assert ended.stderr.strip() == "zonal: ZCACHE_BRAIN_SECRET must have at least 32 characters."
 
 
-def test_in_production_it_does_not_start_with_keys_that_it_made_up(tmp_path: Path) -> None:
+def test_in_production_a_brain_with_generated_keys_does_not_start(tmp_path: Path) -> None:
     ended = run(tmp_path, PRODUCTION="true", ZSECRET_KEYS="")
     assert ended.returncode == 1
     assert "ZSECRET_KEYS" in ended.stderr
 
 
-def test_in_production_it_does_not_take_workers_credentials_in_clear(tmp_path: Path) -> None:
+def test_in_production_a_brain_does_not_accept_worker_credentials_without_tls(
+    tmp_path: Path,
+) -> None:
     ended = run(tmp_path, PRODUCTION="true", ZBRAIN_WORKER_BIND="203.0.113.7")
     assert ended.returncode == 1
     assert "ZBRAIN_TLS_CERT" in ended.stderr
 
 
 @pytest.mark.parametrize("setting", ["ZBRAIN_PORT", "ZBRAIN_S3_PORT", "ZBRAIN_WORKER_PORT"])
-def test_a_taken_port_is_one_sentence_with_its_setting(
+def test_a_port_in_use_is_reported_with_its_setting(
     tmp_path: Path, database_url: str, setting: str
 ) -> None:
     with socket.socket() as stranger:
@@ -109,19 +111,19 @@ def test_a_taken_port_is_one_sentence_with_its_setting(
     assert "Traceback" not in ended.stderr
 
 
-def test_help_says_what_it_is(tmp_path: Path) -> None:
+def test_help_describes_the_brain(tmp_path: Path) -> None:
     ended = run(tmp_path, "--help")
     assert ended.returncode == 0
     for word in ("8081", "9000", "8083", "ZCACHE_BRAIN_SECRET", "Several brains"):
         assert word in ended.stdout
 
 
-def test_the_management_command_becomes_the_brain(tmp_path: Path) -> None:
+def test_the_management_command_runs_the_brain(tmp_path: Path) -> None:
     ended = run_python(tmp_path, "manage.py", "runbrain", ZCACHE_BRAIN_SECRET="")
     assert ended.returncode == 1
     assert "The brain needs ZCACHE_BRAIN_SECRET" in ended.stderr
-    told = run_python(tmp_path, "manage.py", "runbrain", "--help")
-    assert "Several brains may run over one database" in " ".join(told.stdout.split())
+    printed = run_python(tmp_path, "manage.py", "runbrain", "--help")
+    assert "Several brains may run over one database" in " ".join(printed.stdout.split())
 
 
 def test_a_second_brain_on_the_same_port_is_refused(
@@ -133,18 +135,18 @@ def test_a_second_brain_on_the_same_port_is_refused(
     assert f"Port {first.internal_port} is in use" in ended.stderr
 
 
-def test_sigterm_finishes_what_runs_and_ends_the_lease(
+def test_sigterm_finishes_running_requests_and_ends_the_lease(
     start: Callable[..., Cluster], database_url: str
 ) -> None:
     brain = start()
     rows = Rows(database_url)
     assert rows.value("SELECT count(*) FROM brain_braininstance") == 1
-    # A request is under way: its body has not come whole.
+    # A request is running: its body is incomplete.
     with socket.create_connection(("127.0.0.1", brain.internal_port)) as connection:
         body = b'{"organization_id": 1, "environment_pk": 1, "all": true}'
         head = f"POST /v1/purge HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {brain.secret}\r\n"
         connection.sendall(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body[:5])
-        # Only what was accepted before it counts as running.
+        # Only connections accepted before the signal count as running.
         assert ask(f"http://127.0.0.1:{brain.internal_port}/health").status == 200
         brain.brain.send_signal(signal.SIGTERM)
         connection.sendall(body[5:])
@@ -155,7 +157,7 @@ def test_sigterm_finishes_what_runs_and_ends_the_lease(
     assert rows.value("SELECT count(*) FROM brain_braininstance") == 0
 
 
-def test_a_brain_without_its_database_says_so(
+def test_a_brain_without_its_database_reports_it(
     start: Callable[..., Cluster], database_url: str
 ) -> None:
     brain = start()
@@ -171,7 +173,7 @@ def test_a_brain_without_its_database_says_so(
     wait_until(lambda: ask(f"http://127.0.0.1:{brain.internal_port}/health").status == 200)
 
 
-def test_workers_speak_over_tls_where_a_certificate_is_given(
+def test_the_worker_port_uses_tls_with_a_certificate(
     start: Callable[..., Cluster], tmp_path: Path
 ) -> None:
     certificate, key = certificate_for("127.0.0.1", tmp_path)
@@ -197,7 +199,7 @@ def test_workers_speak_over_tls_where_a_certificate_is_given(
 
 
 def certificate_for(address: str, folder: Path) -> tuple[Path, Path]:
-    """Make a certificate for an address, and its key, signed by itself."""
+    """Create a self-signed certificate for an address, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, address)])
     now = datetime.now(UTC)
@@ -232,6 +234,6 @@ def test_a_killed_brain_does_not_stop_the_other(start: Callable[..., Cluster]) -
     first.brain.send_signal(signal.SIGKILL)
     first.brain.wait(10)
 
-    # The dead one's lease runs out before the change returns.
+    # The dead brain's lease expires before the change returns.
     assert Internal(second)("DELETE", f"/v1/nodes/{node}").status == 204
     assert Internal(second)("GET", f"/v1/nodes/{node}").status == 404

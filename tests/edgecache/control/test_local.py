@@ -1,4 +1,4 @@
-"""What a machine of one's own has before its brain starts."""
+"""Local development: nodes and access keys that are created before the brain starts."""
 
 import json
 import stat
@@ -28,7 +28,7 @@ def command(folder: Path, *words: str) -> str:
     return out.getvalue()
 
 
-def test_a_local_node_is_the_platforms_own_and_active(tmp_path: Path) -> None:
+def test_a_local_node_belongs_to_the_platform_and_is_active(tmp_path: Path) -> None:
     (node,) = prepare(tmp_path, ["eu-central"])
     local.register(node)
     local.register(node)
@@ -39,11 +39,11 @@ def test_a_local_node_is_the_platforms_own_and_active(tmp_path: Path) -> None:
     assert bytes(row.secret_hash) == secret_hash(node.secret)
 
 
-def test_a_node_with_another_port_is_where_it_is_now(tmp_path: Path) -> None:
+def test_a_node_with_a_new_port_has_a_new_endpoint(tmp_path: Path) -> None:
     one, other = prepare(tmp_path, ["eu-central", "us-east"])
     for node in (one, other):
         local.register(node)
-    # They have changed places.
+    # The two nodes swap their ports.
     for node, port in ((one, other.port), (other, one.port)):
         moved = local_nodes.save(node.folder, region=node.region, port=port, node_id=node.node_id)
         local.register(moved)
@@ -52,7 +52,7 @@ def test_a_node_with_another_port_is_where_it_is_now(tmp_path: Path) -> None:
     assert Node.objects.get(pk=other.node_id).endpoint == one.endpoint
 
 
-def test_a_removed_node_is_let_in_again(tmp_path: Path) -> None:
+def test_a_removed_node_is_registered_again(tmp_path: Path) -> None:
     (node,) = prepare(tmp_path, ["eu-central"])
     local.register(node)
     Node.objects.update(status="removed", removed_at="2026-01-01T00:00:00Z", inventory_of="x")
@@ -63,7 +63,7 @@ def test_a_removed_node_is_let_in_again(tmp_path: Path) -> None:
     assert (row.status, row.removed_at, row.inventory_of) == ("active", None, "")
 
 
-def test_a_barred_node_stays_barred(tmp_path: Path) -> None:
+def test_a_quarantined_node_stays_quarantined(tmp_path: Path) -> None:
     (node,) = prepare(tmp_path, ["eu-central"])
     local.register(node)
     Node.objects.update(status="quarantined")
@@ -71,7 +71,7 @@ def test_a_barred_node_stays_barred(tmp_path: Path) -> None:
     assert Node.objects.get().status == "quarantined"
 
 
-def test_the_development_key_is_made_once_and_kept_private(tmp_path: Path) -> None:
+def test_the_development_key_is_created_once_with_private_permissions(tmp_path: Path) -> None:
     file = tmp_path / "access-key.json"
     first = local.development_access(Tenant(3, 4), file)
 
@@ -84,7 +84,7 @@ def test_the_development_key_is_made_once_and_kept_private(tmp_path: Path) -> No
     assert Bucket.objects.get().name == first.bucket == "development"
 
 
-def test_a_key_of_another_database_is_not_shown(tmp_path: Path) -> None:
+def test_a_key_missing_in_the_database_is_replaced(tmp_path: Path) -> None:
     file = tmp_path / "access-key.json"
     first = local.development_access(Tenant(3, 4), file)
     AccessKey.objects.all().delete()
@@ -119,7 +119,7 @@ def test_the_command_prints_how_to_start_the_worker(tmp_path: Path) -> None:
         (),
     ],
 )
-def test_a_wrong_word_is_refused(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_a_wrong_argument_is_refused(tmp_path: Path, words: tuple[str, ...]) -> None:
     with pytest.raises(CommandError):
         command(tmp_path / "node", *words)
     assert not Node.objects.exists()

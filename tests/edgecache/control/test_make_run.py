@@ -1,4 +1,4 @@
-"""`make run` as a user sees it: the banner's values work, and killed parts come back."""
+"""`make run` as a user sees it: the banner's values work, and killed processes restart."""
 
 import os
 import re
@@ -26,22 +26,22 @@ PORTS = ("PORT", "ZBRAIN_PORT", "ZBRAIN_S3_PORT", "ZBRAIN_WORKER_PORT")
 
 @dataclass
 class Run:
-    """A platform that was started."""
+    """A running platform."""
 
     process: "subprocess.Popen[bytes]"
     log: Path
     ports: dict[str, str]
 
     def said(self) -> str:
-        """Return what it printed up to now."""
+        """Return its output so far."""
         return self.log.read_text()
 
     def started(self, name: str) -> int:
-        """Count how often a line of its log began."""
+        """Return the number of log lines with this beginning."""
         return len(re.findall(name, self.said()))
 
     def children(self) -> dict[str, int]:
-        """Return the running children by a word of their command."""
+        """Return the running child processes by a word of their command."""
         found = {}
         for folder in Path("/proc").iterdir():
             if not folder.name.isdigit():
@@ -89,7 +89,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
         shutil.rmtree(make_folders(data_dir).clusters_dir, ignore_errors=True)
 
 
-def test_the_banner_works_and_killed_parts_come_back(run: Run) -> None:
+def test_the_banner_s_values_work_and_killed_processes_restart(run: Run) -> None:
     words = shlex.split(re.findall(r"^  (AWS_ACCESS_KEY_ID=.*)$", run.said(), re.MULTILINE)[0])
     values = dict(word.split("=", 1) for word in words if word.startswith("AWS_"))
     url = words[words.index("--endpoint-url") + 1]
@@ -114,7 +114,7 @@ def test_the_banner_works_and_killed_parts_come_back(run: Run) -> None:
     token = re.findall(r"^  Token +(\S+)", run.said(), re.MULTILINE)[0]
     status_url = f"http://127.0.0.1:{run.ports['PORT']}/v1/cache/status"
     wait_until(lambda: ask(status_url, bearer=token).body.get("online_nodes") == 2)
-    # One of the web server's processes looks for it, and not before it answers requests.
+    # A process of the web server checks for it, but only once it serves requests.
     wait_until(lambda: run.started("cache_available") > 0)
 
     for name, pid in run.children().items():
@@ -131,7 +131,7 @@ def test_the_banner_works_and_killed_parts_come_back(run: Run) -> None:
 
 
 @pytest.mark.parametrize("setting", ["ZBRAIN_PORT", "ZBRAIN_S3_PORT", "ZBRAIN_WORKER_PORT"])
-def test_a_taken_port_of_the_brain_is_one_sentence_with_its_setting(
+def test_a_port_in_use_of_the_brain_is_reported_with_its_setting(
     tmp_path: Path, setting: str
 ) -> None:
     with socket.socket() as stranger:

@@ -1,4 +1,4 @@
-"""What is counted is written once, also when the database is away for a while."""
+"""Usage counters are written exactly once, also after a database outage."""
 
 import asyncio
 import secrets
@@ -21,18 +21,18 @@ BEGIN = 1_800_000_000.0 // MINUTE_S * MINUTE_S
 
 
 class Clock:
-    """Time that the test moves."""
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = BEGIN
 
     def __call__(self) -> float:
-        """Tell it."""
+        """Return the time."""
         return self.now
 
 
 def run(url: str, scenario: Callable[[Meters, Clock], Awaitable[None]]) -> None:
-    """Play a scenario with the meters of one brain."""
+    """Run a scenario with the meters of one brain."""
 
     async def play() -> None:
         database, clock = Database(url), Clock()
@@ -46,7 +46,7 @@ def run(url: str, scenario: Callable[[Meters, Clock], Awaitable[None]]) -> None:
 
 
 def count(meters: Meters, tenant: Tenant = ALICE, **changes: Any) -> None:
-    """Count one answer."""
+    """Count one response."""
     fields = {"is_hit": True, "bytes_served": 100, "seconds": 0.01}
     node_id = changes.pop("node_id", NODE)
     meters.record(tenant, 5, node_id, **(fields | changes))
@@ -59,7 +59,7 @@ LINES = (
 MEASURES = "SELECT node_id, hits, misses, bytes_served FROM brain_measurement ORDER BY node_id"
 
 
-def test_a_minute_is_one_line_for_each_bucket_and_node(database_url: str) -> None:
+def test_a_minute_has_one_line_per_bucket_and_node(database_url: str) -> None:
     async def scenario(meters: Meters, _clock: Clock) -> None:
         count(meters)
         count(meters)
@@ -78,7 +78,7 @@ def test_a_minute_is_one_line_for_each_bucket_and_node(database_url: str) -> Non
     assert rows.all(MEASURES) == [(NODE, 3, 0, 300), (None, 3, 1, 307)]
 
 
-def test_what_is_not_written_yet_is_known(database_url: str) -> None:
+def test_counts_that_are_not_written_yet_are_included(database_url: str) -> None:
     async def scenario(meters: Meters, _clock: Clock) -> None:
         count(meters)
         assert (meters.unwritten().hits, meters.unwritten(NODE).hits) == (1, 1)
@@ -90,7 +90,7 @@ def test_what_is_not_written_yet_is_known(database_url: str) -> None:
     run(database_url, scenario)
 
 
-def test_nothing_is_lost_while_the_database_is_away(database_url: str) -> None:
+def test_nothing_is_lost_during_a_database_outage(database_url: str) -> None:
     rows = Rows(database_url)
 
     async def scenario(meters: Meters, clock: Clock) -> None:
@@ -111,7 +111,7 @@ def test_nothing_is_lost_while_the_database_is_away(database_url: str) -> None:
     assert rows.value("SELECT sum(hits) FROM brain_measurement WHERE node_id IS NULL") == 4
 
 
-def test_a_batch_whose_commit_was_not_confirmed_counts_once(
+def test_a_batch_with_an_unconfirmed_commit_counts_once(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario(meters: Meters, _clock: Clock) -> None:
@@ -134,7 +134,7 @@ def test_a_batch_whose_commit_was_not_confirmed_counts_once(
     assert rows.all(MEASURES) == [(NODE, 1, 0, 100), (None, 1, 0, 100)]
 
 
-def test_many_writers_at_once_leave_no_line_behind_a_reader(database_url: str) -> None:
+def test_concurrent_writers_do_not_make_a_reader_miss_lines(database_url: str) -> None:
     """Ids rise in the order in which lines become visible: `id >` misses none."""
 
     async def play() -> int:
@@ -151,7 +151,7 @@ def test_many_writers_at_once_leave_no_line_behind_a_reader(database_url: str) -
         work = asyncio.gather(*(write(meters) for meters in writers))
         is_last = False
         while not is_last:
-            # Looked at once more after the last writer has ended.
+            # Read once more after the last writer has ended.
             is_last = work.done()
             while rows := await database.all(
                 "SELECT id FROM brain_usageline WHERE id > %s ORDER BY id LIMIT 7", [cursor]
@@ -180,7 +180,7 @@ def test_old_minutes_become_hours_and_keep_their_sums(database_url: str) -> None
     async def play() -> None:
         database = Database(database_url)
         await database.open()
-        statistics = Statistics(database, None, None)  # type: ignore[arg-type]  # not asked here
+        statistics = Statistics(database, None, None)  # type: ignore[arg-type]  # not used here
         await statistics.roll_up()
         await statistics.roll_up()
         await database.close()

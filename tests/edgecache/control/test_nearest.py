@@ -1,4 +1,4 @@
-"""The nearest of those that hold an object; among equals the fastest, then the idlest."""
+"""The choice of a holder: nearest, then fastest, then least loaded."""
 
 from uuid import UUID
 
@@ -11,12 +11,12 @@ ATLAS = RegionMap({"home": (48.1, 11.6)})
 
 
 def holder(number: int, region: str, **changes: object) -> Holder:
-    """Return a node that nobody has asked yet."""
+    """Return a node without statistics."""
     made = Holder(UUID(int=number), "http://node", region, 0.0, 0.0, 0)
     return made._replace(**changes)  # type: ignore[arg-type]  # the tests' own values
 
 
-def test_distances_are_those_of_the_globe() -> None:
+def test_distances_are_great_circle_distances() -> None:
     frankfurt, new_york = (50.1, 8.7), (40.7, -74.0)
     assert abs(great_circle_km(frankfurt, new_york) - 6200) < 60
     assert great_circle_km(frankfurt, frankfurt) == 0.0
@@ -26,37 +26,37 @@ def test_distances_are_those_of_the_globe() -> None:
     ("client", "nearest"),
     [("eu-west", "eu-central"), ("us-west", "us-east"), ("home", "eu-central")],
 )
-def test_the_nearest_region_serves(client: str, nearest: str) -> None:
+def test_the_nearest_region_is_chosen(client: str, nearest: str) -> None:
     rows = [holder(1, "us-east"), holder(2, "eu-central"), holder(3, "ap-southeast")]
     assert order(rows, client, ATLAS)[0].region == nearest
 
 
-def test_a_region_that_is_not_on_the_map_comes_last() -> None:
+def test_a_region_without_coordinates_is_last() -> None:
     rows = [holder(1, "atlantis"), holder(2, "ap-southeast")]
     assert [row.region for row in order(rows, "eu-central", ATLAS)] == ["ap-southeast", "atlantis"]
 
 
-def test_a_region_that_is_not_on_the_map_is_near_itself() -> None:
+def test_a_region_without_coordinates_is_near_itself() -> None:
     rows = [holder(1, "eu-central"), holder(2, "atlantis")]
     assert order(rows, "atlantis", ATLAS)[0].region == "atlantis"
 
 
-def test_a_numbered_region_lies_where_the_one_without_the_number_does() -> None:
+def test_a_numbered_region_has_the_coordinates_of_its_base_region() -> None:
     assert ATLAS.distance_km("us-east-1", "us-east") == 0.0
     assert ATLAS.distance_km("us-east-2", "us-east") > 100
 
 
-def test_among_equally_far_ones_the_fastest_serves() -> None:
+def test_among_equally_near_nodes_the_fastest_is_chosen() -> None:
     rows = [holder(1, "eu-central", latency_s=0.2), holder(2, "eu-central", latency_s=0.01)]
     assert order(rows, "eu-central", ATLAS)[0].node_id == UUID(int=2)
 
 
-def test_among_equally_fast_ones_the_least_loaded_serves() -> None:
+def test_among_equally_fast_nodes_the_least_loaded_is_chosen() -> None:
     rows = [holder(1, "eu-central", load=0.9), holder(2, "eu-central", load=0.1)]
     assert order(rows, "eu-central", ATLAS)[0].node_id == UUID(int=2)
 
 
-def test_among_equally_loaded_ones_the_one_with_the_fewest_requests_serves() -> None:
+def test_among_equally_loaded_nodes_the_one_with_the_fewest_requests_is_chosen() -> None:
     rows = [holder(1, "eu-central", running=7), holder(2, "eu-central", running=2)]
     assert order(rows, "eu-central", ATLAS)[0].node_id == UUID(int=2)
 

@@ -1,4 +1,4 @@
-"""Work for nodes: given out, done, failed, pointless."""
+"""Jobs of nodes: issued, done, failed or not needed any more."""
 
 import secrets
 
@@ -12,7 +12,7 @@ from tests.edgecache.control.support import (
 from tests.edgecache.s3.cluster import Cluster
 
 
-def test_a_job_comes_once_a_minute_until_it_is_done(brain: Cluster, rows: Rows) -> None:
+def test_a_job_is_issued_once_a_minute_until_it_is_done(brain: Cluster, rows: Rows) -> None:
     node = register(brain)
     blob = secrets.token_bytes(32)
     rows.run(
@@ -28,7 +28,7 @@ def test_a_job_comes_once_a_minute_until_it_is_done(brain: Cluster, rows: Rows) 
     assert rows.value("SELECT count(*) FROM brain_nodejob WHERE sha256 = %s", blob) == 0
 
 
-def test_a_job_that_fails_waits_and_is_given_up_in_the_end(brain: Cluster, rows: Rows) -> None:
+def test_a_failing_job_is_retried_later_and_finally_dropped(brain: Cluster, rows: Rows) -> None:
     node = register(brain)
     rows.run(
         "INSERT INTO brain_nodejob (node_id, kind, sha256) VALUES (%s, 'delete', %s)",
@@ -49,7 +49,7 @@ def test_a_job_that_fails_waits_and_is_given_up_in_the_end(brain: Cluster, rows:
     assert waits[-1] > 100
 
 
-def test_nobody_ends_another_nodes_job(brain: Cluster, rows: Rows) -> None:
+def test_a_node_cannot_end_another_node_s_job(brain: Cluster, rows: Rows) -> None:
     node, other = register(brain, port=9101), register(brain, port=9102)
     rows.run(
         "INSERT INTO brain_nodejob (node_id, kind, sha256) VALUES (%s, 'delete', %s)",
@@ -63,7 +63,7 @@ def test_nobody_ends_another_nodes_job(brain: Cluster, rows: Rows) -> None:
     assert other.say("jobs/x/done", {"ok": True}).status == 404
 
 
-def test_a_copy_is_fetched_with_a_ticket_from_a_node_that_has_it(
+def test_a_copy_is_fetched_with_a_ticket_from_a_holder(
     brain: Cluster, rows: Rows, put: Put
 ) -> None:
     blob = put(b"copy me")
@@ -72,7 +72,7 @@ def test_a_copy_is_fetched_with_a_ticket_from_a_node_that_has_it(
     asker.beat()
     holder.hold((blob, 7))
     rows.run(
-        # Healing may have come first: the blob has one copy, and two are wanted.
+        # The repair may have come first: the blob has one copy and needs two.
         "INSERT INTO brain_nodejob (node_id, kind, sha256) VALUES (%s, 'replicate', %s)"
         " ON CONFLICT DO NOTHING",
         asker.id,
@@ -88,7 +88,7 @@ def test_a_copy_is_fetched_with_a_ticket_from_a_node_that_has_it(
     assert asker.id in rows.holders(blob)
 
 
-def test_a_copy_that_nobody_can_give_is_not_asked_for(brain: Cluster, rows: Rows) -> None:
+def test_a_copy_without_a_source_is_not_requested(brain: Cluster, rows: Rows) -> None:
     node = register(brain)
     node.beat()
     rows.run(

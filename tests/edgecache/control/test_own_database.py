@@ -1,4 +1,4 @@
-"""A brain with a database of its own: its tables are there and nowhere else."""
+"""A brain with a separate database has all its tables there."""
 
 import os
 import subprocess
@@ -14,18 +14,18 @@ from tests.edgecache.databases import new_database
 
 @pytest.fixture
 def manage(tmp_path: Path) -> "Manage":
-    """Return the commands of an installation with two fresh databases."""
+    """Return the management commands of an installation with two new databases."""
     return Manage(tmp_path)
 
 
 class Manage:
-    """Runs commands."""
+    """Runs management commands."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def run(self, control: str, brain: str, *words: str) -> str:
-        """Run one to its end; give what it said."""
+        """Run a command; return its output."""
         variables = {
             "DATABASE_URL": control,
             "ZBRAIN_DATABASE_URL": brain,
@@ -47,7 +47,7 @@ class Manage:
 TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
 
 
-def test_the_brains_tables_are_in_its_own_database_alone(manage: Manage) -> None:
+def test_the_brain_s_tables_are_in_its_own_database_only(manage: Manage) -> None:
     with new_database() as control, new_database() as brain:
         said = manage.run(control, brain, "bootstrap", "--migrate", "--json")
         assert '"bucket": "development"' in said
@@ -60,7 +60,7 @@ def test_the_brains_tables_are_in_its_own_database_alone(manage: Manage) -> None
         assert not {name for name in others if name.startswith("brain_")}
         assert "accounts_user" in others
 
-        # As somebody prepares it who does not bootstrap: nothing is left to do.
+        # As without the bootstrap command: no migration is left.
         planned = manage.run(control, brain, "migrate", "--plan", "--database", "brain")
         assert "No planned migration operations" in planned
         manage.run(

@@ -1,4 +1,4 @@
-"""Placement: the same for every brain, spread by weight, apart from one another, bounded."""
+"""Placement: deterministic, weighted by capacity, spread over regions, and bounded."""
 
 import hashlib
 from collections import Counter
@@ -19,21 +19,19 @@ def blob(number: int) -> bytes:
 
 
 def node(number: int, **changes: object) -> Candidate:
-    """Return an empty node of the platform's, in a region of its own."""
+    """Return an empty platform node in its own region."""
     made = Candidate(UUID(int=number), None, f"region-{number}", 10 * GIB, 0)
     return replace(made, **changes)  # type: ignore[arg-type]  # the tests' own values
 
 
 @given(st.integers(0, 10**6), st.permutations([node(number) for number in range(1, 8)]))
 @settings(max_examples=50)
-def test_the_order_in_which_nodes_are_known_does_not_matter(
-    number: int, nodes: list[Candidate]
-) -> None:
+def test_the_order_of_nodes_does_not_matter(number: int, nodes: list[Candidate]) -> None:
     wanted = choose(blob(number), sorted(nodes, key=lambda row: row.node_id), 2)
     assert choose(blob(number), nodes, 2) == wanted
 
 
-def test_a_node_that_goes_moves_only_what_it_had() -> None:
+def test_removing_a_node_moves_only_its_own_objects() -> None:
     nodes = [node(number) for number in range(1, 6)]
     before = {n: choose(blob(n), nodes, 1)[0].node_id for n in range(500)}
     after = {n: choose(blob(n), nodes[1:], 1)[0].node_id for n in range(500)}
@@ -43,26 +41,26 @@ def test_a_node_that_goes_moves_only_what_it_had() -> None:
     assert all(before[n] == nodes[0].node_id for n in moved)
 
 
-def test_a_node_of_three_times_the_capacity_gets_three_times_as_much() -> None:
+def test_a_node_of_three_times_the_capacity_gets_three_times_the_objects() -> None:
     nodes = [node(1, capacity_bytes=30 * GIB), node(2)]
     counts = Counter(choose(blob(n), nodes, 1)[0].node_id for n in range(4000))
 
     assert 2.5 < counts[UUID(int=1)] / counts[UUID(int=2)] < 3.5
 
 
-def test_copies_lie_in_different_regions_when_there_are_some() -> None:
+def test_copies_are_in_different_regions_if_possible() -> None:
     nodes = [node(n, region="eu-central" if n < 4 else "us-east") for n in range(1, 7)]
     for n in range(200):
         assert len({row.region for row in choose(blob(n), nodes, 2)}) == 2
 
 
-def test_copies_lie_with_different_operators_when_there_are_some() -> None:
+def test_copies_are_with_different_operators_if_possible() -> None:
     nodes = [node(n, region="eu-central", operator=7 if n < 4 else 8) for n in range(1, 7)]
     for n in range(200):
         assert len({row.operator for row in choose(blob(n), nodes, 2)}) == 2
 
 
-def test_the_copies_that_are_there_count() -> None:
+def test_existing_copies_count() -> None:
     nodes = [node(n, region="eu-central" if n < 3 else "us-east") for n in range(1, 5)]
 
     added = choose(blob(1), nodes, 2, held_by={UUID(int=1)})
@@ -72,12 +70,12 @@ def test_the_copies_that_are_there_count() -> None:
     assert choose(blob(1), nodes, 2, held_by={UUID(int=1), UUID(int=3)}) == []
 
 
-def test_fewer_nodes_than_copies_are_all_taken() -> None:
+def test_with_fewer_nodes_than_copies_all_are_used() -> None:
     assert len(choose(blob(1), [node(1)], 3)) == 1
     assert choose(blob(1), [], 3) == []
 
 
-def test_a_node_a_quarter_fuller_than_the_average_gets_nothing_new() -> None:
+def test_a_node_a_quarter_fuller_than_average_gets_no_new_objects() -> None:
     full = node(1, used_bytes=9 * GIB)
     others = [node(2, used_bytes=5 * GIB), node(3, used_bytes=5 * GIB)]
 
@@ -85,10 +83,10 @@ def test_a_node_a_quarter_fuller_than_the_average_gets_nothing_new() -> None:
     assert all(full not in choose(blob(n), [full, *others], 1) for n in range(200))
 
 
-def test_on_an_almost_empty_cluster_nobody_is_too_full() -> None:
+def test_on_an_almost_empty_cluster_no_node_is_too_full() -> None:
     begun = node(1, used_bytes=GIB // 10)
     assert within_bound([begun, node(2)]) == [begun, node(2)]
 
 
-def test_a_node_that_claims_no_capacity_gets_nothing() -> None:
+def test_a_node_without_capacity_gets_no_objects() -> None:
     assert choose(blob(1), [node(1, capacity_bytes=0), node(2)], 1) == [node(2)]

@@ -1,4 +1,4 @@
-"""Tickets that workers redeemed: each counts once, or not at all."""
+"""Receipts of workers: each ticket counts at most once."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +19,7 @@ from tests.edgecache.s3.cluster import Cluster
 
 
 class Direct:
-    """Tickets of clients that read from a worker themselves."""
+    """Tickets of clients that read directly from a worker."""
 
     def __init__(self, brain: Cluster, node: FakeWorker) -> None:
         self.signer = TicketSigner(brain.secret)
@@ -28,7 +28,7 @@ class Direct:
     def ticket(
         self, *, now: float = 0.0, kind: TicketKind = TicketKind.READ, **changes: Any
     ) -> str:
-        """Return one for a thousand bytes."""
+        """Return a ticket for a thousand bytes."""
         node_id = changes.pop("node_id", self.node.id)
         prefix = changes.pop("client_prefix", "203.0.113.0/24")
         leave = TicketGrant(Tenant(3, 4), 5, bytes(32), 1000)
@@ -49,7 +49,7 @@ class Direct:
 
 @pytest.fixture
 def direct(brain: Cluster) -> Direct:
-    """Return a node in direct mode."""
+    """Return tickets for a node in direct mode."""
     return Direct(brain, register(brain))
 
 
@@ -70,7 +70,7 @@ def test_a_receipt_counts_once(brain: Cluster, direct: Direct) -> None:
     assert (metrics["total_hits"], metrics["bytes_served"]) == (2, 800)
 
 
-def test_the_same_ticket_sent_by_many_at_once_counts_once(brain: Cluster, direct: Direct) -> None:
+def test_concurrent_receipts_of_one_ticket_count_once(brain: Cluster, direct: Direct) -> None:
     batch = [(direct.ticket(), 10) for _ in range(20)]
     with ThreadPoolExecutor(8) as pool:
         said = list(pool.map(lambda _: direct.redeem(*batch), range(8)))
@@ -80,7 +80,7 @@ def test_the_same_ticket_sent_by_many_at_once_counts_once(brain: Cluster, direct
     assert sum(line["hits"] for line in lines) == 20
 
 
-def test_what_does_not_count_says_why(direct: Direct) -> None:
+def test_a_refused_receipt_has_a_reason(direct: Direct) -> None:
     now = time.time()
     refused = {
         direct.ticket(node_id=uuid4()): "receipt_of_another_node",
@@ -95,18 +95,18 @@ def test_what_does_not_count_says_why(direct: Direct) -> None:
         assert said["refused"] == [{"id": direct.id(ticket), "code": code}]
 
 
-def test_more_than_the_ticket_allows_does_not_count(direct: Direct) -> None:
+def test_bytes_over_the_ticket_s_cap_do_not_count(direct: Direct) -> None:
     said = direct.redeem((direct.ticket(), 1001)).body
     assert said["refused"][0]["code"] == "receipt_exceeds_the_ticket"
 
 
 @pytest.mark.parametrize("late_s", [-3600, LIFETIME_LIMIT_S + 60])
-def test_a_read_outside_the_tickets_life_does_not_count(direct: Direct, late_s: int) -> None:
+def test_a_read_outside_the_ticket_s_lifetime_does_not_count(direct: Direct, late_s: int) -> None:
     said = direct.redeem((direct.ticket(), 10), served_at=time.time() + late_s).body
     assert said["refused"][0]["code"] == "receipt_not_within_the_ticket"
 
 
-def test_a_forged_ticket_is_not_even_answered(brain: Cluster, direct: Direct) -> None:
+def test_a_forged_ticket_is_not_listed_in_the_response(brain: Cluster, direct: Direct) -> None:
     right = direct.ticket()
     direct.signer = TicketSigner("a secret that a worker made up for itself")
     forged = direct.ticket()
@@ -115,6 +115,6 @@ def test_a_forged_ticket_is_not_even_answered(brain: Cluster, direct: Direct) ->
     assert Internal(brain)("GET", "/v1/usage").body["lines"] == []
 
 
-def test_a_batch_beyond_the_limit_is_refused(direct: Direct) -> None:
+def test_a_batch_over_the_limit_is_refused(direct: Direct) -> None:
     said = direct.redeem(*[("x", 1)] * 501)
     assert (said.status, said.fields) == (400, {"receipts"})

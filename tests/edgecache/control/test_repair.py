@@ -1,4 +1,4 @@
-"""Real workers that die, stall, lie, drain and come back: every object has its copies again."""
+"""Repair with real workers that die, stall, send wrong bytes, drain and come back."""
 
 import hashlib
 import secrets
@@ -30,13 +30,13 @@ from tests.edgecache.s3.cluster import Cluster
 from tests.waiting import wait_until
 
 OBJECTS = 12
-# What is smaller is soon answered from the brain's memory.
+# Smaller objects would soon be served from the brain's memory.
 SIZE = OBJECT_LIMIT_BYTES + 1
 
 
 @dataclass
 class Site:
-    """A brain with workers, and a bucket with objects that have their copies."""
+    """A brain with workers, and a bucket with fully replicated objects."""
 
     brain: Cluster
     workers: list[RunningWorker]
@@ -50,19 +50,19 @@ class Site:
         return next(worker for worker in self.workers if worker.id == node_id)
 
     def read_all(self) -> None:
-        """Read every object; each has the right bytes."""
+        """Read every object and check its bytes."""
         for key, data in self.objects.items():
             assert self.client.get_object(Bucket="docs", Key=key)["Body"].read() == data
 
     def holders(self) -> dict[str, set[UUID]]:
-        """Return each object's nodes."""
+        """Return the nodes of each object."""
         return {
             key: self.rows.holders(hashlib.sha256(data).digest())
             for key, data in self.objects.items()
         }
 
     def settle(self, copies: int, *, but: UUID | None = None) -> None:
-        """Wait until each object has so many copies, that node's not counted."""
+        """Wait until each object has this many copies, not counting those on ``but``."""
 
         def is_settled() -> bool:
             return all(len(nodes - {but}) == copies for nodes in self.holders().values())
@@ -72,21 +72,21 @@ class Site:
         except AssertionError as late:
             jobs = self.rows.all("SELECT node_id, kind, sha256, not_before FROM brain_nodejob")
             events = [line for line in self.brain.log.splitlines() if "object_request" not in line]
-            told = "\n".join(map(str, [self.holders(), jobs, *events]))
-            raise AssertionError(told) from late
+            state = "\n".join(map(str, [self.holders(), jobs, *events]))
+            raise AssertionError(state) from late
 
     def busiest(self) -> RunningWorker:
-        """Return the worker that holds the most."""
+        """Return the worker that holds the most objects."""
         held = [node for nodes in self.holders().values() for node in nodes]
         return self.worker(max(set(held), key=held.count))
 
     def purge(self, key: str) -> None:
-        """Take an object out of the cache; the built-in origin keeps it."""
+        """Purge an object from the cache; the built-in origin keeps it."""
         wanted = self.tenant | {"keys": [f"docs/{key}"]}
         assert self.brain.call("POST", "/v1/purge", wanted)["objects_purged"] == 1
 
     def keeps(self, worker: RunningWorker, data: bytes) -> bool:
-        """True if a worker means to keep some bytes; what it does not goes after its lease."""
+        """True if a worker keeps some bytes; others are deleted after their lease."""
         folder = self.brain.folder / f"worker{self.workers.index(worker)}"
         with closing(sqlite3.connect(folder / "inventory.sqlite3")) as inventory:
             row = inventory.execute(
@@ -124,10 +124,10 @@ def site(start: Callable[..., Cluster], database_url: str) -> Iterator[Site]:
     client.close()
 
 
-def test_a_killed_workers_objects_get_their_second_copy_again(site: Site) -> None:
+def test_objects_of_a_killed_worker_are_replicated_again(site: Site) -> None:
     lost = site.busiest()
     lost.kill()
-    # The client does not notice: another node or the brain answers.
+    # Another node or the brain serves the client.
     site.read_all()
 
     wait_until(lambda: health_of(site.brain, lost) == "offline")
@@ -135,7 +135,7 @@ def test_a_killed_workers_objects_get_their_second_copy_again(site: Site) -> Non
     site.read_all()
 
 
-def test_a_stalled_worker_delays_nobody_for_long_and_is_taken_back(site: Site) -> None:
+def test_a_stalled_worker_delays_clients_only_briefly_and_may_return(site: Site) -> None:
     stalled = site.busiest()
     stalled.send(signal.SIGSTOP)
     try:
@@ -148,16 +148,16 @@ def test_a_stalled_worker_delays_nobody_for_long_and_is_taken_back(site: Site) -
         stalled.send(signal.SIGCONT)
 
     wait_until(lambda: health_of(site.brain, stalled) == "online")
-    # It comes back with what it had: the third copies go.
+    # It comes back with its objects: the third copies are deleted.
     site.settle(2)
     site.read_all()
 
 
-def test_a_worker_that_returns_is_believed_about_its_disk(site: Site) -> None:
+def test_the_inventory_of_a_returning_worker_is_accepted(site: Site) -> None:
     node = site.busiest()
     held = [key for key, nodes in site.holders().items() if node.id in nodes]
     node.kill()
-    # Somebody tidied up meanwhile.
+    # Its files were deleted meanwhile.
     gone = site.objects[held[0]]
     name = hashlib.sha256(gone).hexdigest()
     store = site.brain.folder / f"worker{site.workers.index(node)}"
@@ -171,7 +171,7 @@ def test_a_worker_that_returns_is_believed_about_its_disk(site: Site) -> None:
     site.read_all()
 
 
-def test_a_worker_that_was_cut_off_brings_nothing_back_that_changed_meanwhile(site: Site) -> None:
+def test_a_returning_worker_does_not_bring_back_purged_objects(site: Site) -> None:
     cut_off = site.busiest()
     held = [key for key, nodes in site.holders().items() if cut_off.id in nodes]
     purged, replaced, removed = held[:3]
@@ -193,13 +193,13 @@ def test_a_worker_that_was_cut_off_brings_nothing_back_that_changed_meanwhile(si
     site.read_all()
     with pytest.raises(ClientError, match="NoSuchKey"):
         site.client.get_object(Bucket="docs", Key=removed)
-    # What nobody names any more leaves its disk.
+    # Unreferenced bytes are deleted from its disk.
     wait_until(lambda: not any(site.keeps(cut_off, old[key]) for key in (replaced, removed)))
     site.settle(2)
     site.read_all()
 
 
-def test_a_node_drains_before_it_is_gone(site: Site) -> None:
+def test_a_removed_node_is_drained_first(site: Site) -> None:
     leaving = site.busiest()
     call = Internal(site.brain)
 
@@ -228,30 +228,30 @@ def test_a_drained_node_stays_registered(site: Site) -> None:
     site.settle(2)
 
 
-def test_a_worker_that_gives_wrong_bytes_is_barred_and_nobody_gets_them(site: Site) -> None:
-    liar = site.busiest()
+def test_a_worker_with_wrong_bytes_is_quarantined_and_no_client_gets_them(site: Site) -> None:
+    faulty = site.busiest()
     for key, nodes in site.holders().items():
-        if liar.id in nodes:
+        if faulty.id in nodes:
             name = hashlib.sha256(site.objects[key]).hexdigest()
-            store = site.brain.folder / f"worker{site.workers.index(liar)}"
+            store = site.brain.folder / f"worker{site.workers.index(faulty)}"
             (found,) = store.rglob(name)
             found.chmod(0o600)
             found.write_bytes(bytes(len(site.objects[key])))
 
     call = Internal(site.brain)
 
-    def is_barred() -> bool:
-        # Each read may be another node's to answer.
+    def is_quarantined() -> bool:
+        # Each read may be served by another node.
         site.read_all()
-        return bool(call("GET", f"/v1/nodes/{liar.id}").body["status"] == "quarantined")
+        return bool(call("GET", f"/v1/nodes/{faulty.id}").body["status"] == "quarantined")
 
-    wait_until(is_barred)
-    assert "wrong bytes" in call("GET", f"/v1/nodes/{liar.id}").body["status_reason"]
-    site.settle(2, but=liar.id)
+    wait_until(is_quarantined)
+    assert "wrong bytes" in call("GET", f"/v1/nodes/{faulty.id}").body["status_reason"]
+    site.settle(2, but=faulty.id)
     site.read_all()
 
 
-def test_a_new_node_takes_its_share_of_what_comes(site: Site) -> None:
+def test_a_new_node_gets_its_share_of_new_objects(site: Site) -> None:
     fresh = run_worker(site.brain, "worker3", region="sa-east")
     site.workers.append(fresh)
     wait_until(lambda: health_of(site.brain, fresh) == "online")
@@ -263,7 +263,7 @@ def test_a_new_node_takes_its_share_of_what_comes(site: Site) -> None:
     assert any(fresh.id in nodes for nodes in site.holders().values())
 
 
-def test_copies_that_a_dead_brain_owed_are_made_by_the_next(
+def test_replications_pending_at_a_brain_s_death_are_done_by_the_next_one(
     site: Site, start: Callable[..., Cluster]
 ) -> None:
     # As if it had died after the commit and before the copies.
@@ -283,11 +283,11 @@ def test_copies_that_a_dead_brain_owed_are_made_by_the_next(
     site.read_all()
 
 
-def test_an_object_that_is_asked_for_often_gets_a_third_copy(site: Site) -> None:
+def test_a_hot_object_gets_a_third_copy(site: Site) -> None:
     data = site.objects["key0"]
 
     def is_read_and_copied() -> bool:
-        # Time and again: so many within ten seconds count, which may end amid the first ones.
+        # Read repeatedly: the ten-second window of the counter may end during the first reads.
         for _ in range(HOT_READS // 4):
             assert site.client.get_object(Bucket="docs", Key="key0")["Body"].read() == data
         return len(site.holders()["key0"]) == 3

@@ -1,4 +1,4 @@
-"""Plans: copies that are missing, too many, or where they may not be."""
+"""Replica plans: missing copies, excess copies, and copies on nodes that may not have them."""
 
 from datetime import UTC, datetime
 from uuid import UUID
@@ -40,7 +40,7 @@ def blob(*holders: int, coming: tuple[int, ...] = (), **changes: object) -> Blob
 
 
 def look(row: BlobReplicas, *nodes: NodeRow, away: tuple[int, ...] = ()) -> ReplicaPlan:
-    """Return the plan for one blob. away: suspect nodes, which hold but take nothing."""
+    """Return the plan for one blob. away: suspect nodes, which hold copies but get no new ones."""
     standing = {each.id: each for each in nodes}
     online = frozenset(
         each.id for each in nodes if each.status == "active" and each.id.int not in away
@@ -48,7 +48,7 @@ def look(row: BlobReplicas, *nodes: NodeRow, away: tuple[int, ...] = ()) -> Repl
     return plan([row], standing, online, COPIES)
 
 
-def test_enough_copies_are_left_alone() -> None:
+def test_enough_copies_need_no_change() -> None:
     assert not look(blob(1, 2), node(1), node(2), node(3))
 
 
@@ -59,11 +59,11 @@ def test_a_missing_copy_is_fetched_by_another_node() -> None:
     assert not made.drops
 
 
-def test_a_copy_that_is_coming_counts() -> None:
+def test_a_pending_copy_counts() -> None:
     assert not look(blob(1, coming=(2,)), node(1), node(2), node(3))
 
 
-def test_one_that_was_to_come_from_a_lost_node_does_not() -> None:
+def test_a_pending_copy_on_a_lost_node_does_not_count() -> None:
     made = look(blob(1, coming=(9,)), node(1), node(2))
     assert made.fetches == [(UUID(int=2), HASH)]
 
@@ -73,17 +73,17 @@ def test_a_draining_node_is_read_from_but_does_not_count() -> None:
     assert made.fetches == [(UUID(int=2), HASH)]
 
 
-def test_without_a_readable_copy_the_brain_sends_its_own() -> None:
+def test_without_a_readable_copy_the_brain_sends_the_bytes() -> None:
     made = look(blob(9), node(1), node(2))
     assert not made.fetches
     assert [(wish.sha256, wish.copies) for wish in made.requests] == [(HASH, 2)]
 
 
-def test_nothing_is_done_for_bytes_that_nobody_names() -> None:
+def test_unreferenced_bytes_are_not_replicated() -> None:
     assert not look(blob(bucket_id=None), node(1), node(2))
 
 
-def test_one_copy_too_many_goes() -> None:
+def test_an_excess_copy_is_deleted() -> None:
     made = look(blob(1, 2, 3), node(1), node(2), node(3))
     assert len(made.drops) == 1
     assert not made.fetches
@@ -98,25 +98,25 @@ def test_a_hot_object_gets_its_third_copy() -> None:
     assert made.fetches == [(UUID(int=3), HASH)]
 
 
-def test_no_copy_goes_while_one_of_the_holders_is_in_doubt() -> None:
+def test_no_copy_is_deleted_while_a_holder_is_suspect() -> None:
     assert not look(blob(1, 2, 3), node(1), node(2), node(3), away=(3,))
 
 
-def test_a_private_object_goes_to_the_platforms_and_the_owners_nodes_alone() -> None:
+def test_a_private_object_is_stored_on_platform_and_owner_nodes_only() -> None:
     made = look(blob(1), node(1), node(2, owner=4), node(3, owner=3))
     assert made.fetches == [(UUID(int=3), HASH)]
 
 
-def test_a_private_object_leaves_a_strangers_node() -> None:
+def test_a_private_object_is_deleted_from_a_foreign_node() -> None:
     made = look(blob(1, 2, 3), node(1), node(2), node(3, owner=4))
     assert made.drops == [(UUID(int=3), HASH)]
 
 
-def test_a_public_object_may_be_with_strangers() -> None:
+def test_a_public_object_may_be_on_a_foreign_node() -> None:
     assert not look(blob(1, 2, is_public=True), node(1, owner=4), node(2, owner=5))
 
 
-def test_a_copy_that_only_a_stranger_has_is_not_a_source_for_a_private_object() -> None:
+def test_a_foreign_node_is_not_a_source_for_a_private_object() -> None:
     made = look(blob(2), node(1), node(2, owner=4), node(3))
     assert made.drops == [(UUID(int=2), HASH)]
     assert not made.fetches

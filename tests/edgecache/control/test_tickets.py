@@ -1,4 +1,4 @@
-"""All brains of one secret sign alike; others' tickets are nobody's."""
+"""Tickets of all brains with one secret are alike; tickets of other secrets are refused."""
 
 from dataclasses import replace
 from uuid import UUID
@@ -16,7 +16,7 @@ GRANT = TicketGrant(Tenant(3, 4), 5, HASH, 1000)
 NOW = 1_800_000_000.0
 
 
-def test_a_brain_knows_the_tickets_of_another_one_with_the_same_secret() -> None:
+def test_a_brain_accepts_tickets_of_another_brain_with_the_same_secret() -> None:
     text = TicketSigner(SECRET).sign(TicketKind.STORE, NODE, GRANT, now=NOW)
 
     ticket = TicketSigner(SECRET).verify(text)
@@ -41,7 +41,7 @@ def test_an_altered_ticket_is_refused() -> None:
         TicketSigner(SECRET).verify(altered)
 
 
-def test_after_a_change_of_the_secret_old_tickets_are_known_but_not_made() -> None:
+def test_after_a_secret_rotation_old_tickets_are_accepted_but_not_issued() -> None:
     old = TicketSigner(SECRET)
     new = TicketSigner("the next secret of that many characters", [SECRET])
 
@@ -52,7 +52,7 @@ def test_after_a_change_of_the_secret_old_tickets_are_known_but_not_made() -> No
     assert new.verify(new.sign(TicketKind.READ, NODE, GRANT, now=NOW)).key_id == new.key_id
 
 
-def test_the_brains_own_reads_share_a_ticket_for_a_while() -> None:
+def test_the_brain_s_own_reads_share_a_ticket() -> None:
     signer = TicketSigner(SECRET)
     first = signer.for_own_read(NODE, GRANT, now=NOW)
 
@@ -70,7 +70,7 @@ def test_another_node_or_blob_gets_another_ticket() -> None:
     assert signer.for_own_read(NODE, replace(GRANT, sha256=bytes(32)), now=NOW) != first
 
 
-def test_the_secret_cannot_be_seen_in_a_ticket_or_a_key() -> None:
+def test_tickets_and_keys_do_not_contain_the_secret() -> None:
     signer = TicketSigner(SECRET)
     assert SECRET not in repr(vars(signer))
     assert SECRET.encode() not in signer.node_keys(NODE)[0].key
@@ -78,7 +78,7 @@ def test_the_secret_cannot_be_seen_in_a_ticket_or_a_key() -> None:
 
 
 @pytest.mark.parametrize("prefix", ["", "203.0.113.0/24"])
-def test_each_node_has_a_key_of_its_own(prefix: str) -> None:
+def test_each_node_has_its_own_key(prefix: str) -> None:
     signer = TicketSigner(SECRET)
     mine, other = (signer.node_keys(node)[0].key for node in (NODE, UUID(int=2)))
     text = signer.sign(TicketKind.READ, NODE, GRANT, now=NOW, client_prefix=prefix)
@@ -87,7 +87,7 @@ def test_each_node_has_a_key_of_its_own(prefix: str) -> None:
     assert not decode(text).has_mac_of(other)
 
 
-def test_a_node_cannot_make_a_ticket_that_the_brain_pays_for() -> None:
+def test_a_node_cannot_forge_a_ticket_that_the_brain_pays_for() -> None:
     signer = TicketSigner(SECRET)
     made = signer.sign(TicketKind.READ, NODE, GRANT, now=NOW, client_prefix="203.0.113.0/24")
     ticket, key = signer.verify(made), signer.node_keys(NODE)[0].key
@@ -95,6 +95,6 @@ def test_a_node_cannot_make_a_ticket_that_the_brain_pays_for() -> None:
     assert decode(forged).has_mac_of(key)
     with pytest.raises(TicketRefused, match="ticket_signature_wrong"):
         signer.verify(forged)
-    # Neither does a ticket without a signature become one with it.
+    # The signature cannot be added to a ticket without one either.
     own = signer.sign(TicketKind.READ, NODE, GRANT, now=NOW)
     assert not signer.verify(own).is_direct

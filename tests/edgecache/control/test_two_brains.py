@@ -1,4 +1,4 @@
-"""What one brain decides the other one knows; what one cannot do the other one does."""
+"""Two brains on one database: shared decisions, and failover."""
 
 import secrets
 import signal
@@ -29,7 +29,7 @@ Pair = tuple[Cluster, Cluster]
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    """Return two brains over one database, for the tests that let both live."""
+    """Return two brains on one database, for tests that stop neither."""
     secret_keys = Fernet.generate_key().decode()
     with brain_database() as url, ExitStack() as stack:
         first = Cluster(tmp_path_factory.mktemp("first"), url, secret_keys, workers=0)
@@ -44,7 +44,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 @pytest.fixture
 def rows(running: Pair) -> Rows:
-    """Return their tables, which know no node."""
+    """Return their tables without nodes."""
     found = Rows(running[0].database_url)
     empty(found, ("brain_node", "brain_usageline", "brain_measurement"))
     return found
@@ -52,18 +52,18 @@ def rows(running: Pair) -> Rows:
 
 @pytest.fixture
 def pair(running: Pair, rows: Rows) -> Pair:
-    """Return two brains that know no node."""
+    """Return two brains without nodes."""
     return running
 
 
 def voice_on(brain: Cluster, node: FakeWorker) -> FakeWorker:
-    """Let a node speak to another brain."""
+    """Return a fake worker that sends a node's messages to another brain."""
     made = FakeWorker(brain, {"node_id": str(node.id), "node_secret": node.secret})
     made.incarnation, made.sequence = node.incarnation, node.sequence
     return made
 
 
-def test_a_node_of_one_brain_is_a_node_of_the_other(pair: Pair) -> None:
+def test_a_node_registered_with_one_brain_is_known_to_the_other(pair: Pair) -> None:
     first, second = pair
     node = register(first)
     assert voice_on(second, node).beat().status == 200
@@ -71,7 +71,7 @@ def test_a_node_of_one_brain_is_a_node_of_the_other(pair: Pair) -> None:
     wait_until(lambda: Internal(second)("GET", "/v1/status").body["online_nodes"] == 1)
 
 
-def test_a_decision_of_one_brain_holds_on_the_other_when_it_returns(pair: Pair) -> None:
+def test_a_decision_of_one_brain_applies_on_the_other_when_it_returns(pair: Pair) -> None:
     first, second = pair
     node = register(first)
     other = voice_on(second, node)
@@ -83,13 +83,13 @@ def test_a_decision_of_one_brain_holds_on_the_other_when_it_returns(pair: Pair) 
     assert other.beat().status == 410
 
 
-def test_both_sign_with_the_same_key(pair: Pair) -> None:
+def test_both_brains_sign_with_the_same_key(pair: Pair) -> None:
     first, second = pair
     node = register(first)
     assert node.beat().body["keys"] == voice_on(second, node).beat().body["keys"]
 
 
-def test_an_inventory_may_come_in_parts_to_both(pair: Pair, rows: Rows) -> None:
+def test_pages_of_an_inventory_may_go_to_different_brains(pair: Pair, rows: Rows) -> None:
     first, second = pair
     node = register(first)
     node.beat()
@@ -108,7 +108,7 @@ def test_an_access_key_that_one_brain_deletes_is_refused_by_the_other(pair: Pair
     assert second.call("GET", f"/v1/access-keys?{keys.scope}")["access_keys"] == []
 
 
-def test_the_second_brain_heals_once_the_first_is_dead(start: Start, database_url: str) -> None:
+def test_the_second_brain_repairs_after_the_first_one_died(start: Start, database_url: str) -> None:
     first, second = start(), start()
     worker = run_worker(second, "worker0")
     run_worker(second, "worker1", region="us-east")
@@ -116,7 +116,7 @@ def test_the_second_brain_heals_once_the_first_is_dead(start: Start, database_ur
     first.brain.send_signal(signal.SIGKILL)
     first.brain.wait(10)
 
-    # It has a job left to order: this node is to go.
+    # One job is left to issue: this node is to be removed.
     Internal(second)("DELETE", f"/v1/nodes/{worker.id}")
 
     wait_until(
@@ -127,7 +127,7 @@ def test_the_second_brain_heals_once_the_first_is_dead(start: Start, database_ur
     )
 
 
-def test_metrics_are_those_of_both_once_they_are_written(pair: Pair, rows: Rows) -> None:
+def test_written_metrics_include_both_brains(pair: Pair, rows: Rows) -> None:
     for _ in range(2):
         rows.run(
             "INSERT INTO brain_measurement (brain_id, minute, hits, misses, bytes_served,"
@@ -142,7 +142,7 @@ def test_metrics_are_those_of_both_once_they_are_written(pair: Pair, rows: Rows)
         assert said["p99_latency_ms"] == said["p95_latency_ms"] > 0
 
 
-def test_a_stopping_brain_writes_down_what_it_counted(start: Start, database_url: str) -> None:
+def test_a_stopping_brain_writes_its_counters(start: Start, database_url: str) -> None:
     brain = start()
     keys = brain.tenant()
     brain.call("POST", f"/v1/buckets?{keys.scope}", {"name": "docs"})
@@ -167,7 +167,7 @@ def test_a_stopping_brain_writes_down_what_it_counted(start: Start, database_url
     assert line == (keys.organization_id, keys.environment_pk, 1000)
 
 
-def test_workers_go_over_to_another_brain_on_the_same_port(start: Start) -> None:
+def test_workers_reconnect_to_another_brain_on_the_same_port(start: Start) -> None:
     port = free_port()
     first = start(worker_port=port)
     worker = run_worker(first, "worker0")

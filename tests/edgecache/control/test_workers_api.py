@@ -1,4 +1,4 @@
-"""What nodes say to the brain: credentials, heartbeats, proofs of endpoints."""
+"""The workers API: credentials, heartbeats and proofs of endpoints."""
 
 import time
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from tests.edgecache.s3.cluster import Cluster
 from tests.waiting import wait_until
 
 
-def test_a_node_speaks_for_itself_alone(brain: Cluster) -> None:
+def test_a_node_cannot_send_messages_for_another_one(brain: Cluster) -> None:
     one, other = register(brain, port=9101), register(brain, port=9102)
     other.id = one.id
     assert other.beat().status == 401
@@ -31,13 +31,13 @@ def test_a_wrong_credential_is_refused(brain: Cluster, secret: str) -> None:
     assert (said.status, said.code) == (401, "not_authenticated")
 
 
-def test_the_platforms_secret_opens_nothing_here(brain: Cluster) -> None:
+def test_the_platform_s_secret_is_refused(brain: Cluster) -> None:
     node = register(brain)
     node.secret = brain.secret
     assert node.beat().status == 401
 
 
-def test_a_removed_node_hears_that_it_is_gone_and_nobody_else_does(brain: Cluster) -> None:
+def test_only_the_removed_node_itself_gets_410(brain: Cluster) -> None:
     node = register(brain)
     Internal(brain)("POST", f"/v1/nodes/{node.id}/quarantine")
     Internal(brain)("DELETE", f"/v1/nodes/{node.id}")
@@ -48,7 +48,7 @@ def test_a_removed_node_hears_that_it_is_gone_and_nobody_else_does(brain: Cluste
     assert node.beat().status == 401
 
 
-def test_a_heartbeat_is_answered_with_what_a_worker_has_to_know(brain: Cluster) -> None:
+def test_the_response_to_a_heartbeat_has_the_worker_s_configuration(brain: Cluster) -> None:
     node = register(brain)
     said = node.beat().body
 
@@ -60,7 +60,7 @@ def test_a_heartbeat_is_answered_with_what_a_worker_has_to_know(brain: Cluster) 
     assert len(said["keys"]) == 1
 
 
-def test_after_a_full_inventory_none_is_wanted_until_the_next_incarnation(brain: Cluster) -> None:
+def test_a_full_inventory_is_requested_once_per_incarnation(brain: Cluster) -> None:
     node = register(brain)
     node.beat()
     node.hold()
@@ -70,7 +70,7 @@ def test_after_a_full_inventory_none_is_wanted_until_the_next_incarnation(brain:
     assert node.beat().body["wants_inventory"] is True
 
 
-def test_a_late_heartbeat_means_nothing(brain: Cluster) -> None:
+def test_a_late_heartbeat_is_ignored(brain: Cluster) -> None:
     node = register(brain)
     node.sequence = 10
     node.beat(used_bytes=100)
@@ -91,14 +91,14 @@ def test_a_late_heartbeat_means_nothing(brain: Cluster) -> None:
         ({"used_bytes": 2**63}, "used_bytes"),
     ],
 )
-def test_a_wrong_heartbeat_names_its_field(
+def test_a_wrong_heartbeat_is_refused_with_its_field(
     brain: Cluster, changes: dict[str, Any], field: str
 ) -> None:
     said = register(brain).beat(**changes)
     assert (said.status, said.fields) == (400, {field})
 
 
-def test_a_platforms_node_may_move_and_a_strangers_may_not(brain: Cluster) -> None:
+def test_a_platform_node_may_change_its_endpoint_and_a_foreign_one_may_not(brain: Cluster) -> None:
     ours = register(brain, port=9101)
     stranger = register(brain, port=9102, organization_id=3, is_trusted=False)
 
@@ -113,14 +113,14 @@ def test_a_platforms_node_may_move_and_a_strangers_may_not(brain: Cluster) -> No
     assert shown[str(stranger.id)] == "http://127.0.0.1:9102"
 
 
-def test_a_node_cannot_move_to_where_another_one_is(brain: Cluster) -> None:
+def test_a_node_cannot_take_another_node_s_endpoint(brain: Cluster) -> None:
     one, other = register(brain, port=9101), register(brain, port=9102)
     assert other.beat(endpoint="http://127.0.0.1:9101").status == 200
     assert Internal(brain)("GET", f"/v1/nodes/{other.id}").body["endpoint"].endswith(":9102")
     assert one.beat().status == 200
 
 
-def test_a_stranger_cannot_claim_more_capacity_than_it_registered(brain: Cluster) -> None:
+def test_a_foreign_node_cannot_claim_more_capacity_than_it_registered(brain: Cluster) -> None:
     node = register(brain, organization_id=3)
     node.beat(capacity_bytes=2**60)
     call = Internal(brain)
@@ -129,7 +129,7 @@ def test_a_stranger_cannot_claim_more_capacity_than_it_registered(brain: Cluster
     assert call("GET", f"/v1/nodes/{node.id}").body["capacity_bytes"] == 1000
 
 
-def test_a_worker_that_says_goodbye_is_offline_at_once(brain: Cluster) -> None:
+def test_a_worker_that_signs_off_is_offline_at_once(brain: Cluster) -> None:
     node = register(brain)
     node.beat()
     assert Internal(brain)("GET", f"/v1/nodes/{node.id}").body["health"] == "online"
@@ -137,7 +137,7 @@ def test_a_worker_that_says_goodbye_is_offline_at_once(brain: Cluster) -> None:
     assert Internal(brain)("GET", f"/v1/nodes/{node.id}").body["health"] == "offline"
 
 
-def test_a_strangers_node_proves_its_endpoint_and_is_then_approved(
+def test_a_foreign_node_is_approved_after_it_proved_its_endpoint(
     start: Callable[..., Cluster],
 ) -> None:
     brain = start()
@@ -154,11 +154,13 @@ def test_a_strangers_node_proves_its_endpoint_and_is_then_approved(
     wait_until(lambda: call("GET", path).body["health"] == "online")
 
 
-def test_a_node_that_is_not_at_its_endpoint_is_never_proved(start: Callable[..., Cluster]) -> None:
+def test_a_node_that_is_not_at_its_endpoint_is_never_verified(
+    start: Callable[..., Cluster],
+) -> None:
     brain = start()
     call = Internal(brain)
     victim = run_worker(brain, "victim")
-    # The thief registers the endpoint's other name, and speaks to the brain as itself.
+    # The attacker registers another name of the endpoint and sends its own heartbeats.
     thief = FakeWorker(
         brain,
         call(
