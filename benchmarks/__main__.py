@@ -1,4 +1,4 @@
-"""``make bench``: Zonal beside its yardsticks in one run; ratios, never absolute times."""
+"""``make bench``: compare Zonal with baselines in one run; prints ratios, not times."""
 
 import argparse
 import os
@@ -9,7 +9,7 @@ USUAL = ("request_cost", "sql_rows", "first_sql", "neighbours")
 
 
 def main() -> None:
-    """Run the benchmarks that are named, or the usual ones: not the choice of a web server."""
+    """Run the named benchmarks, or all but the comparison of web server settings."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     names = (*USUAL, "second_factor", "web_server", "cache_worker", "cache_gateway")
     parser.add_argument("names", nargs="*", choices=[*names, []], help=f"Default: {USUAL}.")

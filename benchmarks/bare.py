@@ -1,4 +1,4 @@
-"""The yardstick: Django with nothing around it, two views that do one query each.
+"""The baseline: plain Django with two views that run one query each.
 
 ``/row`` reads one row of the control database by its key; ``/sql`` runs the statement of a JSON
 body on a persistent connection to the tenants' cluster and answers its rows as JSON; ``/rows`` does

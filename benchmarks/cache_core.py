@@ -1,4 +1,4 @@
-"""The brain's core by itself: fills beside their origin, a stampede, a large purge.
+"""The brain's core alone: fills compared with their origin, a stampede, a large purge.
 
 ``python -m platform_site.embedded exec -- python -m benchmarks.cache_core [OBJECTS]``: it makes
 a database beside the one that DATABASE_URL names, and fills it.
@@ -67,7 +67,7 @@ class Core:
 
 
 async def main() -> None:
-    """Measure one thing after the other."""
+    """Run all measurements in order."""
     origin = await asyncio.start_server(answer, "127.0.0.1", 0, limit=MIB)
     port = origin.sockets[0].getsockname()[1]
     url = make_database()
@@ -105,7 +105,7 @@ async def puts(brain: Core) -> None:
 
 
 async def fill(brain: Core, port: int) -> None:
-    """Time the first byte of a large fill beside the origin's own, and weigh it."""
+    """Measure the first byte of a large fill against the origin's, and its memory."""
     direct, through, rates, grown = [], [], [], []
     for number in range(ROUNDS):
         begun = time.perf_counter()
@@ -136,7 +136,7 @@ async def fill(brain: Core, port: int) -> None:
 
 
 async def stampede(brain: Core) -> None:
-    """Have many ask for one cold key."""
+    """Measure many concurrent requests for one cold key."""
     ASKED.clear()
     begun = time.perf_counter()
 
@@ -154,7 +154,7 @@ async def stampede(brain: Core) -> None:
 
 
 async def purge(brain: Core) -> None:
-    """Purge a tenth of a million objects, and see when they are gone."""
+    """Measure a purge of a tenth of a million objects."""
     print(f"making {OBJECTS:,} objects, {PURGED:,} under the prefix ...")
     await asyncio.to_thread(make_objects, brain.database.url, brain.built_in.id)
     for number in range(2000):
@@ -217,7 +217,7 @@ async def core(url: str, folder: Path, port: int, *, is_new: bool = True) -> Asy
 
 
 async def settled(brain: Core) -> None:
-    """Wait until what was fetched is kept."""
+    """Wait until fetched objects are stored."""
     for _ in iter(int, 1):
         if not brain.objects.singleflight.is_busy:
             return
@@ -228,7 +228,7 @@ ASKED: list[bytes] = []
 
 
 async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Be the origin."""
+    """Serve the origin's responses."""
     try:
         while True:
             head = await reader.readuntil(b"\r\n\r\n")
@@ -244,7 +244,7 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 
 
 def make_database() -> str:
-    """Make an empty database with the brain's tables; give its URL."""
+    """Yield the URL of an empty database with the brain's tables."""
     from urllib.parse import urlsplit  # noqa: PLC0415 - with what it is needed for
 
     with psycopg.connect(settings.DATABASE_URL, autocommit=True) as connection:
@@ -292,7 +292,7 @@ def make_objects(url: str, bucket_id: int) -> None:
 
 
 def fingerprint() -> str:
-    """Name what was measured: the sources' hash, so that two runs can be told apart."""
+    """Return the hash of the measured sources, which identifies a run."""
     digest = hashlib.sha256()
     for path in sorted(Path("edgecache/brain").rglob("*.py")):
         digest.update(path.read_bytes())

@@ -1,10 +1,9 @@
-"""Warm GETs of 1 KiB, 64 KiB and 1 MiB through the object API, beside servers of plain files.
+"""Warm GETs of 1 KiB, 64 KiB and 1 MiB through the object API, compared with static servers.
 
-Yardstick: nginx serving the same file from disk. Beside it nginx proxy_cache, Varnish (where they
-are installed). Zonal: the brain itself, and nginx on the worker's
-machine, which sends the worker's files; with a signature and without (public bucket), one worker;
-and a worker asked directly, with a ticket.
-Rounds alternate; what is printed are ratios of medians. With wrk installed it makes the load.
+Baseline: nginx serving the same file from disk. Also compared: nginx proxy_cache, and Varnish if
+installed. Zonal with one worker: the brain itself, and nginx offload on the worker's machine, each
+with a signature and without (public bucket); and a direct GET from the worker with a ticket.
+Rounds alternate; the output is ratios of medians. If wrk is installed, it generates the load.
 """
 
 import contextlib
@@ -46,7 +45,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 
 @dataclass
 class Contender:
-    """Something that serves the object. headers: of each request."""
+    """A server of the object. headers: sent with each request."""
 
     name: str
     port: int
@@ -63,7 +62,7 @@ class Round:
 
 
 def measure(_identity: dict[str, str], *, rounds: int, seconds: float) -> None:
-    """Run all of it and print a table a size."""
+    """Run all servers and print a table for each size."""
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zonal-bench-")))
         folder.chmod(0o755)
@@ -90,11 +89,11 @@ class Bench:
         self.cached_port = free_port()
         self._start_nginx()
         node_id = self.cluster.nodes[0]["node_id"]
-        self.offload_port = self._start_gateway("offload", f"{node_id}={folder / 'worker0'}")
+        self.offload_port = self._start_offload("offload", f"{node_id}={folder / 'worker0'}")
         self.varnish_port = self._start_varnish()
 
     def contenders(self, name: str) -> list[Contender]:
-        """Return who serves an object of this size."""
+        """Return the servers of an object of this size."""
         path, public = f"/{_file(name)}", f"/{self.public_name}/{_file(name)}"
         private = f"/bench/{_file(name)}"
         found = [
@@ -118,12 +117,12 @@ class Bench:
         return hashlib.sha256((self.files / _file(name)).read_bytes()).digest()
 
     def _ticket(self, name: str) -> str:
-        """Return a ticket that may be used more than once: as the brain's own."""
+        """Return a reusable ticket, such as the brain itself uses."""
         tenant = Tenant(self.keys.organization_id, self.keys.environment_pk)
-        leave = TicketGrant(tenant, self.bucket_id, self._sha256(name), SIZES[name])
+        grant = TicketGrant(tenant, self.bucket_id, self._sha256(name), SIZES[name])
         node_id = UUID(self.cluster.nodes[0]["node_id"])
         return TicketSigner(self.cluster.secret).sign(
-            TicketKind.READ, node_id, leave, now=time.time()
+            TicketKind.READ, node_id, grant, now=time.time()
         )
 
     def _fill(self) -> str:
@@ -146,9 +145,9 @@ class Bench:
         return signer.send("GET", f"/bench/{_file(name)}", headers=asked).status == 307
 
     def _start_nginx(self) -> None:
-        """Start the yardstick, and a cache before it."""
+        """Start nginx as the baseline, and nginx as a cache in front of it."""
         self._run_nginx(
-            "yardstick",
+            "baseline",
             f"""
     proxy_cache_path {self.folder}/cache keys_zone=bench:1m;
     server {{ listen 127.0.0.1:{self.nginx_port}; root {self.files}; }}
@@ -162,8 +161,8 @@ class Bench:
         )
         _wait(lambda: send(f"http://127.0.0.1:{self.nginx_port}", "GET", "/x").status == 404)
 
-    def _start_gateway(self, name: str, *stores: str) -> int:
-        """Start one before the brain; give its port."""
+    def _start_offload(self, name: str, *stores: str) -> int:
+        """Start nginx in front of the brain; return its port."""
         site, port = self.folder / f"{name}-site.conf", free_port()
         subprocess.run(
             [
@@ -301,7 +300,7 @@ def _cluster(folder: Path) -> Iterator[Cluster]:
         try:
             command = [sys.executable, "manage.py", "migrate", "brain", "-v0"]
             subprocess.run(command, cwd=ROOT, check=True, env=environment)
-            # As nginx is told to reach a brain on its machine.
+            # As nginx reaches a brain on its machine.
             beside = {"ZBRAIN_S3_SOCKET": str(folder / "objects.sock")}
             cluster = Cluster(folder, url, secret_key, workers=1, variables=beside)
             try:

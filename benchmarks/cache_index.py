@@ -1,4 +1,4 @@
-"""What a million objects cost in the brain's memory, and how fast they are found.
+"""The memory of a million objects in the brain, and the speed of lookups.
 
 ``python -m benchmarks.cache_index [OBJECTS]``; needs no database.
 """
@@ -24,7 +24,7 @@ NODES: Final = tuple(UUID(int=number) for number in range(1, 21))
 
 
 def main(objects: int) -> None:
-    """Fill the memory and look around in it."""
+    """Fill the index and measure lookups and a purge."""
     index, holders = Index(2**40), Holders(2**40)
     gc.collect()
     before = resident()
@@ -46,19 +46,19 @@ def main(objects: int) -> None:
 
 
 def look_around(index: Index, holders: Holders, objects: int) -> None:
-    """Time the finding of objects and their nodes."""
+    """Measure lookups of objects and their nodes."""
     names = [name_of(number * 7919 % objects) for number in range(LOOKS)]
     begun = time.perf_counter()
     for name in names:
         found = index.get(name)
         if found is None or holders.get(found.sha256) is None:
-            raise SystemExit("it forgot what it was told")
+            raise SystemExit("the index lost an object")
     each = (time.perf_counter() - begun) / LOOKS
     print(f"  found with its nodes in {each * 1e6:.2f} us")
 
 
 def hide(index: Index) -> None:
-    """Time a purge by prefix, as far as memory goes."""
+    """Measure the in-memory part of a purge by prefix."""
     begun = time.perf_counter()
     barrier = index.hide(1, "assets/0", 2**62)
     hidden_s = time.perf_counter() - begun
@@ -80,7 +80,7 @@ def name_of(number: int) -> tuple[int, str, str]:
 
 
 def made(number: int) -> ObjectVersion:
-    """Return an object as PostgreSQL would: no two share a thing."""
+    """Return an object as PostgreSQL would: no two objects share a value."""
     bucket_id, key, variant = name_of(number)
     now = datetime.fromtimestamp(1_700_000_000 + number, UTC)
     data = str(number).encode()

@@ -1,13 +1,13 @@
-"""A ticketed GET from a cache worker, beside nginx serving the same file from disk.
+"""A GET with a ticket from a cache worker, compared with nginx serving the same file from disk.
 
 Three ways to read from the worker:
 
     own      with one ticket over and over, as the brain reads on behalf of its clients
     direct   with a ticket for each request, as clients do in direct mode: signature and receipt
-    nginx    the yardstick: the same file, no ticket, sendfile
+    nginx    the baseline: the same file, no ticket, sendfile
 
-All run side by side and take turns in short rounds; each figure is relative to that round's nginx,
-since the machine's speed drifts by more than they differ.
+All take turns in short rounds; each figure is relative to nginx in the same round, since the
+machine's speed varies by more than they differ.
 """
 
 import os
@@ -45,7 +45,7 @@ http {{
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What one round gave. cpu_us: of the server, for each answer."""
+    """The result of one round. cpu_us: of the server, for each response."""
 
     per_second: float
     p95_ms: float

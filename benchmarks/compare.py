@@ -1,4 +1,4 @@
-"""Two servers that take turns: ratios by round, since the machine's speed drifts in between."""
+"""Compare two servers that take turns: ratios per round, since the machine's speed varies."""
 
 import statistics
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from benchmarks.servers import Served
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A server, and the requests that are sent to it in turn."""
+    """A server and the requests sent to it in turn."""
 
     served: Served
     payloads: Sequence[bytes]
@@ -18,7 +18,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Ratios:
-    """What one server does of what the other does, as medians over the rounds.
+    """The performance of one server relative to the other, as medians over the rounds.
 
     rate: answers a second, with the least and the greatest ratio of a round. p50: of the time of an
     answer. processor: of the server's processor time for an answer.
@@ -41,7 +41,7 @@ class Ratios:
 def compare(
     ours: Target, theirs: Target, *, connections: int, rounds: int, seconds: float
 ) -> Ratios:
-    """Let both serve in turn for some rounds."""
+    """Run both in turn for some rounds."""
     for target in (ours, theirs):
         run(target.served.port, target.payloads, connections=connections, seconds=1)
     rows = [
@@ -62,7 +62,7 @@ def compare(
 
 
 def measured(target: Target, connections: int, seconds: float) -> tuple[Load, float]:
-    """Return what a round gave, and the server's processor time for each answer."""
+    """Return the result of a round, and the server's processor time for each response."""
     before = target.served.processor_s()
     load = run(target.served.port, target.payloads, connections=connections, seconds=seconds)
     spent = target.served.processor_s() - before

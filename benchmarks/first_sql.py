@@ -1,4 +1,4 @@
-"""The first statement of a new environment: with a database in stock, and without one."""
+"""The first statement of a new environment, with and without a database in stock."""
 
 import json
 import statistics

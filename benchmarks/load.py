@@ -1,4 +1,4 @@
-"""A load generator small enough not to be what is measured: raw keep-alive sockets, one loop."""
+"""A load generator with little overhead: raw keep-alive sockets in one loop."""
 
 import itertools
 import selectors
@@ -13,7 +13,7 @@ BUFFER_BYTES = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What one round gave; failures are answers other than 200."""
+    """The result of one round; failures are responses other than 200."""
 
     per_second: float
     p50_ms: float
@@ -24,7 +24,7 @@ class Load:
 
 @dataclass
 class _Connection:
-    """One client. left: bytes of the body that are to come, None before the head is whole."""
+    """One client. left: missing bytes of the body, None before the head is complete."""
 
     sock: socket.socket
     sent_at: float
@@ -43,7 +43,7 @@ def request(method: str, path: str, body: bytes = b"", token: str = "") -> bytes
 
 
 def run(port: int, payload: bytes | Sequence[bytes], *, connections: int, seconds: float) -> Load:
-    """Send requests over and over on so many connections; each waits for its answer.
+    """Send requests repeatedly on several connections; each waits for its response.
 
     payload: the one request, or several that take turns.
     """
@@ -85,7 +85,7 @@ def _open(selector: selectors.DefaultSelector, port: int, payloads: Iterator[byt
 
 
 def _take(connection: _Connection, buffer: bytearray) -> bool:
-    """Take what has come; return whether the answer is whole. Bodies are counted, not kept."""
+    """Read; return True if the response is complete. Bodies are counted, not stored."""
     received = connection.sock.recv_into(buffer)
     if not received:
         raise ConnectionError("the server closed the connection")

@@ -1,4 +1,4 @@
-"""One tenant at full load beside another: how much longer does the other one wait?"""
+"""The latency of a tenant beside another tenant at full load."""
 
 import json
 import statistics
@@ -20,7 +20,7 @@ OWN_CONNECTIONS = 2
 
 
 def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None:
-    """Print the quiet tenant's p95 beside the loud one, relative to when it is alone."""
+    """Print the quiet tenant's p95 beside the loud tenant, relative to its p95 alone."""
     loads = {"short statements": SHORT, "heavy statements": HEAVY, "temporary tables": WRITES}
     with (
         serve(PLATFORM, Shape(), probe="/readyz") as zonal,

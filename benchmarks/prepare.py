@@ -1,4 +1,4 @@
-"""Organizations to measure with, in the throw-away control database."""
+"""Organizations for benchmarks, in the throw-away control database."""
 
 import os
 
@@ -6,7 +6,7 @@ import django
 
 
 def prepare() -> dict[str, str]:
-    """Migrate, sign somebody in; give the token and the session's id."""
+    """Migrate and sign a user in; return the token and the session's id."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "platform_site.settings")
     django.setup()
     from django.core.management import call_command  # noqa: PLC0415 - needs django.setup()
@@ -16,7 +16,7 @@ def prepare() -> dict[str, str]:
 
 
 def tokens(count: int) -> list[str]:
-    """Return the access tokens of that many new organizations."""
+    """Return the access tokens of new organizations."""
     return [_sign_in(f"Bench {number}")["token"] for number in range(count)]
 
 

@@ -1,4 +1,4 @@
-"""What a request costs beside a bare Django view on the same server, as ratios of throughput."""
+"""The cost of a request compared with a bare Django view, as ratios of throughput."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ TENANTS = 6
 
 
 def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None:
-    """Alternate Zonal and the yardstick for some rounds; print medians of the ratios."""
+    """Alternate Zonal and the baseline for some rounds; print medians of the ratios."""
     shape = Shape()
     with (
         serve(PLATFORM, shape, probe="/readyz") as zonal,

@@ -1,4 +1,4 @@
-"""What it takes to answer a challenge with a TOTP code, beside a bare view with one query.
+"""The cost of answering a challenge with a TOTP code, compared with a view with one query.
 
 Both in this process, one caller, in turn: the time is the server's own, from the request that was
 read to the answer that was made, with its log line, without a network or a password's hash.
@@ -33,7 +33,7 @@ requests = RequestFactory(SERVER_NAME="localhost")
 
 
 def row(request: HttpRequest, session_id: UUID) -> HttpResponse:
-    """Read one session's row by its key: the yardstick."""
+    """Read one session's row by its key, as the baseline."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT generation, aal FROM accounts_session WHERE id = %s", [session_id])
         generation, aal = cursor.fetchone()
@@ -44,7 +44,7 @@ urlpatterns = [path("row/<uuid:session_id>", row)]
 
 
 def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None:
-    """Print medians in milliseconds, and what they are of the yardstick's; seconds: of no use."""
+    """Print medians in milliseconds and relative to the baseline; `seconds` is not used."""
     _send_logs_nowhere()
     home = cast.organization("Second factor")
     # Two, since a sign-in ends the oldest of its user's sessions at last.
@@ -75,7 +75,7 @@ def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None
 
 
 def _send_logs_nowhere() -> None:
-    """Have log lines made and thrown away: they are part of what a request costs."""
+    """Write log lines to nowhere: they are part of the cost of a request."""
     nowhere = open(os.devnull, "w")  # noqa: PTH123, SIM115 - as long as the process
     for handler in logging.getLogger().handlers:
         if isinstance(handler, logging.StreamHandler):
@@ -94,7 +94,7 @@ def _bare_handler() -> BaseHandler:
 
 
 def _waiting(user: User) -> cast.Caller:
-    """Return a sign-in whose password was right."""
+    """Return a pending sign-in with a correct password."""
     place = Environment.unscoped.get(organization_id=user.organization_id, slug="live")
     now = timezone.now()
     waiting = pending.open_pending(user, place, use=pending.CHALLENGE, amr=["pwd"], now=now)

@@ -1,4 +1,4 @@
-"""Servers under test: gunicorn with the same arguments for Zonal and for its yardstick."""
+"""Servers under test: gunicorn with the same arguments for Zonal and for its baseline."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ PLATFORM = "platform_site.wsgi"
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How gunicorn is run."""
+    """The configuration of gunicorn."""
 
     worker_class: str = "gthread"
     workers: int = 2
@@ -33,7 +33,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A server that runs."""
+    """A running server."""
 
     port: int
     pid: int

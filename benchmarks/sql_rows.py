@@ -1,4 +1,4 @@
-"""10,000 rows as JSON beside fetchall and orjson, both in a running server."""
+"""10,000 rows as JSON, compared with fetchall and orjson in a running server."""
 
 import json
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ CONNECTIONS = 4
 
 
 def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None:
-    """Print how many times as many answers a second come, and what each costs."""
+    """Print the ratios of throughput and of processor time."""
     shape = Shape()
     with (
         serve(PLATFORM, shape, probe="/readyz") as zonal,

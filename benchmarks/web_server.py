@@ -1,4 +1,4 @@
-"""Which gunicorn worker kind, how many threads, pool or persistent connections: measured.
+"""Compare gunicorn settings: worker class, threads, pool or persistent connections.
 
 The candidates run side by side and take turns in many short rounds; each round's figure is taken
 relative to that round's first candidate, since the machine's speed drifts by more than they differ.

@@ -1,4 +1,4 @@
-"""The cast of every access test, and a client that speaks for one of them.
+"""The users of every access test, and an API client for each of them.
 
 Alice owns an organization, Bob is a member of it with a lesser role, Charlie owns another one.
 """
@@ -29,7 +29,7 @@ PASSWORD = "correct horse battery staple"
 
 @dataclass
 class Answer:
-    """An answer, read."""
+    """A parsed response."""
 
     status: int
     body: Any
@@ -51,7 +51,7 @@ class Caller:
     headers: dict[str, str] = field(default_factory=dict)
 
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
-        """Send JSON; give the answer. Header names: HTTP_X_Y spelled X_Y."""
+        """Send JSON; return the response. Header names: HTTP_X_Y is spelled X_Y."""
         sent = {f"HTTP_{name}": value for name, value in (self.headers | headers).items()}
         if self.access_token:
             sent.setdefault("HTTP_AUTHORIZATION", f"Bearer {self.access_token}")
@@ -85,24 +85,24 @@ class Caller:
         return self.call("POST", path, {} if body is None else body, **headers)
 
     def refresh(self) -> Answer:
-        """Refresh with the token this caller holds; keeps holding the old pair."""
+        """Refresh with this caller's token; the caller keeps the old pair."""
         return self.post("/v1/auth/refresh", {"refresh_token": self.refresh_token})
 
     def holding(self, answer: Answer) -> "Caller":
-        """Return a caller that holds an answer's tokens."""
+        """Return a caller with the tokens of a response."""
         assert answer.status in {200, 201}, answer.body
         return Caller(answer.body["access_token"], answer.body["refresh_token"], self.headers)
 
 
 def organization(name: str = "Alice's") -> Organization:
-    """Make an organization."""
+    """Create an organization."""
     return environments.create_organization(name)
 
 
 def member(
     of: Organization, email: str = "alice@example.com", *, role: str = "admin", password: str = ""
 ) -> User:
-    """Make a user; without a password none is hashed, which is faster."""
+    """Create a user; without a password no hash is computed, which is faster."""
     encoded = passwords.hash_password(password) if password else "!"
     return signup.add_user(of, email, encoded, roles=[role])
 

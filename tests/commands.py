@@ -1,4 +1,4 @@
-"""Operators' commands, run as a script runs them."""
+"""Run operators' commands as a script does."""
 
 import io
 import json
@@ -9,19 +9,19 @@ from django.core.management import CommandError, call_command, load_command_clas
 
 
 def run(name: str, *arguments: str) -> str:
-    """Run a command; give what it prints."""
+    """Run a command; return its output."""
     out = io.StringIO()
     call_command(name, *arguments, stdout=out, stderr=io.StringIO())
     return out.getvalue()
 
 
 def facts(name: str, *arguments: str) -> Any:
-    """Run a command with --json; give what it prints."""
+    """Run a command with --json; return its parsed output."""
     return json.loads(run(name, *arguments, "--json"))
 
 
 def refused(name: str, *arguments: str) -> tuple[str, dict[str, Any]]:
-    """Run a command that refuses; give the sentence, and the error that --json prints."""
+    """Run a command that fails; return its sentence, and the error that --json prints."""
     out = io.StringIO()
     with pytest.raises(CommandError) as caught:
         call_command(name, *arguments, "--json", stdout=out, stderr=io.StringIO())
@@ -32,7 +32,7 @@ def refused(name: str, *arguments: str) -> tuple[str, dict[str, Any]]:
 
 
 def misused(name: str, *arguments: str) -> int:
-    """Call a command wrongly on the command line; give its exit status."""
+    """Call a command with wrong arguments; return its exit status."""
     command = load_command_class("accounts", name)
     with pytest.raises(SystemExit) as caught:
         command.run_from_argv(["manage.py", name, *arguments])

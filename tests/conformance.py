@@ -58,14 +58,14 @@ class Exchange:
 
 
 class _Switch:
-    """Whether exchanges are checked at present."""
+    """The state of the check: on, or paused."""
 
     is_on = True
 
 
 @contextmanager
 def unchecked() -> Iterator[None]:
-    """Check nothing meanwhile: for tests that put a view or a stage of their own in place."""
+    """Pause the check, for tests that install their own view or stage."""
     _Switch.is_on = False
     try:
         yield
@@ -158,7 +158,7 @@ def _templates() -> tuple[tuple[re.Pattern[str], str], ...]:
 
 
 def _content(template: str, method: str, status: str) -> dict[str, Any] | None:
-    """Return what a response holds, by media type; None for a status that is not declared."""
+    """Return the content of a response by media type; None if its status is not declared."""
     response = document()["paths"][template][method]["responses"].get(status)
     if response is None:
         return None

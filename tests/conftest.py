@@ -1,4 +1,4 @@
-"""What every test may ask for."""
+"""Fixtures for all tests."""
 
 import gc
 import os
@@ -23,14 +23,14 @@ if not os.environ.get("CI"):
 
 
 def pytest_collection_finish() -> None:
-    """Have the collector of garbage pass over what was loaded: it stays to the end."""
+    """Exclude loaded modules from garbage collection, since they stay to the end."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _cheap_hashes() -> None:
-    """Hash passwords at little cost: thousands of sign-ups are no better for being slow."""
+    """Hash passwords at low cost, to keep thousands of sign-ups fast."""
     TunedArgon2Hasher.memory_cost, TunedArgon2Hasher.time_cost = 1024, 1
 
 
@@ -77,7 +77,7 @@ def charlie(db: None) -> User:
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Return the brain with two workers that tests share, each with a tenant of its own."""
+    """Return the brain with two workers that tests share; each test has its own tenant."""
     with brain_database() as url:
         secret_key = Fernet.generate_key().decode()
         folder = tmp_path_factory.mktemp("cluster")

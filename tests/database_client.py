@@ -1,4 +1,4 @@
-"""A connection to a database under test, which outlives what the test does to it."""
+"""A connection to a database under test that reconnects after failures."""
 
 import weakref
 from collections.abc import Sequence
@@ -9,14 +9,14 @@ from psycopg.sql import Composed
 
 
 class DatabaseClient:
-    """Asks a database. It connects once: a backend of its own for each question costs more."""
+    """Runs statements over one connection, which is cheaper than one per statement."""
 
     def __init__(self, url: str) -> None:
         self.url = url
         self._connection: psycopg.Connection | None = None
 
     def execute(self, statement: str | Composed, values: Sequence[Any] = ()) -> psycopg.Cursor:
-        """Run one statement; anew where the connection had been ended."""
+        """Run one statement; reconnect if the connection was ended."""
         query = statement.encode() if isinstance(statement, str) else statement
         if self._connection is not None:
             try:

@@ -16,7 +16,7 @@ DOCUMENTS = ("settings.md", "errors.md", "audit.md", "openapi.yaml")
 
 
 def manage(*arguments: str, **variables: str) -> int:
-    """Run one of Zonal's commands; give its exit status."""
+    """Run one of Zonal's commands; return its exit status."""
     command = [sys.executable, str(ROOT / "manage.py"), *arguments]
     return subprocess.run(command, check=False, env=os.environ | variables).returncode
 
@@ -51,7 +51,7 @@ def stale_documents() -> list[str]:
 
 
 def main() -> int:
-    """Run all; give 0 when all hold."""
+    """Run all checks; return 0 if all pass."""
     failed = 0
     failed += manage("check", "--deploy", "--fail-level", "WARNING", **production())
     failed += manage("makemigrations", "--check", "--dry-run")

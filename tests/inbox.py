@@ -1,4 +1,4 @@
-"""What was sent: read from the delivery rows, before a worker wipes them."""
+"""Messages that were sent, read from the delivery rows before a worker wipes them."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from platform_site.lib.crypto import decrypt
 
 
 def messages(kind: str = "", template: str = "") -> list[dict[str, Any]]:
-    """Return the contents of what was queued, oldest first."""
+    """Return the contents of queued messages, oldest first."""
     rows = Delivery.unscoped.order_by("created_at", "id")
     rows = rows.filter(kind=kind) if kind else rows
     rows = rows.filter(template=template) if template else rows
@@ -35,6 +35,6 @@ def email_code() -> str:
 
 
 def secret_of(mail: dict[str, Any], field: str = "link") -> str:
-    """Return the token or code that a mail's link carries behind the ``#``."""
+    """Return the token or code in the fragment of a mail's link."""
     (secret,) = dict(parse_qsl(urlsplit(mail["context"][field]).fragment)).values()
     return str(secret)

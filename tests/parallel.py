@@ -1,4 +1,4 @@
-"""The same deed several times at once, each with a connection of its own."""
+"""Run functions concurrently, each with its own connection."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +11,7 @@ Given = TypeVar("Given")
 
 
 def at_once(*deeds: Callable[[], Given]) -> Sequence[Given]:
-    """Do all deeds at the same moment; give what they give, in their order."""
+    """Run all functions at the same moment; return their results in order."""
     barrier = Barrier(len(deeds))
 
     def run(deed: Callable[[], Given]) -> Given:

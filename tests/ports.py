@@ -1,4 +1,4 @@
-"""Ports for servers that have to be told theirs before they start."""
+"""Ports for servers that need to know their port before they start."""
 
 import itertools
 import os
@@ -14,12 +14,12 @@ HIGHEST: Final = 32_767
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on now, and that no other test is given for long."""
+    """Return a port that is free now and that no other test gets for long."""
     return next(port for port in _ports if _is_free(port))
 
 
 def _share() -> Iterator[int]:
-    """Go round the ports of this test process, from anywhere: another run has the same shares."""
+    """Cycle through this process's ports from a random start: other runs have the same shares."""
     count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     size = (HIGHEST + 1 - LOWEST) // count

@@ -1,4 +1,4 @@
-"""The platform's own staff, inside the admin."""
+"""Staff of the platform in the admin."""
 
 import io
 
@@ -14,19 +14,19 @@ EMAIL = "root@example.com"
 
 
 def create_staff(monkeypatch: pytest.MonkeyPatch, email: str, password: str = PASSWORD) -> None:
-    """Create one as the operator of the platform does."""
+    """Create a member of staff as an operator does."""
     monkeypatch.setattr("sys.stdin", io.StringIO(password + "\n"))
     call_command("createstaff", email, stdout=io.StringIO())
 
 
 def enter(client: Client, code: str, password: str = PASSWORD) -> int:
-    """Try to sign in to the admin; give the status."""
+    """Try to sign in to the admin; return the status."""
     form = {"username": EMAIL, "password": password, "code": code}
     return client.post("/admin/login/?next=/admin/", form).status_code
 
 
 def staff_client(monkeypatch: pytest.MonkeyPatch) -> Client:
-    """Return a browser of somebody who is inside."""
+    """Return a client that is signed in to the admin."""
     create_staff(monkeypatch, EMAIL)
     holder = with_totp(User.unscoped.get(email=EMAIL))
     client = Client()

@@ -1,4 +1,4 @@
-"""Emptying databases between tests.
+"""Table cleanup between tests.
 
 A TRUNCATE makes new files for a table, its indexes and, with CASCADE, those of every table that
 refers to it: some 60 ms where a test left rows in a few tables. To delete those takes a few.
@@ -33,12 +33,12 @@ REFERRING = """
 
 
 def install() -> None:
-    """Have it done this way wherever Django would flush."""
+    """Replace Django's flush by this cleanup."""
     TransactionTestCase._fixture_teardown = _empty_what_is_filled  # type: ignore[attr-defined]  # Django's own seam
 
 
 def empty(database: DatabaseClient, names: Sequence[str]) -> None:
-    """Empty tables, and those that refer to them."""
+    """Delete all rows of tables and of the tables that refer to them."""
     found = database.execute(REFERRING, [list(names)]).fetchall()
     database.execute(_deletion([name for (name,) in found]))
 
@@ -66,7 +66,7 @@ def _deletion(names: Sequence[str]) -> sql.Composed:
 
 @cache
 def _question(alias: str) -> sql.Composed:
-    """Return the query for the tables that hold something, and whether they are to be truncated."""
+    """Return the query for tables with rows, and whether they need TRUNCATE."""
     with connections[alias].cursor() as cursor:
         cursor.execute(GUARDED)
         guarded = {name for (name,) in cursor.fetchall()}

@@ -1,4 +1,4 @@
-"""Waiting for what other processes and threads do."""
+"""Wait for other processes and threads."""
 
 import time
 from collections.abc import Callable
@@ -9,7 +9,7 @@ PAUSE_S: Final = 0.02
 
 
 def wait_until(question: Callable[[], object], *, timeout_s: float = LIMIT_S) -> None:
-    """Ask until the answer is yes."""
+    """Repeat a question until it is true."""
     deadline = time.monotonic() + timeout_s
     while not question():
         assert time.monotonic() < deadline, "waited too long"

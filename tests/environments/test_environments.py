@@ -1,4 +1,4 @@
-"""Environments: listed, made, relabelled, deleted; ids never change, names never collide."""
+"""Environments: list, create, rename, delete; ids never change, names are unique."""
 
 from datetime import timedelta
 from typing import Any
@@ -37,11 +37,11 @@ def test_the_list_is_paged(alice: User) -> None:
     assert seen == ["live", "sandbox", "e0", "e1", "e2", "e3", "e4"]
 
 
-def test_a_cursor_of_nobodys_is_404(alice: User) -> None:
+def test_an_unknown_cursor_is_404(alice: User) -> None:
     assert signed_in(alice).get(f"{PATH}?cursor=garbage").code == "not_found"
 
 
-def test_an_environment_is_made_and_read(alice: User) -> None:
+def test_an_environment_is_created_and_read(alice: User) -> None:
     caller = signed_in(alice)
     answer = caller.post(PATH, {"id": "staging", "name": "Staging"})
     assert answer.status == 201
@@ -69,7 +69,7 @@ def test_ids_are_slugs(alice: User, slug: str) -> None:
 @pytest.mark.parametrize(
     "body", [{"id": "live"}, {"id": "x", "name": "LIVE"}, {"id": "x", "name": "Sandbox"}]
 )
-def test_ids_and_names_are_one_space(alice: User, body: dict[str, str]) -> None:
+def test_ids_and_names_share_one_namespace(alice: User, body: dict[str, str]) -> None:
     answer = signed_in(alice).post(PATH, body)
     assert (answer.status, answer.code) == (409, "environment_taken")
 
@@ -90,7 +90,7 @@ def test_the_name_changes_and_the_id_does_not(alice: User) -> None:
 
 
 @pytest.mark.parametrize("slug", ["live", "sandbox"])
-def test_the_built_in_ones_stay(alice: User, slug: str) -> None:
+def test_built_in_environments_cannot_be_deleted(alice: User, slug: str) -> None:
     answer = signed_in(alice).call("DELETE", f"{PATH}/{slug}")
     assert (answer.status, answer.code) == (409, "environment_built_in")
 
@@ -116,7 +116,7 @@ def test_deleting_ends_the_sessions_at_once_and_frees_the_id(alice: User) -> Non
     ],
 )
 @pytest.mark.parametrize("role", ["operator", "reader"])
-def test_only_admins_change_them(
+def test_only_admins_change_environments(
     bob: User, role: str, method: str, path: str, body: dict[str, Any] | None
 ) -> None:
     User.unscoped.filter(pk=bob.pk).update(roles=[role])
@@ -157,7 +157,7 @@ def test_anonymous_callers_see_nothing(db: None) -> None:
 
 
 @pytest.mark.parametrize("slug", ["%00", "a%00b", "LIVE", "%C3%A9"])
-def test_what_can_be_no_id_is_404(alice: User, slug: str) -> None:
+def test_a_malformed_id_is_404(alice: User, slug: str) -> None:
     for method, body in [("GET", None), ("PATCH", {"name": "x"}), ("DELETE", None)]:
         answer = signed_in(alice).call(method, f"{PATH}/{slug}", body)
         assert (answer.status, answer.code) == (404, "environment_not_found")

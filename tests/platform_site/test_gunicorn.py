@@ -1,4 +1,4 @@
-"""What gunicorn's master loads for its workers is safe to fork."""
+"""The application that gunicorn preloads is safe to fork."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ print(sum("socket:" in str(link) for link in links))
 """
 
 
-def test_the_loaded_application_holds_no_thread_and_no_connection() -> None:
+def test_the_preloaded_application_has_no_thread_and_no_connection() -> None:
     seen = subprocess.run(
         [sys.executable, "-c", LOOK],
         stdin=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""Health: alive, ready, and metrics for those who may see them."""
+"""Health: liveness, readiness, and metrics for permitted callers."""
 
 from unittest import mock
 
@@ -10,12 +10,12 @@ from platform_site import health
 from tests.cast import Caller
 
 
-def test_healthz_asks_no_database() -> None:
+def test_healthz_does_not_use_the_database() -> None:
     assert Caller().get("/healthz").body == {"status": "ok"}
 
 
 @pytest.mark.django_db
-def test_readyz_names_what_it_checked_and_the_caches_absence_degrades_only() -> None:
+def test_readyz_lists_its_checks_and_stays_ready_without_the_cache() -> None:
     answer = Caller().get("/readyz")
     assert answer.status == 200
     assert answer.body == {

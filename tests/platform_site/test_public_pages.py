@@ -16,7 +16,7 @@ def visitor() -> Client:
     return client
 
 
-def test_the_landing_page_links_to_what_runs_here(visitor: Client) -> None:
+def test_the_landing_page_links_to_the_services(visitor: Client) -> None:
     response = visitor.get("/")
     assert response.status_code == 200
     assert response["Content-Type"].startswith("text/html")

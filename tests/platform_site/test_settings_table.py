@@ -13,7 +13,7 @@ def value(row: Row, **variables: str) -> object:
     return row.read(Env(variables, {"FROM_FILE": "fallback", "N": "7"}))
 
 
-def test_the_variable_wins_over_the_file_and_the_file_over_the_default() -> None:
+def test_the_variable_precedes_the_file_and_the_file_the_default() -> None:
     assert value(Integer("N", "", default=1), N="9") == 9
     assert value(Integer("N", "", default=1)) == 7
     assert value(Integer("M", "", default=1)) == 1
@@ -57,7 +57,7 @@ def test_a_secret_may_come_from_a_file(tmp_path: Path) -> None:
         value(Secret("S", ""), S_FILE=str(tmp_path / "absent"))
 
 
-def test_a_second_name_of_a_secret_works() -> None:
+def test_an_alias_of_a_secret_works() -> None:
     row = Secret("ZCACHE_BRAIN_SECRET", "", aliases=("BRAIN_SECRET",))
     assert value(row, BRAIN_SECRET="b" * 40) == "b" * 40
 

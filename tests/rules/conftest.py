@@ -1,4 +1,4 @@
-"""A real brain behind the cache's routes, one for all rules of a process."""
+"""A real brain behind the cache's routes, one per test process."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,7 +12,7 @@ from tests.edgecache.s3.cluster import Cluster
 
 @pytest.fixture(autouse=True)
 def cache(cluster: Cluster, settings: Settings) -> Iterator[None]:
-    """Have the platform speak to it."""
+    """Connect the platform to the brain."""
     url = f"http://127.0.0.1:{cluster.internal_port}"
     settings.CACHE = replace(settings.CACHE, brain_url=url, secret=cluster.secret, is_enabled=True)
     client._sessions.clear()

@@ -43,7 +43,7 @@ class Route:
         return [method for method, _ in self.actions]
 
     def access_of(self, method: str) -> Access:
-        """Return what a method asks of its caller."""
+        """Return what a method requires of its caller."""
         return self.view.access[dict(self.actions)[method]]
 
 

@@ -1,4 +1,4 @@
-"""docs/architecture.md names real places, and the layout keeps to the rules it states."""
+"""docs/architecture.md names existing paths, and the layout follows its rules."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""What is deployed: every process has a systemd unit, and no secret gets into an image."""
+"""Deployment: every process has a systemd unit, and no secret is in an image."""
 
 import configparser
 import re
@@ -16,7 +16,7 @@ UNITS = {
 
 
 def processes() -> dict[str, str]:
-    """Return the commands of the Procfile by process; `release` is none that keeps running."""
+    """Return the commands of the Procfile by process, without `release`, which ends."""
     lines = (ROOT / "deploy/Procfile").read_text().splitlines()
     found = {name: command.strip() for name, _, command in (line.partition(":") for line in lines)}
     return {name: command for name, command in found.items() if name != "release"}

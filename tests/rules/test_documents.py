@@ -1,4 +1,4 @@
-"""The documents say what the code does."""
+"""The documents match the code."""
 
 import re
 from pathlib import Path
@@ -44,7 +44,7 @@ def test_audit_tags_are_listed_once() -> None:
 
 
 def test_every_audit_tag_is_recorded_somewhere() -> None:
-    """A tag that nothing records misleads whoever filters the trail by it."""
+    """A tag that is never recorded misleads readers who filter the trail by it."""
     code = "".join(path.read_text() for app in APPS for path in (ROOT / app).rglob("*.py"))
     for app in AuditTag.__subclasses__():
         for tag in app:
@@ -72,7 +72,7 @@ def test_each_error_has_a_test(code: str) -> None:
 
 
 def test_settings_are_read_in_one_place() -> None:
-    """Only settings.py, env.py and what runs before Django read the environment."""
+    """Only settings.py, env.py and modules that run before Django read the environment."""
     allowed = {"platform_site/settings.py", "platform_site/env.py", "platform_site/gunicorn.py"}
     strays = []
     for folder in ("accounts", "environments", "sqlgateway", "platform_site"):

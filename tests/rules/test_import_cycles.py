@@ -16,7 +16,7 @@ PACKAGES = (
 
 
 def test_no_import_cycle_exists() -> None:
-    """Without cycles every module can be read, tested and moved without the ones that use it."""
+    """Without cycles a module can be read, tested and moved without the modules that use it."""
     graph = grimp.build_graph(*PACKAGES, exclude_type_checking_imports=False)
     order = TopologicalSorter(
         {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}

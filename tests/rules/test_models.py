@@ -1,4 +1,4 @@
-"""Models of tenants are reached through a scope; a way around it gives its reason."""
+"""Tenant models are read through a scope; an exception gives its reason."""
 
 import re
 from pathlib import Path
@@ -25,7 +25,7 @@ def sources() -> list[Path]:
 
 
 @pytest.mark.parametrize("model", OURS, ids=lambda model: model._meta.label)
-def test_what_belongs_to_a_tenant_is_scoped(model: type[Model]) -> None:
+def test_every_tenant_model_is_scoped(model: type[Model]) -> None:
     keys = {
         field.related_model
         for field in model._meta.get_fields()
@@ -40,7 +40,7 @@ def test_what_belongs_to_a_tenant_is_scoped(model: type[Model]) -> None:
         model.scoped.all()
 
 
-def test_a_way_around_the_scope_gives_its_reason() -> None:
+def test_a_use_of_unscoped_gives_its_reason() -> None:
     bare = []
     for path in sources():
         lines = path.read_text().splitlines()

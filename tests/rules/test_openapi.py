@@ -1,4 +1,4 @@
-"""The OpenAPI document is one that clients can be generated from, and its examples are true."""
+"""Clients can be generated from the OpenAPI document, and its examples are correct."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -91,14 +91,14 @@ def test_the_example_of_sql_runs(alice: User) -> None:
 
 
 def test_no_default_contradicts_its_schema() -> None:
-    """A generated client sends a default, so that it has to be one that is accepted."""
+    """A generated client sends defaults, so the API must accept them."""
     for schema in every_schema(document()["components"]["schemas"]):
         if "default" in schema and "type" in schema:
             validator = jsonschema_rs.Draft202012Validator(schema)
             assert validator.is_valid(schema["default"]), schema
 
 
-def test_each_number_has_a_least_value() -> None:
+def test_each_number_has_a_minimum() -> None:
     for name, schema in document()["components"]["schemas"].items():
         for field, value in schema.get("properties", {}).items():
             types = value.get("type", ())
@@ -115,15 +115,15 @@ def test_bodies_that_refuse_unknown_fields_say_so() -> None:
             assert schema["additionalProperties"] is False, f"{method} {path}"
 
 
-def test_each_refusal_names_its_codes() -> None:
+def test_each_error_response_names_its_codes() -> None:
     for path, method, operation in operations():
         assert "default" not in operation["responses"], f"{method} {path}"
         refused = [status for status in operation["responses"] if status >= "400"]
         assert {"400", "500", "503"} <= {*refused}, f"{method} {path}"
 
 
-def test_each_description_is_of_an_operation() -> None:
-    """An entry of an ``openapi.py`` that is of no operation would go unnoticed."""
+def test_each_described_operation_exists() -> None:
+    """An entry of an ``openapi.py`` without an operation would go unnoticed."""
     declared = {f"{method.upper()} {path}" for path, method, _ in operations()}
     modules = {route.view.__module__ for route in api_routes()}
     described = {key for module in modules for table in tables(module) for key in table}
@@ -132,7 +132,7 @@ def test_each_description_is_of_an_operation() -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("size", ["null", "", "0", "-1", "1.5", "a"])
-def test_a_page_size_that_is_no_number_is_refused(size: str, alice: User) -> None:
+def test_a_page_size_that_is_not_a_number_is_refused(size: str, alice: User) -> None:
     caller: Caller = signed_in(alice)
     answer = caller.get(f"/v1/environments?page_size={size}")
     assert (answer.status, answer.code) == (400, "invalid_request")
@@ -162,7 +162,7 @@ PROBLEM_BODY = {
 }
 
 
-def test_what_the_document_declares_passes() -> None:
+def test_a_declared_response_passes() -> None:
     check(exchange())
     check(exchange(status=404, media=PROBLEM, body=PROBLEM_BODY))
 
@@ -180,6 +180,6 @@ def test_what_the_document_declares_passes() -> None:
         {"path": "/v1/nowhere"},
     ],
 )
-def test_what_it_does_not_declare_fails(changes: dict[str, Any]) -> None:
+def test_an_undeclared_response_fails(changes: dict[str, Any]) -> None:
     with pytest.raises(NotConformantError):
         check(exchange(**changes))

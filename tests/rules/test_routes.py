@@ -1,4 +1,4 @@
-"""Every route says whom it lets in, and lets in nobody else: route × method × role."""
+"""Every route enforces its declared access: route × method × role."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def test_a_view_declares_access_for_each_of_its_actions(view: type[ApiView]) -> 
 
 
 @pytest.mark.parametrize(("route", "method"), EACH, ids=ids)
-def test_nobody_gets_in_without_credentials(db: None, route: Route, method: str) -> None:
+def test_a_request_without_credentials_is_refused(db: None, route: Route, method: str) -> None:
     status, code = sent(Caller(), route, method)
     if route.access_of(method).kind == "public":
         assert code != "not_authenticated"
@@ -49,7 +49,7 @@ def test_nobody_gets_in_without_credentials(db: None, route: Route, method: str)
 
 
 @pytest.mark.parametrize(("route", "method"), EACH, ids=ids)
-def test_a_refresh_token_opens_no_route(alice: User, route: Route, method: str) -> None:
+def test_a_refresh_token_is_refused_on_every_route(alice: User, route: Route, method: str) -> None:
     caller = Caller(signed_in(alice).refresh_token)
     status, code = sent(caller, route, method)
     if route.access_of(method).kind != "public":

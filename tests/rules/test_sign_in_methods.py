@@ -1,4 +1,4 @@
-"""No way in goes around the second factor: each is found, and driven to its end.
+"""No sign-in method skips the second factor: each one is found and tested.
 
 Sessions are opened at one place, behind the stages; each way in is a member of ``Way`` with a
 driver in tests/sign_in_methods, so that a new one is covered here or fails here.
@@ -32,7 +32,7 @@ DRIVERS = drivers()
 
 
 def each(wanted: Callable[[Driver], bool]) -> pytest.MarkDecorator:
-    """Run a test for each way that is wanted."""
+    """Run a test for each sign-in method."""
     found = [pytest.param(driver, id=driver.way) for driver in DRIVERS.values() if wanted(driver)]
     return pytest.mark.parametrize("driver", found)
 
@@ -58,7 +58,7 @@ def callers(name: str) -> set[str]:
 
 
 def attempts() -> Iterator[tuple[str, str]]:
-    """Return each place that makes an Attempt, and the way it names."""
+    """Return each place that makes an Attempt, with the method it names."""
     for path, text in sources():
         for node in ast.walk(ast.parse(text)) if "Attempt(" in text else ():
             if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("Attempt"):
@@ -66,40 +66,40 @@ def attempts() -> Iterator[tuple[str, str]]:
                 yield path, ways[0] if ways else ""
 
 
-def test_only_the_gate_opens_sessions() -> None:
+def test_only_the_login_gate_opens_sessions() -> None:
     assert callers("open_session") == {"accounts/signin/signin.py"}
 
 
-def test_sessions_are_made_by_sign_in_and_switch_alone() -> None:
+def test_only_sign_in_and_switch_create_sessions() -> None:
     assert callers("Session") <= {
         "accounts/sessions/sessions.py",
         "accounts/models/sessions.py",
     }
 
 
-def test_tokens_are_made_from_sessions_alone() -> None:
+def test_tokens_are_created_from_sessions_only() -> None:
     assert callers("pair_for") == {"accounts/signin/signin.py"}
 
 
-def test_the_sql_gateway_knows_no_sign_in() -> None:
+def test_the_sql_gateway_has_no_sign_in() -> None:
     for path in (ROOT / "sqlgateway").rglob("*.py"):
         assert not re.search(r"accounts\.(sessions|signin|tokens)", path.read_text()), path
 
 
-def test_every_way_in_has_a_driver_and_every_driver_a_way() -> None:
+def test_every_sign_in_method_has_a_driver_and_every_driver_a_method() -> None:
     driven = sorted(driver.way for driver in DRIVERS.values())
     missing = set(Way) - set(driven)
     assert not missing, f"Add tests/sign_in_methods/<name>.py with a DRIVER for {sorted(missing)}."
     assert driven == sorted(Way)
 
 
-def test_every_attempt_names_its_way_and_every_way_is_gone_by_one() -> None:
+def test_every_attempt_names_its_method_and_every_method_has_an_attempt() -> None:
     named = {way for _, way in attempts()}
     assert named == {f"Way.{way.name}" for way in Way}, sorted(attempts())
 
 
 def tokens_in(answer: Answer) -> list[str]:
-    """Return every access and refresh token of an answer, whatever it is called."""
+    """Return every access and refresh token of a response, whatever its name."""
     words = [answer.raw.content.decode(), *map(str, answer.headers.values())]
     words += [cookie.value for cookie in answer.raw.cookies.values()]
     found = re.findall(r"[\w-]+\.[\w-]+\.[\w-]+", " ".join(words))
@@ -107,7 +107,7 @@ def tokens_in(answer: Answer) -> list[str]:
 
 
 def sessions() -> int:
-    """Count the sessions of who comes in, but for the one it was prepared in."""
+    """Count the user's sessions, except the one of the preparation."""
     return Session.unscoped.filter(user__email=EMAIL).exclude(agent="test").count()
 
 
@@ -132,14 +132,14 @@ def prepared(driver: Driver, home: Organization) -> User:
 
 @each_way
 @pytest.mark.django_db
-def test_a_way_leads_in(driver: Driver, home: Organization) -> None:
+def test_a_sign_in_method_opens_a_session(driver: Driver, home: Organization) -> None:
     driver.prepare(home)
     assert_in(driver.come_in(), aal=2 if driver.method else 1)
 
 
 @each_way
 @pytest.mark.django_db
-def test_a_wrong_proof_leads_nowhere(driver: Driver, home: Organization) -> None:
+def test_a_wrong_proof_opens_no_session(driver: Driver, home: Organization) -> None:
     driver.prepare(home)
     answer = driver.fail()
     assert 400 <= answer.status < 500
@@ -147,7 +147,7 @@ def test_a_wrong_proof_leads_nowhere(driver: Driver, home: Organization) -> None
 
 
 def halt(request: Any, attempt: Attempt) -> Halted:
-    """Halt every way, as a stage does."""
+    """Halt every sign-in, as a stage does."""
     return Halted(
         {
             "status": "mfa_enrollment_required",
@@ -160,7 +160,7 @@ def halt(request: Any, attempt: Attempt) -> Halted:
 
 @each_way
 @pytest.mark.django_db
-def test_a_stage_that_halts_stands_in_every_way(
+def test_a_stage_can_halt_every_sign_in_method(
     driver: Driver, home: Organization, settings: Settings
 ) -> None:
     driver.prepare(home)
@@ -174,7 +174,7 @@ def test_a_stage_that_halts_stands_in_every_way(
 
 @first_ways
 @pytest.mark.django_db
-def test_a_factor_that_is_due_stands_between_a_way_and_its_tokens(
+def test_a_due_factor_is_required_before_tokens_are_issued(
     driver: Driver, home: Organization
 ) -> None:
     holder = with_totp(prepared(driver, home))
@@ -189,7 +189,7 @@ def test_a_factor_that_is_due_stands_between_a_way_and_its_tokens(
 
 @ways_under_a_policy
 @pytest.mark.django_db
-def test_a_factor_that_is_required_is_set_up_before_a_way_leads_in(
+def test_a_required_factor_is_set_up_before_a_session_opens(
     driver: Driver, home: Organization
 ) -> None:
     home.mfa_required, home.mfa_grace_period_days = True, 0
@@ -206,7 +206,7 @@ def test_a_factor_that_is_required_is_set_up_before_a_way_leads_in(
 
 @ways_with_a_factor
 @pytest.mark.django_db
-def test_a_way_whose_factor_the_policy_forbids_leads_to_setting_up_another(
+def test_a_factor_that_the_policy_forbids_must_be_replaced(
     driver: Driver, home: Organization
 ) -> None:
     driver.prepare(home)
@@ -219,7 +219,7 @@ def test_a_way_whose_factor_the_policy_forbids_leads_to_setting_up_another(
 
 @members_ways
 @pytest.mark.django_db
-def test_who_is_disabled_comes_in_by_no_way(driver: Driver, home: Organization) -> None:
+def test_a_disabled_user_cannot_sign_in_by_any_method(driver: Driver, home: Organization) -> None:
     prepared(driver, home)
     User.unscoped.filter(email=EMAIL).update(is_active=False)
     answer = driver.come_in()
@@ -229,7 +229,7 @@ def test_who_is_disabled_comes_in_by_no_way(driver: Driver, home: Organization) 
 
 @pytest.mark.django_db
 def test_the_matrix_sees_a_token_by_any_name(alice: User) -> None:
-    """Guard the guard: what is called otherwise, or stands in a cookie, is a token still."""
+    """A token is also found under another name or in a cookie."""
     caller = signed_in(alice)
     raw = HttpResponse(json.dumps({"n": [{"x": caller.refresh_token}]}))
     raw.set_cookie("harmless", caller.access_token)

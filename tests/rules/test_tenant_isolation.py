@@ -1,4 +1,4 @@
-"""Charlie's things, asked for by Alice on every route: 404, and nothing has changed.
+"""Alice requests Charlie's objects on every route: 404, and nothing changes.
 
 A route with an id of a new kind fails here until it is told how to make one.
 """
@@ -26,7 +26,7 @@ from twofactor.trusted_devices import devices
 
 
 def a_node() -> dict[str, Any]:
-    """Describe a worker that nobody else has registered."""
+    """Return the fields of a worker that is not registered."""
     endpoint = f"http://{uuid4().hex}.example.com"
     return {"endpoint": endpoint, "region": "eu-central", "capacity_bytes": 2**30}
 
@@ -37,7 +37,7 @@ def home_of(user: User) -> Scope:
 
 
 def host_of(user: User) -> str:
-    """Return the user's bucket a host, as if its record had been seen."""
+    """Add a verified host to the user's bucket."""
     place, host, token = home_of(user), f"{uuid4().hex}.example.com", uuid4().hex * 2
     (row,) = buckets.all_of(place)
     client.call(
@@ -154,7 +154,7 @@ def belongings(user: User) -> str:
 @pytest.mark.parametrize(
     ("route", "method"), WITH_IDS, ids=[f"{method} {route.path}" for route, method in WITH_IDS]
 )
-def test_another_organizations_things_are_404_and_stay_as_they_are(
+def test_another_organizations_objects_are_404_and_unchanged(
     alice: User, charlie: User, route: Route, method: str
 ) -> None:
     values = {}
@@ -183,7 +183,7 @@ IN_A_PLACE = [(route, method) for route, method in WITH_IDS if set(route.placeho
 @pytest.mark.parametrize(
     ("route", "method"), IN_A_PLACE, ids=[f"{method} {route.path}" for route, method in IN_A_PLACE]
 )
-def test_another_environments_things_are_404_and_stay_as_they_are(
+def test_another_environments_objects_are_404_and_unchanged(
     alice: User, route: Route, method: str
 ) -> None:
     # Made in live by the same person, and asked for with a token of sandbox.
@@ -196,7 +196,7 @@ def test_another_environments_things_are_404_and_stay_as_they_are(
 
 
 @pytest.mark.parametrize("path", ["v1/cache/buckets", "v1/cache/access-keys", "v1/cache/origins"])
-def test_no_list_shows_another_environments_things(alice: User, path: str) -> None:
+def test_no_list_shows_objects_of_another_environment(alice: User, path: str) -> None:
     made = [MAKERS[name](alice) for name in MAKERS if name in PLACED]
     told = signed_in(alice).get(f"/{path}").raw.content.decode()
     assert any(name in told for name in made)
@@ -210,7 +210,7 @@ LISTS = [route for route in api_routes() if not route.placeholders and "GET" in 
 
 
 @pytest.mark.parametrize("route", LISTS, ids=[route.path for route in LISTS])
-def test_no_list_shows_another_organizations_things(
+def test_no_list_shows_objects_of_another_organization(
     alice: User, charlie: User, route: Route
 ) -> None:
     made = [make(charlie) for name, make in MAKERS.items() if name not in PUBLIC_IDS]

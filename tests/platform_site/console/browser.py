@@ -1,4 +1,4 @@
-"""Chromium, driven: what every browser test stands on."""
+"""Chromium driven by Playwright: the base of every browser test."""
 
 import re
 import shutil
@@ -33,7 +33,7 @@ SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 
 def launch(playwright: Playwright) -> Browser:
-    """Start Debian's Chromium, headless, with a profile of its own.
+    """Start Debian's Chromium, headless, with an empty profile.
 
     Raises RuntimeError where it is not installed.
     """
@@ -46,7 +46,7 @@ def launch(playwright: Playwright) -> Browser:
 
 @dataclass
 class Visitor:
-    """Somebody with a browser of their own, on one of our pages."""
+    """A person with their own browser on the console's pages."""
 
     context: BrowserContext
     page: Page
@@ -54,12 +54,12 @@ class Visitor:
     faults: list[str] = field(default_factory=list)
 
     def go(self, path: str) -> None:
-        """Open a page and wait until it is filled."""
+        """Open a page and wait until it has loaded its data."""
         self.page.goto(self.base + path)
         self.settle()
 
     def settle(self) -> None:
-        """Wait until the page shows what it has."""
+        """Wait until the page has loaded its data."""
         expect(self.page.locator("main:not([aria-busy])")).to_be_visible()
         # What is pressed while a deed is under way does nothing.
         expect(self.page.locator("[data-busy]")).to_have_count(0)
@@ -77,21 +77,21 @@ class Visitor:
         self.page.get_by_role("button", name=name, exact=True).click()
 
     def agrees(self, name: str) -> None:
-        """Press a button of the dialog that asks whether one is sure."""
+        """Press a button of the confirmation dialog."""
         dialog = self.page.get_by_role("alertdialog")
         dialog.get_by_role("button", name=name, exact=True).click()
 
     def sees(self, text: str) -> None:
-        """Hold the page to showing a text."""
+        """Assert that the page shows a text."""
         expect(self.page.get_by_text(text).locator("visible=true").first).to_be_visible()
 
     def is_at(self, path: str) -> None:
-        """Hold the browser to a page."""
+        """Assert that the browser is at a page."""
         expect(self.page).to_have_url(self.base + path)
         self.settle()
 
-    def is_told(self, text: str) -> None:
-        """Hold the status line to a text."""
+    def sees_status(self, text: str) -> None:
+        """Assert that the status line shows a text."""
         expect(self.page.locator("#status")).to_contain_text(text)
 
     def cookies(self) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class Visitor:
         return {each["name"]: each for each in self.context.cookies()}
 
     def without_autofill(self) -> None:
-        """Have the browser offer no passkeys by itself: the virtual one would sign in at once."""
+        """Turn off passkey autofill, by which the virtual passkey would sign in at once."""
         method = "PublicKeyCredential.isConditionalMediationAvailable"
         self.page.add_init_script(f"{method} = async () => false")
 
@@ -135,7 +135,7 @@ def visiting(browser: Browser, base: str, **options: Any) -> Iterator[Visitor]:
 
 
 def watch(page: Page, faults: list[str]) -> None:
-    """Note what a page logs as an error, what it throws, and what its policy blocks."""
+    """Record errors that a page logs or throws, and what its policy blocks."""
 
     def note(message: Any) -> None:
         if message.type in {"error", "warning"} and not REFUSALS.search(message.text):
@@ -146,7 +146,7 @@ def watch(page: Page, faults: list[str]) -> None:
 
 
 def keep(page: Page, folder: Path, name: str) -> None:
-    """Keep a picture of the whole page in light and in dark."""
+    """Save a screenshot of the whole page in light and in dark mode."""
     before = page.viewport_size or {"width": 1280, "height": 720}
     height = page.evaluate("document.documentElement.scrollHeight")
     # Taller instead of `full_page`, so that dialogs and the status line stay in their places.

@@ -20,7 +20,7 @@ PICTURES = Path(__file__).resolve().parents[3] / "docs/screenshots"
 
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
-    """Return one Chromium for all browser tests; Playwright's loop in this thread bars the ORM."""
+    """Yield one Chromium for all browser tests; Playwright's loop in this thread blocks the ORM."""
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         # The loop only waits for Chromium: no query runs inside of it.
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
@@ -31,7 +31,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def site(live_server: LiveServer, settings: Settings) -> str:
-    """Return the address of a live server that passkeys belong to."""
+    """Return the URL of a live server under the host name of passkeys."""
     base = str(live_server.url)
     settings.TWOFACTOR = replace(
         settings.TWOFACTOR, webauthn_origins=(base,), webauthn_rp_id="localhost"
@@ -41,7 +41,7 @@ def site(live_server: LiveServer, settings: Settings) -> str:
 
 @pytest.fixture
 def visit(chromium: Browser, site: str) -> Iterator[Callable[..., Visitor]]:
-    """Return a maker of visitors, each with a browser of their own."""
+    """Return a function that makes visitors, each with an own browser."""
     with ExitStack() as stack:
 
         def make(**options: Any) -> Visitor:
@@ -58,7 +58,7 @@ def visitor(visit: Callable[..., Visitor]) -> Visitor:
 
 @pytest.fixture
 def picture() -> Callable[[Page, str], None]:
-    """Return what keeps pictures of pages, where ZONAL_SCREENSHOTS asks for them."""
+    """Return a function that saves screenshots if ZONAL_SCREENSHOTS is set."""
 
     def keep(page: Page, name: str) -> None:
         if os.environ.get("ZONAL_SCREENSHOTS"):

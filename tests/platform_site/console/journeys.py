@@ -1,4 +1,4 @@
-"""What people do on the pages, step by step."""
+"""Common steps of users on the pages."""
 
 import re
 import time
@@ -16,7 +16,7 @@ PASSWORD = "seven quiet lakes"
 
 
 def begin_sign_up(visitor: Visitor, email: str = EMAIL) -> None:
-    """Sign up on the page, up to what it says of the new organization."""
+    """Sign up on the page, up to the text about the new organization."""
     visitor.go("/console/sign-up")
     visitor.fill("Organization optional", "Lakes & Sons")
     visitor.fill("E-mail", email)
@@ -32,7 +32,7 @@ def sign_up(visitor: Visitor, email: str = EMAIL) -> None:
     visitor.is_at("/console/")
 
 
-def give_password(visitor: Visitor, password: str = PASSWORD) -> None:
+def enter_password(visitor: Visitor, password: str = PASSWORD) -> None:
     """Enter the address and the password on the sign-in page."""
     visitor.go("/console/sign-in")
     visitor.fill("E-mail", EMAIL)
@@ -57,7 +57,7 @@ def next_code(seed: str) -> str:
 
 
 def begin_app(visitor: Visitor) -> str:
-    """Begin to set up an authenticator app; give the seed, as it is shown."""
+    """Begin to set up an authenticator app; return the seed that the page shows."""
     visitor.press("Set up: Authenticator app")
     key = visitor.page.locator("#totp-key")
     expect(key).to_have_text(re.compile("[A-Z2-7 ]{32,}"))
@@ -65,7 +65,7 @@ def begin_app(visitor: Visitor) -> str:
 
 
 def set_up_app(visitor: Visitor) -> tuple[str, list[str]]:
-    """Set up an authenticator app by its key; give the seed and the backup codes."""
+    """Set up an authenticator app by its key; return the seed and the backup codes."""
     visitor.go("/console/security")
     seed = begin_app(visitor)
     visitor.fill("Code", code(seed))
@@ -74,7 +74,7 @@ def set_up_app(visitor: Visitor) -> tuple[str, list[str]]:
 
 
 def keep_backup_codes(visitor: Visitor) -> list[str]:
-    """Read the backup codes that are shown, and go on."""
+    """Return the backup codes that the page shows, and continue."""
     visitor.sees("Keep your backup codes")
     codes = visitor.page.locator("#backup-codes-list li").all_text_contents()
     visitor.press("I have kept them")
@@ -84,7 +84,7 @@ def keep_backup_codes(visitor: Visitor) -> list[str]:
 
 
 def age_proofs() -> None:
-    """Let every session's last proof be an hour old."""
+    """Make the last proof of every session an hour old."""
     earlier = timezone.now() - timedelta(hours=1)
     Session.unscoped.update(auth_time=earlier)
     Session.unscoped.exclude(mfa_time=None).update(mfa_time=earlier)

@@ -1,4 +1,4 @@
-"""A browser's side of the console's contract: a jar of cookies and the headers a browser adds."""
+"""A browser's part of the console's contract: its cookie jar and the headers it adds."""
 
 from dataclasses import dataclass, field
 from http.cookies import Morsel
@@ -16,7 +16,7 @@ def cookie(kind: str) -> str:
 
 @dataclass
 class Jar:
-    """What a browser keeps for the console."""
+    """The cookies that a browser stores for the console."""
 
     cookies: dict[str, str] = field(default_factory=dict)
 
@@ -26,7 +26,7 @@ class Jar:
         return "; ".join(f"{name}={value}" for name, value in self.cookies.items())
 
     def call(self, method: str, path: str, body: object = None, **headers: str) -> Answer:
-        """Send a request with the cookies and nothing else; keep what the answer sets."""
+        """Send a request with the cookies only; store the cookies that the response sets."""
         sent = {"COOKIE": self.header, **headers} if self.cookies else headers
         answer = Caller().call(method, path, body, **sent)
         for name, morsel in set_by(answer).items():
@@ -37,7 +37,7 @@ class Jar:
         return answer
 
     def page(self, method: str, path: str, body: object = None) -> Answer:
-        """Send what a page of the console sends."""
+        """Send a request as a page of the console does."""
         return self.call(method, path, body, **BY_CONSOLE)
 
 

@@ -1,4 +1,4 @@
-"""In a browser: one's own e-mail, password and sessions."""
+"""In a browser: the account page with e-mail, password and sessions."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from tests.platform_site.console.journeys import (
     EMAIL,
     PASSWORD,
     age_proofs,
-    give_password,
+    enter_password,
     sign_out,
     sign_up,
 )
@@ -47,14 +47,14 @@ def test_the_address_is_verified_by_the_code_of_the_mail(
     visitor.sees("This is not the code that was mailed last.")
     visitor.fill("Code from the mail", mailed_code(EMAIL).lower())
     visitor.press("Verify address")
-    visitor.is_told("Your address is verified.")
+    visitor.sees_status("Your address is verified.")
     expect(visitor.page.get_by_label("Code from the mail")).to_be_hidden()
     visitor.go("/console/")
     expect(visitor.page.locator("#unverified")).to_be_hidden()
     assert User.unscoped.get().email_verified_at is not None
 
 
-def test_the_mails_link_fills_the_code_in_even_across_a_sign_in(visitor: Visitor) -> None:
+def test_the_mailed_link_fills_in_the_code_even_across_a_sign_in(visitor: Visitor) -> None:
     sign_up(visitor)
     sign_out(visitor)
     visitor.page.goto(visitor.base + link_in_mail("email_verification"))
@@ -67,7 +67,7 @@ def test_the_mails_link_fills_the_code_in_even_across_a_sign_in(visitor: Visitor
     # Opening the link has proven nothing by itself.
     assert User.unscoped.get().email_verified_at is None
     visitor.press("Verify address")
-    visitor.is_told("Your address is verified.")
+    visitor.sees_status("Your address is verified.")
 
 
 def test_a_new_code_is_mailed_after_a_minute(visitor: Visitor) -> None:
@@ -77,17 +77,19 @@ def test_a_new_code_is_mailed_after_a_minute(visitor: Visitor) -> None:
     visitor.sees("Codes were mailed too often. Try again in")
 
 
-def test_the_address_is_changed_and_the_former_one_told(visitor: Visitor, picture: Picture) -> None:
+def test_a_changed_address_is_used_and_the_former_one_is_notified(
+    visitor: Visitor, picture: Picture
+) -> None:
     sign_up(visitor)
     visitor.go("/console/account")
     visitor.fill("New address", NEW)
     visitor.press("Change address")
-    visitor.is_told("A code is on its way to the new address.")
+    visitor.sees_status("A code is on its way to the new address.")
     visitor.sees(f"A code was mailed to {NEW}.")
     picture(visitor.page, "account-email-change")
     visitor.fill("Code from the mail", mailed_code(NEW))
     visitor.press("Verify address")
-    visitor.is_told("Your address is verified.")
+    visitor.sees_status("Your address is verified.")
     expect(visitor.page.locator("#email [data-slot=email]")).to_have_text(NEW)
     assert inbox.notices_to(EMAIL)[-1] == "email_changed"
 
@@ -99,7 +101,7 @@ def test_the_former_address_cancels_a_change(
     visitor.go("/console/account")
     visitor.fill("New address", NEW)
     visitor.press("Change address")
-    visitor.is_told("A code is on its way to the new address.")
+    visitor.sees_status("A code is on its way to the new address.")
     other = visit()
     other.go(link_in_mail("email_change_started", "cancel_link"))
     assert "#" not in other.page.url
@@ -111,13 +113,13 @@ def test_the_former_address_cancels_a_change(
     visitor.sees("This code can no longer be used.")
 
 
-def test_one_stays_with_the_present_address(visitor: Visitor) -> None:
+def test_a_pending_change_of_address_is_withdrawn(visitor: Visitor) -> None:
     sign_up(visitor)
     visitor.go("/console/account")
     visitor.fill("New address", NEW)
     visitor.press("Change address")
     visitor.press("Keep the present address")
-    visitor.is_told("Your address stays as it is.")
+    visitor.sees_status("Your address stays as it is.")
     visitor.sees(f"Have a code mailed to {EMAIL}")
 
 
@@ -126,7 +128,7 @@ def test_the_password_is_changed_and_the_other_session_ends(
 ) -> None:
     sign_up(visitor)
     other = visit()
-    give_password(other)
+    enter_password(other)
     other.is_at("/console/")
     visitor.go("/console/account")
     expect(visitor.page.locator("#session-list li")).to_have_count(2)
@@ -141,12 +143,12 @@ def test_the_password_is_changed_and_the_other_session_ends(
     expect(visitor.page.locator("#new-password-error")).to_have_text("At least 8 characters.")
     visitor.fill("New password", NEW_PASSWORD)
     visitor.press("Change password")
-    visitor.is_told("Your password is changed. 1 other session ended.")
+    visitor.sees_status("Your password is changed. 1 other session ended.")
     expect(visitor.page.locator("#session-list li")).to_have_count(1)
     other.page.goto(f"{other.base}/console/security")
     other.is_at("/console/sign-in?next=%2Fconsole%2Fsecurity")
     sign_out(visitor)
-    give_password(visitor, NEW_PASSWORD)
+    enter_password(visitor, NEW_PASSWORD)
     visitor.is_at("/console/")
 
 
@@ -156,7 +158,7 @@ def test_a_session_is_ended_and_so_are_all_others(
     sign_up(visitor)
     for _ in range(3):
         other = visit()
-        give_password(other)
+        enter_password(other)
         other.is_at("/console/")
     visitor.go("/console/account")
     rows = visitor.page.locator("#session-list li")
@@ -165,27 +167,27 @@ def test_a_session_is_ended_and_so_are_all_others(
     expect(rows.first).to_contain_text("This one")
     expect(rows.first.get_by_role("button")).to_be_hidden()
     rows.nth(1).get_by_role("button", name="End").click()
-    visitor.is_told("The session is ended.")
+    visitor.sees_status("The session is ended.")
     expect(rows).to_have_count(3)
     visitor.press("Sign out everywhere else")
     visitor.agrees("Sign out")
-    visitor.is_told("2 sessions ended.")
+    visitor.sees_status("2 sessions ended.")
     expect(rows).to_have_count(1)
     assert Session.unscoped.filter(ended_at=None).count() == 1
 
 
-def test_who_has_no_password_sets_a_first_one(visitor: Visitor) -> None:
+def test_a_user_without_a_password_sets_a_first_one(visitor: Visitor) -> None:
     sign_up(visitor)
     User.unscoped.update(password="!")
     visitor.go("/console/account")
     expect(visitor.page.get_by_label("Present password")).to_be_hidden()
     visitor.fill("New password", NEW_PASSWORD)
     visitor.press("Change password")
-    visitor.is_told("Your password is changed.")
+    visitor.sees_status("Your password is changed.")
     expect(visitor.page.get_by_label("Present password")).to_be_visible()
 
 
-def test_it_asks_for_a_fresh_proof(visitor: Visitor) -> None:
+def test_a_change_asks_for_a_recent_proof(visitor: Visitor) -> None:
     sign_up(visitor)
     age_proofs()
     visitor.go("/console/account")
@@ -194,4 +196,4 @@ def test_it_asks_for_a_fresh_proof(visitor: Visitor) -> None:
     visitor.sees("Confirm that it is you")
     visitor.page.locator("#confirm-password").fill(PASSWORD)
     visitor.press("Confirm")
-    visitor.is_told("A code is on its way to the new address.")
+    visitor.sees_status("A code is on its way to the new address.")

@@ -1,4 +1,4 @@
-"""In a browser: the audit trail, read back page by page."""
+"""In a browser: the audit trail, page by page."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ pytestmark = [
 ]
 
 
-def test_an_admin_looks_for_what_happened(
+def test_an_admin_filters_the_audit_trail(
     visitor: Visitor, picture: Callable[[Page, str], None]
 ) -> None:
     sign_up(visitor)
@@ -42,7 +42,7 @@ def test_an_admin_looks_for_what_happened(
     visitor.sees("Nothing fits.")
 
 
-def test_readers_are_told_that_it_is_not_for_them(visitor: Visitor) -> None:
+def test_a_reader_sees_that_the_audit_trail_is_not_permitted(visitor: Visitor) -> None:
     sign_up(visitor)
     User.unscoped.update(roles=["reader"])
     visitor.go("/console/audit")

@@ -1,4 +1,4 @@
-"""In a browser: the cache's readings over time, its buckets and keys, and purging."""
+"""In a browser: the cache's charts, its buckets and keys, and purging."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -65,7 +65,7 @@ ASHBURN = {"region": "us-east", "health": "offline"}
 
 
 def an_eventful_day() -> None:
-    """Keep samples of a day, in which the brain began anew once."""
+    """Store samples of a day in which the brain restarted once."""
     now = timezone.now()
     values = {name: METRICS[name] for name in FIELDS}
     rows = []
@@ -88,7 +88,7 @@ def an_eventful_day() -> None:
     CacheSample.objects.bulk_create(rows)
 
 
-def test_the_page_shows_how_the_cache_does(
+def test_the_page_shows_the_state_of_the_cache(
     visitor: Visitor, brain: ScriptedBrain, picture: Callable[[Page, str], None]
 ) -> None:
     sign_up(visitor)
@@ -106,7 +106,7 @@ def test_the_page_shows_how_the_cache_does(
     expect(visitor.page.get_by_role("img", name="Hit ratio.")).to_be_visible()
 
 
-def test_a_purge_says_first_what_it_will_hit(visitor: Visitor, brain: ScriptedBrain) -> None:
+def test_a_purge_shows_first_what_it_will_delete(visitor: Visitor, brain: ScriptedBrain) -> None:
     brain.say("POST /v1/purge", 200, PURGED)
     sign_up(visitor)
     visitor.go("/console/cache")
@@ -121,7 +121,7 @@ def test_a_purge_says_first_what_it_will_hit(visitor: Visitor, brain: ScriptedBr
     expect(visitor.page.get_by_role("button", name="Purge now")).to_be_hidden()
     visitor.press("Show what it will hit")
     visitor.press("Purge now")
-    visitor.is_told("3 objects purged")
+    visitor.sees_status("3 objects purged")
     asked = brain.last("POST").body
     assert asked["prefix"] == "media/"
     assert "preview" not in asked
@@ -151,9 +151,7 @@ def test_a_bucket_is_made_public_after_a_question(visitor: Visitor, brain: Scrip
     assert brain.last("PATCH").body == {"is_public": True}
 
 
-def test_readers_see_the_readings_and_nothing_to_change(
-    visitor: Visitor, brain: ScriptedBrain
-) -> None:
+def test_readers_see_the_charts_and_no_controls(visitor: Visitor, brain: ScriptedBrain) -> None:
     sign_up(visitor)
     User.unscoped.update(roles=["reader"])
     visitor.go("/console/cache")
@@ -162,7 +160,7 @@ def test_readers_see_the_readings_and_nothing_to_change(
         expect(visitor.page.get_by_role("heading", name=heading, exact=True)).to_be_hidden()
 
 
-def test_a_cache_that_is_away_is_said_and_breaks_nothing(
+def test_an_unavailable_cache_is_reported_and_breaks_nothing(
     visitor: Visitor, brain: ScriptedBrain
 ) -> None:
     sign_up(visitor)

@@ -38,7 +38,7 @@ LINKED = "/console/linked-accounts"
 
 @pytest.fixture
 def google(site: str, settings: Settings) -> Iterator[GoogleServer]:
-    """Return Google, with somebody who has the address that is used on the pages."""
+    """Return a fake Google with an account of the address used on the pages."""
     OpenIdConnectAuth.get_jwks_keys_for_uri.invalidate()
     settings.OAUTH = replace(settings.OAUTH, redirect_base_url=site)
     with GoogleServer() as server:
@@ -51,7 +51,7 @@ def google(site: str, settings: Settings) -> Iterator[GoogleServer]:
 
 @pytest.fixture
 def apple(site: str, google: GoogleServer, settings: Settings) -> Iterator[AppleServer]:
-    """Return Apple beside Google."""
+    """Return a fake Apple beside Google."""
     with AppleServer() as server:
         server.redirect_uris.add(f"{site}/v1/auth/oauth/apple/callback")
         provider = ProviderSettings(
@@ -108,14 +108,16 @@ def test_signing_up_offers_the_same(google: GoogleServer, visitor: Visitor) -> N
     visitor.is_at("/console/")
 
 
-def test_who_wanted_another_page_comes_back_to_it(google: GoogleServer, visitor: Visitor) -> None:
+def test_signing_in_returns_to_the_requested_page(google: GoogleServer, visitor: Visitor) -> None:
     visitor.page.goto(f"{visitor.base}/console/policy")
     visitor.is_at("/console/sign-in?next=%2Fconsole%2Fpolicy")
     visitor.press("Continue with Google")
     visitor.is_at("/console/policy")
 
 
-def test_who_does_not_agree_is_told_and_can_go_on(google: GoogleServer, visitor: Visitor) -> None:
+def test_a_refused_consent_is_reported_and_can_be_repeated(
+    google: GoogleServer, visitor: Visitor
+) -> None:
     google.refuses = "access_denied"
     go_with(visitor)
     visitor.sees("You did not agree to sign in there.")
@@ -126,7 +128,7 @@ def test_who_does_not_agree_is_told_and_can_go_on(google: GoogleServer, visitor:
 
 
 @pytest.mark.parametrize("query", ["code=x&state=y", "error=access_denied&state=y", "code=x"])
-def test_a_return_that_nobody_set_out_for_does_nothing(
+def test_a_provider_response_without_a_start_in_this_tab_does_nothing(
     google: GoogleServer, visitor: Visitor, query: str
 ) -> None:
     visitor.page.goto(f"{visitor.base}/console/sign-in?{query}&error_description=Evil")
@@ -161,21 +163,21 @@ def test_an_account_is_linked_and_unlinked(
     visitor.is_at(LINKED)
     visitor.sees("There are none.")
     visitor.press("Link Google")
-    visitor.is_told("Google is linked.")
+    visitor.sees_status("Google is linked.")
     visitor.is_at(LINKED)
     visitor.press("Link Apple")
-    visitor.is_told("Apple is linked.")
+    visitor.sees_status("Apple is linked.")
     rows = visitor.page.locator("#identity-list strong")
     expect(rows).to_have_text(["Apple", "Google"])
     picture(visitor.page, "linked-accounts")
     visitor.press(f"Unlink: Google {EMAIL}")
     visitor.agrees("Unlink")
-    visitor.is_told("Google is unlinked.")
+    visitor.sees_status("Google is unlinked.")
     expect(rows).to_have_text(["Apple"])
     assert [identity.provider for identity in Identity.unscoped.all()] == ["apple"]
 
 
-def test_the_only_way_to_sign_in_stays(google: GoogleServer, visitor: Visitor) -> None:
+def test_the_only_sign_in_method_cannot_be_unlinked(google: GoogleServer, visitor: Visitor) -> None:
     go_with(visitor)
     visitor.is_at("/console/")
     visitor.go(LINKED)
@@ -198,14 +200,14 @@ def test_an_account_with_the_same_address_is_signed_in_to_and_linked(
     visitor.fill("Password", PASSWORD)
     visitor.press("Sign in")
     visitor.is_at(LINKED)
-    visitor.is_told("Google is linked.")
+    visitor.sees_status("Google is linked.")
     sign_out(visitor)
     go_with(visitor)
     visitor.is_at("/console/")
     assert User.unscoped.count() == 1
 
 
-def test_who_has_no_password_proves_itself_by_signing_in_again(
+def test_a_user_without_a_password_confirms_by_signing_in_again(
     google: GoogleServer, visitor: Visitor, picture: Picture
 ) -> None:
     go_with(visitor)
@@ -220,11 +222,11 @@ def test_who_has_no_password_proves_itself_by_signing_in_again(
     visitor.is_at(LINKED)
     google.person = GooglePerson(sub="2", email="work@example.org")
     visitor.press("Link Google")
-    visitor.is_told("Google is linked.")
+    visitor.sees_status("Google is linked.")
     visitor.sees("work@example.org")
 
 
-def test_on_another_address_the_right_one_is_named(
+def test_on_another_address_the_page_names_the_right_one(
     google: GoogleServer, visitor: Visitor, settings: Settings
 ) -> None:
     elsewhere = visitor.base.replace("localhost", "127.0.0.1")
@@ -236,7 +238,7 @@ def test_on_another_address_the_right_one_is_named(
     visitor.is_at("/console/")
 
 
-def test_without_providers_nothing_of_them_is_shown(visitor: Visitor) -> None:
+def test_without_providers_the_pages_show_none(visitor: Visitor) -> None:
     visitor.go("/console/sign-in")
     expect(visitor.page.locator("#provider-part")).to_be_hidden()
     sign_up(visitor)
@@ -262,6 +264,6 @@ def test_the_pages_fit_a_narrow_screen_and_the_keyboard(
     visitor.go(LINKED)
     visitor.page.get_by_role("button", name="Link Apple").focus()
     visitor.page.keyboard.press("Enter")
-    visitor.is_told("Apple is linked.")
+    visitor.sees_status("Apple is linked.")
     hold(visitor, "linked accounts")
     picture(visitor.page, "linked-accounts-narrow")

@@ -55,16 +55,16 @@ def test_a_page_that_cannot_be_filled_says_why(visitor: Visitor, page: str, call
     expect(visitor.page.locator("#main > *").locator("visible=true")).to_have_count(1)
 
 
-def test_a_refresh_that_fails_is_said_where_the_deed_was(visitor: Visitor) -> None:
+def test_a_failed_refresh_is_reported_beside_the_action(visitor: Visitor) -> None:
     sign_up(visitor)
     turn_on_app(visitor)
     visitor.page.route("**/v1/auth/2fa/status", refuse)
     visitor.press("I have kept them")
     expect(visitor.page.locator("#factors [data-problem]")).to_have_text(SENTENCE)
-    visitor.is_told("Authenticator app is on.")
+    visitor.sees_status("Authenticator app is on.")
 
 
-def test_who_leaves_while_the_page_is_refreshed_just_leaves(visitor: Visitor) -> None:
+def test_leaving_during_a_refresh_shows_no_error(visitor: Visitor) -> None:
     sign_up(visitor)
     turn_on_app(visitor)
     waiting: list[Route] = []
@@ -87,24 +87,24 @@ def test_who_leaves_while_the_page_is_refreshed_just_leaves(visitor: Visitor) ->
     assert waiting == []
 
 
-def test_who_could_not_leave_is_signed_in_still(visitor: Visitor) -> None:
+def test_a_failed_sign_out_keeps_the_user_signed_in(visitor: Visitor) -> None:
     sign_up(visitor)
     visitor.page.route("**/v1/auth/logout", refuse)
     visitor.press("Sign out")
-    visitor.is_told(SENTENCE)
+    visitor.sees_status(SENTENCE)
     visitor.page.unroute("**/v1/auth/logout")
     visitor.press("Sign out")
     visitor.is_at("/console/sign-in")
 
 
-def test_who_has_no_cookies_any_more_is_out(visitor: Visitor) -> None:
+def test_a_user_whose_cookies_are_gone_is_signed_out(visitor: Visitor) -> None:
     sign_up(visitor)
     visitor.context.clear_cookies()
     visitor.press("Sign out")
     visitor.is_at("/console/sign-in")
 
 
-def test_a_call_that_the_policy_has_come_to_refuse_leads_to_set_up(visitor: Visitor) -> None:
+def test_a_call_refused_by_a_new_policy_leads_to_set_up(visitor: Visitor) -> None:
     sign_up(visitor)
 
     def restrict(route: Route) -> None:
@@ -115,13 +115,13 @@ def test_a_call_that_the_policy_has_come_to_refuse_leads_to_set_up(visitor: Visi
     visitor.is_at("/console/security")
 
 
-def test_readings_that_cannot_be_had_are_said_and_tried_again(visitor: Visitor) -> None:
+def test_samples_that_cannot_be_loaded_are_reported_and_loaded_again(visitor: Visitor) -> None:
     sign_up(visitor)
     visitor.page.clock.install()
     visitor.go("/console/cache")
     visitor.page.route(HISTORY, refuse)
     visitor.page.clock.fast_forward(31_000)
-    visitor.is_told(SENTENCE)
+    visitor.sees_status(SENTENCE)
     visitor.page.unroute(HISTORY)
     with visitor.page.expect_response(HISTORY):
         visitor.page.clock.fast_forward(31_000)

@@ -44,7 +44,7 @@ def invite(visitor: Visitor, email: str = GUEST, role: str = "Operator") -> None
     form.get_by_label("E-mail").fill(email)
     form.get_by_label(role).check()
     visitor.press("Send invitation")
-    visitor.is_told(f"An invitation is on its way to {email}.")
+    visitor.sees_status(f"An invitation is on its way to {email}.")
 
 
 def test_from_an_invitation_to_a_member(
@@ -92,7 +92,7 @@ def test_a_used_link_says_so(visitor: Visitor, visit: Callable[..., Visitor]) ->
     expect(guest.page.get_by_label("Token of the invitation")).to_be_visible()
 
 
-def test_somebody_who_is_signed_in_is_told_before_accepting(visitor: Visitor) -> None:
+def test_a_signed_in_user_is_warned_before_accepting(visitor: Visitor) -> None:
     sign_up(visitor)
     invite(visitor)
     visitor.go(link_in_mail())
@@ -103,7 +103,7 @@ def test_somebody_who_is_signed_in_is_told_before_accepting(visitor: Visitor) ->
     visitor.sees(GUEST)
 
 
-def test_where_a_second_factor_is_required_it_is_set_up_on_the_way(
+def test_a_required_second_factor_is_set_up_while_accepting(
     visitor: Visitor, visit: Callable[..., Visitor], picture: Picture
 ) -> None:
     sign_up(visitor)
@@ -138,7 +138,7 @@ def test_an_invitation_is_sent_again_and_revoked(visitor: Visitor) -> None:
     assert link_in_mail() != first
     visitor.press(f"Revoke: {GUEST}")
     visitor.agrees("Revoke")
-    visitor.is_told(f"The invitation of {GUEST} is revoked.")
+    visitor.sees_status(f"The invitation of {GUEST} is revoked.")
     visitor.sees("Nobody is invited at the moment.")
 
 
@@ -167,24 +167,24 @@ def test_a_member_is_changed_disabled_and_removed(visitor: Visitor, picture: Pic
     dialog.get_by_label("Labels").fill("sales, night shift")
     picture(visitor.page, "members-change")
     dialog.get_by_role("button", name="Save").click()
-    visitor.is_told("bob@example.com is changed.")
+    visitor.sees_status("bob@example.com is changed.")
     visitor.sees("sales, night shift")
     bob.refresh_from_db()
     assert (bob.roles, bob.labels) == (["operator", "reader"], ["sales", "night shift"])
 
     visitor.press("Disable: bob@example.com")
     visitor.agrees("Disable")
-    visitor.is_told("bob@example.com is disabled.")
+    visitor.sees_status("bob@example.com is disabled.")
     visitor.press("Enable: bob@example.com")
-    visitor.is_told("bob@example.com is enabled.")
+    visitor.sees_status("bob@example.com is enabled.")
 
     visitor.press("Remove: bob@example.com")
     visitor.agrees("Remove")
-    visitor.is_told("bob@example.com is removed.")
+    visitor.sees_status("bob@example.com is removed.")
     expect(visitor.page.locator("#member-list li")).to_have_count(1)
 
 
-def test_the_last_admin_is_told_why_not(visitor: Visitor) -> None:
+def test_the_last_admin_sees_why_a_change_is_refused(visitor: Visitor) -> None:
     sign_up(visitor)
     visitor.go("/console/members")
     visitor.press(f"Remove: {EMAIL}")
@@ -215,7 +215,7 @@ def test_members_are_searched_and_shown_page_by_page(visitor: Visitor) -> None:
     visitor.sees("Nobody here has such an address.")
 
 
-def test_it_asks_for_a_fresh_proof(visitor: Visitor) -> None:
+def test_a_change_asks_for_a_recent_proof(visitor: Visitor) -> None:
     sign_up(visitor)
     age_proofs()
     visitor.go("/console/members")
@@ -225,10 +225,10 @@ def test_it_asks_for_a_fresh_proof(visitor: Visitor) -> None:
     visitor.sees("Confirm that it is you")
     visitor.fill("Password", PASSWORD)
     visitor.press("Confirm")
-    visitor.is_told(f"An invitation is on its way to {GUEST}.")
+    visitor.sees_status(f"An invitation is on its way to {GUEST}.")
 
 
-def test_a_reader_sees_nobody(visitor: Visitor) -> None:
+def test_a_reader_sees_no_members(visitor: Visitor) -> None:
     sign_up(visitor)
     User.unscoped.update(roles=["reader"])
     visitor.go("/console/members")
@@ -236,14 +236,14 @@ def test_a_reader_sees_nobody(visitor: Visitor) -> None:
     expect(visitor.page.locator("#members")).to_be_hidden()
 
 
-def test_inviting_takes_the_keyboard_alone(visitor: Visitor) -> None:
+def test_inviting_works_by_keyboard_alone(visitor: Visitor) -> None:
     sign_up(visitor)
     visitor.go("/console/members")
     keyboard = visitor.page.keyboard
     visitor.page.locator("#invite-email").focus()
     keyboard.type(GUEST)
     keyboard.press("Enter")
-    visitor.is_told(f"An invitation is on its way to {GUEST}.")
+    visitor.sees_status(f"An invitation is on its way to {GUEST}.")
     button = visitor.page.get_by_role("button", name=f"Change: {EMAIL}")
     button.focus()
     keyboard.press("Enter")

@@ -10,7 +10,7 @@ from tests.platform_site.console.browser import Visitor
 from tests.platform_site.console.journeys import (
     PASSWORD,
     age_proofs,
-    give_password,
+    enter_password,
     set_up_app,
     sign_out,
     sign_up,
@@ -29,7 +29,7 @@ def add_passkey(visitor: Visitor, name: str = "My key") -> None:
     visitor.press("Add a passkey")
     visitor.fill("Name", name)
     visitor.press("Add")
-    visitor.is_told("Your passkey is added.")
+    visitor.sees_status("Your passkey is added.")
 
 
 def test_a_passkey_is_added_signs_in_confirms_and_is_removed(
@@ -53,7 +53,7 @@ def test_a_passkey_is_added_signs_in_confirms_and_is_removed(
     visitor.agrees("Remove")
     visitor.sees("Use a passkey of this account")
     visitor.press("Use a passkey")
-    visitor.is_told("My key is removed.")
+    visitor.sees_status("My key is removed.")
     visitor.sees("You have none.")
     assert not Passkey.objects.exists()
 
@@ -80,13 +80,13 @@ def test_a_passkey_is_a_second_factor_after_the_password(visitor: Visitor) -> No
     sign_up(visitor)
     add_passkey(visitor)
     sign_out(visitor)
-    give_password(visitor)
+    enter_password(visitor)
     visitor.sees("Use a passkey of this account")
     visitor.press("Use a passkey")
     visitor.is_at("/console/")
 
 
-def test_who_has_no_passkey_here_takes_another_way(visitor: Visitor) -> None:
+def test_a_user_without_a_passkey_here_uses_another_method(visitor: Visitor) -> None:
     visitor.without_autofill()
     visitor.virtual_authenticator()
     sign_up(visitor)
@@ -97,7 +97,7 @@ def test_who_has_no_passkey_here_takes_another_way(visitor: Visitor) -> None:
     session = visitor.context.new_cdp_session(visitor.page)
     session.send("WebAuthn.disable")
     visitor.virtual_authenticator()
-    give_password(visitor, PASSWORD)
+    enter_password(visitor, PASSWORD)
     visitor.press("Passkey")
     visitor.press("Use a passkey")
     visitor.sees("No passkey was used.")

@@ -1,4 +1,4 @@
-"""In a browser: the policy, who is missing, and who may change it."""
+"""In a browser: the policy, members without a factor, and who may change it."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ pytestmark = [
 ]
 
 
-def test_an_admin_sets_the_policy_and_sees_who_is_missing(
+def test_an_admin_sets_the_policy_and_sees_members_without_a_factor(
     visitor: Visitor, picture: Callable[[Page, str], None]
 ) -> None:
     sign_up(visitor)
@@ -31,7 +31,7 @@ def test_an_admin_sets_the_policy_and_sees_who_is_missing(
     visitor.fill("Days to set one up", "14")
     visitor.page.get_by_label("Text message").uncheck()
     visitor.press("Save")
-    visitor.is_told("The policy is saved.")
+    visitor.sees_status("The policy is saved.")
     picture(visitor.page, "policy")
     organization.refresh_from_db()
     assert organization.mfa_required
@@ -56,7 +56,7 @@ def test_a_policy_that_locks_out_is_refused(visitor: Visitor) -> None:
     assert not Organization.objects.get().mfa_required
 
 
-def test_others_can_only_read_it(visitor: Visitor) -> None:
+def test_only_an_admin_can_change_the_policy(visitor: Visitor) -> None:
     sign_up(visitor)
     User.unscoped.update(roles=["reader"])
     visitor.go("/console/policy")

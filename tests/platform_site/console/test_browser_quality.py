@@ -1,4 +1,4 @@
-"""In a browser: by keyboard alone, on a narrow screen, legible in light and dark."""
+"""In a browser: use by keyboard, on a narrow screen, with contrast in light and dark mode."""
 
 from collections.abc import Callable
 
@@ -90,7 +90,7 @@ TWICE = """() => [...document.querySelectorAll("[id]")].map((each) => each.id)
 
 
 def hold(visitor: Visitor, where: str) -> None:
-    """Hold the page that is shown to its qualities."""
+    """Assert the accessibility and the layout of the page shown."""
     for scheme in SCHEMES:
         visitor.page.emulate_media(color_scheme=scheme)
         assert visitor.page.evaluate(PALE) == [], f"{where}, {scheme}"
@@ -140,7 +140,7 @@ def test_every_page_fits_a_narrow_screen(
 
 
 def hold_panel(visitor: Visitor, where: str) -> None:
-    """Hold a panel of a page, which has a heading of its own."""
+    """Assert the same of a panel, which has its own heading."""
     assert visitor.page.evaluate(OVERFLOWING) == [False], where
     assert visitor.page.evaluate(NAMELESS) == [], where
     for scheme in SCHEMES:
@@ -148,7 +148,7 @@ def hold_panel(visitor: Visitor, where: str) -> None:
         assert visitor.page.evaluate(PALE) == [], f"{where}, {scheme}"
 
 
-def test_signing_in_takes_the_keyboard_alone(visitor: Visitor) -> None:
+def test_signing_in_works_by_keyboard_alone(visitor: Visitor) -> None:
     sign_up(visitor)
     seed, _ = set_up_app(visitor)
     sign_out(visitor)
@@ -174,7 +174,7 @@ def test_signing_in_takes_the_keyboard_alone(visitor: Visitor) -> None:
     expect(visitor.page.locator("#main")).to_be_focused()
 
 
-def test_the_focus_is_seen_and_goes_where_something_is_asked(visitor: Visitor) -> None:
+def test_the_focus_is_visible_and_moves_to_the_next_question(visitor: Visitor) -> None:
     sign_up(visitor)
     visitor.go("/console/security")
     button = visitor.page.get_by_role("button", name="Set up: Authenticator app")
@@ -188,7 +188,7 @@ def test_the_focus_is_seen_and_goes_where_something_is_asked(visitor: Visitor) -
     ).to_be_focused()
 
 
-def test_the_fields_say_what_they_are_for(visitor: Visitor) -> None:
+def test_the_fields_declare_their_autocomplete_purpose(visitor: Visitor) -> None:
     visitor.go("/console/sign-in")
     kinds = visitor.page.locator("input[autocomplete]").evaluate_all(
         "(all) => Object.fromEntries(all.map((each) => [each.id, each.autocomplete]))"

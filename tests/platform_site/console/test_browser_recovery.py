@@ -1,4 +1,4 @@
-"""In a browser: a forgotten password, a lost second factor, and stopping a stranger's try."""
+"""In a browser: a forgotten password, a lost second factor, an attacker's recovery cancelled."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -16,7 +16,7 @@ from tests.platform_site.console.journeys import (
     EMAIL,
     PASSWORD,
     code,
-    give_password,
+    enter_password,
     next_code,
     set_up_app,
     sign_out,
@@ -41,7 +41,7 @@ def proven_owner(visitor: Visitor) -> None:
 
 
 def start(visitor: Visitor, lost: str = "My password", how: str = "by e-mail") -> None:
-    """Say what is lost."""
+    """Start a recovery and choose what is lost."""
     visitor.page.get_by_label(lost).check()
     visitor.fill("E-mail", EMAIL)
     # The number of the organization is remembered.
@@ -50,7 +50,7 @@ def start(visitor: Visitor, lost: str = "My password", how: str = "by e-mail") -
 
 
 def hand_in(visitor: Visitor) -> None:
-    """Hand in the token that was mailed."""
+    """Submit the mailed token."""
     visitor.sees("If there is such an account")
     work()
     visitor.fill("Code", mailed_token(to=EMAIL))
@@ -82,11 +82,11 @@ def test_a_forgotten_password_is_replaced(visitor: Visitor, picture: Picture) ->
     visitor.sees("Your password is changed")
     assert cookie("reset") not in visitor.cookies()
     assert not Session.unscoped.filter(ended_at=None).exists()
-    give_password(visitor, NEW_PASSWORD)
+    enter_password(visitor, NEW_PASSWORD)
     visitor.is_at("/console/")
 
 
-def test_the_mails_link_fills_in_and_waits_for_the_press(
+def test_the_mailed_link_fills_the_form_and_waits_for_submission(
     visitor: Visitor, visit: Callable[..., Visitor], picture: Picture
 ) -> None:
     proven_owner(visitor)
@@ -110,7 +110,7 @@ def test_the_mails_link_fills_in_and_waits_for_the_press(
     assert elsewhere.page.evaluate("location.href").endswith("/console/recovery")
 
 
-def test_a_second_factor_is_asked_for_on_the_way(visitor: Visitor, picture: Picture) -> None:
+def test_a_recovery_asks_for_the_second_factor(visitor: Visitor, picture: Picture) -> None:
     proven_owner(visitor)
     seed, _ = set_up_app(visitor)
     sign_out(visitor)
@@ -137,7 +137,7 @@ def test_security_questions_lead_to_the_mailed_code(visitor: Visitor, picture: P
     for number in range(3):
         visitor.page.get_by_label("Answer").nth(number).fill(f"lake number {number}")
     visitor.press("Save the answers")
-    visitor.is_told("Your answers are kept.")
+    visitor.sees_status("Your answers are kept.")
     sign_out(visitor)
     visitor.go("/console/recovery")
     start(visitor, how="by e-mail, after security questions")

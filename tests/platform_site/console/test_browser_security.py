@@ -1,4 +1,4 @@
-"""In a browser: the security page, and the dialog before what takes a recent proof."""
+"""In a browser: the security page, and the dialog that asks for a recent proof."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ from tests.platform_site.console.journeys import (
     age_proofs,
     begin_app,
     code,
-    give_password,
+    enter_password,
     keep_backup_codes,
     next_code,
     set_up_app,
@@ -32,7 +32,7 @@ Picture = Callable[[Page, str], None]
 
 @pytest.fixture
 def sms(settings: Settings) -> None:
-    """Have text messages queued; nothing sends them."""
+    """Queue text messages without sending them."""
     settings.SMS_BACKEND = "accounts.delivery.sms.file.send"
 
 
@@ -47,7 +47,7 @@ def test_the_picture_the_key_and_the_codes_are_shown_once(
     assert qr.evaluate("(image) => image.naturalWidth") > 100
     picture(visitor.page, "security-app")
     visitor.press("Copy the key")
-    visitor.is_told("The key is in the clipboard.")
+    visitor.sees_status("The key is in the clipboard.")
     assert visitor.page.evaluate("navigator.clipboard.readText()") == seed
     visitor.fill("Code", code(seed))
     visitor.press("Turn on")
@@ -55,7 +55,7 @@ def test_the_picture_the_key_and_the_codes_are_shown_once(
     picture(visitor.page, "backup-codes")
     codes = visitor.page.locator("#backup-codes-list li").all_text_contents()
     visitor.press("Copy")
-    visitor.is_told("The codes are in the clipboard.")
+    visitor.sees_status("The codes are in the clipboard.")
     assert visitor.page.evaluate("navigator.clipboard.readText()").split("\n") == codes
     with visitor.page.expect_download() as download:
         visitor.press("Download")
@@ -68,7 +68,7 @@ def test_the_picture_the_key_and_the_codes_are_shown_once(
     assert seed not in visitor.page.content().replace(" ", "")
 
 
-def test_an_old_proof_is_asked_for_anew_and_the_deed_goes_on(
+def test_an_old_proof_is_renewed_and_the_action_continues(
     visitor: Visitor, picture: Picture
 ) -> None:
     sign_up(visitor)
@@ -81,7 +81,7 @@ def test_an_old_proof_is_asked_for_anew_and_the_deed_goes_on(
     visitor.fill("Code", next_code(seed))
     visitor.press("Verify")
     assert len(keep_backup_codes(visitor)) == 10
-    visitor.is_told("Your new backup codes are active.")
+    visitor.sees_status("Your new backup codes are active.")
 
 
 def test_without_a_second_factor_the_password_is_asked_for(visitor: Visitor) -> None:
@@ -99,7 +99,7 @@ def test_without_a_second_factor_the_password_is_asked_for(visitor: Visitor) -> 
     expect(visitor.page.locator("#totp-key")).to_be_visible()
 
 
-def test_who_does_not_confirm_does_nothing(visitor: Visitor) -> None:
+def test_a_cancelled_confirmation_changes_nothing(visitor: Visitor) -> None:
     sign_up(visitor)
     set_up_app(visitor)
     age_proofs()
@@ -130,23 +130,23 @@ def test_text_messages_and_mails_are_set_up_preferred_and_removed(
     visitor.sees("It went to •••• 78.")
     visitor.fill("Code", inbox.sms_code())
     visitor.press("Turn on")
-    visitor.is_told("Text message is on.")
+    visitor.sees_status("Text message is on.")
 
     visitor.press("Set up: E-mail")
     visitor.sees("It went to d")
     visitor.fill("Code", inbox.email_code())
     visitor.press("Turn on")
-    visitor.is_told("E-mail is on.")
+    visitor.sees_status("E-mail is on.")
     picture(visitor.page, "security-methods")
     visitor.press("Make default: E-mail")
-    visitor.is_told("E-mail is what you are asked for first.")
+    visitor.sees_status("E-mail is what you are asked for first.")
     expect(visitor.page.get_by_role("button", name="Make default: E-mail")).to_be_hidden()
 
     sign_out(visitor)
-    give_password(visitor)
+    enter_password(visitor)
     visitor.sees("Enter the code we have sent")
     visitor.press("Send a new code")
-    visitor.is_told("The code is on its way already.")
+    visitor.sees_status("The code is on its way already.")
     visitor.press("Text message")
     visitor.sees("Enter the code we have sent to •••• 78.")
     visitor.fill("Code", inbox.sms_code())
@@ -156,11 +156,11 @@ def test_text_messages_and_mails_are_set_up_preferred_and_removed(
     visitor.go("/console/security")
     visitor.press("Remove: Text message")
     visitor.agrees("Remove")
-    visitor.is_told("Text message is removed.")
+    visitor.sees_status("Text message is removed.")
     assert [factor.method for factor in Factor.unscoped.all()] == ["email"]
 
 
-def test_a_channel_that_is_not_there_is_said(visitor: Visitor, settings: Settings) -> None:
+def test_an_unavailable_channel_is_reported(visitor: Visitor, settings: Settings) -> None:
     settings.SMS_BACKEND = ""
     sign_up(visitor)
     visitor.go("/console/security")
@@ -176,21 +176,21 @@ def test_a_trusted_device_is_forgotten(visitor: Visitor) -> None:
     sign_up(visitor)
     seed, _ = set_up_app(visitor)
     sign_out(visitor)
-    give_password(visitor)
+    enter_password(visitor)
     visitor.fill("Code", next_code(seed))
     visitor.page.get_by_label("Trust this device for 30 days").check()
     visitor.press("Verify")
     visitor.is_at("/console/")
     visitor.go("/console/security")
     visitor.press("Remove: Chrome on Linux")
-    visitor.is_told("Chrome on Linux is no longer trusted.")
+    visitor.sees_status("Chrome on Linux is no longer trusted.")
     visitor.sees("There are none.")
     sign_out(visitor)
-    give_password(visitor)
+    enter_password(visitor)
     visitor.sees("Enter the code that your authenticator app shows.")
 
 
-def test_security_questions_are_answered_where_they_are_on(
+def test_security_questions_are_set_where_they_are_enabled(
     visitor: Visitor, picture: Picture
 ) -> None:
     sign_up(visitor)
@@ -206,9 +206,9 @@ def test_security_questions_are_answered_where_they_are_on(
         answers.nth(number).fill(text)
     picture(visitor.page, "security-questions")
     visitor.press("Save the answers")
-    visitor.is_told("Your answers are kept.")
+    visitor.sees_status("Your answers are kept.")
     visitor.sees("You have answered three")
     assert "one lake" not in visitor.page.content()
     visitor.press("Remove all answers")
     visitor.agrees("Remove")
-    visitor.is_told("Your answers are removed.")
+    visitor.sees_status("Your answers are removed.")

@@ -67,7 +67,7 @@ def test_switching_changes_every_tab(visitor: Visitor) -> None:
     assert Session.unscoped.filter(ended_at=None).get().environment.slug == "sandbox"
 
 
-def test_the_menu_closes_at_escape(visitor: Visitor) -> None:
+def test_escape_closes_the_menu(visitor: Visitor) -> None:
     sign_up(visitor)
     summary = visitor.page.locator("summary")
     summary.focus()
@@ -98,7 +98,7 @@ def test_a_query_shows_its_rows(visitor: Visitor, picture: Callable[[Page, str],
     expect(visitor.page.locator("#sql-form [role=alert]")).to_contain_text("nowhere")
 
 
-def test_leaving_in_one_tab_leaves_in_all(visitor: Visitor) -> None:
+def test_signing_out_in_one_tab_signs_out_all_tabs(visitor: Visitor) -> None:
     sign_up(visitor)
     other = visitor.context.new_page()
     watch(other, visitor.faults)

@@ -15,7 +15,7 @@ from tests.platform_site.console.journeys import (
     begin_app,
     begin_sign_up,
     code,
-    give_password,
+    enter_password,
     next_code,
     set_up_app,
     sign_out,
@@ -31,7 +31,7 @@ pytestmark = [
 Picture = Callable[[Page, str], None]
 
 
-def test_signing_up_tells_the_number_that_recovery_asks_for(
+def test_signing_up_shows_the_number_that_recovery_asks_for(
     visitor: Visitor, picture: Picture
 ) -> None:
     begin_sign_up(visitor)
@@ -55,7 +55,7 @@ def test_from_signing_up_to_a_trusted_device(visitor: Visitor, picture: Picture)
     picture(visitor.page, "security")
 
     sign_out(visitor)
-    give_password(visitor)
+    enter_password(visitor)
     visitor.sees("Enter the code that your authenticator app shows.")
     picture(visitor.page, "second-factor")
     visitor.fill("Code", "000000")
@@ -69,7 +69,7 @@ def test_from_signing_up_to_a_trusted_device(visitor: Visitor, picture: Picture)
     assert [device.name for device in TrustedDevice.unscoped.all()] == ["Chrome on Linux"]
 
     sign_out(visitor)
-    give_password(visitor)
+    enter_password(visitor)
     visitor.is_at("/console/")
 
 
@@ -91,11 +91,11 @@ def test_no_script_can_reach_a_token(visitor: Visitor) -> None:
     assert visitor.cookies() == {}
 
 
-def test_a_backup_code_gets_in_by_another_way(visitor: Visitor) -> None:
+def test_a_backup_code_replaces_the_authenticator_app(visitor: Visitor) -> None:
     sign_up(visitor)
     _, codes = set_up_app(visitor)
     sign_out(visitor)
-    give_password(visitor)
+    enter_password(visitor)
     visitor.press("Backup code")
     visitor.sees("Enter one of the backup codes")
     visitor.fill("Backup code", codes[0])
@@ -105,7 +105,7 @@ def test_a_backup_code_gets_in_by_another_way(visitor: Visitor) -> None:
     visitor.sees("You have 9 unused codes.")
 
 
-def test_what_is_wrong_stands_next_to_its_field(visitor: Visitor, picture: Picture) -> None:
+def test_an_error_is_shown_next_to_its_field(visitor: Visitor, picture: Picture) -> None:
     visitor.go("/console/sign-up")
     visitor.press("Create")
     email = visitor.page.get_by_label("E-mail")
@@ -125,16 +125,18 @@ def test_what_is_wrong_stands_next_to_its_field(visitor: Visitor, picture: Pictu
     picture(visitor.page, "sign-up-refused")
 
 
-def test_a_wrong_password_is_said_and_nothing_is_lost(visitor: Visitor, picture: Picture) -> None:
+def test_a_wrong_password_is_reported_and_the_form_keeps_its_values(
+    visitor: Visitor, picture: Picture
+) -> None:
     visitor.go("/console/sign-in")
     picture(visitor.page, "sign-in")
-    give_password(visitor, "not the password")
+    enter_password(visitor, "not the password")
     expect(visitor.page.get_by_role("alert")).to_have_text("The e-mail or the password is wrong.")
     expect(visitor.page.get_by_label("E-mail")).to_have_value(EMAIL)
     expect(visitor.page.get_by_label("Password", exact=True)).to_be_focused()
 
 
-def test_a_password_can_be_looked_at(visitor: Visitor) -> None:
+def test_a_password_can_be_shown(visitor: Visitor) -> None:
     visitor.go("/console/sign-in")
     field = visitor.page.get_by_label("Password", exact=True)
     visitor.press("Show password")
@@ -143,13 +145,13 @@ def test_a_password_can_be_looked_at(visitor: Visitor) -> None:
     expect(field).to_have_attribute("type", "password")
 
 
-def test_a_required_second_factor_is_set_up_on_the_way_in(
+def test_a_required_second_factor_is_set_up_during_sign_in(
     visitor: Visitor, picture: Picture
 ) -> None:
     sign_up(visitor)
     sign_out(visitor)
     Organization.objects.update(mfa_required=True, mfa_grace_period_days=0)
-    give_password(visitor)
+    enter_password(visitor)
     visitor.sees("Your organization requires one before you go on.")
     picture(visitor.page, "enrolment")
     visitor.page.get_by_role("button", name="Authenticator app", exact=True).click()
@@ -164,7 +166,7 @@ def test_a_required_second_factor_is_set_up_on_the_way_in(
     visitor.sees("Password and second factor")
 
 
-def test_a_session_that_a_new_policy_restricts_is_led_to_set_up(visitor: Visitor) -> None:
+def test_a_session_restricted_by_a_new_policy_is_sent_to_set_up(visitor: Visitor) -> None:
     sign_up(visitor)
     Organization.objects.update(mfa_required=True, mfa_grace_period_days=0)
     visitor.page.goto(f"{visitor.base}/console/")
@@ -192,12 +194,12 @@ def test_a_session_whose_method_is_no_longer_allowed_sets_up_another(visitor: Vi
     expect(visitor.page.get_by_role("button", name="Set up: E-mail")).to_be_visible()
 
 
-def test_a_session_from_before_the_second_factor_is_told_to_sign_in_anew(
+def test_a_session_from_before_the_second_factor_must_sign_in_again(
     visitor: Visitor, visit: Callable[..., Visitor]
 ) -> None:
     sign_up(visitor)
     elsewhere = visit()
-    give_password(elsewhere)
+    enter_password(elsewhere)
     elsewhere.is_at("/console/")
     set_up_app(elsewhere)
     Organization.objects.update(mfa_required=True, mfa_grace_period_days=0)
@@ -206,7 +208,7 @@ def test_a_session_from_before_the_second_factor_is_told_to_sign_in_anew(
     visitor.sees("and you have one: sign out, and in again with it.")
 
 
-def test_who_is_not_signed_in_comes_back_to_the_page_he_wanted(visitor: Visitor) -> None:
+def test_an_anonymous_visitor_returns_to_the_requested_page_after_sign_in(visitor: Visitor) -> None:
     sign_up(visitor)
     sign_out(visitor)
     visitor.page.goto(f"{visitor.base}/console/policy")
@@ -217,7 +219,7 @@ def test_who_is_not_signed_in_comes_back_to_the_page_he_wanted(visitor: Visitor)
     visitor.is_at("/console/policy")
 
 
-def test_signing_in_leads_to_no_other_site(visitor: Visitor) -> None:
+def test_signing_in_never_redirects_to_another_site(visitor: Visitor) -> None:
     sign_up(visitor)
     for elsewhere in (
         "https://evil.example/",

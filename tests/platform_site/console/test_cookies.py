@@ -1,4 +1,4 @@
-"""Tokens of the console live in cookies: never in a body, never where a script could read them."""
+"""Tokens of the console are in cookies only: never in a body, never readable by a script."""
 
 import json
 import time
@@ -51,7 +51,7 @@ def test_signing_up_sets_cookies_and_shows_no_token() -> None:
     assert jar.page("GET", "/v1/whoami").body["email"] == "dora@example.com"
 
 
-def test_every_cookie_is_out_of_reach(holder: Holder) -> None:
+def test_every_cookie_is_hidden_from_scripts(holder: Holder) -> None:
     jar = Jar()
     seen = set_by(jar.page("POST", "/v1/auth/login", LOGIN))
     seen |= set_by(proven(jar, holder, trust_device=True))
@@ -109,8 +109,8 @@ def test_a_trusted_device_skips_the_second_factor_and_its_token_is_rotated(
     assert jar.cookies[cookie("device")] != before
 
 
-def test_the_device_goes_to_the_login_alone(holder: Holder) -> None:
-    """Its token is a credential, and no other path has use for it."""
+def test_the_device_token_is_sent_to_the_login_only(holder: Holder) -> None:
+    """Its token is a credential that no other path needs."""
     jar = Jar()
     jar.page("POST", "/v1/auth/login", LOGIN)
     proven(jar, holder, trust_device=True)
@@ -118,7 +118,7 @@ def test_the_device_goes_to_the_login_alone(holder: Holder) -> None:
     assert "HTTP_X_DEVICE_TOKEN" not in vars(answer.raw)["wsgi_request"].META
 
 
-def test_refreshing_takes_the_cookie_and_sets_new_ones() -> None:
+def test_a_refresh_reads_the_cookie_and_sets_new_ones() -> None:
     jar = signed_up()
     before = dict(jar.cookies)
     answer = jar.page("POST", "/v1/auth/refresh", {})
@@ -129,14 +129,14 @@ def test_refreshing_takes_the_cookie_and_sets_new_ones() -> None:
     assert jar.page("GET", "/v1/whoami").status == 200
 
 
-def test_a_refused_refresh_takes_the_cookies_away() -> None:
+def test_a_refused_refresh_deletes_the_cookies() -> None:
     jar = signed_up()
     Session.unscoped.all().delete()
     assert jar.page("POST", "/v1/auth/refresh", {}).status == 401
     assert jar.cookies == {}
 
 
-def test_switching_takes_the_cookie_and_keeps_the_other_fields() -> None:
+def test_a_switch_reads_the_cookie_and_keeps_the_other_fields() -> None:
     jar = signed_up()
     answer = jar.page("POST", "/v1/auth/switch", {"environment": "sandbox"})
     assert answer.status == 200
@@ -155,7 +155,7 @@ def test_signing_out_ends_the_session_and_clears_the_cookies() -> None:
     assert Jar(kept).page("GET", "/v1/whoami").code == "session_revoked"
 
 
-def test_signing_out_clears_cookies_that_no_longer_hold() -> None:
+def test_signing_out_clears_invalid_cookies() -> None:
     jar = Jar({cookie("access"): "x", cookie("refresh"): "nonsense"})
     assert jar.page("POST", "/v1/auth/logout", {}).status == 401
     assert jar.cookies == {}
@@ -175,14 +175,14 @@ def test_a_recovery_keeps_its_token_in_a_cookie(home: Organization) -> None:
     assert log_in(user, NEW_PASSWORD).body["status"] == "authenticated"
 
 
-def test_the_reset_cookie_is_nobody_and_goes_when_it_is_spent() -> None:
+def test_the_reset_cookie_is_no_sign_in_and_is_deleted_after_use() -> None:
     jar = Jar({cookie("reset"): "nonsense"})
     assert jar.page("GET", "/v1/whoami").code == "not_authenticated"
     assert jar.page("POST", f"{PREFIX}/complete", {"password": NEW_PASSWORD}).status == 410
     assert jar.cookies == {}
 
 
-def test_a_field_that_was_sent_is_left_alone() -> None:
+def test_a_field_in_the_body_takes_precedence_over_the_cookie() -> None:
     jar, other = signed_up(), signed_up("other@example.com")
     sent = {"refresh_token": other.cookies[cookie("refresh")]}
     assert jar.page("POST", "/v1/auth/logout", sent).status == 204
@@ -203,7 +203,7 @@ def test_a_field_that_was_sent_is_left_alone() -> None:
     ],
     ids=["list", "cut", "null", "text", "bytes", "long", "deep list", "deep object"],
 )
-def test_a_body_that_is_no_object_is_refused_as_ever(body: bytes) -> None:
+def test_a_body_that_is_not_an_object_is_refused_as_usual(body: bytes) -> None:
     answer = signed_up().page("POST", "/v1/auth/refresh", body)
     assert answer.status in {400, 413}
     assert answer.code in {"malformed_json", "payload_too_large"}
@@ -218,7 +218,7 @@ def test_other_callers_see_no_change(anyone: Caller, holder: Holder) -> None:
     assert not answer.raw.cookies
 
 
-def test_cookies_of_a_caller_without_the_header_are_not_sent_on(alice: User) -> None:
+def test_cookies_without_the_header_are_ignored(alice: User) -> None:
     """Neither into the body of a refresh, nor to the login as a device."""
     jar = signed_up()
     assert jar.call("POST", "/v1/auth/refresh", {}).status == 400
@@ -229,8 +229,8 @@ def test_answers_to_the_console_are_not_stored() -> None:
     assert signed_up().page("GET", "/v1/whoami").headers["Cache-Control"] == "no-store"
 
 
-def test_a_token_given_out_on_any_path_stays_out_of_reach_of_scripts() -> None:
-    """A way in under another path than the ones there are is no way around the cookies."""
+def test_a_token_returned_on_any_path_is_hidden_from_scripts() -> None:
+    """A token in the response of any other path is moved into a cookie, too."""
     factory = RequestFactory(headers={"X-Zonal-Console": "1", "Sec-Fetch-Site": "same-origin"})
     answer = ConsoleMiddleware(lambda _: JsonResponse({"access_token": "x.y.z", "name": "n"}))(
         factory.post("/v1/invitations/accept")
@@ -239,7 +239,7 @@ def test_a_token_given_out_on_any_path_stays_out_of_reach_of_scripts() -> None:
     assert answer.cookies[cookie("access")].value == "x.y.z"
 
 
-def test_results_of_sql_are_left_as_they_are() -> None:
+def test_sql_results_are_not_changed() -> None:
     """A table may well have a column of such a name."""
     jar = signed_up()
     answer = jar.page("POST", "/v1/sql", {"query": "SELECT 'x' AS access_token"})

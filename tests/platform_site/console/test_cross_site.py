@@ -1,4 +1,4 @@
-"""What another site's page can make a browser send with the console's cookies: nothing counts."""
+"""Requests that another site makes a browser send with the console's cookies are refused."""
 
 import pytest
 
@@ -33,21 +33,21 @@ ELSEWHERE = {
 
 @pytest.mark.parametrize("headers", ELSEWHERE.values(), ids=ELSEWHERE)
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_a_request_from_elsewhere_is_refused(headers: dict[str, str], method: str) -> None:
+def test_a_request_from_another_origin_is_refused(headers: dict[str, str], method: str) -> None:
     path, body = ("/v1/whoami", None) if method == "GET" else ("/v1/environments", {"id": "mine"})
     answer = signed_up().call(method, path, body, **CONSOLE, **headers)
     assert (answer.status, answer.code) == (403, "csrf_failed")
     assert not Environment.unscoped.filter(slug="mine").exists()
 
 
-def test_a_name_that_is_not_ours_is_refused() -> None:
-    """DNS rebinding: another name for this host, of which the browser says that it is itself."""
+def test_an_unknown_host_name_is_refused() -> None:
+    """DNS rebinding: another name for this host, which the browser reports as same-origin."""
     headers = {**BY_CONSOLE, "HOST": "evil.example", "ORIGIN": "http://evil.example"}
     assert signed_up().call("GET", "/v1/whoami", **headers).status == 400
 
 
 @pytest.mark.parametrize("headers", ELSEWHERE.values(), ids=ELSEWHERE)
-def test_nobody_is_signed_in_or_out_from_elsewhere(headers: dict[str, str]) -> None:
+def test_another_site_can_neither_sign_in_nor_sign_out_a_user(headers: dict[str, str]) -> None:
     """Signing a victim in as the attacker (login CSRF), or out, is an attack, too."""
     jar = signed_up()
     body = {"email": "dora@example.com", "password": PASSWORD}
@@ -59,7 +59,7 @@ def test_nobody_is_signed_in_or_out_from_elsewhere(headers: dict[str, str]) -> N
 
 
 @pytest.mark.parametrize("value", ["", "0", "true", "1, 1"])
-def test_cookies_without_the_header_are_nobody(value: str) -> None:
+def test_cookies_without_the_header_authenticate_no_one(value: str) -> None:
     jar = signed_up()
     headers = {"SEC_FETCH_SITE": "same-origin", "ORIGIN": "http://testserver"}
     if value:
@@ -92,7 +92,7 @@ def test_the_consoles_own_pages_get_in(headers: dict[str, str]) -> None:
     assert (answer.status, answer.body["email"]) == (200, "dora@example.com")
 
 
-def test_a_bearer_token_counts_and_cookies_beside_it_do_not(alice: User) -> None:
+def test_a_bearer_token_takes_precedence_over_cookies(alice: User) -> None:
     jar, caller = signed_up(), signed_in(alice)
     answer = jar.call(
         "GET", "/v1/whoami", **BY_CONSOLE, AUTHORIZATION=f"Bearer {caller.access_token}"
@@ -121,7 +121,7 @@ PLANTED = {
 
 
 @pytest.mark.parametrize("blank", PLANTED.values(), ids=PLANTED)
-def test_a_planted_cookie_is_not_taken_for_ours(blank: str) -> None:
+def test_a_planted_cookie_is_ignored(blank: str) -> None:
     """A subdomain may set a cookie that begins with a blank; Django would strip the blank."""
     stolen = signed_up("mallory@example.com")
     access = stolen.cookies[cookie("access")]
@@ -132,19 +132,19 @@ def test_a_planted_cookie_is_not_taken_for_ours(blank: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["__host-zonal-access", "zonal-access", "__Host-zonal-access2"])
-def test_a_name_that_resembles_ours_is_not_ours(name: str) -> None:
+def test_a_cookie_of_a_similar_name_is_ignored(name: str) -> None:
     access = signed_up().cookies[cookie("access")]
     assert Jar({name: access}).page("GET", "/v1/whoami").status == 401
 
 
-def test_two_cookies_of_one_name_are_none() -> None:
+def test_two_different_cookies_of_one_name_are_ignored() -> None:
     mine, other = signed_up(), signed_up("mallory@example.com")
     both = "; ".join(f"{cookie('access')}={jar.cookies[cookie('access')]}" for jar in (mine, other))
     answer: Answer = Jar().call("GET", "/v1/whoami", **BY_CONSOLE, COOKIE=both)
     assert (answer.status, answer.code) == (401, "not_authenticated")
 
 
-def test_each_kind_of_token_stays_in_its_place() -> None:
+def test_each_kind_of_token_works_in_its_own_cookie_only() -> None:
     """A cookie with another kind's token is refused as the API refuses it."""
     jar = signed_up()
     swapped = Jar({cookie("access"): jar.cookies[cookie("refresh")]})

@@ -1,4 +1,4 @@
-"""The pages themselves: the same for everybody, under a strict policy."""
+"""The pages: the same for every visitor, under a strict policy."""
 
 import re
 from pathlib import Path
@@ -29,7 +29,7 @@ STATIC = Path(__file__).resolve().parents[3] / "platform_site/console/static"
 
 @pytest.fixture
 def visitor() -> Client:
-    """Return a client; the pages ask no database."""
+    """Return a client; the pages do not use the database."""
     client = Client()
     client.handler = HANDLER
     return client
@@ -58,7 +58,7 @@ def test_a_page_has_a_strict_policy_and_nothing_inline(visitor: Client, path: st
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_what_a_page_names_is_there(visitor: Client, path: str) -> None:
+def test_every_file_that_a_page_refers_to_exists(visitor: Client, path: str) -> None:
     html = visitor.get(path).content.decode()
     named = set(re.findall(r'(?:src|href)="/static/([^"]+)"', html))
     assert named
@@ -66,8 +66,8 @@ def test_what_a_page_names_is_there(visitor: Client, path: str) -> None:
         assert (STATIC / name).is_file()
 
 
-def test_modules_are_served_as_such(visitor: Client) -> None:
-    """Browsers run no module of another type (nosniff is on)."""
+def test_modules_are_served_as_javascript(visitor: Client) -> None:
+    """With nosniff, browsers run no module of another type."""
     response = visitor.get("/static/console/api.js")
     assert response.status_code == 200
     assert response["Content-Type"].startswith("text/javascript")
@@ -76,7 +76,7 @@ def test_modules_are_served_as_such(visitor: Client) -> None:
     assert b"export" in b"".join(response)
 
 
-def test_what_a_module_imports_is_there() -> None:
+def test_every_import_of_a_module_exists() -> None:
     for path in STATIC.rglob("*.js"):
         for name in re.findall(r'from "([^"]+)"', path.read_text()):
             assert name.startswith("./"), f"{path.name} imports {name}"
@@ -90,7 +90,7 @@ def test_a_visitors_cookies_change_nothing_on_a_page(visitor: Client, path: str)
     assert "Set-Cookie" not in visitor.get(path)
 
 
-def test_without_chromium_the_browser_tests_fail_and_say_so(
+def test_without_chromium_the_browser_tests_fail_with_a_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None)
@@ -98,16 +98,16 @@ def test_without_chromium_the_browser_tests_fail_and_say_so(
         browser.launch(Mock())
 
 
-def test_pages_are_only_read(visitor: Client) -> None:
+def test_pages_allow_only_get_and_head(visitor: Client) -> None:
     assert visitor.post("/console/sign-in").status_code == 405
 
 
-def test_the_short_address_leads_home(visitor: Client) -> None:
+def test_the_path_without_a_slash_redirects_home(visitor: Client) -> None:
     response = visitor.get("/console")
     assert (response.status_code, response["Location"]) == (302, "/console/")
 
 
-def test_a_page_that_is_not_there_says_so(visitor: Client) -> None:
+def test_an_unknown_page_is_404(visitor: Client) -> None:
     response = visitor.get("/console/elsewhere")
     assert response.status_code == 404
     assert b"There is no such page" in response.content

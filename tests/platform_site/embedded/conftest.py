@@ -1,4 +1,4 @@
-"""Real PostgreSQL, real processes; everything below a temporary folder is gone afterwards."""
+"""Real PostgreSQL and real processes, all below a temporary folder."""
 
 import shutil
 from collections.abc import Iterator
@@ -15,19 +15,19 @@ from tests.platform_site.embedded.support import MakeCluster, start
 
 @pytest.fixture(scope="session")
 def runtime_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Tell where the hardened copy of the wheel lies."""
+    """Return the folder of the hardened copy of the wheel."""
     return make_runtime_dir(tmp_path_factory.mktemp("runtime"))
 
 
 @pytest.fixture(scope="session")
 def binaries(runtime_dir: Path) -> Binaries:
-    """Find the PostgreSQL that the tests run."""
+    """Return the PostgreSQL that the tests run."""
     return find_binaries({}, runtime_dir, production=False)
 
 
 @pytest.fixture
 def folders(tmp_path: Path) -> Iterator[Folders]:
-    """Make the folders of a new instance."""
+    """Yield the folders of a new instance."""
     made = make_folders(tmp_path / "var")
     yield made
     shutil.rmtree(made.clusters_dir, ignore_errors=True)
@@ -35,7 +35,7 @@ def folders(tmp_path: Path) -> Iterator[Folders]:
 
 @pytest.fixture
 def make_cluster(folders: Folders, binaries: Binaries) -> Iterator[MakeCluster]:
-    """Make clusters of one instance; those still running at the end are stopped."""
+    """Yield a function that makes clusters; those still running at the end are stopped."""
     made: list[Cluster] = []
 
     def make(spec: ClusterSpec) -> Cluster:
@@ -53,7 +53,7 @@ def make_cluster(folders: Folders, binaries: Binaries) -> Iterator[MakeCluster]:
 def running(
     tmp_path_factory: pytest.TempPathFactory, binaries: Binaries
 ) -> Iterator[dict[str, Cluster]]:
-    """Run both clusters for tests that only look."""
+    """Run both clusters, for tests that only read."""
     folders = make_folders(tmp_path_factory.mktemp("running"))
     clusters = [
         Cluster(replace(spec, durable=False), folders, binaries) for spec in (CONTROL, TENANTS)

@@ -1,4 +1,4 @@
-"""`up` with stand-ins: a web server of ten lines, a worker that sleeps, a setup that counts."""
+"""`up` with fakes: a web server of ten lines, a worker that sleeps, a setup that counts."""
 
 import http.server
 import json
@@ -17,12 +17,12 @@ from platform_site.embedded.supervisor.server import Server
 
 
 def remember_pid(name: str) -> None:
-    """Tell the test who we are."""
+    """Write the process id for the test."""
     Path(os.environ["ZDATA_DIR"], f"{name}.pid").write_text(str(os.getpid()))
 
 
 class Answer(http.server.BaseHTTPRequestHandler):
-    """Says yes to everything."""
+    """Answers 200 to every request."""
 
     def do_GET(self) -> None:
         """Answer 200."""
@@ -41,7 +41,7 @@ def web() -> None:
 
 
 def worker() -> None:
-    """Work for ever, as long as the database is there at the beginning."""
+    """Sleep for ever, if the database is there at the start."""
     psycopg.connect(os.environ["DATABASE_URL"]).close()
     remember_pid("worker")
     while True:

@@ -1,4 +1,4 @@
-"""What several tests of this folder use."""
+"""Support for the tests of this folder."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ FAKE_PLATFORM = Path(__file__).with_name("fake_platform.py")
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """Return our environment without what an outer `exec` put there, for a child of a test."""
+    """Return the environment without the variables of an outer `exec`, for a child of a test."""
     named = ("DATABASE_URL", "ZSQL_CLUSTER_URL", "ZDATA_DIR", "PORT", "ZPG_BINDIR")
     ports = ("ZBRAIN_PORT", "ZBRAIN_S3_PORT", "ZBRAIN_WORKER_PORT")
     secret = ("SECRET_KEY", "ZSECRET_KEYS", "ZJWT_SECRET", "ZAUTH_DEV_ORG_ID")
@@ -29,7 +29,7 @@ def environment(**changes: str) -> dict[str, str]:
 
 
 def prepare(folder: Path, regions: Sequence[str]) -> list[LocalNode]:
-    """Return the nodes of a platform that is not kept running."""
+    """Return the nodes of a platform that is not running."""
     with PortReservations() as reservations:
         return local_nodes.prepare(folder, regions, reservations)
 
@@ -38,7 +38,7 @@ MakeCluster = Callable[[ClusterSpec], Cluster]
 
 
 def start(cluster: Cluster) -> None:
-    """Bring a cluster up, its log beside its data."""
+    """Start a cluster, with its log beside its data."""
     cluster.prepare()
     with (cluster.home / "server.log").open("ab") as output:
         cluster.start(output)
@@ -52,7 +52,7 @@ def postmaster_pid(cluster: Cluster) -> int:
 
 
 class Platform:
-    """`up` with a small stand-in for the web server and the worker."""
+    """`up` with a fake web server and a fake worker."""
 
     def __init__(self, data_dir: Path, *, port: int) -> None:
         self.data_dir = data_dir
@@ -82,13 +82,13 @@ class Platform:
         assert process.poll() is None, self.said()
 
     def end(self) -> int:
-        """Ask it to end, and wait; the exit status."""
+        """Stop it, wait, and return the exit status."""
         assert self.process is not None
         self.process.terminate()
         return self.process.wait(30)
 
     def said(self) -> str:
-        """Read what it printed."""
+        """Return its output."""
         return self.log.read_text()
 
     def pid_of(self, name: str) -> int:

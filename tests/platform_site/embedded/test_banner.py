@@ -1,4 +1,4 @@
-"""The closing words of `up`: lines that can be pasted."""
+"""The banner of `up`: lines that can be pasted."""
 
 import shlex
 from pathlib import Path
@@ -18,7 +18,7 @@ CACHE = CacheAddress(
 
 
 def said(capsys: pytest.CaptureFixture[str], cache: CacheAddress | None) -> str:
-    """Show the banner and give what it says."""
+    """Print the banner and return its text."""
     address = Address(base_url="http://127.0.0.1:8000", token="", cache=cache)
     show_banner(address, (("API", "/v1/"),), folders=[Path("/data")])
     return capsys.readouterr().out
@@ -32,7 +32,7 @@ def test_the_brains_ports_and_a_line_for_objects_are_shown(
         assert word in text
 
 
-def test_both_lines_survive_a_shell() -> None:
+def test_both_lines_can_be_pasted_into_a_shell() -> None:
     aws, curl = (shlex.split(line) for line in object_lines(CACHE))
     assert "AWS_SECRET_ACCESS_KEY=a/secret+with=signs" in aws
     assert aws[-1] == "s3://development/README.md"
@@ -47,5 +47,7 @@ def test_without_a_key_no_line_is_shown(capsys: pytest.CaptureFixture[str]) -> N
     assert "aws" not in said(capsys, bare)
 
 
-def test_without_the_cache_nothing_is_said_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_the_cache_the_banner_does_not_mention_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert "brain" not in said(capsys, None)

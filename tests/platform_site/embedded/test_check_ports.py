@@ -1,4 +1,4 @@
-"""The check of ports before the first installation: with a bare Python, naming the setting."""
+"""The port check before the first installation: without packages, naming the setting."""
 
 import socket
 import subprocess
@@ -12,7 +12,7 @@ from tests.platform_site.embedded.support import PROJECT, environment
 
 
 @pytest.mark.parametrize("setting", ["PORT", "ZBRAIN_PORT", "ZBRAIN_S3_PORT", "ZBRAIN_WORKER_PORT"])
-def test_a_taken_port_is_refused_with_its_setting(setting: str) -> None:
+def test_a_port_in_use_is_refused_with_its_setting(setting: str) -> None:
     environ = {name: str(free()) for name in ("PORT", "ZBRAIN_PORT", "ZBRAIN_S3_PORT")}
     environ["ZBRAIN_WORKER_PORT"] = str(free())
     check(environ)
@@ -24,7 +24,7 @@ def test_a_taken_port_is_refused_with_its_setting(setting: str) -> None:
             check(environ)
 
 
-def test_it_needs_no_installed_package() -> None:
+def test_the_check_needs_no_installed_package() -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()

@@ -73,7 +73,7 @@ def test_a_signal_reaches_the_command_and_names_the_status(
     assert process.wait(20) == 128 + signal.SIGTERM
 
 
-def test_what_a_killed_run_left_is_gone_after_the_next(
+def test_the_next_run_removes_the_leftovers_of_a_killed_run(
     environ: dict[str, str], tmp_path: Path
 ) -> None:
     told = tmp_path / "told"
@@ -93,9 +93,7 @@ def test_what_a_killed_run_left_is_gone_after_the_next(
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["up", "--help"], ["exec", "--help"]])
-def test_help_reads_without_starting_anything(
-    arguments: list[str], environ: dict[str, str]
-) -> None:
+def test_help_starts_nothing(arguments: list[str], environ: dict[str, str]) -> None:
     result = subprocess.run(
         [sys.executable, "-m", "platform_site.embedded", *arguments],
         env=environ,
@@ -109,7 +107,7 @@ def test_help_reads_without_starting_anything(
     assert not Path(environ["ZDATA_DIR"]).exists()
 
 
-def test_a_command_that_does_not_exist_is_told(environ: dict[str, str]) -> None:
+def test_a_command_that_does_not_exist_is_reported(environ: dict[str, str]) -> None:
     result = subprocess.run(
         exec_command("no-such-command"),
         env=environ,

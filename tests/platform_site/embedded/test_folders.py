@@ -1,4 +1,4 @@
-"""Where things lie: short socket paths, private folders, instances that do not mix."""
+"""The folders of an instance: short socket paths, private folders, separate instances."""
 
 import os
 import shutil
@@ -22,7 +22,7 @@ def test_a_socket_path_stays_short_below_a_long_folder(tmp_path: Path) -> None:
     folder.rmdir()
 
 
-def test_a_socket_folder_that_a_stranger_planted_is_refused(tmp_path: Path) -> None:
+def test_a_socket_folder_of_another_user_is_refused(tmp_path: Path) -> None:
     home = tmp_path / ("long" * 40) / "control"
     folder = make_socket_dir(home, None)
     folder.rmdir()
@@ -50,7 +50,7 @@ def test_the_data_folder_is_made_private(tmp_path: Path) -> None:
     assert stat.S_IMODE(data_dir.stat().st_mode) == 0o700
 
 
-def test_a_data_folder_that_was_deleted_starts_afresh(tmp_path: Path) -> None:
+def test_a_deleted_data_folder_starts_a_new_instance(tmp_path: Path) -> None:
     data_dir = tmp_path / "var"
     first = make_folders(data_dir).clusters_dir
     assert make_folders(data_dir).clusters_dir == first
@@ -65,7 +65,7 @@ def test_a_data_folder_that_was_deleted_starts_afresh(tmp_path: Path) -> None:
         assert second == data_dir
 
 
-def test_a_data_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+def test_a_data_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     with pytest.raises(ClusterError, match="ZDATA_DIR"):

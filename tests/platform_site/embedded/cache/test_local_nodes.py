@@ -1,4 +1,4 @@
-"""The cache's workers of this machine: made once, kept, moved when their port is taken."""
+"""The cache's workers of this machine: created once, kept, moved if their port is in use."""
 
 import socket
 import stat
@@ -51,7 +51,7 @@ def test_only_the_owner_reads_a_nodes_secret(tmp_path: Path) -> None:
     assert node.secret not in repr(node)
 
 
-def test_a_node_whose_port_is_taken_gets_another_and_stays_itself(tmp_path: Path) -> None:
+def test_a_node_whose_port_is_in_use_gets_another_and_keeps_its_id(tmp_path: Path) -> None:
     before = prepare(tmp_path, REGION)[0]
     with socket.socket() as stranger:
         stranger.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -65,7 +65,7 @@ def test_a_node_whose_port_is_taken_gets_another_and_stays_itself(tmp_path: Path
 
 
 @pytest.mark.parametrize("text", ["", "{}", "not json", '{"node_id": "x"}'])
-def test_a_folder_that_cannot_be_read_is_made_anew(tmp_path: Path, text: str) -> None:
+def test_an_unreadable_node_folder_is_replaced(tmp_path: Path, text: str) -> None:
     before = prepare(tmp_path, REGION)[0]
     (before.folder / "node.json").write_text(text)
     after = prepare(tmp_path, REGION)[0]
@@ -111,11 +111,11 @@ def test_a_second_terminal_finds_a_brain_on_other_ports(tmp_path: Path) -> None:
     assert cache_conf.read(env, brain).brain_url == "http://127.0.0.1:18081"
 
 
-def test_without_the_feature_nothing_of_it_runs() -> None:
+def test_without_the_feature_the_cache_has_no_recipe() -> None:
     assert cache_recipe({"ZFEATURES": "none"}) is None
     assert cache_recipe({"ZFEATURES": " cache "}) is not None
 
 
-def test_a_port_that_is_none_is_refused_with_its_setting() -> None:
+def test_an_invalid_port_is_refused_with_its_setting() -> None:
     with pytest.raises(StartError, match="ZBRAIN_S3_PORT must be from 1 to 65535"):
         cache_recipe({"ZBRAIN_S3_PORT": "70000"})

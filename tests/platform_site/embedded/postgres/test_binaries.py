@@ -1,4 +1,4 @@
-"""Which PostgreSQL runs, and what was taken out of our copy of it."""
+"""The choice of PostgreSQL, and what is removed from the copy of it."""
 
 import importlib.util
 import stat
@@ -12,7 +12,7 @@ from platform_site.embedded.postgres.private_copy import TRUSTED_EXTENSIONS, pri
 
 
 def fake_server(folder: Path, version: str) -> Path:
-    """Make a bin folder whose postgres tells a version."""
+    """Create a bin folder whose postgres prints a version."""
     folder.mkdir()
     for program in ("initdb", "postgres"):
         path = folder / program
@@ -68,7 +68,7 @@ def test_a_server_that_is_too_old_is_refused(tmp_path: Path) -> None:
         find_binaries({"ZPG_BINDIR": str(bindir)}, tmp_path, production=False)
 
 
-def test_the_chosen_folder_wins(tmp_path: Path) -> None:
+def test_the_chosen_folder_takes_precedence(tmp_path: Path) -> None:
     bindir = fake_server(tmp_path / "bin", "16.99 (Debian 16.99-1)")
 
     found = find_binaries({"ZPG_BINDIR": str(bindir)}, tmp_path, production=True)
@@ -76,7 +76,7 @@ def test_the_chosen_folder_wins(tmp_path: Path) -> None:
     assert (found.source, found.version, found.bindir) == ("ZPG_BINDIR", (16, 99), bindir)
 
 
-def test_a_chosen_folder_without_a_server_is_named(tmp_path: Path) -> None:
+def test_a_chosen_folder_without_a_server_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(BinariesError, match="ZPG_BINDIR"):
         find_binaries({"ZPG_BINDIR": str(tmp_path)}, tmp_path, production=False)
 
@@ -86,7 +86,7 @@ def test_a_release_with_known_holes_is_refused_in_production() -> None:
         check_minor((18, 6), production=True)
 
 
-def test_a_release_with_known_holes_is_a_loud_line_in_development(
+def test_a_release_with_known_holes_is_a_warning_in_development(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     check_minor((17, 11), production=False)
@@ -94,7 +94,9 @@ def test_a_release_with_known_holes_is_a_loud_line_in_development(
     assert "17.12" in capsys.readouterr().err
 
 
-def test_a_patched_release_passes_in_silence(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_patched_release_is_accepted_without_a_warning(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     check_minor((15, 20), production=True)
 
     assert capsys.readouterr().err == ""

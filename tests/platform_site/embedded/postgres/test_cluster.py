@@ -1,4 +1,4 @@
-"""A cluster's doors, and its life across stops, kills and strangers' processes."""
+"""Access to a cluster, and its recovery after stops, kills and reused process ids."""
 
 import os
 import signal
@@ -64,7 +64,7 @@ def test_the_credentials_of_one_cluster_do_not_open_the_other(running: Clusters)
         psycopg.connect(running["tenants"].url, password=password)
 
 
-def test_every_rule_of_pg_hba_wants_a_password_or_rejects(running: Clusters) -> None:
+def test_every_rule_of_pg_hba_requires_a_password_or_rejects(running: Clusters) -> None:
     rules = ask(
         running["tenants"], "SELECT auth_method FROM pg_hba_file_rules ORDER BY rule_number"
     )
@@ -106,7 +106,7 @@ def test_folders_and_passwords_are_closed_to_others(running: Clusters) -> None:
         assert {mode_of(path) for path in cluster.home.glob("*.password")} == {0o600}
 
 
-def test_each_server_runs_as_a_system_user_of_its_own_where_root_starts_it(
+def test_each_server_started_by_root_runs_as_its_own_system_user(
     running: Clusters,
 ) -> None:
     owners = {
@@ -197,7 +197,7 @@ def _busy_backends(cluster: Cluster) -> bool:
     ) == [(True,)]
 
 
-def test_a_pid_file_that_names_a_stranger_neither_stops_the_start_nor_harms_him(
+def test_a_stale_pid_file_neither_stops_the_start_nor_ends_another_process(
     make_cluster: MakeCluster,
 ) -> None:
     cluster = make_cluster(CONTROL)
@@ -224,11 +224,11 @@ def test_data_of_another_major_version_is_refused(make_cluster: MakeCluster) -> 
     cluster.prepare()
     (cluster.data / "PG_VERSION").write_text("15\n")
 
-    with pytest.raises(ClusterError, match=r"made by PostgreSQL 15.*ZPG_BINDIR"):
+    with pytest.raises(ClusterError, match=r"created by PostgreSQL 15.*ZPG_BINDIR"):
         cluster.prepare()
 
 
-def test_a_half_made_cluster_is_made_anew(make_cluster: MakeCluster) -> None:
+def test_an_incomplete_cluster_is_created_again(make_cluster: MakeCluster) -> None:
     cluster = make_cluster(CONTROL)
     half_made = cluster.home / "initdb" / "data"
     half_made.mkdir(parents=True)

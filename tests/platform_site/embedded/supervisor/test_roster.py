@@ -1,4 +1,4 @@
-"""After a killed supervisor: its children end, strangers with their numbers do not."""
+"""After a killed supervisor its children are ended; processes that reuse their ids are not."""
 
 import json
 import os
@@ -37,7 +37,7 @@ def test_a_recorded_child_is_ended_by_the_next_start(
     assert not (tmp_path / FILE_NAME).exists()
 
 
-def test_a_stranger_who_has_the_number_now_is_not_touched(
+def test_another_process_that_reuses_the_id_is_not_ended(
     tmp_path: Path, sleeper: subprocess.Popen[bytes]
 ) -> None:
     children = [[sleeper.pid, "another boot, another moment"]]
@@ -49,7 +49,7 @@ def test_a_stranger_who_has_the_number_now_is_not_touched(
     assert sleeper.poll() is None
 
 
-def test_a_grandchild_is_found_when_the_child_between_is_gone(tmp_path: Path) -> None:
+def test_a_grandchild_is_ended_when_its_parent_is_gone(tmp_path: Path) -> None:
     roster = Roster(tmp_path)
     script = "import subprocess; print(subprocess.Popen(['/bin/sleep', '60'], stdout=2).pid)"
     environment = {**os.environ, **roster.environment}
@@ -67,7 +67,7 @@ def test_a_grandchild_is_found_when_the_child_between_is_gone(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"mark": "x"}', '{"mark": 1, "children": [1]}'])
-def test_a_damaged_record_harms_nobody(tmp_path: Path, text: str) -> None:
+def test_a_damaged_record_ends_no_process(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE_NAME).write_text(text)
 
     assert Roster(tmp_path).end_leftovers() == 0

@@ -1,4 +1,4 @@
-"""Children that end are started again, or everything stops; never half."""
+"""Children that end are restarted, or everything stops."""
 
 import asyncio
 import os
@@ -46,7 +46,7 @@ def python(script: str, *arguments: str) -> Launch:
 
 
 def runner(folder: Path, name: str, *, needs: tuple[str, ...] = ()) -> Process:
-    """Return a child that leaves a mark for each start and each orderly stop."""
+    """Return a child that records each start and each clean stop."""
     return Process(
         name=name,
         launch=python(RUNS, str(folder), name),
@@ -111,7 +111,7 @@ def test_a_child_that_keeps_failing_stops_everything(
     assert (tmp_path / "stops").read_text() == "first\n"
 
 
-def test_a_child_that_never_comes_up_is_told_at_once(
+def test_a_child_that_never_comes_up_is_reported_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fails = Process(name="web", launch=python("exit(3)"), probe=http_probe(free_port(), "/readyz"))
@@ -160,7 +160,7 @@ def test_a_child_waits_for_what_it_needs(tmp_path: Path) -> None:
     assert supervise(tmp_path, scenario) == 0
 
 
-def test_a_second_interrupt_hurries(tmp_path: Path) -> None:
+def test_a_second_interrupt_kills_the_children(tmp_path: Path) -> None:
     stubborn = Process(name="stubborn", launch=python(STUBBORN))
 
     async def scenario(supervisor: Supervisor) -> None:
@@ -176,7 +176,7 @@ def test_a_second_interrupt_hurries(tmp_path: Path) -> None:
     assert time.monotonic() - began < 5
 
 
-def test_what_a_killed_child_leaves_in_its_group_ends_with_it(tmp_path: Path) -> None:
+def test_the_process_group_of_a_killed_child_is_ended(tmp_path: Path) -> None:
     marker = tmp_path / "grandchild"
     script = (
         "import pathlib, subprocess, time;"
@@ -196,7 +196,7 @@ def test_what_a_killed_child_leaves_in_its_group_ends_with_it(tmp_path: Path) ->
     assert supervise(tmp_path, scenario) == 0
 
 
-def test_a_failing_step_between_stops_everything(
+def test_a_failed_command_stops_everything(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def scenario(supervisor: Supervisor) -> None:
@@ -210,7 +210,7 @@ def test_a_failing_step_between_stops_everything(
     assert (tmp_path / "stops").read_text() == "first\n"
 
 
-def test_a_step_between_gives_its_output(tmp_path: Path) -> None:
+def test_a_completed_command_returns_its_output(tmp_path: Path) -> None:
     said: list[str] = []
 
     async def scenario(supervisor: Supervisor) -> None:
