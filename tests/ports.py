@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 # Below the range that a system takes "any port" and those of outgoing connections from: one of
-# that range may go to somebody else before the server that was told of it binds it.
+# that range can be taken by another process before the server binds it.
 LOWEST: Final = 10_000
 HIGHEST: Final = 32_767
 

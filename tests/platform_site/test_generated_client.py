@@ -27,7 +27,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Generate the client, importable under its package's name."""
     folder = tmp_path_factory.mktemp("client")
     config = folder / "config.yaml"
-    # No formatter runs over the generated code: nobody reads it.
+    # Generated code needs no formatter.
     config.write_text("post_hooks: []\n")
     program = Path(sys.executable).with_name("openapi-python-client")
     command = [

@@ -1,6 +1,6 @@
 """Alice requests Charlie's objects on every route: 404, and nothing changes.
 
-A route with an id of a new kind fails here until it is told how to make one.
+A route with an id of a new kind fails here until this module can make one.
 """
 
 from collections.abc import Callable
@@ -198,8 +198,8 @@ def test_another_environments_objects_are_404_and_unchanged(
 @pytest.mark.parametrize("path", ["v1/cache/buckets", "v1/cache/access-keys", "v1/cache/origins"])
 def test_no_list_shows_objects_of_another_environment(alice: User, path: str) -> None:
     made = [MAKERS[name](alice) for name in MAKERS if name in PLACED]
-    told = signed_in(alice).get(f"/{path}").raw.content.decode()
-    assert any(name in told for name in made)
+    shown = signed_in(alice).get(f"/{path}").raw.content.decode()
+    assert any(name in shown for name in made)
     answer = signed_in(alice, "sandbox").get(f"/{path}")
     assert answer.status == 200
     for name in made:

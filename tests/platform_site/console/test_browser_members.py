@@ -71,7 +71,7 @@ def test_from_an_invitation_to_a_member(
     expect(guest.page.locator("#unverified")).to_be_hidden()
 
     visitor.go("/console/members")
-    visitor.sees("Nobody is invited at the moment.")
+    visitor.sees("There are no open invitations.")
     expect(visitor.page.locator("#member-list li")).to_have_count(2)
     visitor.sees("operator")
 
@@ -139,7 +139,7 @@ def test_an_invitation_is_sent_again_and_revoked(visitor: Visitor) -> None:
     visitor.press(f"Revoke: {GUEST}")
     visitor.agrees("Revoke")
     visitor.sees_status(f"The invitation of {GUEST} is revoked.")
-    visitor.sees("Nobody is invited at the moment.")
+    visitor.sees("There are no open invitations.")
 
 
 def test_a_wrong_invitation_is_marked_where_it_is_wrong(visitor: Visitor) -> None:
@@ -212,7 +212,7 @@ def test_members_are_searched_and_shown_page_by_page(visitor: Visitor) -> None:
     visitor.page.get_by_label("Search by e-mail").fill("USER59@")
     expect(rows).to_have_count(1)
     visitor.page.get_by_label("Search by e-mail").fill("nobody")
-    visitor.sees("Nobody here has such an address.")
+    visitor.sees("No member has such an address.")
 
 
 def test_a_change_asks_for_a_recent_proof(visitor: Visitor) -> None:

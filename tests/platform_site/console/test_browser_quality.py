@@ -75,8 +75,8 @@ PALE = """() => {
   });
 }"""
 
-# What browsers and password managers are told nothing about.
-UNTOLD = """() => [...document.querySelectorAll("input")]
+# Fields without autocomplete, about which browsers and password managers know nothing.
+WITHOUT_AUTOCOMPLETE = """() => [...document.querySelectorAll("input")]
   .filter((each) => !["checkbox", "radio", "number"].includes(each.type) && !each.autocomplete)
   .map((each) => each.outerHTML)"""
 
@@ -96,7 +96,7 @@ def hold(visitor: Visitor, where: str) -> None:
         assert visitor.page.evaluate(PALE) == [], f"{where}, {scheme}"
     assert visitor.page.evaluate(OVERFLOWING) == [False], where
     assert visitor.page.evaluate(NAMELESS) == [], where
-    assert visitor.page.evaluate(UNTOLD) == [], where
+    assert visitor.page.evaluate(WITHOUT_AUTOCOMPLETE) == [], where
     assert visitor.page.evaluate(TWICE) == [], where
     assert len(visitor.page.locator("h1:visible").all()) == 1, where
 

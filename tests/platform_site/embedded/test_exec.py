@@ -22,8 +22,8 @@ with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as c:
     durable = c.execute("SHOW fsync").fetchone()[0]
 psycopg.connect(os.environ["ZSQL_CLUSTER_URL"]).close()
 names = ("DATABASE_URL", "ZDATA_DIR", "SECRET_KEY", "ZJWT_SECRET", "ZSECRET_KEYS")
-told = {"fsync": durable, "DATABASE_URL_FILE": os.environ.get("DATABASE_URL_FILE")}
-print(json.dumps({**told, **{name: os.environ[name] for name in names}}))
+seen = {"fsync": durable, "DATABASE_URL_FILE": os.environ.get("DATABASE_URL_FILE")}
+print(json.dumps({**seen, **{name: os.environ[name] for name in names}}))
 sys.exit(7)
 """
 
@@ -51,22 +51,22 @@ def test_the_command_gets_databases_and_secrets_and_its_status_comes_back(
     )
 
     assert result.returncode == 7, result.stderr
-    told = json.loads(result.stdout)
-    assert told["fsync"] == "off"
+    seen = json.loads(result.stdout)
+    assert seen["fsync"] == "off"
     # Nothing of the caller's databases leaks into the command.
-    assert told["DATABASE_URL"].startswith("postgresql://zonal:")
-    assert told["DATABASE_URL_FILE"] is None
-    assert told["ZDATA_DIR"] != environ["ZDATA_DIR"]
-    assert not Path(told["ZDATA_DIR"]).parent.exists()
+    assert seen["DATABASE_URL"].startswith("postgresql://zonal:")
+    assert seen["DATABASE_URL_FILE"] is None
+    assert seen["ZDATA_DIR"] != environ["ZDATA_DIR"]
+    assert not Path(seen["ZDATA_DIR"]).parent.exists()
 
 
 def test_a_signal_reaches_the_command_and_names_the_status(
     environ: dict[str, str], tmp_path: Path
 ) -> None:
-    told = tmp_path / "told"
-    script = f'echo "$DATABASE_URL" > {told}; exec sleep 60'
+    seen = tmp_path / "seen"
+    script = f'echo "$DATABASE_URL" > {seen}; exec sleep 60'
     process = subprocess.Popen(exec_command("sh", "-c", script), env=environ, cwd=PROJECT)
-    wait_until(lambda: told.exists() and told.read_text())
+    wait_until(lambda: seen.exists() and seen.read_text())
 
     process.terminate()
 
@@ -76,11 +76,11 @@ def test_a_signal_reaches_the_command_and_names_the_status(
 def test_the_next_run_removes_the_leftovers_of_a_killed_run(
     environ: dict[str, str], tmp_path: Path
 ) -> None:
-    told = tmp_path / "told"
-    script = f'echo "$ZDATA_DIR $$" > {told}; exec sleep 60'
+    seen = tmp_path / "seen"
+    script = f'echo "$ZDATA_DIR $$" > {seen}; exec sleep 60'
     process = subprocess.Popen(exec_command("sh", "-c", script), env=environ, cwd=PROJECT)
-    wait_until(lambda: told.exists() and told.read_text().count("\n"))
-    folder, pid = told.read_text().split()
+    wait_until(lambda: seen.exists() and seen.read_text().count("\n"))
+    folder, pid = seen.read_text().split()
     pid_file = Path(folder).parent / "control" / "data" / "postmaster.pid"
     postmaster = int(pid_file.read_text().splitlines()[0])
     process.kill()

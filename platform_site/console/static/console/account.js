@@ -1,5 +1,5 @@
 // @ts-check
-/** One's own account: e-mail, password, sessions. */
+/** The account page: e-mail, password, sessions. */
 
 import { bindEmail, showEmail } from "./account_email.js";
 import { bindPassword, showPassword } from "./account_password.js";
@@ -8,7 +8,7 @@ import { bindReveals } from "./reveal.js";
 import { bindSessions, showSessions } from "./session_list.js";
 import { openPage } from "./shell.js";
 
-/** A link's code waits here, should one have to sign in first. */
+/** Stores a link's code while the user signs in. */
 const KEPT = "zonal-mail-code";
 
 onLink(({ code }) => {

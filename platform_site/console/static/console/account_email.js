@@ -1,5 +1,5 @@
 // @ts-check
-/** The e-mail address: verified by the code of a mail, and changed the same way. */
+/** The e-mail address: verification and change by a mailed code. */
 
 import { call, get, post } from "./api.js";
 import { byId, fill, show } from "./dom.js";
@@ -46,7 +46,7 @@ export function bindEmail() {
 }
 
 /**
- * Show the address as it stands.
+ * Show the present address.
  * @param {string} [code] that a mail's link has brought
  */
 export async function showEmail(code = "") {

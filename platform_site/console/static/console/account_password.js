@@ -30,7 +30,7 @@ export function bindPassword(email, refresh) {
   });
 }
 
-/** Ask for the present password where there is one: who comes by a provider may have none. */
+/** Ask for the present password if there is one: users of a provider may have none. */
 export async function showPassword() {
   const { has_password } = await get(PATH);
   show(byId("present"), has_password);
@@ -42,7 +42,7 @@ async function change(body) {
     return await post(PATH, body);
   } catch (error) {
     if (!(error instanceof Problem) || error.code !== "invalid_credentials") throw error;
-    // Said where it was typed; the address is not in question here.
+    // Shown at the password, since the address is known to be right.
     const message = "This is not your present password, or it was tried too often.";
     const errors = [{ field: "current_password", code: "wrong", message }];
     throw new Problem(error.status, { title: message, code: error.code, errors });

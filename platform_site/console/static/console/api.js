@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Calls of the public API. Tokens are in cookies that no script can read; the header says that a
- * page of the console asks, and the browser that it is of this origin.
+ * Calls of the public API. Tokens are in cookies that no script can read. The header marks a
+ * request of the console; the browser adds the origin.
  */
 
 import { problemOf, unreachable } from "./problem.js";
@@ -20,7 +20,7 @@ let refreshing = null;
 let refreshes = 0;
 
 /**
- * Say what a page does when a call takes a fresh proof, and when the sign-in is over.
+ * Set the handlers for a call that needs a recent proof, and for the end of the sign-in.
  * @param {Partial<typeof handlers>} given
  */
 export function handle(given) {
@@ -28,8 +28,8 @@ export function handle(given) {
 }
 
 /**
- * Call the API and give its answer. An expired access token is refreshed once; a call that takes
- * a proof of identity asks for it and is then repeated.
+ * Call the API and return its response. An expired access token is refreshed once; a call that
+ * needs a proof of identity asks for it and is repeated.
  * @param {string} method
  * @param {string} path
  * @param {object} [body]
@@ -52,7 +52,7 @@ export async function call(method, path, body) {
   if (problem) {
     if (handlers.signedOut && SIGNED_OUT.has(problem.code)) {
       handlers.signedOut();
-      // The page is being left: nothing that waits for this answer goes on.
+      // The user leaves the page: nothing that waits for this response continues.
       return new Promise(() => {});
     }
     throw problem;
@@ -78,7 +78,7 @@ export function post(path, body = {}) {
 }
 
 /**
- * Give every row of a list, page after page.
+ * Return every row of a list, page by page.
  * @param {string} path
  * @returns {Promise<any[]>}
  */
@@ -116,7 +116,7 @@ async function send(method, path, body) {
 }
 
 /**
- * Refresh, once for all calls that wait for it; say whether it worked.
+ * Refresh once for all waiting calls; return true if it worked.
  * @param {number} before how often that was done when the call was sent
  */
 async function refreshed(before) {

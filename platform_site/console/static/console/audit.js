@@ -1,5 +1,5 @@
 // @ts-check
-/** The audit trail: what happened, newest first, as far back as one asks. */
+/** The audit trail, newest first, page by page. */
 
 import { get } from "./api.js";
 import { byId, element, show } from "./dom.js";
@@ -40,7 +40,7 @@ function query(values) {
 }
 
 /**
- * Give the reader's own midnight of a day.
+ * Return the midnight of a day in the reader's time zone.
  * @param {string} day
  * @param {number} laterMs
  */

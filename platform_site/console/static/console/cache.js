@@ -1,5 +1,5 @@
 // @ts-check
-/** The edge cache: how it does, its nodes, buckets, access keys, and purging. */
+/** The edge cache: charts, nodes, buckets, access keys and purges. */
 
 import { get } from "./api.js";
 import { bindBuckets, showBuckets } from "./cache_buckets.js";
@@ -62,7 +62,7 @@ async function showReadings() {
 }
 
 /**
- * Do what takes the cache; say so where it is away.
+ * Run an action that needs the cache; report if the cache is unavailable.
  * @param {() => Promise<void>} deed
  */
 async function whileThere(deed) {
@@ -139,7 +139,7 @@ async function showCharts() {
 }
 
 /**
- * Give how much a counter rose from sample to sample; a brain that began anew leaves a gap.
+ * Return the increase of a counter between samples; a restart of the brain leaves a gap.
  * @param {any[]} samples
  * @param {string} name
  * @returns {(number | null)[]}

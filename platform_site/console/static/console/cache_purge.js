@@ -1,5 +1,5 @@
 // @ts-check
-/** Purging: first what it will hit, then the deed. */
+/** Purges: first a preview, then the purge. */
 
 import { post } from "./api.js";
 import { byId, fill, show } from "./dom.js";

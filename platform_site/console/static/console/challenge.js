@@ -39,7 +39,7 @@ let question = null;
 let isBound = false;
 
 /**
- * Ask until the right answer is given; the dialogue's `reply` goes on from there.
+ * Ask until the answer is right; the dialogue's `reply` continues from there.
  * @param {Dialogue} given
  * @param {string} [method] to begin with
  */
@@ -111,7 +111,7 @@ async function turnToMethod(method) {
 }
 
 /**
- * Let the keyboard and the browser's memory fit the code.
+ * Set the keyboard and the autocomplete of the code's field.
  * @param {string} method
  */
 function dress(method) {

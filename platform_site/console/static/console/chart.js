@@ -1,5 +1,5 @@
 // @ts-check
-/** Line charts: SVG made element by element, with the figures in words for those who cannot see. */
+/** Line charts in SVG, with a text alternative for screen readers. */
 
 import { element } from "./dom.js";
 
@@ -132,7 +132,7 @@ function known(values) {
 }
 
 /**
- * Give the next round number: 1, 2 or 5 times a power of ten.
+ * Return the next round number: 1, 2 or 5 times a power of ten.
  * @param {number} value
  */
 function ceiling(value) {

@@ -11,7 +11,7 @@ let goOn = () => {};
 let isBound = false;
 
 /**
- * Show codes until the reader says that they are kept.
+ * Show codes until the user confirms that they are saved.
  * @param {string[]} codes
  * @returns {Promise<void>}
  */

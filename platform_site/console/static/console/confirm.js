@@ -1,5 +1,5 @@
 // @ts-check
-/** Ask before what cannot be taken back. */
+/** Ask for confirmation before an irreversible action. */
 
 import { byId } from "./dom.js";
 import { Cancelled } from "./problem.js";

@@ -2,7 +2,7 @@
 /** The document: elements by id, templates, slots. Text goes in as text, never as markup. */
 
 /**
- * Give an element that the page must have.
+ * Return an element that the page must have.
  * @template {HTMLElement} [T=HTMLElement]
  * @param {string} id
  * @returns {T}
@@ -14,7 +14,7 @@ export function byId(id) {
 }
 
 /**
- * Give the first element below that fits.
+ * Return the first element below that matches.
  * @template {HTMLElement} [T=HTMLElement]
  * @param {ParentNode} root
  * @param {string} selector
@@ -27,7 +27,7 @@ export function within(root, selector) {
 }
 
 /**
- * Give a copy of a template's only element.
+ * Return a copy of a template's only element.
  * @param {string} id
  */
 export function stamp(id) {
@@ -55,7 +55,7 @@ export function show(element, isShown = true) {
 }
 
 /**
- * Give a new element with a text.
+ * Return a new element with a text.
  * @param {string} tag
  * @param {string} [text]
  */

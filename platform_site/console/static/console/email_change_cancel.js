@@ -1,5 +1,5 @@
 // @ts-check
-/** Cancel a change of address with the token of its notice. */
+/** Cancel a change of address with the token of its notification. */
 
 import { post } from "./api.js";
 import { byId, turnTo } from "./dom.js";

@@ -27,7 +27,7 @@ const KEPT = "zonal-external";
 const PENDING = "zonal-link";
 
 /**
- * Give the providers that this installation signs in with.
+ * Return the providers of this installation.
  * @returns {Promise<Provider[]>}
  */
 export async function providers() {
@@ -36,7 +36,7 @@ export async function providers() {
 }
 
 /**
- * Say whether providers send browsers back to this very address.
+ * True if the provider redirects browsers to this address.
  * @param {Provider} provider
  */
 export function isAtHome(provider) {
@@ -118,7 +118,7 @@ export function keepPending(pending) {
   sessionStorage.setItem(PENDING, JSON.stringify(pending));
 }
 
-/** Say whether something waits to be linked. */
+/** True if an account at a provider waits to be linked. */
 export function hasPending() {
   return sessionStorage.getItem(PENDING) !== null;
 }
@@ -133,7 +133,7 @@ export function takePending() {
   return JSON.parse(kept ?? "null");
 }
 
-/** Give 256 random bits. */
+/** Return 256 random bits. */
 function random() {
   return encoded(crypto.getRandomValues(new Uint8Array(32)));
 }

@@ -1,5 +1,5 @@
 // @ts-check
-/** How things are called and written. */
+/** Display names and formats. */
 
 /** @type {Record<string, string>} */
 const METHODS = {
@@ -56,13 +56,13 @@ export function count(number, noun) {
   return `${number} ${noun}${number === 1 ? "" : "s"}`;
 }
 
-/** Give a name for this browser, to recognize it in the list of trusted devices. */
+/** Return a name for this browser in the list of trusted devices. */
 export function deviceName() {
   return programOf(navigator.userAgent);
 }
 
 /**
- * Give a name for a browser or another program, to recognize it.
+ * Return a recognizable name for a browser or another program.
  * @param {string} agent as it calls itself
  */
 export function programOf(agent) {

@@ -1,5 +1,5 @@
 // @ts-check
-/** Forms: one deed at a time, refusals next to the fields they are about. */
+/** Forms: one submission at a time, errors next to their fields. */
 
 import { show, within } from "./dom.js";
 import { Cancelled, Problem, sentenceOf } from "./problem.js";
@@ -7,7 +7,7 @@ import { Cancelled, Problem, sentenceOf } from "./problem.js";
 /** @typedef {Record<string, string>} Values */
 
 /**
- * Do something when a form is sent; the form shows what the deed is refused with.
+ * Run an action when a form is submitted; the form shows its errors.
  * @param {HTMLFormElement} form
  * @param {(values: Values) => Promise<void>} deed
  */
@@ -22,7 +22,7 @@ export function onSubmit(form, deed) {
 }
 
 /**
- * Do something for a form or a section that shows what it is refused with.
+ * Run an action for a form or a section, which shows its errors.
  * @param {HTMLElement} root with a [data-problem] inside
  * @param {() => Promise<void>} deed
  */
@@ -41,7 +41,7 @@ export async function attempt(root, deed) {
 }
 
 /**
- * Do something at a button's press.
+ * Run an action when a button is pressed.
  * @param {HTMLElement} button
  * @param {HTMLElement} root where a refusal is shown
  * @param {() => Promise<void>} deed
@@ -130,7 +130,7 @@ function isComplete(form) {
 }
 
 /**
- * Give the values of a form's visible fields.
+ * Return the values of a form's visible fields.
  * @param {HTMLFormElement} form
  * @returns {Values}
  */

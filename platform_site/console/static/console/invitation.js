@@ -51,7 +51,7 @@ async function look(given) {
   turnTo(byId("offer"));
 }
 
-/** Give who is signed in in this browser, '' for nobody. */
+/** Return the e-mail address of the signed-in user, '' without one. */
 async function presentEmail() {
   try {
     return String((await get("/v1/whoami")).email);

@@ -53,7 +53,7 @@ export async function showInvitations() {
     states.map((state) => get(`${PATH}?page_size=${SHOWN}&state=${state}`)),
   );
   const rows = pages.flatMap((page) => page.results);
-  const none = element("li", "Nobody is invited at the moment.");
+  const none = element("li", "There are no open invitations.");
   none.className = "muted";
   byId("invitation-list").replaceChildren(...(rows.length ? rows.map(rowOf) : [none]));
   clearProblem(byId("waiting"));

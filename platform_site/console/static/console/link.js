@@ -1,11 +1,11 @@
 // @ts-check
 /**
- * What the link of a mail brings along. It stands behind the #, which a browser sends to nobody;
- * it is taken off the address at once, and only fills forms in: somebody has to send them.
+ * The values in the link of a mail. They are in the fragment (#), which browsers do not send. They
+ * are removed from the address at once and only fill in forms, which the user has to submit.
  */
 
 /**
- * Do something with what a link brings, now and whenever another one is opened in this tab.
+ * Use the values of a link, now and whenever another link is opened in this tab.
  * @param {(brought: Record<string, string>) => void} deed not called for an address without any
  */
 export function onLink(deed) {

@@ -61,7 +61,7 @@ export async function showMembers() {
   const mine = searches;
   const page = await get(`${PATH}?${query}`);
   if (mine !== searches) return;
-  const none = element("li", "Nobody here has such an address.");
+  const none = element("li", "No member has such an address.");
   none.className = "muted";
   byId("member-list").replaceChildren(...(page.results.length ? page.results.map(rowOf) : [none]));
   keepNext(page);

@@ -6,12 +6,12 @@ import { Cancelled, Problem } from "./problem.js";
 // Passkeys belong to names: browsers refuse them on an address.
 const ADDRESS = /^(\d+\.\d+\.\d+\.\d+|\[.*\])$/;
 
-/** Say whether the console is open at an address instead of a name. */
+/** True if the console is open at an IP address instead of a host name. */
 export function isOnAddress() {
   return ADDRESS.test(location.hostname);
 }
 
-/** Say whether this browser can do passkeys here. */
+/** True if this browser supports passkeys here. */
 export function isAvailable() {
   return typeof PublicKeyCredential === "function" && !isOnAddress();
 }

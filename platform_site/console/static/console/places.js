@@ -4,7 +4,7 @@
 export const HOME = "/console/";
 const SIGN_IN = "/console/sign-in";
 
-/** Give the page that the visitor wanted before signing in. */
+/** Return the page that the visitor requested before signing in. */
 export function wanted() {
   const next = new URLSearchParams(location.search).get("next") || HOME;
   const place = new URL(next, location.origin);
@@ -12,7 +12,7 @@ export function wanted() {
   return isOurs ? place.pathname + place.search : HOME;
 }
 
-/** Say whether the visitor is signed in and means to sign in again, for a fresh proof. */
+/** True if a signed-in visitor signs in again for a recent proof. */
 export function isAgain() {
   return new URLSearchParams(location.search).has("again");
 }

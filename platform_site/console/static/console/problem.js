@@ -30,7 +30,7 @@ export class Problem extends Error {
 }
 
 /**
- * Give the sentence to show for what went wrong; what is no problem is a fault of the page.
+ * Return the sentence to show for an error; an error that is no Problem is a bug of the page.
  * @param {unknown} error
  */
 export function sentenceOf(error) {

@@ -50,7 +50,7 @@ export async function openPage(showPage, showRestricted) {
 }
 
 /**
- * Say whether a policy asks for a second factor first.
+ * True if a policy requires a second factor first.
  * @param {unknown} error
  */
 function isDue(error) {
@@ -58,7 +58,7 @@ function isDue(error) {
 }
 
 /**
- * Fill the frame; give who is signed in, null for whom a policy restricts.
+ * Fill the frame; return the signed-in user, null if a policy restricts the session.
  * @returns {Promise<Who | null>}
  */
 async function enter() {
@@ -66,7 +66,7 @@ async function enter() {
     /** @type {Who} */
     const who = { ...(await get("/v1/whoami")), environments: await list("/v1/environments") };
     frame(who);
-    // For the recovery page, which is asked for it when nobody is signed in. It is no secret.
+    // For the recovery page, which needs it without a sign-in. It is no secret.
     localStorage.setItem("zonal-organization", String(who.org_id));
     return who;
   } catch (error) {

@@ -45,7 +45,7 @@ else {
 }
 
 /**
- * Go on with who has come back from a provider; somebody with an account signs in to it first.
+ * Continue after the return from a provider; a user with an account signs in to it first.
  * @param {import("./external.js").Return} back
  */
 async function finishExternal({ title, exchange }) {
@@ -79,7 +79,7 @@ async function offerPasskeys() {
     const how = /** @type {const} */ ({ mediation: "conditional", signal: autofill.signal });
     await finishPasskey(start, await prove(start.request_options, how));
   } catch (error) {
-    // Nobody asked for it, so nothing is said when it does not work; a refused passkey is said.
+    // The user did not start it, so a failure is silent; a refused passkey is reported.
     if (error instanceof Problem && error.code === "passkey_rejected") showProblem(form, error);
   }
 }
@@ -124,7 +124,7 @@ function askToEnrol(answer) {
 }
 
 /**
- * Give what a call of the pending sign-in gives, or begin again where its time is over.
+ * Return the result of a call of the pending sign-in, or begin again if it has expired.
  * @template T
  * @param {Promise<T>} pending
  * @returns {Promise<T>}

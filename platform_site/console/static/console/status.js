@@ -17,7 +17,7 @@ export function announce(text) {
 }
 
 /**
- * Say what went wrong with what has no place of its own to say it.
+ * Show an error that has no place of its own.
  * @param {unknown} error
  */
 export function tell(error) {
