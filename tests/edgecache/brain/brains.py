@@ -1,4 +1,4 @@
-"""Brains as the tests run them: their core alone, over the test's database."""
+"""The core of a brain without its servers, on the test's database."""
 
 import asyncio
 import contextlib
@@ -33,7 +33,7 @@ PATIENCE_S = 20.0
 
 @dataclass
 class Brain:
-    """The core of one brain. kept: versions that came in, as replication hears of them."""
+    """The core of one brain. kept: the versions that replication was notified of."""
 
     id: UUID
     database: Database
@@ -68,7 +68,7 @@ class Brain:
         return await read(await self.objects.open(bucket, key), span)
 
     async def bucket(self, name: str = "docs", tenant: Tenant = ALICE) -> BucketInfo:
-        """Make a bucket of the built-in origin."""
+        """Create a bucket with the built-in origin."""
         return await self.buckets.create(tenant, name)
 
     async def origin_bucket(
@@ -81,7 +81,7 @@ class Brain:
         prefix: str = "",
         tenant: Tenant = ALICE,
     ) -> BucketInfo:
-        """Make a bucket with an origin."""
+        """Create a bucket with an external origin."""
         origin = await self.catalog.create(tenant, f"{name}-origin", kind, config, secret)
         return await self.buckets.create(tenant, name, origin_id=origin.id, origin_prefix=prefix)
 
@@ -92,7 +92,7 @@ async def read(opened: OpenObject, span: Span | None = None) -> bytes:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Wait until something holds."""
+    """Wait until a condition is true."""
     deadline = time.monotonic() + PATIENCE_S
     for _ in iter(int, 1):
         if condition():
@@ -102,13 +102,13 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 async def settled(brain: Brain) -> None:
-    """Wait until every fetch is over."""
+    """Wait until every fetch has ended."""
     await until(lambda: not brain.objects.singleflight.is_busy)
 
 
 @contextlib.asynccontextmanager
 async def running(url: str, root: Path, **options: Any) -> AsyncIterator[Brain]:
-    """Return a brain; it stops with the block."""
+    """Yield a brain that stops at the end of the block."""
     brain = assemble(url, root, **options)
     await brain.database.open()
     await brain.staging.start()
@@ -137,7 +137,7 @@ def assemble(
     stall_timeout_s: float = 5.0,
     trust: Path | None = None,
 ) -> Brain:
-    """Make a brain; nothing is opened yet."""
+    """Create a brain; it is not started."""
     brain_id = uuid7()
     database = Database(url, max_connections=10)
     coherence = Coherence(database, brain_id)
@@ -186,7 +186,7 @@ class Rows(DatabaseClient):
         return self.execute(sql, params).fetchall()
 
     def run(self, sql: str, params: Sequence[Any] = ()) -> None:
-        """Change something."""
+        """Run a statement."""
         self.execute(sql, params)
 
     def value(self, sql: str, params: Sequence[Any] = ()) -> Any:
@@ -207,7 +207,7 @@ class Rows(DatabaseClient):
         return node_id
 
     def cut(self, application: str) -> int:
-        """End the connections of a name, and see them ended; give how many there were."""
+        """Terminate the connections of an application name; return their number."""
         return len(
             self.all(
                 "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"

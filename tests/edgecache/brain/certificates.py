@@ -1,4 +1,4 @@
-"""A certificate authority of the tests', and a server's certificate from it."""
+"""A certificate authority for tests, and a server certificate from it."""
 
 import datetime
 import ipaddress
@@ -14,7 +14,7 @@ DAY = datetime.timedelta(days=1)
 
 
 def issue(folder: Path, *names: str) -> tuple[Path, ssl.SSLContext]:
-    """Return the authority's PEM file, and what a server of these names serves with."""
+    """Return the authority's PEM file and the TLS context of a server with these names."""
     authority_key = ec.generate_private_key(ec.SECP256R1())
     authority = _certificate("Test authority", authority_key, "Test authority", authority_key, ())
     key = ec.generate_private_key(ec.SECP256R1())

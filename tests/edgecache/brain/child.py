@@ -1,4 +1,4 @@
-"""A brain in a process of its own, told what to do line by line, that can be killed.
+"""A brain in a separate process that takes commands line by line and can be killed.
 
 ``python -m tests.edgecache.brain.child URL ROOT`` reads one JSON object a line and answers with
 one: ``{"do": "get" | "put" | "delete" | "purge" | "halt" | "round", …}``. ``halt`` names a function
@@ -24,7 +24,7 @@ from tests.edgecache.brain.brains import ALICE, Brain, running  # noqa: E402 - D
 
 
 async def main(url: str, root: str) -> None:
-    """Obey until the input ends."""
+    """Run commands until the input ends."""
     reader = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
@@ -38,7 +38,7 @@ async def main(url: str, root: str) -> None:
 
 
 async def obey(brain: Brain, order: dict[str, Any]) -> None:
-    """Carry one order out."""
+    """Run one command."""
     try:
         say({"done": await deed(brain, order)})
     except BrainError as exc:
@@ -46,7 +46,7 @@ async def obey(brain: Brain, order: dict[str, Any]) -> None:
 
 
 async def deed(brain: Brain, order: dict[str, Any]) -> Any:
-    """Do what is said."""
+    """Run one command and return its result."""
     if order["do"] == "halt":
         halt(order["at"])
         return None
@@ -65,7 +65,7 @@ async def deed(brain: Brain, order: dict[str, Any]) -> Any:
 
 
 def halt(at: str) -> None:
-    """Have a function say that it was reached, and never run."""
+    """Make a function report that it was called and never return."""
     module, _, path = at.partition(":")
     holder: Any = importlib.import_module(module)
     *names, last = path.split(".")
@@ -80,7 +80,7 @@ def halt(at: str) -> None:
 
 
 def say(what: dict[str, Any]) -> None:
-    """Answer."""
+    """Write one response line."""
     sys.stdout.write(json.dumps(what) + "\n")
     sys.stdout.flush()
 

@@ -1,4 +1,4 @@
-"""Brains in processes of their own, as a test holds them."""
+"""Brains in separate processes, and the test's handles on them."""
 
 import asyncio
 import contextlib
@@ -15,13 +15,13 @@ PATIENCE_S = 40
 
 
 class Child:
-    """One of them."""
+    """A brain in a separate process."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
 
     async def hear(self) -> dict[str, Any]:
-        """Return the next thing that it says."""
+        """Return its next response line."""
         assert self.process.stdout is not None
         async with asyncio.timeout(PATIENCE_S):
             line = await self.process.stdout.readline()
@@ -30,44 +30,44 @@ class Child:
         return heard
 
     async def tell(self, do: str, **rest: Any) -> None:
-        """Return it an order."""
+        """Send it a command."""
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps({"do": do, **rest}).encode() + b"\n")
         await self.process.stdin.drain()
 
     async def do(self, do: str, **rest: Any) -> Any:
-        """Return it an order and wait for its outcome."""
+        """Send it a command and return the result."""
         await self.tell(do, **rest)
         heard = await self.hear()
         return heard.get("done", heard.get("error"))
 
     async def halt(self, at: str, do: str, **rest: Any) -> None:
-        """Have it stop on the way through an order."""
+        """Send it a command during which it halts in a function."""
         assert await self.do("halt", at=at) is None
         await self.tell(do, **rest)
-        # Who reads has all bytes before they are kept.
+        # A reader has all bytes before they are committed.
         heard = await self.hear()
         if "done" in heard:
             heard = await self.hear()
         assert heard == {"halted": at}
 
     async def kill(self) -> None:
-        """End it, without a word of warning."""
+        """Kill it."""
         self.process.kill()
         await self.process.wait()
 
     def pause(self) -> None:
-        """Stop it."""
+        """Suspend it."""
         self.process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Resume it."""
         self.process.send_signal(signal.SIGCONT)
 
 
 @contextlib.asynccontextmanager
 async def child(url: str, root: Path) -> AsyncIterator[Child]:
-    """Return a brain in a process; it is dead when the block ends."""
+    """Yield a brain in a separate process that is killed at the end of the block."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *("-m", "tests.edgecache.brain.child", url, str(root)),

@@ -1,4 +1,4 @@
-"""Brains over a real database, and origins that are real servers on loopback."""
+"""Brains on a real database, and origins that are real servers on loopback."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -16,20 +16,20 @@ TABLES = "SELECT tablename FROM pg_tables WHERE tablename LIKE 'brain\\_%%'"
 
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
-    """Run on asyncio's own loop; brains that are processes of their own run on uvloop."""
+    """Use asyncio's own event loop; brains in separate processes use uvloop."""
     return "asyncio"
 
 
 @pytest.fixture(scope="session")
 def brain_url() -> Iterator[str]:
-    """Return the URL of a database with the brain's tables alone."""
+    """Return the URL of a database with only the brain's tables."""
     with brain_database() as url:
         yield url
 
 
 @pytest.fixture(scope="session")
 def tables(brain_url: str) -> Rows:
-    """Return the brain's tables, as they are."""
+    """Return the brain's tables with their rows."""
     return Rows(brain_url)
 
 
@@ -49,7 +49,7 @@ async def brain(rows: Rows, tmp_path: Path) -> AsyncIterator[Brain]:
 
 @pytest.fixture
 async def other(brain: Brain, rows: Rows, tmp_path: Path) -> AsyncIterator[Brain]:
-    """Return a second brain over the same database, with files of its own."""
+    """Return a second brain on the same database, with its own files."""
     async with running(rows.url, tmp_path / "other") as another:
         await brain.coherence.wait_until_current(5)
         yield another
@@ -70,6 +70,6 @@ async def bucket(brain: Brain, origin: HttpOrigin) -> BucketInfo:
 
 @pytest.fixture
 async def strict(rows: Rows, tmp_path: Path) -> AsyncIterator[Brain]:
-    """Return a brain as in production."""
+    """Return a brain with production's egress rules."""
     async with running(rows.url, tmp_path / "strict", allows_private=False) as brain:
         yield brain

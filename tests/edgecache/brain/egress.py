@@ -1,4 +1,4 @@
-"""What tests of the way out to origins share."""
+"""Support for the tests of egress to origins."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from edgecache.brain.origins.egress.guard import Guard
 
 
 def forbidding(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Have every name refused; give the organizations for which one was asked."""
+    """Refuse every name; return the organizations that names were resolved for."""
     owners: list[int] = []
 
     async def resolve(_guard: Guard, *_name: object, owner: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""An origin that speaks HTTP, and does to its clients what a test wants it to."""
+"""An HTTP origin whose behaviour a test can change."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ from edgecache.brain.origins.egress.stream_server import StreamServer
 
 @dataclass
 class Asked:
-    """A request that came. path: as it was sent."""
+    """A received request. path: as it was sent."""
 
     method: str
     target: str
@@ -29,17 +29,17 @@ class Asked:
         return unquote(self.target.partition("?")[0])
 
     def head(self, status: str, *fields: str) -> None:
-        """Begin an answer."""
+        """Send the head of a response."""
         lines = [f"HTTP/1.1 {status}", *fields, "", ""]
         self.writer.write("\r\n".join(lines).encode())
 
     async def say(self, data: bytes) -> None:
-        """Send some of the body."""
+        """Send a part of the body."""
         self.writer.write(data)
         await self.writer.drain()
 
     async def answer(self, data: bytes, *fields: str, status: str = "200 OK") -> None:
-        """Answer whole."""
+        """Send a complete response."""
         self.head(status, f"Content-Length: {len(data)}", *fields)
         await self.say(b"" if self.method == "HEAD" else data)
 
@@ -49,7 +49,7 @@ Handler = Callable[[Asked], Awaitable[None]]
 
 @dataclass
 class HttpOrigin:
-    """A server: ``objects`` by path, unless ``handler`` is there to answer."""
+    """A server of ``objects`` by path, or with ``handler`` if it is set."""
 
     objects: dict[str, bytes] = field(default_factory=dict)
     handler: Handler | None = None
@@ -70,7 +70,7 @@ class HttpOrigin:
         exc: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close everything."""
+        """Close the server and its connections."""
         await self._server.stop()
 
     @property
@@ -98,19 +98,19 @@ class HttpOrigin:
 
 
 class Gate:
-    """Lets an origin's answer go on when the test says so."""
+    """Holds an origin's response until the test opens it."""
 
     def __init__(self) -> None:
         self.came = asyncio.Event()
         self.opened = asyncio.Event()
 
     async def wait(self) -> None:
-        """Say that the request is here, and wait."""
+        """Signal that the request has arrived, and wait."""
         self.came.set()
         await self.opened.wait()
 
     async def between_halves(self, asked: Asked) -> None:
-        """Answer with ten bytes, five before and five after."""
+        """Send five bytes before the gate and five after it."""
         asked.head("200 OK", "Content-Length: 10")
         await asked.say(b"first")
         await self.wait()

@@ -1,4 +1,4 @@
-"""An origin that speaks S3 and checks every signature with botocore's arithmetic, not ours."""
+"""An S3 origin that checks every signature with botocore instead of our own code."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ class Stored:
 
 @dataclass
 class S3Origin(HttpOrigin):
-    """One bucket named ``store``. wrong: what was found wrong with signatures."""
+    """One bucket named ``store``. wrong: the signature errors it found."""
 
     store: dict[str, Stored] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
@@ -108,7 +108,7 @@ class S3Origin(HttpOrigin):
         await asked.say(b"")
 
     async def _delete_many(self, asked: Asked) -> None:
-        for row in ET.fromstring(asked.body).iter():  # noqa: S314 - our own client's
+        for row in ET.fromstring(asked.body).iter():  # noqa: S314 - from our own client
             if row.tag.endswith("Key"):
                 self.store.pop(row.text or "", None)
         await asked.answer(b"<DeleteResult/>")
@@ -170,5 +170,5 @@ def _row(name: str, stored: Stored | None) -> str:
 
 
 def _encoded(name: str) -> str:
-    """Encode as AWS does: blanks as plus signs."""
+    """Encode as AWS does: spaces as plus signs."""
     return quote_plus(name, safe=SAFE + "/")

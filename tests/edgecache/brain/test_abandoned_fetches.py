@@ -1,4 +1,4 @@
-"""Fetches whose askers leave: nobody loses anything, and nothing large goes on for nobody."""
+"""Fetches whose clients disconnect: other clients are unaffected; large fetches are cancelled."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from tests.edgecache.brain.http_origin import Asked, Gate, HttpOrigin
 
 
 async def endless(asked: Asked) -> None:
-    """Begin what takes for ever, but is never so silent that the brain would hang up for that."""
+    """Send a body without end, often enough that the brain does not time out."""
     asked.head("200 OK", f"Content-Length: {100 * MIB}")
     for _ in range(100 * MIB):
         await asked.say(b"x")
@@ -18,7 +18,7 @@ async def endless(asked: Asked) -> None:
 
 
 @pytest.mark.parametrize("leaver", [0, 1])
-async def test_a_reader_that_leaves_does_not_disturb_the_others(
+async def test_a_reader_that_disconnects_does_not_affect_the_others(
     brain: Brain, origin: HttpOrigin, bucket: BucketInfo, leaver: int
 ) -> None:
     gate = Gate()
@@ -40,7 +40,7 @@ async def test_a_reader_that_leaves_does_not_disturb_the_others(
     assert origin.count("/k") == 1
 
 
-async def test_a_small_body_is_fetched_whole_though_everyone_left(
+async def test_a_small_body_is_fetched_completely_without_readers(
     brain: Brain, origin: HttpOrigin, bucket: BucketInfo
 ) -> None:
     gate = Gate()
@@ -55,7 +55,7 @@ async def test_a_small_body_is_fetched_whole_though_everyone_left(
     assert await brain.directory.find(bucket.id, "k") is not None
 
 
-async def test_the_fetch_of_a_large_body_without_readers_is_cancelled(
+async def test_the_fetch_of_a_large_body_is_cancelled_without_readers(
     brain: Brain, origin: HttpOrigin, bucket: BucketInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("edgecache.brain.fetch.shared_fetch.ABANDON_S", 0.0)
@@ -71,7 +71,7 @@ async def test_the_fetch_of_a_large_body_without_readers_is_cancelled(
     assert [path.name for path in brain.staging.temp.iterdir()] == ["lock"]
 
 
-async def test_a_large_fetch_is_cancelled_when_its_reader_left_before_the_headers(
+async def test_a_large_fetch_is_cancelled_if_its_reader_left_before_the_headers(
     brain: Brain, origin: HttpOrigin, bucket: BucketInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("edgecache.brain.fetch.shared_fetch.ABANDON_S", 0.01)
@@ -114,7 +114,7 @@ async def test_a_late_reader_keeps_a_fetch_that_the_first_reader_left(
     await asyncio.gather(asking[0], return_exceptions=True)
     gate.opened.set()
     await rest.came.wait()
-    # More than once the time after which it would be given up.
+    # Longer than the time after which the fetch would be cancelled.
     await asyncio.sleep(0.05)
     rest.opened.set()
 

@@ -1,4 +1,4 @@
-"""Objects of buckets with the built-in origin."""
+"""Objects in buckets with the built-in origin."""
 
 import asyncio
 import hashlib
@@ -64,7 +64,7 @@ async def test_an_object_is_read_as_it_was_written(brain: Brain) -> None:
     assert written.parts == (3, 2)
 
 
-async def test_what_was_remembered_equals_what_postgresql_says(brain: Brain) -> None:
+async def test_cached_rows_equal_those_of_postgresql(brain: Brain) -> None:
     bucket = await brain.bucket()
     await brain.put(bucket, "k", b"x", Fields("a/b", {}, {"m": "1"}, {}, (1,)))
 
@@ -78,7 +78,7 @@ async def test_what_was_remembered_equals_what_postgresql_says(brain: Brain) -> 
 
 
 @pytest.mark.parametrize("key", HOSTILE, ids=lambda key: ascii(key)[:24])
-async def test_any_key_is_kept_and_none_is_a_path(brain: Brain, key: str) -> None:
+async def test_any_key_is_stored_and_none_is_used_as_a_path(brain: Brain, key: str) -> None:
     bucket = await brain.bucket()
 
     await brain.put(bucket, key, key.encode())
@@ -96,7 +96,7 @@ async def test_any_key_is_kept_and_none_is_a_path(brain: Brain, key: str) -> Non
 @pytest.mark.parametrize(
     "key", ["", "a\0b", "x" * 1025, "\u00fc" * 513, "\ud800"], ids=lambda key: ascii(key)[:24]
 )
-async def test_what_is_no_key_is_refused(brain: Brain, key: str) -> None:
+async def test_an_invalid_key_is_refused(brain: Brain, key: str) -> None:
     bucket = await brain.bucket()
 
     with pytest.raises(KeyRefused):
@@ -106,7 +106,7 @@ async def test_what_is_no_key_is_refused(brain: Brain, key: str) -> None:
             await call
 
 
-async def test_a_span_gives_its_bytes_alone(brain: Brain) -> None:
+async def test_a_range_returns_only_its_bytes(brain: Brain) -> None:
     bucket = await brain.bucket()
     data = bytes(range(256)) * 4096 * 3
     await brain.put(bucket, "big", data)
@@ -116,7 +116,7 @@ async def test_a_span_gives_its_bytes_alone(brain: Brain) -> None:
     assert await brain.get(bucket, "big") == data
 
 
-async def test_an_empty_object_is_an_object(brain: Brain) -> None:
+async def test_an_object_may_be_empty(brain: Brain) -> None:
     bucket = await brain.bucket()
 
     found = await brain.put(bucket, "empty", b"")
@@ -125,7 +125,7 @@ async def test_an_empty_object_is_an_object(brain: Brain) -> None:
     assert await brain.get(bucket, "empty") == b""
 
 
-async def test_of_many_creators_at_once_one_wins(brain: Brain) -> None:
+async def test_one_of_many_concurrent_creations_succeeds(brain: Brain) -> None:
     bucket = await brain.bucket()
     create = Conditions(if_none_match=True)
 
@@ -141,7 +141,7 @@ async def test_of_many_creators_at_once_one_wins(brain: Brain) -> None:
     assert await brain.get(bucket, "k") == b"%d" % won[0]
 
 
-async def test_if_match_holds_a_write_to_a_version(brain: Brain) -> None:
+async def test_if_match_limits_a_write_to_a_version(brain: Brain) -> None:
     bucket = await brain.bucket()
     first = await brain.put(bucket, "k", b"one")
     second = await brain.put(bucket, "k", b"two", conditions=Conditions(if_match=first.etag))
@@ -155,7 +155,7 @@ async def test_if_match_holds_a_write_to_a_version(brain: Brain) -> None:
     assert second.generation > first.generation
 
 
-async def test_a_copy_shares_the_bytes_and_outlives_the_source(brain: Brain, rows: Rows) -> None:
+async def test_a_copy_shares_its_source_s_bytes_and_outlives_it(brain: Brain, rows: Rows) -> None:
     bucket = await brain.bucket()
     target = await brain.bucket("target")
     await brain.put(bucket, "k", b"shared", Fields("a/b"))
@@ -169,7 +169,7 @@ async def test_a_copy_shares_the_bytes_and_outlives_the_source(brain: Brain, row
     assert await brain.get(target, "c") == b"shared"
 
 
-async def test_deleting_what_is_not_there_is_no_error(brain: Brain) -> None:
+async def test_deleting_an_absent_key_is_not_an_error(brain: Brain) -> None:
     bucket = await brain.bucket()
     await brain.put(bucket, "k", b"x")
 
@@ -179,7 +179,7 @@ async def test_deleting_what_is_not_there_is_no_error(brain: Brain) -> None:
     assert (await brain.objects.list(bucket)).objects == ()
 
 
-async def test_a_thousand_keys_are_deleted_at_once(brain: Brain) -> None:
+async def test_a_thousand_keys_are_deleted_in_one_call(brain: Brain) -> None:
     bucket = await brain.bucket()
     names = [f"k{n:04}" for n in range(300)]
     for name in names:
@@ -192,7 +192,7 @@ async def test_a_thousand_keys_are_deleted_at_once(brain: Brain) -> None:
         await brain.objects.open(bucket, names[7])
 
 
-async def test_buckets_are_their_environments(brain: Brain) -> None:
+async def test_buckets_are_isolated_between_environments(brain: Brain) -> None:
     mine = await brain.bucket("docs", ALICE)
     theirs = await brain.bucket("docs", CHARLIE)
     await brain.put(mine, "k", b"mine")
@@ -213,7 +213,7 @@ async def test_buckets_are_their_environments(brain: Brain) -> None:
         await brain.put(mine, "k", b"late")
 
 
-async def test_a_write_goes_on_when_its_caller_goes_away(brain: Brain) -> None:
+async def test_a_write_continues_after_its_caller_was_cancelled(brain: Brain) -> None:
     bucket = await brain.bucket()
     writing = asyncio.create_task(brain.put(bucket, "k", b"kept"))
     await until(lambda: brain.objects._running)
@@ -225,7 +225,7 @@ async def test_a_write_goes_on_when_its_caller_goes_away(brain: Brain) -> None:
     assert await brain.get(bucket, "k") == b"kept"
 
 
-async def test_a_lost_file_is_an_error_and_not_an_empty_object(brain: Brain) -> None:
+async def test_a_lost_file_is_an_error_and_not_an_empty_body(brain: Brain) -> None:
     bucket = await brain.bucket()
     found = await brain.put(bucket, "k", b"bytes")
     brain.staging.unlink([found.sha256])

@@ -1,4 +1,4 @@
-"""Several brains over one database say the same."""
+"""Several brains on one database return the same data."""
 
 import asyncio
 import time
@@ -14,7 +14,7 @@ from tests.edgecache.brain.brains import ALICE, Brain, Rows, assemble, running, 
 
 
 async def warm(brain: Brain, bucket: BucketInfo, key: str) -> bytes:
-    """Read a key so that the brain remembers it."""
+    """Read a key so that the brain caches it."""
     data = await brain.get(bucket, key)
     assert brain.directory.index.get((bucket.id, key, "")) is not None
     return data
@@ -63,7 +63,9 @@ async def test_a_deletion_is_seen_by_the_other_brain_before_it_returns(
         await other.objects.open(bucket, "k7")
 
 
-async def test_a_bucket_is_known_and_unknown_to_all(brain: Brain, other: Brain) -> None:
+async def test_a_bucket_s_creation_and_deletion_are_seen_by_the_other_brain(
+    brain: Brain, other: Brain
+) -> None:
     bucket = await brain.bucket()
     assert await other.directory.bucket(ALICE, "docs") == bucket
 
@@ -72,7 +74,7 @@ async def test_a_bucket_is_known_and_unknown_to_all(brain: Brain, other: Brain) 
     assert await other.directory.bucket(ALICE, "docs") is None
 
 
-async def test_a_brain_alone_waits_for_nobody(brain: Brain, rows: Rows) -> None:
+async def test_a_single_brain_does_not_wait(brain: Brain, rows: Rows) -> None:
     bucket = await brain.bucket()
 
     await brain.put(bucket, "k", b"x")
@@ -81,10 +83,10 @@ async def test_a_brain_alone_waits_for_nobody(brain: Brain, rows: Rows) -> None:
     assert brain.coherence._pending == {}
 
 
-async def test_a_newcomer_remembers_nothing_before_the_others_know_it(
+async def test_a_new_brain_caches_nothing_before_the_others_acknowledge_it(
     brain: Brain, rows: Rows, tmp_path: Path
 ) -> None:
-    # The one that lives does not listen: nobody acknowledges the greeting.
+    # The other brain does not listen: nothing acknowledges the greeting.
     assert brain.coherence._task is not None
     brain.coherence._task.cancel()
     await asyncio.gather(brain.coherence._task, return_exceptions=True)
@@ -102,7 +104,7 @@ async def test_a_newcomer_remembers_nothing_before_the_others_know_it(
         await newcomer.database.close()
 
 
-async def test_who_lost_its_listener_answers_from_postgresql_and_forgets(
+async def test_a_brain_without_its_listener_reads_postgresql_and_clears_its_cache(
     brain: Brain, rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "RETRY_S", 3600)
@@ -112,7 +114,7 @@ async def test_who_lost_its_listener_answers_from_postgresql_and_forgets(
 
     rows.cut("zonal-brain-listener")
     await until(lambda: not brain.coherence.is_current)
-    # Another brain that this one does not hear of.
+    # Another brain, which this one receives no announcements from.
     rows.run("UPDATE brain_cachedobject SET etag = 'new'")
 
     assert len(brain.directory.index) == 0
@@ -120,7 +122,9 @@ async def test_who_lost_its_listener_answers_from_postgresql_and_forgets(
     assert len(brain.directory.index) == 0
 
 
-async def test_a_listener_that_comes_back_is_heard_again(brain: Brain, rows: Rows) -> None:
+async def test_a_reconnected_listener_receives_announcements_again(
+    brain: Brain, rows: Rows
+) -> None:
     bucket = await brain.bucket()
     await brain.put(bucket, "k", b"x")
 
@@ -131,14 +135,14 @@ async def test_a_listener_that_comes_back_is_heard_again(brain: Brain, rows: Row
     await warm(brain, bucket, "k")
 
 
-async def test_who_let_its_lease_run_out_does_not_answer_from_memory(
+async def test_a_brain_with_an_expired_lease_does_not_use_its_cache(
     brain: Brain, rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bucket = await brain.bucket()
     await brain.put(bucket, "k", b"old")
     await warm(brain, bucket, "k")
     clock = module._clock
-    # As after a pause of the whole process: the timers have not run, the clock has.
+    # As after a pause of the whole process: the clock advanced but no timer ran.
     monkeypatch.setattr(module, "_clock", lambda: clock() + module.LEASE_S)
 
     assert not brain.coherence.is_current
@@ -146,7 +150,7 @@ async def test_who_let_its_lease_run_out_does_not_answer_from_memory(
     assert (await brain.objects.open(bucket, "k")).version.etag == "new"
 
 
-async def test_a_write_waits_for_a_brain_that_lives_and_no_longer_than_its_lease(
+async def test_a_write_waits_for_an_unresponsive_brain_until_its_lease_ends(
     brain: Brain, rows: Rows
 ) -> None:
     bucket = await brain.bucket()
@@ -164,7 +168,7 @@ async def test_a_write_waits_for_a_brain_that_lives_and_no_longer_than_its_lease
     assert brain.coherence.peers == frozenset()
 
 
-async def test_a_brain_that_never_answers_makes_the_write_unsure(
+async def test_a_brain_that_never_acknowledges_makes_the_write_uncertain(
     brain: Brain, rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "ACK_LIMIT_S", 0.5)
@@ -180,7 +184,9 @@ async def test_a_brain_that_never_answers_makes_the_write_unsure(
     assert await brain.get(bucket, "k") == b"x"
 
 
-async def test_who_stops_is_waited_for_no_longer(brain: Brain, rows: Rows, tmp_path: Path) -> None:
+async def test_a_write_does_not_wait_for_a_stopped_brain(
+    brain: Brain, rows: Rows, tmp_path: Path
+) -> None:
     bucket = await brain.bucket()
     async with running(rows.url, tmp_path / "short"):
         await until(lambda: brain.coherence.peers)
@@ -190,7 +196,7 @@ async def test_who_stops_is_waited_for_no_longer(brain: Brain, rows: Rows, tmp_p
     assert rows.value("SELECT count(*) FROM brain_braininstance") == 1
 
 
-async def test_what_was_read_before_a_change_is_not_remembered_after_it(
+async def test_data_read_before_a_change_is_not_cached_after_it(
     brain: Brain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bucket = await brain.bucket()
@@ -200,7 +206,7 @@ async def test_what_was_read_before_a_change_is_not_remembered_after_it(
     read, go_on = asyncio.Event(), asyncio.Event()
 
     async def slow(sql: str, params: object = ()) -> object:
-        row = await one(sql, params)  # type: ignore[arg-type]  # as it came
+        row = await one(sql, params)  # type: ignore[arg-type]  # malformed on purpose
         read.set()
         await go_on.wait()
         return row
@@ -210,7 +216,7 @@ async def test_what_was_read_before_a_change_is_not_remembered_after_it(
     await read.wait()
     monkeypatch.setattr(brain.database, "one", one)
     written = await brain.put(bucket, "k", b"new")
-    # Who asks after the write must not be given what was read before it.
+    # A request after the write must not get data that was read before it.
     late = await brain.directory.find(bucket.id, "k")
     go_on.set()
     early = await asking
@@ -221,7 +227,7 @@ async def test_what_was_read_before_a_change_is_not_remembered_after_it(
     assert await brain.directory.find(bucket.id, "k") == written
 
 
-async def test_announcements_of_any_length_arrive(brain: Brain, other: Brain) -> None:
+async def test_an_announcement_of_any_length_arrives(brain: Brain, other: Brain) -> None:
     heard: list[tuple[str, int]] = []
     other.coherence.subscribe("noise", lambda text, number: heard.append((text, number)))
     said = [('\u00fc\x01"\\' * 200, number) for number in range(100)]
@@ -233,7 +239,7 @@ async def test_announcements_of_any_length_arrive(brain: Brain, other: Brain) ->
     assert heard == said
 
 
-async def test_what_is_rolled_back_is_not_announced(brain: Brain, other: Brain) -> None:
+async def test_a_rolled_back_change_is_not_announced(brain: Brain, other: Brain) -> None:
     heard: list[int] = []
     for one in (brain, other):
         one.coherence.subscribe("noise", heard.append)
@@ -251,7 +257,7 @@ async def test_what_is_rolled_back_is_not_announced(brain: Brain, other: Brain) 
     assert set(heard) == {2}
 
 
-async def test_an_announcement_that_makes_no_sense_here_does_not_end_the_listening(
+async def test_an_invalid_announcement_does_not_stop_the_listener(
     brain: Brain, other: Brain
 ) -> None:
     heard: list[object] = []

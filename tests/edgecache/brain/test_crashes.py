@@ -1,4 +1,4 @@
-"""Brains that are killed at the worst moment: no stale byte, no lost purge, no lost write."""
+"""Brains killed at critical moments: no stale byte, no lost purge, no lost write."""
 
 import asyncio
 import time
@@ -14,7 +14,7 @@ from tests.edgecache.brain.http_origin import HttpOrigin
 from tests.edgecache.brain.s3_origin import S3Origin, Stored
 
 
-async def test_killed_after_the_fetch_and_before_the_commit(
+async def test_a_kill_between_fetch_and_commit_leaves_no_object(
     brain: Brain, origin: HttpOrigin, rows: Rows
 ) -> None:
     bucket = await brain.origin_bucket("http", {"url": origin.url})
@@ -29,13 +29,13 @@ async def test_killed_after_the_fetch_and_before_the_commit(
     assert await asyncio.wait_for(brain.get(bucket, "k"), 15) == b"bytes"
     await settled(brain)
     assert (await brain.objects.open(bucket, "k")).is_hit
-    # What it left behind goes when the next brain starts.
+    # Its leftover files are deleted when the next brain starts.
     assert len(list((brain.staging.root / "temp").iterdir())) == 2
     async with running(rows.url, brain.staging.root):
         assert len(list((brain.staging.root / "temp").iterdir())) == 2
 
 
-async def test_killed_after_the_commit_and_before_the_copies(
+async def test_a_kill_between_commit_and_replication_loses_nothing(
     brain: Brain, origin: HttpOrigin, rows: Rows, tmp_path: Path
 ) -> None:
     bucket = await brain.origin_bucket("http", {"url": origin.url})
@@ -45,7 +45,7 @@ async def test_killed_after_the_commit_and_before_the_copies(
         await until(lambda: rows.count("cachedobject"))
         await doomed.kill()
 
-    # The directory knows it, nobody has it: it comes from the origin again.
+    # The directory has it but no node does: it is fetched from the origin again.
     assert (await brain.objects.open(bucket, "k")).is_hit
     assert await asyncio.wait_for(brain.get(bucket, "k"), 15) == b"bytes"
     await settled(brain)
@@ -53,7 +53,7 @@ async def test_killed_after_the_commit_and_before_the_copies(
 
 
 @pytest.mark.parametrize("at", ["hold_blob", "write_cached"])
-async def test_killed_while_it_writes_to_the_builtin_origin(
+async def test_a_kill_during_a_write_leaves_the_old_object(
     brain: Brain, rows: Rows, at: str
 ) -> None:
     bucket = await brain.bucket()
@@ -72,7 +72,9 @@ async def test_killed_while_it_writes_to_the_builtin_origin(
     assert await eviction.sweep(brain.staging, brain.database) == 0
 
 
-async def test_killed_between_the_origins_word_and_the_commit(brain: Brain, rows: Rows) -> None:
+async def test_a_kill_between_the_origin_s_response_and_the_commit_leaves_nothing_stale(
+    brain: Brain, rows: Rows
+) -> None:
     async with S3Origin() as origin:
         bucket = await brain.origin_bucket("s3", origin.config, origin.secret)
         await brain.put(bucket, "k", b"old")
@@ -94,7 +96,9 @@ async def test_killed_between_the_origins_word_and_the_commit(brain: Brain, rows
         assert rows.count("pendingwrite") == 0
 
 
-async def test_killed_between_the_two_steps_of_a_purge(brain: Brain, rows: Rows) -> None:
+async def test_a_kill_between_the_two_steps_of_a_purge_does_not_lose_it(
+    brain: Brain, rows: Rows
+) -> None:
     bucket = await brain.bucket()
     for n in range(5):
         await brain.put(bucket, f"a/{n}", b"x%d" % n)
@@ -114,7 +118,7 @@ async def test_killed_between_the_two_steps_of_a_purge(brain: Brain, rows: Rows)
     assert not (await brain.objects.open(bucket, "a/1")).is_hit
 
 
-async def test_a_brain_that_was_stopped_says_nothing_old_when_it_goes_on(
+async def test_a_suspended_brain_returns_nothing_stale_when_it_resumes(
     brain: Brain, rows: Rows
 ) -> None:
     bucket = await brain.bucket()
@@ -131,7 +135,7 @@ async def test_a_brain_that_was_stopped_says_nothing_old_when_it_goes_on(
     assert 2 < waited < 10
 
 
-async def test_two_processes_see_each_others_writes_at_once(brain: Brain, rows: Rows) -> None:
+async def test_two_processes_see_each_other_s_writes_at_once(brain: Brain, rows: Rows) -> None:
     bucket = await brain.bucket()
     async with child(rows.url, brain.staging.root) as other:
         for n in range(20):
@@ -147,7 +151,7 @@ async def test_two_processes_see_each_others_writes_at_once(brain: Brain, rows: 
         assert not (await brain.objects.open(bucket, "k")).is_hit
 
 
-async def test_a_killed_reader_harms_nobody(brain: Brain, rows: Rows) -> None:
+async def test_a_killed_reader_does_not_affect_others(brain: Brain, rows: Rows) -> None:
     async with S3Origin() as origin:
         bucket = await brain.origin_bucket("s3", origin.config, origin.secret)
         origin.store["k"] = Stored(b"x" * 1_000_000)

@@ -1,4 +1,4 @@
-"""Many who ask at once for what one brain has not read yet: PostgreSQL is asked once."""
+"""Singleflight: concurrent requests for uncached rows cost one query."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -21,7 +21,7 @@ Query = Callable[..., Awaitable[Any]]
 
 
 class Counted:
-    """Counts a database's single-row queries; the first waits, once it has read, for ``gate``."""
+    """Counts a database's single-row queries; the first one waits for ``gate`` after its read."""
 
     def __init__(self, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
         self.queries = 0
@@ -30,7 +30,7 @@ class Counted:
         monkeypatch.setattr(database, "one", self.one)
 
     async def one(self, *args: Any, **options: Any) -> Any:
-        """Ask."""
+        """Run a query."""
         self.queries += 1
         is_first = self.queries == 1
         row = await self._one(*args, **options)
@@ -42,7 +42,7 @@ class Counted:
 
 @pytest.fixture
 def keys(brain: Brain, rows: Rows) -> AccessKeys:
-    """Return the brain's access keys, of which there is one."""
+    """Return the brain's access keys, with one key."""
     rows.run(
         "INSERT INTO brain_accesskey (id, organization_id, environment_pk, secret)"
         " VALUES ('ZK1', 1, 11, %s)",
@@ -53,7 +53,7 @@ def keys(brain: Brain, rows: Rows) -> AccessKeys:
 
 @pytest.fixture
 def unannounced(rows: Rows) -> str:
-    """Return a bucket that nobody has heard of yet."""
+    """Return a bucket that was not announced yet."""
     rows.run(
         "INSERT INTO brain_bucket (organization_id, environment_pk, name, public_name)"
         " VALUES (1, 11, 'docs', 'public')"
@@ -61,7 +61,7 @@ def unannounced(rows: Rows) -> str:
     return "docs"
 
 
-async def test_a_crowd_costs_one_look_at_the_bucket(
+async def test_concurrent_requests_read_the_bucket_once(
     brain: Brain, unannounced: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted = Counted(brain.database, monkeypatch)
@@ -72,7 +72,7 @@ async def test_a_crowd_costs_one_look_at_the_bucket(
     assert counted.queries == 1
 
 
-async def test_a_crowd_costs_one_look_at_the_access_key(
+async def test_concurrent_requests_read_the_access_key_once(
     brain: Brain, keys: AccessKeys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted = Counted(brain.database, monkeypatch)
@@ -82,7 +82,7 @@ async def test_a_crowd_costs_one_look_at_the_access_key(
     assert {key.secret for key in found if key is not None} == {"secret"}
 
 
-async def test_who_asks_after_a_change_is_not_told_what_was_read_before_it(
+async def test_a_request_after_a_change_does_not_share_an_earlier_read(
     brain: Brain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bucket = await brain.bucket()
@@ -96,7 +96,7 @@ async def test_who_asks_after_a_change_is_not_told_what_was_read_before_it(
     assert await brain.directory.bucket(ALICE, "docs") is None
 
 
-async def test_a_revoked_key_is_not_found_by_who_asks_after_it(
+async def test_a_request_after_a_revocation_does_not_find_the_key(
     brain: Brain, keys: AccessKeys, rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted = Counted(brain.database, monkeypatch)
@@ -111,7 +111,7 @@ async def test_a_revoked_key_is_not_found_by_who_asks_after_it(
     assert await keys.find("ZK1") is None
 
 
-async def test_what_came_in_between_the_question_and_its_answer_is_found(
+async def test_a_row_added_during_a_read_is_found(
     brain: Brain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bucket = await brain.bucket()
@@ -123,7 +123,7 @@ async def test_what_came_in_between_the_question_and_its_answer_is_found(
     assert await early == written
 
 
-async def test_one_who_leaves_takes_nothing_from_the_crowd(
+async def test_a_cancelled_request_does_not_affect_the_others(
     brain: Brain, unannounced: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted = Counted(brain.database, monkeypatch)
@@ -137,7 +137,7 @@ async def test_one_who_leaves_takes_nothing_from_the_crowd(
     assert (found is not None, counted.queries) == (True, 1)
 
 
-async def test_a_crowd_that_is_answered_with_something_stale_has_one_refresh_behind_it(
+async def test_concurrent_stale_responses_cause_one_refresh(
     brain: Brain, origin: HttpOrigin, bucket: BucketInfo
 ) -> None:
     gate = asyncio.Event()
@@ -172,14 +172,14 @@ async def test_a_crowd_that_is_answered_with_something_stale_has_one_refresh_beh
     assert not looking._refreshes
 
 
-@pytest.mark.parametrize(("lifetime_s", "told"), [(0, b"again"), (600, b"first")])
-async def test_who_asks_after_the_answer_has_come_shares_it_only_while_it_is_fresh(
+@pytest.mark.parametrize(("lifetime_s", "body"), [(0, b"again"), (600, b"first")])
+async def test_a_response_is_shared_with_later_requests_only_while_fresh(
     brain: Brain,
     origin: HttpOrigin,
     bucket: BucketInfo,
     monkeypatch: pytest.MonkeyPatch,
     lifetime_s: int,
-    told: bytes,
+    body: bytes,
 ) -> None:
     gate = asyncio.Event()
     commit = DirectoryWriter.commit
@@ -197,16 +197,16 @@ async def test_who_asks_after_the_answer_has_come_shares_it_only_while_it_is_fre
     looking = Lookup(brain.objects, brain.directory)
     wanted = CdnRequest(bucket, "k", "", {})
     assert await read((await looking.find(wanted)).opened) == b"first"
-    # Its bytes have come; kept they are not.
+    # Its bytes have arrived but are not committed.
     assert brain.objects.singleflight.is_busy
 
-    assert await read((await looking.find(wanted)).opened) == told
+    assert await read((await looking.find(wanted)).opened) == body
 
     gate.set()
     await settled(brain)
 
 
-async def test_who_asks_after_a_confirmation_has_come_asks_again(
+async def test_a_request_after_a_revalidation_asks_the_origin_again(
     brain: Brain, origin: HttpOrigin, bucket: BucketInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held, gate = asyncio.Event(), asyncio.Event()
@@ -239,6 +239,6 @@ async def test_who_asks_after_a_confirmation_has_come_asks_again(
 
     await until(lambda: len(brain.kept) == 2)
     gate.set()
-    # What was confirmed is not there any more: it has what there is now.
+    # The confirmed version is gone: the response is the current version.
     assert await read((await confirming).opened) == b"again"
     await settled(brain)

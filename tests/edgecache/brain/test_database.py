@@ -1,4 +1,4 @@
-"""A lost database is a quick, named error, and what comes back is used again."""
+"""A lost database is a quick, specific error; connections recover when it is back."""
 
 import asyncio
 import contextlib
@@ -36,7 +36,7 @@ async def test_rows_are_read_by_their_names(database: Database) -> None:
     assert await database.run("UPDATE brain_bucket SET name = name") == 0
 
 
-async def test_a_database_that_is_not_there_is_away_within_seconds() -> None:
+async def test_an_absent_database_is_an_error_within_seconds() -> None:
     database = Database("postgresql://nobody@127.0.0.1:1/none")
     await database.open()
     begun = time.monotonic()
@@ -48,7 +48,7 @@ async def test_a_database_that_is_not_there_is_away_within_seconds() -> None:
     await database.close()
 
 
-async def test_connections_that_died_are_replaced(database: Database, rows: Rows) -> None:
+async def test_dead_connections_are_replaced(database: Database, rows: Rows) -> None:
     all_are_open = asyncio.Barrier(4)
 
     async def open_one() -> None:
@@ -57,12 +57,12 @@ async def test_connections_that_died_are_replaced(database: Database, rows: Rows
 
     await asyncio.gather(*(open_one() for _ in range(4)))
     assert rows.cut("zonal-brain") == 4
-    # They are told to end, and end a moment later.
+    # Termination is requested and takes a moment.
     ended = (
         "SELECT count(*) FROM pg_stat_activity"
         " WHERE application_name = 'zonal-brain' AND datname = current_database()"
     )
-    while rows.value(ended):  # noqa: ASYNC110 - PostgreSQL announces it to nobody
+    while rows.value(ended):  # noqa: ASYNC110 - PostgreSQL does not announce it
         await asyncio.sleep(0.01)
     await asyncio.sleep(0.1)
 
@@ -70,7 +70,7 @@ async def test_connections_that_died_are_replaced(database: Database, rows: Rows
     assert await asyncio.gather(*(database.one("SELECT 1") for _ in range(8))) == [(1,)] * 8
 
 
-async def test_a_connection_that_dies_in_a_transaction_undoes_it(
+async def test_a_connection_lost_in_a_transaction_rolls_it_back(
     database: Database, rows: Rows
 ) -> None:
     async def cut_off() -> None:
@@ -86,7 +86,7 @@ async def test_a_connection_that_dies_in_a_transaction_undoes_it(
     assert await database.run("UPDATE brain_bucket SET name = name") == 0
 
 
-async def test_a_statement_that_hangs_is_away(
+async def test_a_hanging_statement_counts_as_an_unavailable_database(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("edgecache.brain.database.STATEMENT_TIMEOUT_S", 0.2)
@@ -95,7 +95,7 @@ async def test_a_statement_that_hangs_is_away(
     assert await database.one("SELECT 1") is not None
 
 
-async def test_an_error_in_a_block_rolls_back(database: Database, rows: Rows) -> None:
+async def test_an_error_rolls_the_transaction_back(database: Database, rows: Rows) -> None:
     async def failing() -> None:
         async with database.transaction() as connection:
             await connection.run(
@@ -108,7 +108,7 @@ async def test_an_error_in_a_block_rolls_back(database: Database, rows: Rows) ->
     assert rows.count("braininstance") == 0
 
 
-async def test_who_is_cancelled_as_a_connection_is_given_back_does_not_lose_it(
+async def test_a_cancellation_while_a_connection_is_returned_does_not_leak_it(
     rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database = Database(rows.url, max_connections=1)
@@ -128,12 +128,12 @@ async def test_who_is_cancelled_as_a_connection_is_given_back_does_not_lose_it(
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
 
-        # There is no other one.
+        # The pool has no other connection.
         assert await database.one("SELECT 1") == (1,)
     await database.close()
 
 
-async def test_a_connection_that_was_closed_behind_the_pools_back_is_replaced(rows: Rows) -> None:
+async def test_a_connection_closed_outside_the_pool_is_replaced(rows: Rows) -> None:
     database = Database(rows.url, max_connections=1)
     await database.open()
     kept = await database._pool.getconn()
@@ -145,14 +145,14 @@ async def test_a_connection_that_was_closed_behind_the_pools_back_is_replaced(ro
 
 
 async def write(database: Database) -> None:
-    """Have a transaction."""
+    """Write a row in a transaction."""
     async with database.transaction() as connection:
         await connection.run("SELECT 1")
 
 
 @pytest.fixture
 async def line(rows: Rows) -> AsyncIterator["Line"]:
-    """Return a line to the database that can be held and cut."""
+    """Return a relay to the database that can be paused."""
     async with Line(rows.url) as one:
         yield one
 
@@ -181,11 +181,11 @@ class Line:
         await self._server.stop()
 
     def hold(self) -> None:
-        """Let nothing through, in silence."""
+        """Forward nothing, without closing connections."""
         self._flows.clear()
 
     def release(self) -> None:
-        """Let everything through."""
+        """Forward everything again."""
         self._flows.set()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -202,7 +202,7 @@ class Line:
         writer.close()
 
 
-async def test_a_silent_database_fences_the_brain(line: Line, tmp_path: Path) -> None:
+async def test_an_unresponsive_database_fences_the_brain(line: Line, tmp_path: Path) -> None:
     brain = assemble(line.url, tmp_path / "brain")
     await brain.database.open()
     await brain.staging.start()
@@ -215,7 +215,7 @@ async def test_a_silent_database_fences_the_brain(line: Line, tmp_path: Path) ->
     line.hold()
     begun = time.monotonic()
     while brain.coherence.is_current:
-        # What it remembers it may say until its lease is over.
+        # It may use its cache until its lease ends.
         assert (await brain.objects.open(bucket, "k")).is_hit
         await asyncio.sleep(0.05)
     fenced_after = time.monotonic() - begun

@@ -30,12 +30,12 @@ ALLOWED = ["8.8.8.8", "1.1.1.1", "100.63.255.255", "172.32.0.1", "2606:4700::111
 
 
 @pytest.mark.parametrize("text", FORBIDDEN)
-def test_an_address_that_is_not_of_the_internet_is_refused(text: str) -> None:
+def test_an_address_that_is_not_public_is_refused(text: str) -> None:
     assert not Guard(allows_private=False).allows(ipaddress.ip_address(text))
 
 
 @pytest.mark.parametrize("text", ALLOWED)
-def test_an_address_of_the_internet_is_let_through(text: str) -> None:
+def test_a_public_address_is_accepted(text: str) -> None:
     assert Guard(allows_private=False).allows(ipaddress.ip_address(text))
 
 
@@ -44,7 +44,7 @@ def test_metadata_addresses_are_refused_even_in_development(text: str) -> None:
     assert not Guard(allows_private=True).allows(ipaddress.ip_address(text))
 
 
-def test_networks_of_ones_own_are_refused() -> None:
+def test_configured_networks_are_refused() -> None:
     guard = Guard(allows_private=True, refused=[ipaddress.ip_network("8.8.8.0/24")])
 
     assert not guard.allows(ipaddress.ip_address("8.8.8.8"))
@@ -59,7 +59,7 @@ def test_networks_of_ones_own_are_refused() -> None:
         *("::1", "::ffff:127.0.0.1", "0:0:0:0:0:ffff:7f00:1"),
     ],
 )
-async def test_however_loopback_is_written_it_is_refused(host: str) -> None:
+async def test_every_spelling_of_loopback_is_refused(host: str) -> None:
     with pytest.raises(OriginForbidden):
         await Guard(allows_private=False).resolve(host, 443, owner=1)
 
@@ -71,7 +71,7 @@ async def test_a_port_of_another_service_is_refused(port: int) -> None:
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
-    """Have names resolve to these addresses, one list after the other; give the names asked."""
+    """Resolve names to these lists of addresses in turn; return the names that were asked for."""
     asked: list[str] = []
     left = list(answers)
 
@@ -89,17 +89,19 @@ def answering(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]
     return asked
 
 
-async def test_one_private_address_among_others_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_private_address_among_others_refuses_the_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     answering(monkeypatch, ["8.8.8.8", "10.0.0.1"])
 
     with pytest.raises(OriginForbidden):
         await Guard(allows_private=False).resolve("mixed.example", 443, owner=1)
 
 
-async def test_a_name_is_looked_up_once_and_that_address_is_dialled(
+async def test_a_name_is_resolved_once_and_that_address_is_connected_to(
     strict: Brain, origin: HttpOrigin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The second answer would be ours: who looks twice connects to it.
+    # The second lookup returns our own address, which a second lookup would connect to.
     asked = answering(monkeypatch, ["192.0.2.7"], ["127.0.0.1"])
     dialled: list[str] = []
 
@@ -111,7 +113,7 @@ async def test_a_name_is_looked_up_once_and_that_address_is_dialled(
     monkeypatch.setattr(Guard, "allows", lambda _self, address: str(address) == "192.0.2.7")
     bucket = await strict.origin_bucket("http", {"url": f"http://rebinding.example:{origin.port}"})
 
-    # It failed, and was tried once more, when the name had become ours.
+    # It failed and was retried when the name had our own address.
     with pytest.raises(OriginForbidden):
         await strict.objects.open(bucket, "k")
 
@@ -137,14 +139,14 @@ async def test_no_kind_of_origin_reaches_a_private_address(
     connected: list[object] = []
     server = await asyncio.start_server(lambda *pair: connected.append(pair), "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    told = {name: value.format(port=port) for name, value in config.items()}
-    bucket = await strict.origin_bucket(kind, told)
+    resolved = {name: value.format(port=port) for name, value in config.items()}
+    bucket = await strict.origin_bucket(kind, resolved)
 
     for call in (strict.objects.open(bucket, "k"), strict.objects.head(bucket, "k")):
         with pytest.raises(OriginForbidden):
             await call
     if kind != "http":
-        for call in (strict.objects.list(bucket), strict.put(bucket, "k", b"x")):  # type: ignore[assignment]  # another answer
+        for call in (strict.objects.list(bucket), strict.put(bucket, "k", b"x")):  # type: ignore[assignment]  # another resolver
             with pytest.raises(OriginForbidden):
                 await call
     server.close()
@@ -152,12 +154,12 @@ async def test_no_kind_of_origin_reaches_a_private_address(
 
 
 @pytest.mark.parametrize(("kind", "config"), PRIVATE)
-async def test_names_are_looked_up_on_the_account_of_the_origins_organization(
+async def test_lookups_are_counted_for_the_origin_s_organization(
     strict: Brain, monkeypatch: pytest.MonkeyPatch, kind: str, config: dict[str, str]
 ) -> None:
     owners = forbidding(monkeypatch)
-    told = {name: value.format(port=8443) for name, value in config.items()}
-    bucket = await strict.origin_bucket(kind, told)
+    resolved = {name: value.format(port=8443) for name, value in config.items()}
+    bucket = await strict.origin_bucket(kind, resolved)
     with pytest.raises(OriginForbidden):
         await strict.objects.open(bucket, "k")
     assert set(owners) == {bucket.tenant.organization_id}
@@ -174,7 +176,7 @@ async def test_a_redirect_to_a_private_address_is_not_followed(
 
         inside.objects["/secret"] = b"secret"
         outside.handler = lead_inside
-        # Of all addresses, as if it were one of the internet.
+        # This address counts as public.
         monkeypatch.setattr(Guard, "allows", lambda _self, address: str(address) == "127.0.0.2")
         async with running(rows.url, tmp_path / "strict") as brain:
             bucket = await brain.origin_bucket("http", {"url": outside.url})
@@ -185,7 +187,7 @@ async def test_a_redirect_to_a_private_address_is_not_followed(
 
 
 async def redirecting(origin: HttpOrigin, location: str, status: str = "302 Found") -> None:
-    """Have an origin lead elsewhere."""
+    """Return a handler that redirects to another address."""
 
     async def lead(asked: Asked) -> None:
         if asked.path == "/target":
@@ -197,7 +199,7 @@ async def redirecting(origin: HttpOrigin, location: str, status: str = "302 Foun
 
 
 @pytest.mark.parametrize("status", ["301 M", "302 F", "303 S", "307 T", "308 P"])
-async def test_a_redirect_within_the_internet_is_followed(
+async def test_a_redirect_to_a_public_address_is_followed(
     brain: Brain, origin: HttpOrigin, status: str
 ) -> None:
     bucket = await brain.origin_bucket("http", {"url": origin.url})
@@ -213,7 +215,7 @@ async def test_a_redirect_within_the_internet_is_followed(
         *("http://user:password@127.0.0.1/", "//", "http://127.0.0.1:99999/"),
     ],
 )
-async def test_a_redirect_to_nowhere_is_a_failure(
+async def test_a_redirect_without_a_valid_location_is_an_error(
     brain: Brain, origin: HttpOrigin, location: str
 ) -> None:
     bucket = await brain.origin_bucket("http", {"url": origin.url})
@@ -224,9 +226,7 @@ async def test_a_redirect_to_nowhere_is_a_failure(
     assert len(origin.asked) <= 6
 
 
-async def test_credentials_are_not_taken_along_to_another_site(
-    brain: Brain, origin: HttpOrigin
-) -> None:
+async def test_credentials_are_not_sent_to_another_site(brain: Brain, origin: HttpOrigin) -> None:
     async with HttpOrigin({"/target": b"there"}) as elsewhere:
         bucket = await brain.origin_bucket(
             "http", {"url": origin.url}, {"authorization": "Bearer secret"}
@@ -240,7 +240,7 @@ async def test_credentials_are_not_taken_along_to_another_site(
     assert elsewhere.asked[0].headers["host"] == f"127.0.0.1:{elsewhere.port}"
 
 
-async def test_tls_is_not_given_up_on_the_way(
+async def test_a_redirect_from_https_to_http_is_refused(
     rows: Rows, tmp_path: Path, origin: HttpOrigin
 ) -> None:
     trust, tls = certificates.issue(tmp_path, "127.0.0.1")
@@ -270,7 +270,9 @@ async def test_a_certificate_for_another_name_is_refused(rows: Rows, tmp_path: P
         assert secure.asked == []
 
 
-async def test_a_request_says_that_it_comes_from_a_cache(brain: Brain, origin: HttpOrigin) -> None:
+async def test_a_request_to_an_origin_identifies_the_cache(
+    brain: Brain, origin: HttpOrigin
+) -> None:
     bucket = await brain.origin_bucket("http", {"url": origin.url})
     origin.objects["/k"] = b"x"
     await brain.get(bucket, "k")

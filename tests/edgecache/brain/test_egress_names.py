@@ -19,7 +19,7 @@ from tests.edgecache.brain.brains import until
 
 @contextlib.contextmanager
 def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Have a resolver hang at some names until the block ends; give those it was asked for."""
+    """Make the resolver hang for some names during the block; yield the names it got."""
     asked: list[str] = []
     over, resolve = threading.Event(), socket.getaddrinfo
 
@@ -41,7 +41,7 @@ def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         monkeypatch.setattr(socket, "getaddrinfo", resolve)
 
 
-async def test_a_name_without_an_address_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_name_without_an_address_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(OriginFailed, match="resolved"):
         await Guard(allows_private=False).resolve("nowhere.invalid", 443, owner=1)
     with pytest.raises(OriginFailed, match="resolved"):
@@ -53,7 +53,7 @@ async def test_a_resolver_that_hangs_is_a_timeout(monkeypatch: pytest.MonkeyPatc
         await Guard(allows_private=False).resolve("slow.example", 443, owner=1)
 
 
-async def test_names_that_hang_hold_up_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_hanging_names_do_not_delay_others(monkeypatch: pytest.MonkeyPatch) -> None:
     guard = Guard(allows_private=False)
     with hanging(monkeypatch) as asked:
         many = [guard.resolve("slow.example", 443, owner=1) for _ in range(100)]
@@ -66,7 +66,7 @@ async def test_names_that_hang_hold_up_no_others(monkeypatch: pytest.MonkeyPatch
         assert asked == ["slow.example"]
 
 
-async def test_so_many_names_hang_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_number_of_hanging_names_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     guard = Guard(allows_private=False)
     with hanging(monkeypatch) as asked:
         many = [
@@ -83,7 +83,7 @@ async def test_so_many_names_hang_and_no_more(monkeypatch: pytest.MonkeyPatch) -
         await guard.resolve("localhost", 443, owner=1)
 
 
-async def test_an_organizations_names_that_hang_leave_room_for_others(
+async def test_hanging_names_of_one_organization_leave_lookups_for_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     guard = Guard(allows_private=False)
@@ -96,20 +96,20 @@ async def test_an_organizations_names_that_hang_leave_room_for_others(
             await guard.resolve("quick.example", 443, owner=1)
 
         assert await guard.resolve("quick.example", 443, owner=2) == ["8.8.8.8"]
-        # What is no name takes nobody's place.
+        # An invalid name does not use up a lookup.
         assert await guard.resolve("2a00::1", 443, owner=1) == ["2a00::1"]
 
     await until(lambda: not guard._looking)
     with pytest.raises(OriginForbidden):
         await guard.resolve("localhost", 443, owner=1)
     assert len(asked) == LOOK_UPS_EACH
-    # What was raised holds on to its frames.
+    # The raised exception references its frames.
     del outcomes
     gc.collect()
     assert not guard._shares
 
 
-async def test_more_names_than_an_organization_has_places_for_wait_their_turn(
+async def test_lookups_over_an_organization_s_limit_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     guard = Guard(allows_private=False)
@@ -138,5 +138,5 @@ asyncio.run(main())
 """
 
 
-def test_a_name_that_hangs_does_not_hold_up_the_end_of_the_process() -> None:
+def test_a_hanging_name_does_not_delay_the_exit_of_the_process() -> None:
     subprocess.run([sys.executable, "-c", ENDS_WHILE_A_NAME_HANGS], check=True, timeout=30)

@@ -1,4 +1,4 @@
-"""The brain's own proxy, through which object stores are reached: nobody else's, and guarded."""
+"""The brain's proxy to object stores: authenticated, with egress rules."""
 
 import asyncio
 import base64
@@ -19,7 +19,7 @@ OWNER = 7
 
 
 async def talk(proxy: Proxy, head: str, *, said: str = "{user}:{password}") -> bytes:
-    """Say something to the proxy; give its whole answer. said: in place of the credentials."""
+    """Send a request to the proxy; return the response. said: replaces the credentials."""
     parts = urlsplit(proxy.url(OWNER))
     text = said.format(user=parts.username, password=parts.password)
     token = base64.b64encode(text.encode()).decode()
@@ -57,13 +57,13 @@ async def test_the_proxy_refuses(proxy: Proxy, head: str, status: bytes) -> None
 
 
 @pytest.mark.parametrize("said", ["{user}:guess", "{user}:", "{password}", "x:{password}", ""])
-async def test_the_proxy_is_the_brains_alone(proxy: Proxy, said: str) -> None:
+async def test_the_proxy_requires_the_brain_s_credentials(proxy: Proxy, said: str) -> None:
     answer = await talk(proxy, "CONNECT 8.8.8.8:443 HTTP/1.1", said=said)
 
     assert answer.startswith(b"HTTP/1.1 407")
 
 
-async def test_names_are_looked_up_on_the_account_of_who_is_told(
+async def test_lookups_are_counted_for_the_organization_in_the_credentials(
     proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     owners = forbidding(monkeypatch)
@@ -75,7 +75,7 @@ Tunnel = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 async def tunnel(proxy: Proxy, port: int) -> Tunnel:
-    """Have oneself joined to a port."""
+    """Open a tunnel to a port."""
     parts = urlsplit(proxy.url(OWNER))
     token = base64.b64encode(f"{OWNER}:{parts.password}".encode()).decode()
     reader, writer = await asyncio.open_connection("127.0.0.1", parts.port)
@@ -86,7 +86,7 @@ async def tunnel(proxy: Proxy, port: int) -> Tunnel:
     return reader, writer
 
 
-async def test_the_proxy_joins_both_ends(origin: HttpOrigin) -> None:
+async def test_the_proxy_forwards_in_both_directions(origin: HttpOrigin) -> None:
     origin.objects["/k"] = b"through"
     one = Proxy(Guard(allows_private=True))
     await one.start()
@@ -98,14 +98,14 @@ async def test_the_proxy_joins_both_ends(origin: HttpOrigin) -> None:
 
 
 @pytest.mark.parametrize("turns", range(12))
-async def test_whenever_the_proxy_stops_both_ends_are_closed(turns: int) -> None:
+async def test_stopping_the_proxy_closes_both_ends(turns: int) -> None:
     accepted: asyncio.Queue[Tunnel] = asyncio.Queue()
     far = await asyncio.start_server(lambda *pair: accepted.put_nowait(pair), "127.0.0.1", 0)
     one = Proxy(Guard(allows_private=True))
     await one.start()
     near_reader, near_writer = await tunnel(one, far.sockets[0].getsockname()[1])
     far_reader, far_writer = await accepted.get()
-    gc.disable()  # It would close what was forgotten.
+    gc.disable()  # A connection that the proxy forgot would be closed by this.
     try:
         near_writer.write_eof()
         for _ in range(turns):
@@ -122,10 +122,10 @@ async def test_whenever_the_proxy_stops_both_ends_are_closed(turns: int) -> None
         far.close()
 
 
-# After two turns of its loop, asyncio has accepted the connection and told nobody yet: it fails on
-# that one by itself (``Server._attach``).
+# After two turns of the loop asyncio has accepted the connection without a callback: it fails on
+# this one by itself (``Server._attach``).
 @pytest.mark.parametrize("turns", [0, 1, 3, 4, 5, 6])
-async def test_who_comes_as_the_proxy_stops_is_closed_too(turns: int) -> None:
+async def test_a_connection_that_arrives_during_the_stop_is_closed(turns: int) -> None:
     one = Proxy(Guard(allows_private=True))
     await one.start()
     near = socket.create_connection(("127.0.0.1", urlsplit(one.url(OWNER)).port or 0))
@@ -136,7 +136,7 @@ async def test_who_comes_as_the_proxy_stops_is_closed_too(turns: int) -> None:
             await asyncio.sleep(0)
         await one.stop()
 
-        with contextlib.suppress(ConnectionError):  # Never accepted: the port was closed on it.
+        with contextlib.suppress(ConnectionError):  # Not accepted: the port was closed before.
             async with asyncio.timeout(5):
                 assert await asyncio.get_running_loop().sock_recv(near, 1) == b""
     finally:

@@ -1,4 +1,4 @@
-"""Objects of external origins: fetched once, for everyone, and kept only when they are whole."""
+"""Fetches from external origins: one per object, stored only if complete."""
 
 import asyncio
 import hashlib
@@ -20,7 +20,7 @@ from tests.edgecache.brain.brains import MIB, Brain, Rows, read, running, settle
 from tests.edgecache.brain.http_origin import Asked, Gate, HttpOrigin
 
 
-async def test_a_miss_is_fetched_and_then_a_hit(
+async def test_a_miss_is_fetched_and_the_next_read_is_a_hit(
     brain: Brain, origin: HttpOrigin, bucket: BucketInfo
 ) -> None:
     origin.objects["/a/b c.txt"] = b"text"
@@ -39,7 +39,7 @@ async def test_a_miss_is_fetched_and_then_a_hit(
     assert [found.key for found in brain.kept] == ["a/b c.txt"]
 
 
-async def test_a_thousand_askers_at_once_make_one_fetch(
+async def test_a_thousand_concurrent_requests_make_one_fetch(
     brain: Brain, origin: HttpOrigin, bucket: BucketInfo
 ) -> None:
     data = bytes(range(256)) * 1024
@@ -60,7 +60,7 @@ async def test_a_thousand_askers_at_once_make_one_fetch(
     assert origin.count("/cold") == 1
 
 
-async def test_waiters_read_while_it_grows(
+async def test_waiting_requests_read_during_the_fetch(
     brain: Brain, origin: HttpOrigin, bucket: BucketInfo
 ) -> None:
     gate = Gate()
@@ -78,7 +78,7 @@ async def test_waiters_read_while_it_grows(
     assert origin.count("/k") == 1
 
 
-async def test_an_unknown_length_is_known_in_the_end(
+async def test_an_unknown_length_is_known_after_the_fetch(
     brain: Brain, origin: HttpOrigin, bucket: BucketInfo
 ) -> None:
     async def chunked(asked: Asked) -> None:
@@ -94,28 +94,28 @@ async def test_an_unknown_length_is_known_in_the_end(
 
 
 async def breaks_off(asked: Asked) -> None:
-    """Announce more than there is."""
+    """Send fewer bytes than announced."""
     asked.head("200 OK", "Content-Length: 1000")
     await asked.say(b"x" * 100)
     asked.writer.close()
 
 
 async def breaks_a_chunk_off(asked: Asked) -> None:
-    """End in the midst of a chunk."""
+    """Close the connection within a chunk."""
     asked.head("200 OK", "Transfer-Encoding: chunked")
     await asked.say(b"64\r\n" + b"x" * 100 + b"\r\n64\r\nxxx")
     asked.writer.close()
 
 
 async def resets(asked: Asked) -> None:
-    """End without the last chunk."""
+    """Close the connection without the last chunk."""
     asked.head("200 OK", "Transfer-Encoding: chunked")
     await asked.say(b"64\r\n" + b"x" * 100 + b"\r\n")
     asked.writer.transport.abort()
 
 
 @pytest.mark.parametrize("failing", [breaks_off, breaks_a_chunk_off, resets])
-async def test_a_body_cut_short_is_an_error_for_everyone_and_never_kept(
+async def test_a_truncated_body_is_an_error_for_all_readers_and_not_stored(
     brain: Brain,
     origin: HttpOrigin,
     bucket: BucketInfo,
@@ -139,7 +139,7 @@ async def test_a_body_cut_short_is_an_error_for_everyone_and_never_kept(
     assert brain.staging.used_bytes == 0
 
 
-async def test_more_bytes_than_announced_are_not_the_objects(
+async def test_bytes_after_the_announced_length_are_ignored(
     brain: Brain, origin: HttpOrigin, bucket: BucketInfo
 ) -> None:
     async def long(asked: Asked) -> None:
@@ -155,7 +155,7 @@ async def test_more_bytes_than_announced_are_not_the_objects(
     assert await brain.get(bucket, "other") == b"good"
 
 
-async def test_a_body_whose_end_is_not_told_is_passed_on_and_not_kept(
+async def test_a_body_without_length_or_chunks_is_passed_on_and_not_stored(
     brain: Brain, origin: HttpOrigin, bucket: BucketInfo
 ) -> None:
     async def unframed(asked: Asked) -> None:
@@ -170,7 +170,7 @@ async def test_a_body_whose_end_is_not_told_is_passed_on_and_not_kept(
     assert await brain.directory.find(bucket.id, "k") is None
 
 
-async def test_http_origins_are_only_read(brain: Brain, bucket: BucketInfo) -> None:
+async def test_http_origins_are_read_only(brain: Brain, bucket: BucketInfo) -> None:
     with pytest.raises(OriginReadOnly):
         await brain.put(bucket, "k", b"x", Fields())
     with pytest.raises(OriginReadOnly):
@@ -179,7 +179,9 @@ async def test_http_origins_are_only_read(brain: Brain, bucket: BucketInfo) -> N
         await brain.objects.list(bucket)
 
 
-async def test_head_asks_the_origin(brain: Brain, origin: HttpOrigin, bucket: BucketInfo) -> None:
+async def test_a_head_request_asks_the_origin(
+    brain: Brain, origin: HttpOrigin, bucket: BucketInfo
+) -> None:
     origin.objects["/k"] = b"text"
 
     found = await brain.objects.head(bucket, "k")
@@ -192,7 +194,7 @@ async def test_head_asks_the_origin(brain: Brain, origin: HttpOrigin, bucket: Bu
 
 
 @pytest.mark.parametrize("key", ["../secret", "a/../../secret", ".", "a/./b", "a/.."])
-async def test_a_key_cannot_lead_out_of_the_origins_folder(
+async def test_a_key_cannot_leave_the_origin_s_path(
     brain: Brain, origin: HttpOrigin, key: str
 ) -> None:
     bucket = await brain.origin_bucket("http", {"url": f"{origin.url}/public"}, prefix="site/")
@@ -202,7 +204,7 @@ async def test_a_key_cannot_lead_out_of_the_origins_folder(
     assert origin.asked == []
 
 
-async def test_a_key_is_sent_as_a_path_and_nothing_else(brain: Brain, origin: HttpOrigin) -> None:
+async def test_a_key_is_sent_as_an_escaped_path(brain: Brain, origin: HttpOrigin) -> None:
     bucket = await brain.origin_bucket("http", {"url": f"{origin.url}/public/"}, prefix="site/")
     key = "a?b=c#d%2e\r\nHost: evil/ü"
     origin.objects[f"/public/site/{key}"] = b"found"
@@ -211,7 +213,7 @@ async def test_a_key_is_sent_as_a_path_and_nothing_else(brain: Brain, origin: Ht
     assert origin.asked[0].target == ("/public/site/a%3Fb=c%23d%252e%0D%0AHost:%20evil/%C3%BC")
 
 
-async def test_too_many_fetches_at_once_are_refused(rows: Rows, tmp_path: Path) -> None:
+async def test_too_many_concurrent_fetches_are_refused(rows: Rows, tmp_path: Path) -> None:
     async with (
         HttpOrigin() as origin,
         running(rows.url, tmp_path / "small", objects=2) as brain,
@@ -232,7 +234,7 @@ async def test_too_many_fetches_at_once_are_refused(rows: Rows, tmp_path: Path) 
         assert await asyncio.gather(*asking) == [b"x", b"x"]
 
 
-async def test_a_body_beyond_the_limit_is_an_error_and_leaves_nothing(
+async def test_a_body_over_the_limit_is_an_error_and_leaves_nothing(
     rows: Rows, tmp_path: Path
 ) -> None:
     async with (
@@ -249,7 +251,7 @@ async def test_a_body_beyond_the_limit_is_an_error_and_leaves_nothing(
         assert [path.name for path in brain.staging.temp.iterdir()] == ["lock"]
 
 
-async def test_bytes_that_no_node_holds_come_from_the_origin_again(
+async def test_bytes_that_no_node_holds_are_fetched_again(
     brain: Brain, origin: HttpOrigin, bucket: BucketInfo
 ) -> None:
     data = bytes(range(256)) * 4096 * 5
@@ -263,7 +265,7 @@ async def test_bytes_that_no_node_holds_come_from_the_origin_again(
     assert origin.count("/k") == 2
 
 
-async def test_bytes_that_the_origin_has_changed_are_not_given_for_the_old_ones(
+async def test_bytes_changed_at_the_origin_are_not_served_as_the_old_version(
     brain: Brain, origin: HttpOrigin, bucket: BucketInfo
 ) -> None:
     origin.objects["/k"] = b"a" * 3 * MIB
@@ -271,7 +273,7 @@ async def test_bytes_that_the_origin_has_changed_are_not_given_for_the_old_ones(
     await settled(brain)
     opened = await brain.objects.open(bucket, "k")
     brain.staging.blob_path(opened.version.sha256).unlink()
-    # Same length, same ETag: only the digests tell.
+    # Same length and ETag: only the digests differ.
     origin.objects["/k"] = b"a" * MIB + b"b" + b"a" * (2 * MIB - 1)
     body = aiter(opened.body())
 

@@ -1,4 +1,4 @@
-"""Bytes that nobody names go, bytes that somebody names stay, whatever happens at once."""
+"""Garbage collection deletes unreferenced bytes only, also with concurrent operations."""
 
 import asyncio
 import os
@@ -16,11 +16,13 @@ from tests.edgecache.brain.http_origin import HttpOrigin
 
 
 def files(brain: Brain, folder: str) -> set[str]:
-    """Name the files of a folder."""
+    """Return the names of the files in a folder."""
     return {path.name for path in (brain.staging.root / folder).rglob("*") if path.is_file()}
 
 
-async def test_bytes_go_with_the_last_object_that_names_them(brain: Brain, rows: Rows) -> None:
+async def test_bytes_are_deleted_with_the_last_object_that_references_them(
+    brain: Brain, rows: Rows
+) -> None:
     bucket = await brain.bucket()
     await brain.put(bucket, "a", b"same")
     await brain.put(bucket, "b", b"same")
@@ -36,7 +38,7 @@ async def test_bytes_go_with_the_last_object_that_names_them(brain: Brain, rows:
     assert len(files(brain, "origin")) == 1
 
 
-async def test_purged_bytes_of_the_builtin_origin_leave_the_nodes_and_stay_here(
+async def test_purging_built_in_objects_deletes_node_copies_and_keeps_the_brain_s(
     brain: Brain, rows: Rows
 ) -> None:
     bucket = await brain.bucket()
@@ -55,7 +57,9 @@ async def test_purged_bytes_of_the_builtin_origin_leave_the_nodes_and_stay_here(
     assert await brain.get(bucket, "k") == b"bytes"
 
 
-async def test_a_node_that_holds_again_is_not_told_to_delete(brain: Brain, rows: Rows) -> None:
+async def test_a_deletion_is_not_issued_for_bytes_that_are_wanted_again(
+    brain: Brain, rows: Rows
+) -> None:
     bucket = await brain.bucket()
     found = await brain.put(bucket, "k", b"bytes")
     node = rows.node(uuid7())
@@ -69,11 +73,11 @@ async def test_a_node_that_holds_again_is_not_told_to_delete(brain: Brain, rows:
     assert rows.value("SELECT count(*) FROM brain_nodejob") == 0
 
 
-async def test_a_copy_of_what_nobody_names_is_refused(brain: Brain, rows: Rows) -> None:
+async def test_a_copy_of_unreferenced_bytes_is_refused(brain: Brain, rows: Rows) -> None:
     assert not await brain.directory.add_locations(b"x" * 32, (rows.node(uuid7()),))
 
 
-async def test_an_origins_copies_go_when_they_are_purged(
+async def test_purging_external_objects_deletes_the_brain_s_files(
     brain: Brain, origin: HttpOrigin, rows: Rows
 ) -> None:
     bucket = await brain.origin_bucket("http", {"url": origin.url})
@@ -90,7 +94,7 @@ async def test_an_origins_copies_go_when_they_are_purged(
     assert brain.staging.copies_bytes == 0
 
 
-async def test_what_somebody_has_locked_is_looked_at_again(brain: Brain, rows: Rows) -> None:
+async def test_a_locked_row_is_collected_in_a_later_round(brain: Brain, rows: Rows) -> None:
     bucket = await brain.bucket()
     for key in ("a", "b"):
         await brain.put(bucket, key, key.encode())
@@ -99,7 +103,7 @@ async def test_what_somebody_has_locked_is_looked_at_again(brain: Brain, rows: R
     await brain.objects.delete(bucket, ["a", "b"])
 
     with psycopg.connect(rows.url) as writer:
-        # As a writer that is about to name the bytes has it.
+        # The lock of a writer that is about to reference the bytes.
         writer.execute("SELECT FROM brain_blob WHERE sha256 = %s FOR KEY SHARE", [busy.sha256])
         await brain.garbage_collector.round()
         assert rows.all("SELECT sha256 FROM brain_blob") == [(busy.sha256,)]
@@ -111,7 +115,7 @@ async def test_what_somebody_has_locked_is_looked_at_again(brain: Brain, rows: R
     assert files(brain, "origin") == set()
 
 
-async def test_many_that_one_purge_let_go_of_are_all_collected(
+async def test_all_objects_of_a_large_purge_are_collected(
     brain: Brain, rows: Rows, origin: HttpOrigin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("edgecache.brain.directory.commits.TOGETHER", 3)
@@ -132,7 +136,7 @@ async def test_many_that_one_purge_let_go_of_are_all_collected(
     assert rows.value("SELECT count(*) FROM brain_release") == 0
 
 
-async def test_writers_of_the_same_bytes_and_the_collector_do_not_harm_each_other(
+async def test_concurrent_writes_of_the_same_bytes_survive_the_collection(
     brain: Brain, other: Brain
 ) -> None:
     other.staging.root = brain.staging.root
@@ -158,7 +162,7 @@ async def test_writers_of_the_same_bytes_and_the_collector_do_not_harm_each_othe
     assert await brain.get(bucket, "last") == b"the same bytes"
 
 
-async def test_a_fetch_of_bytes_that_are_being_collected_keeps_them(
+async def test_a_fetch_of_bytes_during_their_collection_keeps_them(
     brain: Brain, origin: HttpOrigin
 ) -> None:
     bucket = await brain.origin_bucket("http", {"url": origin.url})
@@ -182,7 +186,7 @@ async def test_a_fetch_of_bytes_that_are_being_collected_keeps_them(
     assert await brain.staging.local(found.sha256) is not None
 
 
-async def test_copies_that_nodes_hold_give_room_first(
+async def test_files_that_nodes_also_hold_are_evicted_first(
     rows: Rows, origin: HttpOrigin, tmp_path: Path
 ) -> None:
     async with running(rows.url, tmp_path / "small", limit_bytes=10 * MIB) as brain:
@@ -200,7 +204,7 @@ async def test_copies_that_nodes_hold_give_room_first(
 
         assert brain.staging.copies_bytes <= 7 * MIB
         assert files(brain, "blobs").isdisjoint(sha256.hex() for sha256 in held)
-        # What is gone here is not gone.
+        # The file is deleted here, the object is not.
         assert await brain.get(bucket, "k3") == bytes([3]) * 2 * MIB
 
 
@@ -211,9 +215,7 @@ async def found_of(brain: Brain, bucket: BucketInfo, key: str) -> bytes:
     return found.sha256
 
 
-async def test_files_that_no_row_knows_are_swept_when_they_are_old(
-    brain: Brain, origin: HttpOrigin
-) -> None:
+async def test_old_files_without_a_row_are_deleted(brain: Brain, origin: HttpOrigin) -> None:
     bucket = await brain.bucket()
     kept = await brain.put(bucket, "k", b"kept")
     old, young = "ab" * 32, "cd" * 32
@@ -231,9 +233,7 @@ async def test_files_that_no_row_knows_are_swept_when_they_are_old(
     assert await brain.get(bucket, "k") == b"kept"
 
 
-async def test_parts_that_no_row_knows_are_swept_when_they_are_old(
-    brain: Brain, rows: Rows
-) -> None:
+async def test_old_upload_parts_without_a_row_are_deleted(brain: Brain, rows: Rows) -> None:
     bucket = await brain.bucket()
     known, unknown = [
         await brain.staging.keep_part(await brain.staging.take(pieces(b"part"))) for _ in range(2)
@@ -262,7 +262,7 @@ async def pieces(*data: bytes):  # type: ignore[no-untyped-def]  # an asynchrono
         yield piece
 
 
-async def test_a_round_that_fails_is_followed_by_the_next_one(
+async def test_a_failed_round_does_not_stop_the_next_one(
     brain: Brain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rounds, has_come_again = 0, asyncio.Event()
@@ -282,7 +282,7 @@ async def test_a_round_that_fails_is_followed_by_the_next_one(
         await has_come_again.wait()
 
 
-async def test_an_environment_that_is_dropped_leaves_nothing(brain: Brain, rows: Rows) -> None:
+async def test_a_dropped_environment_leaves_nothing(brain: Brain, rows: Rows) -> None:
     from edgecache.brain.directory import tenants
 
     mine = await brain.bucket("docs", ALICE)
@@ -318,7 +318,7 @@ async def test_an_environment_that_is_dropped_leaves_nothing(brain: Brain, rows:
     assert external.tenant == ALICE
 
 
-async def test_what_was_deleted_stays_deleted_after_the_collector(brain: Brain) -> None:
+async def test_deleted_objects_stay_deleted_after_the_collection(brain: Brain) -> None:
     bucket = await brain.bucket()
     await brain.put(bucket, "k", b"x")
     await brain.objects.delete(bucket, ["k"])

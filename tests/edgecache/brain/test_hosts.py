@@ -1,4 +1,4 @@
-"""Which bucket a host is: remembered whole, forgotten everywhere at once."""
+"""The cache of hosts and their buckets, and its invalidation in all brains."""
 
 import asyncio
 from typing import Any
@@ -20,7 +20,7 @@ def hosts_of(brain: Brain) -> Hosts:
 
 @pytest.fixture
 def looks(brain: Brain, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return what the brain asks its database."""
+    """Return the queries of the brain."""
     asked: list[str] = []
     for name in ("one", "all"):
         look = getattr(brain.database, name)
@@ -33,9 +33,7 @@ def looks(brain: Brain, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
-async def test_hosts_that_are_nobodys_cost_one_look_between_them(
-    brain: Brain, looks: list[str]
-) -> None:
+async def test_unknown_hosts_cost_one_query_in_total(brain: Brain, looks: list[str]) -> None:
     hosts = hosts_of(brain)
     crowd = [hosts.bucket_id(f"x{number}.example.com") for number in range(2000)]
     assert set(await asyncio.gather(*crowd)) == {None}
@@ -44,7 +42,7 @@ async def test_hosts_that_are_nobodys_cost_one_look_between_them(
     assert len(looks) == 1
 
 
-async def test_what_names_none_is_known_at_once(brain: Brain) -> None:
+async def test_a_host_without_a_bucket_is_recognized_without_a_query(brain: Brain) -> None:
     hosts = hosts_of(brain)
     assert hosts.names_none("127.0.0.1:9000")
     assert not hosts.names_none(HOST)
@@ -59,7 +57,7 @@ async def test_what_names_none_is_known_at_once(brain: Brain) -> None:
     "authority",
     ["", ":", "localhost:9000", "127.0.0.1", "[::1]:9000", "docs.s3.example.net", "x" * 9000, "\0"],
 )
-async def test_what_can_be_no_host_costs_nothing(
+async def test_an_invalid_host_costs_no_query(
     brain: Brain, looks: list[str], authority: str
 ) -> None:
     assert await hosts_of(brain).bucket_id(authority) is None
@@ -82,7 +80,7 @@ async def test_a_change_is_seen_by_the_other_brain_before_it_returns(
     assert await others.bucket_id(HOST) is None
 
 
-async def test_a_brain_that_hears_of_nothing_looks_each_time(brain: Brain, other: Brain) -> None:
+async def test_a_brain_without_its_listener_queries_each_time(brain: Brain, other: Brain) -> None:
     hosts, others = hosts_of(brain), hosts_of(other)
     bucket = await brain.bucket()
     assert await others.bucket_id(HOST) is None
@@ -94,7 +92,7 @@ async def test_a_brain_that_hears_of_nothing_looks_each_time(brain: Brain, other
     assert await others.bucket_id(HOST) is None
 
 
-async def test_a_foreign_bucket_is_not_there(brain: Brain) -> None:
+async def test_a_bucket_of_another_tenant_looks_absent(brain: Brain) -> None:
     hosts = hosts_of(brain)
     theirs = await brain.bucket(tenant=CHARLIE)
     with pytest.raises(NoSuchBucket):
@@ -106,7 +104,7 @@ async def test_a_foreign_bucket_is_not_there(brain: Brain) -> None:
     assert await hosts.bucket_id(HOST) == theirs.id
 
 
-async def test_a_host_is_taken_over_only_where_its_record_is_gone(brain: Brain) -> None:
+async def test_a_host_moves_only_when_its_record_is_gone(brain: Brain) -> None:
     hosts = hosts_of(brain)
     mine, theirs = await brain.bucket(), await brain.bucket(tenant=CHARLIE)
     await hosts.prove(CHARLIE, theirs.id, HOST, token=THEIRS, seen=[THEIRS])
@@ -116,9 +114,9 @@ async def test_a_host_is_taken_over_only_where_its_record_is_gone(brain: Brain) 
     _, lapsed = await hosts.prove(ALICE, mine.id, HOST, token=TOKEN, seen=[TOKEN])
     assert lapsed == LapsedHost(HOST, CHARLIE.organization_id, theirs.name)
     assert await hosts.bucket_id(HOST) == mine.id
-    # Again, it is nobody else's.
+    # The host is free again.
     assert (await hosts.prove(ALICE, mine.id, HOST, token=TOKEN, seen=[TOKEN]))[1] is None
-    # What the old record said counts for nothing any more.
+    # The old record has no effect any more.
     assert await hosts.looked_at(there=[], gone=[THEIRS], unanswered=[]) == []
     (row,) = await hosts.of(ALICE, mine.id)
     assert row.gone_since is None

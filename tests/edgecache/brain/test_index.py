@@ -1,4 +1,4 @@
-"""The directory in memory: bounded, exact about generations, quick to forget a prefix."""
+"""The in-memory index: bounded, exact about generations, with prefix tombstones."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -45,7 +45,7 @@ def name(found: ObjectVersion) -> tuple[int, str, str]:
         replace(FOUND, last_modified=datetime(1960, 1, 1, tzinfo=UTC)),
     ],
 )
-def test_what_goes_in_comes_out(found: ObjectVersion) -> None:
+def test_an_entry_is_returned(found: ObjectVersion) -> None:
     index = Index(10_000)
     index.put(found)
 
@@ -62,7 +62,7 @@ def test_an_older_version_does_not_replace_a_newer_one() -> None:
     assert index.get((7, "k", "")) == of("k", 6)
 
 
-def test_a_key_is_forgotten_with_its_variants_and_nothing_else() -> None:
+def test_dropping_a_key_drops_only_its_variants() -> None:
     index = Index(100_000)
     for variant in ("", "de", "en"):
         index.put(of("k", 5, variant=variant))
@@ -78,7 +78,7 @@ def test_a_key_is_forgotten_with_its_variants_and_nothing_else() -> None:
     assert index.get((8, "k", "")) is not None
 
 
-def test_a_hidden_prefix_is_hidden_at_once_and_swept_out() -> None:
+def test_a_hidden_prefix_is_hidden_at_once_and_then_swept() -> None:
     index = Index(100_000)
     for key in ("a/1", "a/2", "b"):
         index.put(of(key, 5))
@@ -96,12 +96,12 @@ def test_a_hidden_prefix_is_hidden_at_once_and_swept_out() -> None:
     for _ in index.sweep(7, barrier):
         pass
     assert len(index) == 3
-    # Swept: what is put now was read after the purge.
+    # After the sweep: entries put now were read after the purge.
     index.put(of("a/2", 9))
     assert index.get((7, "a/2", "")) is not None
 
 
-def test_two_tombstones_stand_for_themselves() -> None:
+def test_two_tombstones_are_independent() -> None:
     index = Index(100_000)
     first, second = index.hide(7, "a", 10), index.hide(7, "a", 20)
     for _ in index.sweep(7, first):
@@ -115,7 +115,7 @@ def test_two_tombstones_stand_for_themselves() -> None:
     assert index.get((7, "a", "")) is not None
 
 
-def test_it_stays_within_its_limit_and_keeps_what_is_asked_for() -> None:
+def test_the_index_keeps_its_limit_and_its_used_entries() -> None:
     index = Index(100_000)
     index.put(of("wanted"))
     for number in range(2000):
@@ -127,7 +127,7 @@ def test_it_stays_within_its_limit_and_keeps_what_is_asked_for() -> None:
     assert index._variants.keys() == {name[:2] for name in index._entries.names() if name[2]}
 
 
-def test_clearing_leaves_nothing() -> None:
+def test_clearing_removes_everything() -> None:
     index = Index(100_000)
     index.put(of("k", variant="v"))
     index.hide(7, "", 1)
@@ -142,7 +142,7 @@ Deeds = st.lists(
 
 
 @given(Deeds)
-def test_a_clock_is_a_dictionary_that_forgets(deeds: list[tuple[str, int]]) -> None:
+def test_a_bounded_cache_matches_a_dictionary_with_evictions(deeds: list[tuple[str, int]]) -> None:
     clock: BoundedCache[int, str] = BoundedCache(10, lambda _key, _value: 1)
     model: dict[int, str] = {}
     for number, (deed, key) in enumerate(deeds):
@@ -158,7 +158,7 @@ def test_a_clock_is_a_dictionary_that_forgets(deeds: list[tuple[str, int]]) -> N
         assert sorted(clock.names()) == sorted(model)
 
 
-def test_names_that_are_gone_do_not_pile_up() -> None:
+def test_removed_names_do_not_accumulate() -> None:
     clock: BoundedCache[int, str] = BoundedCache(10, lambda _key, _value: 1)
     for number in range(50_000):
         clock.put(number % 3, "x")
@@ -166,7 +166,7 @@ def test_names_that_are_gone_do_not_pile_up() -> None:
     assert len(clock._queue) <= 10_010
 
 
-def test_holders_are_remembered_and_bounded() -> None:
+def test_holders_are_cached_within_a_limit() -> None:
     holders = Holders(900)
     one, two = UUID(int=1), UUID(int=2)
     holders.put(b"a", (one, two))

@@ -1,4 +1,4 @@
-"""The brain's ports, and the Unix socket beside the object API's."""
+"""The brain's ports, and the Unix socket of the object API."""
 
 import asyncio
 import socket
@@ -20,7 +20,7 @@ REQUEST = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"
 
 
 async def client_address(scope: Scope, exchange: Exchange) -> None:
-    """Answer with the client's address."""
+    """Respond with the client's address."""
     exchange.response_bytes(200, [], scope.client_address.encode())
 
 
@@ -58,7 +58,7 @@ def names_in(folder: Path) -> list[str]:
     return [each.name for each in folder.iterdir()]
 
 
-async def test_port_and_path_answer_and_the_clients_of_a_path_are_local(tmp_path: Path) -> None:
+async def test_the_port_and_the_socket_respond_and_socket_clients_are_local(tmp_path: Path) -> None:
     path = tmp_path / "objects.sock"
     async with listening(path) as port:
         for answer in (await ask(port, REQUEST), await ask_path(path)):
@@ -68,7 +68,7 @@ async def test_port_and_path_answer_and_the_clients_of_a_path_are_local(tmp_path
         await ask_path(path)
 
 
-async def test_the_socket_of_a_server_that_is_gone_is_replaced(tmp_path: Path) -> None:
+async def test_the_socket_of_a_dead_server_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "objects.sock"
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(path))
@@ -77,7 +77,7 @@ async def test_the_socket_of_a_server_that_is_gone_is_replaced(tmp_path: Path) -
     assert names_in(tmp_path) == ["objects.sock"]
 
 
-async def test_a_path_in_use_is_refused_and_keeps_its_server(tmp_path: Path) -> None:
+async def test_a_socket_in_use_is_refused_and_keeps_its_server(tmp_path: Path) -> None:
     path = tmp_path / "objects.sock"
     async with listening(path):
         with pytest.raises(PortTakenError, match="ZBRAIN_S3_SOCKET"):
@@ -86,14 +86,14 @@ async def test_a_path_in_use_is_refused_and_keeps_its_server(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["a-file", "no-folder/objects.sock"])
-async def test_a_path_that_cannot_be_a_socket_is_refused(tmp_path: Path, name: str) -> None:
+async def test_an_impossible_socket_path_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "a-file").write_text("of another program")
     with pytest.raises(StartError, match="ZBRAIN_S3_SOCKET"):
         await made(tmp_path / name)[0].start()
     assert (tmp_path / "a-file").read_text() == "of another program"
 
 
-async def test_a_port_in_use_is_refused_with_the_setting_that_chooses_another() -> None:
+async def test_a_port_in_use_is_refused_with_its_setting() -> None:
     async with listening() as port:
         listener = Listener(address="127.0.0.1", port=port, port_setting="ZBRAIN_S3_PORT")
         with pytest.raises(PortTakenError, match="ZBRAIN_S3_PORT"):

@@ -1,4 +1,4 @@
-"""Multipart uploads: nothing acknowledged is lost to what breaks off."""
+"""Multipart uploads: interruptions do not lose acknowledged parts."""
 
 import asyncio
 import contextlib
@@ -20,13 +20,13 @@ from tests.edgecache.brain.brains import Brain
 
 
 async def staged(brain: Brain, data: bytes) -> StagedFile:
-    """Take some bytes."""
+    """Stage some bytes."""
     receiver = brain.staging.receive()
     await receiver.write(data)
     return await receiver.finish()
 
 
-async def test_a_part_stays_though_the_commit_of_its_successor_breaks_off(
+async def test_a_part_is_kept_if_the_commit_of_its_replacement_fails(
     brain: Brain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bucket = await brain.bucket()
@@ -52,14 +52,14 @@ async def test_a_part_stays_though_the_commit_of_its_successor_breaks_off(
 
     (part,) = await uploads.parts(brain.database, upload.id)
     assert brain.staging.part_path(part.file).read_bytes() == b"first"
-    # In the end only one of them is left.
+    # Finally only one of them is left.
     third = await staged(brain, b"third")
     await uploads.write_part(brain.database, brain.staging, upload, 1, third, {})
     (part,) = await uploads.parts(brain.database, upload.id)
     assert brain.staging.part_path(part.file).read_bytes() == b"third"
 
 
-async def test_a_completion_whose_client_left_goes_on_and_its_failure_is_heard(
+async def test_a_completion_without_its_client_continues_and_logs_its_failure(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     loop = asyncio.get_running_loop()
@@ -67,7 +67,7 @@ async def test_a_completion_whose_client_left_goes_on_and_its_failure_is_heard(
     unheard: list[dict[str, Any]] = []
 
     async def never_complete(*_args: object) -> None:
-        # Nobody but the task itself holds it.
+        # Only the task itself references it.
         future = loop.create_future()
         awaited.append(weakref.ref(future))
         await future

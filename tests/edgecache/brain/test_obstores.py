@@ -1,4 +1,4 @@
-"""Buckets whose objects Google or Azure keep, reached through the brain's proxy alone."""
+"""Buckets with a Google or Azure origin, which is reached only through the brain's proxy."""
 
 import base64
 import hashlib
@@ -55,7 +55,7 @@ AMBIENT = {
 
 
 class Google(S3Origin):
-    """Cloud Storage's XML interface, which is much as S3's. public: of the service account."""
+    """Cloud Storage's XML API, similar to S3. public: the service account's public key."""
 
     public: rsa.RSAPublicKey | None = None
 
@@ -68,7 +68,7 @@ class Google(S3Origin):
 
 
 class Azure(S3Origin):
-    """Blob Storage, as far as the driver goes."""
+    """Azure Blob Storage, as far as the driver uses it."""
 
     def _refusal(self, asked: Asked, path: str, query: str) -> str:
         given = asked.headers.get("authorization", "")
@@ -157,14 +157,14 @@ SIGNED = (
 
 @pytest.fixture
 def ambient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Return the machine an identity that is not to be used."""
+    """Set credentials in the environment that must not be used."""
     for name, value in AMBIENT.items():
         monkeypatch.setenv(name, value)
 
 
 @pytest.fixture
 async def brain(ambient: None, rows: Rows, tmp_path: Path) -> AsyncIterator[Brain]:
-    """Return a brain that trusts the tests' authority."""
+    """Return a brain that trusts the tests' certificate authority."""
     trust, _ = certificates.issue(tmp_path, "127.0.0.1")
     async with running(rows.url, tmp_path / "brain", trust=trust, stall_timeout_s=2) as one:
         yield one
@@ -174,7 +174,7 @@ async def brain(ambient: None, rows: Rows, tmp_path: Path) -> AsyncIterator[Brai
 async def origin(
     request: pytest.FixtureRequest, tmp_path: Path, brain: Brain
 ) -> AsyncIterator[tuple[S3Origin, BucketInfo]]:
-    """Return an origin with a bucket of the brain's."""
+    """Return an origin with a bucket of the brain."""
     make = {"google": google, "azure": azure}[request.param]
     server, config, secret = make(brain, tmp_path)
     async with server:
@@ -185,7 +185,7 @@ async def origin(
 
 
 def google(brain: Brain, tmp_path: Path) -> tuple[Google, dict[str, str], dict[str, str]]:
-    """Make a service account and its origin."""
+    """Create a service account and its origin."""
     key = rsa.generate_private_key(65537, 2048)
     pem = key.private_bytes(
         serialization.Encoding.PEM,
@@ -196,7 +196,7 @@ def google(brain: Brain, tmp_path: Path) -> tuple[Google, dict[str, str], dict[s
         "client_email": "brain@example.com",
         "private_key": pem,
         "private_key_id": "k1",
-        # Whoever gives the key file gives these, too: nobody may be sent to them.
+        # The key file also contains these URLs, which must not be used.
         "token_uri": "https://127.0.0.1:1/token",
         "gcs_base_url": "https://127.0.0.1:1",
     }
@@ -206,13 +206,13 @@ def google(brain: Brain, tmp_path: Path) -> tuple[Google, dict[str, str], dict[s
 
 
 def azure(brain: Brain, tmp_path: Path) -> tuple[Azure, dict[str, str], dict[str, str]]:
-    """Make an account and its origin."""
+    """Create an account and its origin."""
     server = Azure(tls=serving(brain, tmp_path))
     return server, {"account": "acc", "container": "store"}, {"account_key": ACCOUNT_KEY}
 
 
 def serving(brain: Brain, tmp_path: Path) -> ssl.SSLContext:
-    """Return the server's side of the authority that the brain was told of."""
+    """Return a server TLS context of the authority that the brain trusts."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "server.pem")
     return context
@@ -248,7 +248,9 @@ async def test_objects_are_written_read_listed_and_deleted(
     assert server.store == {}
 
 
-async def test_pages_follow_one_another(brain: Brain, origin: tuple[S3Origin, BucketInfo]) -> None:
+async def test_listing_pages_are_consecutive(
+    brain: Brain, origin: tuple[S3Origin, BucketInfo]
+) -> None:
     server, bucket = origin
     names = ["a", "b/1", "b/2", "b0", "c/1", "z"]
     server.store.update({f"home/{name}": Stored(b"x") for name in [*names]})
@@ -277,7 +279,7 @@ async def test_a_key_that_the_driver_would_change_is_refused(
     assert server.asked == []
 
 
-async def test_what_is_not_there_is_missing(
+async def test_an_absent_object_is_missing(
     brain: Brain, origin: tuple[S3Origin, BucketInfo]
 ) -> None:
     _, bucket = origin
@@ -288,7 +290,7 @@ async def test_what_is_not_there_is_missing(
         await brain.objects.head(bucket, "k")
 
 
-async def test_creating_what_is_there_is_refused(
+async def test_creating_an_existing_object_is_refused(
     brain: Brain, origin: tuple[S3Origin, BucketInfo]
 ) -> None:
     server, bucket = origin
@@ -303,21 +305,21 @@ async def test_creating_what_is_there_is_refused(
 
 
 async def breaks_off(asked: Asked) -> None:
-    """Announce more than there is."""
+    """Send fewer bytes than announced."""
     asked.head("200 OK", "Content-Length: 1000000", 'ETag: "x"', LAST)
     await asked.say(b"x" * 100)
     asked.writer.close()
 
 
 async def stalls(asked: Asked) -> None:
-    """Announce more than ever comes."""
+    """Send fewer bytes than announced and keep the connection open."""
     asked.head("200 OK", "Content-Length: 1000000", 'ETag: "x"', LAST)
     await asked.say(b"x" * 100)
     await asked.reader.read()
 
 
 async def refuses(asked: Asked) -> None:
-    """Take no credential."""
+    """Refuse every credential."""
     await asked.answer(b"", status="403 Forbidden")
 
 
@@ -328,7 +330,7 @@ LAST = "Last-Modified: Fri, 02 Jan 2026 03:04:05 GMT"
     ("handler", "error"),
     [(breaks_off, OriginFailed), (stalls, (OriginTimeout, OriginFailed)), (refuses, OriginDenied)],
 )
-async def test_what_goes_wrong_has_a_name_and_leaves_nothing(
+async def test_a_failure_is_a_specific_error_and_leaves_nothing(
     brain: Brain,
     origin: tuple[S3Origin, BucketInfo],
     handler: Callable[[Asked], object],
@@ -343,7 +345,7 @@ async def test_what_goes_wrong_has_a_name_and_leaves_nothing(
     assert await brain.directory.find(bucket.id, "k") is None
 
 
-async def test_without_credentials_none_are_sent(brain: Brain, tmp_path: Path) -> None:
+async def test_without_credentials_requests_are_anonymous(brain: Brain, tmp_path: Path) -> None:
     async with Google(tls=serving(brain, tmp_path)) as server:
         server.store["k"] = Stored(b"public")
         bucket = await brain.origin_bucket("gcs", {"bucket": "store", "endpoint": server.url})

@@ -1,4 +1,4 @@
-"""Connections to origins: none is lost to whoever goes away at the wrong moment."""
+"""Connections to origins: cancelled requests do not leak connections."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,11 +13,11 @@ from edgecache.brain.values import BucketInfo
 from tests.edgecache.brain.brains import Brain, until
 from tests.edgecache.brain.http_origin import Asked, HttpOrigin
 
-# More than a request takes from its beginning to its end.
+# More turns of the loop than a whole request takes.
 STEPS = 150
 
 
-async def test_who_leaves_at_any_moment_of_a_request_costs_no_connection(
+async def test_a_request_cancelled_at_any_moment_leaks_no_connection(
     brain: Brain, origin: HttpOrigin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("edgecache.brain.origins.egress.pool.CONNECTIONS", 1)
@@ -25,7 +25,7 @@ async def test_who_leaves_at_any_moment_of_a_request_costs_no_connection(
     driver = await brain.origins.driver(bucket)
 
     async def closing(asked: Asked) -> None:
-        # So that each request has a connection of its own.
+        # So that each request has its own connection.
         await asked.answer(b"whole", "Connection: close")
 
     origin.handler = closing
@@ -39,7 +39,7 @@ async def test_who_leaves_at_any_moment_of_a_request_costs_no_connection(
     assert (await driver.head("k")).size == 5
 
 
-async def test_who_leaves_while_others_wait_for_a_connection_costs_none(
+async def test_a_request_cancelled_while_others_wait_leaks_no_connection(
     brain: Brain, origin: HttpOrigin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("edgecache.brain.origins.egress.pool.CONNECTIONS", 2)
@@ -62,7 +62,7 @@ async def test_who_leaves_while_others_wait_for_a_connection_costs_none(
     assert (await driver.head("k")).size == 5
 
 
-async def test_what_was_not_sent_yet_when_its_asker_left_is_never_sent(
+async def test_an_unsent_request_that_is_cancelled_is_never_sent(
     origin: HttpOrigin,
 ) -> None:
     dialled, go_on = asyncio.Event(), asyncio.Event()
@@ -95,7 +95,7 @@ async def test_what_was_not_sent_yet_when_its_asker_left_is_never_sent(
     await line.retire()
 
 
-async def test_so_many_askers_leave_and_no_more(
+async def test_the_number_of_abandoned_requests_is_limited(
     origin: HttpOrigin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "FORSAKEN", 3)
@@ -129,7 +129,7 @@ async def test_so_many_askers_leave_and_no_more(
     await line.retire()
 
 
-async def test_who_leaves_as_an_answer_is_closed_has_it_closed() -> None:
+async def test_a_cancellation_while_a_response_is_closed_still_closes_it() -> None:
     began, go_on, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     class Body:

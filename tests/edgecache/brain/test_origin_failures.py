@@ -1,4 +1,4 @@
-"""An origin that stalls, refuses, fails or has no such thing: each has its name, none is kept."""
+"""Origins that stall, refuse, fail or lack the object: specific errors, nothing stored."""
 
 import asyncio
 import contextlib
@@ -42,7 +42,7 @@ async def test_an_origin_that_stalls_times_out(rows: Rows, tmp_path: Path) -> No
 
 @contextlib.asynccontextmanager
 async def short_patience(rows: Rows, tmp_path: Path) -> AsyncIterator[Brain]:
-    """Return a brain that waits for nobody."""
+    """Return a brain with short time limits for origins."""
     async with running(rows.url, tmp_path / "hasty", stall_timeout_s=0.3) as brain:
         yield brain
 
@@ -60,7 +60,7 @@ async def short_patience(rows: Rows, tmp_path: Path) -> AsyncIterator[Brain]:
         ("304 Not Modified", OriginFailed),
     ],
 )
-async def test_what_the_origin_refuses_has_a_name(
+async def test_a_refusal_of_the_origin_is_a_specific_error(
     brain: Brain, origin: HttpOrigin, bucket: BucketInfo, status: str, error: type[Exception]
 ) -> None:
     async def refuse(asked: Asked) -> None:
@@ -75,7 +75,7 @@ async def test_what_the_origin_refuses_has_a_name(
         await brain.objects.head(bucket, "k")
 
 
-async def test_an_origin_that_is_not_there_fails(brain: Brain) -> None:
+async def test_an_unreachable_origin_is_an_error(brain: Brain) -> None:
     async with HttpOrigin() as gone:
         url = gone.url
     bucket = await brain.origin_bucket("http", {"url": url})
@@ -84,7 +84,7 @@ async def test_an_origin_that_is_not_there_fails(brain: Brain) -> None:
         await brain.objects.open(bucket, "k")
 
 
-async def test_a_server_error_is_tried_once_more(
+async def test_a_server_error_is_retried_once(
     brain: Brain, origin: HttpOrigin, bucket: BucketInfo
 ) -> None:
     async def moody(asked: Asked) -> None:
@@ -98,7 +98,7 @@ async def test_a_server_error_is_tried_once_more(
     assert await brain.get(bucket, "k") == b"well"
 
 
-async def test_a_404_is_remembered_for_a_moment(
+async def test_a_404_is_cached_for_a_moment(
     brain: Brain, origin: HttpOrigin, bucket: BucketInfo
 ) -> None:
     for _ in range(5):
@@ -112,7 +112,7 @@ async def test_a_404_is_remembered_for_a_moment(
     assert await brain.get(bucket, "k") == b"there"
 
 
-async def test_a_404_is_forgotten_in_time(
+async def test_a_cached_404_expires(
     brain: Brain, origin: HttpOrigin, bucket: BucketInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("edgecache.brain.fetch.negative_cache.KEPT_S", 0.0)

@@ -1,4 +1,4 @@
-"""The descriptions of origins: checked field by field, their secrets written and never read."""
+"""Origins' configurations: validation by field, and secrets that are never returned."""
 
 from typing import Any
 
@@ -60,7 +60,7 @@ from tests.edgecache.brain.brains import ALICE, Brain, Rows
         ),
     ],
 )
-async def test_a_description_that_is_wrong_is_refused_with_its_field(
+async def test_a_wrong_configuration_is_refused_with_its_field(
     strict: Brain, kind: str, config: dict[str, Any], secret: dict[str, Any] | None, field: str
 ) -> None:
     with pytest.raises(Invalid) as caught:
@@ -69,7 +69,7 @@ async def test_a_description_that_is_wrong_is_refused_with_its_field(
     assert field in {error["field"] for error in caught.value.errors}
 
 
-async def test_secrets_go_in_and_never_come_out(brain: Brain, rows: Rows) -> None:
+async def test_secrets_are_stored_and_never_returned(brain: Brain, rows: Rows) -> None:
     secret = {"access_key_id": "AKIA", "secret_access_key": "hush-hush"}
     config = {"bucket": "bbb", "region": "eu"}
 
@@ -83,7 +83,7 @@ async def test_secrets_go_in_and_never_come_out(brain: Brain, rows: Rows) -> Non
         await brain.catalog.create(ALICE, "o", "s3", config, secret)
 
 
-async def test_an_origin_in_use_stays(brain: Brain) -> None:
+async def test_an_origin_in_use_cannot_be_deleted(brain: Brain) -> None:
     bucket = await brain.origin_bucket("http", {"url": "http://127.0.0.1:1"})
     assert bucket.origin_id is not None
 

@@ -1,4 +1,4 @@
-"""Purges: what they hit is gone, their counts are exact, and nothing brings it back."""
+"""Purges: purged objects are gone and do not come back, and the counts are exact."""
 
 import asyncio
 from pathlib import Path
@@ -18,13 +18,13 @@ NOTHING = PurgeResult(0, 0, 0)
 
 
 async def fill(brain: Brain, bucket: BucketInfo, *keys: str, size: int = 10) -> None:
-    """Write objects whose bytes differ."""
+    """Write objects with different bytes."""
     for key in keys:
         await brain.put(bucket, key, f"{bucket.name}/{key}".encode().ljust(size, b"."))
 
 
 async def names(brain: Brain, bucket: BucketInfo) -> set[str]:
-    """Return the keys that the directory holds."""
+    """Return the keys in the directory."""
     rows = await brain.database.all(
         "SELECT key FROM brain_cachedobject WHERE bucket_id = %s", [bucket.id]
     )
@@ -32,13 +32,13 @@ async def names(brain: Brain, bucket: BucketInfo) -> set[str]:
 
 
 async def place(brain: Brain, bucket: BucketInfo, key: str, *nodes: UUID) -> None:
-    """Have nodes hold an object."""
+    """Record that nodes hold an object."""
     found = await brain.directory.find(bucket.id, key)
     assert found is not None
     assert await brain.directory.add_locations(found.sha256, nodes)
 
 
-async def test_keys_and_prefix_mean_their_union(brain: Brain) -> None:
+async def test_keys_and_a_prefix_purge_their_union(brain: Brain) -> None:
     bucket = await brain.bucket()
     await fill(brain, bucket, "a", "b/1", "b/2", "b", "c")
 
@@ -53,7 +53,7 @@ async def test_keys_and_prefix_mean_their_union(brain: Brain) -> None:
     assert await names(brain, bucket) == {"b", "c"}
 
 
-async def test_a_prefix_without_a_slash_means_buckets(brain: Brain) -> None:
+async def test_a_prefix_without_a_slash_is_a_bucket_name(brain: Brain) -> None:
     docs, docs2, else_ = [await brain.bucket(name) for name in ("docs", "docs2", "else")]
     for bucket in (docs, docs2, else_):
         await fill(brain, bucket, "k")
@@ -64,7 +64,7 @@ async def test_a_prefix_without_a_slash_means_buckets(brain: Brain) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["docs/50%", "docs/a_", "docs/\\", "docs/'"])
-async def test_a_prefix_is_taken_as_it_is_written(brain: Brain, prefix: str) -> None:
+async def test_special_characters_of_a_prefix_are_literal(brain: Brain, prefix: str) -> None:
     bucket = await brain.bucket()
     hit = prefix.removeprefix("docs/") + "x"
     await fill(brain, bucket, hit, "50x", "abx", "z")
@@ -73,7 +73,7 @@ async def test_a_prefix_is_taken_as_it_is_written(brain: Brain, prefix: str) -> 
     assert await names(brain, bucket) == {"50x", "abx", "z"}
 
 
-async def test_nothing_asked_for_is_nothing_purged(brain: Brain) -> None:
+async def test_an_empty_selection_purges_nothing(brain: Brain) -> None:
     bucket = await brain.bucket()
     await fill(brain, bucket, "k")
 
@@ -83,7 +83,7 @@ async def test_nothing_asked_for_is_nothing_purged(brain: Brain) -> None:
     assert await names(brain, bucket) == {"k"}
 
 
-async def test_another_tenants_objects_are_out_of_reach(brain: Brain) -> None:
+async def test_another_tenant_s_objects_are_not_purged(brain: Brain) -> None:
     mine = await brain.bucket("docs", ALICE)
     theirs = await brain.bucket("docs", CHARLIE)
     for bucket in (mine, theirs):
@@ -96,7 +96,7 @@ async def test_another_tenants_objects_are_out_of_reach(brain: Brain) -> None:
     assert (await brain.objects.open(theirs, "k")).is_hit
 
 
-async def test_the_objects_of_the_builtin_origin_stay(brain: Brain) -> None:
+async def test_objects_of_the_built_in_origin_are_kept(brain: Brain) -> None:
     bucket = await brain.bucket()
     await fill(brain, bucket, "k")
 
@@ -117,7 +117,7 @@ async def test_freed_bytes_and_nodes_are_counted_exactly(brain: Brain, rows: Row
     await place(brain, bucket, "a", one, two)
     await place(brain, bucket, "b", two, three)
 
-    # The bytes of "a" are still those of "a-too".
+    # "a-too" still references the bytes of "a".
     assert await brain.purges.purge(ALICE, keys=["docs/a"]) == PurgeResult(1, 0, 0)
     both = {"keys": ["docs/a-too"], "prefix": "docs/b"}
     assert await brain.purges.purge(ALICE, **both, preview=True) == PurgeResult(2, 2200, 3)  # type: ignore[arg-type]  # as above
@@ -128,7 +128,7 @@ async def test_freed_bytes_and_nodes_are_counted_exactly(brain: Brain, rows: Row
     assert sorted(jobs) == sorted((node, "delete") for node in (one, two, two, three))
 
 
-async def test_purges_at_once_count_each_object_and_byte_once(brain: Brain, rows: Rows) -> None:
+async def test_concurrent_purges_count_each_object_and_byte_once(brain: Brain, rows: Rows) -> None:
     bucket = await brain.bucket()
     node = rows.node(uuid7())
     keys = [f"k{n:02}" for n in range(40)]
@@ -157,7 +157,7 @@ async def test_a_large_purge_takes_many_steps(
     assert await names(brain, bucket) == {"z"}
 
 
-async def test_what_a_purge_hit_is_gone_before_it_is_deleted(brain: Brain, rows: Rows) -> None:
+async def test_purged_objects_are_hidden_before_they_are_deleted(brain: Brain, rows: Rows) -> None:
     bucket = await brain.bucket()
     await fill(brain, bucket, "a/1", "a/2", "b")
 
@@ -168,15 +168,13 @@ async def test_what_a_purge_hit_is_gone_before_it_is_deleted(brain: Brain, rows:
     brain.directory.index.clear()
     assert await brain.directory.find(bucket.id, "a/2") is None
     assert await brain.directory.find(bucket.id, "b") is not None
-    # What comes in afterwards is not hit.
+    # Objects stored afterwards are not purged.
     await fill(brain, bucket, "a/1")
     brain.directory.index.clear()
     assert await brain.directory.find(bucket.id, "a/1") is not None
 
 
-async def test_a_version_that_comes_while_the_old_one_is_deleted_stays(
-    brain: Brain, rows: Rows
-) -> None:
+async def test_a_version_stored_during_a_purge_is_kept(brain: Brain, rows: Rows) -> None:
     bucket = await brain.bucket()
     await fill(brain, bucket, "a/1", "a/2", "b")
     count = PurgeCount()
@@ -195,7 +193,7 @@ async def test_a_version_that_comes_while_the_old_one_is_deleted_stays(
     assert count.objects == 1
 
 
-async def test_a_purge_whose_brain_died_is_finished_by_another(
+async def test_a_purge_of_a_dead_brain_is_finished_by_another(
     brain: Brain, other: Brain, rows: Rows
 ) -> None:
     bucket = await brain.bucket()
@@ -211,7 +209,7 @@ async def test_a_purge_whose_brain_died_is_finished_by_another(
     assert rows.value("SELECT count(*) FROM brain_purgerecord WHERE NOT is_done") == 0
 
 
-async def test_a_purge_that_was_not_confirmed_is_finished_by_the_collector(
+async def test_an_unconfirmed_purge_is_finished_by_the_garbage_collection(
     brain: Brain, rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bucket = await brain.bucket()
@@ -234,7 +232,7 @@ async def test_a_purge_that_was_not_confirmed_is_finished_by_the_collector(
 @pytest.mark.parametrize(
     "purge", [{"keys": ["docs/a/k"]}, {"prefix": "docs/a"}, {"everything": True}], ids=str
 )
-async def test_a_fetch_under_way_does_not_bring_back_what_was_purged(
+async def test_a_running_fetch_does_not_bring_back_purged_objects(
     brain: Brain, origin: HttpOrigin, purge: dict[str, object]
 ) -> None:
     bucket = await brain.origin_bucket("http", {"url": origin.url})
@@ -251,7 +249,7 @@ async def test_a_fetch_under_way_does_not_bring_back_what_was_purged(
     await was_asked.wait()
     result = await brain.purges.purge(ALICE, **purge)  # type: ignore[arg-type]  # a way to say it
     origin.objects["/a/k"] = b"new"
-    # Who asks after the purge does not join what began before it.
+    # A request after the purge does not join a fetch from before it.
     late = await brain.get(bucket, "a/k")
     go_on.set()
 
@@ -261,7 +259,7 @@ async def test_a_fetch_under_way_does_not_bring_back_what_was_purged(
     assert result == NOTHING
 
 
-async def test_a_purge_elsewhere_does_not_stop_a_fetch_from_being_kept(
+async def test_a_purge_of_another_prefix_does_not_prevent_storing_a_fetch(
     brain: Brain, origin: HttpOrigin
 ) -> None:
     bucket = await brain.origin_bucket("http", {"url": origin.url})
@@ -283,7 +281,7 @@ async def test_a_purge_elsewhere_does_not_stop_a_fetch_from_being_kept(
     assert await names(brain, bucket) == {"a/k"}
 
 
-async def test_a_storm_of_reads_writes_and_purges_ends_in_what_the_origin_has(
+async def test_concurrent_reads_writes_and_purges_end_in_the_origin_s_state(
     brain: Brain, other: Brain, rows: Rows, tmp_path: Path
 ) -> None:
     other.staging.root = brain.staging.root

@@ -1,4 +1,4 @@
-"""Distances: remembered, and not without end."""
+"""The bounded cache of distances between regions."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from edgecache.brain.nodes import regions
 from edgecache.brain.nodes.regions import UNKNOWN_KM, RegionMap
 
 
-def test_regions_that_clients_make_up_do_not_fill_the_memory(
+def test_invented_regions_do_not_fill_the_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(regions, "DISTANCES_KEPT", 10)

@@ -1,4 +1,4 @@
-"""PostgreSQL goes away and comes back, in the midst of everything."""
+"""PostgreSQL restarts during operations."""
 
 import asyncio
 import shutil
@@ -24,7 +24,7 @@ WRITERS = 6
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Return a PostgreSQL of these tests' own, which keeps what it acknowledged."""
+    """Return a separate, durable PostgreSQL cluster for these tests."""
     folders = make_folders(tmp_path_factory.mktemp("restarts") / "var")
     binaries = find_binaries({}, make_runtime_dir(folders.data_dir), production=False)
     own = Cluster(CONTROL, folders, binaries)
@@ -41,7 +41,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture
 def cluster(made: Cluster) -> Iterator[Cluster]:
-    """Return it running, with empty tables. A server ends with the thread that started it."""
+    """Return the running cluster, empty. A server ends with the thread that started it."""
     start(made)
     empty(DatabaseClient(made.url), ("brain_bucket", "brain_blob", "brain_braininstance"))
     yield made
@@ -49,7 +49,7 @@ def cluster(made: Cluster) -> Iterator[Cluster]:
 
 
 def restart(cluster: Cluster, *, is_killed: bool) -> None:
-    """End the server and start it again."""
+    """Stop the server and start it again."""
     if is_killed:
         for server in processes_in(cluster.data, program="postgres"):
             server.send(signal.SIGKILL)
@@ -58,7 +58,7 @@ def restart(cluster: Cluster, *, is_killed: bool) -> None:
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
-async def test_every_acknowledged_write_is_there_after_a_restart(
+async def test_acknowledged_writes_survive_a_restart(
     cluster: Cluster, tmp_path: Path, is_killed: bool
 ) -> None:
     async with running(cluster.url, tmp_path / "brain") as brain:
@@ -94,13 +94,13 @@ async def test_every_acknowledged_write_is_there_after_a_restart(
 async def every_key_is_right(
     brain: Brain, acknowledged: dict[int, int], attempted: dict[int, int]
 ) -> None:
-    """Look at all keys: the last acknowledged write, or one that was tried after it."""
+    """Check all keys: each has the last acknowledged write or a later attempted one."""
     bucket = (await brain.buckets.list(ALICE))[0]
     for number, least in acknowledged.items():
         assert least <= int(await brain.get(bucket, f"k{number}")) <= attempted[number]
 
 
-async def test_what_is_remembered_is_forgotten_with_the_listener(
+async def test_the_cache_is_cleared_when_the_listener_is_lost(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     async with running(cluster.url, tmp_path / "brain") as brain:

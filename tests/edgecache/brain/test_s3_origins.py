@@ -1,4 +1,4 @@
-"""Buckets whose objects an S3 origin keeps."""
+"""Buckets with an S3 origin."""
 
 import asyncio
 import hashlib
@@ -34,7 +34,7 @@ async def bucket(brain: Brain, origin: S3Origin) -> BucketInfo:
     return await brain.origin_bucket("s3", origin.config, origin.secret)
 
 
-async def test_a_write_goes_through_to_the_origin(
+async def test_a_write_is_sent_to_the_origin(
     brain: Brain, origin: S3Origin, bucket: BucketInfo
 ) -> None:
     fields = Fields("text/plain", {"cache-control": "max-age=9"}, {"owner": "alice"})
@@ -53,7 +53,7 @@ async def test_a_write_goes_through_to_the_origin(
     assert origin.count("/store/k") == 0
 
 
-async def test_what_the_origin_has_is_read_with_its_fields(
+async def test_an_object_of_the_origin_is_read_with_its_headers(
     brain: Brain, origin: S3Origin, bucket: BucketInfo
 ) -> None:
     origin.store["k"] = Stored(
@@ -70,7 +70,7 @@ async def test_what_the_origin_has_is_read_with_its_fields(
 
 
 @pytest.mark.parametrize("key", HOSTILE, ids=lambda key: ascii(key)[:24])
-async def test_any_key_is_the_origins_key(
+async def test_any_key_is_used_unchanged_at_the_origin(
     brain: Brain, origin: S3Origin, bucket: BucketInfo, key: str
 ) -> None:
     await brain.put(bucket, key, b"x")
@@ -82,7 +82,7 @@ async def test_any_key_is_the_origins_key(
     assert origin.store == {}
 
 
-async def test_a_prefix_is_the_buckets_own(brain: Brain, origin: S3Origin) -> None:
+async def test_a_bucket_is_limited_to_its_prefix(brain: Brain, origin: S3Origin) -> None:
     bucket = await brain.origin_bucket("s3", origin.config, origin.secret, prefix="sub/dir-")
     origin.store["other"] = Stored(b"not ours")
 
@@ -94,7 +94,9 @@ async def test_a_prefix_is_the_buckets_own(brain: Brain, origin: S3Origin) -> No
     assert ([row.key for row in listing.objects], listing.prefixes) == (["k"], ("../",))
 
 
-async def test_pages_follow_one_another(brain: Brain, origin: S3Origin, bucket: BucketInfo) -> None:
+async def test_listing_pages_are_consecutive(
+    brain: Brain, origin: S3Origin, bucket: BucketInfo
+) -> None:
     names = ["a", "b/1", "b/2", "b/3/4", "b0", "c/", "c/1", "d e+f", "\u00fc/x", "z"]
     origin.store.update({name: Stored(b"x") for name in names})
 
@@ -109,7 +111,7 @@ async def test_pages_follow_one_another(brain: Brain, origin: S3Origin, bucket: 
 async def every_page(
     brain: Brain, bucket: BucketInfo, prefix: str, delimiter: str, limit: int
 ) -> AsyncIterator[Listing]:
-    """Go through a listing."""
+    """Return all keys of a listing, page by page."""
     start = ""
     for _ in range(100):
         page = await brain.objects.list(bucket, prefix, start, delimiter, limit)
@@ -121,7 +123,7 @@ async def every_page(
     raise AssertionError("the listing has no end")
 
 
-async def test_many_are_deleted_in_one_request(
+async def test_many_objects_are_deleted_in_one_request(
     brain: Brain, origin: S3Origin, bucket: BucketInfo
 ) -> None:
     keys = [f"k{n}<&>" for n in range(50)]
@@ -133,7 +135,7 @@ async def test_many_are_deleted_in_one_request(
     assert [asked.method for asked in origin.asked] == ["POST"]
 
 
-async def test_conditions_are_the_origins(
+async def test_conditions_are_decided_by_the_origin(
     brain: Brain, origin: S3Origin, bucket: BucketInfo, rows: Rows
 ) -> None:
     origin.store["k"] = Stored(b"there")
@@ -150,7 +152,7 @@ async def test_conditions_are_the_origins(
     assert rows.value("SELECT count(*) FROM brain_pendingwrite") == 0
 
 
-async def test_wrong_credentials_are_named(brain: Brain) -> None:
+async def test_wrong_credentials_are_a_specific_error(brain: Brain) -> None:
     async with S3Origin() as origin:
         bucket = await brain.origin_bucket(
             "s3", origin.config, {"access_key_id": "AKIAORIGIN", "secret_access_key": "no"}
@@ -165,7 +167,7 @@ async def test_wrong_credentials_are_named(brain: Brain) -> None:
                 await call
 
 
-async def test_a_write_of_unknown_outcome_leaves_nothing_stale(
+async def test_a_write_with_an_unknown_outcome_leaves_nothing_stale(
     brain: Brain, origin: S3Origin, bucket: BucketInfo, rows: Rows
 ) -> None:
     await brain.put(bucket, "k", b"old")
@@ -183,7 +185,7 @@ async def test_a_write_of_unknown_outcome_leaves_nothing_stale(
     assert rows.value("SELECT count(*) FROM brain_pendingwrite") == 0
 
 
-async def test_writes_that_overlap_leave_what_the_origin_has(
+async def test_overlapping_writes_end_in_the_origin_s_state(
     brain: Brain, origin: S3Origin, bucket: BucketInfo
 ) -> None:
     first_is_in, second_is_done = asyncio.Event(), asyncio.Event()
@@ -192,7 +194,7 @@ async def test_writes_that_overlap_leave_what_the_origin_has(
         if asked.body == b"first":
             origin.store["k"] = Stored(b"first")
             first_is_in.set()
-            # Its answer comes late: another write has been and gone.
+            # The response is late: another write has completed meanwhile.
             await second_is_done.wait()
             await asked.answer(b"", 'ETag: "first"')
         else:
@@ -210,7 +212,7 @@ async def test_writes_that_overlap_leave_what_the_origin_has(
     assert origin.store["k"].data == b"second"
 
 
-async def test_a_read_under_way_does_not_bring_back_what_a_write_replaced(
+async def test_a_running_read_does_not_bring_back_a_replaced_version(
     brain: Brain, origin: S3Origin, bucket: BucketInfo
 ) -> None:
     origin.store["k"] = Stored(b"old")
@@ -238,7 +240,7 @@ async def test_a_read_under_way_does_not_bring_back_what_a_write_replaced(
 
 
 @pytest.mark.parametrize("is_cached", [True, False])
-async def test_a_read_under_way_does_not_bring_back_what_was_deleted(
+async def test_a_running_read_does_not_bring_back_a_deleted_object(
     brain: Brain, origin: S3Origin, bucket: BucketInfo, is_cached: bool
 ) -> None:
     origin.store["k"] = Stored(b"old")
@@ -269,7 +271,7 @@ async def test_a_read_under_way_does_not_bring_back_what_was_deleted(
         await brain.objects.open(bucket, "k")
 
 
-async def test_while_a_write_is_under_way_nobody_caches_the_key(
+async def test_a_key_is_not_cached_during_a_write(
     brain: Brain, origin: S3Origin, bucket: BucketInfo
 ) -> None:
     origin.store["k"] = Stored(b"old")
@@ -293,7 +295,7 @@ async def test_while_a_write_is_under_way_nobody_caches_the_key(
     assert await brain.get(bucket, "k") == b"new"
 
 
-async def test_the_note_of_a_write_whose_brain_died_is_settled_by_another(
+async def test_the_pending_write_of_a_dead_brain_is_settled_by_another(
     brain: Brain, other: Brain, origin: S3Origin, bucket: BucketInfo, rows: Rows
 ) -> None:
     await brain.put(bucket, "k", b"old")
@@ -309,7 +311,7 @@ async def test_the_note_of_a_write_whose_brain_died_is_settled_by_another(
     assert await brain.get(bucket, "k") == b"new"
 
 
-async def test_a_deletion_that_could_not_be_noted_down_is_settled_later(
+async def test_a_deletion_that_could_not_be_recorded_is_settled_later(
     brain: Brain, origin: S3Origin, bucket: BucketInfo, rows: Rows
 ) -> None:
     await brain.put(bucket, "k", b"old")
@@ -331,7 +333,7 @@ async def test_a_deletion_that_could_not_be_noted_down_is_settled_later(
         await brain.get(bucket, "k")
 
 
-async def test_a_copy_from_another_kind_of_bucket_is_written_through(
+async def test_a_copy_from_a_bucket_of_another_origin_is_sent_to_the_origin(
     brain: Brain, origin: S3Origin, bucket: BucketInfo
 ) -> None:
     built_in = await brain.bucket("builtin")
@@ -345,7 +347,7 @@ async def test_a_copy_from_another_kind_of_bucket_is_written_through(
     assert await brain.get(built_in, "back") == b"bytes"
 
 
-async def test_an_origin_that_was_removed_is_asked_no_more(
+async def test_a_removed_origin_gets_no_more_requests(
     brain: Brain, origin: S3Origin, bucket: BucketInfo, rows: Rows
 ) -> None:
     await brain.put(bucket, "k", b"x")

@@ -1,4 +1,4 @@
-"""The brain's files: whoever is cancelled leaves none open, and none behind."""
+"""Staged files: cancelled operations leave no open and no leftover files."""
 
 import asyncio
 import os
@@ -16,13 +16,13 @@ from edgecache.brain.storage.staging import BUFFER_BYTES, Staging
 from tests.edgecache.brain.brains import MIB, until
 
 WAIT_S = 20.0
-# Long enough for what nothing holds up, and what is held up does not come.
+# Long enough for an operation that nothing blocks.
 SHORTLY_S = 0.2
 
 
 @pytest.fixture
 async def staging(tmp_path: Path) -> AsyncIterator[Staging]:
-    """Return a data directory of one's own."""
+    """Return the staging area of a new data directory."""
     one = Staging(tmp_path / "brain", limit_bytes=MIB)
     await one.start()
     yield one
@@ -30,22 +30,22 @@ async def staging(tmp_path: Path) -> AsyncIterator[Staging]:
 
 
 class Held:
-    """Holds a thread's work up until the test lets it go on."""
+    """Blocks a thread's work until the test releases it."""
 
     def __init__(self) -> None:
         self._came, self._go_on = threading.Event(), threading.Event()
 
     def hold(self) -> None:
-        """Say that the thread is here, and wait."""
+        """Signal that the thread has arrived, and wait."""
         self._came.set()
         assert self._go_on.wait(WAIT_S)
 
     async def came(self) -> None:
-        """Wait until the thread is here."""
+        """Wait until the thread has arrived."""
         assert await asyncio.to_thread(self._came.wait, WAIT_S)
 
     def go_on(self) -> None:
-        """Let it go on."""
+        """Release the thread."""
         self._go_on.set()
 
 
@@ -60,7 +60,7 @@ async def test_a_file_is_not_closed_while_a_cancelled_writers_thread_writes_to_i
         try:
             write_all(file, data)
         except OSError:
-            # Had another file been opened meanwhile, it would have got these bytes.
+            # These bytes would go into another file that had been opened meanwhile.
             outcomes.append("closed")
         else:
             outcomes.append("written")
@@ -81,7 +81,7 @@ async def test_a_file_is_not_closed_while_a_cancelled_writers_thread_writes_to_i
     assert staging.used_bytes == 0
 
 
-async def test_what_is_discarded_goes_though_the_one_who_discards_is_cancelled(
+async def test_a_discarded_file_is_deleted_even_if_the_caller_is_cancelled(
     staging: Staging,
 ) -> None:
     receiver = staging.receive()
@@ -105,7 +105,7 @@ async def test_what_is_discarded_goes_though_the_one_who_discards_is_cancelled(
     threads.shutdown()
 
 
-async def test_who_is_cancelled_as_a_file_is_opened_leaves_it_closed(
+async def test_a_cancellation_while_a_file_is_opened_closes_it(
     staging: Staging, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = staging.root / "parts" / "one"
@@ -130,7 +130,7 @@ async def test_who_is_cancelled_as_a_file_is_opened_leaves_it_closed(
 
 
 def open_files(folder: Path) -> set[str]:
-    """Name the files of a folder that this process has open."""
+    """Return the names of the files of a folder that this process has open."""
     found = set()
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - numbers, not paths
         try:

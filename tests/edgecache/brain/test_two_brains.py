@@ -1,4 +1,4 @@
-"""Two brains fetch a key once between them, and do without each other when they must."""
+"""Two brains share the fetch of a key and also work without each other."""
 
 import asyncio
 import time
@@ -14,7 +14,7 @@ from tests.edgecache.brain.http_origin import Asked, HttpOrigin
 
 
 class Held:
-    """An origin's handler that waits for a word."""
+    """An origin's handler that waits for the test."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -22,16 +22,16 @@ class Held:
         self.go_on = asyncio.Event()
 
     async def __call__(self, asked: Asked) -> None:
-        """Answer in time."""
+        """Respond once the test allows it."""
         self.came.set()
         await self.go_on.wait()
         await asked.answer(self.data, 'ETag: "v"')
 
 
-async def test_a_cold_key_is_fetched_once_by_both(
+async def test_an_uncached_key_is_fetched_once_by_two_brains(
     brain: Brain, other: Brain, origin: HttpOrigin
 ) -> None:
-    # One disk, as of two processes on one machine.
+    # A shared disk, as of two processes on one machine.
     other.staging.root = brain.staging.root
     bucket = await brain.origin_bucket("http", {"url": origin.url})
     origin.handler = held = Held(b"x" * 300_000)
@@ -51,7 +51,7 @@ async def test_a_cold_key_is_fetched_once_by_both(
     assert len(brain.kept) + len(other.kept) == 1
 
 
-async def test_who_waited_takes_the_bytes_from_a_node(
+async def test_the_waiting_brain_reads_the_bytes_from_a_node(
     brain: Brain, other: Brain, origin: HttpOrigin, rows: Rows
 ) -> None:
     node = rows.node(uuid7())
@@ -73,7 +73,7 @@ async def test_who_waited_takes_the_bytes_from_a_node(
     assert origin.count("/k") == 1
 
 
-async def test_without_nodes_each_brain_fetches_for_its_own_disk(
+async def test_without_nodes_each_brain_fetches_for_itself(
     brain: Brain, other: Brain, origin: HttpOrigin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(singleflight, "REPLICA_LIMIT_S", 0.0)
@@ -89,7 +89,7 @@ async def test_without_nodes_each_brain_fetches_for_its_own_disk(
     assert origin.count("/k") == 2
 
 
-async def test_a_fetch_that_failed_is_tried_by_the_other(
+async def test_a_failed_fetch_is_retried_by_the_other_brain(
     brain: Brain, other: Brain, origin: HttpOrigin
 ) -> None:
     bucket = await brain.origin_bucket("http", {"url": origin.url})
@@ -117,7 +117,7 @@ async def test_a_fetch_that_failed_is_tried_by_the_other(
 
 
 def held_by(rows: Rows, bucket: BucketInfo, brain_id: UUID, *, seconds: int) -> None:
-    """Have a brain hold the turn of a key."""
+    """Make a brain hold the fetch lock of a key."""
     rows.run(
         "INSERT INTO brain_filllease (bucket_id, key, brain_id, expires_at)"
         " VALUES (%s, 'k', %s, clock_timestamp() + make_interval(secs => %s))",
@@ -125,7 +125,7 @@ def held_by(rows: Rows, bucket: BucketInfo, brain_id: UUID, *, seconds: int) -> 
     )
 
 
-async def test_a_turn_that_was_not_kept_runs_out(
+async def test_a_fetch_lock_that_is_not_renewed_expires(
     brain: Brain, other: Brain, origin: HttpOrigin, rows: Rows
 ) -> None:
     bucket = await brain.origin_bucket("http", {"url": origin.url})
@@ -140,7 +140,7 @@ async def test_a_turn_that_was_not_kept_runs_out(
     assert rows.count("filllease") == 0
 
 
-async def test_the_turn_of_a_dead_brain_is_over(
+async def test_the_fetch_lock_of_a_dead_brain_is_released(
     brain: Brain, other: Brain, origin: HttpOrigin, rows: Rows
 ) -> None:
     bucket = await brain.origin_bucket("http", {"url": origin.url})
@@ -152,7 +152,7 @@ async def test_the_turn_of_a_dead_brain_is_over(
     assert rows.count("filllease") == 0
 
 
-async def test_nobody_waits_for_a_turn_for_ever(
+async def test_waiting_for_a_fetch_lock_is_limited(
     brain: Brain,
     other: Brain,
     origin: HttpOrigin,
@@ -167,7 +167,7 @@ async def test_nobody_waits_for_a_turn_for_ever(
     assert await brain.get(bucket, "k") == b"x"
 
 
-async def test_a_long_fetch_keeps_its_turn(
+async def test_a_long_fetch_renews_its_lock(
     brain: Brain,
     other: Brain,
     origin: HttpOrigin,
