@@ -37,7 +37,7 @@ class CacheSample(models.Model):
         return f"{self.moment:%Y-%m-%d %H:%M:%S}"
 
     def as_metrics(self) -> dict[str, Any]:
-        """Give it in the interface's words."""
+        """Return the sample with the fields of the published interface."""
         shown = {
             field.name: getattr(self, field.name)
             for field in self._meta.concrete_fields

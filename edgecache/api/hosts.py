@@ -43,7 +43,7 @@ def all_of(scope: Scope, bucket_name: str) -> list[Row]:
 
 
 def prove(scope: Scope, bucket_name: str, host: str, *, now: datetime) -> Row:
-    """Give the bucket the host if its DNS record is there; safe to repeat.
+    """Assign the host to the bucket if its DNS record exists; safe to repeat.
 
     Raises BucketNotFound (404), InvalidRequest (400), HostNotProved (its ``record`` is the one
     to create), HostTaken, CacheLimitReached (409), TooManyAttempts (429), DnsUnavailable (503).

@@ -19,5 +19,5 @@ class BrainRouter:
         return LABEL if model._meta.app_label == LABEL else None
 
     def allow_migrate(self, db: str, app_label: str, **_hints: Any) -> bool:
-        """Say yes to the brain's migrations on its alias, to all others elsewhere."""
+        """True for the brain's migrations on its alias, and for all others elsewhere."""
         return (app_label == LABEL) == (db == LABEL)

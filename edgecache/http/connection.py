@@ -63,7 +63,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """True if nobody loses anything when this is closed."""
+        """True if closing the connection loses nothing."""
         return self._is_idle and not self._transport.get_write_buffer_size()
 
     # --- asyncio's side -----------------------------------------------------------------------
@@ -364,7 +364,7 @@ class Connection(asyncio.Protocol):
     def _go_on(self) -> None:
         self._wants_continue = False
         if self._is_paused:
-            # Whoever asks and asks and takes no answers would fill the memory with them.
+            # A client that sends requests and reads no responses would fill the memory.
             self._is_held = True
             self._pause_reading()
             return
@@ -410,7 +410,7 @@ class Connection(asyncio.Protocol):
             self.cut()
 
     def _refuse(self, status: int) -> None:
-        """Answer what is no request; whoever sent it gets one line and the door."""
+        """Respond to a malformed request with an empty error and close the connection."""
         if self._running is None and not self._is_closing:
             self.write(response_head(status, [], 0, keeps_alive=False))
         self._stop_parsing()

@@ -18,7 +18,7 @@ BODYLESS: Final = frozenset((204, 304))
 
 
 class ClientGone(Exception):
-    """The client went away, or was cut for taking nothing: there is nobody to answer."""
+    """The client disconnected, or was disconnected because it did not read."""
 
 
 class BodyTimeout(Exception):
@@ -62,10 +62,10 @@ class Stream:
 
 
 class Exchange:
-    """One request and its answer.
+    """One request and its response.
 
-    Iterating gives the body's pieces as they come. Exactly one ``response_…`` answers; a body that
-    ends before its Content-Length closes the connection, so that nobody takes it for whole.
+    Iterating yields the pieces of the body. Exactly one ``response_…`` is called; a response that
+    ends before its Content-Length closes the connection, so that it is not taken for complete.
     began: ``time.perf_counter`` when the head had come.
     """
 
@@ -182,7 +182,7 @@ class Exchange:
     # --- the answer ---------------------------------------------------------------------------
 
     def response_empty(self, status: int, headers: HeaderPairs) -> None:
-        """Answer without a body; a Content-Length among the headers stands (HEAD)."""
+        """Respond without a body; a Content-Length among the headers is kept (HEAD)."""
         self._start(status, headers, None if self._is_bodyless(status) else 0)
 
     def response_bytes(self, status: int, headers: HeaderPairs, body: bytes | bytearray) -> None:
@@ -269,7 +269,7 @@ class Exchange:
         self.is_answered = True
         self.status = status
         if not self._is_complete:
-            # What the client still wants to send is nobody's: the connection cannot go on.
+            # The rest of the body will not be read, so the connection cannot be reused.
             self.keeps_alive = False
         head = response_head(status, headers, length, keeps_alive=self.keeps_alive)
         self.head_bytes = len(head)

@@ -13,7 +13,7 @@ class Headers:
 
     def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
         self._pairs = list(pairs)
-        # Of several of one name the first one stands.
+        # The first of several headers with one name is used.
         self._first = dict(reversed(self._pairs))
 
     def __contains__(self, name: object) -> bool:

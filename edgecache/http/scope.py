@@ -9,7 +9,7 @@ from edgecache.http.headers import Headers
 class Scope(NamedTuple):
     """RSGI's scope, with what signatures and keys need beside it.
 
-    raw_path: as it stands in the request line, without the query. client: ``address:port``.
+    raw_path: as in the request line, without the query. client: ``address:port``.
     """
 
     method: str

@@ -144,7 +144,7 @@ class Fields:
             raise MalformedMessage(self.errors)
 
     def refuse_unknown(self) -> None:
-        """Note each field that nobody took."""
+        """Record an error for each field that was not read."""
         for name in sorted(self._left):
             self._wrong(name[:64], "is not a field of this message", None)
 

@@ -43,7 +43,7 @@ class Heartbeat:
     incarnation, which a worker sends one after another: one that is not above the last is late (its
     sender gave up on it, and says it all again) and must change nothing.
     used_bytes, capacity_bytes: of the disk, whole blocks. evictions: since the store was made.
-    load: 0 is idle, 1 is all it can. endpoint: where it is reached, None when it was not told.
+    load: 0 is idle, 1 is all it can. endpoint: where it is reached, None when unknown.
     """
 
     incarnation: str

@@ -16,8 +16,8 @@ SEEN_LIMIT: Final = 16_384
 class Hot:
     """The hottest small objects of one process, least recently used first out.
 
-    What comes in has its bytes held against its name first, so a reader of memory gets right bytes
-    even where the disk has changed them since. Whoever removes a file has to ``drop`` it here.
+    Bytes are compared with their hash before they are stored, so reads from memory are correct
+    even if the disk has changed them since. A caller that removes a file has to ``drop`` it here.
     """
 
     def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:

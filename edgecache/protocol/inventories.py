@@ -1,4 +1,4 @@
-"""What a worker holds: told whole, then by what came and went."""
+"""Inventories of a worker: complete, and then as changes."""
 
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -60,7 +60,7 @@ class Inventory:
 
 @dataclass(frozen=True, slots=True)
 class InventoryAnswer:
-    """Blobs of the inventory that nobody needs: the worker deletes them."""
+    """Blobs of the inventory that are not needed: the worker deletes them."""
 
     unknown: tuple[bytes, ...] = ()
 

@@ -1,4 +1,4 @@
-"""A worker's life: open the store, listen, work until told to stop, drain."""
+"""A worker's process: open the store, serve until a signal to stop, drain."""
 
 import asyncio
 import logging
@@ -52,7 +52,7 @@ FAILED: Final = 1
 
 
 def run(options: Options) -> int:
-    """Run a worker until it is told to stop; return the exit code."""
+    """Run a worker until a signal to stop; return the exit code."""
     try:
         store = open_store(options.folder, options.capacity_bytes)
     except FolderInUse:
@@ -80,14 +80,14 @@ async def _live(options: Options, store: Store) -> int:
     _say_started(node)
     tasks = [asyncio.create_task(work) for work in _works(node)]
     ended = asyncio.create_task(server.serve())
-    told = asyncio.create_task(stop.wait())
+    stopped = asyncio.create_task(stop.wait())
     try:
         # A loop ends when the node was removed, or by a fault: that must not go unseen.
-        await _first_of({told, ended}, tasks)
+        await _first_of({stopped, ended}, tasks)
     finally:
-        code = STOPPED if told.done() else FAILED
+        code = STOPPED if stopped.done() else FAILED
         await _drain(node, server, ended)
-        for task in (*tasks, told):
+        for task in (*tasks, stopped):
             task.cancel()
         node.threads.stop()
     return code
@@ -162,7 +162,7 @@ async def _first_of(ends: set[asyncio.Task[Any]], tasks: list[asyncio.Task[None]
 
 
 async def _drain(node: Node, server: Server, served: asyncio.Task[None]) -> None:
-    """Tell the brain, finish the requests under way, write the counts."""
+    """Notify the brain, finish the running requests, write the counters."""
     options, was_reported = node.options, False
     if node.status is Status.SERVING:
         node.status = Status.DRAINING

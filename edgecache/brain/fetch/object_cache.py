@@ -146,7 +146,7 @@ class ObjectCache:
     ) -> OpenObject:
         """Ask the origin, whatever the directory has; concurrent requests share the fetch.
 
-        alone: share with nobody, after a response that was not for all (``is_shared``).
+        alone: do not share the fetch, after a response that was not for all (``is_shared``).
         Raises as ``open`` does.
         """
         name = (bucket.id, check_key(key), variant)

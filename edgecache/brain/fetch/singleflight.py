@@ -69,7 +69,7 @@ class Singleflight:
     ) -> SharedFetch:
         """Start a fetch; others may share it until it ends or its key changes.
 
-        alone: share it with nobody.
+        alone: do not share it.
 
         Raises Overloaded.
         """

@@ -95,7 +95,7 @@ class Body:
         self._wrong.append({"field": name, "code": code, "message": message})
 
     def finish(self) -> None:
-        """Raise Invalid when anything was wrong, or a field is one that nobody took."""
+        """Raise Invalid when anything was wrong, or a field is unknown."""
         for name in sorted(self._left):
             self.wrong(name[:64], "is not a field", code="unknown")
         if self._wrong:

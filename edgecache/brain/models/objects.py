@@ -98,7 +98,7 @@ class PurgeRecord(models.Model):
     """What a purge or a deletion hit, for the fills that were under way; kept for a day.
 
     generation: rows of the directory below it are dead. is_prefix: ``pattern`` is a prefix, else
-    one key. is_done: such rows are gone; until then whoever reads the directory has to look here.
+    one key. is_done: such rows are gone; until then readers of the directory also look here.
     brain_id: who takes them out; when it has died, another one does.
     """
 
@@ -134,7 +134,7 @@ class PurgeRecord(models.Model):
 
 
 class PendingWrite(models.Model):
-    """A write to an external origin that is under way: until it is over nobody caches the key.
+    """A write to an external origin that is under way: until it ends the key is not cached.
 
     A brain that died in between leaves it behind; another one then forgets the key. write_id: of
     the call, which may write many keys.

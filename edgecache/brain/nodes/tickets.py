@@ -1,8 +1,8 @@
-"""Making tickets: all brains have the same keys, derived from the secret they share.
+"""Signing tickets: all brains have the same keys, derived from the secret they share.
 
-Each node has a MAC key of its own, derived here and sent to it with the answers to its heartbeats.
-It is not derived from the node's credential: the table of nodes holds that one's hash, and whoever
-read the table could make tickets.
+Each node has its own MAC key, derived here and sent with the responses to its heartbeats. It is
+not derived from the node's credential: the table of nodes has the credential's hash, so a reader
+of the table could forge tickets.
 Source: RFC 5869 (HKDF), RFC 8032 (Ed25519).
 """
 

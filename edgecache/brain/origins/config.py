@@ -143,7 +143,7 @@ def _fields(
 
 
 def _wrong_url(text: str, *, is_plain_allowed: bool) -> str:
-    """Say what is wrong with a URL, or nothing."""
+    """Return what is wrong with a URL, or an empty string."""
     schemes = ("https", "http") if is_plain_allowed else ("https",)
     try:
         parts = urlsplit(text)

@@ -1,7 +1,7 @@
 """S3 origins. Keys are sent unchanged, whatever they contain.
 
-obstore is not used here: its paths cannot say ``a//b``, ``..`` or ``a/``, and it completes what it
-is told with AWS_* variables of the machine.
+obstore is not used here: its paths cannot represent ``a//b``, ``..`` or ``a/``, and it completes
+its configuration from the machine's AWS_* variables.
 """
 
 import hashlib

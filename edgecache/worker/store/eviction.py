@@ -78,9 +78,9 @@ def queue_for(db: sqlite3.Connection, sha256: bytes) -> int:
 
 
 def next_victim(db: sqlite3.Connection, totals: Totals, capacity_bytes: int) -> Row | None:
-    """Choose who leaves, moving others up on the way; None when nothing is left.
+    """Return the object to evict, or None; advances the queues on the way.
 
-    Objects that nobody wants any more go first. The caller removes the victim (``evict``).
+    Deleted objects come first. The caller removes the victim (``evict``).
     """
     unwanted = inventory.first(db, "unlink_at IS NOT NULL", "unlink_at")
     if unwanted is not None:

@@ -106,7 +106,7 @@ class Files:
         sync_folder(Path(self.path(sha256)).parent)
 
     def unlink(self, sha256: bytes) -> None:
-        """Remove a blob; whoever has it open reads on."""
+        """Remove a blob; open files of it remain readable."""
         Path(self.path(sha256)).unlink(missing_ok=True)
         self.hot.drop(sha256)
 

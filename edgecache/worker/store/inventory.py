@@ -1,8 +1,8 @@
-"""The inventory: an SQLite file beside the objects that says what is held, how warm, what to tell.
+"""The inventory: an SQLite file with the objects held, their queues, and unreported changes.
 
-The disk is the truth for bytes: after a crash the rows are set right by a scan (``recovery``).
-Calls here are short; whoever makes them holds the store's lock (one connection writes), except for
-``Reader``, which has a connection of its own.
+The disk is the truth for bytes: after a crash a scan corrects the rows (``recovery``).
+Calls are short, and callers hold the store's lock (one connection writes), except for ``Reader``,
+which has its own connection.
 """
 
 import sqlite3
@@ -26,7 +26,7 @@ ROW: Final = "sha256, size, queue, place, reads, unlink_at IS NOT NULL"
 
 _SCHEMA: Final = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
-    # queue, place: where it stands in S3-FIFO. unlink_at: Unix seconds; set once nobody wants it.
+    # queue, place: its position in S3-FIFO. unlink_at: Unix seconds; set on deletion.
     """CREATE TABLE objects (
         sha256 BLOB PRIMARY KEY, size INTEGER NOT NULL, queue INTEGER NOT NULL,
         place INTEGER NOT NULL, reads INTEGER NOT NULL DEFAULT 0, verified_at INTEGER NOT NULL,
@@ -37,7 +37,7 @@ _SCHEMA: Final = (
     # Hashes of what left the small queue unread: if it comes again it was worth keeping.
     "CREATE TABLE ghosts (sha256 BLOB PRIMARY KEY, place INTEGER NOT NULL) WITHOUT ROWID",
     "CREATE INDEX ghosts_place ON ghosts (place)",
-    # What the brain was not told yet. size: NULL when it is gone.
+    # Changes not reported to the brain yet. size: NULL when it is gone.
     """CREATE TABLE changes (
         id INTEGER PRIMARY KEY AUTOINCREMENT, sha256 BLOB NOT NULL, size INTEGER)""",
     # Files that were found without a row, and are not verified yet.
@@ -59,7 +59,7 @@ class InventoryUnusable(Exception):
 class Row:
     """An object that is held.
 
-    place: in its queue; the lowest is the oldest. is_doomed: nobody wants it, its file goes soon.
+    place: in its queue; the lowest is the oldest. is_doomed: deleted, its file is removed soon.
     """
 
     sha256: bytes
@@ -72,7 +72,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What came (size) or went (None) and has to be told."""
+    """An unreported change: an object was added (size) or removed (None)."""
 
     id: int
     sha256: bytes
@@ -225,7 +225,7 @@ def first(db: sqlite3.Connection, condition: str, order: str) -> Row | None:
 
 
 def set_doom(db: sqlite3.Connection, sha256: bytes, unlink_at: int | None) -> None:
-    """Note when the file shall go; None takes it back."""
+    """Set the time of the file's removal; None cancels it."""
     db.execute("UPDATE objects SET unlink_at = ? WHERE sha256 = ?", (unlink_at, sha256))
 
 
@@ -270,7 +270,7 @@ def page(db: sqlite3.Connection, *, after: bytes, limit: int) -> list[tuple[byte
 
 
 def changes(db: sqlite3.Connection, limit: int) -> list[Change]:
-    """Return the oldest changes that the brain was not told."""
+    """Return the oldest unreported changes."""
     rows = db.execute("SELECT id, sha256, size FROM changes ORDER BY id LIMIT ?", (limit,))
     return [Change(*row) for row in rows]
 
@@ -282,7 +282,7 @@ def last_change(db: sqlite3.Connection) -> int:
 
 
 def forget_changes(db: sqlite3.Connection, *, up_to: int) -> None:
-    """Drop the changes that the brain has been told."""
+    """Delete the changes that were reported to the brain."""
     db.execute("DELETE FROM changes WHERE id <= ?", (up_to,))
 
 

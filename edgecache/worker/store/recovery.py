@@ -1,7 +1,6 @@
-"""Opening a store: after a crash the disk says what is held, and the inventory is set right.
+"""Opening a store: after a crash the inventory is corrected from the files on the disk.
 
-Files that the inventory does not know are hashed before they count: until then they are strangers,
-which nobody is served and nobody is told of.
+Files without a row are hashed first; until then they are neither served nor reported.
 """
 
 import logging

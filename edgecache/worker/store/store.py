@@ -23,7 +23,7 @@ from edgecache.worker.store.inventory import Row, transaction
 
 log = logging.getLogger(__name__)
 
-# A file that nobody wants stays until every ticket that may name it is over.
+# A deleted object's file is kept until every ticket for it has expired.
 LEASE_S: Final = LIFETIME_LIMIT_S + LEEWAY_S
 UNLINK_BATCH: Final = 200
 # Reads are counted in memory, and written when room is made or when there are this many.
@@ -137,9 +137,9 @@ class Store:
                 self.files.unlink(sha256)
 
     def doom(self, sha256: bytes) -> bool:
-        """Let an object go once its lease is over; return whether it was held.
+        """Delete an object at the end of its lease; return whether it was held.
 
-        The brain is told at once; until then whoever has a ticket reads it, and a PUT revives it.
+        The brain is notified at once; until then tickets still read it, and a PUT restores it.
         """
         with self._writing():
             row = inventory.read(self._db, sha256)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-# Until a connection stands, and between any two pieces of an answer.
+# For connecting, and between any two pieces of a response.
 TIMEOUT_S: Final = 10.0
 
 Failures: Final = (OSError, http.client.HTTPException)

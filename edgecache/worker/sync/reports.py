@@ -39,7 +39,7 @@ async def reports(node: Node) -> None:
             log.warning("report_failed", extra={"reason": str(error)})
             node.told.clear()
         except (OSError, sqlite3.Error) as error:
-            # What waits in the inventory is told when the disk plays along again.
+            # Changes in the inventory are reported once the disk works again.
             node.problems.report_disk(error)
             node.told.clear()
         await asyncio.sleep(PAUSE_S)
@@ -56,10 +56,10 @@ async def report(node: Node) -> None:
 
 
 async def send_inventory(node: Node) -> None:
-    """Send all that is held, page by page; changes of before need not be told then."""
+    """Send the full inventory in pages; earlier changes need no report then."""
     node.wants_inventory = False
     try:
-        told = await node.on_disk(_last_change, node)
+        reported = await node.on_disk(_last_change, node)
         after, number, is_last = BEFORE_THE_FIRST, 0, False
         while not is_last:
             rows = await node.on_disk(_page, node, after)
@@ -70,7 +70,7 @@ async def send_inventory(node: Node) -> None:
     except BaseException:
         node.wants_inventory = True
         raise
-    await node.on_disk(_forget_changes, node, told)
+    await node.on_disk(_forget_changes, node, reported)
     log.info("inventory_sent", extra={"pages": number})
 
 

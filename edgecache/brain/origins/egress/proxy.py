@@ -37,7 +37,7 @@ class Proxy:
         self._server = StreamServer(self._serve, limit=HEAD_LIMIT_BYTES)
 
     def url(self, owner: int) -> str:
-        """Return the address with the password. owner: the organization that is told as the user.
+        """Return the address with the password. owner: the organization, sent as the user.
 
         Raises RuntimeError before ``start``.
         """
