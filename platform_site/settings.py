@@ -139,7 +139,7 @@ LIFECYCLE_HOOKS: Final = {
 SECOND_FACTOR_CHECK: Final = "twofactor.factors.holdings.has_proper_factor"
 LOGIN_STAGES: Final = ["twofactor.sign_in.stage.second_factor"]
 # Sign-in methods besides passwords and linked identities, checked before the last is removed.
-OTHER_WAYS_IN: Final = ["twofactor.webauthn.passkeys.can_sign_in"]
+OTHER_SIGN_IN_METHODS: Final = ["twofactor.webauthn.passkeys.can_sign_in"]
 # Exempts a trusted device from the throttle that wrong passwords put on an account.
 DEVICE_VOUCHER: Final = "twofactor.trusted_devices.devices.vouches"
 FRESH_PROOF_GUARD: Final = "twofactor.challenges.step_up.require_recent_proof"

@@ -14,7 +14,7 @@ from accounts.errors import EmailTaken, InvitationGone, TooManyAttempts
 from accounts.invitations import invitations
 from accounts.models import Invitation, User
 from accounts.signin import signin, signup
-from accounts.signin.signin import Attempt, Halted, SignedIn, Way
+from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
 from environments import environments
 from platform_site.lib.addresses import client_address, network_of
 from platform_site.lib.principals import PlatformRequest
@@ -33,7 +33,7 @@ def preview(request: PlatformRequest, token: str, *, now: datetime) -> Invitatio
 
 def accept(
     request: PlatformRequest, token: str, password: str, *, now: datetime
-) -> SignedIn | Halted:
+) -> SessionTokens | StageResponse:
     """Take the place: the account is made, its address proven, since the token came by mail.
 
     Two at once make one account. Raises InvitationGone (410), InvalidRequest (400) for a weak
@@ -58,7 +58,7 @@ def accept(
                 roles=user.roles,
             )
             place = environments.find(user.organization_id, "live")
-            attempt = Attempt(user, place, way=Way.INVITATION, amr=["pwd"], now=now)
+            attempt = SignInAttempt(user, place, way=SignInMethod.INVITATION, amr=["pwd"], now=now)
             return signin.finish(request, attempt)
     except IntegrityError as exc:
         # The index decides: somebody signed up with the address, or accepts another invitation.

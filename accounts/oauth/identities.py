@@ -136,7 +136,7 @@ def _has_other_sign_in_method(user: User, besides: Identity) -> bool:
     others = mine.exclude(pk=besides.pk).filter(provider__in=list(settings.OAUTH.providers))
     if others.exists():
         return True
-    return any(import_string(path)(user.pk) for path in settings.OTHER_WAYS_IN)
+    return any(import_string(path)(user.pk) for path in settings.OTHER_SIGN_IN_METHODS)
 
 
 def _about(identity: Identity) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from accounts.audit_tags import AccountTag
 from accounts.delivery import notices
 from accounts.errors import SessionRevoked
 from accounts.models import Session
-from accounts.sessions import sessions
-from accounts.sessions.sessions import ReuseDetected
-from accounts.signin.signin import SignedIn
+from accounts.sessions import rotation, sessions
+from accounts.sessions.rotation import ReuseDetected
+from accounts.signin.signin import SessionTokens
 from accounts.tokens import tokens
 from environments import environments
 from platform_site.lib.principals import PlatformRequest
@@ -23,22 +23,22 @@ from platform_site.lib.principals import PlatformRequest
 log = structlog.get_logger(__name__)
 
 
-def refresh(request: PlatformRequest, token: str, *, now: datetime) -> SignedIn:
+def refresh(request: PlatformRequest, token: str, *, now: datetime) -> SessionTokens:
     """Return the session of a refresh token, carried on to its next generation.
 
     Raises TokenInvalid, TokenExpired, SessionRevoked (401 all).
     """
     pointer = tokens.read(token, "rt+jwt", now=now)
     try:
-        session = sessions.refresh(pointer, now=now)
+        session = rotation.refresh(pointer, now=now)
     except ReuseDetected as exc:
         raise _end_stolen(request, exc.session, now) from exc
-    return SignedIn(session, session.environment)
+    return SessionTokens(session, session.environment)
 
 
 def switch(
     request: PlatformRequest, token: str, *, environment: str, keep_current: bool, now: datetime
-) -> SignedIn:
+) -> SessionTokens:
     """Return a session in another environment of the same sign-in.
 
     environment: id or name.
@@ -53,7 +53,7 @@ def switch(
     target = environments.find(organization_id, environment)
     try:
         with transaction.atomic():
-            session = sessions.switch(pointer, target, keep_current=keep_current, now=now)
+            session = rotation.switch(pointer, target, keep_current=keep_current, now=now)
             audit.record_user(
                 request,
                 AccountTag.SESSION_SWITCH,
@@ -63,7 +63,7 @@ def switch(
             )
     except ReuseDetected as exc:
         raise _end_stolen(request, exc.session, now) from exc
-    return SignedIn(session, target)
+    return SessionTokens(session, target)
 
 
 def _end_stolen(request: PlatformRequest, session: Session, now: datetime) -> SessionRevoked:

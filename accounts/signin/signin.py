@@ -1,8 +1,8 @@
-"""The one end of every way in: stages look at a proven user, then a session is opened.
+"""The one end of every sign-in method: the stages check a proven user, then a session opens.
 
-Whatever proves a user (password, passkey, provider, invitation) calls ``finish``; nothing else
-opens sessions (held by tests/rules). The stages are settings.LOGIN_STAGES, by dotted path: the
-second factor stands above this module and is called without being known.
+Every sign-in method (password, passkey, provider, invitation) calls ``finish``; nothing else opens
+sessions (checked by tests/rules). The stages are dotted paths in settings.LOGIN_STAGES, because the
+second factor is in a layer above this module.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,12 +27,12 @@ from platform_site.lib.addresses import client_address
 from platform_site.lib.principals import PlatformRequest
 
 
-class Way(StrEnum):
-    """Every way in; a test walks them, so that a new one is held to the gate or fails it."""
+class SignInMethod(StrEnum):
+    """Every sign-in method; a test walks them, so that a new one is covered or fails."""
 
     SIGNUP = "signup"
     SIGNUP_LINK = "signup_link"
-    PASSWORD = "password"  # noqa: S105 - the name of a way in
+    PASSWORD = "password"  # noqa: S105 - the name of a sign-in method
     PASSKEY = "passkey"
     INVITATION = "invitation"
     EXTERNAL = "external"
@@ -42,8 +42,8 @@ class Way(StrEnum):
 
 
 @dataclass
-class Attempt:
-    """A proven user on the way to a session; stages add what the answer should say.
+class SignInAttempt:
+    """A proven user before the session is opened; stages add members of the answer.
 
     amr: RFC 8176 names of what has been proven. mfa_method: the second factor among them, ''
     for none. warnings, extra: members of the answer.
@@ -51,7 +51,7 @@ class Attempt:
 
     user: User
     environment: Environment
-    way: Way
+    way: SignInMethod
     amr: list[str]
     now: datetime
     mfa_method: str = ""
@@ -61,15 +61,15 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Halted:
-    """A stage wants something first: the answer that says what."""
+class StageResponse:
+    """The answer of a stage that needs something from the user first."""
 
     answer: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class SignedIn:
-    """A session just opened or carried on, with all that its answer needs."""
+class SessionTokens:
+    """A session that was opened or refreshed, with everything its answer needs."""
 
     session: Session
     environment: Environment
@@ -88,7 +88,7 @@ class SignedIn:
         return head | self.pair() | self.extra | {"warnings": list(self.warnings)}
 
 
-Stage = Callable[[PlatformRequest, Attempt], Halted | None]
+Stage = Callable[[PlatformRequest, SignInAttempt], StageResponse | None]
 
 
 def origin_of(request: PlatformRequest) -> Origin:
@@ -115,8 +115,8 @@ def environment_for(user: User, wanted: str) -> Environment:
     return environments.find(user.organization_id, "live")
 
 
-def finish(request: PlatformRequest, attempt: Attempt) -> SignedIn | Halted:
-    """Pass the stages and open the session, or give what the first stage that halts wants.
+def finish(request: PlatformRequest, attempt: SignInAttempt) -> SessionTokens | StageResponse:
+    """Run the stages and open the session, or return the answer of the first stage that stops it.
 
     Call inside a transaction. Raises InvalidCredentials (401) for a user who was disabled, or whose
     password was changed, since it was read.
@@ -125,11 +125,11 @@ def finish(request: PlatformRequest, attempt: Attempt) -> SignedIn | Halted:
     attempt.now = max(attempt.now, attempt.user.created_at)
     for path in settings.LOGIN_STAGES:
         stage: Stage = import_string(path)
-        halted = stage(request, attempt)
-        if halted is not None:
+        response = stage(request, attempt)
+        if response is not None:
             credentials.refuse_changed(attempt.user)
             _note(request, attempt, outcome="pending")
-            return halted
+            return response
     attempt.extra["email_verified"] = attempt.user.email_verified_at is not None
     has_second = bool(attempt.mfa_method) and attempt.mfa_is_allowed
     session = sessions.open_session(
@@ -142,11 +142,11 @@ def finish(request: PlatformRequest, attempt: Attempt) -> SignedIn | Halted:
         now=attempt.now,
     )
     _note(request, attempt, session=str(session.id))
-    return SignedIn(session, attempt.environment, attempt.warnings, attempt.extra)
+    return SessionTokens(session, attempt.environment, attempt.warnings, attempt.extra)
 
 
 def _note(
-    request: PlatformRequest, attempt: Attempt, *, outcome: str = "success", **data: Any
+    request: PlatformRequest, attempt: SignInAttempt, *, outcome: str = "success", **data: Any
 ) -> None:
     data |= {"environment": attempt.environment.slug, "way": str(attempt.way)}
     audit.record_user(request, AccountTag.SESSION_CREATE, attempt.user, outcome=outcome, **data)

@@ -14,7 +14,7 @@ from accounts.models import User
 from accounts.profile import proofs
 from accounts.signin import signin
 from accounts.signin.credentials import find
-from accounts.signin.signin import Attempt, Halted, SignedIn, Way
+from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
 from environments import environments
 from environments.models import Organization
 from platform_site.lib.addresses import client_address, network_of
@@ -26,7 +26,7 @@ TAKEN: Final = "If it is your address, sign in, or request a sign-up link by mai
 
 def sign_up(
     request: PlatformRequest, email: str, password: str, *, organization: str, now: datetime
-) -> SignedIn | Halted:
+) -> SessionTokens | StageResponse:
     """Make an organization and its first admin, signed in to ``live``.
 
     organization: its name; empty gives one from the address.
@@ -46,7 +46,7 @@ def sign_up(
             user = create_account(request, email, encoded, name=name)
             proofs.put(user, user.email, now=now)
             place = environments.find(user.organization_id, "live")
-            attempt = Attempt(user, place, way=Way.SIGNUP, amr=["pwd"], now=now)
+            attempt = SignInAttempt(user, place, way=SignInMethod.SIGNUP, amr=["pwd"], now=now)
             return signin.finish(request, attempt)
     except IntegrityError as exc:
         # Two sign-ups of one address at once: the index decides.

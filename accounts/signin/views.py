@@ -18,7 +18,7 @@ from accounts.serializers import (
     SignupSerializer,
 )
 from accounts.signin import credentials, signin, signup
-from accounts.signin.signin import Attempt, SignedIn, Way
+from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod
 from platform_site.lib.addresses import client_address
 from platform_site.lib.api import NO_STORE
 from platform_site.lib.permissions import PUBLIC
@@ -45,7 +45,7 @@ class SignInViewSet(PlatformViewSet):
             organization=body["organization"],
             now=timezone.now(),
         )
-        if not isinstance(done, SignedIn):
+        if not isinstance(done, SessionTokens):
             # No stage halts here today: the policy of a new organization asks for no factor.
             return self.respond(done.answer, serializer=SIGN_IN_RESULT, headers=NO_STORE)
         return self.respond(done.pair() | done.extra, headers=NO_STORE)
@@ -68,7 +68,7 @@ class SignInViewSet(PlatformViewSet):
             signin.note_refused(self.platform_request, body["email"])
             raise
         place = signin.environment_for(user, body["environment"])
-        attempt = Attempt(user, place, way=Way.PASSWORD, amr=["pwd"], now=now)
+        attempt = SignInAttempt(user, place, way=SignInMethod.PASSWORD, amr=["pwd"], now=now)
         with transaction.atomic():
             done = signin.finish(self.platform_request, attempt)
         return self.respond(done.answer, headers=NO_STORE)

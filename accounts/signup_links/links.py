@@ -20,7 +20,7 @@ from accounts.delivery.links import console_link
 from accounts.errors import EmailTaken, MailedTooOften, SignupLinkGone, TooManyAttempts
 from accounts.models import SignupLink, User
 from accounts.signin import credentials, signin, signup
-from accounts.signin.signin import Attempt, Halted, SignedIn, Way
+from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
 from platform_site.lib.addresses import client_address, network_of
 from platform_site.lib.principals import PlatformRequest
 
@@ -51,7 +51,7 @@ def request_link(request: PlatformRequest, email: str, *, now: datetime) -> date
 
 def complete(
     request: PlatformRequest, token: str, password: str, *, organization: str, now: datetime
-) -> SignedIn | Halted:
+) -> SessionTokens | StageResponse:
     """Sign up with the token of a mail, once.
 
     An unverified account of the address is reclaimed, or keeps everything but the address where it
@@ -72,7 +72,7 @@ def complete(
             user = _account_for(request, email, encoded, name=name, now=now)
             audit.record_user(request, AccountTag.SIGNUP_LINK_USE, user)
             place = signin.environment_for(user, "")
-            attempt = Attempt(user, place, way=Way.SIGNUP_LINK, amr=["pwd"], now=now)
+            attempt = SignInAttempt(user, place, way=SignInMethod.SIGNUP_LINK, amr=["pwd"], now=now)
             return signin.finish(request, attempt)
     except IntegrityError as exc:
         # Another sign-up of the address was faster: the index decides.

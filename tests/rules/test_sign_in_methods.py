@@ -1,7 +1,7 @@
-"""No sign-in method skips the second factor: each one is found and tested.
+"""No sign-in method bypasses the second factor.
 
-Sessions are opened at one place, behind the stages; each way in is a member of ``Way`` with a
-driver in tests/sign_in_methods, so that a new one is covered here or fails here.
+Sessions are opened in one place, behind the stages. Each method is a member of ``SignInMethod`` and
+has a driver in tests/sign_in_methods, so that a new one is covered or fails here.
 """
 
 import ast
@@ -17,7 +17,7 @@ from django.http import HttpResponse
 from pytest_django import Settings
 
 from accounts.models import Session, User
-from accounts.signin.signin import Attempt, Halted, Way
+from accounts.signin.signin import SignInAttempt, SignInMethod, StageResponse
 from accounts.tokens.signing import header_of
 from environments.models import Organization
 from tests import conformance
@@ -58,21 +58,22 @@ def callers(name: str) -> set[str]:
 
 
 def attempts() -> Iterator[tuple[str, str]]:
-    """Return each place that makes an Attempt, with the method it names."""
+    """Return each place that makes a SignInAttempt, and its method."""
     for path, text in sources():
-        for node in ast.walk(ast.parse(text)) if "Attempt(" in text else ():
-            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("Attempt"):
+        for node in ast.walk(ast.parse(text)) if "SignInAttempt(" in text else ():
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("SignInAttempt"):
                 ways = [ast.unparse(word.value) for word in node.keywords if word.arg == "way"]
                 yield path, ways[0] if ways else ""
 
 
-def test_only_the_login_gate_opens_sessions() -> None:
+def test_only_the_end_of_sign_in_opens_sessions() -> None:
     assert callers("open_session") == {"accounts/signin/signin.py"}
 
 
 def test_only_sign_in_and_switch_create_sessions() -> None:
     assert callers("Session") <= {
         "accounts/sessions/sessions.py",
+        "accounts/sessions/rotation.py",
         "accounts/models/sessions.py",
     }
 
@@ -86,16 +87,16 @@ def test_the_sql_gateway_has_no_sign_in() -> None:
         assert not re.search(r"accounts\.(sessions|signin|tokens)", path.read_text()), path
 
 
-def test_every_sign_in_method_has_a_driver_and_every_driver_a_method() -> None:
+def test_every_sign_in_method_has_a_driver() -> None:
     driven = sorted(driver.way for driver in DRIVERS.values())
-    missing = set(Way) - set(driven)
+    missing = set(SignInMethod) - set(driven)
     assert not missing, f"Add tests/sign_in_methods/<name>.py with a DRIVER for {sorted(missing)}."
-    assert driven == sorted(Way)
+    assert driven == sorted(SignInMethod)
 
 
-def test_every_attempt_names_its_method_and_every_method_has_an_attempt() -> None:
+def test_every_sign_in_method_is_named_by_an_attempt() -> None:
     named = {way for _, way in attempts()}
-    assert named == {f"Way.{way.name}" for way in Way}, sorted(attempts())
+    assert named == {f"SignInMethod.{way.name}" for way in SignInMethod}, sorted(attempts())
 
 
 def tokens_in(answer: Answer) -> list[str]:
@@ -146,9 +147,9 @@ def test_a_wrong_proof_opens_no_session(driver: Driver, home: Organization) -> N
     assert_nothing_given(answer)
 
 
-def halt(request: Any, attempt: Attempt) -> Halted:
-    """Halt every sign-in, as a stage does."""
-    return Halted(
+def halt(request: Any, attempt: SignInAttempt) -> StageResponse:
+    """Halt every way, as a stage does."""
+    return StageResponse(
         {
             "status": "mfa_enrollment_required",
             "mfa_token": "none",

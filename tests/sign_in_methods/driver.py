@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import tests.sign_in_methods
 from accounts.models import User
-from accounts.signin.signin import Way
+from accounts.signin.signin import SignInMethod
 from environments.models import Organization
 from tests.cast import Answer
 
@@ -17,14 +17,14 @@ EMAIL = "wanda@example.com"
 class Driver(ABC):
     """One way in.
 
-    way: what it calls itself in ``Attempt``.
+    way: what it calls itself in ``SignInAttempt``.
     method: the second factor that it proves itself, so that none is asked for; '' for a way that
     proves a first factor only.
     makes_account: who comes in had no account before, so could hold no second factor.
     makes_organization: nor could its organization have a policy.
     """
 
-    way: ClassVar[Way]
+    way: ClassVar[SignInMethod]
     method: ClassVar[str] = ""
     makes_account: ClassVar[bool] = False
     makes_organization: ClassVar[bool] = False

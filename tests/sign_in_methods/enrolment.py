@@ -3,7 +3,7 @@
 import pyotp
 
 from accounts.models import User
-from accounts.signin.signin import Way
+from accounts.signin.signin import SignInMethod
 from environments.models import Organization
 from tests.cast import PASSWORD, Answer, Caller, member
 from tests.sign_in_methods.driver import EMAIL, Driver
@@ -11,7 +11,7 @@ from tests.twofactor.holder import log_in, set_up
 
 
 class Enrolment(Driver):
-    way = Way.ENROLMENT
+    way = SignInMethod.ENROLMENT
     method = "totp"
 
     def prepare(self, home: Organization) -> User:

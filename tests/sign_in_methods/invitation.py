@@ -4,7 +4,7 @@ from django.utils import timezone
 
 from accounts.invitations import invitations
 from accounts.invitations.invitations import Host, Offer
-from accounts.signin.signin import Way
+from accounts.signin.signin import SignInMethod
 from environments.models import Organization
 from tests.accounts.invitations.support import accept, mailed_token
 from tests.cast import Answer
@@ -12,7 +12,7 @@ from tests.sign_in_methods.driver import EMAIL, Driver
 
 
 class Invitation(Driver):
-    way = Way.INVITATION
+    way = SignInMethod.INVITATION
     makes_account = True
 
     def prepare(self, home: Organization) -> None:

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from accounts.models import Identity, User
 from accounts.oauth.providers.conf import ProviderSettings
-from accounts.signin.signin import Way
+from accounts.signin.signin import SignInMethod
 from environments.models import Organization
 from tests.accounts.oauth.fake_providers.google import GooglePerson, GoogleServer
 from tests.accounts.oauth.fake_providers.server import CLIENT_ID, CLIENT_SECRET
@@ -20,7 +20,7 @@ BASE = "https://zonal.example.com"
 
 
 class External(Driver):
-    way = Way.EXTERNAL
+    way = SignInMethod.EXTERNAL
 
     def prepare(self, home: Organization) -> User:
         user = member(home, EMAIL)

@@ -7,7 +7,7 @@ from django.core.management import CommandError, call_command
 from django.http import JsonResponse
 
 from accounts.models import User
-from accounts.signin.signin import Way
+from accounts.signin.signin import SignInMethod
 from environments.models import Organization
 from platform_site.lib.commands import UNFINISHED
 from tests.cast import Answer, member
@@ -15,7 +15,7 @@ from tests.sign_in_methods.driver import EMAIL, Driver
 
 
 class Operator(Driver):
-    way = Way.OPERATOR
+    way = SignInMethod.OPERATOR
 
     def prepare(self, home: Organization) -> User:
         return member(home, EMAIL)

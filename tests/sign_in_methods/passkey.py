@@ -1,7 +1,7 @@
 """A passkey alone, with user verification."""
 
 from accounts.models import User
-from accounts.signin.signin import Way
+from accounts.signin.signin import SignInMethod
 from environments.models import Organization
 from tests.cast import Answer, member
 from tests.sign_in_methods.driver import EMAIL, Driver
@@ -10,7 +10,7 @@ from tests.twofactor.webauthn.holder import sign_in, with_passkey
 
 
 class Passkey(Driver):
-    way = Way.PASSKEY
+    way = SignInMethod.PASSKEY
     method = "webauthn"
     key: Authenticator
 

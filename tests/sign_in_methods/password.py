@@ -1,7 +1,7 @@
 """E-mail and password."""
 
 from accounts.models import User
-from accounts.signin.signin import Way
+from accounts.signin.signin import SignInMethod
 from environments.models import Organization
 from tests.cast import PASSWORD, Answer, member
 from tests.sign_in_methods.driver import EMAIL, Driver
@@ -9,7 +9,7 @@ from tests.twofactor.holder import log_in
 
 
 class Password(Driver):
-    way = Way.PASSWORD
+    way = SignInMethod.PASSWORD
 
     def prepare(self, home: Organization) -> User:
         return member(home, EMAIL, password=PASSWORD)

@@ -1,7 +1,7 @@
 """The second half of a login: the challenge of the factor that was due."""
 
 from accounts.models import User
-from accounts.signin.signin import Way
+from accounts.signin.signin import SignInMethod
 from environments.models import Organization
 from tests.cast import PASSWORD, Answer, member
 from tests.sign_in_methods.driver import EMAIL, Driver
@@ -10,7 +10,7 @@ from twofactor.models import Factor
 
 
 class SecondFactor(Driver):
-    way = Way.SECOND_FACTOR
+    way = SignInMethod.SECOND_FACTOR
     method = "totp"
     holder: Holder
 

@@ -1,13 +1,13 @@
 """Signing up: an organization of one's own."""
 
-from accounts.signin.signin import Way
+from accounts.signin.signin import SignInMethod
 from environments.models import Organization
 from tests.cast import PASSWORD, Answer, Caller
 from tests.sign_in_methods.driver import EMAIL, Driver
 
 
 class Signup(Driver):
-    way = Way.SIGNUP
+    way = SignInMethod.SIGNUP
     makes_account = True
     makes_organization = True
 

@@ -1,6 +1,6 @@
 """Signing up with a mailed link."""
 
-from accounts.signin.signin import Way
+from accounts.signin.signin import SignInMethod
 from environments.models import Organization
 from tests import inbox
 from tests.cast import PASSWORD, Answer, Caller
@@ -8,7 +8,7 @@ from tests.sign_in_methods.driver import EMAIL, Driver
 
 
 class SignupLink(Driver):
-    way = Way.SIGNUP_LINK
+    way = SignInMethod.SIGNUP_LINK
     makes_account = True
     makes_organization = True
 

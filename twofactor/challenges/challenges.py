@@ -8,7 +8,7 @@ from django.db import transaction
 from accounts.audit import audit
 from accounts.delivery import notices
 from accounts.models import Session
-from accounts.signin.signin import Attempt, Halted, SignedIn, Way, finish
+from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse, finish
 from platform_site.lib.principals import PlatformRequest, Principal
 from twofactor import registry
 from twofactor.audit_tags import TwoFactorTag
@@ -86,7 +86,7 @@ def _expire(latest: Challenge, now: datetime) -> None:
 
 def verify(
     request: PlatformRequest, challenge_id: str, answer: ChallengeAnswer, *, now: datetime
-) -> SignedIn | Halted | Session:
+) -> SessionTokens | StageResponse | Session:
     """Exchange a right answer for a session (login), or raise the session's assurance (step-up).
 
     A challenge works once. Raises MalformedCode (400, not counted), CodeRejected (401, counted),
@@ -142,7 +142,7 @@ def _complete(
     *,
     is_allowed: bool,
     now: datetime,
-) -> SignedIn | Halted | Session:
+) -> SessionTokens | StageResponse | Session:
     session = challenge.session
     if session is not None:
         if not session.is_live(now):
@@ -160,13 +160,13 @@ def _sign_in(
     *,
     is_allowed: bool,
     now: datetime,
-) -> SignedIn | Halted:
+) -> SessionTokens | StageResponse:
     waiting = pending.use_up(challenge.pending_id, challenge=challenge.pk, now=now)
     factor = _type_of(challenge)
-    attempt = Attempt(
+    attempt = SignInAttempt(
         challenge.user,
         waiting.environment,
-        way=Way.SECOND_FACTOR,
+        way=SignInMethod.SECOND_FACTOR,
         amr=[*waiting.amr, factor.amr, "mfa"],
         now=now,
         mfa_method=factor.name,

@@ -9,7 +9,7 @@ from django.db.models import F
 from accounts.audit import audit
 from accounts.delivery import notices
 from accounts.models import Session, User
-from accounts.signin.signin import Attempt, Halted, SignedIn, Way, finish
+from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse, finish
 from platform_site.lib.crypto import encrypt
 from platform_site.lib.ids import capability_id
 from platform_site.lib.principals import PlatformRequest, Principal
@@ -147,13 +147,13 @@ def complete(
         session.save(update_fields=ASSURANCE_FIELDS)
         return {}
     waiting = pending.use_up(principal.pending_id, now=now)
-    attempt = Attempt(
+    attempt = SignInAttempt(
         user,
         waiting.environment,
-        way=Way.ENROLMENT,
+        way=SignInMethod.ENROLMENT,
         amr=[*waiting.amr, factor.amr, "mfa"],
         now=now,
         mfa_method=factor.name,
     )
-    done: SignedIn | Halted = finish(request, attempt)
+    done: SessionTokens | StageResponse = finish(request, attempt)
     return done.answer

@@ -3,7 +3,7 @@
 from typing import Any
 
 from accounts import grace_period
-from accounts.signin.signin import Attempt, Halted
+from accounts.signin.signin import SignInAttempt, StageResponse
 from environments.models import Organization
 from platform_site.lib.principals import PlatformRequest
 from twofactor import registry
@@ -13,7 +13,7 @@ from twofactor.sign_in import pending
 from twofactor.trusted_devices import devices
 
 
-def second_factor(request: PlatformRequest, attempt: Attempt) -> Halted | None:
+def second_factor(request: PlatformRequest, attempt: SignInAttempt) -> StageResponse | None:
     """Halt a sign-in whose second factor is due, or that has to set one up first."""
     if attempt.mfa_method:
         return _hold_to_policy(attempt, attempt.user.organization)
@@ -25,7 +25,7 @@ def second_factor(request: PlatformRequest, attempt: Attempt) -> Halted | None:
     return None if devices.passes(request, attempt, held) else _ask(attempt, held)
 
 
-def _hold_to_policy(attempt: Attempt, organization: Organization) -> Halted | None:
+def _hold_to_policy(attempt: SignInAttempt, organization: Organization) -> StageResponse | None:
     """Let through what the policy is content with; warn within the grace, halt after it."""
     is_shown = attempt.mfa_method and attempt.mfa_is_allowed
     if is_shown or not organization.mfa_required:
@@ -42,16 +42,18 @@ def _hold_to_policy(attempt: Attempt, organization: Organization) -> Halted | No
     return _ask_to_enrol(attempt, organization)
 
 
-def _ask_to_enrol(attempt: Attempt, organization: Organization) -> Halted | None:
+def _ask_to_enrol(attempt: SignInAttempt, organization: Organization) -> StageResponse | None:
     """Halt until a factor is set up; there is nothing to wait for where none is allowed."""
     allowed = [name for name in organization.mfa_allowed_methods if name != "backup_codes"]
     if not allowed:
         return None
     waiting = _open(attempt, pending.ENROL)
-    return Halted({"status": "mfa_enrollment_required", **waiting, "allowed_methods": allowed})
+    return StageResponse(
+        {"status": "mfa_enrollment_required", **waiting, "allowed_methods": allowed}
+    )
 
 
-def _ask(attempt: Attempt, held: Holdings) -> Halted:
+def _ask(attempt: SignInAttempt, held: Holdings) -> StageResponse:
     default = held.default_method
     offered = [
         {
@@ -62,7 +64,7 @@ def _ask(attempt: Attempt, held: Holdings) -> Halted:
         for method in held.askable
     ]
     waiting = _open(attempt, pending.CHALLENGE)
-    return Halted(
+    return StageResponse(
         {
             "status": "mfa_required",
             **waiting,
@@ -78,7 +80,7 @@ def _label(held: Holdings, method: str) -> str:
     return f"{label} {hint}" if hint else label
 
 
-def _open(attempt: Attempt, use: str) -> dict[str, Any]:
+def _open(attempt: SignInAttempt, use: str) -> dict[str, Any]:
     waiting = pending.open_pending(
         attempt.user, attempt.environment, use=use, amr=attempt.amr, now=attempt.now
     )

@@ -10,7 +10,7 @@ from django.db.models import F, Func, QuerySet, Value
 from accounts.audit import audit
 from accounts.models import Session, User
 from accounts.sessions.authentication import TRUSTED_DEVICE
-from accounts.signin.signin import Attempt
+from accounts.signin.signin import SignInAttempt
 from platform_site.lib.principals import PlatformRequest
 from twofactor.audit_tags import TwoFactorTag
 from twofactor.errors import DeviceNotFound
@@ -80,7 +80,7 @@ def vouches(request: PlatformRequest, user: User | None, *, now: datetime) -> bo
     return True
 
 
-def passes(request: PlatformRequest, attempt: Attempt, held: Holdings) -> bool:
+def passes(request: PlatformRequest, attempt: SignInAttempt, held: Holdings) -> bool:
     """Let a trusted device skip the second factor; its token is rotated and put in the answer.
 
     Twice the same token within ten seconds (a repeated login) gives the same successor.

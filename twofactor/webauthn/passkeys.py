@@ -23,7 +23,7 @@ def passkeys_of(user_id: UUID) -> QuerySet[Passkey]:
 
 
 def can_sign_in(user_id: UUID) -> bool:
-    """Return whether a user has a passkey that signs in alone (one of settings.OTHER_WAYS_IN)."""
+    """True if the user has a passkey that signs in alone (settings.OTHER_SIGN_IN_METHODS)."""
     return passkeys_of(user_id).filter(is_user_verified=True).exists()
 
 

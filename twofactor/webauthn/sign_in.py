@@ -20,7 +20,13 @@ from accounts.audit_tags import AccountTag
 from accounts.errors import TooManyAttempts
 from accounts.models import User
 from accounts.signin import signin
-from accounts.signin.signin import Attempt, Halted, SignedIn, Way, environment_for
+from accounts.signin.signin import (
+    SessionTokens,
+    SignInAttempt,
+    SignInMethod,
+    StageResponse,
+    environment_for,
+)
 from environments.models import Environment
 from platform_site.lib.addresses import client_address, network_of
 from platform_site.lib.emails import folded
@@ -78,7 +84,7 @@ def finish(
     credential: dict[str, Any],
     environment: str,
     now: datetime,
-) -> SignedIn | Halted:
+) -> SessionTokens | StageResponse:
     """Open a session for the owner of a passkey; the start takes one answer, right or wrong.
 
     Raises MalformedCredential (400), PasskeyRejected (401: unknown, wrong, unverified, disabled
@@ -98,14 +104,14 @@ def finish(
         return signin.finish(request, _attempt(user, place, now))
 
 
-def _attempt(user: User, place: Environment, now: datetime) -> Attempt:
+def _attempt(user: User, place: Environment, now: datetime) -> SignInAttempt:
     held = holdings.holdings_of(user.pk)
     # Where the policy wants another factor that the user holds, the passkey is the first one only.
     counts = FACTOR.name in held.askable
-    return Attempt(
+    return SignInAttempt(
         user,
         place,
-        way=Way.PASSKEY,
+        way=SignInMethod.PASSKEY,
         amr=["hwk", "user", "mfa"] if counts else ["hwk", "user"],
         now=now,
         mfa_method=FACTOR.name if counts else "",
@@ -148,7 +154,7 @@ def _prove(
         organization_id=user.organization_id if user else None,
         actor_id=user.pk if user else None,
         actor=str(user) if user else "",
-        data={"way": str(Way.PASSKEY)},
+        data={"way": str(SignInMethod.PASSKEY)},
     )
     return None
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from accounts.management import operators
 from accounts.signin import signin
-from accounts.signin.signin import Attempt, Way
+from accounts.signin.signin import SignInAttempt, SignInMethod
 from platform_site.lib.commands import OpsCommand, Outcome, Refused
 from platform_site.lib.principals import PlatformRequest
 
@@ -37,7 +37,9 @@ class Command(OpsCommand):
         if not user.is_active:
             raise Refused("user_disabled", f"{user.email} is disabled.")
         place = signin.environment_for(user, options["environment"])
-        attempt = Attempt(user, place, way=Way.OPERATOR, amr=["cli"], now=timezone.now())
+        attempt = SignInAttempt(
+            user, place, way=SignInMethod.OPERATOR, amr=["cli"], now=timezone.now()
+        )
         with transaction.atomic():
             done = signin.finish(_request(), attempt)
         answer = done.answer

@@ -16,7 +16,7 @@ from accounts.oauth.models import OAuthTransaction
 from accounts.oauth.providers import http, registry
 from accounts.oauth.providers.backend import log_context
 from accounts.oauth.providers.profile import Profile
-from accounts.signin.signin import Way
+from accounts.signin.signin import SignInMethod
 from platform_site.lib.errors import PlatformError
 from platform_site.lib.principals import PlatformRequest
 
@@ -85,5 +85,5 @@ def _record_refusal(
             organization_id=user.organization_id if user is not None else None,
             actor_id=user.pk if user is not None else None,
             actor=str(user) if user is not None else "",
-            data={"way": str(Way.EXTERNAL), "provider": provider, "error": error.code},
+            data={"way": str(SignInMethod.EXTERNAL), "provider": provider, "error": error.code},
         )

@@ -31,7 +31,7 @@ from accounts.oauth.flow import grants, pkce
 from accounts.oauth.models import GrantKind, OAuthGrant
 from accounts.oauth.providers.profile import Profile
 from accounts.signin import signin
-from accounts.signin.signin import Attempt, Halted, SignedIn, Way
+from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
 from platform_site.lib.errors import PlatformError
 from platform_site.lib.principals import PlatformRequest
 
@@ -50,7 +50,7 @@ REFUSALS: Final = (
     TooManyAttempts,
 )
 
-Outcome = SignedIn | Halted | AccountLink
+Outcome = SessionTokens | StageResponse | AccountLink
 
 
 def exchange(request: PlatformRequest, code: str, verifier: str, *, now: datetime) -> Outcome:
@@ -100,10 +100,10 @@ def _exchange(
 
 def _sign_in(
     request: PlatformRequest, grant: OAuthGrant, profile: Profile, *, now: datetime
-) -> SignedIn | Halted:
+) -> SessionTokens | StageResponse:
     match = account_matching.match(request, profile, now=now)
     environment = signin.environment_for(match.user, grant.environment)
-    attempt = Attempt(match.user, environment, way=Way.EXTERNAL, amr=[AMR], now=now)
+    attempt = SignInAttempt(match.user, environment, way=SignInMethod.EXTERNAL, amr=[AMR], now=now)
     if match.is_reclaimed:
         attempt.warnings.append({"code": "account_reclaimed"})
     return signin.finish(request, attempt)
@@ -132,5 +132,5 @@ def _record_refusal(
         organization_id=user.organization_id if user is not None else None,
         actor_id=user.pk if user is not None else None,
         actor=str(user) if user is not None else "",
-        data={"way": str(Way.EXTERNAL), "provider": grant.provider, "error": refused.code},
+        data={"way": str(SignInMethod.EXTERNAL), "provider": grant.provider, "error": refused.code},
     )

@@ -15,7 +15,7 @@ from accounts import passwords
 from accounts.errors import InvalidCredentials
 from accounts.models import AuditEvent, Session, User
 from accounts.signin import credentials, signin
-from accounts.signin.signin import Attempt, Way
+from accounts.signin.signin import SignInAttempt, SignInMethod
 from environments.models import Organization
 from tests import inbox
 from tests.cast import PASSWORD, Answer, Caller, member, signed_in
@@ -162,7 +162,9 @@ def test_a_password_that_was_proven_before_the_change_opens_nothing_after_it(ali
     assert change(signed_in(alice)).status == 200
     request = RequestFactory().post("/v1/auth/login")
     place = signin.environment_for(proven, "")
-    attempt = Attempt(proven, place, way=Way.PASSWORD, amr=["pwd"], now=timezone.now())
+    attempt = SignInAttempt(
+        proven, place, way=SignInMethod.PASSWORD, amr=["pwd"], now=timezone.now()
+    )
     before = Session.unscoped.count()
     with pytest.raises(InvalidCredentials), transaction.atomic():
         signin.finish(request, attempt)  # type: ignore[arg-type]  # all that it reads is there
@@ -176,10 +178,10 @@ def test_nor_does_it_begin_a_sign_in_that_waits_for_a_factor(alice: User) -> Non
     Session.unscoped.update(mfa_time=timezone.now())
     assert change(caller).status == 200
     request = RequestFactory().post("/v1/auth/login")
-    attempt = Attempt(
+    attempt = SignInAttempt(
         proven,
         signin.environment_for(proven, ""),
-        way=Way.PASSWORD,
+        way=SignInMethod.PASSWORD,
         amr=["pwd"],
         now=timezone.now(),
     )

@@ -1,0 +1,199 @@
+"""Rotation of refresh tokens: refresh, and the switch to another environment.
+
+The four rules, applied with the session's row locked:
+
+1. the current generation: rotate;
+2. the previous one within the grace: the same successor again, byte for byte;
+3. the previous one later, its successor never used: the answer was lost, so rotate forward and void
+   the unused generation;
+4. any other generation: a replay, so every session of that sign-in ends.
+"""
+
+from datetime import datetime, timedelta
+from enum import Enum, auto
+from typing import Final
+
+from django.conf import settings
+from django.db import transaction
+
+from accounts.errors import SessionRevoked
+from accounts.models import Session, User
+from accounts.sessions import sessions
+from accounts.tokens.tokens import Pointer
+from environments.models import Environment
+
+SWITCHED: Final = "switched"
+
+
+class ChainPosition(Enum):
+    """The position of a refresh token in its session's chain: the four rules."""
+
+    CURRENT = auto()
+    PREVIOUS_IN_GRACE = auto()
+    ANSWER_LOST = auto()
+    REPLAYED = auto()
+
+
+class ReuseDetected(Exception):
+    """A replayed refresh token; all sessions of the sign-in have to end."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(str(session.id))
+        self.session = session
+
+
+def _position(session: Session, generation: int, now: datetime) -> ChainPosition:
+    if generation == session.generation:
+        return ChainPosition.CURRENT
+    if generation != session.previous_generation:
+        return ChainPosition.REPLAYED
+    if session.is_in_grace(now):
+        return ChainPosition.PREVIOUS_IN_GRACE
+    return ChainPosition.REPLAYED if session.is_confirmed else ChainPosition.ANSWER_LOST
+
+
+def _refuse_dead(session: Session, now: datetime, *, besides: str = "") -> None:
+    user, environment = session.user, session.environment
+    is_open = session.is_live(now) or (besides != "" and session.end_reason == besides)
+    if not (is_open and user.is_active and environment.deleted_at is None):
+        raise SessionRevoked
+
+
+def refresh(pointer: Pointer, *, now: datetime) -> Session:
+    """Exchange a refresh token by the four rules; return the session in its next generation.
+
+    Raises SessionRevoked; ReuseDetected under rule 4: the caller ends the sign-in.
+    """
+    with transaction.atomic():
+        session = sessions.lock(pointer)
+        position = _position(session, pointer.generation, now)
+        if position is ChainPosition.REPLAYED:
+            _refuse_dead(session, now, besides=SWITCHED)
+            raise ReuseDetected(session)
+        if session.end_reason == SWITCHED:
+            _undo_lost_switch(session, now)
+        _refuse_dead(session, now)
+        if position is not ChainPosition.PREVIOUS_IN_GRACE:
+            _rotate(session, held=pointer.generation, now=now)
+    return session
+
+
+def _undo_lost_switch(session: Session, now: datetime) -> None:
+    """Rule 3 for a switch: if its answer was lost, the old session continues.
+
+    Right after a switch, a token of another tab is late and not stolen. Once the successor has been
+    used, it is a replay.
+    """
+    if _switched_lately(session, now):
+        raise SessionRevoked
+    successor = _lock_successor(session)
+    if successor is None or not _is_unused(successor):
+        raise ReuseDetected(session)
+    # If it was ended, by its owner or a new password, the old one stays ended as well.
+    _refuse_dead(successor, now)
+    successor.ended_at, successor.end_reason = now, "undelivered"
+    successor.save(update_fields=["ended_at", "end_reason"])
+    session.ended_at, session.end_reason, session.succeeded_by = None, "", None
+    session.save(update_fields=["ended_at", "end_reason", "succeeded_by"])
+
+
+def _rotate(session: Session, *, held: int, now: datetime) -> None:
+    """Begin the next generation; ``held`` is the one that the client still has."""
+    session.previous_generation = held
+    session.generation += 1
+    session.rotated_at = now
+    session.is_confirmed = False
+    session.save(update_fields=["previous_generation", "generation", "rotated_at", "is_confirmed"])
+
+
+def switch(pointer: Pointer, target: Environment, *, keep_current: bool, now: datetime) -> Session:
+    """Exchange a refresh token for a session in another environment, under the same four rules.
+
+    The new session inherits sign-in, end and assurance. The old one ends, or continues with
+    ``keep_current``. A switch repeated within the grace returns the same session again.
+    Raises SessionRevoked and ReuseDetected, as refresh does.
+    """
+    with transaction.atomic():
+        sessions.take_turns(pointer.user_id)
+        session = sessions.lock(pointer)
+        position = _position(session, pointer.generation, now)
+        if position is ChainPosition.REPLAYED:
+            _refuse_dead(session, now, besides=SWITCHED)
+            raise ReuseDetected(session)
+        if session.end_reason == SWITCHED:
+            return _switch_again(session, target, now=now)
+        _refuse_dead(session, now)
+        if position is ChainPosition.ANSWER_LOST:
+            _rotate(session, held=pointer.generation, now=now)
+        elif position is ChainPosition.CURRENT:
+            session.is_confirmed = True
+        successor = _successor(session, target, now=now, is_further=keep_current)
+        if not keep_current:
+            session.ended_at, session.end_reason = now, SWITCHED
+            session.succeeded_by = successor
+        session.save(update_fields=["is_confirmed", "ended_at", "end_reason", "succeeded_by"])
+    return successor
+
+
+def _successor(
+    session: Session, target: Environment, *, now: datetime, is_further: bool
+) -> Session:
+    successor = Session(
+        login_id=session.login_id,
+        user=session.user,
+        organization_id=session.organization_id,
+        environment=target,
+        rotated_at=now,
+        created_at=now,
+        auth_time=session.auth_time,
+        mfa_time=session.mfa_time,
+        mfa_method=session.mfa_method,
+        ends_at=session.ends_at,
+        aal=session.aal,
+        amr=session.amr,
+        address=session.address,
+        agent=session.agent,
+    )
+    if is_further:
+        sessions.make_room(session.user, now)
+    successor.save(force_insert=True)
+    User.unscoped.filter(pk=session.user_id).update(  # unscoped: the session's own user
+        last_environment=target
+    )
+    return successor
+
+
+def _switch_again(session: Session, target: Environment, *, now: datetime) -> Session:
+    """Answer a repeated switch: the same session within the grace, or if its answer was lost."""
+    successor = _lock_successor(session)
+    if successor is None or successor.environment_id != target.pk:
+        raise SessionRevoked
+    if _switched_lately(session, now):
+        _refuse_dead(successor, now)
+        return successor
+    if not _is_unused(successor):
+        raise ReuseDetected(session)
+    _refuse_dead(successor, now)
+    _rotate(successor, held=0, now=now)
+    return successor
+
+
+def _is_unused(session: Session) -> bool:
+    return session.generation == 1 and not session.is_confirmed
+
+
+def _lock_successor(session: Session) -> Session | None:
+    if session.succeeded_by_id is None:
+        return None
+    found: Session | None = (
+        Session.unscoped.select_for_update(of=("self",))  # unscoped: reached from a locked row
+        .select_related("environment", "user")
+        .filter(pk=session.succeeded_by_id)
+        .first()
+    )
+    return found
+
+
+def _switched_lately(session: Session, now: datetime) -> bool:
+    grace = timedelta(seconds=settings.ACCOUNTS.refresh_grace_s)
+    return session.ended_at is not None and now <= session.ended_at + grace
