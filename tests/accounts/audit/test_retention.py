@@ -141,5 +141,5 @@ def test_pruning_by_hand_does_what_the_queue_does() -> None:
 
 def test_pruning_by_hand_forgets_all_that_the_queue_forgets() -> None:
     periodic = [task.task.name for task in app.periodic_registry.periodic_tasks.values()]
-    prunes = [name for name in periodic if re.search(r"\.(forget|drop|maintain)_\w+$", name)]
+    prunes = [name for name in periodic if re.search(r"\.(forget|delete|drop|maintain)_\w+$", name)]
     assert sorted(prunes) == sorted(settings.PRUNING_TASKS)

@@ -120,7 +120,7 @@ def test_a_refused_consent_is_reported_and_can_be_repeated(
 ) -> None:
     google.refuses = "access_denied"
     go_with(visitor)
-    visitor.sees("You did not agree to sign in there.")
+    visitor.sees("You cancelled the sign-in.")
     visitor.is_at("/console/sign-in")
     google.refuses = ""
     visitor.press("Continue with Google")
@@ -183,7 +183,7 @@ def test_the_only_sign_in_method_cannot_be_unlinked(google: GoogleServer, visito
     visitor.go(LINKED)
     visitor.press(f"Unlink: Google {EMAIL}")
     visitor.agrees("Unlink")
-    visitor.sees("This is your only way to sign in.")
+    visitor.sees("This is your only sign-in method.")
     assert Identity.unscoped.count() == 1
 
 
