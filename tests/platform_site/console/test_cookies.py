@@ -10,6 +10,7 @@ from django.test import RequestFactory
 from accounts.models import Session, User
 from environments.models import Organization
 from platform_site.console.middleware import ConsoleMiddleware
+from tests import inbox
 from tests.cast import PASSWORD, Answer, Caller, member
 from tests.platform_site.console.support import TOKENS, Jar, cookie, set_by, signed_up
 from tests.recovery.support import NEW_PASSWORD, PREFIX, initiate, log_in, mailed_token
@@ -49,6 +50,18 @@ def test_signing_up_sets_cookies_and_shows_no_token() -> None:
     assert answer.body["environment"] == {"id": "live", "name": "live"}
     assert set(jar.cookies) == {cookie("access"), cookie("refresh")}
     assert jar.page("GET", "/v1/whoami").body["email"] == "dora@example.com"
+
+
+def test_a_mailed_sign_up_link_sets_cookies_and_shows_no_token() -> None:
+    jar = signed_up()
+    assert jar.page("POST", "/v1/auth/signup/link", {"email": "new@example.com"}).status == 202
+    token = inbox.secret_of(inbox.messages("mail", "signup_link")[-1])
+    body = {"token": token, "password": NEW_PASSWORD}
+    answer = jar.page("POST", "/v1/auth/signup/complete", body)
+    assert answer.status == 201
+    assert_no_token(answer)
+    assert set(jar.cookies) == {cookie("access"), cookie("refresh")}
+    assert jar.page("GET", "/v1/whoami").body["email"] == "new@example.com"
 
 
 def test_every_cookie_is_hidden_from_scripts(holder: Holder) -> None:

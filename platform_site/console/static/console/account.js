@@ -3,6 +3,7 @@
 
 import { bindEmail, showEmail } from "./account_email.js";
 import { bindPassword, showPassword } from "./account_password.js";
+import { byId, show } from "./dom.js";
 import { onLink } from "./link.js";
 import { bindReveals } from "./reveal.js";
 import { bindSessions, showSessions } from "./session_list.js";
@@ -14,12 +15,26 @@ const KEPT = "zonal-mail-code";
 onLink(({ code }) => {
   if (code) sessionStorage.setItem(KEPT, code);
 });
-await openPage(async (who) => {
-  bindReveals();
-  bindEmail();
-  bindPassword(who.email, showSessions);
-  bindSessions();
+await openPage(
+  async (who) => {
+    bindReveals();
+    bindEmail(() => showEmail());
+    bindPassword(who.email, showSessions);
+    bindSessions();
+    await Promise.all([showEmail(takeCode()), showPassword(), showSessions()]);
+  },
+  async () => {
+    // A session whose account lost its address: nothing else is open to it.
+    for (const id of ["password", "sessions"]) show(byId(id), false);
+    show(byId("email-required"));
+    bindReveals();
+    bindEmail(async () => location.reload());
+    await showEmail(takeCode());
+  },
+);
+
+function takeCode() {
   const code = sessionStorage.getItem(KEPT) ?? "";
   sessionStorage.removeItem(KEPT);
-  await Promise.all([showEmail(code), showPassword(), showSessions()]);
-});
+  return code;
+}

@@ -11,7 +11,7 @@ import { tellOthers } from "./tabs.js";
 
 /**
  * @typedef {object} Mailbox
- * @property {string} email
+ * @property {string | null} email null for an account that lost its address
  * @property {boolean} email_verified
  * @property {string | null} pending_email
  * @property {number | null} code_expires_at
@@ -19,11 +19,13 @@ import { tellOthers } from "./tabs.js";
 
 const PATH = "/v1/auth/email";
 
-export function bindEmail() {
+/** @param {() => Promise<void>} onVerified shows the page with the verified address */
+export function bindEmail(onVerified) {
   const codeForm = /** @type {HTMLFormElement} */ (byId("code-form"));
   onSubmit(codeForm, async ({ code }) => {
-    showMailbox(await post(`${PATH}/verify`, { code }));
+    await post(`${PATH}/verify`, { code });
     codeForm.reset();
+    await onVerified();
     announce("Your address is verified.");
     tellOthers();
   });
@@ -59,13 +61,14 @@ export async function showEmail(code = "") {
 /** @param {Mailbox} mailbox */
 function showMailbox({ email, email_verified, pending_email, code_expires_at }) {
   const section = byId("email");
+  const awaited = email_verified ? pending_email : (pending_email ?? email);
   fill(section, {
-    email,
+    email: email ?? "No address",
     state: email_verified ? "verified" : "not verified",
-    awaited: awaited(pending_email ?? email, code_expires_at),
+    awaited: awaited === null ? "" : whereToRead(awaited, code_expires_at),
   });
   section.classList.toggle("on", email_verified);
-  show(byId("verification"), !email_verified || pending_email !== null);
+  show(byId("verification"), awaited !== null);
   show(byId("change-cancel"), pending_email !== null);
   const banner = document.getElementById("unverified");
   if (banner) show(banner, false);
@@ -75,7 +78,7 @@ function showMailbox({ email, email_verified, pending_email, code_expires_at }) 
  * @param {string} address
  * @param {number | null} until
  */
-function awaited(address, until) {
+function whereToRead(address, until) {
   if (!until) return `Have a code mailed to ${address}, and enter it here.`;
   return `A code was mailed to ${address}. Enter it here until ${moment(until)}.`;
 }

@@ -11,8 +11,8 @@ const SIGNED_OUT = new Set(["not_authenticated", "token_expired", "token_invalid
 
 /** @typedef {(proof: "password" | "second_factor") => Promise<void>} StepUp */
 
-/** @type {{stepUp: StepUp | null, signedOut: (() => void) | null}} */
-const handlers = { stepUp: null, signedOut: null };
+/** @type {{stepUp: StepUp | null, signedOut: (() => void) | null, emailRequired: (() => void) | null}} */
+const handlers = { stepUp: null, signedOut: null, emailRequired: null };
 
 /** @type {Promise<void> | null} */
 let refreshing = null;
@@ -20,7 +20,8 @@ let refreshing = null;
 let refreshes = 0;
 
 /**
- * Set the handlers for a call that needs a recent proof, and for the end of the sign-in.
+ * Set the handlers for a call that needs a recent proof, for the end of the sign-in, and for an
+ * account that lost its address.
  * @param {Partial<typeof handlers>} given
  */
 export function handle(given) {
@@ -50,14 +51,21 @@ export async function call(method, path, body) {
     problem = answer.ok ? null : await problemOf(answer);
   }
   if (problem) {
-    if (handlers.signedOut && SIGNED_OUT.has(problem.code)) {
-      handlers.signedOut();
+    const leave = leaveFor(problem.code);
+    if (leave) {
+      leave();
       // The user leaves the page: nothing that waits for this response continues.
       return new Promise(() => {});
     }
     throw problem;
   }
   return answer.status === 204 ? null : answer.json();
+}
+
+/** @param {string} code of a problem that no form of the page can solve */
+function leaveFor(code) {
+  if (SIGNED_OUT.has(code)) return handlers.signedOut;
+  return code === "email_required" ? handlers.emailRequired : null;
 }
 
 /**

@@ -1,8 +1,24 @@
 // @ts-check
 /** Where to go: the pages of the console, and nothing outside of them. */
 
+import { Problem } from "./problem.js";
+
 export const HOME = "/console/";
+export const ACCOUNT = "/console/account";
 const SIGN_IN = "/console/sign-in";
+/** The page that a restricted session may use, by the code of the problem that restricts it. */
+const RESTRICTED_TO = new Map([
+  ["second_factor_due", "/console/security"],
+  ["email_required", ACCOUNT],
+]);
+
+/**
+ * Return the page for a session that a problem restricts; undefined for any other error.
+ * @param {unknown} error
+ */
+export function restrictedTo(error) {
+  return error instanceof Problem ? RESTRICTED_TO.get(error.code) : undefined;
+}
 
 /** Return the page that the visitor requested before signing in. */
 export function wanted() {

@@ -3,7 +3,7 @@
 
 import { get, handle, list, post } from "./api.js";
 import { byId, element, fill, show, within } from "./dom.js";
-import { HOME, signIn } from "./places.js";
+import { ACCOUNT, HOME, restrictedTo, signIn } from "./places.js";
 import { Problem, sentenceOf } from "./problem.js";
 import { broken, ready, tell } from "./status.js";
 import { stepUp } from "./stepup.js";
@@ -23,42 +23,33 @@ import { listen, tellOthers } from "./tabs.js";
  */
 /** @typedef {{id: string, name: string, built_in: boolean}} Place */
 
-const SECURITY = "/console/security";
-
 /**
- * Fill the frame and the page, then show it; what cannot be had is said instead. A visitor who is
- * not signed in is sent to sign in; one whose organization asks for a second factor first is sent
- * to the page that has something for such visitors.
+ * Fill the frame and the page, then show it; show what went wrong where that fails. A visitor who is
+ * not signed in is sent to sign in. A session that has to set up a second factor or to give an
+ * address first is sent to the page for that.
  * @param {(who: Who) => Promise<void>} showPage
- * @param {() => Promise<void>} [showRestricted]
+ * @param {() => Promise<void>} [showRestricted] fills the page that restricted sessions are sent to
  */
 export async function openPage(showPage, showRestricted) {
-  handle({ stepUp, signedOut: signIn });
+  const emailRequired = location.pathname === ACCOUNT ? null : () => location.replace(ACCOUNT);
+  handle({ stepUp, signedOut: signIn, emailRequired });
   listen();
   byId("sign-out").addEventListener("click", signOut);
   try {
     const who = await enter();
     if (who) await showPage(who);
-    else if (showRestricted) await showRestricted();
-    else location.replace(SECURITY);
-    if (who || showRestricted) ready();
+    else await showRestricted?.();
+    ready();
   } catch (error) {
-    if (isDue(error) && !showRestricted) return location.replace(SECURITY);
+    const page = restrictedTo(error);
+    if (page && page !== location.pathname) return location.replace(page);
     broken(sentenceOf(error));
     if (!(error instanceof Problem)) throw error;
   }
 }
 
 /**
- * True if a policy requires a second factor first.
- * @param {unknown} error
- */
-function isDue(error) {
-  return error instanceof Problem && error.code === "second_factor_due";
-}
-
-/**
- * Fill the frame; return the signed-in user, null if a policy restricts the session.
+ * Fill the frame; return the signed-in user, null for a session that is restricted to this page.
  * @returns {Promise<Who | null>}
  */
 async function enter() {
@@ -70,7 +61,7 @@ async function enter() {
     localStorage.setItem("zonal-organization", String(who.org_id));
     return who;
   } catch (error) {
-    if (isDue(error)) return null;
+    if (restrictedTo(error) === location.pathname) return null;
     throw error;
   }
 }

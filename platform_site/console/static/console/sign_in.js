@@ -8,7 +8,7 @@ import { enrol } from "./enrol.js";
 import { hasPending, keepPending, LINKED_ACCOUNTS, takePending, takeReturn } from "./external.js";
 import { attempt, clearProblem, onPress, onSubmit, showProblem } from "./forms.js";
 import { isAvailable, prove } from "./passkeys.js";
-import { isAgain, wanted } from "./places.js";
+import { isAgain, restrictedTo, wanted } from "./places.js";
 import { Cancelled, Problem } from "./problem.js";
 import { offerProviders } from "./provider_choices.js";
 import { bindReveals } from "./reveal.js";
@@ -66,7 +66,7 @@ async function isSignedIn() {
     await get("/v1/whoami");
     return true;
   } catch (error) {
-    return error instanceof Problem && error.code === "second_factor_due";
+    return restrictedTo(error) !== undefined;
   }
 }
 
