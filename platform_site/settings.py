@@ -141,7 +141,7 @@ LOGIN_STAGES: Final = ["twofactor.sign_in.stage.second_factor"]
 # Sign-in methods besides passwords and linked identities, checked before the last is removed.
 OTHER_SIGN_IN_METHODS: Final = ["twofactor.webauthn.passkeys.can_sign_in"]
 # Exempts a trusted device from the throttle that wrong passwords put on an account.
-DEVICE_VOUCHER: Final = "twofactor.trusted_devices.devices.vouches"
+TRUSTED_DEVICE_CHECK: Final = "twofactor.trusted_devices.devices.is_from_trusted_device"
 FRESH_PROOF_GUARD: Final = "twofactor.challenges.step_up.require_recent_proof"
 AUDIT_RECORDER: Final = "accounts.audit.audit.record_request"
 DENIAL_RECORDER: Final = "accounts.audit.denials.record"

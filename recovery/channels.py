@@ -1,4 +1,4 @@
-"""Where a recovery's token goes, and who is told of a recovery."""
+"""Where a recovery's token goes, and who is notified of a recovery."""
 
 from datetime import datetime
 from typing import Final
@@ -40,7 +40,7 @@ def send_token(
 ) -> bool:
     """Queue the token's message; return False where the daily cap of its receiver is reached.
 
-    recovery_id: what the client holds, for the link that stands beside the token in a mail.
+    recovery_id: what the client holds, for the link in the mail.
     """
     minutes = int(LIVES[recovery.channel].total_seconds() // 60)
     try:

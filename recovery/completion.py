@@ -39,7 +39,7 @@ class Choice:
 def set_password(
     request: PlatformRequest, pointer: Pointer, choice: Choice, *, now: datetime
 ) -> None:
-    """Set a new password, once; all sessions and trusted devices end, every address is told.
+    """Set a new password, once; end all sessions and trusted devices, notify every address.
 
     Raises InvalidRequest (400) for a weak password or a new account that was not offered,
     HashingBusy (503), RecoveryGone (410), what challenges.is_proven raises, CodeRejected (401,

@@ -1,7 +1,7 @@
-"""Starting a recovery: the same row, the same job, the same answer, whether anybody is there.
+"""Starting a recovery: the same row, job and response whether or not the account exists.
 
-The request looks nobody up. A task does, holding nothing but the row's id, so that an attacker's
-clock measures nothing.
+The request does not look up the account. A task does, which holds only the row's id, so that the
+time of a response reveals nothing.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
 """A lost second factor: two independent proofs, a delay that can be cancelled, an enrolment.
 
 The channel of the recovery is the first proof, the password or a passkey the second. Then every
-address is told, with a token that cancels; only after settings.RECOVERY.delay_s are the factors
-removed, and what is given then sets up a new one and opens nothing else.
+address is notified, with a token that cancels. Only after settings.RECOVERY.delay_s are the factors
+removed; the token that is returned then sets up a new factor and opens nothing else.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""An admin's reset of a member's second factors: for whoever lost them all."""
+"""An admin's reset of a member's second factors: for a member who lost them all."""
 
 from uuid import UUID
 
@@ -18,10 +18,10 @@ from twofactor.factors import factors, holdings
 def reset_factors(
     request: PlatformRequest, principal: Principal, user_id: str, *, reason: str
 ) -> None:
-    """Take every second factor of a member away; the password stays, sessions end.
+    """Delete every second factor of a member and end the sessions; the password stays.
 
-    The member is told by whom and why. Recoveries under way end with the factors.
-    Raises NotFound (404) for nobody and another organization's member alike, OwnFactors (409).
+    The member is notified who did it and why. Pending recoveries end with the factors.
+    Raises NotFound (404) for an unknown member and for another organization's, OwnFactors (409).
     """
     key = _key(user_id)
     if key == principal.user_id:

@@ -35,7 +35,7 @@ class Recovery(TenantModel):
 
     digest: of the ``recovery_id`` the client holds. request: that id, for the mail's link, and the
     organization and the address as they were claimed, encrypted; '' once a task has looked.
-    organization, user: set by that task, None where there is nobody. token, cancel: keyed digests
+    organization, user: set by that task, None without an account. token, cancel: keyed digests
     of what was sent. fingerprint: of password, address and factors, so that a change ends the
     recovery.
     asked: ids of the security questions; answered_at: when they were answered, once whether right

@@ -73,7 +73,7 @@ def _rank(subject: str, name: str) -> bytes:
 
 
 def _answers_of(org_id: int, email: str) -> dict[str, str]:
-    """Return the hashes by question; nothing where questions are off or nobody is there."""
+    """Return the hashes by question; empty where questions are disabled or there is no account."""
     found = SecurityAnswer.scoped.within_organization(org_id).filter(
         user__email__iexact=email.strip(),
         user__is_active=True,
@@ -86,9 +86,10 @@ def _answers_of(org_id: int, email: str) -> dict[str, str]:
 def answer(
     request: PlatformRequest, recovery_id: str, answers: Mapping[str, str], *, now: datetime
 ) -> datetime:
-    """Take answers, once a recovery; right ones have the token mailed. Return the recovery's end.
+    """Check answers, once per recovery; mail the token for right ones. Return the recovery's end.
 
-    Three hashes in each case, and nothing that tells right from wrong, or nobody.
+    Each call computes three hashes, and the response is the same for right and wrong answers and
+    for an unknown account.
     Raises RecoveryGone (410), InvalidRequest (400, not counted) for other questions than those
     asked, RecoveryTooOften (429) after three tries a day, HashingBusy (503).
     """
@@ -118,7 +119,7 @@ def _count(subject: str, now: datetime) -> None:
 
 
 def _is_right(encoded: str | None, answer: str) -> bool:
-    # A user that is never saved: one hash, bounded as every hash is, also for nobody.
+    # A user that is never saved: one hash, bounded as every hash is, also without an account.
     stand_in = User(password=encoded) if encoded else None
     return passwords.is_right(stand_in, normalize(answer))
 

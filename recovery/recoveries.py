@@ -89,7 +89,7 @@ def lock_holder(recovery: Recovery) -> Holder:
 def lock_present_holder(recovery: Recovery) -> Holder:
     """Lock factors and user of a locked recovery as they are now.
 
-    Raises RecoveryGone for a recovery of nobody and for a disabled user.
+    Raises RecoveryGone for a recovery without an account and for a disabled user.
     """
     if recovery.user_id is None:
         raise RecoveryGone

@@ -166,6 +166,6 @@ class RecoveryQuestionsSerializer(serializers.Serializer[Any]):
 
 
 class ResetFactorsSerializer(StrictSerializer):
-    """Why; the member and the audit trail are told."""
+    """The reason, for the notice to the member and for the audit trail."""
 
     reason = serializers.CharField(max_length=300)

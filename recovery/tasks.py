@@ -12,7 +12,7 @@ from procrastinate.contrib.django import app
 from recovery import token_issuing
 from recovery.models import Recovery, RecoveryChallenge
 
-# For whoever asks later what happened; the audit trail keeps the rest.
+# For questions about what happened; the audit trail keeps the rest.
 KEEP: Final = timedelta(days=7)
 
 

@@ -29,8 +29,8 @@ def long_token() -> str:
 def canonical(token: str) -> str:
     """Return a typed token in capitals, without its blanks and dashes.
 
-    Raises MalformedRecoveryToken (400) for what is neither kind of token; which kind a recovery
-    takes is not told.
+    Raises MalformedRecoveryToken (400) for what is neither kind of token, without revealing which
+    kind the recovery expects.
     """
     plain = "".join(token.split()).replace("-", "").upper()
     if len(plain) == SMS_DIGITS and plain.isascii() and plain.isdigit():

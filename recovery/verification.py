@@ -31,12 +31,12 @@ def verify(
     token = tokens.canonical(token)
     with transaction.atomic():
         recovery = recoveries.lock_by_capability(recovery_id, now=now)
-        # Nothing was sent to nobody: '' is no digest, so no token is right.
+        # Without an account nothing was sent: '' is no digest, so no token is right.
         if is_same(recovery.token, tokens.token_digest(recovery, token)):
             return _accept(request, recovery, recoveries.lock_holder(recovery), now)
         recovery.attempts_left -= 1
         recovery.save(update_fields=["attempts_left"])
-        # Noted for nobody, too, so that both take the same time.
+        # Recorded without an account, too, so that both cases take the same time.
         audit.add(
             request,
             RecoveryTag.RECOVERY_VERIFY,

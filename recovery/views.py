@@ -132,7 +132,7 @@ class RecoveryViewSet(PlatformViewSet):
     @extend_schema(summary="Prove the first factor")
     @action(detail=False, methods=["post"])
     def prove(self, request: Request) -> Response:
-        """Begin the delay after which the second factors are removed; all addresses are told."""
+        """Begin the delay after which the second factors are removed; every address is notified."""
         body = self.read()
         first = lost_factor.FirstFactor(body["password"], _factor_proof(body))
         answer = lost_factor.prove(
@@ -199,7 +199,7 @@ class MemberFactorsViewSet(PlatformViewSet):
     @extend_schema(summary="Reset a member's second factors")
     @action(detail=False, methods=["post"], url_path="<str:user_id>/factors/reset")
     def reset(self, request: Request, user_id: str) -> Response:
-        """Remove every factor and end every session of a member, who is told by whom and why."""
+        """Remove every factor and end every session of a member; mail the reason to the member."""
         member_reset.reset_factors(
             self.platform_request, self.principal, user_id, reason=self.read()["reason"]
         )

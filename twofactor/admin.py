@@ -47,7 +47,7 @@ class FactorAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Reset every factor of these users")
     def reset_factors(self, request: HttpRequest, queryset: QuerySet[Factor]) -> None:
-        """Take all factors of the chosen users away; they are told, and it is audited."""
+        """Delete all factors of the chosen users, notify the users and audit it."""
         reason = request.POST.get("reason", "").strip()[:300]
         if not reason:
             self.message_user(request, "Give a reason.", messages.ERROR)

@@ -52,8 +52,8 @@ def refuse_flood(
 ) -> None:
     """Count one sending against the daily caps of the receiver and of the organization.
 
-    request: of a set-up, whose receiver is the caller's choice: then the address it comes from
-    has a cap, too, since organizations to send from are free to whoever earns by messages.
+    request: of a set-up, whose receiver the caller chooses: then the address of the client has a
+    cap, too, since anyone can open organizations for free and earn by messages.
     Raises SendingTooOften (429).
     """
     # The receiver's is counted last: what is refused for another reason uses nothing of it up.

@@ -98,8 +98,8 @@ def origin_of(request: PlatformRequest) -> Origin:
 
 
 def is_vouched(request: PlatformRequest, user: User | None, *, now: datetime) -> bool:
-    """True if a sign-in comes from where its owner has been (settings.DEVICE_VOUCHER)."""
-    return bool(import_string(settings.DEVICE_VOUCHER)(request, user, now=now))
+    """True if a sign-in comes from where its owner has been (settings.TRUSTED_DEVICE_CHECK)."""
+    return bool(import_string(settings.TRUSTED_DEVICE_CHECK)(request, user, now=now))
 
 
 def environment_for(user: User, wanted: str) -> Environment:

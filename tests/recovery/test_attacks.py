@@ -58,7 +58,7 @@ def test_a_texted_token_is_not_accepted_for_a_recovery_by_mail(alice: User, sms:
     assert verify(by_text, mailed_token()).code == "recovery_token_rejected"
 
 
-def test_a_recovery_dies_with_a_change_of_password(alice: User) -> None:
+def test_a_change_of_password_ends_a_recovery(alice: User) -> None:
     started, token = initiate(alice), mailed_token()
     verified = proven(alice)
     alice.password = passwords.hash_password("changed by herself")
@@ -76,13 +76,13 @@ def test_a_completed_recovery_ends_the_others_of_the_user(alice: User) -> None:
     assert complete(other).code == "recovery_gone"
 
 
-def test_a_recovery_dies_with_a_change_of_address(alice: User) -> None:
+def test_a_change_of_address_ends_a_recovery(alice: User) -> None:
     verified = proven(alice)
     User.unscoped.filter(pk=alice.pk).update(email="alice@new.example")
     assert complete(verified).code == "recovery_gone"
 
 
-def test_a_disabled_user_recovers_nothing(alice: User) -> None:
+def test_a_disabled_user_cannot_recover(alice: User) -> None:
     started, token = initiate(alice), mailed_token()
     verified = proven(alice)
     User.unscoped.filter(pk=alice.pk).update(is_active=False)
@@ -102,7 +102,7 @@ def forged(verified: Answer, *, key: str = "", typ: str = "pwr+jwt", **claims: A
     return jwt.encode(payload, secret, algorithm="HS256", headers=headers)
 
 
-def test_a_reset_token_of_another_make_is_refused(alice: User, bob: User) -> None:
+def test_a_forged_or_malformed_reset_token_is_refused(alice: User, bob: User) -> None:
     verified = proven(alice)
     caller = signed_in(alice)
     tokens = [
@@ -221,7 +221,7 @@ def test_the_mail_holds_the_token_and_its_link(alice: User, mailoutbox: list[Any
     assert not Delivery.unscoped.exclude(payload="").exists()
 
 
-def test_a_mail_that_is_late_is_not_sent(alice: User) -> None:
+def test_a_mailed_token_expires_with_its_recovery(alice: User) -> None:
     initiate(alice)
     recovery, delivery = Recovery.unscoped.get(), Delivery.unscoped.get()
     assert delivery.expires_at == recovery.expires_at
@@ -233,7 +233,7 @@ def test_the_daily_cap_of_a_receiver_holds_for_recoveries(alice: User, settings:
     assert len(sent("recovery_token")) == 1
 
 
-def test_housekeeping_forgets_what_can_no_longer_be_used(alice: User) -> None:
+def test_housekeeping_deletes_expired_recoveries(alice: User) -> None:
     initiate(alice)
     initiate(email="nobody@example.com")
     tasks.forget_expired(timestamp=0)

@@ -46,7 +46,7 @@ def opened(link: str) -> int:
     return client.get(urlsplit(link).path).status_code
 
 
-def test_the_link_brings_all_that_the_code_is_handed_in_with(alice: User) -> None:
+def test_the_link_contains_all_that_verification_needs(alice: User) -> None:
     initiate(alice)
     link = sent("recovery_token")[-1]["context"]["link"]
     found = brought(link, "/console/recovery")
@@ -59,7 +59,7 @@ def test_the_link_brings_all_that_the_code_is_handed_in_with(alice: User) -> Non
     assert (answer.status, answer.body["next"]) == (200, "password")
 
 
-def test_what_the_link_needs_is_forgotten_when_the_mail_is_queued(alice: User) -> None:
+def test_the_secrets_of_the_link_are_deleted_when_the_mail_is_queued(alice: User) -> None:
     initiate(alice)
     assert Recovery.unscoped.get().request == ""
 
@@ -98,7 +98,7 @@ def test_a_recovery_by_text_message_is_cancelled_by_the_link_of_its_notice(alice
 
 
 @pytest.mark.usefixtures("sms")
-def test_the_text_message_of_a_delay_says_where_it_is_cancelled(holder: Holder) -> None:
+def test_the_text_message_about_a_delay_names_the_page_to_cancel_it(holder: Holder) -> None:
     with_factor(holder.user, "sms", "+4915112345678")
     delayed(holder.user)
     text = sent()[-1]["text"]
@@ -106,7 +106,7 @@ def test_the_text_message_of_a_delay_says_where_it_is_cancelled(holder: Holder) 
     assert cancelled(text.rsplit(" ", 1)[1]).status == 204
 
 
-def test_every_notice_leads_to_the_console(alice: User) -> None:
+def test_every_notice_links_to_the_console(alice: User) -> None:
     complete(proven(alice))
     notice = sent("recovery_completed")[-1]
     assert notice["context"]["security_link"] == f"{PLACE}/console/security"

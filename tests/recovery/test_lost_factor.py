@@ -75,7 +75,7 @@ def in_time(moment: timedelta) -> Any:
     return time_machine.travel(timezone.now() + moment)
 
 
-def test_password_and_mail_lead_to_an_enrolment_after_a_day(holder: Holder) -> None:
+def test_password_and_mailed_token_allow_an_enrolment_after_a_day(holder: Holder) -> None:
     verified = proven(holder.user, purpose="second_factor")
     assert (verified.body["next"], verified.body["methods"]) == ("first_factor", [])
     begun = prove(verified)
@@ -104,7 +104,7 @@ def test_password_and_mail_lead_to_an_enrolment_after_a_day(holder: Holder) -> N
         assert (who["aal"], who["amr"]) == (2, ["pwd", "otp", "mfa"])
 
 
-def test_who_leaves_before_enrolling_has_to_at_each_sign_in(holder: Holder) -> None:
+def test_a_user_who_did_not_enrol_has_to_at_the_next_sign_in(holder: Holder) -> None:
     begun = delayed(holder.user)
     with in_time(LATER):
         assert finish(begun).body["status"] == "mfa_enrollment_required"
@@ -122,7 +122,7 @@ def test_who_leaves_before_enrolling_has_to_at_each_sign_in(holder: Holder) -> N
         assert not EnrolmentDue.unscoped.exists()
 
 
-def test_what_is_given_opens_nothing_but_an_enrolment(holder: Holder) -> None:
+def test_the_returned_token_allows_only_an_enrolment(holder: Holder) -> None:
     begun = delayed(holder.user)
     with in_time(LATER):
         caller = Caller(finish(begun).body["mfa_token"])
@@ -137,7 +137,7 @@ def test_what_is_given_opens_nothing_but_an_enrolment(holder: Holder) -> None:
         assert not Session.unscoped.filter(ended_at=None).exists()
 
 
-def test_nothing_changes_before_the_delay_is_over(holder: Holder) -> None:
+def test_nothing_changes_before_the_delay_has_passed(holder: Holder) -> None:
     begun = delayed(holder.user)
     answer = finish(begun)
     assert (answer.status, answer.code) == (409, "recovery_not_due")
@@ -154,7 +154,7 @@ def test_the_delay_is_a_setting(holder: Holder, settings: Settings) -> None:
         assert finish(begun).status == 200
 
 
-def test_every_address_is_told_and_any_of_them_can_cancel(holder: Holder, sms: None) -> None:
+def test_every_address_is_notified_and_each_can_cancel(holder: Holder, sms: None) -> None:
     with_factor(holder.user, "email", "alice@elsewhere.example")
     with_factor(holder.user, "sms", PHONE)
     begun = delayed(holder.user)
@@ -170,7 +170,7 @@ def test_every_address_is_told_and_any_of_them_can_cancel(holder: Holder, sms: N
     assert Factor.unscoped.filter(method="totp").exists()
 
 
-def test_cancelling_works_once_and_a_get_consumes_nothing(holder: Holder) -> None:
+def test_a_cancel_link_works_once_and_a_get_does_not_use_it(holder: Holder) -> None:
     delayed(holder.user)
     token = cancel_token()
     assert Caller().get(f"{PREFIX}/cancel?token={token}").status == 405
@@ -210,7 +210,7 @@ def test_guessing_the_password_here_is_limited_as_at_login(
     assert prove(verified).code == "invalid_credentials"
 
 
-def test_a_password_that_changes_while_it_is_proven_proves_nothing(
+def test_a_password_changed_during_its_proof_is_refused(
     holder: Holder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     verify_ = credentials.verify
@@ -234,13 +234,13 @@ def test_a_new_password_cannot_be_smuggled_in(holder: Holder) -> None:
     assert log_in(holder.user, PASSWORD).status == 200
 
 
-def test_a_recovery_of_the_password_cannot_be_turned_into_one_of_the_factor(
+def test_a_password_recovery_cannot_become_a_factor_recovery(
     holder: Holder,
 ) -> None:
     assert prove(proven(holder.user)).code == "recovery_gone"
 
 
-def test_the_first_reset_token_ends_with_the_second(holder: Holder) -> None:
+def test_a_second_reset_token_invalidates_the_first(holder: Holder) -> None:
     verified = proven(holder.user, purpose="second_factor")
     begun = prove(verified)
     assert prove(verified).code == "recovery_gone"
@@ -252,13 +252,13 @@ def test_the_first_reset_token_ends_with_the_second(holder: Holder) -> None:
         assert finish(begun).code == "recovery_gone"
 
 
-def test_after_three_days_more_it_is_over(holder: Holder) -> None:
+def test_a_delayed_recovery_expires_three_days_after_the_delay(holder: Holder) -> None:
     begun = delayed(holder.user)
     with in_time(LATER + timedelta(hours=72)):
         assert finish(begun).code == "recovery_gone"
 
 
-def test_a_factor_that_is_used_meanwhile_is_not_lost(holder: Holder) -> None:
+def test_using_the_factor_during_the_delay_ends_the_recovery(holder: Holder) -> None:
     begun = delayed(holder.user)
     with in_time(timedelta(hours=1)):
         assert reply(ask(pending(log_in(holder.user))), holder.code()).status == 200
@@ -267,14 +267,14 @@ def test_a_factor_that_is_used_meanwhile_is_not_lost(holder: Holder) -> None:
     assert Factor.unscoped.filter(method="totp").exists()
 
 
-def test_it_dies_with_a_change_of_password(holder: Holder) -> None:
+def test_a_change_of_password_ends_a_delayed_recovery(holder: Holder) -> None:
     begun = delayed(holder.user)
     User.unscoped.filter(pk=holder.user.pk).update(password="!changed")
     with in_time(LATER):
         assert finish(begun).code == "recovery_gone"
 
 
-def test_it_dies_with_the_user_disabled(holder: Holder) -> None:
+def test_disabling_the_user_ends_a_delayed_recovery(holder: Holder) -> None:
     begun = delayed(holder.user)
     User.unscoped.filter(pk=holder.user.pk).update(is_active=False)
     with in_time(LATER):
@@ -310,7 +310,7 @@ def test_a_passkey_stands_in_for_the_password(alice: User) -> None:
         assert finish(answer).status == 200
 
 
-def test_two_recoveries_lead_to_one_completion(holder: Holder) -> None:
+def test_only_one_of_two_recoveries_completes(holder: Holder) -> None:
     first, second = delayed(holder.user), delayed(holder.user)
     with in_time(LATER):
         assert finish(first).status == 200
@@ -318,7 +318,7 @@ def test_two_recoveries_lead_to_one_completion(holder: Holder) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_parallel_completions_give_one_enrolment(holder: Holder) -> None:
+def test_parallel_completions_start_one_enrolment(holder: Holder) -> None:
     begun = delayed(holder.user)
 
     def once(_: int) -> int:

@@ -36,7 +36,7 @@ def bobs(bob: User) -> Holder:
     return with_totp(bob)
 
 
-def test_the_factors_go_and_the_sessions_end(alice: User, bobs: Holder) -> None:
+def test_a_reset_deletes_the_factors_and_ends_the_sessions(alice: User, bobs: Holder) -> None:
     devices.trust(bobs.user, "Laptop", now=timezone.now())
     assert log_in(bobs.user).body["status"] == "mfa_required"
     assert reset(signed_in(alice), bobs.user).status == 204
@@ -46,7 +46,7 @@ def test_the_factors_go_and_the_sessions_end(alice: User, bobs: Holder) -> None:
     assert log_in(bobs.user, PASSWORD).body["status"] == "authenticated"
 
 
-def test_the_member_is_told_by_whom_and_why(alice: User, bobs: Holder) -> None:
+def test_the_member_is_notified_who_reset_the_factors_and_why(alice: User, bobs: Holder) -> None:
     with_factor(bobs.user, "email", "bob@elsewhere.example")
     reset(signed_in(alice), bobs.user)
     notices = sent("factors_reset")
@@ -55,14 +55,14 @@ def test_the_member_is_told_by_whom_and_why(alice: User, bobs: Holder) -> None:
     assert notices[0]["context"]["reason"] == REASON
 
 
-def test_it_is_in_the_trail_with_its_reason(alice: User, bobs: Holder) -> None:
+def test_a_reset_is_audited_with_its_reason(alice: User, bobs: Holder) -> None:
     reset(signed_in(alice), bobs.user)
     event = AuditEvent.objects.get(tag="api:member:reset_factors")
     assert (event.actor_id, event.organization_id) == (alice.pk, alice.organization_id)
     assert event.data == {"member": str(bobs.user.pk), "factors": 2, "reason": REASON}
 
 
-def test_the_admin_learns_and_sets_no_password(alice: User, bobs: Holder) -> None:
+def test_a_reset_neither_reveals_nor_changes_the_password(alice: User, bobs: Holder) -> None:
     before = User.unscoped.get(pk=bobs.user.pk).password
     body = {"reason": REASON, "password": "chosen by the admin"}
     answer = signed_in(alice).post(f"/v1/members/{bobs.user.pk}/factors/reset", body)
@@ -72,13 +72,15 @@ def test_the_admin_learns_and_sets_no_password(alice: User, bobs: Holder) -> Non
     assert User.unscoped.get(pk=bobs.user.pk).password == before
 
 
-def test_ones_own_factors_are_not_reset_this_way(holder: Holder) -> None:
+def test_an_admin_cannot_reset_their_own_factors(holder: Holder) -> None:
     answer = reset(holder.caller, holder.user)
     assert (answer.status, answer.code) == (409, "own_factors")
     assert Factor.unscoped.filter(user=holder.user).exists()
 
 
-def test_it_takes_a_recent_proof_of_the_admins_own_factor(holder: Holder, bobs: Holder) -> None:
+def test_a_reset_requires_a_recent_proof_of_the_admins_own_factor(
+    holder: Holder, bobs: Holder
+) -> None:
     answer = reset(signed_in(holder.user), bobs.user)
     assert (answer.status, answer.code) == (403, "step_up_required")
     assert Factor.unscoped.filter(user=bobs.user).exists()
@@ -86,13 +88,15 @@ def test_it_takes_a_recent_proof_of_the_admins_own_factor(holder: Holder, bobs: 
 
 
 @pytest.mark.parametrize("role", ["operator", "reader"])
-def test_only_admins_may(alice: User, bobs: Holder, role: str) -> None:
+def test_only_admins_can_reset_factors(alice: User, bobs: Holder, role: str) -> None:
     other = member(alice.organization, "dora@example.com", role=role)
     answer = reset(signed_in(other), bobs.user)
     assert (answer.status, answer.code) == (403, "permission_denied")
 
 
-def test_another_organizations_member_and_nobody_are_404(alice: User, charlie: User) -> None:
+def test_members_of_another_organization_and_unknown_members_are_not_found(
+    alice: User, charlie: User
+) -> None:
     with_factor(charlie, "sms", PHONE)
     caller = signed_in(alice)
     for user in (charlie, "00000000-0000-7000-8000-000000000000", "nobody"):
@@ -102,19 +106,19 @@ def test_another_organizations_member_and_nobody_are_404(alice: User, charlie: U
     assert sent("factors_reset") == []
 
 
-def test_it_takes_a_reason(alice: User, bobs: Holder) -> None:
+def test_a_reset_requires_a_reason(alice: User, bobs: Holder) -> None:
     for reason in ("", "  ", "x" * 301):
         assert reset(signed_in(alice), bobs.user, reason).code == "invalid_request"
     assert Factor.unscoped.filter(user=bobs.user).exists()
 
 
-def test_a_member_without_factors_is_reset_all_the_same(alice: User, bob: User) -> None:
+def test_a_member_without_factors_can_be_reset(alice: User, bob: User) -> None:
     caller = signed_in(bob)
     assert reset(signed_in(alice), bob).status == 204
     assert caller.get("/v1/whoami").code == "session_revoked"
 
 
-def test_a_recovery_under_way_does_not_profit_from_a_reset(alice: User, bobs: Holder) -> None:
+def test_a_pending_recovery_does_not_profit_from_a_reset(alice: User, bobs: Holder) -> None:
     started, token = initiate(bobs.user), mailed_token(to=bobs.user.email)
     verified = proven(bobs.user)
     reset(signed_in(alice), bobs.user)

@@ -56,7 +56,7 @@ def test_completing_gives_no_session_and_ends_all_with_the_trusted_devices(alice
     assert not TrustedDevice.unscoped.exists()
 
 
-def test_sign_ins_and_set_ups_under_way_end_too(alice: User) -> None:
+def test_pending_sign_ins_and_enrolments_end_with_a_recovery(alice: User) -> None:
     caller = signed_in(alice)
     begun = caller.post("/v1/auth/2fa/totp/setup", {"issuer": "Zonal", "account_name": "a"})
     complete(proven(alice))
@@ -65,32 +65,32 @@ def test_sign_ins_and_set_ups_under_way_end_too(alice: User) -> None:
     assert again.post("/v1/auth/2fa/totp/verify", body).code == "enrolment_gone"
 
 
-def test_every_other_address_is_told_that_it_began(alice: User) -> None:
+def test_every_other_address_is_notified_when_a_recovery_begins(alice: User) -> None:
     with_factor(alice, "email", "alice@elsewhere.example")
     initiate(alice)
     assert [mail["to"] for mail in sent("recovery_started")] == ["alice@elsewhere.example"]
 
 
-def test_completion_is_told_to_the_address(alice: User) -> None:
+def test_the_address_is_notified_when_a_recovery_completes(alice: User) -> None:
     complete(proven(alice))
     notices = sent("recovery_completed")
     assert [notice["to"] for notice in notices] == ["alice@example.com"]
     assert NEW_PASSWORD not in str(notices)
 
 
-def test_the_address_counts_as_proven_from_then_on(alice: User) -> None:
+def test_a_completed_recovery_verifies_the_address(alice: User) -> None:
     User.unscoped.filter(pk=alice.pk).update(email_verified_at=None)
     complete(proven(alice))
     assert User.unscoped.get(pk=alice.pk).email_verified_at is not None
 
 
-def test_a_token_may_be_typed_with_blanks_and_in_small_letters(alice: User) -> None:
+def test_a_token_is_accepted_with_blanks_and_in_lower_case(alice: User) -> None:
     started, token = initiate(alice), mailed_token()
     typed = f" {token[:13].lower()}-{token[13:]} "
     assert verify(started, typed).status == 200
 
 
-def test_malformed_tokens_are_400_and_not_counted(alice: User) -> None:
+def test_malformed_tokens_are_refused_with_400_and_not_counted(alice: User) -> None:
     started = initiate(alice)
     for token in ["1234567", "12345678901", "١٢٣٤٥٦٧٨", "U" * 26, "A" * 25, "x" * 64]:
         answer = verify(started, token)
@@ -108,7 +108,7 @@ def test_five_wrong_tokens_end_a_recovery(alice: User) -> None:
     assert (answer.status, answer.code) == (410, "recovery_gone")
 
 
-def test_unknown_used_expired_and_missed_recoveries_look_the_same(alice: User) -> None:
+def test_unknown_used_expired_and_exhausted_recoveries_get_the_same_response(alice: User) -> None:
     used, used_token = initiate(alice), mailed_token()
     verify(used, used_token)
     missed = initiate(alice)
@@ -132,7 +132,7 @@ def test_a_reset_token_works_once_and_for_ten_minutes(alice: User) -> None:
     assert complete(second).code == "recovery_gone"
 
 
-def test_a_weak_password_is_refused_and_uses_nothing_up(alice: User) -> None:
+def test_a_weak_password_is_refused_and_the_reset_token_stays_valid(alice: User) -> None:
     verified = proven(alice)
     for password in ["short", "password123", "alice@example.com", "Alice's"]:
         answer = complete(verified, password)
@@ -143,7 +143,7 @@ def test_a_weak_password_is_refused_and_uses_nothing_up(alice: User) -> None:
     assert complete(verified).status == 204
 
 
-def test_each_step_is_in_the_trail(alice: User) -> None:
+def test_each_step_of_a_recovery_is_audited(alice: User) -> None:
     started = initiate(alice)
     verify(started, "0" * 26)
     complete(verify(started, mailed_token()))
@@ -158,7 +158,7 @@ def test_each_step_is_in_the_trail(alice: User) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_parallel_completions_give_one_success(alice: User) -> None:
+def test_only_one_of_parallel_completions_succeeds(alice: User) -> None:
     verified = proven(alice)
 
     def once(number: int) -> int:
@@ -174,7 +174,7 @@ def test_parallel_completions_give_one_success(alice: User) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_parallel_guesses_get_five_tries(alice: User) -> None:
+def test_parallel_guesses_are_limited_to_five_tries(alice: User) -> None:
     started = initiate(alice)
 
     def once(_: int) -> int:
@@ -189,7 +189,7 @@ def test_parallel_guesses_get_five_tries(alice: User) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_parallel_verifications_of_the_right_token_give_one_reset_token(alice: User) -> None:
+def test_parallel_verifications_of_the_right_token_return_one_reset_token(alice: User) -> None:
     started, token = initiate(alice), mailed_token()
 
     def once(_: int) -> int:
@@ -203,6 +203,6 @@ def test_parallel_verifications_of_the_right_token_give_one_reset_token(alice: U
     assert statuses == [200] + [410] * 7
 
 
-def test_the_old_password_holds_until_a_new_one_is_set(alice: User) -> None:
+def test_the_old_password_works_until_a_new_one_is_set(alice: User) -> None:
     proven(alice)
     assert log_in(alice, PASSWORD).body["status"] == "authenticated"

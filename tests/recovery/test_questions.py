@@ -64,7 +64,7 @@ def asked(started: Answer) -> list[str]:
     return [row["question_id"] for row in started.body["questions"]]
 
 
-def test_right_answers_only_cause_the_mail(alice: User) -> None:
+def test_right_answers_only_send_the_mail(alice: User) -> None:
     keep(alice)
     started = start(alice)
     assert asked(started) == sorted(ANSWERS)
@@ -76,7 +76,7 @@ def test_right_answers_only_cause_the_mail(alice: User) -> None:
     assert complete(verify(started, mailed_token())).status == 204
 
 
-def test_the_owner_is_told_of_a_change(alice: User) -> None:
+def test_the_owner_is_notified_of_changed_answers(alice: User) -> None:
     """Whoever holds a session for a while must not leave a way back in unseen."""
     assert keep(alice).status == 200
     assert keep(alice, {}).status == 200
@@ -93,7 +93,7 @@ def test_right_answers_do_not_skip_the_second_factor(holder: Holder) -> None:
     assert complete(verified).code == "recovery_challenge_required"
 
 
-def test_an_answer_counts_however_it_is_typed(alice: User) -> None:
+def test_case_and_blanks_of_an_answer_are_ignored(alice: User) -> None:
     keep(alice)
     typed = {
         "dream_job": "  lion-TAMER ",
@@ -104,7 +104,9 @@ def test_an_answer_counts_however_it_is_typed(alice: User) -> None:
     assert len(sent("recovery_token")) == 1
 
 
-def test_right_wrong_and_nobodys_answers_look_the_same(alice: User, hashes: list[str]) -> None:
+def test_right_wrong_and_unknown_accounts_answers_get_the_same_response(
+    alice: User, hashes: list[str]
+) -> None:
     keep(alice)
     seen = []
     wrong = ANSWERS | {"lost_thing": "my keys"}
@@ -129,7 +131,7 @@ def test_right_wrong_and_nobodys_answers_look_the_same(alice: User, hashes: list
     assert len(sent("recovery_token")) == 1
 
 
-def test_no_token_is_right_before_the_answers_are(alice: User) -> None:
+def test_no_token_is_accepted_before_the_answers_are_right(alice: User) -> None:
     keep(alice)
     started = start(alice)
     assert verify(started, "0" * 26).code == "recovery_token_rejected"
@@ -138,7 +140,7 @@ def test_no_token_is_right_before_the_answers_are(alice: User) -> None:
     assert sent("recovery_token") == []
 
 
-def test_decoys_are_always_the_same_for_one_address(alice: User, charlie: User) -> None:
+def test_decoy_questions_are_always_the_same_for_one_address(alice: User, charlie: User) -> None:
     nobody = [start(email=mail, org_id=1) for mail in ("no@example.com", " NO@example.COM")]
     assert asked(nobody[0]) == asked(nobody[1])
     others = {tuple(asked(start(email=f"no{n}@example.com", org_id=1))) for n in range(8)}
@@ -149,7 +151,7 @@ def test_decoys_are_always_the_same_for_one_address(alice: User, charlie: User) 
     assert asked(start(charlie)) == asked(start(charlie))
 
 
-def test_three_tries_a_day(alice: User) -> None:
+def test_answers_are_limited_to_three_tries_a_day(alice: User) -> None:
     keep(alice)
     for _ in range(3):
         assert hand_in(start(alice), ANSWERS | {"dream_job": "clown"}).status == 202
@@ -158,14 +160,14 @@ def test_three_tries_a_day(alice: User) -> None:
     assert sent("recovery_token") == []
 
 
-def test_three_tries_a_day_for_nobody_as_well(alice: User) -> None:
+def test_answers_for_an_unknown_account_are_limited_to_three_tries_a_day(alice: User) -> None:
     for number in range(4):
         started = start(email="nobody@example.com", org_id=alice.organization_id)
         answer = hand_in(started, dict.fromkeys(asked(started), "a guess"))
         assert answer.status == (202 if number < 3 else 429)
 
 
-def test_other_questions_than_those_asked_are_400_and_not_counted(alice: User) -> None:
+def test_answers_to_other_questions_are_refused_with_400_and_not_counted(alice: User) -> None:
     keep(alice)
     started = start(alice)
     some = dict(list(ANSWERS.items())[:2])
@@ -181,7 +183,7 @@ def test_a_recovery_by_mail_takes_no_answers(alice: User) -> None:
     assert hand_in(initiate(alice)).code == "recovery_gone"
 
 
-def test_turned_off_they_cannot_be_set_and_lead_nowhere(alice: User, home: Organization) -> None:
+def test_disabled_security_questions_cannot_be_set_or_used(alice: User, home: Organization) -> None:
     keep(alice)
     started = start(alice)
     Organization.objects.filter(pk=home.pk).update(recovery_questions_enabled=False)
@@ -196,11 +198,11 @@ def test_turned_off_they_cannot_be_set_and_lead_nowhere(alice: User, home: Organ
     assert not SecurityAnswer.unscoped.exists()
 
 
-def test_they_are_off_at_first() -> None:
+def test_security_questions_are_disabled_by_default() -> None:
     assert Organization().recovery_questions_enabled is False
 
 
-def test_answers_are_never_shown_nor_kept(alice: User) -> None:
+def test_answers_are_never_shown_or_stored_in_clear(alice: User) -> None:
     kept = keep(alice)
     assert kept.status == 200
     assert kept.body["answered"] == sorted(ANSWERS)
@@ -228,13 +230,13 @@ def test_weak_answers_are_refused(alice: User, answers: dict[str, str]) -> None:
     assert not SecurityAnswer.unscoped.exists()
 
 
-def test_they_take_a_recent_proof(holder: Holder) -> None:
+def test_setting_answers_requires_a_recent_proof(holder: Holder) -> None:
     caller = signed_in(holder.user)
     for answer in (caller.get(QUESTIONS), caller.call("PUT", QUESTIONS, {"answers": {}})):
         assert (answer.status, answer.code) == (403, "step_up_required")
 
 
-def test_each_has_its_own(alice: User, bob: User, charlie: User) -> None:
+def test_each_user_has_separate_questions(alice: User, bob: User, charlie: User) -> None:
     keep(alice)
     for other in (bob, charlie):
         assert signed_in(other).get(QUESTIONS).body["answered"] == []
@@ -242,7 +244,7 @@ def test_each_has_its_own(alice: User, bob: User, charlie: User) -> None:
     assert sent("recovery_token") == []
 
 
-def test_too_many_hashes_at_once_are_503_and_use_up_no_try(
+def test_too_many_concurrent_hashes_are_refused_with_503_and_not_counted(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep(alice)

@@ -26,7 +26,7 @@ from twofactor.models import Factor
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_completing_and_cancelling_at_once_do_one_of_the_two(alice: User) -> None:
+def test_of_a_concurrent_completion_and_cancellation_one_succeeds(alice: User) -> None:
     for _ in range(3):
         Factor.unscoped.all().delete()
         holder = with_totp(alice)
@@ -68,7 +68,7 @@ def test_a_refresh_or_switch_at_the_moment_of_a_recovery_does_not_outlive_it(ali
         assert not Session.unscoped.filter(ended_at=None).exists()
 
 
-def test_a_database_that_goes_at_any_moment_of_a_recovery_uses_nothing_up(alice: User) -> None:
+def test_losing_the_database_during_a_recovery_uses_nothing_up(alice: User) -> None:
     started = initiate(alice)
     token = mailed_token()
     for number in range(1, 30):

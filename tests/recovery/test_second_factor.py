@@ -46,7 +46,7 @@ def test_recovery_never_skips_the_second_factor(holder: Holder) -> None:
     assert log_in(holder.user, NEW_PASSWORD).body["status"] == "mfa_required"
 
 
-def test_a_new_password_leaves_the_factors_as_they_are(holder: Holder) -> None:
+def test_a_new_password_does_not_change_the_factors(holder: Holder) -> None:
     before = list(Factor.unscoped.order_by("pk").values_list("pk", "secret"))
     verified = proven(holder.user)
     begun = challenge(verified, "backup_code")
@@ -79,7 +79,7 @@ def test_a_malformed_code_is_not_counted(holder: Holder) -> None:
     assert RecoveryChallenge.unscoped.get().attempts_left == 5
 
 
-def test_wrong_codes_slow_the_factor_here_as_elsewhere(holder: Holder) -> None:
+def test_wrong_codes_throttle_the_factor_during_a_recovery(holder: Holder) -> None:
     with time_machine.travel(timezone.now(), tick=False):
         for _ in range(2):
             verified = proven(holder.user)
@@ -92,7 +92,7 @@ def test_wrong_codes_slow_the_factor_here_as_elsewhere(holder: Holder) -> None:
         assert ask(holder.caller).code == "factor_slowed"
 
 
-def test_the_mails_own_channel_proves_nothing_more(alice: User) -> None:
+def test_a_code_mailed_to_the_recovery_address_is_no_second_proof(alice: User) -> None:
     with_factor(alice, "email", alice.email)
     verified = proven(alice)
     assert (verified.body["next"], verified.body["methods"]) == ("password_and_challenge", [])
@@ -132,7 +132,7 @@ def test_a_recovery_by_text_message_takes_a_factor_other_than_the_number(
     assert complete(verified, challenge_id=begun.body["challenge_id"], code=code).status == 204
 
 
-def test_a_number_alone_recovers_nothing(alice: User, sms: None) -> None:
+def test_a_phone_number_alone_recovers_nothing(alice: User, sms: None) -> None:
     with_factor(alice, "sms", PHONE)
     started = initiate(alice, method="sms")
     verified = verify(started, texted_token())
@@ -204,7 +204,7 @@ def test_a_factor_set_up_meanwhile_ends_the_recovery(alice: User) -> None:
     assert verify(started, token).code == "recovery_gone"
 
 
-def test_no_session_comes_of_it_anywhere(holder: Holder) -> None:
+def test_a_recovery_never_opens_a_session(holder: Holder) -> None:
     verified = proven(holder.user)
     begun = challenge(verified)
     proof = {"challenge_id": begun.body["challenge_id"], "code": holder.code()}

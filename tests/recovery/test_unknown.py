@@ -49,7 +49,7 @@ def start(org_id: int, email: str, **more: Any) -> Answer:
 
 @pytest.mark.parametrize("method", Method.values)
 @pytest.mark.parametrize("purpose", Purpose.values)
-def test_nobody_and_somebody_look_the_same(
+def test_unknown_and_known_addresses_get_the_same_response(
     alice: User, charlie: User, hashes: list[str], method: str, purpose: str
 ) -> None:
     seen = []
@@ -65,7 +65,7 @@ def test_nobody_and_somebody_look_the_same(
     assert seen[0][3] == 0
 
 
-def test_nobody_and_somebody_look_the_same_to_who_has_no_token(alice: User) -> None:
+def test_a_guessed_token_does_not_reveal_whether_an_account_exists(alice: User) -> None:
     known, unknown = initiate(alice), initiate(email=NOBODY, org_id=alice.organization_id)
     for _ in range(6):
         first, second = verify(known, "0" * 26), verify(unknown, "0" * 26)
@@ -83,7 +83,7 @@ def test_the_same_queries_are_made_for_a_wrong_token(alice: User) -> None:
     assert counts[0] == counts[1]
 
 
-def test_only_the_right_organizations_active_member_is_written_to(
+def test_mail_is_sent_only_to_an_active_member_of_the_named_organization(
     alice: User, charlie: User
 ) -> None:
     for org_id, email in claims(alice, charlie):
@@ -93,19 +93,19 @@ def test_only_the_right_organizations_active_member_is_written_to(
     assert Delivery.unscoped.count() == 1
 
 
-def test_an_address_is_found_however_it_is_spelled(alice: User) -> None:
+def test_an_address_is_found_whatever_its_case(alice: User) -> None:
     initiate(email="ALICE@Example.com", org_id=alice.organization_id)
     # To the address that is kept, never to the one that was typed.
     assert [mail["to"] for mail in sent("recovery_token")] == [alice.email]
 
 
-def test_a_method_the_user_does_not_have_sends_nothing(alice: User, sms: None) -> None:
+def test_nothing_is_sent_for_a_method_that_the_user_does_not_have(alice: User, sms: None) -> None:
     assert initiate(alice, method="sms").status == 202
     assert initiate(alice, purpose="second_factor").status == 202
     assert not Delivery.unscoped.exists()
 
 
-def test_the_job_holds_nothing_but_an_id_and_the_row_no_claim(alice: User) -> None:
+def test_the_job_holds_only_an_id_and_the_row_no_claim(alice: User) -> None:
     start(alice.organization_id, alice.email)
     row = Recovery.unscoped.get()
     assert jobs() == [{"recovery_id": str(row.pk)}]
@@ -114,14 +114,14 @@ def test_the_job_holds_nothing_but_an_id_and_the_row_no_claim(alice: User) -> No
     assert Recovery.unscoped.get().request == ""
 
 
-def test_the_recovery_id_is_not_what_the_row_holds(alice: User) -> None:
+def test_the_recovery_id_is_not_stored_in_clear(alice: User) -> None:
     started = initiate(alice)
     row = vars(Recovery.unscoped.get())
     assert started.body["recovery_id"] not in str(row)
     assert mailed_token() not in str(row)
 
 
-def test_one_address_of_the_network_is_limited(alice: User, settings: Settings) -> None:
+def test_recoveries_from_one_network_address_are_limited(alice: User, settings: Settings) -> None:
     settings.RECOVERY = replace(settings.RECOVERY, starts_per_address=2)
     initiate(alice)
     initiate(email=NOBODY)
@@ -131,7 +131,7 @@ def test_one_address_of_the_network_is_limited(alice: User, settings: Settings) 
 
 
 @pytest.mark.parametrize("email", ["alice@example.com", NOBODY])
-def test_one_account_is_limited_each_day_whether_it_exists_or_not(
+def test_recoveries_of_one_account_are_limited_per_day_whether_it_exists_or_not(
     alice: User, settings: Settings, email: str
 ) -> None:
     settings.RECOVERY = replace(settings.RECOVERY, starts_per_account=2)
@@ -142,7 +142,7 @@ def test_one_account_is_limited_each_day_whether_it_exists_or_not(
     assert int(answer.headers["Retry-After"]) > 0
 
 
-def test_malformed_requests_are_400(anyone: Caller) -> None:
+def test_malformed_requests_are_refused_with_400(anyone: Caller) -> None:
     body = {"org_id": 1, "email": "alice@example.com", "method": "email"}
     wrong: list[dict[str, Any]] = [
         {"org_id": "home"},
@@ -161,7 +161,9 @@ def test_malformed_requests_are_400(anyone: Caller) -> None:
     assert not Recovery.unscoped.exists()
 
 
-def test_verifying_costs_no_hash(alice: User, holder: Holder, hashes: list[str]) -> None:
+def test_verifying_a_token_hashes_no_password(
+    alice: User, holder: Holder, hashes: list[str]
+) -> None:
     with_factor(alice, "email", alice.email)
     started = initiate(alice)
     verify(started, mailed_token())

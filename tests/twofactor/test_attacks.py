@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.django_db(transaction=True)
-def test_asking_again_while_answering_never_ties_the_two_up(alice: User) -> None:
+def test_requesting_a_challenge_during_an_answer_does_not_deadlock(alice: User) -> None:
     """An answer holds its challenge, a new request ends that one, and both want the factor."""
     holder = with_totp(alice)
     start = timezone.now()
@@ -75,7 +75,7 @@ def cut_at(number: int, deed: Callable[[], Answer]) -> tuple[Answer, bool]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_database_that_goes_at_any_moment_of_an_answer_is_503_and_nothing_is_used_up(
+def test_losing_the_database_during_an_answer_returns_503_and_uses_nothing_up(
     alice: User,
 ) -> None:
     holder = with_totp(alice)
@@ -122,7 +122,7 @@ def _passkey(holder: Holder) -> Callable[[], Answer]:
 
 @pytest.mark.parametrize("prepare", [_login, _refresh, _challenge, _passkey])
 @pytest.mark.django_db(transaction=True)
-def test_a_database_that_goes_at_any_moment_is_503_everywhere(
+def test_losing_the_database_returns_503_everywhere(
     alice: User, prepare: Callable[[Holder], Callable[[], Answer]]
 ) -> None:
     holder = with_totp(alice)
@@ -174,7 +174,7 @@ def test_a_policy_of_methods_that_cannot_be_set_up_here_locks_out(
     assert (answer.status, answer.code) == (409, "policy_locks_out")
 
 
-def test_a_grace_that_is_over_is_no_time_to_get_a_factor(
+def test_a_grace_period_that_is_over_leaves_no_time_to_add_a_factor(
     holder: Holder, home: Organization
 ) -> None:
     body: dict[str, Any] = {"required": True, "grace_period_days": 7}
@@ -234,7 +234,7 @@ def test_no_secret_of_a_second_factor_is_in_a_log_line_a_row_or_a_later_answer(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_one_device_token_twice_at_once_gives_one_successor(alice: User) -> None:
+def test_one_device_token_used_twice_concurrently_has_one_successor(alice: User) -> None:
     holder = with_totp(alice)
     answer = reply(ask(pending(log_in())), holder.code(), trust_device=True)
     token = answer.body["device_token"]
@@ -258,7 +258,7 @@ def test_a_factor_removed_while_it_is_answered_lets_in_or_is_gone(alice: User) -
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_one_person_does_at_once_never_ties_up(alice: User, home: Organization) -> None:
+def test_concurrent_requests_of_one_user_do_not_deadlock(alice: User, home: Organization) -> None:
     """An admin's reset, a new password, a sign-in and a set-up of one user, all at one moment."""
     bob = member(home, "bob@example.com", role="reader", password=PASSWORD)
     admin = signed_in(alice)

@@ -17,12 +17,12 @@ def rp_id(value: str, *allowed: str) -> str:
     return conf.read(env, (), port=8000, is_production=True).webauthn_rp_id
 
 
-def test_development_means_localhost() -> None:
+def test_the_default_origin_in_development_is_localhost() -> None:
     assert origins() == ("http://localhost:8000",)
     assert origins(port=9000) == ("http://localhost:9000", "http://localhost:8000")
 
 
-def test_production_means_the_names_that_are_answered_to() -> None:
+def test_the_default_origins_in_production_are_the_allowed_hosts() -> None:
     assert origins(is_production=True) == ("https://app.example.com",)
 
 
@@ -56,7 +56,7 @@ def test_origins_are_kept_as_browsers_spell_them() -> None:
         "null",
     ],
 )
-def test_what_is_no_origin_for_passkeys_ends_the_start(value: str) -> None:
+def test_an_invalid_passkey_origin_prevents_the_start(value: str) -> None:
     with pytest.raises(SettingError, match="ZWEBAUTHN_ORIGINS must list origins"):
         origins(f"https://good.example.com,{value}")
 
@@ -69,6 +69,6 @@ def test_the_rp_id_is_the_host_of_an_origin_or_a_parent() -> None:
 
 
 @pytest.mark.parametrize("value", ["com", "ple.com", "evil.example", "x.app.example.com"])
-def test_another_rp_id_ends_the_start(value: str) -> None:
+def test_an_unrelated_rp_id_prevents_the_start(value: str) -> None:
     with pytest.raises(SettingError, match="ZWEBAUTHN_RP_ID must be"):
         rp_id(value, "https://app.example.com")

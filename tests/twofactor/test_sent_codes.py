@@ -60,7 +60,7 @@ def other_than(code: str) -> str:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_setup_sends_a_code_and_tells_a_hint(alice: User, method: str) -> None:
+def test_setup_sends_a_code_and_returns_a_hint(alice: User, method: str) -> None:
     answer = set_up(signed_in(alice), method)
     hint = {"sms": ("phone_hint", "•••• 89"), "email": ("email_hint", "a•••@example.com")}[method]
     assert set(answer.body) == {"verification_id", "expires_at", hint[0], "delivery"}
@@ -78,7 +78,7 @@ def test_the_code_activates_the_method(alice: User, method: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_wrong_code_is_refused_and_five_end_it(alice: User, method: str) -> None:
+def test_a_wrong_code_is_refused_and_five_end_the_set_up(alice: User, method: str) -> None:
     caller = signed_in(alice)
     begun = set_up(caller, method)
     code = sent_code(method)
@@ -169,7 +169,9 @@ def test_the_code_of_one_challenge_fails_on_another(alice: User, method: str) ->
         ("+1 555 0100", "not_a_number"),
     ],
 )
-def test_what_is_no_number_is_400_saying_why(alice: User, number: str, code: str) -> None:
+def test_an_invalid_phone_number_is_refused_with_400_and_the_reason(
+    alice: User, number: str, code: str
+) -> None:
     answer = signed_in(alice).post("/v1/auth/2fa/sms/setup", {"phone_number": number})
     assert answer.status == 400
     assert (answer.body["errors"][0]["field"], answer.body["errors"][0]["code"]) == (
@@ -179,7 +181,9 @@ def test_what_is_no_number_is_400_saying_why(alice: User, number: str, code: str
     assert not Delivery.unscoped.exists()
 
 
-def test_without_a_provider_it_is_503_naming_the_others(alice: User, settings: Settings) -> None:
+def test_without_an_sms_provider_a_503_names_the_other_methods(
+    alice: User, settings: Settings
+) -> None:
     settings.SMS_BACKEND = ""
     answer = set_up(signed_in(alice), "sms")
     assert (answer.status, answer.code) == (503, "channel_unavailable")
@@ -189,7 +193,7 @@ def test_without_a_provider_it_is_503_naming_the_others(alice: User, settings: S
     assert set_up(signed_in(alice), "sms").body["methods"] == ["email"]
 
 
-def test_a_provider_that_was_taken_away_is_503_naming_what_the_user_has_besides(
+def test_after_removal_of_the_sms_provider_a_503_names_the_users_other_methods(
     alice: User, settings: Settings
 ) -> None:
     caller = enrolled(alice, "sms")
@@ -227,7 +231,7 @@ def test_a_provider_that_is_down_delays_the_code_and_not_the_answer(
     assert reply(challenge, sent_code("sms")).status == 200
 
 
-def test_a_receiver_gets_no_flood(alice: User, settings: Settings) -> None:
+def test_messages_to_one_receiver_are_limited(alice: User, settings: Settings) -> None:
     settings.ACCOUNTS = replace(settings.ACCOUNTS, sends_per_receiver=2)
     caller = signed_in(alice)
     assert set_up(caller, "sms").status == 200
@@ -238,13 +242,15 @@ def test_a_receiver_gets_no_flood(alice: User, settings: Settings) -> None:
     assert Delivery.unscoped.count() == 2
 
 
-def test_an_organization_has_a_cap_of_its_own(alice: User, bob: User, settings: Settings) -> None:
+def test_messages_of_one_organization_are_limited(
+    alice: User, bob: User, settings: Settings
+) -> None:
     settings.TWOFACTOR = replace(settings.TWOFACTOR, sends_per_organization=1)
     assert set_up(signed_in(alice), "email").status == 200
     assert set_up(signed_in(bob), "email").code == "sending_too_often"
 
 
-def test_one_address_of_the_network_sends_to_so_many(
+def test_messages_from_one_network_address_are_limited(
     alice: User, charlie: User, settings: Settings
 ) -> None:
     """Whoever earns by messages to their numbers signs up again and again."""
@@ -289,7 +295,7 @@ def test_codes_by_mail_follow_the_account_to_its_new_address(alice: User) -> Non
     assert (decrypt(factor.secret), factor.hint) == ("alice@new.example", "a•••@new.example")
 
 
-def test_but_not_to_one_that_nobody_has_proven(alice: User) -> None:
+def test_codes_by_mail_are_not_sent_to_an_unverified_address(alice: User) -> None:
     enrolled(alice, "email")
     moved = {"email": "alice@new.example", "email_verified_at": None}
     User.unscoped.filter(pk=alice.pk).update(**moved)
@@ -311,7 +317,7 @@ def test_the_number_is_encrypted(alice: User) -> None:
     assert "23456789" not in str(Delivery.unscoped.values_list("payload", "hint"))
 
 
-def test_backup_codes_can_be_had_for_any_factor(alice: User) -> None:
+def test_backup_codes_are_issued_for_any_factor(alice: User) -> None:
     caller = enrolled(alice, "sms")
     answer = caller.post("/v1/auth/2fa/backup-codes", None)
     assert len(answer.body["backup_codes"]) == 10

@@ -83,7 +83,7 @@ def lock(challenge_id: str, *, now: datetime) -> Challenge:
 
 
 def use_up_for_session(challenge: Challenge, session: Session, *, now: datetime) -> None:
-    """Let a locked challenge count no more, and keep the assurance that its answer gave."""
+    """Mark a locked challenge as used and record the assurance in its session."""
     values: dict[str, Any] = {
         "now": now,
         "digest": challenge.pk,

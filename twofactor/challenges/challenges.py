@@ -108,7 +108,7 @@ def verify(
 
 
 def _refuse_foreign(request: PlatformRequest, challenge: Challenge) -> None:
-    """Hold credentials that were sent to the challenge: a header is not needed, but must fit."""
+    """Raise ChallengeGone for a bearer token that does not belong to the challenge."""
     principal = request.principal
     if request.principal_error is not None:
         raise ChallengeGone

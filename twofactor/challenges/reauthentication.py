@@ -24,7 +24,7 @@ def by_password(
     try:
         credentials.verify(email, password, address=client_address(request), now=now)
     except InvalidCredentials:
-        # Whoever has a session, and guesses at the password, may have stolen the session.
+        # A caller that has a session and guesses the password may have stolen the session.
         audit.record_request(request, TwoFactorTag.SESSION_REAUTHENTICATE, outcome="refused")
         raise
     with transaction.atomic():

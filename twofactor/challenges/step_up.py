@@ -18,11 +18,11 @@ CHALLENGE: Final = (
 
 
 def require_recent_proof(principal: Principal) -> None:
-    """Let through who has proven itself in this session lately (settings.FRESH_PROOF_GUARD).
+    """Raise StepUpRequired unless the session has a recent proof (settings.FRESH_PROOF_GUARD).
 
-    Where a second factor is active it takes that; else the sign-in itself or the password again.
-    A development token has no user to ask, and a pending sign-in was proven minutes ago.
-    Raises StepUpRequired (403), with ``proof`` saying which.
+    Where a second factor is active, it must be proven; otherwise the sign-in itself counts, or the
+    password again. A development token has no user to ask, and a pending sign-in was proven minutes
+    ago. Raises StepUpRequired (403); its ``proof`` names the required proof.
     """
     if principal.kind != "user" or principal.user_id is None:
         return

@@ -21,7 +21,7 @@ class FactorType:
 
     name: as in ``enabled_methods`` and in paths. challenge_name: as challenges spell it.
     label: for people. amr: the name of RFC 8176 in the ``amr`` claim. is_second_factor: False for
-    what only stands in for another factor.
+    what only replaces another factor.
     """
 
     name: str

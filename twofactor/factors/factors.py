@@ -89,9 +89,9 @@ def new_backup_codes(request: PlatformRequest, principal: Principal, *, now: dat
 
 
 def reset(user: User) -> int:
-    """Take every factor and trusted device away from a user; return the number of factors.
+    """Delete every factor and trusted device of a user; return the number of factors.
 
-    For an admin's reset and for recovery, which audit and tell the user themselves.
+    For an admin's reset and for recovery, which audit it and notify the user themselves.
     """
     mine = Factor.unscoped.filter(user=user)  # unscoped: the caller has decided who
     number = mine.count()

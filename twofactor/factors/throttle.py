@@ -12,7 +12,7 @@ from twofactor.models import Factor
 FREE: Final = 10
 WORN_OUT: Final = 100
 MAX_WAIT_S: Final = 900
-# What a right answer makes of a factor's row: literal, as it stands in the way of every answer.
+# What a right answer makes of a factor's row: a literal, since every answer runs it.
 FORGIVEN: Final = "failures = 0, blocked_until = NULL, last_used_at = %(now)s"
 
 

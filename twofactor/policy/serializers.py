@@ -32,7 +32,7 @@ class PolicyUpdateSerializer(StrictSerializer):
 
 
 class ComplianceSerializer(serializers.Serializer[Any]):
-    """Where the caller stands; with `scope=organization` the counts and who is missing."""
+    """The caller's compliance; with `scope=organization` the counts and who is missing."""
 
     compliant = serializers.BooleanField(required=False)
     required = serializers.BooleanField()  # type: ignore[assignment]  # published name

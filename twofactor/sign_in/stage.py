@@ -22,7 +22,7 @@ def second_factor(request: PlatformRequest, attempt: SignInAttempt) -> StageResp
         return _ask_to_enrol(attempt, held.policy)
     if not held.proper:
         return _hold_to_policy(attempt, held.policy)
-    return None if devices.passes(request, attempt, held) else _ask(attempt, held)
+    return None if devices.skip_second_factor(request, attempt, held) else _ask(attempt, held)
 
 
 def _hold_to_policy(attempt: SignInAttempt, organization: Organization) -> StageResponse | None:

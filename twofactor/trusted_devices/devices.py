@@ -52,7 +52,7 @@ def _is_proof(proof: str, device: TrustedDevice, generation: int) -> bool:
 
 
 def _named(request: PlatformRequest) -> tuple[UUID, str] | None:
-    """Return the device's id and proof that a request brings, None where it brings none."""
+    """Return the device's id and proof from the request's header; None without a valid id."""
     device_id, _, proof = request.headers.get(HEADER, "").partition(".")
     try:
         return UUID(device_id), proof
@@ -60,12 +60,12 @@ def _named(request: PlatformRequest) -> tuple[UUID, str] | None:
         return None
 
 
-def vouches(request: PlatformRequest, user: User | None, *, now: datetime) -> bool:
-    """Return whether a try at a slowed account comes from a device that its owner trusts.
+def is_from_trusted_device(request: PlatformRequest, user: User | None, *, now: datetime) -> bool:
+    """Return whether a sign-in to a throttled account comes from a device that its owner trusts.
 
-    So strangers who guess slow an account for strangers alone. Counted on the device before the
-    password is looked at: the tenth in a row that leads nowhere forgets it. user: None for an
-    address without an account, which costs the same.
+    Guesses of strangers therefore throttle strangers alone. Each such sign-in counts as a failure
+    of the device before the password is checked; the tenth failure in a row deletes the device.
+    user: None for an address without an account, which takes the same time.
     """
     named = _named(request)
     if named is None:
@@ -80,10 +80,11 @@ def vouches(request: PlatformRequest, user: User | None, *, now: datetime) -> bo
     return True
 
 
-def passes(request: PlatformRequest, attempt: SignInAttempt, held: Holdings) -> bool:
-    """Let a trusted device skip the second factor; its token is rotated and put in the answer.
+def skip_second_factor(request: PlatformRequest, attempt: SignInAttempt, held: Holdings) -> bool:
+    """Return whether a trusted device replaces the second factor; if so, rotate its token.
 
-    Twice the same token within ten seconds (a repeated login) gives the same successor.
+    The new token is added to the response. A token that is sent twice within ten seconds (a
+    repeated login) is replaced by the same new token both times.
     """
     named = _named(request)
     if named is None:
@@ -139,9 +140,9 @@ def _count_failure(device: TrustedDevice) -> None:
 
 
 def remove(user_id: UUID, organization_id: int, device_id: str) -> None:
-    """Forget one device.
+    """Delete one device.
 
-    Raises DeviceNotFound, also for another user's.
+    Raises DeviceNotFound (404), also for another user's device.
     """
     try:
         key = UUID(device_id)
@@ -153,9 +154,9 @@ def remove(user_id: UUID, organization_id: int, device_id: str) -> None:
 
 
 def forget_all(user_id: UUID) -> int:
-    """Forget every device of a user, whose password or factors have changed; return how many.
+    """Delete every device of a user whose password or factors have changed; return their number.
 
-    What was signed in by one of them goes on, as what the password alone has signed in.
+    Sessions that such a device opened continue with the assurance of the password alone.
     """
     _end_trust(Session.unscoped.filter(user_id=user_id))  # unscoped: by the user's own key
     mine = TrustedDevice.unscoped.filter(user_id=user_id)  # unscoped: as above
@@ -163,7 +164,7 @@ def forget_all(user_id: UUID) -> int:
 
 
 def forget_all_within(organization_id: int) -> None:
-    """Forget every device of an organization, whose policy has changed."""
+    """Delete every device of an organization whose policy has changed."""
     _end_trust(Session.scoped.within_organization(organization_id))
     TrustedDevice.scoped.within_organization(organization_id).delete()
 

@@ -18,10 +18,7 @@ _LAST_LONG: Final = 27
 
 
 def check(data: bytes, *, start: int = 0) -> None:
-    """Hold everything from ``start`` on, any number of items.
-
-    Raises ValueError.
-    """
+    """Raise ValueError unless all items from ``start`` on are canonical CTAP2 CBOR."""
     at = start
     while at < len(data):
         at = _end_of_item(data, at, depth=0)

@@ -45,7 +45,7 @@ def use(
     """Return whether an assertion proves its passkey, and note the use; call inside a transaction.
 
     is_only_proof: nothing else was proven, so that user verification is required; and not the first
-    one of this passkey's life, which nobody has vouched for yet (WebAuthn L3 §4, uvInitialized).
+    one of this passkey's life, which no other proof confirms yet (WebAuthn L3 §4, uvInitialized).
     """
     try:
         proven = ceremony.prove(response, asked, public_key=bytes(passkey.public_key))

@@ -1,7 +1,7 @@
 """Signing in with a passkey alone: possession and user verification, so both factors at once.
 
-Nobody learns from it who has an account: the options are the same for everyone, and every failure
-is the same 401. Guessing passwords does not stand in its way.
+It does not reveal who has an account: the options are the same for everyone, and every failure
+is the same 401. Guessed passwords do not throttle it.
 """
 
 from datetime import datetime, timedelta

@@ -20,12 +20,12 @@ def use(code: str) -> int:
     return reply(ask(pending(log_in()), "backup_code"), code).status
 
 
-def test_they_are_readable_and_hold_80_bits(holder: Holder) -> None:
+def test_backup_codes_are_readable_and_have_80_bits(holder: Holder) -> None:
     for code in holder.backup_codes:
         assert re.fullmatch(r"([0-9A-HJKMNP-TV-Z]{4}-){3}[0-9A-HJKMNP-TV-Z]{4}", code)
 
 
-def test_each_works_once(holder: Holder) -> None:
+def test_each_backup_code_works_once(holder: Holder) -> None:
     assert use(holder.backup_codes[0]) == 200
     assert use(holder.backup_codes[0]) == 401
     assert use(holder.backup_codes[1]) == 200
@@ -44,7 +44,7 @@ def test_a_new_set_voids_every_earlier_code(holder: Holder) -> None:
     assert holder.caller.get("/v1/auth/2fa/status").body["backup_codes_remaining"] == 9
 
 
-def test_the_user_is_told_of_each_use_and_of_a_new_set(holder: Holder) -> None:
+def test_the_user_is_notified_of_each_use_and_of_a_new_set(holder: Holder) -> None:
     use(holder.backup_codes[0])
     holder.caller.post("/v1/auth/2fa/backup-codes")
     told = inbox.notices_to("alice@example.com")
@@ -75,7 +75,7 @@ def test_one_code_used_in_parallel_gives_one_success(alice: User) -> None:
     assert statuses == [200, 401, 401, 401, 401, 401]
 
 
-def test_they_outlive_a_change_of_the_key(holder: Holder, settings: Settings) -> None:
+def test_backup_codes_survive_a_key_rotation(holder: Holder, settings: Settings) -> None:
     old = settings.ACCOUNTS.mfa_keys
     settings.ACCOUNTS = replace(settings.ACCOUNTS, mfa_keys=("n" * 48, *old))
     assert reply(ask(pending(log_in()), "backup_code"), holder.backup_codes[0]).status == 200

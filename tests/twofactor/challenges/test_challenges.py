@@ -28,7 +28,7 @@ def test_five_wrong_codes_end_a_challenge(holder: Holder) -> None:
     assert reply(challenge, holder.code()).code == "challenge_gone"
 
 
-def test_a_wrong_code_is_in_the_trail_of_its_organization(holder: Holder) -> None:
+def test_a_wrong_code_is_audited_in_its_organization(holder: Holder) -> None:
     wrong = holder.wrong_code()
     reply(ask(pending(log_in())), wrong)
     reply(ask(holder.caller), wrong)
@@ -43,7 +43,9 @@ def test_a_wrong_code_is_in_the_trail_of_its_organization(holder: Holder) -> Non
         assert wrong not in str(vars(event))
 
 
-def test_unknown_used_expired_and_missed_challenges_look_the_same(holder: Holder) -> None:
+def test_unknown_used_expired_and_exhausted_challenges_get_the_same_response(
+    holder: Holder,
+) -> None:
     used = ask(holder.caller)
     reply(used, holder.code())
     caller = pending(log_in())
@@ -98,7 +100,7 @@ def test_without_a_factor_there_is_nothing_to_ask(bob: User) -> None:
     assert (answer.status, answer.code) == (409, "no_second_factor")
 
 
-def test_wrong_codes_slow_the_factor_over_all_challenges(holder: Holder) -> None:
+def test_wrong_codes_throttle_the_factor_across_challenges(holder: Holder) -> None:
     start = timezone.now()
     with time_machine.travel(start, tick=False):
         for _ in range(2):
@@ -114,7 +116,7 @@ def test_wrong_codes_slow_the_factor_over_all_challenges(holder: Holder) -> None
     assert Factor.unscoped.get(method="totp").failures == 0
 
 
-def test_a_hundred_wrong_codes_wear_a_factor_out(holder: Holder) -> None:
+def test_a_hundred_wrong_codes_lock_a_factor(holder: Holder) -> None:
     Factor.unscoped.filter(method="totp").update(failures=throttle.WORN_OUT)
     answer = ask(pending(log_in()), "totp")
     assert (answer.status, answer.code) == (403, "factor_worn_out")
@@ -196,7 +198,7 @@ def test_a_backup_code_costs_the_notice_of_it_besides(holder: Holder) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_parallel_guesses_get_five_tries(alice: User) -> None:
+def test_parallel_guesses_are_limited_to_five_tries(alice: User) -> None:
     holder = with_totp(alice)
     challenge = ask(pending(log_in()))
     code = holder.wrong_code()

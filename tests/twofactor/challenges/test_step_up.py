@@ -80,7 +80,7 @@ def test_a_backup_code_counts_as_proof(holder: Holder) -> None:
     assert caller.post("/v1/auth/2fa/backup-codes").status == 200
 
 
-def test_what_has_to_ask_for_a_proof_does() -> None:
+def test_operations_that_require_a_recent_proof_ask_for_it() -> None:
     """The dangerous actions of the design that have a route; the list only grows."""
     asked = {
         f"{method} {route.path}"

@@ -14,7 +14,7 @@ def add_email(holder: Holder) -> None:
     assert holder.caller.post("/v1/auth/2fa/email/verify", body).status == 200
 
 
-def test_the_last_method_takes_the_backup_codes_along(holder: Holder) -> None:
+def test_removing_the_last_method_removes_the_backup_codes(holder: Holder) -> None:
     assert holder.caller.call("DELETE", "/v1/auth/2fa/method/totp").status == 204
     status = holder.caller.get("/v1/auth/2fa/status").body
     assert (status["enabled"], status["enabled_methods"], status["default_method"]) == (
@@ -26,7 +26,7 @@ def test_the_last_method_takes_the_backup_codes_along(holder: Holder) -> None:
     assert "factor_removed" in inbox.notices_to("alice@example.com")
 
 
-def test_another_method_keeps_them(holder: Holder) -> None:
+def test_backup_codes_stay_while_another_method_is_left(holder: Holder) -> None:
     add_email(holder)
     holder.caller.call("DELETE", "/v1/auth/2fa/method/totp")
     status = holder.caller.get("/v1/auth/2fa/status").body
@@ -38,7 +38,7 @@ def test_another_method_keeps_them(holder: Holder) -> None:
     ("method", "status", "code"),
     [("sms", 409, "method_not_enabled"), ("carrier_pigeon", 404, "not_found")],
 )
-def test_what_is_not_there_cannot_be_removed(
+def test_a_method_that_is_not_enabled_cannot_be_removed(
     holder: Holder, method: str, status: int, code: str
 ) -> None:
     answer = holder.caller.call("DELETE", f"/v1/auth/2fa/method/{method}")

@@ -31,7 +31,7 @@ def enrol(caller: Caller) -> tuple[Holder, Answer]:
     return holder, caller.post("/v1/auth/2fa/totp/verify", body)
 
 
-def test_every_member_reads_it(bob: User) -> None:
+def test_every_member_can_read_the_policy(bob: User) -> None:
     assert signed_in(bob).get(POLICY).body == {
         "required": False,
         "allowed_methods": ["totp", "sms", "email", "webauthn", "backup_codes"],
@@ -43,7 +43,7 @@ def test_every_member_reads_it(bob: User) -> None:
     }
 
 
-def test_only_admins_change_it(bob: User) -> None:
+def test_only_admins_can_change_the_policy(bob: User) -> None:
     for role in ["reader", "operator"]:
         User.unscoped.filter(pk=bob.pk).update(roles=[role])
         assert put(signed_in(bob), required=True).code == "permission_denied"
@@ -77,18 +77,18 @@ def test_security_questions_are_off_until_an_admin_turns_them_on(alice: User) ->
         {"grace": 3},
     ],
 )
-def test_bad_input_is_named(alice: User, changes: dict[str, Any]) -> None:
+def test_invalid_fields_are_named(alice: User, changes: dict[str, Any]) -> None:
     assert put(signed_in(alice), **changes).code == "invalid_request"
 
 
-def test_within_the_grace_a_login_warns(alice: User) -> None:
+def test_a_login_within_the_grace_period_warns(alice: User) -> None:
     put(signed_in(alice), required=True)
     warnings = log_in().body["warnings"]
     assert [warning["code"] for warning in warnings] == ["mfa_enrollment_due"]
     assert warnings[0]["deadline"] > timezone.now().timestamp()
 
 
-def test_after_the_grace_a_login_leads_to_enrolment_and_that_to_a_session(alice: User) -> None:
+def test_a_login_after_the_grace_period_requires_enrolment_before_a_session(alice: User) -> None:
     put(signed_in(alice), required=True)
     with time_machine.travel(timezone.now() + timedelta(days=8)):
         answer = log_in()
@@ -104,7 +104,7 @@ def test_after_the_grace_a_login_leads_to_enrolment_and_that_to_a_session(alice:
         assert who["aal"] == 2
 
 
-def test_after_the_grace_live_sessions_are_held_to_it(alice: User, bob: User) -> None:
+def test_after_the_grace_period_open_sessions_are_restricted(alice: User, bob: User) -> None:
     put(signed_in(alice), required=True)
     caller = signed_in(bob)
     assert caller.get("/v1/environments").status == 200
@@ -126,7 +126,7 @@ def signed_in_again(user: User) -> Answer:
     return early.refresh()
 
 
-def test_whoever_joins_later_has_the_whole_grace(alice: User, home: Organization) -> None:
+def test_a_new_member_has_the_whole_grace_period(alice: User, home: Organization) -> None:
     put(signed_in(alice), required=True)
     with time_machine.travel(timezone.now() + timedelta(days=6)):
         member(home, "late@example.com", role="reader", password=PASSWORD)
@@ -160,7 +160,7 @@ def begin(caller: Caller, method: str) -> tuple[str, dict[str, str]]:
 
 
 @pytest.mark.parametrize("method", ["totp", "sms", "email"])
-def test_a_method_forbidden_meanwhile_cannot_be_finished(
+def test_an_enrolment_of_a_method_forbidden_meanwhile_cannot_be_finished(
     alice: User, settings: Settings, method: str
 ) -> None:
     settings.SMS_BACKEND = "file"
@@ -172,7 +172,7 @@ def test_a_method_forbidden_meanwhile_cannot_be_finished(
     assert caller.get("/v1/auth/2fa/status").body["enabled"] is False
 
 
-def test_forbidden_backup_codes_are_neither_given_nor_taken(holder: Holder) -> None:
+def test_forbidden_backup_codes_are_neither_issued_nor_accepted(holder: Holder) -> None:
     put(holder.caller, allowed_methods=["totp"])
     for answer in [
         holder.caller.post("/v1/auth/2fa/backup-codes", None),
@@ -231,21 +231,21 @@ def test_an_admin_cannot_lock_everyone_out(alice: User) -> None:
     assert caller.get(POLICY).body["required"] is False
 
 
-def test_without_grace_it_holds_at_once(holder: Holder, bob: User) -> None:
+def test_a_policy_without_grace_period_applies_at_once(holder: Holder, bob: User) -> None:
     caller = signed_in(bob)
     assert put(holder.caller, required=True, grace_period_days=0).status == 200
     assert caller.get("/v1/environments").code == "second_factor_due"
     assert holder.caller.get("/v1/environments").status == 200
 
 
-def test_the_last_factor_stays_while_one_is_required(holder: Holder) -> None:
+def test_the_last_factor_cannot_be_removed_while_one_is_required(holder: Holder) -> None:
     put(holder.caller, required=True)
     answer = holder.caller.call("DELETE", "/v1/auth/2fa/method/totp")
     assert (answer.status, answer.code) == (409, "required_by_policy")
     assert holder.caller.call("DELETE", "/v1/auth/2fa/method/backup_codes").status == 204
 
 
-def test_compliance_says_where_one_stands(alice: User, bob: User) -> None:
+def test_compliance_reports_the_callers_state(alice: User, bob: User) -> None:
     put(signed_in(alice), required=True)
     answer = signed_in(bob).get("/v1/auth/2fa/compliance")
     assert answer.body == {
@@ -259,7 +259,7 @@ def test_compliance_says_where_one_stands(alice: User, bob: User) -> None:
     }
 
 
-def test_admins_see_who_is_missing(holder: Holder, bob: User) -> None:
+def test_admins_see_the_members_that_do_not_comply(holder: Holder, bob: User) -> None:
     put(holder.caller, required=True)
     path = "/v1/auth/2fa/compliance?scope=organization"
     body = holder.caller.get(path).body

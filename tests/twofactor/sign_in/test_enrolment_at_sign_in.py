@@ -55,7 +55,9 @@ def test_a_password_thief_who_waits_cannot_enrol_after_the_owner(
     assert Factor.unscoped.filter(method="totp").count() == 1
 
 
-def test_nor_after_the_owner_has_enrolled_in_a_session(alice: User, home: Organization) -> None:
+def test_a_waiting_password_thief_cannot_enrol_after_the_owner_enrolled_in_a_session(
+    alice: User, home: Organization
+) -> None:
     owner = signed_in(alice)
     home.mfa_required, home.mfa_grace_period_days = True, 0
     home.save()
@@ -74,7 +76,7 @@ def test_a_sign_in_that_waits_for_a_code_goes_on_when_a_factor_is_added(holder: 
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_enrolments_at_once_by_several_sign_ins_one_is_through(
+def test_of_concurrent_enrolments_by_several_sign_ins_one_succeeds(
     alice: User, required: Organization
 ) -> None:
     callers = [waiting() for _ in range(6)]

@@ -56,7 +56,7 @@ def test_the_right_code_gives_the_token_pair(holder: Holder) -> None:
     assert (who["aal"], who["amr"]) == (2, ["pwd", "otp", "mfa"])
 
 
-def test_a_backup_code_gets_in(holder: Holder) -> None:
+def test_a_backup_code_signs_in(holder: Holder) -> None:
     challenge = ask(pending(log_in()), "backup_code")
     assert reply(challenge, holder.backup_codes[0].lower()).status == 200
 

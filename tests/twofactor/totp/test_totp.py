@@ -45,7 +45,9 @@ def test_the_vectors_of_the_rfc_hold(at: int, code: str) -> None:
 @pytest.mark.parametrize(
     ("steps", "is_accepted"), [(-2, False), (-1, True), (0, True), (1, True), (2, False)]
 )
-def test_one_step_to_either_side_and_no_more(second: int, steps: int, is_accepted: bool) -> None:
+def test_codes_of_one_step_before_and_after_are_accepted(
+    second: int, steps: int, is_accepted: bool
+) -> None:
     now = datetime.fromtimestamp(1_700_000_010 + second, tz=UTC)
     code = pyotp.TOTP(RFC_SEED).at(now, counter_offset=steps)
     assert (matching_step(RFC_SEED, code, now=now) is not None) is is_accepted

@@ -41,7 +41,9 @@ def test_a_trusted_device_skips_the_second_factor(device: str) -> None:
     assert Caller(answer.body["access_token"]).get("/v1/whoami").body["aal"] == 1
 
 
-def test_its_token_is_rotated_and_a_repeat_within_the_grace_is_the_same(device: str) -> None:
+def test_a_device_token_is_rotated_and_a_repeat_within_ten_seconds_gets_the_same_one(
+    device: str,
+) -> None:
     start = timezone.now()
     with time_machine.travel(start, tick=False) as clock:
         first = log_in(X_DEVICE_TOKEN=device).body["device_token"]
@@ -52,7 +54,7 @@ def test_its_token_is_rotated_and_a_repeat_within_the_grace_is_the_same(device: 
         assert log_in(X_DEVICE_TOKEN=first).body["status"] == "authenticated"
 
 
-def test_it_outlives_a_change_of_the_key(device: str, settings: Settings) -> None:
+def test_a_trusted_device_survives_a_key_rotation(device: str, settings: Settings) -> None:
     settings.ACCOUNTS = replace(settings.ACCOUNTS, mfa_keys=("n" * 48, *settings.ACCOUNTS.mfa_keys))
     answer = log_in(X_DEVICE_TOKEN=device)
     assert answer.body["status"] == "authenticated"
@@ -61,26 +63,26 @@ def test_it_outlives_a_change_of_the_key(device: str, settings: Settings) -> Non
     assert again.body["status"] == "authenticated"
 
 
-def test_it_never_steps_up(device: str) -> None:
+def test_a_trusted_device_never_steps_up_a_session(device: str) -> None:
     caller = Caller(log_in(X_DEVICE_TOKEN=device).body["access_token"])
     assert caller.post("/v1/auth/2fa/backup-codes").code == "step_up_required"
 
 
-def test_it_is_nothing_without_the_password(device: str) -> None:
+def test_a_trusted_device_does_not_replace_the_password(device: str) -> None:
     assert log_in(password="wrong password", X_DEVICE_TOKEN=device).status == 401
 
 
-def test_anothers_device_is_nothing(device: str, charlie: User, holder: Holder) -> None:
+def test_another_users_device_is_not_accepted(device: str, charlie: User, holder: Holder) -> None:
     TrustedDevice.unscoped.update(user=charlie, organization=charlie.organization)
     assert log_in(X_DEVICE_TOKEN=device).body["status"] == "mfa_required"
 
 
 @pytest.mark.parametrize("token", ["", "x", ".", "x.y", "é.é", "0" * 5000])
-def test_garbage_is_no_device(device: str, token: str) -> None:
+def test_a_malformed_device_token_is_ignored(device: str, token: str) -> None:
     assert log_in(X_DEVICE_TOKEN=token).body["status"] == "mfa_required"
 
 
-def test_ten_failures_of_its_own_forget_it(device: str) -> None:
+def test_ten_failures_of_a_device_forget_it(device: str) -> None:
     wrong = device.partition(".")[0] + "." + "0" * 64
     for _ in range(10):
         assert log_in(X_DEVICE_TOKEN=wrong).body["status"] == "mfa_required"
@@ -96,7 +98,7 @@ def slow_down(settings: Settings) -> None:
     assert log_in().status == 401
 
 
-def test_it_gets_in_while_strangers_guesses_slow_the_account(
+def test_a_trusted_device_signs_in_while_the_account_is_throttled(
     device: str, settings: Settings
 ) -> None:
     slow_down(settings)
@@ -108,7 +110,9 @@ def test_it_gets_in_while_strangers_guesses_slow_the_account(
     assert log_in(X_DEVICE_TOKEN=answer.body["device_token"]).status == 200
 
 
-def test_ten_wrong_passwords_on_a_slowed_account_forget_it(device: str, settings: Settings) -> None:
+def test_ten_wrong_passwords_on_a_throttled_account_forget_the_device(
+    device: str, settings: Settings
+) -> None:
     slow_down(settings)
     wrong = [log_in(password="wrong password", X_DEVICE_TOKEN=device) for _ in range(10)]
     assert {(answer.status, answer.code) for answer in wrong} == {(401, "invalid_credentials")}
@@ -125,7 +129,7 @@ def test_the_tenth_password_may_be_right_and_the_second_factor_is_asked_for(
     assert log_in(X_DEVICE_TOKEN=device).body["status"] == "mfa_required"
 
 
-def test_a_device_that_is_not_the_owners_is_not_listened_to_and_loses_nothing(
+def test_another_users_device_is_ignored_and_not_counted(
     device: str, charlie: User, settings: Settings
 ) -> None:
     slow_down(settings)
@@ -142,38 +146,41 @@ def test_an_address_without_an_account_costs_the_same(device: str, charlie: User
     taken = []
     for user in (None, charlie):
         with CaptureQueriesContext(connection) as queries:
-            assert not devices.vouches(request, user, now=timezone.now())
+            assert not devices.is_from_trusted_device(request, user, now=timezone.now())
         taken.append(len(queries))
     assert taken[0] == taken[1] > 0
 
 
 @pytest.mark.django_db(transaction=True)
-def test_parallel_guesses_from_a_device_get_ten_tries(
+def test_parallel_guesses_from_a_device_are_limited_to_ten_tries(
     device: str, alice: User, settings: Settings
 ) -> None:
     request = cast(PlatformRequest, RequestFactory().get("/", headers={"X-Device-Token": device}))
-    tries = [partial(devices.vouches, request, alice, now=timezone.now()) for _ in range(16)]
+    tries = [
+        partial(devices.is_from_trusted_device, request, alice, now=timezone.now())
+        for _ in range(16)
+    ]
     assert sum(at_once(*tries)) == 10
 
 
-def test_it_ends_after_thirty_days(device: str) -> None:
+def test_a_trusted_device_expires_after_thirty_days(device: str) -> None:
     with time_machine.travel(timezone.now() + timedelta(days=30, seconds=1)):
         assert log_in(X_DEVICE_TOKEN=device).body["status"] == "mfa_required"
 
 
-def test_it_ends_with_a_change_of_factors(device: str, holder: Holder) -> None:
+def test_removing_a_factor_forgets_trusted_devices(device: str, holder: Holder) -> None:
     holder.caller.call("DELETE", "/v1/auth/2fa/method/backup_codes")
     assert log_in(X_DEVICE_TOKEN=device).body["status"] == "mfa_required"
 
 
-def test_it_ends_with_a_factor_more(device: str, holder: Holder) -> None:
+def test_adding_a_factor_forgets_trusted_devices(device: str, holder: Holder) -> None:
     begun = holder.caller.post("/v1/auth/2fa/email/setup").body
     body = {"verification_id": begun["verification_id"], "code": inbox.email_code()}
     assert holder.caller.post("/v1/auth/2fa/email/verify", body).status == 200
     assert log_in(X_DEVICE_TOKEN=device).body["status"] == "mfa_required"
 
 
-def test_it_ends_with_a_change_of_policy(device: str, holder: Holder) -> None:
+def test_a_change_of_policy_forgets_trusted_devices(device: str, holder: Holder) -> None:
     holder.caller.call("PUT", "/v1/auth/2fa/policy", {"grace_period_days": 3})
     assert log_in(X_DEVICE_TOKEN=device).body["status"] == "mfa_required"
 
@@ -195,5 +202,5 @@ def test_anothers_device_cannot_be_removed(device: str, bob: User) -> None:
     assert TrustedDevice.unscoped.exists()
 
 
-def test_the_owner_is_told(device: str) -> None:
+def test_the_owner_is_notified_of_a_trusted_device(device: str) -> None:
     assert "trusted_device_added" in inbox.notices_to("alice@example.com")

@@ -136,7 +136,7 @@ def test_id_and_raw_id_must_be_the_same(alice: User) -> None:
     assert finish(caller, begun, credential).status == 200
 
 
-def test_a_refusal_tells_which_check_failed(alice: User) -> None:
+def test_a_refusal_names_the_check_that_failed(alice: User) -> None:
     answer = register(signed_in(alice), Authenticator(), Lies(origin="https://evil.example"))
     assert "origin" in answer.body["errors"][0]["message"]
     assert "evil" not in answer.raw.content.decode()

@@ -34,7 +34,7 @@ def test_a_registered_passkey_answers_with_the_published_fields(alice: User) -> 
     assert answer.headers["Cache-Control"] == "no-store"
 
 
-def test_it_is_kept_with_what_the_authenticator_said(alice: User) -> None:
+def test_the_authenticators_data_is_stored_with_the_passkey(alice: User) -> None:
     key = Authenticator(is_backup_eligible=True, sign_count=7)
     row = with_passkey(alice, key).passkey
     assert (row.rp_id, row.sign_count, row.name) == ("app.example.com", 7, "Passkey")
@@ -121,7 +121,7 @@ def test_a_listed_host_or_a_listed_parent_of_it_is_an_rp_id(
         ({"user_email": "alice@example.com.evil.example"}, "user_email"),
     ],
 )
-def test_what_is_not_allowed_or_not_ones_own_is_400_and_named(
+def test_an_origin_or_rp_id_that_is_not_allowed_is_named_in_a_400(
     alice: User, body: dict[str, str], field: str
 ) -> None:
     answer = start(signed_in(alice), **body)
@@ -166,7 +166,7 @@ def test_a_session_ends_after_five_minutes(alice: User) -> None:
         assert finish(caller, second, key.create(second.body["creation_options"])).status == 200
 
 
-def test_a_session_takes_one_answer_right_or_wrong(alice: User) -> None:
+def test_a_registration_session_accepts_one_answer(alice: User) -> None:
     caller = signed_in(alice)
     for lies, status in [(Lies(), 200), (Lies(origin="https://evil.example"), 400)]:
         begun = start(caller)
@@ -178,7 +178,7 @@ def test_a_session_takes_one_answer_right_or_wrong(alice: User) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_answers_at_once_register_one_passkey(alice: User) -> None:
+def test_two_concurrent_answers_register_one_passkey(alice: User) -> None:
     caller = signed_in(alice)
     begun = start(caller)
 
@@ -217,7 +217,7 @@ def test_the_same_passkey_is_registered_once_over_all_users(
     assert Factor.unscoped.count() == 1
 
 
-def test_registered_ones_are_excluded_in_the_options(key_holder: KeyHolder) -> None:
+def test_registered_passkeys_are_excluded_in_the_options(key_holder: KeyHolder) -> None:
     options = start(key_holder.caller).body["creation_options"]
     assert options["excludeCredentials"] == [
         {

@@ -42,12 +42,14 @@ def test_the_list_shows_names_and_times_and_no_key(key_holder: KeyHolder) -> Non
     assert body["results"][1]["last_used_at"] is None
 
 
-def test_nobody_sees_anothers(key_holder: KeyHolder, bob: User, charlie: User) -> None:
+def test_a_user_does_not_see_another_users_passkeys(
+    key_holder: KeyHolder, bob: User, charlie: User
+) -> None:
     for user in (bob, charlie):
         assert signed_in(user).get(CREDENTIALS).body["results"] == []
 
 
-def test_one_of_several_is_removed_and_the_method_stays(key_holder: KeyHolder) -> None:
+def test_removing_one_of_several_passkeys_keeps_the_method(key_holder: KeyHolder) -> None:
     second = Authenticator()
     register(key_holder.caller, second)
     devices.trust(key_holder.user, "Laptop", now=timezone.now())
@@ -59,14 +61,16 @@ def test_one_of_several_is_removed_and_the_method_stays(key_holder: KeyHolder) -
     assert Delivery.unscoped.filter(template="factor_removed").count() == 1
 
 
-def test_with_the_last_one_the_method_goes(key_holder: KeyHolder) -> None:
+def test_removing_the_last_passkey_removes_the_method(key_holder: KeyHolder) -> None:
     assert remove(key_holder.caller, key_holder.key).status == 204
     assert not Factor.unscoped.exists()
     assert key_holder.caller.get("/v1/auth/2fa/status").body["enabled"] is False
     assert Delivery.unscoped.filter(template="factor_removed").count() == 1
 
 
-def test_the_last_one_stays_while_the_policy_requires_it(key_holder: KeyHolder) -> None:
+def test_the_last_passkey_cannot_be_removed_while_the_policy_requires_it(
+    key_holder: KeyHolder,
+) -> None:
     Organization.objects.update(mfa_required=True, mfa_required_since=timezone.now())
     answer = remove(key_holder.caller, key_holder.key)
     assert (answer.status, answer.code) == (409, "required_by_policy")
@@ -76,7 +80,7 @@ def test_the_last_one_stays_while_the_policy_requires_it(key_holder: KeyHolder) 
     assert not AuditEvent.objects.filter(tag="api:factor:delete").exists()
 
 
-def test_the_last_one_goes_where_another_allowed_factor_is_left(alice: User) -> None:
+def test_the_last_passkey_can_be_removed_while_another_allowed_factor_is_left(alice: User) -> None:
     totp = with_totp(alice)
     key = Authenticator()
     register(totp.caller, key)
@@ -85,7 +89,7 @@ def test_the_last_one_goes_where_another_allowed_factor_is_left(alice: User) -> 
     assert sorted(Factor.unscoped.values_list("method", flat=True)) == ["backup_codes", "totp"]
 
 
-def test_anothers_unknown_and_malformed_look_the_same(
+def test_another_users_unknown_and_malformed_passkeys_get_the_same_response(
     key_holder: KeyHolder, bob: User, charlie: User
 ) -> None:
     answers = [remove(signed_in(user), key_holder.key) for user in (bob, charlie)]
@@ -99,7 +103,7 @@ def test_anothers_unknown_and_malformed_look_the_same(
     assert Passkey.objects.count() == 1
 
 
-def test_removing_takes_a_recent_proof(key_holder: KeyHolder) -> None:
+def test_removing_a_passkey_requires_a_recent_proof(key_holder: KeyHolder) -> None:
     other = signed_in(key_holder.user)
     answer = remove(other, key_holder.key)
     assert (answer.status, answer.code) == (403, "step_up_required")

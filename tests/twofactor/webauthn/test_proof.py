@@ -63,7 +63,7 @@ def test_a_step_up_raises_the_session(key_holder: KeyHolder) -> None:
     assert caller.get("/v1/whoami").body["aal"] == 2
 
 
-def test_any_of_several_passkeys_will_do(key_holder: KeyHolder) -> None:
+def test_each_of_several_passkeys_is_accepted(key_holder: KeyHolder) -> None:
     second = Authenticator()
     assert register(key_holder.caller, second).status == 200
     for key in (key_holder.key, second):
@@ -199,7 +199,7 @@ def test_a_replay_is_refused(key_holder: KeyHolder) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_one_assertion_sent_twice_at_once_one_wins(alice: User) -> None:
+def test_one_assertion_sent_twice_concurrently_succeeds_once(alice: User) -> None:
     holder = with_passkey(alice)
     challenge = asked()
     credential = holder.key.get(challenge.body["request_options"])
@@ -214,7 +214,7 @@ def test_of_one_assertion_sent_twice_at_once_one_wins(alice: User) -> None:
         assert sorted(pool.map(once, range(6))) == [200, *[410] * 5]
 
 
-def test_a_counter_that_goes_back_is_refused_and_in_the_trail(key_holder: KeyHolder) -> None:
+def test_a_counter_that_goes_back_is_refused_and_audited(key_holder: KeyHolder) -> None:
     assert prove(asked(), key_holder.key, Lies(sign_count=9)).status == 200
     for count in (9, 8, 0):
         assert_refused(prove(asked(), key_holder.key, Lies(sign_count=count)))
@@ -236,7 +236,7 @@ def test_a_stranger_cannot_raise_the_alarm_of_the_counter(key_holder: KeyHolder)
     assert not AuditEvent.objects.filter(tag="api:passkey:sign_count_regression").exists()
 
 
-def test_wrong_ones_are_counted_and_malformed_ones_are_not(key_holder: KeyHolder) -> None:
+def test_wrong_assertions_are_counted_and_malformed_ones_are_not(key_holder: KeyHolder) -> None:
     challenge = asked()
     for body in ({}, {"type": "public-key"}, {"response": 7}):
         answer = send(challenge, body)

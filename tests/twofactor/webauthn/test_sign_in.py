@@ -53,7 +53,7 @@ def test_a_passkey_with_user_verification_counts_as_both_factors(key_holder: Key
     assert (event.outcome, event.data["way"]) == ("success", "passkey")
 
 
-def test_it_is_a_recent_proof_for_what_takes_one(key_holder: KeyHolder) -> None:
+def test_a_passkey_sign_in_counts_as_a_recent_proof(key_holder: KeyHolder) -> None:
     caller = Caller(sign_in(key_holder.key).body["access_token"])
     assert register(caller, Authenticator()).status == 200
 
@@ -102,7 +102,7 @@ def test_a_passkey_of_another_rp_id_is_refused(key_holder: KeyHolder) -> None:
     assert_refused(end_sign_in(begun, key_holder.key.get(begun.body["request_options"])))
 
 
-def test_all_failures_look_the_same(key_holder: KeyHolder, bob: User) -> None:
+def test_all_failures_get_the_same_response(key_holder: KeyHolder, bob: User) -> None:
     key = key_holder.key
     answers = [
         sign_in(Authenticator(handle=key.handle)),
@@ -126,7 +126,7 @@ def test_all_failures_look_the_same(key_holder: KeyHolder, bob: User) -> None:
     assert Session.unscoped.count() == 1
 
 
-def test_a_refusal_is_in_the_trail(key_holder: KeyHolder) -> None:
+def test_a_refusal_is_audited(key_holder: KeyHolder) -> None:
     sign_in(key_holder.key, Lies(signature=b"wrong"))
     event = AuditEvent.objects.get(tag="api:session:create")
     assert (event.outcome, event.actor_id) == ("refused", key_holder.user.pk)
@@ -142,7 +142,7 @@ def test_user_verification_must_have_been_shown_beside_another_factor_first(alic
     assert sign_in(holder.key).status == 200
 
 
-def test_a_start_takes_one_answer_right_or_wrong(key_holder: KeyHolder) -> None:
+def test_a_start_accepts_one_answer(key_holder: KeyHolder) -> None:
     for lies, status in [(Lies(), 200), (Lies(signature=b"wrong"), 401)]:
         begun = begin_sign_in()
         options = begun.body["request_options"]
@@ -159,7 +159,7 @@ def test_malformed_answers_leave_the_start_as_it_is(key_holder: KeyHolder) -> No
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_one_assertion_sent_twice_at_once_one_wins(alice: User) -> None:
+def test_one_assertion_sent_twice_concurrently_succeeds_once(alice: User) -> None:
     key = with_passkey(alice).key
     begun = begin_sign_in()
     credential = key.get(begun.body["request_options"])
@@ -175,7 +175,7 @@ def test_of_one_assertion_sent_twice_at_once_one_wins(alice: User) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_assertions_with_one_count_one_wins(alice: User) -> None:
+def test_of_two_assertions_with_one_counter_value_one_succeeds(alice: User) -> None:
     key = with_passkey(alice).key
     starts = [begin_sign_in() for _ in range(6)]
     lies = Lies(sign_count=5)
@@ -202,7 +202,7 @@ def test_a_start_ends_after_five_minutes(key_holder: KeyHolder) -> None:
     assert not PasskeyRequest.objects.exists()
 
 
-def test_a_counter_that_goes_back_is_refused_and_in_the_trail(key_holder: KeyHolder) -> None:
+def test_a_counter_that_goes_back_is_refused_and_audited(key_holder: KeyHolder) -> None:
     assert sign_in(key_holder.key, Lies(sign_count=9)).status == 200
     assert_refused(sign_in(key_holder.key, Lies(sign_count=9)))
     event = AuditEvent.objects.get(tag="api:passkey:sign_count_regression")
@@ -265,13 +265,13 @@ def test_where_another_factor_is_the_allowed_one_the_passkey_is_the_first_only(
     assert "access_token" not in answer.body
 
 
-def test_a_removed_passkey_signs_nobody_in(key_holder: KeyHolder) -> None:
+def test_a_removed_passkey_does_not_sign_in(key_holder: KeyHolder) -> None:
     path = f"/v1/auth/2fa/webauthn/credentials/{key_holder.key.credential_id}"
     assert key_holder.caller.call("DELETE", path).status == 204
     assert_refused(sign_in(key_holder.key))
 
 
-def test_a_stale_header_does_not_stand_in_the_way(key_holder: KeyHolder) -> None:
+def test_a_stale_header_does_not_prevent_the_sign_in(key_holder: KeyHolder) -> None:
     begun = begin_sign_in()
     credential = key_holder.key.get(begun.body["request_options"])
     body = {"challenge_id": begun.body["challenge_id"], "credential": credential}
