@@ -1,7 +1,9 @@
 """Paths of the SQL gateway."""
 
-from django.urls import path
+from platform_site.lib.viewsets import Router
+from sqlgateway.views import SqlViewSet
 
-from sqlgateway.views import SqlView
+router = Router()
+router.register("v1/sql", SqlViewSet)
 
-urlpatterns = [path("v1/sql", SqlView.as_view())]
+urlpatterns = router.urls

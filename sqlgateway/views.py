@@ -5,14 +5,16 @@ from typing import Any, Final, cast
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from drf_spectacular.utils import extend_schema
+from rest_framework import status
 from rest_framework.request import Request
 
 from platform_site.lib import problems
-from platform_site.lib.api import JSON_ACCEPTED, NO_STORE, ApiView
+from platform_site.lib.api import JSON_ACCEPTED, NO_STORE
 from platform_site.lib.bodies import StrictJsonParser
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.permissions import authorize, highest_role, needs
 from platform_site.lib.principals import PlatformRequest, Principal
+from platform_site.lib.viewsets import PlatformViewSet
 from sqlgateway.execution import gateway
 from sqlgateway.execution.params import encode_params
 from sqlgateway.execution.requests import Piece, SqlRequest, explained
@@ -21,19 +23,18 @@ from sqlgateway.serializers import SqlAnswerSerializer, SqlSerializer, is_plain
 PARSER: Final = StrictJsonParser()
 
 
-class SqlView(ApiView):
+class SqlViewSet(PlatformViewSet):
     """SQL in the database of the caller's environment."""
 
-    access = {"POST": needs("sql", "read")}
+    access = {"create": needs("sql", "read")}
+    request_serializers = {"create": SqlSerializer}
+    serializer_class = SqlAnswerSerializer
+    # Nothing is created: the answer is the statements' result.
+    success_statuses = {"create": status.HTTP_200_OK}
     body_limit_bytes = settings.SQL.body_limit_bytes
 
-    @extend_schema(
-        operation_id="sql",
-        summary="Run SQL",
-        request=SqlSerializer,
-        responses=SqlAnswerSerializer,
-    )
-    def post(self, request: Request) -> HttpResponse:
+    @extend_schema(operation_id="sql", summary="Run SQL")
+    def create(self, request: Request) -> HttpResponse:
         """Run statements in the environment's own PostgreSQL database.
 
         What they may do is up to the caller's role: an admin owns what it creates, an operator

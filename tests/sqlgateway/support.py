@@ -12,10 +12,10 @@ from environments.models import Environment, Organization
 from platform_site.lib.principals import Principal, Scope
 from sqlgateway.models import Database
 from sqlgateway.provisioning import clusters
-from sqlgateway.views import SqlView
+from sqlgateway.views import SqlViewSet
 from tests import conformance
 
-VIEW = SqlView.as_view()
+VIEW = SqlViewSet.as_view({"post": "create"})
 
 
 @dataclass
