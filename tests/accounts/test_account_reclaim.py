@@ -122,7 +122,7 @@ def test_an_account_that_was_proven_is_not_stripped() -> None:
         account_reclaim.strip_unproven(user, request=request, now=timezone.now())  # type: ignore[arg-type]  # unread
 
 
-def test_all_that_lets_in_ends_when_an_account_is_stripped(alice: User) -> None:
+def test_every_credential_ends_when_an_account_is_stripped(alice: User) -> None:
     invited(alice, "friend@example.com")
     holder = with_totp(alice)
     devices.trust(alice, "phone", now=timezone.now())

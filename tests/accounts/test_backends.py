@@ -145,7 +145,7 @@ def test_an_existing_user_is_promoted_and_keeps_the_password(
 @pytest.mark.parametrize(
     ("email", "password"), [("nonsense", PASSWORD), ("root@example.com", "short")]
 )
-def test_bad_input_is_told_and_makes_nothing(
+def test_bad_input_is_reported_and_creates_nothing(
     db: None, monkeypatch: pytest.MonkeyPatch, email: str, password: str
 ) -> None:
     with pytest.raises(CommandError):

@@ -291,7 +291,7 @@ def test_the_channel_of_the_only_factor_is_no_second_proof(alice: User, sms: Non
     assert sent() == []
 
 
-def test_a_passkey_stands_in_for_the_password(alice: User) -> None:
+def test_a_passkey_replaces_the_password(alice: User) -> None:
     key = with_passkey(alice, Authenticator(origin="http://localhost:8000"))
     with_factor(alice, "totp", "JBSWY3DPEHPK3PXP")
     verified = proven(alice, purpose="second_factor")

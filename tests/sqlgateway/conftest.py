@@ -52,24 +52,24 @@ def _admin_of(name: str, request: pytest.FixtureRequest) -> support.Caller:
 
 @pytest.fixture
 def alice(databases: None, request: pytest.FixtureRequest) -> support.Caller:
-    """Give the admin of an environment; with ``provisions`` its database is yet to be made."""
+    """Return the admin of an environment; with ``provisions`` its database is yet to be made."""
     return _admin_of("Alice's", request)
 
 
 @pytest.fixture
 def bob(alice: support.Caller) -> support.Caller:
-    """Give a reader of the same environment."""
+    """Return a reader of the same environment."""
     return alice.be("reader")
 
 
 @pytest.fixture
 def charlie(databases: None, request: pytest.FixtureRequest) -> support.Caller:
-    """Give the admin of another organization, in the same way."""
+    """Return the admin of another organization, in the same way."""
     return _admin_of("Charlie's", request)
 
 
 @pytest.fixture
 def committed(transactional_db: None) -> Iterator[support.Caller]:
-    """Give Alice with rows that other threads see."""
+    """Return Alice with rows that other threads see."""
     yield support.caller(support.organization("Alice's"))
     _take_back()

@@ -82,7 +82,7 @@ class Kept:
 
 
 def state_of(database: Database) -> State:
-    """Give what differs once anything in a database, or of its roles, was changed."""
+    """Return what differs once anything in a database, or of its roles, was changed."""
     address = clusters.address_of(database.cluster)
     roles = {"roles": list(database.roles.values())}
     with clusters.administer(address, database.dbname) as inside:

@@ -46,7 +46,7 @@ class Caller:
     role: str = "admin"
 
     def be(self, role: str) -> "Caller":
-        """Give somebody else in the same environment."""
+        """Return somebody else in the same environment."""
         return Caller(self.scope, role)
 
     def post(self, body: dict[str, Any]) -> Answer:
@@ -79,7 +79,7 @@ class Caller:
         return self.post(body if params is None else {**body, "params": params})
 
     def value(self, query: str, params: list[Any] | None = None, **options: Any) -> Any:
-        """Give the only value of the only row."""
+        """Return the only value of the only row."""
         ((value,),) = self.sql(query, params, rows="arrays", **options).rows
         return value
 
@@ -95,7 +95,7 @@ def _read(response: HttpResponse) -> Answer:
 
 
 def principal(scope: Scope, *roles: str) -> Principal:
-    """Give a signed-in caller."""
+    """Return a signed-in caller."""
     return Principal(
         kind="user",
         user_id=None,
@@ -121,7 +121,7 @@ def organization(name: str) -> Organization:
 
 
 def caller(of: Organization, slug: str = "live", *, role: str = "admin") -> Caller:
-    """Give somebody in one of its environments."""
+    """Return somebody in one of its environments."""
     environment = Environment.unscoped.get(organization=of, slug=slug)
     return Caller(Scope(of.pk, environment.pk), role)
 
@@ -135,7 +135,7 @@ def as_provisioner(query: str, values: list[Any] | None = None) -> list[tuple[An
 
 
 def backends_of(someone: Caller) -> list[tuple[Any, ...]]:
-    """Give (pid, state, query) of the running backends of somebody's database."""
+    """Return (pid, state, query) of the running backends of somebody's database."""
     return as_provisioner(
         "SELECT pid, state, query FROM pg_stat_activity WHERE datname = %s AND state <> 'idle'",
         [someone.database.dbname],

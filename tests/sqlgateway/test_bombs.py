@@ -31,7 +31,7 @@ BOMBS = [
 
 
 @pytest.mark.parametrize("text", BOMBS, ids=range(len(BOMBS)))
-def test_a_bomb_ends_within_its_time_and_the_server_goes_on(
+def test_an_expensive_statement_ends_in_time_and_the_server_continues(
     alice: Caller, charlie: Caller, text: str
 ) -> None:
     charlie.value("SELECT 1")

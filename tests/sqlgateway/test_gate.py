@@ -46,7 +46,7 @@ class Runner:
 
 @pytest.fixture
 def runner() -> Iterator[Runner]:
-    """Give a gate with room for two, one of each environment, and three who wait."""
+    """Return a gate with room for two, one of each environment, and three who wait."""
     with override_settings(
         SQL=replace(
             settings.SQL,

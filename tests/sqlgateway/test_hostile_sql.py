@@ -234,7 +234,7 @@ NOT_FOR_READERS = [
 
 @pytest.fixture
 def world(alice: Caller) -> Caller:
-    """Give Alice with a table, a sequence and a view."""
+    """Return Alice with a table, a sequence and a view."""
     made = alice.sql(
         "CREATE TABLE t (id int); INSERT INTO t VALUES (1); CREATE SEQUENCE s;"
         "CREATE MATERIALIZED VIEW v AS SELECT 1 AS one"
@@ -244,7 +244,7 @@ def world(alice: Caller) -> Caller:
 
 
 def _told_of() -> set[str]:
-    """Give what this server's packager lets anybody install, beyond our own list.
+    """Return what this server's packager lets anybody install, beyond our own list.
 
     A server of one's own is not changed; the platform complains about these when it meets it.
     """

@@ -20,7 +20,7 @@ LOCK_OUTS = [
 
 @pytest.fixture
 def world(alice: Caller) -> Caller:
-    """Give Alice with a table."""
+    """Return Alice with a table."""
     made = alice.sql("CREATE TABLE t (id int); INSERT INTO t VALUES (1); CREATE SEQUENCE s")
     assert made.status == 200
     return alice

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.provisions
 
 @pytest.fixture
 def table(alice: Caller) -> Caller:
-    """Give Alice with a table that has a sequence."""
+    """Return Alice with a table that has a sequence."""
     made = alice.sql("CREATE TABLE t (id serial PRIMARY KEY, name text)")
     assert made.status == 200
     return alice

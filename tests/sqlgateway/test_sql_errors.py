@@ -47,7 +47,7 @@ MATRIX = [
 
 @pytest.fixture
 def tables(alice: Caller) -> Caller:
-    """Give Alice with two tables."""
+    """Return Alice with two tables."""
     assert alice.sql(TABLES).status == 200
     return alice
 

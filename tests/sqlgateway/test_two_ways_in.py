@@ -17,7 +17,7 @@ UNUSUAL = "application/json; charset=utf-8"
 
 @pytest.fixture
 def member(databases: None) -> User:
-    """Give the admin of an organization with databases."""
+    """Return the admin of an organization with databases."""
     return cast.member(cast.organization(), "alice@example.com")
 
 
@@ -31,7 +31,7 @@ def ask(token: str, body: bytes, kind: str, **headers: str) -> Any:
 
 
 def told(response: Any) -> tuple[int, dict[str, Any], dict[str, str]]:
-    """Give status, body and headers without what differs from request to request."""
+    """Return status, body and headers without what differs from request to request."""
     body = json.loads(response.content)
     body.pop("request_id")
     body.pop("stats", None)
@@ -63,7 +63,7 @@ def test_bodies_are_answered_alike(member: User, body: bytes, status: int) -> No
 
 
 @pytest.mark.parametrize("kind", [USUAL, UNUSUAL])
-def test_neither_way_lets_anybody_else_in(member: User, kind: str) -> None:
+def test_neither_path_admits_another_tenant(member: User, kind: str) -> None:
     body = b'{"query": "SELECT 1"}'
     token = cast.signed_in(member).access_token
     assert ask("", body, kind).status_code == 401

@@ -244,7 +244,7 @@ def test_one_device_token_used_twice_concurrently_has_one_successor(alice: User)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_factor_removed_while_it_is_answered_lets_in_or_is_gone(alice: User) -> None:
+def test_a_factor_removed_while_it_is_answered_signs_in_or_is_410(alice: User) -> None:
     for _ in range(4):
         Factor.unscoped.all().delete()
         holder = with_totp(alice)

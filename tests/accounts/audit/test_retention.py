@@ -60,7 +60,7 @@ def test_many_go_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("days", [0, 1, 29])
-def test_the_last_thirty_days_stay_whoever_asks(days: int) -> None:
+def test_the_last_thirty_days_are_kept_for_any_caller(days: int) -> None:
     aged(days)
     with (
         pytest.raises(DatabaseError, match="append-only"),

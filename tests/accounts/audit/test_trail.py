@@ -37,7 +37,7 @@ def test_an_admin_reads_what_happened_newest_first(alice: User) -> None:
     assert (two["address"], two["agent"], two["outcome"]) == ("192.0.2.7", "curl", "refused")
 
 
-def test_nobody_reads_another_organizations(alice: User, charlie: User) -> None:
+def test_no_role_reads_another_organizations_trail(alice: User, charlie: User) -> None:
     happened(charlie, "api:secret:create")
     AuditEvent.objects.create(tag="cli:platform:own")
     assert tags(signed_in(alice).get("/v1/audit")) == []

@@ -130,7 +130,7 @@ def test_the_address_is_the_invitations_whatever_the_body_says(alice: User) -> N
     assert not User.unscoped.filter(email="eve@example.com").exists()
 
 
-def test_whoever_signed_up_meanwhile_keeps_the_account(alice: User) -> None:
+def test_an_account_signed_up_meanwhile_keeps_the_address(alice: User) -> None:
     token = invited(alice)
     Caller().post("/v1/auth/signup", {"email": "DORA@example.com", "password": PASSWORD})
     answer = accept(token)
@@ -139,7 +139,7 @@ def test_whoever_signed_up_meanwhile_keeps_the_account(alice: User) -> None:
     assert User.unscoped.get(email__iexact=DORA).organization_id != alice.organization_id
 
 
-def test_a_signed_in_browser_accepts_as_anybody(alice: User, charlie: User) -> None:
+def test_a_signed_in_browser_accepts_for_another_address(alice: User, charlie: User) -> None:
     answer = signed_in(charlie).post(
         f"{PATH}/accept", {"token": invited(alice), "password": PASSWORD}
     )

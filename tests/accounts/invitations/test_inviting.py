@@ -109,7 +109,7 @@ def test_both_kinds_of_address_cost_the_same(alice: User, charlie: User) -> None
     assert costs[0] == costs[1]
 
 
-def test_only_the_mailbox_is_told_that_it_has_an_account(alice: User, charlie: User) -> None:
+def test_only_the_mailbox_learns_that_it_has_an_account(alice: User, charlie: User) -> None:
     invite(alice, "charlie@example.org")
     (mail,) = inbox.messages("mail")
     assert (mail["to"], mail["template"]) == ("charlie@example.org", "invitation_conflict")
@@ -210,7 +210,7 @@ def test_the_cap_of_open_invitations(alice: User, settings: Settings) -> None:
         ({"email": DORA, "roles": ["reader"], "role": "admin"}, "role"),
     ],
 )
-def test_a_wrong_invitation_is_named_and_mails_nobody(
+def test_an_invalid_invitation_is_refused_and_sends_no_mail(
     alice: User, body: dict[str, Any], field: str
 ) -> None:
     answer = signed_in(alice).post(PATH, body)

@@ -59,7 +59,7 @@ def test_a_wrong_call_ends_with_2(
     assert "usage:" in capsys.readouterr().err
 
 
-def test_a_database_that_is_away_ends_with_3_and_tells_nothing_of_it(
+def test_an_unreachable_database_exits_with_3_and_reveals_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def away(email: str) -> None:

@@ -110,7 +110,7 @@ def test_the_invited_set_their_passwords(home: Organization, file: Path) -> None
         (['a@example.com,"reader'], [(2, "")]),
     ],
 )
-def test_each_wrong_line_is_told_and_nothing_is_half_done(
+def test_every_wrong_line_is_reported_and_nothing_is_imported(
     home: Organization, bob: User, file: Path, lines: list[str], told: list[tuple[int, str]]
 ) -> None:
     assert wrong(home, file, "\n".join(["email,roles", *lines]) + "\n") == told
@@ -130,7 +130,7 @@ def test_each_wrong_line_is_told_and_nothing_is_half_done(
         ("email,roles\n" + "x" * 140_000 + ",reader\n", [(2, "")]),
     ],
 )
-def test_what_is_no_list_of_members_is_told(
+def test_a_file_that_is_no_member_list_is_reported(
     home: Organization, file: Path, text: str | bytes, told: list[tuple[int, str]] | None
 ) -> None:
     lines = wrong(home, file, text)
@@ -157,7 +157,7 @@ def test_it_reads_a_pipe(home: Organization, monkeypatch: pytest.MonkeyPatch) ->
     assert facts("importmembers", "-", "--organization", str(home.pk))["members"] == 2
 
 
-def test_a_file_that_is_not_there_is_told(home: Organization, tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(home: Organization, tmp_path: Path) -> None:
     where = ["--organization", str(home.pk)]
     error = refused("importmembers", str(tmp_path / "none.csv"), *where)[1]
     assert error["code"] == "file_unreadable"

@@ -90,7 +90,7 @@ def test_a_filter_that_is_none_is_named(alice: User, query: str) -> None:
     assert answer.body["errors"][0]["field"] == query.partition("=")[0]
 
 
-def test_nobody_of_another_organization_is_listed_or_found(alice: User, charlie: User) -> None:
+def test_members_of_another_organization_are_not_found(alice: User, charlie: User) -> None:
     answer = signed_in(alice).get(PATH)
     assert [row["email"] for row in answer.body["results"]] == ["alice@example.com"]
     for method in ("GET", "PATCH", "DELETE"):
@@ -110,7 +110,7 @@ def test_a_change_of_roles_holds_on_the_very_next_request(alice: User, bob: User
     assert caller.get(PATH).code == "permission_denied"
 
 
-def test_the_member_is_told_of_new_roles_and_the_trail_too(alice: User, bob: User) -> None:
+def test_new_roles_are_mailed_to_the_member_and_audited(alice: User, bob: User) -> None:
     patch(alice, bob, roles=["operator"])
     (mail,) = inbox.messages("mail", "roles_changed")
     assert mail["to"] == "bob@example.com"
@@ -121,7 +121,7 @@ def test_the_member_is_told_of_new_roles_and_the_trail_too(alice: User, bob: Use
     assert event.data == {"member": str(bob.pk), "roles": ["operator"]}
 
 
-def test_what_is_as_it_was_tells_nobody(alice: User, bob: User) -> None:
+def test_a_change_of_nothing_sends_no_mail(alice: User, bob: User) -> None:
     assert patch(alice, bob, roles=["reader"], labels=[], disabled=False).status == 200
     assert patch(alice, bob).status == 200
     assert inbox.messages() == []
@@ -159,7 +159,7 @@ def test_a_wrong_change_is_named_and_changes_nothing(
     assert (after.roles, after.labels, after.is_active) == (["reader"], [], True)
 
 
-def test_whose_roles_are_derived_may_have_none_by_hand(alice: User, bob: User) -> None:
+def test_a_member_with_derived_roles_needs_no_assigned_ones(alice: User, bob: User) -> None:
     User.unscoped.filter(pk=bob.pk).update(derived_roles=["operator"])
     answer = patch(alice, bob, roles=[])
     assert (answer.body["roles"], answer.body["derived_roles"]) == ([], ["operator"])

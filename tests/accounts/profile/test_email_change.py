@@ -57,7 +57,7 @@ def test_the_address_changes_when_the_new_one_is_proven(alice: User) -> None:
     assert Caller().post("/v1/auth/login", login).code == "invalid_credentials"
 
 
-def test_the_present_address_is_told_at_both_ends_and_the_new_one_is_masked(alice: User) -> None:
+def test_the_present_address_is_notified_and_the_new_one_masked(alice: User) -> None:
     caller = signed_in(alice)
     begin_change(caller)
     assert inbox.notices_to("alice@example.com") == ["email_change_started"]
@@ -112,7 +112,7 @@ def test_a_second_change_replaces_the_first(alice: User) -> None:
     assert verify(caller, mailed_code("alice@newer.example")).status == 200
 
 
-def test_nobody_learns_by_it_who_has_an_account(alice: User, charlie: User) -> None:
+def test_a_change_of_address_reveals_no_account(alice: User, charlie: User) -> None:
     caller = signed_in(alice)
     caller.get(PATH)
     free, costs = [], []
@@ -141,7 +141,7 @@ def test_an_address_with_an_account_cannot_be_proven(alice: User, charlie: User)
     assert caller.get("/v1/whoami").body["email"] == "alice@example.com"
 
 
-def test_whoever_took_the_address_meanwhile_keeps_it(alice: User, charlie: User) -> None:
+def test_an_account_that_took_the_address_meanwhile_keeps_it(alice: User, charlie: User) -> None:
     caller = signed_in(alice)
     begin_change(caller)
     User.unscoped.filter(pk=charlie.pk).update(email=NEW.upper())
@@ -186,7 +186,7 @@ def test_a_change_dies_with_the_password(alice: User) -> None:
     assert answer.code == "email_change_gone"
 
 
-def test_it_dies_whoever_changes_the_password(alice: User) -> None:
+def test_a_pending_change_ends_with_any_change_of_password(alice: User) -> None:
     caller = signed_in(alice)
     begin_change(caller)
     encoded = passwords.hash_password("by an operator, say")
@@ -212,7 +212,7 @@ def test_a_code_is_bound_to_its_user_and_its_address(alice: User, charlie: User)
     assert User.unscoped.get(pk=charlie.pk).email == "charlie@example.org"
 
 
-def test_a_mailbox_is_not_flooded_by_somebody_elses_changes(
+def test_a_mailbox_is_not_flooded_by_another_users_changes(
     alice: User, charlie: User, settings: Settings
 ) -> None:
     settings.ACCOUNTS = replace(settings.ACCOUNTS, sends_per_receiver=2)

@@ -69,7 +69,7 @@ def test_other_sessions_may_be_kept(alice: User) -> None:
     assert not TrustedDevice.unscoped.exists()
 
 
-def test_the_owner_is_told_and_the_trail_too(alice: User) -> None:
+def test_a_new_password_is_notified_and_audited(alice: User) -> None:
     change(signed_in(alice))
     (mail,) = inbox.messages("mail", "password_changed")
     assert mail["to"] == "alice@example.com"
@@ -146,7 +146,7 @@ def test_an_account_without_a_password_gets_its_first_one(home: Organization) ->
     assert Caller().post("/v1/auth/login", login).status == 200
 
 
-def test_a_sign_in_under_way_dies_with_the_password_it_stands_on(alice: User) -> None:
+def test_a_pending_sign_in_ends_with_the_password_that_began_it(alice: User) -> None:
     holder = with_totp(alice)
     pending = log_in(PASSWORD).body["mfa_token"]
     caller = signed_in(alice)

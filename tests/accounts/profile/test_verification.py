@@ -111,7 +111,7 @@ def test_a_code_is_good_for_a_day() -> None:
     assert caller.get(PATH).body["code_expires_at"]
 
 
-def test_a_code_counts_for_nobody_else(bob: User) -> None:
+def test_a_code_works_for_its_own_user_only(bob: User) -> None:
     """The mailbox's owner does not lend it to whoever signed up with the address, nor to others."""
     caller = signed_up()
     code = mailed_code()

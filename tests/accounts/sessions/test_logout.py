@@ -30,7 +30,7 @@ def test_logout_of_one_session_leaves_the_others(alice: User) -> None:
     assert second.get("/v1/whoami").status == 200
 
 
-def test_logout_twice_is_204_and_told_once(alice: User) -> None:
+def test_logout_twice_is_204_and_audited_once(alice: User) -> None:
     caller = signed_in(alice)
     assert log_out(caller.refresh_token).status == 204
     assert log_out(caller.refresh_token).status == 204

@@ -92,7 +92,7 @@ def test_ending_the_present_one_is_signing_out(alice: User) -> None:
     assert caller.get("/v1/whoami").code == "session_revoked"
 
 
-def test_nobody_elses_session_is_found(alice: User, bob: User, charlie: User) -> None:
+def test_another_users_session_is_not_found(alice: User, bob: User, charlie: User) -> None:
     caller = signed_in(alice)
     ended = session_of(alice)
     Session.unscoped.filter(pk=ended.pk).update(ended_at=timezone.now())

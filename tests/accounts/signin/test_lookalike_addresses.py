@@ -29,7 +29,7 @@ def alice(home: Organization) -> User:
 
 
 @pytest.mark.parametrize("email", LOOKALIKES)
-def test_a_lookalike_finds_nobody(alice: User, email: str) -> None:
+def test_a_lookalike_address_finds_no_account(alice: User, email: str) -> None:
     assert User.unscoped.filter(email__iexact=email).exists()
     assert credentials.find(email) is None
     assert credentials.find("ALICE@ITS-Example.COM ") == alice
@@ -50,13 +50,13 @@ def test_a_slowed_account_is_slowed_by_every_spelling(alice: User, settings: Set
 
 
 @pytest.mark.parametrize("email", LOOKALIKES)
-def test_a_lookalike_recovers_nobody(alice: User, email: str) -> None:
+def test_a_lookalike_address_recovers_no_account(alice: User, email: str) -> None:
     assert initiate(alice, email=email).status in {202, 400}
     assert sent("recovery_token") == []
 
 
 @pytest.mark.parametrize("email", LOOKALIKES)
-def test_a_lookalike_signs_up_as_nobody_else(alice: User, email: str) -> None:
+def test_a_lookalike_address_signs_up_as_a_new_account(alice: User, email: str) -> None:
     """One of the two has the address; the later one is told, as ever, that it is taken."""
     answer = Caller().post("/v1/auth/signup", {"email": email, "password": PASSWORD})
     assert answer.status in {400, 409}

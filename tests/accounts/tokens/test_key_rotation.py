@@ -53,7 +53,7 @@ def restarted(settings: Settings, folder: Path) -> None:
     )
 
 
-def test_nobody_is_signed_out_and_new_tokens_have_the_new_key(
+def test_rotation_signs_no_user_out_and_new_tokens_have_the_new_key(
     alice: User, folder: Path, settings: Settings
 ) -> None:
     caller = signed_in(alice)
@@ -142,7 +142,7 @@ def test_an_issued_token_is_a_session_like_any_other(alice: User) -> None:
     assert AuditEvent.objects.filter(tag="api:session:create", actor_id=alice.pk).count() == 2
 
 
-def test_a_second_factor_that_is_due_is_told_by_the_exit_status(
+def test_a_due_second_factor_is_shown_by_the_exit_status(
     home: Organization, settings: Settings
 ) -> None:
     with_totp(member(home, "dora@example.com"))
@@ -156,7 +156,7 @@ def test_a_second_factor_that_is_due_is_told_by_the_exit_status(
     assert Caller(token).get("/v1/whoami").status == 401
 
 
-def test_nobody_unknown_or_disabled_gets_one(alice: User) -> None:
+def test_an_unknown_or_disabled_user_gets_no_token(alice: User) -> None:
     assert refused("issuetoken", "nobody@example.com")[1]["code"] == "user_not_found"
     assert (
         refused("issuetoken", "alice@example.com", "--environment", "x")[1]["code"]

@@ -169,7 +169,7 @@ def test_no_header_is_401_without_an_error_in_the_challenge(db: None) -> None:
     assert answer.headers["WWW-Authenticate"] == 'Bearer realm="zonal"'
 
 
-def test_a_changed_key_signs_nobody_out(alice: User, settings: Settings) -> None:
+def test_a_changed_key_signs_no_user_out(alice: User, settings: Settings) -> None:
     caller = signed_in(alice)
     settings.ACCOUNTS = replace(
         settings.ACCOUNTS,

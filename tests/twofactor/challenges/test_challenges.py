@@ -173,7 +173,7 @@ def test_the_answer_that_signs_in_costs_four_more_for_the_session(holder: Holder
     assert queries(lambda: reply(challenge, holder.code())) <= 3 + 4
 
 
-def test_a_sign_in_that_waits_asks_for_no_more(holder: Holder) -> None:
+def test_a_pending_sign_in_gets_no_second_code(holder: Holder) -> None:
     caller = pending(log_in())
     assert queries(lambda: caller.get("/v1/auth/2fa/status")) <= 1 + 3
     assert queries(lambda: ask(caller)) <= 1 + 3
