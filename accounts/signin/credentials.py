@@ -13,7 +13,7 @@ from platform_site.lib.addresses import network_of
 from platform_site.lib.emails import folded
 
 WINDOW: Final = timedelta(minutes=15)
-# Whose tries are counted together: guesses at the admin's login slow nobody's login by the API.
+# Whose tries are counted together: guesses at the admin's login do not slow a login by the API.
 Counter = Literal["login", "admin login"]
 Vouch = Callable[[User | None], bool]
 

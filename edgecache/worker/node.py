@@ -92,7 +92,7 @@ class Node:
     talking: asyncio.Lock = field(default_factory=asyncio.Lock)
     fills: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(FILLS_AT_ONCE))
     jobs_wait: asyncio.Event = field(default_factory=asyncio.Event)
-    told: asyncio.Event = field(default_factory=asyncio.Event)
+    brain_answered: asyncio.Event = field(default_factory=asyncio.Event)
     background: set[asyncio.Task[None]] = field(default_factory=set)
     name: str = field(init=False)
 

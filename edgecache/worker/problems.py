@@ -47,7 +47,7 @@ class Problems:
         for problem in sorted(over - PASSING):
             log.info("problem_over", extra={"problem": str(problem)})
 
-    def told(self, problems: tuple[str, ...]) -> None:
+    def drop_reported(self, problems: tuple[str, ...]) -> None:
         """Drop the passing ones that the brain has heard of."""
         self.clear(*PASSING.intersection(problems))
 

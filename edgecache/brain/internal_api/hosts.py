@@ -60,12 +60,12 @@ def _again(hosts: Hosts) -> list[Route]:
 
     async def looked_at(call: JsonCall) -> JsonResponse:
         body = Body(call.body)
-        told = {
+        results = {
             name: body.texts(name, limit=ROUND, length=TOKEN_CHARS)
             for name in ("there", "gone", "unanswered")
         }
         body.finish()
-        rows = await hosts.looked_at(**told)
+        rows = await hosts.looked_at(**results)
         return JsonResponse({"lapsed": _lapsed(rows)})
 
     return [

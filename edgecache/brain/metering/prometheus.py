@@ -80,5 +80,5 @@ def _family(name: str, kind: str, meaning: str, samples: Iterable[Sample]) -> It
     yield f"# TYPE {name} {kind}"
     for suffix, labels, value in samples:
         # Labels are ids, regions and words of ours: nothing in them needs escaping.
-        told = ",".join(f'{label}="{word}"' for label, word in labels.items())
-        yield f"{name}{suffix}{{{told}}} {value}" if told else f"{name}{suffix} {value}"
+        labelled = ",".join(f'{label}="{word}"' for label, word in labels.items())
+        yield f"{name}{suffix}{{{labelled}}} {value}" if labelled else f"{name}{suffix} {value}"

@@ -79,18 +79,29 @@ def read(node: Node, scope: Scope, exchange: Exchange, sha256: bytes) -> Awaitab
         return None
     body = _body(node, sha256, start, length, size)
     if ticket.is_direct:
-        try:
-            _meter(node, exchange, (ticket, text), length)
-        except Refused:
-            if isinstance(body, FileBody):
-                body.close()
-            raise
+        _meter_or_close(node, exchange, (ticket, text), length, body)
     node.store.count_read(sha256)
     node.counters.add_read(length)
     if isinstance(body, FileBody):
         return exchange.response_file(status, headers, body)
     exchange.response_bytes(status, headers, body)
     return None
+
+
+def _meter_or_close(
+    node: Node,
+    exchange: Exchange,
+    shown: tuple[Ticket, str],
+    length: int,
+    body: FileBody | bytes | bytearray,
+) -> None:
+    """Start metering a direct read; close its file if that is refused. Raises Refused."""
+    try:
+        _meter(node, exchange, shown, length)
+    except Refused:
+        if isinstance(body, FileBody):
+            body.close()
+        raise
 
 
 def _body(

@@ -67,7 +67,7 @@ async def beat(node: Node, load: float) -> HeartbeatAnswer:
         answer, sent, received = await node.asking(_ask, node, said)
     node.clock.learn(answer.now, sent=sent, received=received)
     node.verifier.trust(answer.keys)
-    node.problems.told(said.problems)
+    node.problems.drop_reported(said.problems)
     node.counters.add("heartbeats")
     if node.status is Status.STARTING:
         node.status = Status.SERVING
@@ -93,7 +93,7 @@ async def _beat_or_wait(node: Node, load: Load, backoff: Backoff) -> float:
     if not node.is_brain_here:
         log.info("brain_here", extra={"node_status": answer.status})
     node.is_brain_here = True
-    node.told.set()
+    node.brain_answered.set()
     return answer.interval_s
 
 

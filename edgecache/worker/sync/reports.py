@@ -30,18 +30,18 @@ BEFORE_THE_FIRST: Final = b""
 async def reports(node: Node) -> None:
     """Send what is to be reported, while the brain answers, until the node is removed."""
     while node.status is not Status.REMOVED:
-        await node.told.wait()
+        await node.brain_answered.wait()
         try:
             await report(node)
         except NodeRemoved:
             node.remove()
         except (BrainError, MalformedMessage) as error:
             log.warning("report_failed", extra={"reason": str(error)})
-            node.told.clear()
+            node.brain_answered.clear()
         except (OSError, sqlite3.Error) as error:
             # Changes in the inventory are reported once the disk works again.
             node.problems.report_disk(error)
-            node.told.clear()
+            node.brain_answered.clear()
         await asyncio.sleep(PAUSE_S)
 
 
