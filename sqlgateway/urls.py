@@ -1,7 +1,7 @@
 """Paths of the SQL gateway."""
 
 from platform_site.lib.viewsets import Router
-from sqlgateway.views import SqlViewSet
+from sqlgateway.api.sql import SqlViewSet
 
 router = Router()
 router.register("v1/sql", SqlViewSet)

@@ -10,9 +10,9 @@ from django.test import RequestFactory
 from environments import environments
 from environments.models import Environment, Organization
 from platform_site.lib.principals import Principal, Scope
+from sqlgateway.api.sql import SqlViewSet
 from sqlgateway.models import Database
 from sqlgateway.provisioning import clusters
-from sqlgateway.views import SqlViewSet
 from tests import conformance
 
 VIEW = SqlViewSet.as_view({"post": "create"})

@@ -15,10 +15,10 @@ from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.permissions import authorize, highest_role, needs
 from platform_site.lib.principals import PlatformRequest, Principal
 from platform_site.lib.viewsets import PlatformViewSet
+from sqlgateway.api.serializers import SqlAnswerSerializer, SqlSerializer, is_plain
 from sqlgateway.execution import gateway
 from sqlgateway.execution.params import encode_params
 from sqlgateway.execution.requests import Piece, SqlRequest, explained
-from sqlgateway.serializers import SqlAnswerSerializer, SqlSerializer, is_plain
 
 PARSER: Final = StrictJsonParser()
 
