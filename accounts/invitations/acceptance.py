@@ -58,7 +58,9 @@ def accept(
                 roles=user.roles,
             )
             place = environments.find(user.organization_id, "live")
-            attempt = SignInAttempt(user, place, way=SignInMethod.INVITATION, amr=["pwd"], now=now)
+            attempt = SignInAttempt(
+                user, place, method=SignInMethod.INVITATION, amr=["pwd"], now=now
+            )
             return signin.finish(request, attempt)
     except IntegrityError as exc:
         # The index decides: somebody signed up with the address, or accepts another invitation.

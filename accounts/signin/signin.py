@@ -51,7 +51,7 @@ class SignInAttempt:
 
     user: User
     environment: Environment
-    way: SignInMethod
+    method: SignInMethod
     amr: list[str]
     now: datetime
     mfa_method: str = ""
@@ -148,7 +148,7 @@ def finish(request: PlatformRequest, attempt: SignInAttempt) -> SessionTokens | 
 def _note(
     request: PlatformRequest, attempt: SignInAttempt, *, outcome: str = "success", **data: Any
 ) -> None:
-    data |= {"environment": attempt.environment.slug, "way": str(attempt.way)}
+    data |= {"environment": attempt.environment.slug, "method": str(attempt.method)}
     audit.record_user(request, AccountTag.SESSION_CREATE, attempt.user, outcome=outcome, **data)
 
 

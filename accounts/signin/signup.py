@@ -46,7 +46,7 @@ def sign_up(
             user = create_account(request, email, encoded, name=name)
             proofs.put(user, user.email, now=now)
             place = environments.find(user.organization_id, "live")
-            attempt = SignInAttempt(user, place, way=SignInMethod.SIGNUP, amr=["pwd"], now=now)
+            attempt = SignInAttempt(user, place, method=SignInMethod.SIGNUP, amr=["pwd"], now=now)
             return signin.finish(request, attempt)
     except IntegrityError as exc:
         # Two sign-ups of one address at once: the index decides.

@@ -68,7 +68,7 @@ class SignInViewSet(PlatformViewSet):
             signin.note_refused(self.platform_request, body["email"])
             raise
         place = signin.environment_for(user, body["environment"])
-        attempt = SignInAttempt(user, place, way=SignInMethod.PASSWORD, amr=["pwd"], now=now)
+        attempt = SignInAttempt(user, place, method=SignInMethod.PASSWORD, amr=["pwd"], now=now)
         with transaction.atomic():
             done = signin.finish(self.platform_request, attempt)
         return self.respond(done.answer, headers=NO_STORE)

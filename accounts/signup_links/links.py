@@ -72,7 +72,9 @@ def complete(
             user = _account_for(request, email, encoded, name=name, now=now)
             audit.record_user(request, AccountTag.SIGNUP_LINK_USE, user)
             place = signin.environment_for(user, "")
-            attempt = SignInAttempt(user, place, way=SignInMethod.SIGNUP_LINK, amr=["pwd"], now=now)
+            attempt = SignInAttempt(
+                user, place, method=SignInMethod.SIGNUP_LINK, amr=["pwd"], now=now
+            )
             return signin.finish(request, attempt)
     except IntegrityError as exc:
         # Another sign-up of the address was faster: the index decides.

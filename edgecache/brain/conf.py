@@ -105,7 +105,7 @@ def _networks(words: tuple[str, ...]) -> tuple[tuple[Network, str], ...]:
     return tuple(sorted(found, key=lambda row: row[0].prefixlen, reverse=True))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Listener:
     """Where one of the brain's APIs listens; port_setting names what chooses another port."""
 
@@ -174,67 +174,25 @@ class Geography:
     ]
 
 
+def _bind(name: str, api: str) -> Text:
+    sentence = f"Address that the brain's {api} listens on."
+    return Text(name, sentence, default="127.0.0.1", parse=_address)
+
+
+def _port(name: str, api: str, port: int) -> Integer:
+    return Integer(name, f"Port of the brain's {api}.", default=port, minimum=1, maximum=65535)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerSettings:
     """Addresses and ports of the brain's three APIs."""
 
-    internal_address: Annotated[
-        str,
-        Text(
-            "ZBRAIN_BIND",
-            "Address that the brain's internal API listens on.",
-            default="127.0.0.1",
-            parse=_address,
-        ),
-    ]
-    internal_port: Annotated[
-        int,
-        Integer(
-            "ZBRAIN_PORT",
-            "Port of the brain's internal API.",
-            default=8081,
-            minimum=1,
-            maximum=65535,
-        ),
-    ]
-    s3_address: Annotated[
-        str,
-        Text(
-            "ZBRAIN_S3_BIND",
-            "Address that the brain's object API listens on.",
-            default="127.0.0.1",
-            parse=_address,
-        ),
-    ]
-    s3_port: Annotated[
-        int,
-        Integer(
-            "ZBRAIN_S3_PORT",
-            "Port of the brain's object API.",
-            default=9000,
-            minimum=1,
-            maximum=65535,
-        ),
-    ]
-    workers_address: Annotated[
-        str,
-        Text(
-            "ZBRAIN_WORKER_BIND",
-            "Address that the brain's workers' API listens on.",
-            default="127.0.0.1",
-            parse=_address,
-        ),
-    ]
-    workers_port: Annotated[
-        int,
-        Integer(
-            "ZBRAIN_WORKER_PORT",
-            "Port of the brain's workers' API.",
-            default=8083,
-            minimum=1,
-            maximum=65535,
-        ),
-    ]
+    internal_address: Annotated[str, _bind("ZBRAIN_BIND", "internal API")]
+    internal_port: Annotated[int, _port("ZBRAIN_PORT", "internal API", 8081)]
+    s3_address: Annotated[str, _bind("ZBRAIN_S3_BIND", "object API")]
+    s3_port: Annotated[int, _port("ZBRAIN_S3_PORT", "object API", 9000)]
+    workers_address: Annotated[str, _bind("ZBRAIN_WORKER_BIND", "workers' API")]
+    workers_port: Annotated[int, _port("ZBRAIN_WORKER_PORT", "workers' API", 8083)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -402,13 +360,13 @@ def read(env: Env, *, data_dir: Path, database_url: str, is_production: bool) ->
     database_url: the control database's.
     Raises SettingError.
     """
-    internal, s3, workers = _listeners(env)
+    listeners = load(ListenerSettings, env)
     chosen = load(
         BrainSettings,
         env,
-        internal=internal,
-        s3=s3,
-        workers=workers,
+        internal=Listener(listeners.internal_address, listeners.internal_port, "ZBRAIN_PORT"),
+        s3=Listener(listeners.s3_address, listeners.s3_port, "ZBRAIN_S3_PORT"),
+        workers=Listener(listeners.workers_address, listeners.workers_port, "ZBRAIN_WORKER_PORT"),
         geography=load(Geography, env),
         data_dir=data_dir / "brain",
         is_production=is_production,
@@ -419,23 +377,6 @@ def read(env: Env, *, data_dir: Path, database_url: str, is_production: bool) ->
     scheme = "https" if chosen.tls_cert else "http"
     return replace(
         chosen,
-        workers_url=chosen.workers_url or f"{scheme}://127.0.0.1:{workers.port}",
+        workers_url=chosen.workers_url or f"{scheme}://127.0.0.1:{chosen.workers.port}",
         database_url=chosen.database_url or database_url,
-    )
-
-
-def _listeners(env: Env) -> tuple[Listener, Listener, Listener]:
-    chosen = load(ListenerSettings, env)
-    return (
-        Listener(
-            address=chosen.internal_address,
-            port=chosen.internal_port,
-            port_setting="ZBRAIN_PORT",
-        ),
-        Listener(address=chosen.s3_address, port=chosen.s3_port, port_setting="ZBRAIN_S3_PORT"),
-        Listener(
-            address=chosen.workers_address,
-            port=chosen.workers_port,
-            port_setting="ZBRAIN_WORKER_PORT",
-        ),
     )

@@ -9,11 +9,11 @@ from typing import Final, cast
 import httptools
 
 from edgecache.http.exchange import BODY_HIGH_BYTES, ClientGone, Exchange
-from edgecache.http.files import FileBody, FileTransfer
 from edgecache.http.heads import response_head
 from edgecache.http.limits import NEVER
 from edgecache.http.registry import Registry
 from edgecache.http.request_head import HEADER_LIMIT, HeadRefused, RequestHead
+from edgecache.http.response_writer import ResponseWriter
 
 log = logging.getLogger(__name__)
 
@@ -21,22 +21,19 @@ log = logging.getLogger(__name__)
 READS: Final = frozenset(("GET", "HEAD"))
 
 
-class Connection(asyncio.Protocol):
+class Connection(ResponseWriter):
     """A client."""
 
     def __init__(
         self, server: Registry, loop: asyncio.AbstractEventLoop, *, scheme: str = "http"
     ) -> None:
-        # Until when what goes on now must be over, what was sent be taken, and all be at its end.
+        super().__init__(loop, server.limits, scheme=scheme)
+        # Until when the current step must be over, and the whole connection.
         self._deadline = 0.0
-        self._take_by = self._end_by = NEVER
+        self._end_by = NEVER
         self._is_idle = False
         self._server = server
-        self._limits = server.limits
-        self._loop = loop
-        self._scheme = scheme
         self._parser = httptools.HttpRequestParser(self)
-        self._transport: asyncio.Transport
         self._client = ""
         self._request_head = RequestHead()
         self._head_bytes = 0
@@ -48,13 +45,10 @@ class Connection(asyncio.Protocol):
         self._task: asyncio.Task[None] | None = None
         self._body_began = 0.0
         self._wants_continue = False
-        self._drained: asyncio.Future[None] | None = None
-        self._is_paused = False
         self._is_held = False
         self._is_reading = True
         self._lingers = False
         self._lingered_bytes = 0
-        self._is_closing = False
 
     @property
     def deadline(self) -> float:
@@ -122,17 +116,9 @@ class Connection(asyncio.Protocol):
         """Close: a half-closed client is one that went away."""
         return False
 
-    def pause_writing(self) -> None:
-        """Hold the answer back: the client does not take it."""
-        self._is_paused = True
-        self._take_by = self._loop.time() + self._limits.take_timeout_s
-
     def resume_writing(self) -> None:
         """Go on."""
-        self._is_paused = False
-        self._take_by = NEVER
-        if self._drained is not None and not self._drained.done():
-            self._drained.set_result(None)
+        super().resume_writing()
         if self._transport.is_closing():
             # Nothing is sent any more: this is heard once, and the rest has to be taken as well.
             self._end_by = self._loop.time() + self._limits.take_timeout_s
@@ -213,57 +199,6 @@ class Connection(asyncio.Protocol):
 
     # --- the exchange's side ------------------------------------------------------------------
 
-    def write(self, data: bytes | bytearray) -> None:
-        """Send bytes."""
-        self._transport.write(data)
-
-    async def drain(self) -> None:
-        """Wait while the client has not taken enough.
-
-        Raises ClientGone.
-        """
-        if self._is_paused and not self._is_closing:
-            self._drained = self._loop.create_future()
-            await self._drained
-        if self._is_closing:
-            raise ClientGone
-
-    @property
-    def transport(self) -> asyncio.Transport:
-        """The transport."""
-        return self._transport
-
-    async def send_file(self, head: bytes, body: FileBody) -> int:
-        """Send a head and a file; return how many bytes of the file. Raises ClientGone."""
-        if self._scheme == "https":
-            return await self._copy_file(head, body)
-        # The kernel's turn comes after all that is still to be written.
-        self._transport.set_write_buffer_limits(high=0)
-        await self.drain()
-        self._transport.set_write_buffer_limits(high=self._limits.write_high_bytes)
-        transfer = FileTransfer(self._transport.get_extra_info("socket"), head, body)
-        try:
-            await transfer.run(self._note_stall)
-        except OSError as error:
-            self.cut()
-            raise ClientGone from error
-        return transfer.sent
-
-    async def _copy_file(self, head: bytes, body: FileBody) -> int:
-        """Send a file through Python: TLS needs its bytes."""
-        self.write(head)
-        sent = 0
-        while sent < body.length:
-            piece = await body.read(sent)
-            self.write(piece)
-            await self.drain()
-            sent += len(piece)
-        return sent
-
-    def _note_stall(self, is_stalled: bool) -> None:
-        wait_s = self._limits.take_timeout_s if is_stalled else NEVER
-        self._take_by = self._loop.time() + wait_s
-
     def ask_for_body(self) -> None:
         """Send 100 Continue to a client that waits for it, and read on."""
         if self._wants_continue:
@@ -279,18 +214,13 @@ class Connection(asyncio.Protocol):
         if exchange is not None and exchange.unread_bytes <= BODY_HIGH_BYTES // 2:
             self._resume_reading()
 
-    def cut(self) -> None:
-        """Break off."""
-        self._is_closing = True
-        self._transport.abort()
-
     def expire(self) -> None:
         """Act on the deadline: a body that is late ends in an answer, all else in a cut."""
         running = self._running
         if running is not None and running is self._incoming and not running.is_answered:
             self._deadline = self._loop.time() + self._limits.linger_s
             running.expire()
-        elif self._deadline < self._loop.time() and self._may_be_told:
+        elif self._deadline < self._loop.time() and self._can_be_refused:
             self._refuse(408)
         else:
             self.cut()
@@ -305,8 +235,8 @@ class Connection(asyncio.Protocol):
     # --- inside -------------------------------------------------------------------------------
 
     @property
-    def _may_be_told(self) -> bool:
-        """Whether somebody sends a head, and would hear that it comes too late."""
+    def _can_be_refused(self) -> bool:
+        """True if the client is sending a head, so that it can be answered 408."""
         return self._running is None and self._is_in_message and not self._lingers
 
     def _run(self, exchange: Exchange) -> None:

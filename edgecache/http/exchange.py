@@ -71,7 +71,6 @@ class Exchange:
 
     __slots__ = (
         "_body",
-        "_gone",
         "_is_complete",
         "_is_late",
         "_waiter",
@@ -110,7 +109,6 @@ class Exchange:
         self._is_complete = False
         self._is_late = False
         self._waiter: asyncio.Future[None] | None = None
-        self._gone: list[Callable[[], None]] = []
 
     @property
     def transport(self) -> asyncio.Transport:
@@ -145,9 +143,6 @@ class Exchange:
         """Note that the client is gone."""
         self.is_gone = True
         self._wake()
-        for callback in self._gone:
-            callback()
-        self._gone.clear()
 
     def __aiter__(self) -> "Exchange":
         return self
@@ -232,19 +227,6 @@ class Exchange:
         """Break the connection: what was sent must not be taken for an answer."""
         self.has_failed = True
         self._wire.cut()
-
-    async def client_disconnect(self) -> None:
-        """Return once the client is gone."""
-        if self.is_gone:
-            return
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def tell() -> None:
-            if not future.done():
-                future.set_result(None)
-
-        self._gone.append(tell)
-        await future
 
     def _is_bodyless(self, status: int) -> bool:
         return status in BODYLESS or self.scope.method == "HEAD"

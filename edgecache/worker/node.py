@@ -87,7 +87,7 @@ class Node:
     status: Status = Status.STARTING
     incarnation: str = field(default_factory=lambda: str(uuid.uuid4()))
     sequence: int = 0
-    is_brain_here: bool = False
+    is_brain_up: bool = False
     wants_inventory: bool = False
     talking: asyncio.Lock = field(default_factory=asyncio.Lock)
     fills: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(FILLS_AT_ONCE))

@@ -181,7 +181,7 @@ async def _drain(node: Node, server: Server, served: asyncio.Task[None]) -> None
 
 async def _say_farewell(node: Node) -> bool:
     """Report to the brain what it does not know yet; return True if it answered."""
-    if not node.is_brain_here:
+    if not node.is_brain_up:
         return False
     with suppress(TimeoutError, BrainError, MalformedMessage, OSError, sqlite3.Error):
         async with asyncio.timeout(FAREWELL_S):

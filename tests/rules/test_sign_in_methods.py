@@ -33,11 +33,15 @@ DRIVERS = drivers()
 
 def each(wanted: Callable[[Driver], bool]) -> pytest.MarkDecorator:
     """Run a test for each sign-in method."""
-    found = [pytest.param(driver, id=driver.way) for driver in DRIVERS.values() if wanted(driver)]
+    found = [
+        pytest.param(driver, id=driver.sign_in_method)
+        for driver in DRIVERS.values()
+        if wanted(driver)
+    ]
     return pytest.mark.parametrize("driver", found)
 
 
-each_way = each(lambda _: True)
+each_method = each(lambda _: True)
 # Ways of users who were there before.
 members_ways = each(lambda driver: not driver.makes_account)
 first_ways = each(lambda driver: not (driver.method or driver.makes_account))
@@ -62,8 +66,10 @@ def attempts() -> Iterator[tuple[str, str]]:
     for path, text in sources():
         for node in ast.walk(ast.parse(text)) if "SignInAttempt(" in text else ():
             if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("SignInAttempt"):
-                ways = [ast.unparse(word.value) for word in node.keywords if word.arg == "way"]
-                yield path, ways[0] if ways else ""
+                methods = [
+                    ast.unparse(word.value) for word in node.keywords if word.arg == "method"
+                ]
+                yield path, methods[0] if methods else ""
 
 
 def test_only_the_end_of_sign_in_opens_sessions() -> None:
@@ -88,15 +94,15 @@ def test_the_sql_gateway_has_no_sign_in() -> None:
 
 
 def test_every_sign_in_method_has_a_driver() -> None:
-    driven = sorted(driver.way for driver in DRIVERS.values())
+    driven = sorted(driver.sign_in_method for driver in DRIVERS.values())
     missing = set(SignInMethod) - set(driven)
     assert not missing, f"Add tests/sign_in_methods/<name>.py with a DRIVER for {sorted(missing)}."
     assert driven == sorted(SignInMethod)
 
 
 def test_every_sign_in_method_is_named_by_an_attempt() -> None:
-    named = {way for _, way in attempts()}
-    assert named == {f"SignInMethod.{way.name}" for way in SignInMethod}, sorted(attempts())
+    named = {method for _, method in attempts()}
+    assert named == {f"SignInMethod.{method.name}" for method in SignInMethod}, sorted(attempts())
 
 
 def tokens_in(answer: Answer) -> list[str]:
@@ -131,14 +137,14 @@ def prepared(driver: Driver, home: Organization) -> User:
     return user
 
 
-@each_way
+@each_method
 @pytest.mark.django_db
 def test_a_sign_in_method_opens_a_session(driver: Driver, home: Organization) -> None:
     driver.prepare(home)
     assert_in(driver.come_in(), aal=2 if driver.method else 1)
 
 
-@each_way
+@each_method
 @pytest.mark.django_db
 def test_a_wrong_proof_opens_no_session(driver: Driver, home: Organization) -> None:
     driver.prepare(home)
@@ -154,12 +160,12 @@ def halt(request: Any, attempt: SignInAttempt) -> StageResponse:
             "status": "mfa_enrollment_required",
             "mfa_token": "none",
             "mfa_expires_at": 0,
-            "allowed_methods": [f"halted {attempt.way}"],
+            "allowed_methods": [f"halted {attempt.method}"],
         }
     )
 
 
-@each_way
+@each_method
 @pytest.mark.django_db
 def test_a_stage_can_halt_every_sign_in_method(
     driver: Driver, home: Organization, settings: Settings
@@ -170,7 +176,7 @@ def test_a_stage_can_halt_every_sign_in_method(
     with conformance.unchecked():  # the document has no sign-up that a stage halts
         answer = driver.come_in()
     assert_nothing_given(answer)
-    assert answer.body["allowed_methods"] == [f"halted {driver.way}"]
+    assert answer.body["allowed_methods"] == [f"halted {driver.sign_in_method}"]
 
 
 @first_ways

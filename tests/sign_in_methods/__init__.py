@@ -1,5 +1,5 @@
-"""The ways in, each with a driver: what tests/rules/test_sign_in_methods.py drives to its end.
+"""The sign-in methods, each with a driver that tests/rules/test_sign_in_methods.py runs to its end.
 
-A new way in is a member of ``accounts.signin.signin.Way`` and a module here that names its driver
-``DRIVER`` (see ``tests.sign_in_methods.driver``). The matrix finds it, and fails without it.
+A new one is a member of ``accounts.signin.signin.SignInMethod`` and a module here that names its
+driver ``DRIVER`` (see ``tests.sign_in_methods.driver``). The matrix finds it, and fails without it.
 """

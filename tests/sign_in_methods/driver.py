@@ -17,14 +17,14 @@ EMAIL = "wanda@example.com"
 class Driver(ABC):
     """One way in.
 
-    way: what it calls itself in ``SignInAttempt``.
-    method: the second factor that it proves itself, so that none is asked for; '' for a way that
+    sign_in_method: what it calls itself in ``SignInAttempt``.
+    method: the second factor that it proves itself, so that none is asked for; '' for a method that
     proves a first factor only.
     makes_account: who comes in had no account before, so could hold no second factor.
     makes_organization: nor could its organization have a policy.
     """
 
-    way: ClassVar[SignInMethod]
+    sign_in_method: ClassVar[SignInMethod]
     method: ClassVar[str] = ""
     makes_account: ClassVar[bool] = False
     makes_organization: ClassVar[bool] = False
@@ -37,7 +37,7 @@ class Driver(ABC):
     def come_in(self) -> Answer:
         """Go the way to its end, with right proofs; return the last answer, or the first refusal.
 
-        May be gone twice, but for a way that makes the account.
+        May be gone twice, but for a method that makes the account.
         """
 
     @abstractmethod

@@ -11,7 +11,7 @@ from tests.twofactor.holder import log_in, set_up
 
 
 class Enrolment(Driver):
-    way = SignInMethod.ENROLMENT
+    sign_in_method = SignInMethod.ENROLMENT
     method = "totp"
 
     def prepare(self, home: Organization) -> User:

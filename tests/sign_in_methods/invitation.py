@@ -12,7 +12,7 @@ from tests.sign_in_methods.driver import EMAIL, Driver
 
 
 class Invitation(Driver):
-    way = SignInMethod.INVITATION
+    sign_in_method = SignInMethod.INVITATION
     makes_account = True
 
     def prepare(self, home: Organization) -> None:

@@ -20,7 +20,7 @@ BASE = "https://zonal.example.com"
 
 
 class External(Driver):
-    way = SignInMethod.EXTERNAL
+    sign_in_method = SignInMethod.EXTERNAL
 
     def prepare(self, home: Organization) -> User:
         user = member(home, EMAIL)

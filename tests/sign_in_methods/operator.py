@@ -15,7 +15,7 @@ from tests.sign_in_methods.driver import EMAIL, Driver
 
 
 class Operator(Driver):
-    way = SignInMethod.OPERATOR
+    sign_in_method = SignInMethod.OPERATOR
 
     def prepare(self, home: Organization) -> User:
         return member(home, EMAIL)

@@ -10,7 +10,7 @@ from tests.twofactor.webauthn.holder import sign_in, with_passkey
 
 
 class Passkey(Driver):
-    way = SignInMethod.PASSKEY
+    sign_in_method = SignInMethod.PASSKEY
     method = "webauthn"
     key: Authenticator
 

@@ -9,7 +9,7 @@ from tests.twofactor.holder import log_in
 
 
 class Password(Driver):
-    way = SignInMethod.PASSWORD
+    sign_in_method = SignInMethod.PASSWORD
 
     def prepare(self, home: Organization) -> User:
         return member(home, EMAIL, password=PASSWORD)

@@ -10,7 +10,7 @@ from twofactor.models import Factor
 
 
 class SecondFactor(Driver):
-    way = SignInMethod.SECOND_FACTOR
+    sign_in_method = SignInMethod.SECOND_FACTOR
     method = "totp"
     holder: Holder
 

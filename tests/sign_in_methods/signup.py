@@ -7,7 +7,7 @@ from tests.sign_in_methods.driver import EMAIL, Driver
 
 
 class Signup(Driver):
-    way = SignInMethod.SIGNUP
+    sign_in_method = SignInMethod.SIGNUP
     makes_account = True
     makes_organization = True
 

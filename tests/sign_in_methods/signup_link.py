@@ -8,7 +8,7 @@ from tests.sign_in_methods.driver import EMAIL, Driver
 
 
 class SignupLink(Driver):
-    way = SignInMethod.SIGNUP_LINK
+    sign_in_method = SignInMethod.SIGNUP_LINK
     makes_account = True
     makes_organization = True
 

@@ -166,7 +166,7 @@ def _sign_in(
     attempt = SignInAttempt(
         challenge.user,
         waiting.environment,
-        way=SignInMethod.SECOND_FACTOR,
+        method=SignInMethod.SECOND_FACTOR,
         amr=[*waiting.amr, factor.amr, "mfa"],
         now=now,
         mfa_method=factor.name,

@@ -150,7 +150,7 @@ def complete(
     attempt = SignInAttempt(
         user,
         waiting.environment,
-        way=SignInMethod.ENROLMENT,
+        method=SignInMethod.ENROLMENT,
         amr=[*waiting.amr, factor.amr, "mfa"],
         now=now,
         mfa_method=factor.name,

@@ -111,7 +111,7 @@ def _attempt(user: User, place: Environment, now: datetime) -> SignInAttempt:
     return SignInAttempt(
         user,
         place,
-        way=SignInMethod.PASSKEY,
+        method=SignInMethod.PASSKEY,
         amr=["hwk", "user", "mfa"] if counts else ["hwk", "user"],
         now=now,
         mfa_method=FACTOR.name if counts else "",
@@ -154,7 +154,7 @@ def _prove(
         organization_id=user.organization_id if user else None,
         actor_id=user.pk if user else None,
         actor=str(user) if user else "",
-        data={"way": str(SignInMethod.PASSKEY)},
+        data={"method": str(SignInMethod.PASSKEY)},
     )
     return None
 

@@ -38,7 +38,7 @@ class Command(OpsCommand):
             raise Refused("user_disabled", f"{user.email} is disabled.")
         place = signin.environment_for(user, options["environment"])
         attempt = SignInAttempt(
-            user, place, way=SignInMethod.OPERATOR, amr=["cli"], now=timezone.now()
+            user, place, method=SignInMethod.OPERATOR, amr=["cli"], now=timezone.now()
         )
         with transaction.atomic():
             done = signin.finish(_request(), attempt)

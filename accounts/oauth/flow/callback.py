@@ -85,5 +85,5 @@ def _record_refusal(
             organization_id=user.organization_id if user is not None else None,
             actor_id=user.pk if user is not None else None,
             actor=str(user) if user is not None else "",
-            data={"way": str(SignInMethod.EXTERNAL), "provider": provider, "error": error.code},
+            data={"method": str(SignInMethod.EXTERNAL), "provider": provider, "error": error.code},
         )

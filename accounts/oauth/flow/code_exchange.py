@@ -103,7 +103,9 @@ def _sign_in(
 ) -> SessionTokens | StageResponse:
     match = account_matching.match(request, profile, now=now)
     environment = signin.environment_for(match.user, grant.environment)
-    attempt = SignInAttempt(match.user, environment, way=SignInMethod.EXTERNAL, amr=[AMR], now=now)
+    attempt = SignInAttempt(
+        match.user, environment, method=SignInMethod.EXTERNAL, amr=[AMR], now=now
+    )
     if match.is_reclaimed:
         attempt.warnings.append({"code": "account_reclaimed"})
     return signin.finish(request, attempt)
@@ -132,5 +134,9 @@ def _record_refusal(
         organization_id=user.organization_id if user is not None else None,
         actor_id=user.pk if user is not None else None,
         actor=str(user) if user is not None else "",
-        data={"way": str(SignInMethod.EXTERNAL), "provider": grant.provider, "error": refused.code},
+        data={
+            "method": str(SignInMethod.EXTERNAL),
+            "provider": grant.provider,
+            "error": refused.code,
+        },
     )

@@ -22,7 +22,7 @@ PAUSE_S: Final = 0.2
 # After this event httpcore releases the connection of a cancelled request.
 SENDING: Final = "http11.send_request_headers.started"
 # Cancelled requests on their way to that point; an origin with more of them is stuck.
-FORSAKEN: Final = 1024
+ABANDONED_LIMIT: Final = 1024
 TRY_AGAIN: Final = frozenset(
     {
         HTTPStatus.TOO_MANY_REQUESTS,
@@ -49,7 +49,7 @@ class Line:
         }
         self._users = 0
         self._is_retired = False
-        self._forsaken: set[asyncio.Task[httpcore.Response]] = set()
+        self._abandoned: set[asyncio.Task[httpcore.Response]] = set()
         self._closing: set[asyncio.Task[None]] = set()
 
     async def send(self, request: httpcore.Request) -> httpcore.Response:
@@ -58,15 +58,15 @@ class Line:
         One that is cancelled while it gets its connection would hold that for good: it continues
         until it would be sent. Raises OriginTimeout, httpcore's errors.
         """
-        if len(self._forsaken) >= FORSAKEN:
+        if len(self._abandoned) >= ABANDONED_LIMIT:
             raise OriginTimeout
-        is_sent = is_forsaken = False
+        is_sent = is_abandoned = False
 
         async def trace(event: str, _info: object) -> None:
             nonlocal is_sent
             if event == SENDING:
                 is_sent = True
-                if is_forsaken:
+                if is_abandoned:
                     raise asyncio.CancelledError
 
         request.extensions["timeout"] = self._timeouts
@@ -75,10 +75,10 @@ class Line:
         try:
             return await asyncio.shield(sending)
         except asyncio.CancelledError:
-            is_forsaken = True
+            is_abandoned = True
             if is_sent:
                 sending.cancel()
-            self._forsaken.add(sending)
+            self._abandoned.add(sending)
             sending.add_done_callback(self._ended)
             raise
 
@@ -103,13 +103,13 @@ class Line:
 
     async def _close_if_done(self) -> None:
         if self._is_retired and not self._users:
-            for sending in self._forsaken:
+            for sending in self._abandoned:
                 sending.cancel()
-            await asyncio.gather(*self._forsaken, *self._closing, return_exceptions=True)
+            await asyncio.gather(*self._abandoned, *self._closing, return_exceptions=True)
             await self._pool.aclose()
 
     def _ended(self, sending: asyncio.Task[httpcore.Response]) -> None:
-        self._forsaken.discard(sending)
+        self._abandoned.discard(sending)
         if not sending.cancelled() and sending.exception() is None:
             # The response arrived at the same moment.
             self._close(sending.result())

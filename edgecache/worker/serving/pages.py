@@ -46,7 +46,7 @@ def metrics(node: Node, scope: Scope, exchange: Exchange) -> None:
         "capacity_bytes": ("The most they may.", node.options.capacity_bytes),
         "objects": ("Objects that are held.", held.objects),
         "evictions": ("Objects evicted since the store was made.", held.evictions),
-        "brain_up": ("Whether the last heartbeat was answered.", int(node.is_brain_here)),
+        "brain_up": ("Whether the last heartbeat was answered.", int(node.is_brain_up)),
         "direct_answers": (
             "Answers to clients that are on their way.",
             node.acknowledged.transfers,

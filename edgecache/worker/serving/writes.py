@@ -55,7 +55,7 @@ async def delete(node: Node, scope: Scope, exchange: Exchange, sha256: bytes) ->
     node.check_can_read()
     admit(node, ticket_text(scope), sha256=sha256, kind=TicketKind.DELETE)
     try:
-        await node.on_disk(node.store.doom, sha256)
+        await node.on_disk(node.store.schedule_unlink, sha256)
     except (OSError, sqlite3.Error) as error:
         raise _refused_by_disk(node, error) from error
     exchange.response_empty(HTTPStatus.NO_CONTENT, [])

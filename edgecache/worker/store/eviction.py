@@ -99,9 +99,9 @@ def next_victim(db: sqlite3.Connection, totals: Totals, capacity_bytes: int) -> 
 
 def evict(db: sqlite3.Connection, totals: Totals, victim: Row) -> None:
     """Take a victim out of the inventory; its hash stays as a ghost if it left the small queue."""
-    inventory.remove(db, victim.sha256, is_told=victim.is_doomed)
+    inventory.remove(db, victim.sha256, is_reported=victim.is_unlink_scheduled)
     totals.count(victim.queue, -footprint(victim.size), -1)
-    if victim.is_doomed:
+    if victim.is_unlink_scheduled:
         return
     totals.evictions += 1
     inventory.set_meta(db, "evictions", totals.evictions)

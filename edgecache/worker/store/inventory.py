@@ -33,7 +33,7 @@ _SCHEMA: Final = (
         unlink_at INTEGER) WITHOUT ROWID""",
     "CREATE UNIQUE INDEX objects_queue ON objects (queue, place)",
     "CREATE INDEX objects_verified ON objects (verified_at)",
-    "CREATE INDEX objects_doomed ON objects (unlink_at) WHERE unlink_at IS NOT NULL",
+    "CREATE INDEX objects_unlink_at ON objects (unlink_at) WHERE unlink_at IS NOT NULL",
     # Hashes of what left the small queue unread: if it comes again it was worth keeping.
     "CREATE TABLE ghosts (sha256 BLOB PRIMARY KEY, place INTEGER NOT NULL) WITHOUT ROWID",
     "CREATE INDEX ghosts_place ON ghosts (place)",
@@ -59,7 +59,8 @@ class InventoryUnusable(Exception):
 class Row:
     """An object that is held.
 
-    place: in its queue; the lowest is the oldest. is_doomed: deleted, its file is removed soon.
+    place: in its queue; the lowest is the oldest. is_unlink_scheduled: deleted, and its file is
+    removed soon.
     """
 
     sha256: bytes
@@ -67,7 +68,7 @@ class Row:
     queue: int
     place: int
     reads: int = 0
-    is_doomed: bool = False
+    is_unlink_scheduled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +199,10 @@ def add(db: sqlite3.Connection, row: Row, *, verified_at: int) -> None:
     note_change(db, row.sha256, row.size)
 
 
-def remove(db: sqlite3.Connection, sha256: bytes, *, is_told: bool) -> None:
-    """Note that an object is gone. is_told: the brain heard of it before."""
+def remove(db: sqlite3.Connection, sha256: bytes, *, is_reported: bool) -> None:
+    """Note that an object is gone. is_reported: the brain heard of it before."""
     db.execute("DELETE FROM objects WHERE sha256 = ?", (sha256,))
-    if not is_told:
+    if not is_reported:
         note_change(db, sha256, None)
 
 
@@ -224,12 +225,12 @@ def first(db: sqlite3.Connection, condition: str, order: str) -> Row | None:
     return Row(*found) if found else None
 
 
-def set_doom(db: sqlite3.Connection, sha256: bytes, unlink_at: int | None) -> None:
+def set_unlink_at(db: sqlite3.Connection, sha256: bytes, unlink_at: int | None) -> None:
     """Set the time of the file's removal; None cancels it."""
     db.execute("UPDATE objects SET unlink_at = ? WHERE sha256 = ?", (unlink_at, sha256))
 
 
-def doomed(db: sqlite3.Connection, *, until: int, limit: int) -> list[tuple[bytes, int]]:
+def due_for_unlink(db: sqlite3.Connection, *, until: int, limit: int) -> list[tuple[bytes, int]]:
     """Return hash and size of objects whose lease ran out."""
     return db.execute(
         "SELECT sha256, size FROM objects WHERE unlink_at <= ? ORDER BY unlink_at LIMIT ?",

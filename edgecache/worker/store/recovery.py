@@ -75,7 +75,7 @@ def _reconcile(files: Files, db: sqlite3.Connection) -> None:
         ).fetchall()
         for (sha256,) in gone:
             files.unlink(sha256)
-            inventory.remove(db, sha256, is_told=False)
+            inventory.remove(db, sha256, is_reported=False)
         db.executemany("DELETE FROM found WHERE sha256 = ?", gone)
         strangers = db.execute(
             "INSERT OR REPLACE INTO strangers SELECT found.sha256, found.size FROM found"

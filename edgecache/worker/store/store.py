@@ -78,8 +78,8 @@ class Store:
             row = inventory.read(self._db, sha256)
             if row is None or self.files.size(sha256) != row.size:
                 return False
-            if row.is_doomed:
-                inventory.set_doom(self._db, sha256, None)
+            if row.is_unlink_scheduled:
+                inventory.set_unlink_at(self._db, sha256, None)
                 inventory.note_change(self._db, sha256, row.size)
             return True
 
@@ -136,7 +136,7 @@ class Store:
             if inventory.read(self._db, sha256) is None:
                 self.files.unlink(sha256)
 
-    def doom(self, sha256: bytes) -> bool:
+    def schedule_unlink(self, sha256: bytes) -> bool:
         """Delete an object at the end of its lease; return whether it was held.
 
         The brain is notified at once; until then tickets still read it, and a PUT restores it.
@@ -145,15 +145,15 @@ class Store:
             row = inventory.read(self._db, sha256)
             if row is None:
                 return False
-            if not row.is_doomed:
-                inventory.set_doom(self._db, sha256, int(time.time()) + LEASE_S)
+            if not row.is_unlink_scheduled:
+                inventory.set_unlink_at(self._db, sha256, int(time.time()) + LEASE_S)
                 inventory.note_change(self._db, sha256, None)
             return True
 
     def unlink_due(self, now: float) -> int:
         """Remove the files whose lease is over; return how many. now: Unix seconds."""
         with self._writing():
-            due = inventory.doomed(self._db, until=int(now), limit=UNLINK_BATCH)
+            due = inventory.due_for_unlink(self._db, until=int(now), limit=UNLINK_BATCH)
             for sha256, _ in due:
                 self._drop(sha256)
         return len(due)
@@ -168,7 +168,7 @@ class Store:
         """True if an object is held, and not about to go."""
         with self._lock:
             row = inventory.read(self._db, sha256)
-            return row is not None and not row.is_doomed
+            return row is not None and not row.is_unlink_scheduled
 
     def oldest_verified(self) -> tuple[bytes, int] | None:
         """Return hash and size of what was not looked at for the longest time."""
@@ -253,7 +253,7 @@ class Store:
         if row is None:
             return
         self.files.unlink(sha256)
-        inventory.remove(self._db, sha256, is_told=row.is_doomed)
+        inventory.remove(self._db, sha256, is_reported=row.is_unlink_scheduled)
         self._totals.count(row.queue, -footprint(row.size), -1)
 
     def _evict_one(self) -> bool:

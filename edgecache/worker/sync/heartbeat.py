@@ -90,9 +90,9 @@ async def _beat_or_wait(node: Node, load: Load, backoff: Backoff) -> float:
         _say_away(node, error, wait_s)
         return wait_s
     backoff.reset()
-    if not node.is_brain_here:
-        log.info("brain_here", extra={"node_status": answer.status})
-    node.is_brain_here = True
+    if not node.is_brain_up:
+        log.info("brain_up", extra={"node_status": answer.status})
+    node.is_brain_up = True
     node.brain_answered.set()
     return answer.interval_s
 
@@ -100,9 +100,9 @@ async def _beat_or_wait(node: Node, load: Load, backoff: Backoff) -> float:
 def _say_away(node: Node, error: Exception, wait_s: float) -> None:
     if isinstance(error, CredentialRefused):
         log.error("credential_refused", extra={"retry_s": round(wait_s, 1)})
-    elif node.is_brain_here or node.status is Status.STARTING:
+    elif node.is_brain_up or node.status is Status.STARTING:
         log.warning("brain_away", extra={"reason": str(error), "retry_s": round(wait_s, 1)})
-    node.is_brain_here = False
+    node.is_brain_up = False
 
 
 def _said(node: Node, load: float) -> Heartbeat:

@@ -70,7 +70,7 @@ async def _do_some(node: Node) -> bool:
 async def _do(node: Node, job: Job) -> JobDone:
     try:
         if job.kind is JobKind.DELETE:
-            await node.on_disk(node.store.doom, job.sha256)
+            await node.on_disk(node.store.schedule_unlink, job.sha256)
         else:
             await node.copying(replicate, node, job)
     except SourceFailed as error:

@@ -124,7 +124,7 @@ async def _send(
         )
         fields = await node.asking(node.brain.call, "POST", path, message.as_json())
     for sha256 in InventoryAnswer.read(fields).unknown:
-        if await node.on_disk(node.store.doom, sha256):
+        if await node.on_disk(node.store.schedule_unlink, sha256):
             log.info("unknown_object_dropped", extra={"sha256": sha256.hex()})
 
 

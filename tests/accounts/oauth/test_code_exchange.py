@@ -141,7 +141,7 @@ def test_a_sign_in_is_recorded_in_the_audit_trail(google: GoogleServer) -> None:
         "api:identity:create",
         "api:session:create",
     }
-    assert events["api:session:create"].data["way"] == "external"
+    assert events["api:session:create"].data["method"] == "external"
     assert events["api:identity:create"].data["subject"] == google.person.sub
 
 

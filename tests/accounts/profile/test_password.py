@@ -163,7 +163,7 @@ def test_a_password_that_was_proven_before_the_change_opens_nothing_after_it(ali
     request = RequestFactory().post("/v1/auth/login")
     place = signin.environment_for(proven, "")
     attempt = SignInAttempt(
-        proven, place, way=SignInMethod.PASSWORD, amr=["pwd"], now=timezone.now()
+        proven, place, method=SignInMethod.PASSWORD, amr=["pwd"], now=timezone.now()
     )
     before = Session.unscoped.count()
     with pytest.raises(InvalidCredentials), transaction.atomic():
@@ -181,7 +181,7 @@ def test_nor_does_it_begin_a_sign_in_that_waits_for_a_factor(alice: User) -> Non
     attempt = SignInAttempt(
         proven,
         signin.environment_for(proven, ""),
-        way=SignInMethod.PASSWORD,
+        method=SignInMethod.PASSWORD,
         amr=["pwd"],
         now=timezone.now(),
     )

@@ -13,7 +13,7 @@ from accounts.models import AuditEvent, User
 from edgecache.tasks import check_host_records
 from tests.accounts.oauth.domains.nameserver import NameServer
 from tests.cast import Answer, Caller, signed_in
-from tests.edgecache.cdn.conftest import Origin, Said
+from tests.edgecache.cdn.conftest import Origin, OriginAnswer
 from tests.edgecache.s3 import raw
 from tests.edgecache.s3.cluster import Cluster, until
 from tests.parallel import at_once
@@ -74,7 +74,7 @@ def ask(cluster: Cluster, host: str, path: str = "/a", method: str = "GET") -> r
 def site_of(user: User, cluster: Cluster, body: bytes, environment: str = "live") -> Site:
     """Create a site with this body at /a."""
     origin, caller = Origin(), signed_in(user, environment)
-    origin.said["/a"] = Said(200, {"Cache-Control": "max-age=600"}, body)
+    origin.said["/a"] = OriginAnswer(200, {"Cache-Control": "max-age=600"}, body)
     config = {"url": origin.url}
     described = {"name": "web", "kind": "http", "config": config}
     assert caller.post("/v1/cache/origins", described).status == 201
@@ -230,7 +230,7 @@ def test_a_host_serves_only_its_public_bucket(
     private = {"name": "private", "is_public": False}
     public_name = mine.caller.post("/v1/cache/buckets", private).body["public_name"]
     own_name = mine.caller.get("/v1/cache/buckets/site").body["public_name"]
-    theirs.origin.said[f"/p/{own_name}/a"] = Said(200, {}, b"a key of Charlie's")
+    theirs.origin.said[f"/p/{own_name}/a"] = OriginAnswer(200, {}, b"a key of Charlie's")
     # A host of Charlie's serves Charlie's bucket only, without the S3 API, signed or not.
     assert ask(mine.cluster, host, f"/p/{own_name}/a").body == b"a key of Charlie's"
     for path in (f"/p/{public_name}/a", "/private/a", "/?list-type=2", "/"):

@@ -88,7 +88,7 @@ async def test_an_unsent_request_that_is_cancelled_is_never_sent(
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)
     go_on.set()
-    await until(lambda: not line._forsaken)
+    await until(lambda: not line._abandoned)
 
     assert origin.asked == []
     assert await ask() == 404
@@ -98,7 +98,7 @@ async def test_an_unsent_request_that_is_cancelled_is_never_sent(
 async def test_the_number_of_abandoned_requests_is_limited(
     origin: HttpOrigin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "FORSAKEN", 3)
+    monkeypatch.setattr(connections, "ABANDONED_LIMIT", 3)
     gate = asyncio.Event()
 
     async def silent(_asked: Asked) -> None:
@@ -125,7 +125,7 @@ async def test_the_number_of_abandoned_requests_is_limited(
 
     holding.cancel()
     await asyncio.gather(holding, return_exceptions=True)
-    await until(lambda: not line._forsaken)
+    await until(lambda: not line._abandoned)
     await line.retire()
 
 

@@ -12,7 +12,7 @@ from tests.edgecache.s3.raw import Answer, send
 
 
 @dataclass
-class Said:
+class OriginAnswer:
     """The origin's response on a path."""
 
     status: int = 200
@@ -39,7 +39,7 @@ class Origin(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         # By path; for other methods than GET by method and path.
-        self.said: dict[str, Said] = {}
+        self.said: dict[str, OriginAnswer] = {}
         self.asked: list[Asked] = []
         # Called before a response is sent.
         self.meanwhile: Callable[[Asked], None] = lambda _asked: None
@@ -66,10 +66,10 @@ class Handler(BaseHTTPRequestHandler):
         origin.asked.append(asked)
         origin.meanwhile(asked)
         name = self.path if self.command == "GET" else f"{self.command} {self.path}"
-        said = origin.said.get(name, Said(404))
+        said = origin.said.get(name, OriginAnswer(404))
         etag = said.headers.get("ETag")
         if said.status == 200 and etag and fields.get("if-none-match") == etag:
-            said = Said(304, said.headers, b"")
+            said = OriginAnswer(304, said.headers, b"")
         self.send_response(said.status)
         for name, value in said.headers.items():
             self.send_header(name, value)
@@ -137,7 +137,7 @@ class CdnBucket:
         fields = {name.replace("_", "-"): value for name, value in headers.items()}
         if control:
             fields["Cache-Control"] = control
-        self.origin.said[path] = Said(200, fields, body)
+        self.origin.said[path] = OriginAnswer(200, fields, body)
 
     def asked(self, path: str) -> int:
         """Return how many requests the origin got."""

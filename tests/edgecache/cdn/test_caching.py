@@ -10,7 +10,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from tests.edgecache.cdn.conftest import Asked, CdnBucket, Said
+from tests.edgecache.cdn.conftest import Asked, CdnBucket, OriginAnswer
 
 WAIT_S = 20.0
 
@@ -65,7 +65,7 @@ def test_a_stale_response_is_used_when_the_origin_fails(cdn_bucket: CdnBucket) -
     for path in ("/a", "/b"):
         cdn_bucket.get(path)
         until(cdn_bucket.says("304", path))
-        cdn_bucket.origin.said[path] = Said(500, {}, b"secret inside")
+        cdn_bucket.origin.said[path] = OriginAnswer(500, {}, b"secret inside")
     stood = cdn_bucket.get("/a")
     assert (stood.status, stood.body) == (200, b"body")
     assert stood.headers["cache-status"] == "Zonal; hit; detail=stale-if-error"
@@ -165,7 +165,7 @@ def test_a_stored_response_is_sent_in_ranges(cdn_bucket: CdnBucket) -> None:
 def test_a_response_of_unknown_length_arrives_whole(cdn_bucket: CdnBucket) -> None:
     body = b"z" * 300_000
     fields = {"Cache-Control": "max-age=600"}
-    cdn_bucket.origin.said["/a"] = Said(200, fields, body, has_length=False)
+    cdn_bucket.origin.said["/a"] = OriginAnswer(200, fields, body, has_length=False)
     assert cdn_bucket.get("/a").body == body
     until(lambda: "hit" in cdn_bucket.get("/a").headers["cache-status"])
     assert cdn_bucket.get("/a").headers["content-length"] == str(len(body))
@@ -235,7 +235,7 @@ def test_passed_through_responses_are_counted_and_logged(
 ) -> None:
     metrics = cdn_bucket.cluster.call("GET", "/v1/metrics")
     body = b"z" * 70_000
-    cdn_bucket.origin.said["/a b"] = cdn_bucket.origin.said["/a%20b"] = Said(
+    cdn_bucket.origin.said["/a b"] = cdn_bucket.origin.said["/a%20b"] = OriginAnswer(
         200, {"Cache-Control": "no-store"}, body, has_length=has_length
     )
     assert cdn_bucket.get("/a%20b?secret=1").status == 404
@@ -255,7 +255,7 @@ def test_passed_through_responses_are_counted_and_logged(
 
 
 def test_a_404_is_cached_for_a_moment_unless_the_origin_forbids_it(cdn_bucket: CdnBucket) -> None:
-    cdn_bucket.origin.said["/fleeting"] = Said(404, {"Cache-Control": "no-store"})
+    cdn_bucket.origin.said["/fleeting"] = OriginAnswer(404, {"Cache-Control": "no-store"})
     for path in ("/absent", "/fleeting"):
         for _ in range(3):
             assert cdn_bucket.get(path).status == 404

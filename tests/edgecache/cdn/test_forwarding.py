@@ -20,7 +20,7 @@ from edgecache.brain.cdn.forwarding import (
 )
 from edgecache.brain.errors import Overloaded
 from edgecache.http.limits import NEVER
-from tests.edgecache.cdn.conftest import Asked, CdnBucket, Origin, Said, cdn_bucket_for
+from tests.edgecache.cdn.conftest import Asked, CdnBucket, Origin, OriginAnswer, cdn_bucket_for
 from tests.edgecache.cdn.test_caching import until
 from tests.edgecache.s3.cluster import Cluster
 from tests.edgecache.s3.raw import send
@@ -46,7 +46,9 @@ def keep(cdn_bucket: CdnBucket, path: str, body: bytes) -> None:
 
 @pytest.mark.parametrize("method", UNSAFE)
 def test_a_request_and_its_response_are_forwarded(forwarded: CdnBucket, method: str) -> None:
-    said = Said(202, {"Content-Type": "text/css", "X-Own": "1", "Set-Cookie": "a=b"}, b"done")
+    said = OriginAnswer(
+        202, {"Content-Type": "text/css", "X-Own": "1", "Set-Cookie": "a=b"}, b"done"
+    )
     forwarded.origin.said[f"{method} /a%20b?q=1"] = said
     answer = forwarded.send(
         method, "/a%20b?q=1", b"body", content_type="text/plain", if_match='"v1"', accept="*/*"
@@ -66,7 +68,7 @@ def test_a_forwarded_request_has_only_the_client_s_credentials(
 ) -> None:
     cdn_bucket = cdn_bucket_for(cluster, origin, secret={"authorization": "Bearer of-the-origin"})
     cdn_bucket.switch(forwards_writes=True)
-    origin.said["/a"] = origin.said["POST /a"] = Said(200)
+    origin.said["/a"] = origin.said["POST /a"] = OriginAnswer(200)
     cdn_bucket.get("/a")
     cdn_bucket.send("POST", "/a", b"x", cookie="session=1", x_http_method_override="DELETE")
     cdn_bucket.send("POST", "/a", b"x", authorization="Bearer of-the-client")
@@ -83,7 +85,7 @@ def test_a_successful_unsafe_request_invalidates_the_stored_response(
 ) -> None:
     for path in ("/a", "/a?v=1", "/b"):
         keep(forwarded, path, b"old")
-    forwarded.origin.said[f"{method} /a"] = Said(status, {}, b"")
+    forwarded.origin.said[f"{method} /a"] = OriginAnswer(status, {}, b"")
     assert forwarded.send(method, "/a").status == status
     assert forwarded.get("/a").body == forwarded.get("/a?v=1").body == b"new"
     assert forwarded.get("/b").body == b"old"
@@ -92,7 +94,7 @@ def test_a_successful_unsafe_request_invalidates_the_stored_response(
 @pytest.mark.parametrize("status", [400, 401, 404, 409, 500, 503])
 def test_an_error_invalidates_nothing(forwarded: CdnBucket, status: int) -> None:
     keep(forwarded, "/a", b"old")
-    forwarded.origin.said["POST /a"] = Said(status, {}, b"why not")
+    forwarded.origin.said["POST /a"] = OriginAnswer(status, {}, b"why not")
     answer = forwarded.send("POST", "/a", b"x")
     assert (answer.status, answer.body) == (status, b"why not")
     assert forwarded.get("/a").body == b"old"
@@ -105,7 +107,7 @@ def test_locations_in_the_response_are_invalidated_and_rewritten(forwarded: CdnB
         keep(forwarded, path, b"old")
     url = forwarded.origin.url
     fields = {"Location": "/made%20one?x=1#top", "Content-Location": f"{url}said"}
-    forwarded.origin.said["POST /a"] = Said(201, fields, b"")
+    forwarded.origin.said["POST /a"] = OriginAnswer(201, fields, b"")
     made = forwarded.send("POST", "/a", b"x")
     public = f"/p/{forwarded.public_name}"
     assert made.headers["location"] == f"{public}/made%20one?x=1"
@@ -116,7 +118,9 @@ def test_locations_in_the_response_are_invalidated_and_rewritten(forwarded: CdnB
 
 def test_locations_of_other_origins_are_not_invalidated(forwarded: CdnBucket) -> None:
     keep(forwarded, "/b", b"old")
-    forwarded.origin.said["POST /a"] = Said(303, {"Location": "http://elsewhere.example/b"}, b"")
+    forwarded.origin.said["POST /a"] = OriginAnswer(
+        303, {"Location": "http://elsewhere.example/b"}, b""
+    )
     # The redirect is not followed: the client decides.
     answer = forwarded.send("POST", "/a", b"x")
     assert (answer.status, answer.headers["location"]) == (303, "http://elsewhere.example/b")
@@ -124,7 +128,7 @@ def test_locations_of_other_origins_are_not_invalidated(forwarded: CdnBucket) ->
 
 
 def test_the_response_to_an_unsafe_request_is_not_stored(forwarded: CdnBucket) -> None:
-    forwarded.origin.said["POST /a"] = Said(200, KEPT, b"of the POST")
+    forwarded.origin.said["POST /a"] = OriginAnswer(200, KEPT, b"of the POST")
     for _ in range(2):
         assert forwarded.send("POST", "/a", b"x").body == b"of the POST"
     assert forwarded.get("/a").status == 404
@@ -139,7 +143,7 @@ def test_a_concurrent_read_does_not_store_the_old_version(forwarded: CdnBucket) 
             was_read.set()
             assert go_on.wait(20)
 
-    forwarded.origin.said = {"/a": Said(200, KEPT, b"old"), "POST /a": Said(200)}
+    forwarded.origin.said = {"/a": OriginAnswer(200, KEPT, b"old"), "POST /a": OriginAnswer(200)}
     forwarded.origin.meanwhile = hold
     reading = threading.Thread(target=forwarded.get, args=["/a"])
     reading.start()
@@ -163,7 +167,7 @@ def test_another_brain_has_forgotten_the_old_version_before_the_response(
         forwarded.get("/a")
         until(lambda: "hit" in send(other.url, "GET", target).headers["cache-status"])
         forwarded.respond("/a", "max-age=600", b"new")
-        forwarded.origin.said["POST /a"] = Said(200)
+        forwarded.origin.said["POST /a"] = OriginAnswer(200)
         assert forwarded.send("POST", "/a", b"x").status == 200
         assert send(other.url, "GET", target).body == b"new"
     finally:
@@ -178,7 +182,7 @@ def test_a_client_that_disconnects_does_not_prevent_the_invalidation(forwarded: 
         if asked.method == "POST":
             assert left.wait(20)
 
-    forwarded.origin.said["POST /a"] = Said(200)
+    forwarded.origin.said["POST /a"] = OriginAnswer(200)
     forwarded.origin.meanwhile = hold
     with socket.create_connection(("127.0.0.1", forwarded.cluster.port)) as client:
         head = f"POST /p/{forwarded.public_name}/a HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n"
@@ -190,7 +194,7 @@ def test_a_client_that_disconnects_does_not_prevent_the_invalidation(forwarded: 
 
 def test_an_unknown_result_invalidates_the_stored_response(forwarded: CdnBucket) -> None:
     keep(forwarded, "/a", b"old")
-    forwarded.origin.said["POST /a"] = Said(200, {"Content-Length": "x"}, b"")
+    forwarded.origin.said["POST /a"] = OriginAnswer(200, {"Content-Length": "x"}, b"")
     assert forwarded.send("POST", "/a", b"x").status == 502
     assert forwarded.get("/a").body == b"new"
 
@@ -216,7 +220,7 @@ def test_the_slowest_request_is_cancelled_at_the_limit(forwarded: CdnBucket) -> 
         if asked.path == "/held":
             assert go_on.wait(20)
 
-    forwarded.origin.said = {"POST /held": Said(200), "POST /a": Said(200)}
+    forwarded.origin.said = {"POST /held": OriginAnswer(200), "POST /a": OriginAnswer(200)}
     forwarded.origin.meanwhile = hold
     with ExitStack() as stack:
 

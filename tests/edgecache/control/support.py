@@ -23,7 +23,7 @@ CUT = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datnam
 
 
 @dataclass(frozen=True)
-class Said:
+class ApiAnswer:
     """A response of an API."""
 
     status: int
@@ -42,7 +42,7 @@ class Said:
 
 def ask(
     url: str, method: str = "GET", body: Any = None, *, bearer: str = "", raw: bytes | None = None
-) -> Said:
+) -> ApiAnswer:
     """Send one request; an error status is returned, not raised."""
     data = raw if raw is not None else json.dumps(body).encode() if body is not None else None
     headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
@@ -53,7 +53,7 @@ def ask(
         connection.request(method, target, data, headers)
         answer = connection.getresponse()
         content = answer.read()
-        return Said(answer.status, json.loads(content) if content else None)
+        return ApiAnswer(answer.status, json.loads(content) if content else None)
     finally:
         connection.close()
 
@@ -65,7 +65,7 @@ class Internal:
         self.url = f"http://127.0.0.1:{cluster.internal_port}"
         self.secret = cluster.secret
 
-    def __call__(self, method: str, path: str, body: Any = None) -> Said:
+    def __call__(self, method: str, path: str, body: Any = None) -> ApiAnswer:
         """Send one request."""
         return ask(self.url + path, method, body, bearer=self.secret)
 
@@ -80,12 +80,12 @@ class FakeWorker:
         self.incarnation = "first"
         self.sequence = 0
 
-    def say(self, name: str, body: Any = None, *, method: str = "POST") -> Said:
+    def say(self, name: str, body: Any = None, *, method: str = "POST") -> ApiAnswer:
         """Send one message."""
         bearer = authorization(self.id, self.secret).removeprefix("Bearer ")
         return ask(self.url + worker_path(self.id, name), method, body, bearer=bearer)
 
-    def beat(self, **changes: Any) -> Said:
+    def beat(self, **changes: Any) -> ApiAnswer:
         """Send a heartbeat."""
         self.sequence += 1
         said = {
@@ -100,7 +100,7 @@ class FakeWorker:
         }
         return self.say("heartbeat", said | changes)
 
-    def hold(self, *blobs: tuple[bytes, int], full: bool = True, **changes: Any) -> Said:
+    def hold(self, *blobs: tuple[bytes, int], full: bool = True, **changes: Any) -> ApiAnswer:
         """Send an inventory."""
         self.sequence += 1
         said = {

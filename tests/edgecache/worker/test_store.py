@@ -122,8 +122,8 @@ class AnyOrder(RuleBasedStateMachine):
             self.store.count_read(name(content))
 
     @rule(content=some)
-    def doom(self, content: bytes) -> None:
-        self.store.doom(name(content))
+    def schedule_unlink(self, content: bytes) -> None:
+        self.store.schedule_unlink(name(content))
         assert not self.store.is_wanted(name(content))
 
     @rule()
@@ -222,7 +222,7 @@ def test_concurrent_writes_keep_the_budget_and_the_totals(tmp_path: Path) -> Non
             content = chance.choice(contents)
             match chance.randrange(6):
                 case 0:
-                    store.doom(name(content))
+                    store.schedule_unlink(name(content))
                 case 1:
                     store.discard(name(content))
                 case 2:
@@ -266,12 +266,12 @@ def test_a_deleted_file_is_removed_when_its_lease_ends(
 ) -> None:
     put(store, b"held")
     monkeypatch.setattr("edgecache.worker.store.store.time.time", lambda: 1000.0)
-    assert store.doom(name(b"held"))
+    assert store.schedule_unlink(name(b"held"))
     assert store.unlink_due(1000 + LEASE_S - 1) == 0
     assert on_disk(store)
     assert store.unlink_due(1000 + LEASE_S) == 1
     assert not on_disk(store)
-    assert not store.doom(name(b"held"))
+    assert not store.schedule_unlink(name(b"held"))
 
 
 def test_deleted_objects_are_evicted_first(store: Store) -> None:
@@ -279,7 +279,7 @@ def test_deleted_objects_are_evicted_first(store: Store) -> None:
     unwanted = os.urandom(6 * BLOCK)
     put(store, old)
     put(store, unwanted)
-    store.doom(name(unwanted))
+    store.schedule_unlink(name(unwanted))
     put(store, os.urandom(6 * BLOCK))
     assert store.has(name(old))
     assert not store.has(name(unwanted))

@@ -27,7 +27,7 @@ MISSING = (
 )
 # A page says in its own words what it was refused; the browser's line about it is no fault.
 REFUSALS = re.compile(r"the server responded with a status of (4\d\d|503)")
-# For deeds and for what is to be seen alike: beside other tests a page may take seconds.
+# For actions and for what is to be seen alike: beside other tests a page may take seconds.
 TIMEOUT_MS = 15_000
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
@@ -61,7 +61,7 @@ class Visitor:
     def settle(self) -> None:
         """Wait until the page has loaded its data."""
         expect(self.page.locator("main:not([aria-busy])")).to_be_visible()
-        # What is pressed while a deed is under way does nothing.
+        # What is pressed while a action is under way does nothing.
         expect(self.page.locator("[data-busy]")).to_have_count(0)
 
     def fill(self, label: str, text: str) -> None:

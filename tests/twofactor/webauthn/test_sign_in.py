@@ -50,7 +50,7 @@ def test_a_passkey_with_user_verification_counts_as_both_factors(key_holder: Key
     assert who["email"] == "alice@example.com"
     assert (who["aal"], sorted(who["amr"])) == (2, ["hwk", "mfa", "user"])
     event = AuditEvent.objects.filter(tag="api:session:create").latest("at")
-    assert (event.outcome, event.data["way"]) == ("success", "passkey")
+    assert (event.outcome, event.data["method"]) == ("success", "passkey")
 
 
 def test_a_passkey_sign_in_counts_as_a_recent_proof(key_holder: KeyHolder) -> None:

@@ -63,12 +63,12 @@ async function showReadings() {
 
 /**
  * Run an action that needs the cache; report if the cache is unavailable.
- * @param {() => Promise<void>} deed
+ * @param {() => Promise<void>} action
  */
-async function whileThere(deed) {
+async function whileThere(action) {
   const banner = byId("away");
   try {
-    await deed();
+    await action();
     show(banner, false);
     return true;
   } catch (error) {

@@ -37,8 +37,8 @@ function row(bucket) {
   const origin = bucket.origin ? `from ${bucket.origin}` : "built-in origin";
   const reach = bucket.is_public ? `public at /p/${bucket.public_name}/` : "private";
   fill(made, { name: bucket.name, about: `${reach}, ${origin}` });
-  const [turn, remove] = ["turn", "remove"].map((name) => within(made, `[data-deed="${name}"]`));
-  show(within(made, ".deeds"), mayChange);
+  const [turn, remove] = ["turn", "remove"].map((name) => within(made, `[data-action="${name}"]`));
+  show(within(made, ".actions"), mayChange);
   turn.textContent = bucket.is_public ? "Make private" : "Make public";
   onPress(turn, byId("buckets"), async () => {
     if (!bucket.is_public) {

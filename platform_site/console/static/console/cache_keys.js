@@ -49,7 +49,7 @@ function row(key) {
   const used = key.last_used_at ? `last used ${dated(key.last_used_at)}` : "never used";
   const can = key.access === "read" ? "reads" : "reads and writes";
   fill(made, { id: key.access_key_id, about: [key.label, can, used].filter(Boolean).join(", ") });
-  show(within(made, ".deeds"), mayChange);
+  show(within(made, ".actions"), mayChange);
   onPress(within(made, "button"), byId("keys"), async () => {
     await confirm(`Revoke ${key.access_key_id}?`, "Clients that use it are refused at once.", "Revoke");
     await call("DELETE", `${PATH}/${key.access_key_id}`);

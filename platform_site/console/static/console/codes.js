@@ -7,7 +7,7 @@ import { announce } from "./status.js";
 /** @type {string[]} */
 let shown = [];
 /** @type {() => void} */
-let goOn = () => {};
+let proceed = () => {};
 let isBound = false;
 
 /**
@@ -26,7 +26,7 @@ export function showCodes(codes) {
   byId("backup-codes-list").replaceChildren(...items);
   turnTo(byId("backup-codes"));
   return new Promise((done) => {
-    goOn = () => done();
+    proceed = () => done();
   });
 }
 
@@ -38,7 +38,7 @@ function bind() {
   byId("backup-codes-done").addEventListener("click", () => {
     shown = [];
     byId("backup-codes-list").replaceChildren();
-    goOn();
+    proceed();
   });
 }
 

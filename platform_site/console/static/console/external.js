@@ -9,7 +9,7 @@ import { Problem } from "./problem.js";
 
 /** @typedef {{name: string, title: string, start_url: string}} Provider */
 /**
- * @typedef {object} Kept what waits in this tab until the browser comes back
+ * @typedef {object} PendingSignIn what waits in this tab until the browser comes back
  * @property {Provider} provider
  * @property {string} verifier
  * @property {string} state
@@ -86,7 +86,7 @@ export function takeReturn() {
   const query = new URLSearchParams(location.search);
   const [code, error] = [query.get("code"), query.get("error")];
   if (!code && !error) return null;
-  /** @type {Kept | null} */
+  /** @type {PendingSignIn | null} */
   const kept = JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
   sessionStorage.removeItem(KEPT);
   history.replaceState(null, "", location.pathname + (kept?.search ?? ""));

@@ -9,29 +9,29 @@ import { Cancelled, Problem, sentenceOf } from "./problem.js";
 /**
  * Run an action when a form is submitted; the form shows its errors.
  * @param {HTMLFormElement} form
- * @param {(values: Values) => Promise<void>} deed
+ * @param {(values: Values) => Promise<void>} action
  */
-export function onSubmit(form, deed) {
+export function onSubmit(form, action) {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     if (form.dataset.busy !== undefined) return;
     clearProblem(form);
     if (!isComplete(form)) return;
-    await attempt(form, () => deed(valuesOf(form)));
+    await attempt(form, () => action(valuesOf(form)));
   });
 }
 
 /**
  * Run an action for a form or a section, which shows its errors.
  * @param {HTMLElement} root with a [data-problem] inside
- * @param {() => Promise<void>} deed
+ * @param {() => Promise<void>} action
  */
-export async function attempt(root, deed) {
+export async function attempt(root, action) {
   clearProblem(root);
   root.dataset.busy = "";
   root.setAttribute("aria-busy", "true");
   try {
-    await deed();
+    await action();
   } catch (error) {
     showProblem(root, error);
   } finally {
@@ -44,12 +44,12 @@ export async function attempt(root, deed) {
  * Run an action when a button is pressed.
  * @param {HTMLElement} button
  * @param {HTMLElement} root where a refusal is shown
- * @param {() => Promise<void>} deed
+ * @param {() => Promise<void>} action
  */
-export function onPress(button, root, deed) {
+export function onPress(button, root, action) {
   button.addEventListener("click", async () => {
     if (root.dataset.busy !== undefined) return;
-    await attempt(root, deed);
+    await attempt(root, action);
   });
 }
 

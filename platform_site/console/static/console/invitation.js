@@ -21,7 +21,7 @@ bindReveals();
 onSubmit(tokenForm, (values) => look(values.token.trim()));
 onSubmit(/** @type {HTMLFormElement} */ (byId("accept-form")), async ({ password }) => {
   try {
-    goOn(await post(`${PATH}/accept`, { token, password }));
+    proceed(await post(`${PATH}/accept`, { token, password }));
   } catch (error) {
     // What is over is said where another token can be entered.
     if (!(error instanceof Problem) || error.status !== 410) throw error;
@@ -61,7 +61,7 @@ async function presentEmail() {
 }
 
 /** @param {any} answer as a login's */
-function goOn(answer) {
+function proceed(answer) {
   token = "";
   if (answer.status !== "mfa_enrollment_required") {
     enterConsole();

@@ -66,12 +66,12 @@ function rowOf(invitation) {
   fill(row, { email, about: aboutOf(invitation) });
   const marks = invitation.state === "expired" ? [...roles, "expired"] : roles;
   within(row, "[data-badges]").replaceChildren(...badges(marks));
-  show(within(row, ".deeds"), isAdmin);
+  show(within(row, ".actions"), isAdmin);
   const section = byId("waiting");
-  const again = within(row, "[data-deed=again]");
+  const again = within(row, "[data-action=again]");
   again.setAttribute("aria-label", `Send again: ${email}`);
   onPress(again, section, () => send({ email, roles, labels }));
-  const revoke = within(row, "[data-deed=revoke]");
+  const revoke = within(row, "[data-action=revoke]");
   revoke.setAttribute("aria-label", `Revoke: ${email}`);
   onPress(revoke, section, async () => {
     await confirm(`Revoke the invitation of ${email}?`, "Its link stops working.", "Revoke");

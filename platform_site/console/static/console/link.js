@@ -6,14 +6,14 @@
 
 /**
  * Use the values of a link, now and whenever another link is opened in this tab.
- * @param {(brought: Record<string, string>) => void} deed not called for an address without any
+ * @param {(brought: Record<string, string>) => void} action not called for an address without any
  */
-export function onLink(deed) {
+export function onLink(action) {
   const take = () => {
     const brought = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
     if (!Object.keys(brought).length) return;
     history.replaceState(null, "", location.pathname + location.search);
-    deed(brought);
+    action(brought);
   };
   take();
   addEventListener("hashchange", take);

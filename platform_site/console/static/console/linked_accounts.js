@@ -63,7 +63,7 @@ function rowOf(identity) {
   const used = identity.last_used_at ? `last used ${day(identity.last_used_at)}` : "not used yet";
   const about = [account, `linked ${day(identity.created_at)}`, used];
   fill(row, { name: identity.title, about: about.filter(Boolean).join(" · ") });
-  const button = within(row, "[data-deed=unlink]");
+  const button = within(row, "[data-action=unlink]");
   button.setAttribute("aria-label", `Unlink: ${identity.title} ${account}`.trim());
   onPress(button, byId("identities"), async () => {
     await confirm(

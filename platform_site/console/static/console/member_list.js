@@ -88,7 +88,7 @@ function rowOf(member) {
   if (member.disabled) marks.push("disabled");
   if (member.user_id === ownId) marks.push("you");
   within(row, "[data-badges]").replaceChildren(...badges(marks));
-  show(within(row, ".deeds"), isAdmin);
+  show(within(row, ".actions"), isAdmin);
   bindChange(row, member);
   bindDisable(row, member);
   bindRemove(row, member);
@@ -106,11 +106,11 @@ function aboutOf(member) {
 
 /**
  * @param {HTMLElement} row
- * @param {string} deed
+ * @param {string} action
  * @param {string} label for screen readers, which hear no row around a button
  */
-function button(row, deed, label) {
-  const found = within(row, `[data-deed="${deed}"]`);
+function button(row, action, label) {
+  const found = within(row, `[data-action="${action}"]`);
   found.setAttribute("aria-label", label);
   return found;
 }

@@ -64,12 +64,12 @@ function rowOf(method, status, isAllowed, refresh) {
 
 /**
  * @param {HTMLElement} row
- * @param {string} deed
+ * @param {string} action
  * @param {string} label for screen readers, which hear no row around a button
  * @param {boolean} isOffered
  */
-function button(row, deed, label, isOffered) {
-  const found = within(row, `[data-deed="${deed}"]`);
+function button(row, action, label, isOffered) {
+  const found = within(row, `[data-action="${action}"]`);
   found.setAttribute("aria-label", label);
   show(found, isOffered);
   return found;

@@ -45,7 +45,7 @@ function rowOf(session) {
   const agent = programOf(session.agent);
   fill(row, { agent, about: aboutOf(session) });
   show(within(row, "[data-current]"), session.current);
-  const button = within(row, "[data-deed=end]");
+  const button = within(row, "[data-action=end]");
   button.setAttribute("aria-label", `End: ${agent}, ${session.address}`);
   show(button, !session.current);
   onPress(button, byId("sessions"), async () => {

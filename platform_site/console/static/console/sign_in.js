@@ -25,7 +25,7 @@ let autofill = null;
 bindReveals();
 onSubmit(form, async ({ email, password }) => {
   autofill?.abort();
-  await goOn(await post("/v1/auth/login", { email, password }));
+  await proceed(await post("/v1/auth/login", { email, password }));
 });
 show(byId("passkey-part"), isAvailable());
 onPress(byId("passkey"), form, async () => {
@@ -50,7 +50,7 @@ else {
  */
 async function finishExternal({ title, exchange }) {
   try {
-    await goOn(await exchange());
+    await proceed(await exchange());
   } catch (error) {
     if (!(error instanceof Problem) || error.code !== "link_required") throw error;
     const { provider, link_token } = error.content;
@@ -90,11 +90,11 @@ async function offerPasskeys() {
  */
 async function finishPasskey(start, credential) {
   const body = { challenge_id: start.challenge_id, credential };
-  await goOn(await post("/v1/auth/passkey/finish", body));
+  await proceed(await post("/v1/auth/passkey/finish", body));
 }
 
 /** @param {any} answer of any way in */
-async function goOn(answer) {
+async function proceed(answer) {
   form.reset();
   if (answer.status === "mfa_required") await askForSecondFactor(answer);
   else if (answer.status === "mfa_enrollment_required") askToEnrol(answer);
@@ -108,7 +108,7 @@ async function askForSecondFactor(answer) {
     {
       ask: (method) => orStartAgain(get(`/v1/auth/2fa/challenge${method ? `?method=${method}` : ""}`)),
       reply: async (question, given) => {
-        await orStartAgain(post(`/v1/auth/2fa/challenge/${question.challenge_id}/verify`, given)).then(goOn);
+        await orStartAgain(post(`/v1/auth/2fa/challenge/${question.challenge_id}/verify`, given)).then(proceed);
       },
       methods: answer.methods.map((each) => each.method),
       canTrust: answer.trusted_device_allowed,

@@ -33,7 +33,7 @@ onSubmit(form, async ({ email, password, organization }) => {
 onPress(byId("link-request"), form, requestLink);
 onSubmit(linkForm, async ({ password, organization }) => {
   try {
-    goOn(await post(`${PATH}/complete`, { token, password, organization: organization.trim() }));
+    proceed(await post(`${PATH}/complete`, { token, password, organization: organization.trim() }));
   } catch (error) {
     // A link that is used up is reported where another one can be requested.
     if (!(error instanceof Problem) || error.status !== 410) throw error;
@@ -58,7 +58,7 @@ async function requestLink() {
 }
 
 /** @param {any} answer as a login's */
-function goOn(answer) {
+function proceed(answer) {
   token = "";
   linkForm.reset();
   if (answer.status !== "mfa_enrollment_required") return void finish();

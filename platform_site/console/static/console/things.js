@@ -30,7 +30,7 @@ export function showThings(list, section, things, empty) {
 function rowOf({ name, about, remove }, section) {
   const row = stamp("thing-row");
   fill(row, { name, about });
-  const button = within(row, "[data-deed=remove]");
+  const button = within(row, "[data-action=remove]");
   button.setAttribute("aria-label", `Remove: ${name}`);
   onPress(button, section, remove);
   return row;

@@ -99,7 +99,7 @@ def test_a_new_user_needs_a_verified_address(
     assert not OAuthGrant.objects.exists()
     event = AuditEvent.objects.get()
     assert (event.tag, event.outcome) == ("api:session:create", "refused")
-    assert event.data == {"way": "external", "provider": "google", "error": code}
+    assert event.data == {"method": "external", "provider": "google", "error": code}
 
 
 @pytest.mark.parametrize(
