@@ -234,6 +234,16 @@ class AccountSettings:
             maximum=256,
         ),
     ]
+    argon2_queue: Annotated[
+        int,
+        Integer(
+            "ZARGON2_QUEUE",
+            "Requests that wait to compute a hash in one process; further ones are refused.",
+            default=8,
+            minimum=0,
+            maximum=256,
+        ),
+    ]
     audit_retention_days: Annotated[
         int,
         Integer(

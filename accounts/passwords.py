@@ -23,6 +23,7 @@ WAIT_S: Final = 5.0
 
 log = structlog.get_logger(__name__)
 _slots = threading.BoundedSemaphore(settings.ACCOUNTS.argon2_concurrency)
+_places = threading.BoundedSemaphore(settings.ACCOUNTS.argon2_queue)
 _common = CommonPasswordValidator()
 
 
@@ -36,13 +37,27 @@ class TunedArgon2Hasher(Argon2PasswordHasher):
 
 @contextmanager
 def _slot() -> Iterator[None]:
-    # Each hash takes ~19 MiB and a core: a burst must queue, not exhaust the machine.
-    if not _slots.acquire(timeout=WAIT_S):
-        raise HashingBusy(retry_after_s=1)
+    _acquire_slot()
     try:
         yield
     finally:
         _slots.release()
+
+
+def _acquire_slot() -> None:
+    """Wait for a slot: each hash takes ~19 MiB and a core, so a burst must queue.
+
+    The queue is bounded as well, since each request in it holds a thread of the web server.
+    """
+    if _slots.acquire(blocking=False):
+        return
+    if not _places.acquire(blocking=False):
+        raise HashingBusy(retry_after_s=1)
+    try:
+        if not _slots.acquire(timeout=WAIT_S):
+            raise HashingBusy(retry_after_s=1)
+    finally:
+        _places.release()
 
 
 def normalize(password: str) -> str:

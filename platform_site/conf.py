@@ -93,8 +93,8 @@ class ServerSettings:
         int,
         Integer(
             "ZWEB_THREADS",
-            "Threads in each web server process.",
-            default=8,
+            "Threads in each web server process; SQL may hold two thirds of them.",
+            default=64,
             minimum=1,
             maximum=256,
         ),

@@ -1,11 +1,15 @@
 """System checks of the gateway's settings."""
 
 from collections.abc import Sequence
-from typing import Any
+from fractions import Fraction
+from typing import Any, Final
 
 from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
+
+# The part of a process's threads that requests of SQL may hold, running and waiting.
+SQL_SHARE: Final = Fraction(2, 3)
 
 
 @register(deploy=True)
@@ -24,11 +28,12 @@ def check_limits(
 ) -> list[CheckMessage]:
     """Check limits that depend on each other."""
     found: list[CheckMessage] = []
-    if settings.SQL.running_per_environment > settings.SQL.running:
+    limits = settings.SQL
+    if not (limits.running_per_environment <= limits.running_per_organization < limits.running):
         found.append(
             Error(
-                "ZSQL_RUNNING_PER_ENVIRONMENT is above ZSQL_RUNNING: one environment may keep "
-                "all others waiting.",
+                "ZSQL_RUNNING_PER_ENVIRONMENT must be at most ZSQL_RUNNING_PER_ORGANIZATION, and "
+                "that below ZSQL_RUNNING: one organization may keep all others waiting.",
                 id="sqlgateway.E002",
             )
         )
@@ -42,4 +47,12 @@ def check_limits(
         )
     if settings.SQL.buffer_bytes < settings.SQL.max_bytes:
         found.append(Error("ZSQL_BUFFER_BYTES is below ZSQL_MAX_BYTES.", id="sqlgateway.E004"))
+    if limits.running + limits.queue > settings.WEB_THREADS * SQL_SHARE:
+        found.append(
+            Error(
+                "ZSQL_RUNNING and ZSQL_QUEUE are together above two thirds of ZWEB_THREADS: SQL "
+                "may take the threads that sign-in and health checks need.",
+                id="sqlgateway.E005",
+            )
+        )
     return found

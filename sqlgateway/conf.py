@@ -138,6 +138,17 @@ class SqlSettings:
             maximum=10_000,
         ),
     ]
+    running_per_organization: Annotated[
+        int,
+        Integer(
+            "ZSQL_RUNNING_PER_ORGANIZATION",
+            "SQL requests of one organization running at once per process; fewer while many "
+            "organizations run some.",
+            default=6,
+            minimum=1,
+            maximum=10_000,
+        ),
+    ]
     running_per_environment: Annotated[
         int,
         Integer(
@@ -148,12 +159,22 @@ class SqlSettings:
             maximum=10_000,
         ),
     ]
+    queue: Annotated[
+        int,
+        Integer(
+            "ZSQL_QUEUE",
+            "SQL requests that wait for their turn per process, in all.",
+            default=24,
+            minimum=0,
+            maximum=10_000,
+        ),
+    ]
     queue_per_environment: Annotated[
         int,
         Integer(
             "ZSQL_QUEUE_PER_ENVIRONMENT",
             "SQL requests of one environment that wait for their turn per process.",
-            default=2,
+            default=6,
             minimum=0,
             maximum=10_000,
         ),

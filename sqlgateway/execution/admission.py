@@ -1,99 +1,155 @@
-"""Admission: how many requests run at once, of one environment and in all, and which is next."""
+"""Admission: which SQL requests run at once, which wait, and which are refused.
+
+A request that runs or waits holds a thread of the web server, so both are bounded in all, well
+below the number of threads (sqlgateway/checks.py): however many statements wait for PostgreSQL,
+sign-in, health and the console find a thread. Counts are for this process.
+"""
 
 import os
 import threading
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from django.conf import settings
 
 from platform_site.lib.errors import PlatformError
+from platform_site.lib.principals import Scope
 from sqlgateway.errors import SqlBusy, TooManyQueries
+
+Queues = OrderedDict[int, deque[threading.Event]]
 
 
 class Admission:
     """Slots, and a short queue for each environment.
 
-    Free slots go to the waiting environments in turn, so that a long queue of one tenant does not
-    delay another's first request. Counts are for this process.
+    Free slots go to the waiting organizations in turn, and within each to its environments in
+    turn, so that a long queue of one tenant does not delay another's first request.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._running: dict[int, int] = {}
         self._total = 0
-        self._waiting: OrderedDict[int, deque[threading.Event]] = OrderedDict()
+        self._of_organization: Counter[int] = Counter()
+        self._of_environment: Counter[int] = Counter()
+        self._waits = 0
+        self._waiting: OrderedDict[int, Queues] = OrderedDict()
 
     @contextmanager
-    def slot(self, environment_pk: int) -> Iterator[None]:
-        """Hold a slot while the block runs.
+    def slot(self, scope: Scope) -> Iterator[None]:
+        """Hold a slot while the block runs; wait for it up to SQL_QUEUE_WAIT_MS.
 
-        Raises TooManyQueries (429, caused by the environment itself) or SqlBusy (503).
+        Raises TooManyQueries (429, caused by the organization itself) or SqlBusy (503).
         """
-        self._enter(environment_pk)
+        self._enter(scope)
         try:
             yield
         finally:
-            self._leave(environment_pk)
+            self._leave(scope)
 
-    def _enter(self, environment_pk: int) -> None:
+    def _enter(self, scope: Scope) -> None:
         with self._lock:
-            if environment_pk not in self._waiting and self._is_free(environment_pk):
-                self._take(environment_pk)
+            if scope.environment_pk not in self._queues(scope) and self._is_free(scope):
+                self._take(scope)
                 return
-            queue = self._waiting.setdefault(environment_pk, deque())
-            if len(queue) >= settings.SQL.queue_per_environment:
-                self._drop_empty(environment_pk)
-                raise self._refusal(environment_pk)
+            if not self._may_wait(scope):
+                raise self._refusal(scope)
             turn = threading.Event()
-            queue.append(turn)
+            queues = self._waiting.setdefault(scope.organization_id, OrderedDict())
+            queues.setdefault(scope.environment_pk, deque()).append(turn)
+            self._waits += 1
         if turn.wait(settings.SQL.queue_wait_ms / 1000):
             return
         with self._lock:
             # The slot may have been granted at the moment the wait ended.
             if turn.is_set():
                 return
-            queue.remove(turn)
-            self._drop_empty(environment_pk)
-            raise self._refusal(environment_pk)
+            self._remove(scope, turn)
+            raise self._refusal(scope)
 
-    def _leave(self, environment_pk: int) -> None:
+    def _leave(self, scope: Scope) -> None:
         with self._lock:
             self._total -= 1
-            self._running[environment_pk] -= 1
-            if not self._running[environment_pk]:
-                del self._running[environment_pk]
-            self._give_away()
+            for counts, key in (
+                (self._of_organization, scope.organization_id),
+                (self._of_environment, scope.environment_pk),
+            ):
+                counts[key] -= 1
+                if not counts[key]:
+                    del counts[key]
+            while self._give_one():
+                pass
 
-    def _give_away(self) -> None:
-        for environment_pk in list(self._waiting):
-            if not self._is_free(environment_pk):
-                continue
-            queue = self._waiting[environment_pk]
-            self._take(environment_pk)
-            queue.popleft().set()
-            self._waiting.move_to_end(environment_pk)
-            self._drop_empty(environment_pk)
+    def _give_one(self) -> bool:
+        """Give a slot to the first waiting request that may run; False if there is none."""
+        for organization_id, queues in self._waiting.items():
+            for environment_pk, queue in queues.items():
+                scope = Scope(organization_id, environment_pk)
+                if not self._is_free(scope):
+                    continue
+                self._take(scope)
+                # Both go behind those that have waited longer for their turn.
+                queues.move_to_end(environment_pk)
+                self._waiting.move_to_end(organization_id)
+                turn = queue[0]
+                self._remove(scope, turn)
+                turn.set()
+                return True
+        return False
 
-    def _is_free(self, environment_pk: int) -> bool:
-        own = self._running.get(environment_pk, 0)
-        return self._total < settings.SQL.running and own < settings.SQL.running_per_environment
+    def _is_free(self, scope: Scope) -> bool:
+        """True if the scope's next request may run.
 
-    def _take(self, environment_pk: int) -> None:
+        The fewer slots are left, the fewer an organization may hold: some that run all they may
+        never keep out one that runs nothing.
+        """
+        limits = settings.SQL
+        own = self._of_organization[scope.organization_id]
+        return (
+            own < min(limits.running_per_organization, limits.running - self._total)
+            and self._of_environment[scope.environment_pk] < limits.running_per_environment
+        )
+
+    def _take(self, scope: Scope) -> None:
         self._total += 1
-        self._running[environment_pk] = self._running.get(environment_pk, 0) + 1
+        self._of_organization[scope.organization_id] += 1
+        self._of_environment[scope.environment_pk] += 1
 
-    def _drop_empty(self, environment_pk: int) -> None:
-        if not self._waiting[environment_pk]:
-            del self._waiting[environment_pk]
+    # --- the queue ------------------------------------------------------------------------------
 
-    def _refusal(self, environment_pk: int) -> PlatformError:
-        if self._running.get(environment_pk, 0) >= settings.SQL.running_per_environment:
+    def _queues(self, scope: Scope) -> Queues:
+        return self._waiting.get(scope.organization_id, NO_QUEUES)
+
+    def _may_wait(self, scope: Scope) -> bool:
+        """True if the queue has a place; as with slots, the fewer are left the fewer for one."""
+        limits = settings.SQL
+        queues = self._queues(scope)
+        own = sum(map(len, queues.values()))
+        if len(queues.get(scope.environment_pk, ())) >= limits.queue_per_environment:
+            return False
+        return own < limits.queue - self._waits
+
+    def _remove(self, scope: Scope, turn: threading.Event) -> None:
+        queues = self._waiting[scope.organization_id]
+        queues[scope.environment_pk].remove(turn)
+        self._waits -= 1
+        if not queues[scope.environment_pk]:
+            del queues[scope.environment_pk]
+        if not queues:
+            del self._waiting[scope.organization_id]
+
+    def _refusal(self, scope: Scope) -> PlatformError:
+        limits = settings.SQL
+        if (
+            self._of_environment[scope.environment_pk] >= limits.running_per_environment
+            or self._of_organization[scope.organization_id] >= limits.running_per_organization
+        ):
             return TooManyQueries()
         return SqlBusy()
 
 
+NO_QUEUES: Final[Queues] = OrderedDict()
 ADMISSION = Admission()
 
 

@@ -6,6 +6,7 @@ from typing import Final
 import orjson
 import psycopg
 import structlog
+from django.db import connection
 
 from platform_site.lib.errors import PlatformError
 from platform_site.lib.permissions import Role
@@ -33,7 +34,7 @@ def answer(scope: Scope, role: Role, request: SqlRequest, *, request_id: str) ->
     Raises the errors of sqlgateway.errors, and NotFound for a deleted environment.
     """
     started = time.perf_counter()
-    with ADMISSION.slot(scope.environment_pk):
+    with ADMISSION.slot(scope):
         outcome = _run(scope, "reader" if request.read_only else role, request)
     if outcome.error is not None:
         raise outcome.error
@@ -43,6 +44,7 @@ def answer(scope: Scope, role: Role, request: SqlRequest, *, request_id: str) ->
 
 def _run(scope: Scope, role: Role, request: SqlRequest) -> Outcome:
     session = _connect(scope, role)
+    _give_back_control_connection()
     try:
         outcome = Execution(session, request).run()
     except BaseException:
@@ -54,6 +56,12 @@ def _run(scope: Scope, role: Role, request: SqlRequest) -> Outcome:
         cache.CACHE.discard(session)
     _repair_role(session.login, outcome)
     return outcome
+
+
+def _give_back_control_connection() -> None:
+    """Return a connection of ZDB_POOL_SIZE's pool: statements that wait must not empty it."""
+    if connection.settings_dict["OPTIONS"].get("pool") and not connection.in_atomic_block:
+        connection.close()
 
 
 def _connect(scope: Scope, role: Role) -> TenantConnection:

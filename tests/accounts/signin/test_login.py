@@ -1,5 +1,6 @@
 """Login: one answer for every failure, one hash in each case, limits that hold in parallel."""
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
@@ -221,3 +222,13 @@ def test_too_many_hashes_at_once_are_503(alice: User, monkeypatch: pytest.Monkey
     assert (answer.status, answer.code) == (503, "busy")
     assert answer.headers["Retry-After"] == "1"
     assert log_in().status == 200
+
+
+def test_a_sign_in_that_finds_the_queue_of_hashes_full_does_not_wait(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passwords, "_slots", threading.BoundedSemaphore(0))
+    monkeypatch.setattr(passwords, "_places", threading.BoundedSemaphore(0))
+    monkeypatch.setattr(passwords, "WAIT_S", 60)
+
+    assert (log_in().status, log_in().code) == (503, "busy")

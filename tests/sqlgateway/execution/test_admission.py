@@ -1,4 +1,4 @@
-"""Fairness between environments, without a database."""
+"""Fairness between organizations and environments, without a database."""
 
 import threading
 import time
@@ -11,10 +11,12 @@ from django.conf import settings
 from django.test import override_settings
 
 from platform_site.lib.errors import PlatformError
+from platform_site.lib.principals import Scope
 from sqlgateway.errors import SqlBusy, TooManyQueries
 from sqlgateway.execution.admission import Admission
 
-ALICE, CHARLIE = 1, 2
+# Alice's organization has two environments.
+ALICE, SANDBOX, CHARLIE, DORA = Scope(1, 1), Scope(1, 2), Scope(2, 3), Scope(3, 4)
 
 
 class Runner:
@@ -26,15 +28,15 @@ class Runner:
         self.order: list[str] = []
         self.ends: dict[str, threading.Event] = {}
 
-    def start(self, environment_pk: int, name: str) -> "Future[None]":
+    def start(self, scope: Scope, name: str) -> "Future[None]":
         """Begin a request and wait until it runs or waits."""
         self.ends[name] = threading.Event()
-        future = self.pool.submit(self._hold, environment_pk, name)
+        future = self.pool.submit(self._hold, scope, name)
         time.sleep(0.03)
         return future
 
-    def _hold(self, environment_pk: int, name: str) -> None:
-        with self.gate.slot(environment_pk):
+    def _hold(self, scope: Scope, name: str) -> None:
+        with self.gate.slot(scope):
             self.order.append(name)
             self.ends[name].wait(5)
 
@@ -46,12 +48,14 @@ class Runner:
 
 @pytest.fixture
 def runner() -> Iterator[Runner]:
-    """Return a gate with room for two, one of each environment, and three who wait."""
+    """Return a gate for three requests, of an environment one, and a queue."""
     with override_settings(
         SQL=replace(
             settings.SQL,
-            running=2,
+            running=3,
+            running_per_organization=2,
             running_per_environment=1,
+            queue=9,
             queue_per_environment=3,
             queue_wait_ms=2000,
         )
@@ -73,11 +77,11 @@ def test_one_environments_queue_does_not_keep_another_waiting(runner: Runner) ->
 
 def test_free_slots_go_round(runner: Runner) -> None:
     with override_settings(SQL=replace(settings.SQL, running=1)):
-        for environment_pk, name in (
+        for scope, name in (
             *((ALICE, "a1"), (ALICE, "a2"), (ALICE, "a3")),
             *((CHARLIE, "c1"), (CHARLIE, "c2")),
         ):
-            runner.start(environment_pk, name)
+            runner.start(scope, name)
         for name in ("a1", "a2", "c1", "a3"):
             runner.end(name)
 
@@ -92,6 +96,41 @@ def test_a_full_queue_of_an_environment_is_429(runner: Runner) -> None:
 
     assert isinstance(refused, TooManyQueries)
     assert (refused.status, refused.code, refused.retry_after_s) == (429, "too_many_queries", 1)
+
+
+def test_an_organizations_environments_share_its_slots_in_turn(runner: Runner) -> None:
+    with override_settings(SQL=replace(settings.SQL, running_per_organization=1)):
+        for scope, name in ((ALICE, "a1"), (ALICE, "a2"), (ALICE, "a3"), (SANDBOX, "s1")):
+            runner.start(scope, name)
+        runner.start(CHARLIE, "c1")
+        for name in ("a1", "a2", "s1"):
+            runner.end(name)
+
+    assert runner.order == ["a1", "c1", "a2", "s1", "a3"]
+
+
+def test_organizations_at_full_allowance_keep_out_none_that_runs_nothing(runner: Runner) -> None:
+    with override_settings(SQL=replace(settings.SQL, queue_wait_ms=20)):
+        runner.start(ALICE, "a1")
+        runner.start(CHARLIE, "c1")
+        refused = runner.start(SANDBOX, "s1").exception(1)
+        runner.start(DORA, "d1")
+
+    assert isinstance(refused, SqlBusy)
+    assert runner.order == ["a1", "c1", "d1"]
+
+
+def test_one_organization_never_fills_the_queue(runner: Runner) -> None:
+    with override_settings(SQL=replace(settings.SQL, queue=4)):
+        for name in ("a1", "a2", "a3"):
+            runner.start(ALICE, name)
+        runner.start(SANDBOX, "s1")
+        refused = runner.start(SANDBOX, "s2")
+        runner.start(CHARLIE, "c1")
+        waiting = runner.start(CHARLIE, "c2")
+
+        assert isinstance(refused.exception(1), TooManyQueries)
+        assert not waiting.done()
 
 
 def test_a_wait_ends(runner: Runner) -> None:
@@ -113,7 +152,7 @@ def test_no_slot_is_ever_lost() -> None:
 
     def work(number: int) -> int:
         try:
-            with gate.slot(number % 3):
+            with gate.slot(Scope(number % 2, number % 3)):
                 time.sleep(0.001)
                 return 1 // (number % 5)
         except (ZeroDivisionError, PlatformError):
@@ -127,4 +166,5 @@ def test_no_slot_is_ever_lost() -> None:
     ):
         list(pool.map(work, range(600)))
 
-    assert (gate._total, gate._running, gate._waiting) == (0, {}, {})
+    assert (gate._total, gate._of_organization, gate._of_environment) == (0, {}, {})
+    assert (gate._waits, gate._waiting) == (0, {})

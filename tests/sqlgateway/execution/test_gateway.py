@@ -73,6 +73,8 @@ def test_contradicting_limits_are_reported() -> None:
     ):
         found = [message.id for message in checks.check_limits()]
     assert found == ["sqlgateway.E002", "sqlgateway.E003", "sqlgateway.E004"]
+    with override_settings(WEB_THREADS=8):
+        assert [message.id for message in checks.check_limits()] == ["sqlgateway.E005"]
     with override_settings(SQL=replace(settings.SQL, cluster_url="")):
         assert [message.id for message in checks.check_cluster()] == ["sqlgateway.E001"]
 
