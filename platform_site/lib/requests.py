@@ -8,7 +8,7 @@ from typing import Final, cast
 import structlog
 from django.http import HttpRequest, HttpResponse
 
-from platform_site.lib import metrics
+from platform_site.lib import clients, metrics
 from platform_site.lib.database_watchdog import WATCHDOG
 from platform_site.lib.ids import uuid7
 from platform_site.lib.principals import PlatformRequest
@@ -30,6 +30,8 @@ class RequestMiddleware:
         """Answer the request, count it and log it."""
         request = cast(PlatformRequest, http_request)
         request.request_id = _request_id(request)
+        # gunicorn's name for it; a test client has none.
+        clients.answer_to(request.META.get("gunicorn.socket"))
         started = time.perf_counter()
         structlog.contextvars.bind_contextvars(request_id=request.request_id)
         try:

@@ -133,6 +133,16 @@ class TenantConnection:
         except WireBroken as exc:
             raise ConnectionLost from exc
 
+    # --- the client ---------------------------------------------------------------------------
+
+    def watch_client(self, fd: int, on_gone: Callable[[], None]) -> None:
+        """Call ``on_gone`` once if the client goes away while this waits for the server."""
+        self._wire.watch_client(fd, on_gone)
+
+    def forget_client(self) -> None:
+        """Stop watching the client."""
+        self._wire.forget_client()
+
     # --- receiving ----------------------------------------------------------------------------
 
     def next_result(self) -> PGresult | None:

@@ -1,8 +1,8 @@
 """Deadlines, enforced from outside the connection: nothing a tenant sets or catches defeats them.
 
-One thread for each process. At a request's deadline it sends a cancel on a separate connection; a
-backend that still runs after SQL_GRACE_MS is terminated by the administrator, which checks until
-it is gone.
+One thread for each process. At a request's deadline, or when its client goes away, it sends a
+cancel on a separate connection; a backend that still runs after SQL_GRACE_MS is terminated by the
+administrator, which checks until it is gone.
 """
 
 import atexit
@@ -12,12 +12,14 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import psycopg
 import structlog
 from django.conf import settings
 
+from platform_site.lib import clients
 from sqlgateway.connection.administrator import Administrator
 from sqlgateway.connection.tenant_connection import TenantConnection
 
@@ -32,15 +34,16 @@ log = structlog.get_logger(__name__)
 class Watch:
     """One request with a deadline.
 
-    has_fired: the deadline came before the end. was_open: the backend was terminated inside a
-    transaction, which was thereby rolled back.
+    has_fired: the deadline came before the end. is_abandoned: it came early, because the client
+    went away. was_open: the backend was terminated inside a transaction, which was thereby rolled
+    back.
     """
 
-    __slots__ = ("has_fired", "looks", "session", "was_open")
+    __slots__ = ("has_fired", "is_abandoned", "looks", "session", "was_open")
 
     def __init__(self, session: TenantConnection) -> None:
         self.session: TenantConnection | None = session
-        self.has_fired = False
+        self.has_fired = self.is_abandoned = False
         self.was_open = False
         self.looks = 0
 
@@ -58,14 +61,23 @@ class Watchdog:
         self.on_tick: Callable[[], None] | None = None
 
     def watch(self, session: TenantConnection, deadline: float) -> Watch:
-        """Watch a request until its deadline (time.monotonic)."""
+        """Watch a request until its deadline (time.monotonic), or until its client goes away."""
         watch = Watch(session)
         self._push(deadline, self._cancel, watch)
+        client_fd = clients.client_fd()
+        if client_fd is not None:
+            session.watch_client(client_fd, partial(self._abandon, watch))
         return watch
+
+    def _abandon(self, watch: Watch) -> None:
+        watch.is_abandoned = True
+        self._push(time.monotonic(), self._cancel, watch)
 
     def finish(self, watch: Watch) -> bool:
         """End the watch; True if the deadline came first, so that the connection must be closed."""
         with self._condition:
+            if watch.session is not None:
+                watch.session.forget_client()
             if not watch.has_fired:
                 watch.session = None
             return watch.has_fired
@@ -117,7 +129,7 @@ class Watchdog:
 
     def _cancel(self, watch: Watch) -> None:
         with self._condition:
-            if watch.session is None:
+            if watch.session is None or watch.has_fired:
                 return
             watch.has_fired = True
             session = watch.session

@@ -9,9 +9,11 @@ import os
 import select
 import socket
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from platform_site.lib.clients import GONE
 from sqlgateway.connection.protocol import is_whole_answer
 
 PIECE_BYTES: Final = 64 * 1024
@@ -50,6 +52,7 @@ class Wire:
         self._limit_bytes = limit_bytes
         self._is_encrypted = is_encrypted
         self._last_piece = b""
+        self._client_fd: int | None = None
         self.counted = 0
         self.beginning = b""
         if is_encrypted:
@@ -145,11 +148,25 @@ class Wire:
         except OSError as exc:
             raise WireBroken from exc
 
+    def watch_client(self, fd: int, on_gone: Callable[[], None]) -> None:
+        """Call ``on_gone`` once if the client of this answer closes its connection meanwhile."""
+        self._client_fd, self._on_gone = fd, on_gone
+        self._poll.register(fd, GONE)
+
+    def forget_client(self) -> None:
+        """Stop watching the client; its socket's number may soon belong to another one."""
+        if self._client_fd is not None:
+            self._poll.unregister(self._client_fd)
+            self._client_fd = None
+
     def _wait(self, give_up_at: float) -> list[tuple[int, int]]:
-        ready = self._poll.poll(max((give_up_at - time.monotonic()) * 1000, 0))
-        if not ready:
-            raise WireBroken("no answer")
-        return ready
+        while ready := self._poll.poll(max((give_up_at - time.monotonic()) * 1000, 0)):
+            gone = self._client_fd
+            if gone is None or all(fd != gone for fd, _ in ready):
+                return ready
+            self.forget_client()
+            self._on_gone()
+        raise WireBroken("no answer")
 
     def pass_in(self, give_up_at: float) -> None:
         """Wait for the server and forward some of its bytes to libpq through the pair.

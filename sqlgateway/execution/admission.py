@@ -14,9 +14,10 @@ from typing import Final
 
 from django.conf import settings
 
+from platform_site.lib import clients
 from platform_site.lib.errors import PlatformError
 from platform_site.lib.principals import Scope
-from sqlgateway.errors import SqlBusy, TooManyQueries
+from sqlgateway.errors import QueryCancelled, SqlBusy, TooManyQueries
 
 Queues = OrderedDict[int, deque[threading.Event]]
 
@@ -59,14 +60,15 @@ class Admission:
             queues = self._waiting.setdefault(scope.organization_id, OrderedDict())
             queues.setdefault(scope.environment_pk, deque()).append(turn)
             self._waits += 1
-        if turn.wait(settings.SQL.queue_wait_ms / 1000):
-            return
+        is_granted = turn.wait(settings.SQL.queue_wait_ms / 1000)
         with self._lock:
             # The slot may have been granted at the moment the wait ended.
-            if turn.is_set():
-                return
-            self._remove(scope, turn)
-            raise self._refusal(scope)
+            if not (is_granted or turn.is_set()):
+                self._remove(scope, turn)
+                raise self._refusal(scope)
+        if clients.is_gone():
+            self._leave(scope)
+            raise QueryCancelled("The client went away.")
 
     def _leave(self, scope: Scope) -> None:
         with self._lock:

@@ -110,7 +110,7 @@ class Execution:
             self._looks_late = watch.was_open
         if WATCHDOG.finish(watch):
             outcome.is_clean = False
-            if self._looks_late:
+            if self._looks_late and not watch.is_abandoned:
                 outcome.error = errors.QueryTimeout(f"The limit was {timeout_s:g} s.")
         outcome.truncated = any(statement.truncated for statement in outcome.statements)
         outcome.truncated = outcome.truncated or self._dropped > 0

@@ -1,18 +1,21 @@
 """Fairness between organizations and environments, without a database."""
 
+import socket
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import replace
 
 import pytest
 from django.conf import settings
 from django.test import override_settings
 
+from platform_site.lib import clients
 from platform_site.lib.errors import PlatformError
 from platform_site.lib.principals import Scope
-from sqlgateway.errors import SqlBusy, TooManyQueries
+from sqlgateway.errors import QueryCancelled, SqlBusy, TooManyQueries
 from sqlgateway.execution.admission import Admission
 
 # Alice's organization has two environments.
@@ -31,7 +34,7 @@ class Runner:
     def start(self, scope: Scope, name: str) -> "Future[None]":
         """Begin a request and wait until it runs or waits."""
         self.ends[name] = threading.Event()
-        future = self.pool.submit(self._hold, scope, name)
+        future = self.pool.submit(copy_context().run, self._hold, scope, name)
         time.sleep(0.03)
         return future
 
@@ -145,6 +148,21 @@ def test_a_wait_ends(runner: Runner) -> None:
         runner.end("a1")
         runner.start(CHARLIE, "c2")
     assert runner.order == ["a1", "c2"]
+
+
+def test_a_request_whose_client_left_the_queue_does_not_run(runner: Runner) -> None:
+    ours, theirs = socket.socketpair()
+    runner.start(ALICE, "a1")
+    with ours, theirs:
+        clients.answer_to(ours)
+        left = runner.start(ALICE, "a2")
+        clients.answer_to(None)
+        theirs.close()
+        runner.end("a1")
+
+        assert isinstance(left.exception(1), QueryCancelled)
+    runner.start(ALICE, "a3")
+    assert runner.order == ["a1", "a3"]
 
 
 def test_no_slot_is_ever_lost() -> None:

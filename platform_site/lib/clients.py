@@ -1,0 +1,37 @@
+"""The client whose request this thread answers: whether it is still there."""
+
+import select
+import socket
+from contextvars import ContextVar
+from typing import Final
+
+# The client closed its end of the connection (only Linux reports it before all bytes are read).
+# Bytes that arrive are no event: a client that sends its next request early is not gone.
+GONE: Final = getattr(select, "POLLRDHUP", 0)
+
+_socket: ContextVar[socket.socket | None] = ContextVar("client_socket", default=None)
+
+
+def answer_to(client: socket.socket | None) -> None:
+    """Name the socket of the client that this thread answers from now on.
+
+    It holds beyond the view, since a streamed body is made after it, until the thread's next
+    request names another.
+    """
+    _socket.set(client)
+
+
+def client_fd() -> int | None:
+    """Return the client's socket to wait for ``GONE`` on, None if there is none."""
+    client = _socket.get()
+    return client.fileno() if client is not None else None
+
+
+def is_gone() -> bool:
+    """True if the client closed its connection; behind a proxy, if the proxy did for it."""
+    fd = client_fd()
+    if fd is None:
+        return False
+    poll = select.poll()
+    poll.register(fd, GONE)
+    return bool(poll.poll(0))

@@ -1,0 +1,64 @@
+"""A client that goes away takes its query with it."""
+
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from platform_site.lib import clients
+from tests.sqlgateway.support import Caller, backends_of
+
+
+@pytest.fixture
+def client() -> Iterator[socket.socket]:
+    """Return the client's end of the connection that this thread answers to."""
+    ours, theirs = socket.socketpair()
+    clients.answer_to(ours)
+    with ours, theirs:
+        yield theirs
+    clients.answer_to(None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT pg_sleep(60)",
+        (
+            "DO $$ BEGIN LOOP BEGIN PERFORM pg_sleep(60); EXCEPTION WHEN query_canceled THEN NULL;"
+            " END; END LOOP; END $$"
+        ),
+    ],
+)
+def test_the_query_of_a_client_that_is_gone_ends_at_once(
+    alice: Caller, client: socket.socket, text: str
+) -> None:
+    client.close()
+    started = time.monotonic()
+
+    answer = alice.sql(text)
+
+    assert answer.status >= 400
+    assert time.monotonic() - started < 10
+    assert backends_of(alice) == []
+
+
+def test_a_write_of_a_client_that_is_gone_is_rolled_back(
+    alice: Caller, client: socket.socket
+) -> None:
+    alice.sql("CREATE TABLE t (id int)")
+    client.close()
+    answer = alice.sql("INSERT INTO t VALUES (1); SELECT pg_sleep(60)")
+    clients.answer_to(None)
+
+    assert answer.code == "query_cancelled"
+    assert alice.value("SELECT count(*) FROM t") == 0
+
+
+def test_a_client_that_sends_its_next_request_early_is_not_gone(
+    alice: Caller, client: socket.socket
+) -> None:
+    client.sendall(b"GET /v1/whoami HTTP/1.1\r\n")
+
+    assert alice.value("SELECT count(pg_sleep(0.05))") == 1
+    assert alice.value("SELECT 1") == 1
