@@ -7,3 +7,5 @@ class SqlTag(AuditTag):
     """Each tag with what it records; docs/audit.md is made from it."""
 
     ROLE_HEAL = ("sql:role:heal", "A database role had been changed and was restored.")
+    EXTENSION_INSTALL = ("sql:extension:install", "An extension was installed in a database.")
+    EXTENSION_REMOVE = ("sql:extension:remove", "An extension was removed from a database.")

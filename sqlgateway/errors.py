@@ -6,7 +6,8 @@
     ├── InvalidRequest    400  SqlRefused, QueryTimeout, QueryCancelled,
     │                          TransactionNotCommitted, TransactionEnded, CopyNotSupported
     ├── Forbidden         403  SqlForbidden
-    ├── Conflict          409  SqlConflict
+    ├── NotFound          404  ExtensionNotFound
+    ├── Conflict          409  SqlConflict, ExtensionInUse
     ├── PayloadTooLarge   413  SqlTooLarge, ResultTooWide
     ├── TooManyRequests   429  TooManyQueries
     ├── EngineError       502  EngineFault, OutcomeUnknown
@@ -65,6 +66,20 @@ class SqlConflict(errors.Conflict):
     code = "sql_error"
     title = "The statement contradicts other data."
     members = STATEMENT_MEMBERS
+
+
+class ExtensionNotFound(errors.NotFound):
+    """The extension is not in the list, or this server does not have it."""
+
+    code = "extension_not_found"
+    title = "There is no such extension here."
+
+
+class ExtensionInUse(errors.Conflict):
+    """Tables or indexes depend on the extension."""
+
+    code = "extension_in_use"
+    title = "Objects of the database depend on this extension."
 
 
 class SqlTooLarge(errors.PayloadTooLarge):

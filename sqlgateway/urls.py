@@ -1,9 +1,12 @@
 """Paths of the SQL gateway."""
 
 from platform_site.lib.viewsets import Router
+from sqlgateway.api.schema import ExtensionViewSet, SchemaViewSet
 from sqlgateway.api.sql import SqlViewSet
 
 router = Router()
 router.register("v1/sql", SqlViewSet)
+router.register("v1/sql/schema", SchemaViewSet)
+router.register("v1/environments/<str:environment_id>/extensions", ExtensionViewSet)
 
 urlpatterns = router.urls

@@ -2,12 +2,15 @@
 
 from typing import Final
 
+from environments.errors import EnvironmentNotFound
 from platform_site.lib.errors import NotFound
 from platform_site.lib.openapi.operations import Operation, Operations
 from sqlgateway.errors import (
     CopyNotSupported,
     EngineAway,
     EngineFault,
+    ExtensionInUse,
+    ExtensionNotFound,
     OutcomeUnknown,
     QueryCancelled,
     QueryTimeout,
@@ -23,6 +26,30 @@ from sqlgateway.errors import (
     TransactionNotCommitted,
 )
 
+# What any statement of the gateway's own can meet.
+STATEMENT: Final = (
+    NotFound,
+    QueryCancelled,
+    QueryTimeout,
+    SqlRefused,
+    SqlForbidden,
+    SqlConflict,
+    ResultTooWide,
+    SqlTooLarge,
+    TooManyQueries,
+    EngineFault,
+    OutcomeUnknown,
+    SqlBusy,
+    SqlUnavailable,
+    EngineAway,
+)
+EXTENSION: Final = {
+    "name": "pg_trgm",
+    "version": "1.6",
+    "is_installed": True,
+    "schema": "public",
+    "comment": "text similarity measurement and index searching based on trigrams",
+}
 OPERATIONS: Final[Operations] = {
     "POST /v1/sql": Operation(
         tag="SQL",
@@ -56,5 +83,74 @@ OPERATIONS: Final[Operations] = {
             "stats": {"elapsed_ms": 1.9, "bytes": 9},
             "request_id": "01a2048e-b1a8-705e-9980-4eba45833da9",
         },
+    ),
+    "GET /v1/sql/schema": Operation(
+        tag="SQL",
+        problems=STATEMENT,
+        response={
+            "database": {"size_bytes": 7840255, "server_version": "18.6"},
+            "schemas": [{"name": "public", "comment": "standard public schema"}],
+            "tables": [
+                {
+                    "schema": "public",
+                    "name": "items",
+                    "kind": "table",
+                    "comment": None,
+                    "estimated_rows": 1200,
+                    "size_bytes": 163840,
+                    "definition": None,
+                    "columns": [
+                        {
+                            "name": "id",
+                            "type": "bigint",
+                            "is_nullable": False,
+                            "default": None,
+                            "generated": None,
+                            "identity": "always",
+                            "comment": None,
+                        }
+                    ],
+                    "constraints": [
+                        {
+                            "name": "items_pkey",
+                            "kind": "primary_key",
+                            "definition": "PRIMARY KEY (id)",
+                            "columns": ["id"],
+                            "references": None,
+                        }
+                    ],
+                    "indexes": [
+                        {
+                            "name": "items_pkey",
+                            "definition": "CREATE UNIQUE INDEX items_pkey ON public.items "
+                            "USING btree (id)",
+                            "is_unique": True,
+                            "is_primary": True,
+                            "is_valid": True,
+                            "size_bytes": 49152,
+                        }
+                    ],
+                }
+            ],
+            "functions": [],
+            "types": [],
+            "extensions": [{"name": "pg_trgm", "version": "1.6", "schema": "public"}],
+            "truncated": False,
+        },
+    ),
+    "GET /v1/environments/{environment_id}/extensions": Operation(
+        tag="SQL",
+        problems=(*STATEMENT, EnvironmentNotFound),
+        response={"results": [EXTENSION]},
+    ),
+    "POST /v1/environments/{environment_id}/extensions": Operation(
+        tag="SQL",
+        problems=(*STATEMENT, EnvironmentNotFound, ExtensionNotFound),
+        request={"name": "pg_trgm"},
+        response=EXTENSION,
+    ),
+    "DELETE /v1/environments/{environment_id}/extensions/{extension_name}": Operation(
+        tag="SQL",
+        problems=(*STATEMENT, EnvironmentNotFound, ExtensionNotFound, ExtensionInUse),
     ),
 }

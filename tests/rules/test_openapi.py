@@ -93,7 +93,8 @@ def test_the_example_of_sql_runs(alice: User) -> None:
 def test_no_default_contradicts_its_schema() -> None:
     """A generated client sends defaults, so the API must accept them."""
     for schema in every_schema(document()["components"]["schemas"]):
-        if "default" in schema and "type" in schema:
+        # A table of members may have one that is called ``type``: then it is no schema.
+        if "default" in schema and isinstance(schema.get("type"), str | list):
             validator = jsonschema_rs.Draft202012Validator(schema)
             assert validator.is_valid(schema["default"]), schema
 

@@ -52,6 +52,8 @@ def host_of(user: User) -> str:
 # How to make, in Charlie's organization, a thing with the id that a path asks for.
 MAKERS: dict[str, Callable[[User], str]] = {
     "environment_id": lambda user: environments.create(user.organization_id, "charlies-own").slug,
+    # An extension is the server's; the environment that has it is Charlie's.
+    "extension_name": lambda user: "pg_trgm",
     "device_id": lambda user: str(devices.trust(user, "Charlie's phone", now=timezone.now()).pk),
     "user_id": lambda user: str(user.pk),
     "session_id": lambda user: str(session_of(user).pk),
@@ -115,6 +117,7 @@ NO_IDS = {"method", "challenge_id", "provider"}
 # Bodies that would be valid, so that a refusal is not for the body's sake.
 BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("PATCH", "v1/environments/<str:environment_id>"): {"name": "stolen"},
+    ("POST", "v1/environments/<str:environment_id>/extensions"): {"name": "pg_trgm"},
     ("POST", "v1/members/<str:user_id>/factors/reset"): {"reason": "stolen"},
     ("PATCH", "v1/cache/buckets/<str:bucket_name>"): {"is_public": True},
     ("POST", "v1/cache/buckets/<str:bucket_name>/hosts"): {"host": "stolen.example.com"},

@@ -1,0 +1,103 @@
+"""``/v1/sql/schema`` and ``/v1/environments/{environment_id}/extensions``."""
+
+import orjson
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from environments import environments
+from platform_site.lib import audit
+from platform_site.lib.api import NO_STORE
+from platform_site.lib.permissions import highest_role, needs
+from platform_site.lib.principals import Scope
+from platform_site.lib.viewsets import PlatformViewSet
+from sqlgateway.api.schema_serializers import (
+    ExtensionInstallSerializer,
+    ExtensionListSerializer,
+    ExtensionSerializer,
+    SchemaQuerySerializer,
+    SchemaSerializer,
+)
+from sqlgateway.audit_tags import SqlTag
+from sqlgateway.schema import extensions, reading
+
+
+class SchemaViewSet(PlatformViewSet):
+    """What the caller's database holds."""
+
+    access = {"list": needs("sql", "read")}
+    serializer_class = SchemaSerializer
+    query_serializers = {"list": SchemaQuerySerializer}
+    pagination_class = None
+
+    @extend_schema(operation_id="sql_schema", summary="Read the schema")
+    def list(self, request: Request) -> HttpResponse:
+        """Return schemas, tables, columns, keys, indexes, views, functions, types and sizes.
+
+        One answer for consoles and code generators, of one moment, with what the caller's role may
+        see.
+        """
+        found = reading.read(
+            self.principal.scope,
+            highest_role(self.principal.roles),
+            schema=self.read_query().get("schema"),
+            request_id=self.platform_request.request_id,
+        )
+        # Thousands of tables: a serializer would take longer over them than PostgreSQL.
+        return HttpResponse(orjson.dumps(found), content_type="application/json", headers=NO_STORE)
+
+
+class ExtensionViewSet(PlatformViewSet):
+    """Extensions of PostgreSQL in one environment's database."""
+
+    access = {
+        "list": needs("schema", "read"),
+        "create": needs("schema", "create"),
+        "destroy": needs("schema", "delete"),
+    }
+    serializer_class = ExtensionSerializer
+    request_serializers = {"create": ExtensionInstallSerializer}
+    response_serializers = {"list": ExtensionListSerializer}
+    pagination_class = None
+    lookup_url_kwarg = "extension_name"
+
+    @extend_schema(summary="List extensions")
+    def list(self, request: Request, environment_id: str) -> Response:
+        """Return the extensions that can be installed, and which of them are."""
+        return self.respond(
+            {"results": extensions.available(self._scope(environment_id), **self._ids())}
+        )
+
+    @extend_schema(summary="Install an extension")
+    def create(self, request: Request, environment_id: str) -> Response:
+        """Install an extension in the environment's database; nothing changes if it is there."""
+        name = self.read()["name"]
+        installed = extensions.install(self._scope(environment_id), name, **self._ids())
+        audit.record(
+            self.platform_request,
+            SqlTag.EXTENSION_INSTALL,
+            environment=environment_id,
+            extension=name,
+        )
+        return self.respond(installed)
+
+    @extend_schema(summary="Remove an extension")
+    def destroy(self, request: Request, environment_id: str, extension_name: str) -> Response:
+        """Remove an extension on which nothing in the database depends."""
+        extensions.remove(self._scope(environment_id), extension_name, **self._ids())
+        audit.record(
+            self.platform_request,
+            SqlTag.EXTENSION_REMOVE,
+            environment=environment_id,
+            extension=extension_name,
+        )
+        return self.no_content()
+
+    def _scope(self, environment_id: str) -> Scope:
+        """Return the scope of the path's environment, which is one of the caller's organization."""
+        organization_id = self.principal.organization_id
+        return Scope(organization_id, environments.by_slug(organization_id, environment_id).pk)
+
+    def _ids(self) -> dict[str, str]:
+        return {"request_id": self.platform_request.request_id}

@@ -1,0 +1,140 @@
+"""What a database holds, asked of PostgreSQL's catalogues as the caller's own role.
+
+Each query returns one JSON object a row. ``$1`` is a schema's name, or null for all of them. The
+caller may see only what its privileges reach, and nothing of the platform's: owners, roles and
+system schemas are left out, and so is what belongs to an extension.
+"""
+
+from typing import Final
+
+# Unqualified names and operators in the queries below are PostgreSQL's own, whatever the tenant
+# has created under the same name.
+SEARCH_PATH: Final = "SET LOCAL search_path TO pg_catalog, pg_temp"
+
+SCHEMAS: Final = """
+SELECT json_build_object('name', n.nspname, 'comment', obj_description(n.oid, 'pg_namespace'))
+FROM pg_namespace AS n
+WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+  AND ($1::text IS NULL OR n.nspname = $1) AND has_schema_privilege(n.oid, 'USAGE')
+ORDER BY n.nspname
+"""
+
+# A column counts as visible if its table's privilege, or its own, allows to read or write it.
+TABLES: Final = """
+SELECT json_build_object(
+  'schema', n.nspname, 'name', c.relname,
+  'kind', CASE c.relkind WHEN 'r' THEN 'table' WHEN 'p' THEN 'partitioned_table'
+    WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized_view' ELSE 'foreign_table' END,
+  'comment', obj_description(c.oid, 'pg_class'),
+  'estimated_rows', CASE WHEN c.reltuples < 0 THEN NULL ELSE c.reltuples::bigint END,
+  'size_bytes', coalesce(pg_total_relation_size(c.oid), 0),
+  'definition', CASE WHEN c.relkind IN ('v', 'm') THEN pg_get_viewdef(c.oid) END,
+  'columns', (
+    SELECT coalesce(json_agg(json_build_object(
+      'name', a.attname, 'type', format_type(a.atttypid, a.atttypmod),
+      'is_nullable', NOT a.attnotnull,
+      'default', CASE WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, d.adrelid) END,
+      'generated', CASE WHEN a.attgenerated <> '' THEN pg_get_expr(d.adbin, d.adrelid) END,
+      'identity', CASE a.attidentity WHEN 'a' THEN 'always' WHEN 'd' THEN 'by_default' END,
+      'comment', col_description(c.oid, a.attnum)) ORDER BY a.attnum), '[]')
+    FROM pg_attribute AS a
+    LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+    WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+      AND has_column_privilege(c.oid, a.attnum, 'SELECT, INSERT, UPDATE, REFERENCES')),
+  'constraints', (
+    SELECT coalesce(json_agg(json_build_object(
+      'name', k.conname,
+      'kind', CASE k.contype WHEN 'p' THEN 'primary_key' WHEN 'u' THEN 'unique'
+        WHEN 'f' THEN 'foreign_key' WHEN 'c' THEN 'check' ELSE 'exclusion' END,
+      'definition', pg_get_constraintdef(k.oid),
+      'columns', (
+        SELECT coalesce(json_agg(a.attname ORDER BY u.place), '[]')
+        FROM unnest(k.conkey) WITH ORDINALITY AS u (number, place)
+        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = u.number),
+      'references', CASE WHEN k.contype = 'f' THEN (
+        SELECT json_build_object('schema', fn.nspname, 'table', f.relname, 'columns', (
+          SELECT json_agg(a.attname ORDER BY u.place)
+          FROM unnest(k.confkey) WITH ORDINALITY AS u (number, place)
+          JOIN pg_attribute AS a ON a.attrelid = f.oid AND a.attnum = u.number))
+        FROM pg_class AS f JOIN pg_namespace AS fn ON fn.oid = f.relnamespace
+        WHERE f.oid = k.confrelid) END) ORDER BY k.conname), '[]')
+    FROM pg_constraint AS k
+    WHERE k.conrelid = c.oid AND k.contype IN ('p', 'u', 'f', 'c', 'x')),
+  'indexes', (
+    SELECT coalesce(json_agg(json_build_object(
+      'name', i.relname, 'definition', pg_get_indexdef(x.indexrelid),
+      'is_unique', x.indisunique, 'is_primary', x.indisprimary, 'is_valid', x.indisvalid,
+      'size_bytes', coalesce(pg_relation_size(i.oid), 0)) ORDER BY i.relname), '[]')
+    FROM pg_index AS x JOIN pg_class AS i ON i.oid = x.indexrelid
+    WHERE x.indrelid = c.oid))
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
+  AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+  AND ($1::text IS NULL OR n.nspname = $1) AND has_schema_privilege(n.oid, 'USAGE')
+  AND (has_table_privilege(c.oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES')
+    OR has_any_column_privilege(c.oid, 'SELECT, INSERT, UPDATE, REFERENCES'))
+  AND NOT EXISTS (
+    SELECT FROM pg_depend AS e
+    WHERE e.classid = 'pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e')
+ORDER BY n.nspname, c.relname
+"""
+
+FUNCTIONS: Final = """
+SELECT json_build_object(
+  'schema', n.nspname, 'name', p.proname,
+  'kind', CASE p.prokind WHEN 'p' THEN 'procedure' WHEN 'a' THEN 'aggregate'
+    WHEN 'w' THEN 'window' ELSE 'function' END,
+  'arguments', pg_get_function_arguments(p.oid), 'returns', pg_get_function_result(p.oid),
+  'language', l.lanname, 'is_security_definer', p.prosecdef,
+  'comment', obj_description(p.oid, 'pg_proc'))
+FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+JOIN pg_language AS l ON l.oid = p.prolang
+WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+  AND ($1::text IS NULL OR n.nspname = $1) AND has_schema_privilege(n.oid, 'USAGE')
+  AND has_function_privilege(p.oid, 'EXECUTE')
+  AND NOT EXISTS (
+    SELECT FROM pg_depend AS e
+    WHERE e.classid = 'pg_proc'::regclass AND e.objid = p.oid AND e.deptype = 'e')
+ORDER BY n.nspname, p.proname, p.oid
+"""
+
+# Composite types of tables are left out: they repeat the tables.
+TYPES: Final = """
+SELECT json_build_object(
+  'schema', n.nspname, 'name', t.typname,
+  'kind', CASE t.typtype WHEN 'e' THEN 'enum' WHEN 'd' THEN 'domain' WHEN 'r' THEN 'range'
+    ELSE 'composite' END,
+  'labels', CASE WHEN t.typtype = 'e' THEN (
+    SELECT json_agg(v.enumlabel ORDER BY v.enumsortorder)
+    FROM pg_enum AS v WHERE v.enumtypid = t.oid) END,
+  'base_type', CASE WHEN t.typtype = 'd' THEN format_type(t.typbasetype, t.typtypmod) END,
+  'columns', CASE WHEN t.typtype = 'c' THEN (
+    SELECT json_agg(json_build_object(
+      'name', a.attname, 'type', format_type(a.atttypid, a.atttypmod)) ORDER BY a.attnum)
+    FROM pg_attribute AS a
+    WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped) END,
+  'comment', obj_description(t.oid, 'pg_type'))
+FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace
+LEFT JOIN pg_class AS c ON c.oid = t.typrelid
+WHERE t.typtype IN ('e', 'd', 'r', 'c') AND (t.typtype <> 'c' OR c.relkind = 'c')
+  AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+  AND ($1::text IS NULL OR n.nspname = $1) AND has_schema_privilege(n.oid, 'USAGE')
+  AND has_type_privilege(t.oid, 'USAGE')
+  AND NOT EXISTS (
+    SELECT FROM pg_depend AS e
+    WHERE e.classid = 'pg_type'::regclass AND e.objid = t.oid AND e.deptype = 'e')
+ORDER BY n.nspname, t.typname
+"""
+
+EXTENSIONS: Final = """
+SELECT json_build_object('name', e.extname, 'version', e.extversion, 'schema', n.nspname)
+FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace
+WHERE e.extname <> 'plpgsql' AND ($1::text IS NULL OR n.nspname = $1)
+ORDER BY e.extname
+"""
+
+DATABASE: Final = """
+SELECT json_build_object(
+  'size_bytes', pg_database_size(current_database()),
+  'server_version', current_setting('server_version'))
+"""
