@@ -33,8 +33,8 @@ from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
 from edgecache.protocol.names import TICKET_PARAMETER, object_path
 from edgecache.protocol.tickets import TicketKind
-from tests.edgecache.s3.cluster import Cluster
-from tests.edgecache.s3.raw import EMPTY, Signer, send
+from tests.edgecache.brain.s3.raw import EMPTY, Signer, send
+from tests.edgecache.cluster import Cluster
 from tests.ports import free_port
 
 SIZES: Final = {"1 KiB": 2**10, "64 KiB": 2**16, "1 MiB": 2**20}

@@ -12,8 +12,8 @@ from accounts.models import User
 from accounts.passwords import TunedArgon2Hasher
 from environments.models import Organization
 from tests import cast, table_cleanup
+from tests.edgecache.cluster import Cluster
 from tests.edgecache.databases import brain_database, drop_left
-from tests.edgecache.s3.cluster import Cluster
 
 # In CI hypothesis has a profile of its own: a hundred examples, the same each time. Elsewhere it
 # takes fewer, others each time; how long one takes says nothing beside three more processes.

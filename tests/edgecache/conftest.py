@@ -8,7 +8,7 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from tests.edgecache.s3.cluster import Cluster, Keys
+from tests.edgecache.cluster import Cluster, Keys
 
 ROOT = Path(__file__).resolve().parents[2]
 

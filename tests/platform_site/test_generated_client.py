@@ -17,7 +17,7 @@ from sqlgateway.connection import cache
 from sqlgateway.provisioning.placements import CACHE
 from tests.cast import PASSWORD
 from tests.conformance import DOCUMENT
-from tests.edgecache.s3.cluster import Cluster
+from tests.edgecache.cluster import Cluster
 
 PACKAGE = "zonal_generated_client"
 

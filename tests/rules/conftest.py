@@ -7,7 +7,7 @@ import pytest
 from pytest_django import Settings
 
 from edgecache.api import client
-from tests.edgecache.s3.cluster import Cluster
+from tests.edgecache.cluster import Cluster
 
 
 @pytest.fixture(autouse=True)

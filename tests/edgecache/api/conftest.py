@@ -8,7 +8,7 @@ from pytest_django import Settings
 
 from edgecache.api import client
 from tests.edgecache.api.brain import SECRET, ScriptedBrain
-from tests.edgecache.s3.cluster import Cluster
+from tests.edgecache.cluster import Cluster
 
 
 @pytest.fixture(autouse=True)

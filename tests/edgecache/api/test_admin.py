@@ -9,7 +9,7 @@ from pytest_django import Settings
 from accounts.models import AuditEvent, User
 from edgecache.brain.internal_api import everyone
 from tests.cast import signed_in
-from tests.edgecache.s3.cluster import Cluster
+from tests.edgecache.cluster import Cluster
 from tests.ports import free_port
 from tests.staff import staff_client
 

@@ -13,9 +13,9 @@ from accounts.models import AuditEvent, User
 from edgecache.tasks import check_host_records
 from tests.accounts.oauth.domains.nameserver import NameServer
 from tests.cast import Answer, Caller, signed_in
-from tests.edgecache.cdn.conftest import Origin, OriginAnswer
-from tests.edgecache.s3 import raw
-from tests.edgecache.s3.cluster import Cluster, until
+from tests.edgecache.brain.cdn.conftest import Origin, OriginAnswer
+from tests.edgecache.brain.s3 import raw
+from tests.edgecache.cluster import Cluster, until
 from tests.parallel import at_once
 
 pytestmark = pytest.mark.usefixtures("over_a_brain")

@@ -1,13 +1,21 @@
-"""Brains on a real database, and origins that are real servers on loopback."""
+"""Brains on a real database, in this process or in their own, and origins on loopback."""
 
-from collections.abc import AsyncIterator, Iterator
+import hashlib
+import secrets
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import boto3
 import pytest
+from botocore.config import Config
+from cryptography.fernet import Fernet
 
 from edgecache.brain.values import BucketInfo
 from tests.edgecache.brain.brains import Brain, Rows, running
 from tests.edgecache.brain.http_origin import HttpOrigin
+from tests.edgecache.brain.support import ClusterRows, Put
+from tests.edgecache.cluster import Cluster
 from tests.edgecache.databases import brain_database
 from tests.table_cleanup import empty
 
@@ -63,7 +71,7 @@ async def origin() -> AsyncIterator[HttpOrigin]:
 
 
 @pytest.fixture
-async def bucket(brain: Brain, origin: HttpOrigin) -> BucketInfo:
+async def http_bucket(brain: Brain, origin: HttpOrigin) -> BucketInfo:
     """Return a bucket with the HTTP origin."""
     return await brain.origin_bucket("http", {"url": origin.url})
 
@@ -73,3 +81,88 @@ async def strict(rows: Rows, tmp_path: Path) -> AsyncIterator[Brain]:
     """Return a brain with production's egress rules."""
     async with running(rows.url, tmp_path / "strict", allows_private=False) as brain:
         yield brain
+
+
+@pytest.fixture
+def database_url() -> Iterator[str]:
+    """Return an empty database for one test."""
+    with brain_database() as url:
+        yield url
+
+
+@pytest.fixture
+def start(database_url: str, tmp_path: Path) -> Iterator[Callable[..., Cluster]]:
+    """Return a factory of brains with workers on the test's database."""
+    running: list[Cluster] = []
+    secret_keys = Fernet.generate_key().decode()
+
+    def begin(*, workers: int = 0, **changes: Any) -> Cluster:
+        folder = tmp_path / f"brain{len(running)}"
+        folder.mkdir()
+        cluster = Cluster(folder, database_url, secret_keys, workers=workers, **changes)
+        if running:
+            cluster.secret = running[0].secret
+        running.append(cluster)
+        return cluster.start()
+
+    yield begin
+    for cluster in reversed(running):
+        cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def shared_bare_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Return a brain shared by the tests that only send requests to it."""
+    with brain_database() as url:
+        cluster = Cluster(
+            tmp_path_factory.mktemp("shared"), url, Fernet.generate_key().decode(), workers=0
+        )
+        try:
+            yield cluster.start()
+        finally:
+            cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def shared_cluster_rows(shared_bare_cluster: Cluster) -> ClusterRows:
+    """Return the tables of the shared brain."""
+    return ClusterRows(shared_bare_cluster.database_url)
+
+
+@pytest.fixture
+def bare_cluster(shared_bare_cluster: Cluster, shared_cluster_rows: ClusterRows) -> Cluster:
+    """Return the shared brain without nodes; tests use separate tenants."""
+    empty(shared_cluster_rows, ("brain_node", "brain_usageline", "brain_measurement"))
+    return shared_bare_cluster
+
+
+@pytest.fixture
+def cluster_rows(bare_cluster: Cluster, shared_cluster_rows: ClusterRows) -> ClusterRows:
+    """Return the brain's tables."""
+    return shared_cluster_rows
+
+
+@pytest.fixture
+def put(bare_cluster: Cluster) -> Put:
+    """Return a function that stores bytes for a new tenant and returns their hash."""
+
+    def write(data: bytes = b"", *, is_public: bool = False) -> bytes:
+        data = data or secrets.token_bytes(100)
+        keys = bare_cluster.tenant()
+        made = bare_cluster.call(
+            "POST", f"/v1/buckets?{keys.scope}", {"name": "docs", "is_public": is_public}
+        )
+        assert made["id"]
+        client = boto3.client(
+            "s3",
+            endpoint_url=bare_cluster.url,
+            aws_access_key_id=keys.access_key,
+            aws_secret_access_key=keys.secret_key,
+            region_name="us-east-1",
+            config=Config(retries={"total_max_attempts": 1}),
+        )
+        client.put_object(Bucket="docs", Key="key", Body=data)
+        client.close()
+        return hashlib.sha256(data).digest()
+
+    return write

@@ -1,192 +1,181 @@
-"""Two brains share the fetch of a key and also work without each other."""
+"""Two brains on one database: shared decisions, and failover."""
 
-import asyncio
-import time
-from uuid import UUID
+import secrets
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
+import boto3
 import pytest
+from cryptography.fernet import Fernet
 
-from edgecache.brain.fetch import singleflight
-from edgecache.brain.values import BucketInfo
-from platform_site.lib.ids import uuid7
-from tests.edgecache.brain.brains import Brain, Rows, read, settled, until
-from tests.edgecache.brain.http_origin import Asked, HttpOrigin
+from tests.edgecache.brain.support import (
+    ClusterRows,
+    FakeWorker,
+    Internal,
+    health_of,
+    register,
+    run_worker,
+)
+from tests.edgecache.cluster import Cluster
+from tests.edgecache.databases import brain_database
+from tests.ports import free_port
+from tests.table_cleanup import empty
+from tests.waiting import wait_until
 
-
-class Held:
-    """An origin's handler that waits for the test."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.came = asyncio.Event()
-        self.go_on = asyncio.Event()
-
-    async def __call__(self, asked: Asked) -> None:
-        """Respond once the test allows it."""
-        self.came.set()
-        await self.go_on.wait()
-        await asked.answer(self.data, 'ETag: "v"')
+Start = Callable[..., Cluster]
+Pair = tuple[Cluster, Cluster]
 
 
-async def test_an_uncached_key_is_fetched_once_by_two_brains(
-    brain: Brain, other: Brain, origin: HttpOrigin
-) -> None:
-    # A shared disk, as of two processes on one machine.
-    other.staging.root = brain.staging.root
-    bucket = await brain.origin_bucket("http", {"url": origin.url})
-    origin.handler = held = Held(b"x" * 300_000)
-    asking = [
-        asyncio.create_task(one.get(bucket, "k")) for _ in range(50) for one in (brain, other)
-    ]
-    await held.came.wait()
-    await until(
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    """Return two brains on one database, for tests that stop neither."""
+    secret_keys = Fernet.generate_key().decode()
+    with brain_database() as url, ExitStack() as stack:
+        first = Cluster(tmp_path_factory.mktemp("first"), url, secret_keys, workers=0)
+        second = Cluster(
+            tmp_path_factory.mktemp("second"), url, secret_keys, workers=0, secret=first.secret
+        )
+        for brain in (first, second):
+            stack.callback(brain.stop)
+            brain.start()
+        yield first, second
+
+
+@pytest.fixture
+def rows(running: Pair) -> ClusterRows:
+    """Return their tables without nodes."""
+    found = ClusterRows(running[0].database_url)
+    empty(found, ("brain_node", "brain_usageline", "brain_measurement"))
+    return found
+
+
+@pytest.fixture
+def pair(running: Pair, rows: ClusterRows) -> Pair:
+    """Return two brains without nodes."""
+    return running
+
+
+def voice_on(brain: Cluster, node: FakeWorker) -> FakeWorker:
+    """Return a fake worker that sends a node's messages to another brain."""
+    made = FakeWorker(brain, {"node_id": str(node.id), "node_secret": node.secret})
+    made.incarnation, made.sequence = node.incarnation, node.sequence
+    return made
+
+
+def test_a_node_registered_with_one_brain_is_known_to_the_other(pair: Pair) -> None:
+    first, second = pair
+    node = register(first)
+    assert voice_on(second, node).beat().status == 200
+    wait_until(lambda: Internal(first)("GET", "/v1/status").body["online_nodes"] == 1)
+    wait_until(lambda: Internal(second)("GET", "/v1/status").body["online_nodes"] == 1)
+
+
+def test_a_decision_of_one_brain_applies_on_the_other_when_it_returns(pair: Pair) -> None:
+    first, second = pair
+    node = register(first)
+    other = voice_on(second, node)
+    other.beat()
+
+    Internal(first)("POST", f"/v1/nodes/{node.id}/quarantine")
+    assert other.beat().body["status"] == "quarantined"
+    Internal(first)("DELETE", f"/v1/nodes/{node.id}")
+    assert other.beat().status == 410
+
+
+def test_both_brains_sign_with_the_same_key(pair: Pair) -> None:
+    first, second = pair
+    node = register(first)
+    assert node.beat().body["keys"] == voice_on(second, node).beat().body["keys"]
+
+
+def test_pages_of_an_inventory_may_go_to_different_brains(pair: Pair, rows: ClusterRows) -> None:
+    first, second = pair
+    node = register(first)
+    node.beat()
+    node.hold(page=0, last=False)
+    other = voice_on(second, node)
+    other.hold(page=1)
+    assert other.beat().body["wants_inventory"] is False
+    assert rows.value("SELECT inventory_of FROM brain_node") == "first"
+
+
+def test_an_access_key_that_one_brain_deletes_is_refused_by_the_other(pair: Pair) -> None:
+    first, second = pair
+    keys = first.tenant()
+    assert second.call("GET", f"/v1/access-keys?{keys.scope}")["access_keys"]
+    Internal(first)("DELETE", f"/v1/access-keys/{keys.access_key}?{keys.scope}")
+    assert second.call("GET", f"/v1/access-keys?{keys.scope}")["access_keys"] == []
+
+
+def test_the_second_brain_repairs_after_the_first_one_died(start: Start, database_url: str) -> None:
+    first, second = start(), start()
+    worker = run_worker(second, "worker0")
+    run_worker(second, "worker1", region="us-east")
+    wait_until(lambda: health_of(second, worker) == "online")
+    first.brain.send_signal(signal.SIGKILL)
+    first.brain.wait(10)
+
+    # One job is left to issue: this node is to be removed.
+    Internal(second)("DELETE", f"/v1/nodes/{worker.id}")
+
+    wait_until(
         lambda: (
-            len(brain.objects.singleflight.running) + len(other.objects.singleflight.running) == 2
+            ClusterRows(database_url).value(
+                "SELECT status FROM brain_node WHERE id = %s", worker.id
+            )
+            == "removed"
         )
     )
-    held.go_on.set()
-
-    assert set(await asyncio.gather(*asking)) == {held.data}
-    assert origin.count("/k") == 1
-    assert len(brain.kept) + len(other.kept) == 1
 
 
-async def test_the_waiting_brain_reads_the_bytes_from_a_node(
-    brain: Brain, other: Brain, origin: HttpOrigin, rows: Rows
-) -> None:
-    node = rows.node(uuid7())
-    bucket = await brain.origin_bucket("http", {"url": origin.url})
-    origin.handler = held = Held(b"bytes")
-    winner = asyncio.create_task(brain.objects.open(bucket, "k"))
-    await held.came.wait()
-    loser = asyncio.create_task(other.objects.open(bucket, "k"))
-    await until(lambda: other.objects.singleflight.running)
-    held.go_on.set()
-    await (await winner).whole()
-    await until(lambda: brain.kept)
-    assert not loser.done()
-    await brain.directory.add_locations(brain.kept[0].sha256, (node,))
-    opened = await loser
-
-    assert opened.version.sha256 == brain.kept[0].sha256
-    assert await other.directory.locations(opened.version.sha256) == (node,)
-    assert origin.count("/k") == 1
-
-
-async def test_without_nodes_each_brain_fetches_for_itself(
-    brain: Brain, other: Brain, origin: HttpOrigin, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(singleflight, "REPLICA_LIMIT_S", 0.0)
-    bucket = await brain.origin_bucket("http", {"url": origin.url})
-    origin.objects["/k"] = b"bytes"
-    assert await brain.get(bucket, "k") == b"bytes"
-    await settled(brain)
-
-    opened = await other.objects.open(bucket, "k")
-
-    assert opened.is_hit
-    assert await read(opened) == b"bytes"
-    assert origin.count("/k") == 2
-
-
-async def test_a_failed_fetch_is_retried_by_the_other_brain(
-    brain: Brain, other: Brain, origin: HttpOrigin
-) -> None:
-    bucket = await brain.origin_bucket("http", {"url": origin.url})
-    came, go_on = asyncio.Event(), asyncio.Event()
-
-    async def fails_once(asked: Asked) -> None:
-        if not came.is_set():
-            came.set()
-            await go_on.wait()
-            await asked.answer(b"", status="404 Not Found")
-        else:
-            await asked.answer(b"there")
-
-    origin.handler = fails_once
-    first = asyncio.create_task(brain.objects.open(bucket, "k"))
-    await came.wait()
-    second = asyncio.create_task(other.get(bucket, "k"))
-    await until(lambda: other.objects.singleflight.running)
-    go_on.set()
-
-    assert (await asyncio.gather(first, return_exceptions=True))[0].__class__.__name__ == (
-        "OriginMissing"
-    )
-    assert await second == b"there"
-
-
-def held_by(rows: Rows, bucket: BucketInfo, brain_id: UUID, *, seconds: int) -> None:
-    """Make a brain hold the fetch lock of a key."""
-    rows.run(
-        "INSERT INTO brain_filllease (bucket_id, key, brain_id, expires_at)"
-        " VALUES (%s, 'k', %s, clock_timestamp() + make_interval(secs => %s))",
-        [bucket.id, brain_id, seconds],
-    )
-
-
-async def test_a_fetch_lock_that_is_not_renewed_expires(
-    brain: Brain, other: Brain, origin: HttpOrigin, rows: Rows
-) -> None:
-    bucket = await brain.origin_bucket("http", {"url": origin.url})
-    origin.objects["/k"] = b"x"
-    held_by(rows, bucket, other.id, seconds=1)
-
-    begun = time.monotonic()
-    assert await brain.get(bucket, "k") == b"x"
-
-    assert time.monotonic() - begun > 0.9
-    await settled(brain)
-    assert rows.count("filllease") == 0
-
-
-async def test_the_fetch_lock_of_a_dead_brain_is_released(
-    brain: Brain, other: Brain, origin: HttpOrigin, rows: Rows
-) -> None:
-    bucket = await brain.origin_bucket("http", {"url": origin.url})
-    origin.objects["/k"] = b"x"
-    held_by(rows, bucket, uuid7(), seconds=3600)
-
-    assert await asyncio.wait_for(brain.get(bucket, "k"), 5) == b"x"
-    await settled(brain)
-    assert rows.count("filllease") == 0
-
-
-async def test_waiting_for_a_fetch_lock_is_limited(
-    brain: Brain,
-    other: Brain,
-    origin: HttpOrigin,
-    rows: Rows,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(singleflight, "TURN_LIMIT_S", 0.2)
-    bucket = await brain.origin_bucket("http", {"url": origin.url})
-    origin.objects["/k"] = b"x"
-    held_by(rows, bucket, other.id, seconds=3600)
-
-    assert await brain.get(bucket, "k") == b"x"
-
-
-async def test_a_long_fetch_renews_its_lock(
-    brain: Brain,
-    other: Brain,
-    origin: HttpOrigin,
-    rows: Rows,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("edgecache.brain.fetch.leases.RENEW_S", 0.05)
-    bucket = await brain.origin_bucket("http", {"url": origin.url})
-    origin.handler = held = Held(b"x")
-    asking = asyncio.create_task(brain.get(bucket, "k"))
-    await held.came.wait()
-    rows.run("UPDATE brain_filllease SET expires_at = clock_timestamp() + interval '1 second'")
-
-    await until(
-        lambda: rows.value(
-            "SELECT expires_at > clock_timestamp() + interval '5 seconds' FROM brain_filllease"
+def test_written_metrics_include_both_brains(pair: Pair, rows: ClusterRows) -> None:
+    for _ in range(2):
+        rows.run(
+            "INSERT INTO brain_measurement (brain_id, minute, hits, misses, bytes_served,"
+            " latencies) VALUES (gen_random_uuid(), date_trunc('minute', now()), 3, 1, 10,"
+            ' \'{"counts": {"300": 4}, "total_us": 40000}\')'
         )
+    for brain in pair:
+        said = Internal(brain)("GET", "/v1/metrics").body
+        assert (said["total_hits"], said["total_misses"], said["bytes_served"]) == (6, 2, 20)
+        assert said["hit_ratio"] == 0.75
+        assert said["avg_latency_ms"] == 10.0
+        assert said["p99_latency_ms"] == said["p95_latency_ms"] > 0
+
+
+def test_a_stopping_brain_writes_its_counters(start: Start, database_url: str) -> None:
+    brain = start()
+    keys = brain.tenant()
+    brain.call("POST", f"/v1/buckets?{keys.scope}", {"name": "docs"})
+    client = boto3.client(
+        "s3",
+        endpoint_url=brain.url,
+        aws_access_key_id=keys.access_key,
+        aws_secret_access_key=keys.secret_key,
+        region_name="us-east-1",
     )
-    held.go_on.set()
-    assert await asking == b"x"
-    await settled(brain)
-    assert rows.count("filllease") == 0
+    data = secrets.token_bytes(1000)
+    client.put_object(Bucket="docs", Key="key", Body=data)
+    client.get_object(Bucket="docs", Key="key")["Body"].read()
+    client.close()
+
+    brain.brain.send_signal(signal.SIGTERM)
+    assert brain.brain.wait(20) == 0
+
+    (line,) = ClusterRows(database_url).all(
+        "SELECT organization_id, environment_pk, bytes_served FROM brain_usageline"
+    )
+    assert line == (keys.organization_id, keys.environment_pk, 1000)
+
+
+def test_workers_reconnect_to_another_brain_on_the_same_port(start: Start) -> None:
+    port = free_port()
+    first = start(worker_port=port)
+    worker = run_worker(first, "worker0")
+    wait_until(lambda: health_of(first, worker) == "online")
+    first.brain.send_signal(signal.SIGKILL)
+    first.brain.wait(10)
+
+    second = start(worker_port=port)
+    wait_until(lambda: health_of(second, worker) == "online")

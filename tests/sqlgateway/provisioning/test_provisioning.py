@@ -135,7 +135,7 @@ def test_a_dropped_environment_leaves_nothing_and_may_be_dropped_twice(alice: Ca
 
 
 def test_an_environments_whole_life(alice: Caller, settings: Settings) -> None:
-    # No brain runs here: what it does then is told in tests/edgecache/platform.
+    # No brain runs here: what it does then is tested in tests/edgecache/api.
     settings.CACHE = replace(settings.CACHE, is_enabled=False)
     staging = environments.create(alice.scope.organization_id, "staging")
     someone = Caller(Scope(alice.scope.organization_id, staging.pk))

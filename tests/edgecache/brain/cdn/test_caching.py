@@ -1,0 +1,293 @@
+"""Plain HTTP clients of a real brain with real workers and an HTTP origin."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+
+from tests.edgecache.brain.cdn.conftest import Asked, CdnBucket, OriginAnswer
+
+WAIT_S = 20.0
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait for what happens in the background."""
+    end = time.monotonic() + WAIT_S
+    while not holds():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.02)
+
+
+def test_a_fresh_response_is_fetched_once(cdn_bucket: CdnBucket) -> None:
+    cdn_bucket.respond("/a", "max-age=600", b"body", Content_Type="text/css", ETag='"v1"')
+    first = cdn_bucket.get("/a")
+    assert (first.status, first.body) == (200, b"body")
+    assert first.headers["cache-status"] == "Zonal; fwd=uri-miss; stored"
+    until(lambda: "hit" in cdn_bucket.get("/a").headers["cache-status"])
+    again = cdn_bucket.get("/a")
+    assert (again.body, again.headers["content-type"], again.headers["etag"]) == (
+        b"body",
+        "text/css",
+        '"v1"',
+    )
+    assert int(again.headers["age"]) >= 0
+    assert again.headers["cache-status"].startswith("Zonal; hit; ttl=")
+    assert cdn_bucket.asked("/a") == 1
+
+
+def test_a_stale_response_is_revalidated(cdn_bucket: CdnBucket) -> None:
+    cdn_bucket.respond("/a", "max-age=0", b"body", ETag='"v1"')
+    assert cdn_bucket.get("/a").body == b"body"
+    until(lambda: "fwd-status=304" in cdn_bucket.get("/a").headers["cache-status"])
+    assert cdn_bucket.get("/a").body == b"body"
+    assert cdn_bucket.origin.asked[-1].headers["if-none-match"] == '"v1"'
+    cdn_bucket.respond("/a", "max-age=0", b"newer", ETag='"v2"')
+    assert cdn_bucket.get("/a").body == b"newer"
+
+
+def test_a_stale_response_may_be_used_while_it_is_revalidated(cdn_bucket: CdnBucket) -> None:
+    cdn_bucket.respond("/a", "max-age=0, stale-while-revalidate=600", b"old", ETag='"v1"')
+    cdn_bucket.get("/a")
+    until(lambda: "hit" in cdn_bucket.get("/a").headers["cache-status"])
+    cdn_bucket.respond("/a", "max-age=600", b"new", ETag='"v2"')
+    assert cdn_bucket.get("/a").body == b"old"
+    until(lambda: cdn_bucket.get("/a").body == b"new")
+
+
+def test_a_stale_response_is_used_when_the_origin_fails(cdn_bucket: CdnBucket) -> None:
+    cdn_bucket.respond("/a", "max-age=0, stale-if-error=600", b"body", ETag='"v1"')
+    cdn_bucket.respond("/b", "max-age=0, must-revalidate, stale-if-error=600", b"body", ETag='"v1"')
+    for path in ("/a", "/b"):
+        cdn_bucket.get(path)
+        until(cdn_bucket.says("304", path))
+        cdn_bucket.origin.said[path] = OriginAnswer(500, {}, b"secret inside")
+    stood = cdn_bucket.get("/a")
+    assert (stood.status, stood.body) == (200, b"body")
+    assert stood.headers["cache-status"] == "Zonal; hit; detail=stale-if-error"
+    refused = cdn_bucket.get("/b")
+    assert refused.status == 502
+    assert b"secret" not in refused.body
+
+
+@pytest.mark.parametrize("control", ["no-store", "private", "private, max-age=600"])
+def test_a_response_that_must_not_be_stored_is_fetched_each_time(
+    cdn_bucket: CdnBucket, control: str
+) -> None:
+    cdn_bucket.respond("/a", control, b"mine")
+    answers = [cdn_bucket.get("/a") for _ in range(3)]
+    assert [answer.body for answer in answers] == [b"mine"] * 3
+    assert all("stored" not in answer.headers["cache-status"] for answer in answers)
+    assert cdn_bucket.asked("/a") == 3
+
+
+def test_each_variant_is_stored_separately(cdn_bucket: CdnBucket) -> None:
+    cdn_bucket.respond("/a", "max-age=600", b"german", Vary="Accept-Language")
+    assert cdn_bucket.get("/a", accept_language="de").body == b"german"
+    cdn_bucket.respond("/a", "max-age=600", b"english", Vary="Accept-Language")
+    assert cdn_bucket.get("/a", accept_language="en").body == b"english"
+    for language, body in (("de", b"german"), ("en", b"english")):
+        until(cdn_bucket.says("hit", "/a", accept_language=language))
+        number = cdn_bucket.asked("/a")
+        assert cdn_bucket.get("/a", accept_language=language).body == body
+        assert cdn_bucket.asked("/a") == number
+
+
+def test_only_headers_that_choose_a_variant_reach_the_origin(cdn_bucket: CdnBucket) -> None:
+    cdn_bucket.respond("/a", "max-age=600", b"for all")
+    cdn_bucket.get("/a", cookie="session=1", authorization="Basic x", x_own="1", accept="text/css")
+    told = cdn_bucket.origin.asked[-1].headers
+    assert told["accept"] == "text/css"
+    assert told.keys().isdisjoint({"cookie", "authorization", "x-own", "x-forwarded-for"})
+
+
+def test_a_cookie_of_the_origin_is_not_sent_to_other_clients(cdn_bucket: CdnBucket) -> None:
+    cdn_bucket.respond("/a", "max-age=600", b"x", Set_Cookie="session=1")
+    for _ in range(2):
+        assert "set-cookie" not in cdn_bucket.get("/a").headers
+
+
+def test_each_query_has_its_own_response(cdn_bucket: CdnBucket) -> None:
+    cdn_bucket.respond("/a?v=1", "max-age=600", b"one")
+    cdn_bucket.respond("/a?v=2", "max-age=600", b"two")
+    assert cdn_bucket.get("/a?v=1").body == b"one"
+    assert cdn_bucket.get("/a?v=2").body == b"two"
+    assert cdn_bucket.get("/a").status == 404
+
+
+def test_purging_a_key_purges_all_variants(cdn_bucket: CdnBucket) -> None:
+    for query in ("?v=1", "?v=2"):
+        cdn_bucket.respond(f"/a{query}", "max-age=600", b"old")
+        cdn_bucket.get(f"/a{query}")
+        until(cdn_bucket.says("hit", f"/a{query}"))
+        cdn_bucket.respond(f"/a{query}", "max-age=600", b"new")
+    organization, environment = (pair.partition("=")[2] for pair in cdn_bucket.scope.split("&"))
+    tenant = {"organization_id": int(organization), "environment_pk": int(environment)}
+    done = cdn_bucket.cluster.call("POST", "/v1/purge", tenant | {"keys": ["cdn-bucket/a"]})
+    assert done["objects_purged"] == 2
+    assert [cdn_bucket.get(f"/a{query}").body for query in ("?v=1", "?v=2")] == [b"new", b"new"]
+
+
+def test_a_conditional_request_is_answered_with_304(cdn_bucket: CdnBucket) -> None:
+    changed = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    cdn_bucket.respond(
+        "/a",
+        "max-age=600",
+        b"0123456789",
+        ETag='"v1"',
+        Last_Modified=format_datetime(changed, True),
+    )
+    cdn_bucket.get("/a")
+    later = format_datetime(changed + timedelta(seconds=1), usegmt=True)
+    for headers in ({"if_none_match": 'W/"v1"'}, {"if_modified_since": later}):
+        answer = cdn_bucket.get("/a", **headers)
+        assert (answer.status, answer.body) == (304, b"")
+        assert answer.headers["etag"] == '"v1"'
+    assert cdn_bucket.get("/a", if_match='"v2"').status == 412
+    assert cdn_bucket.get("/a", if_none_match='"v2"').status == 200
+
+
+def test_a_stored_response_is_sent_in_ranges(cdn_bucket: CdnBucket) -> None:
+    cdn_bucket.respond("/a", "max-age=600", b"0123456789", ETag='"v1"')
+    cdn_bucket.get("/a")
+    part = cdn_bucket.get("/a", range="bytes=2-4")
+    assert (part.status, part.body) == (206, b"234")
+    assert part.headers["content-range"] == "bytes 2-4/10"
+    assert cdn_bucket.get("/a", range="bytes=2-4", if_range='"v2"').body == b"0123456789"
+    assert cdn_bucket.get("/a", range="bytes=50-").status == 416
+    assert cdn_bucket.get("/a", "HEAD").headers["content-length"] == "10"
+
+
+def test_a_response_of_unknown_length_arrives_whole(cdn_bucket: CdnBucket) -> None:
+    body = b"z" * 300_000
+    fields = {"Cache-Control": "max-age=600"}
+    cdn_bucket.origin.said["/a"] = OriginAnswer(200, fields, body, has_length=False)
+    assert cdn_bucket.get("/a").body == body
+    until(lambda: "hit" in cdn_bucket.get("/a").headers["cache-status"])
+    assert cdn_bucket.get("/a").headers["content-length"] == str(len(body))
+
+
+@pytest.mark.parametrize("vary", ["", "Accept-Language"])
+def test_a_thousand_requests_for_an_uncached_url_cost_one_fetch_per_variant(
+    cdn_bucket: CdnBucket, vary: str
+) -> None:
+    cdn_bucket.respond("/cold", "max-age=600", bytes(100_000), **({"Vary": vary} if vary else {}))
+    go_on = threading.Event()
+
+    def hold(_asked: Asked) -> None:
+        assert go_on.wait(20)
+
+    cdn_bucket.origin.meanwhile = hold
+    waiting = 0
+
+    async def one(language: str) -> bytes:
+        nonlocal waiting
+        reader, writer = await asyncio.open_connection("127.0.0.1", cdn_bucket.cluster.port)
+        lines = [f"GET /p/{cdn_bucket.public_name}/cold HTTP/1.1", "Host: x", "Connection: close"]
+        request = "\r\n".join([*lines, f"Accept-Language: {language}", "", ""])
+        writer.write(request.encode())
+        waiting += 1
+        if waiting == 1000:
+            go_on.set()
+        answer = await reader.read()
+        writer.close()
+        return answer
+
+    async def main() -> list[bytes]:
+        return await asyncio.gather(*(one("de" if n % 2 else "en") for n in range(1000)))
+
+    answers = asyncio.run(main())
+    assert {answer.partition(b"\r\n")[0] for answer in answers} == {b"HTTP/1.1 200 OK"}
+    assert {answer.partition(b"\r\n\r\n")[2] for answer in answers} == {bytes(100_000)}
+    assert cdn_bucket.asked("/cold") == (2 if vary else 1)
+
+
+def test_a_response_for_one_variant_does_not_split_the_others(cdn_bucket: CdnBucket) -> None:
+    cdn_bucket.respond("/page", "max-age=600", b"page", Vary="Accept-Language")
+    # Vary is known from now on.
+    cdn_bucket.get("/page", accept_language="fr")
+    came, go_on = threading.Event(), threading.Event()
+
+    def hold(asked: Asked) -> None:
+        if asked.headers["accept-language"] == "en":
+            came.set()
+            assert go_on.wait(20)
+
+    cdn_bucket.origin.meanwhile = hold
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(cdn_bucket.get, "/page", accept_language="en")
+        assert came.wait(20)
+        until(cdn_bucket.says("hit", "/page", accept_language="de"))
+        second = pool.submit(cdn_bucket.get, "/page", accept_language="en")
+        time.sleep(0.3)
+        go_on.set()
+        assert first.result(20).body == second.result(20).body == b"page"
+    assert cdn_bucket.asked("/page") == 3
+
+
+@pytest.mark.parametrize("has_length", [True, False])
+def test_passed_through_responses_are_counted_and_logged(
+    cdn_bucket: CdnBucket, has_length: bool
+) -> None:
+    metrics = cdn_bucket.cluster.call("GET", "/v1/metrics")
+    body = b"z" * 70_000
+    cdn_bucket.origin.said["/a b"] = cdn_bucket.origin.said["/a%20b"] = OriginAnswer(
+        200, {"Cache-Control": "no-store"}, body, has_length=has_length
+    )
+    assert cdn_bucket.get("/a%20b?secret=1").status == 404
+    for _ in range(3):
+        assert cdn_bucket.get("/a%20b").body == body
+    after = cdn_bucket.cluster.call("GET", "/v1/metrics")
+    assert after["total_misses"] - metrics["total_misses"] == 3
+    assert after["bytes_served"] - metrics["bytes_served"] >= 3 * len(body)
+
+    def lines() -> list[str]:
+        found = cdn_bucket.cluster.log.splitlines()
+        return [line for line in found if cdn_bucket.public_name in line and '"key":"a b"' in line]
+
+    until(lambda: len(lines()) == 4)
+    assert '"operation":"CDN"' in lines()[0]
+    assert "secret" not in "".join(lines())
+
+
+def test_a_404_is_cached_for_a_moment_unless_the_origin_forbids_it(cdn_bucket: CdnBucket) -> None:
+    cdn_bucket.origin.said["/fleeting"] = OriginAnswer(404, {"Cache-Control": "no-store"})
+    for path in ("/absent", "/fleeting"):
+        for _ in range(3):
+            assert cdn_bucket.get(path).status == 404
+    assert (cdn_bucket.asked("/absent"), cdn_bucket.asked("/fleeting")) == (1, 3)
+    cdn_bucket.respond("/absent", "max-age=600", b"here now")
+    until(lambda: cdn_bucket.get("/absent").body == b"here now")
+
+
+def test_only_if_cached_never_reaches_the_origin(cdn_bucket: CdnBucket) -> None:
+    cdn_bucket.respond("/a", "max-age=600", b"x")
+    assert cdn_bucket.get("/a", cache_control="only-if-cached").status == 504
+    assert cdn_bucket.asked("/a") == 0
+
+
+def test_private_and_absent_buckets_look_the_same(cdn_bucket: CdnBucket) -> None:
+    absent = cdn_bucket.get("/absent")
+    cdn_bucket.respond("/a", "max-age=600", b"x")
+    cdn_bucket.switch(is_public=False)
+    private = cdn_bucket.get("/a")
+    assert (
+        (absent.status, absent.body) == (private.status, private.body) == (404, b"404 Not Found\n")
+    )
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_unsafe_methods_are_refused(cdn_bucket: CdnBucket, method: str) -> None:
+    answer = cdn_bucket.get("/a", method)
+    assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD")
+    assert cdn_bucket.origin.asked == []
+
+
+@pytest.mark.parametrize("path", ["/../a", "/a/%2e%2e/b", "/%ff", "/a%00b", "", "/"])
+def test_invalid_paths_are_not_found(cdn_bucket: CdnBucket, path: str) -> None:
+    assert cdn_bucket.get(path).status == 404
+    assert cdn_bucket.origin.asked == []

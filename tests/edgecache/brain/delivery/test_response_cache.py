@@ -1,0 +1,381 @@
+"""The response cache: decisions are used again only while nothing has changed."""
+
+import hashlib
+import os
+import re
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, LiteralString
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from edgecache.brain.delivery import nginx_offload
+from edgecache.brain.directory.coherence import CHANNEL
+from tests.edgecache.brain.s3.raw import Answer, Signer, md5, send
+from tests.edgecache.cluster import Cluster, Keys, until
+
+BODY = os.urandom(5000)
+OTHER = os.urandom(5001)
+CLIENT = "203.0.113.9"
+
+
+@dataclass
+class Shelf:
+    """A public bucket of a tenant. headers: of each anonymous request, as nginx sends them."""
+
+    cluster: Cluster
+    keys: Keys
+    row: dict[str, Any]
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def signer(self) -> Signer:
+        """Return the owner's signatures."""
+        return Signer(self.keys, self.cluster.url)
+
+    @property
+    def hits(self) -> int:
+        """Return how many responses the cache has decided."""
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.cluster.internal_port}/metrics",
+            headers={"Authorization": f"Bearer {self.cluster.secret}"},
+        )
+        with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310 - http, as above
+            found = re.search(
+                r"^zonal_cache_repeated_total (\d+)", answer.read().decode(), re.MULTILINE
+            )
+        assert found is not None
+        return int(found[1])
+
+    def path(self, key: str) -> str:
+        """Return the path at which anonymous clients find an object."""
+        return f"/{self.row['public_name']}/{key}"
+
+    def put(self, key: str, body: bytes, **headers: str) -> None:
+        """Write an object."""
+        assert self.signer.send("PUT", f"/shelf/{key}", body, headers).status == 200
+
+    def get(self, key: str = "k", **headers: str) -> Answer:
+        """Read an object anonymously, with more headers."""
+        more = {name.replace("_", "-"): value for name, value in headers.items()}
+        return send(self.cluster.url, "GET", self.path(key), self.headers | more)
+
+    def get_signed(self, key: str = "k", **headers: str) -> Answer:
+        """Read an object as its owner, with more headers."""
+        return self.signer.send("GET", f"/shelf/{key}", headers=headers)
+
+    def sha256(self, key: str = "k") -> str:
+        """Return the hash of the bytes that a client gets."""
+        answer = self.get(key)
+        assert answer.status == 200, answer
+        return _sha256(answer)
+
+    def warm(self, key: str = "k") -> None:
+        """Read an object until the cache decides."""
+
+        def is_hit() -> bool:
+            before = self.hits
+            self.get(key)
+            return self.hits > before
+
+        until(is_hit)
+
+    def change(self, **switches: bool) -> None:
+        """Change the bucket."""
+        self.cluster.call("PATCH", f"/v1/buckets/{self.row['id']}?{self.keys.scope}", switches)
+
+
+def _sha256(answer: Answer) -> str:
+    """Return the hash of what a client gets: nginx sends a file, or the brain sends the bytes."""
+    file = answer.headers.get("x-accel-redirect", "")
+    return file.rpartition("/")[2] if file else _hash(answer.body)
+
+
+def _hash(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()
+
+
+@pytest.fixture
+def direct(cluster: Cluster, keys: Keys) -> Shelf:
+    """Return a bucket with one cached object, which the brain serves from memory."""
+    row = cluster.call("POST", f"/v1/buckets?{keys.scope}", {"name": "shelf", "is_public": True})
+    made = Shelf(cluster, keys, row)
+    made.put("k", BODY, **{"content-type": "text/x-k"})
+    made.warm()
+    return made
+
+
+@pytest.fixture
+def shelf(cluster: Cluster, keys: Keys) -> Shelf:
+    """Return a bucket with one cached object, whose file nginx may send."""
+    row = cluster.call("POST", f"/v1/buckets?{keys.scope}", {"name": "shelf", "is_public": True})
+    names = (nginx_offload.store_name(UUID(node["node_id"])) for node in cluster.nodes)
+    headers = {
+        "x-zonal-gateway": nginx_offload.token_of(cluster.secret),
+        "x-zonal-client": CLIENT,
+        "x-zonal-stores": " ".join(names),
+    }
+    made = Shelf(cluster, keys, row, headers)
+    made.put("k", BODY, **{"content-type": "text/x-k"})
+    made.warm()
+    return made
+
+
+def test_a_cached_response_has_the_headers_of_a_decided_one(shelf: Shelf) -> None:
+    shelf.put("other", BODY, **{"content-type": "text/x-k"})
+    answers: list[Answer] = []
+
+    def are_alike() -> bool:
+        # Neither is a spot check, which the brain sends itself.
+        answers[:] = [shelf.get("other"), shelf.get("k")]
+        return all("x-accel-redirect" in answer.headers for answer in answers)
+
+    until(are_alike)
+    changing = {"x-amz-request-id", "last-modified"}
+    decided, cached = (
+        {name: value for name, value in answer.headers.items() if name not in changing}
+        for answer in answers
+    )
+    assert cached["content-length"] == "0"
+    assert cached == decided | {"date": cached["date"]}
+    assert set(cached) >= {"etag", "content-type", "accept-ranges", "date"}
+    assert cached["x-accel-redirect"].endswith(_hash(BODY))
+    ids = {shelf.get().headers["x-amz-request-id"] for _ in range(20)}
+    assert len(ids) == 20
+    assert all(re.fullmatch("[0-9A-F]{16}", each) for each in ids)
+
+
+@pytest.mark.parametrize("way", ["shelf", "direct"])
+def test_an_entry_ends_with_what_it_follows_from(way: str, request: pytest.FixtureRequest) -> None:
+    shelf: Shelf = request.getfixturevalue(way)
+    for body in (OTHER, BODY, OTHER):
+        shelf.put("k", body)
+        assert {shelf.sha256() for _ in range(5)} == {_hash(body)}
+        assert {_sha256(shelf.get_signed()) for _ in range(5)} == {_hash(body)}
+        shelf.warm()
+    # The same bytes with another description.
+    shelf.put("k", OTHER, **{"content-type": "text/x-new"})
+    assert {shelf.get().headers["content-type"] for _ in range(5)} == {"text/x-new"}
+    shelf.warm()
+    shelf.change(is_public=False)
+    assert {shelf.get().code for _ in range(5)} == {"AccessDenied"}
+    assert {shelf.get_signed().body for _ in range(5)} == {OTHER}
+    shelf.change(is_public=True)
+    shelf.warm()
+    shelf.change(verifies_reads=True)
+    assert {shelf.get().body for _ in range(5)} == {OTHER}
+    shelf.change(verifies_reads=False)
+    shelf.warm()
+    shelf.change(allows_redirect=True)
+    assert {shelf.get().status for _ in range(5)} == {307}
+    shelf.change(allows_redirect=False)
+    shelf.warm()
+    shelf.signer.send("DELETE", "/shelf/k")
+    assert {shelf.get().code for _ in range(5)} == {"NoSuchKey"}
+    assert {shelf.get_signed().code for _ in range(5)} == {"NoSuchKey"}
+
+
+@pytest.mark.parametrize("scope", [{"keys": ["shelf/k"]}, {"prefix": "shelf/"}])
+def test_a_purge_ends_an_entry(direct: Shelf, scope: dict[str, Any]) -> None:
+    tenant = {
+        "organization_id": direct.keys.organization_id,
+        "environment_pk": direct.keys.environment_pk,
+    }
+    purged = direct.cluster.call("POST", "/v1/purge", tenant | scope)
+    assert purged["objects_purged"] == 1
+    before = direct.hits
+    assert direct.get().body == BODY
+    assert direct.hits == before
+
+
+def _changed(shelf: Shelf, change: LiteralString, *params: Any, said: str) -> None:
+    """Change the brain's tables as another brain does, and announce it."""
+    with psycopg.connect(shelf.cluster.database_url) as connection:
+        connection.execute(change, params)
+        payload = f'["{UUID(int=7).hex}",1,0,[{said}]]'
+        connection.execute("SELECT pg_notify(%s, %s)", [CHANNEL, payload])
+
+
+def test_an_entry_ends_with_what_another_brain_announces(shelf: Shelf) -> None:
+    node_ids = [UUID(node["node_id"]) for node in shelf.cluster.nodes]
+    until(lambda: shelf.get().headers.get("x-accel-redirect", "").startswith("/.zonal-store/"))
+    _changed(
+        shelf,
+        "DELETE FROM brain_location WHERE blob_id = %s AND node_id = ANY(%s)",
+        hashlib.sha256(BODY).digest(),
+        node_ids,
+        said=f'["blob","{_hash(BODY)}"]',
+    )
+    until(lambda: shelf.get().body == BODY)
+    assert "x-accel-redirect" not in shelf.get().headers
+
+
+def test_a_name_that_becomes_a_bucket_s_host_is_one_at_once(shelf: Shelf) -> None:
+    host = f"static-{shelf.row['id']}.example.com"
+    shelf.headers["host"] = host
+    shelf.warm()
+    _changed(
+        shelf,
+        "INSERT INTO brain_host (host, bucket_id, token, proved_at, checked_at)"
+        " VALUES (%s, %s, %s, now(), now())",
+        host,
+        shelf.row["id"],
+        "t" * 43,
+        said='["hosts"]',
+    )
+    # There the path is the key alone.
+    until(lambda: shelf.get().status == 404)
+    assert {shelf.get().status for _ in range(5)} == {404}
+
+
+@pytest.mark.parametrize("signs", [True, False])
+@pytest.mark.parametrize(
+    ("headers", "is_right"),
+    [
+        ({"range": "bytes=5-9"}, lambda said: (said.status, said.body) == (206, BODY[5:10])),
+        ({"range": "bytes=99999-"}, lambda said: said.code == "InvalidRange"),
+        ({"if-none-match": f'"{md5(BODY).hex()}"'}, lambda said: said.status == 304),
+        ({"if-match": '"x"'}, lambda said: said.code == "PreconditionFailed"),
+        ({"if-unmodified-since": "Thu, 01 Jan 2015 00:00:00 GMT"}, lambda said: said.status == 412),
+        ({"x-amz-expected-bucket-owner": "1"}, lambda said: said.code == "AccessDenied"),
+        ({"x-amz-acl": "public-read"}, lambda said: said.status == 400),
+        ({"x-amz-tagging": "a=b"}, lambda said: said.code == "NotImplemented"),
+        ({"x-zonal-redirect": "1"}, lambda said: said.status == 307),
+    ],
+)
+def test_a_request_with_more_headers_is_decided_anew(
+    direct: Shelf, headers: dict[str, str], is_right: Callable[[Answer], bool], *, signs: bool
+) -> None:
+    before = direct.hits
+    answer = direct.get_signed(**headers) if signs else direct.get(**headers)
+    assert is_right(answer), answer
+    assert direct.hits == before
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({"authorization": "AWS4-HMAC-SHA256 nonsense"}, "AuthorizationHeaderMalformed"),
+        ({"authorization": "AWS who:what"}, "InvalidRequest"),
+    ],
+)
+def test_a_cached_response_is_not_sent_before_authentication(
+    direct: Shelf, headers: dict[str, str], code: str
+) -> None:
+    assert direct.get(**headers).code == code
+
+
+def test_only_an_authenticated_owner_gets_a_cached_private_object(direct: Shelf) -> None:
+    direct.change(is_public=False)
+    before = direct.hits
+    assert {direct.get_signed().body for _ in range(20)} == {BODY}
+    assert direct.hits > before + 10
+    stranger = Signer(direct.cluster.tenant(), direct.cluster.url)
+    assert stranger.send("GET", "/shelf/k").code == "NoSuchBucket"
+    assert direct.get().code == "AccessDenied"
+    assert send(direct.cluster.url, "GET", "/shelf/k").code == "AccessDenied"
+    forged = direct.signer.sign("GET", "/shelf/k")
+    forged["authorization"] = forged["authorization"][:-4] + "0000"
+    assert send(direct.cluster.url, "GET", "/shelf/k", forged).code == "SignatureDoesNotMatch"
+
+
+def test_a_presigned_url_and_a_signed_header_share_an_entry(direct: Shelf) -> None:
+    before = direct.hits
+    for _ in range(10):
+        assert (
+            send(direct.cluster.url, "GET", direct.signer.presign("GET", "/shelf/k")).body == BODY
+        )
+        assert direct.get_signed().body == BODY
+    assert direct.hits > before + 10
+
+
+@pytest.mark.parametrize("headers", [{}, {"x-zonal-client": CLIENT, "user-agent": "a"}])
+def test_what_is_in_memory_is_served_from_the_cache(direct: Shelf, headers: dict[str, str]) -> None:
+    before = direct.hits
+    answers = [direct.get(**headers) for _ in range(20)]
+    assert direct.hits > before + 10
+    for answer in answers:
+        assert (answer.status, answer.body) == (200, BODY)
+        assert answer.headers["etag"] == f'"{md5(BODY).hex()}"'
+        assert answer.headers["content-type"] == "text/x-k"
+        assert answer.headers["content-length"] == str(len(BODY))
+    assert len({answer.headers["x-amz-request-id"] for answer in answers}) == 20
+    # A client cannot choose the address that is logged.
+    request_id = answers[-1].headers["x-amz-request-id"]
+    until(lambda: f'"request_id":"{request_id}"' in direct.cluster.log)
+    (line,) = (line for line in direct.cluster.log.splitlines() if request_id in line)
+    assert '"client":"127.0.0.1"' in line
+    assert f'"sent_bytes":{len(BODY)}' in line
+
+
+def test_an_object_larger_than_a_packet_arrives_whole(direct: Shelf) -> None:
+    large = os.urandom(100_000)
+    direct.put("large", large)
+    direct.warm("large")
+    before = direct.hits
+    assert {direct.get("large").body for _ in range(20)} == {large}
+    assert direct.hits > before + 10
+
+
+@pytest.mark.parametrize("query", ["?partNumber=1", "?versionId=x", "?response-expires=x", "?acl"])
+def test_a_query_that_changes_the_response_is_decided_anew(direct: Shelf, query: str) -> None:
+    before = direct.hits
+    statuses = {direct.get(f"k{query}").status for _ in range(3)}
+    assert statuses <= ({206} if "part" in query else {400, 501}), statuses
+    signed = {direct.get_signed(f"k{query}").status for _ in range(3)}
+    assert signed <= {200, 206, 400, 501}
+    assert direct.hits == before
+
+
+def test_a_head_request_has_no_body(direct: Shelf) -> None:
+    head = send(direct.cluster.url, "HEAD", direct.path("k"))
+    assert (head.status, head.headers["content-length"]) == (200, str(len(BODY)))
+    assert head.body == b""
+
+
+def test_responses_with_and_without_checksums_are_kept_apart(shelf: Shelf) -> None:
+    shelf.put("summed", BODY)
+    more = {"x-amz-checksum-mode": "ENABLED"}
+    for _ in range(10):
+        assert "x-amz-checksum-type" in shelf.get("summed", **more).headers
+        assert "x-amz-checksum-type" not in shelf.get("summed").headers
+        assert "x-amz-checksum-type" in shelf.get_signed("summed", **more).headers
+
+
+def test_headers_that_change_nothing_do_not_keep_the_cache_from_deciding(shelf: Shelf) -> None:
+    before = shelf.hits
+    more = {"User-Agent": "a", "Accept": "*/*", "cookie": "a=b", "X-New": "1"}
+    answers = [shelf.get(**more) for _ in range(20)]
+    assert {_sha256(answer) for answer in answers} == {_hash(BODY)}
+    assert shelf.hits > before + 10
+    closing = shelf.get(connection="close")
+    assert closing.headers["connection"] == "close"
+
+
+def test_a_wrong_token_gets_the_bytes_from_the_brain(shelf: Shelf) -> None:
+    for token in ("0" * 64, ""):
+        assert shelf.get(x_zonal_gateway=token).body == BODY
+    assert shelf.get(x_zonal_stores="").body == BODY
+
+
+def test_a_cached_response_is_counted_and_logged_as_any_other(shelf: Shelf) -> None:
+    shelf.put("eyJh.eyJi.c", BODY)
+    shelf.warm("eyJh.eyJi.c")
+    said = [shelf.get("eyJh.eyJi.c").headers["x-amz-request-id"] for _ in range(20)]
+    until(lambda: all(f'"request_id":"{each}"' in shelf.cluster.log for each in said))
+    lines = [line for line in shelf.cluster.log.splitlines() if any(each in line for each in said)]
+    assert len(lines) == 20
+    assert not any("eyJi" in line for line in lines)
+    shapes = {
+        re.sub(r'"(ms|timestamp|request_id|sent_bytes)":[^,]+', r"\1", each) for each in lines
+    }
+    # A spot check differs in the number of bytes that the brain sent.
+    assert len(shapes) == 1, shapes
+    assert f'"client":"{CLIENT}"' in shapes.pop()
+
+
+def test_a_spot_check_is_sent_by_the_brain(shelf: Shelf) -> None:
+    until(lambda: shelf.get().body == BODY, seconds=60.0)

@@ -1,0 +1,329 @@
+"""Workers that send wrong bytes, stall, or die in the middle.
+
+The client gets right bytes or an error, and the node is marked.
+"""
+
+import contextlib
+import hashlib
+import http.client
+import os
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from cryptography.fernet import Fernet
+
+from edgecache.brain.delivery import nginx_offload
+from tests.edgecache.brain.delivery import faulty_workers
+from tests.edgecache.brain.delivery.faulty_workers import Fault, Proxy
+from tests.edgecache.brain.s3.raw import Signer, send
+from tests.edgecache.cluster import Cluster, until
+from tests.edgecache.conftest import connect
+from tests.edgecache.databases import brain_database
+from tests.ports import free_port
+
+SMALL = os.urandom(5000)
+LARGE = os.urandom(3 * 2**20 + 5)
+# As many as tests need.
+UNREAD = 16
+BODIES = {"small": SMALL, "large": LARGE}
+
+
+class FaultyCluster:
+    """A brain with two workers that can be made faulty, and a bucket with objects on both."""
+
+    def __init__(self, cluster: Cluster, proxies: list[Proxy], database_url: str) -> None:
+        self.cluster, self.proxies = cluster, proxies
+        self.database_url = database_url
+        self.keys = cluster.tenant()
+        self.signer = Signer(self.keys, cluster.url)
+        self.s3 = connect(self.keys, cluster.url)
+        self.s3.create_bucket(Bucket="faulty")
+        self.put()
+        self.unread = {f"unread-{number}": os.urandom(5000) for number in range(UNREAD)}
+        for key, body in self.unread.items():
+            self.s3.put_object(Bucket="faulty", Key=key, Body=body)
+        until(lambda: all(self.holders(body) == 2 for body in self.unread.values()))
+
+    def put(self) -> None:
+        """Store the objects, and wait until both workers hold them."""
+        for key, body in BODIES.items():
+            self.s3.put_object(Bucket="faulty", Key=key, Body=body)
+        until(lambda: all(self.holders(body) == 2 for body in BODIES.values()))
+
+    def fresh(self) -> tuple[str, bytes]:
+        """Return key and bytes of a small object that was never read, and so is not in memory."""
+        return self.unread.popitem()
+
+    @property
+    def asked(self) -> int:
+        """How many requests the workers got since they became faulty."""
+        return sum(proxy.answered for proxy in self.proxies)
+
+    def holders(self, body: bytes) -> int:
+        """Return how many nodes hold a body, by the directory."""
+        with psycopg.connect(self.database_url, autocommit=True) as connection:
+            row = connection.execute(
+                "SELECT count(*) FROM brain_location WHERE blob_id = %s",
+                [hashlib.sha256(body).digest()],
+            ).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    def statuses(self) -> list[str]:
+        """Return the status of each node."""
+        return [node["status"] for node in self.nodes()]
+
+    def nodes(self) -> list[dict[str, Any]]:
+        """Return the nodes."""
+        rows: list[dict[str, Any]] = self.cluster.call("GET", "/v1/nodes")["nodes"]
+        return rows
+
+    def break_workers(self, *illnesses: Fault) -> None:
+        """Make the workers faulty, each in its way."""
+        for proxy, fault in zip(self.proxies, illnesses, strict=True):
+            proxy.fault = fault
+            proxy.answered = 0
+
+    def heal(self) -> None:
+        """Make all workers healthy, and approve them again."""
+        self.break_workers(faulty_workers.healthy, faulty_workers.healthy)
+        until(self._are_believed)
+
+    def _are_believed(self) -> bool:
+        # A node that sent wrong bytes a moment ago may be barred only now.
+        for node in self.nodes():
+            if node["status"] == "quarantined":
+                self.cluster.call("POST", f"/v1/nodes/{node['node_id']}/approve", {})
+        return self.statuses() == ["active", "active"]
+
+    def configure(self, **switches: bool) -> None:
+        """Change the bucket."""
+        scope = self.keys.scope
+        found = self.cluster.call("GET", f"/v1/buckets?{scope}")["buckets"][0]
+        self.cluster.call("PATCH", f"/v1/buckets/{found['id']}?{scope}", switches)
+
+    def get(self, key: str, **headers: str) -> bytes:
+        """Return what a plain client gets; HTTPException if the connection is cut."""
+        answer = self.signer.send(
+            "GET", f"/faulty/{key}", headers={n.replace("_", "-"): v for n, v in headers.items()}
+        )
+        assert answer.status in {200, 206}, answer.body
+        return answer.body
+
+
+@pytest.fixture(scope="module")
+def hospital(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyCluster]:
+    """Run a separate brain, whose nodes may be barred."""
+    proxies: list[Proxy] = []
+    with contextlib.ExitStack() as stack:
+        url = stack.enter_context(brain_database())
+        secret_keys = Fernet.generate_key().decode()
+        cluster = Cluster(tmp_path_factory.mktemp("hospital"), url, secret_keys, workers=0)
+        stack.callback(cluster.stop)
+        cluster.start()
+        for number in range(2):
+            port = free_port()
+            proxies.append(Proxy(port))
+            stack.callback(proxies[-1].stop)
+            cluster.add_worker(f"worker{number}", through=proxies[-1].port, port=port)
+        until(lambda: sum(n["health"] == "online" for n in _nodes(cluster)) == 2)
+        yield FaultyCluster(cluster, proxies, url)
+
+
+def _nodes(cluster: Cluster) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = cluster.call("GET", "/v1/nodes")["nodes"]
+    return rows
+
+
+@pytest.fixture
+def faulty(hospital: FaultyCluster) -> Iterator[FaultyCluster]:
+    """Return it with healthy workers, and leave it so."""
+    hospital.heal()
+    yield hospital
+    hospital.configure(verifies_reads=False)
+    hospital.heal()
+
+
+def test_healthy_workers_serve(faulty: FaultyCluster) -> None:
+    for key, body in BODIES.items():
+        assert faulty.get(key) == body
+    assert faulty.asked >= 2
+    assert faulty.get("large", range="bytes=1048570-1048580") == LARGE[1048570:1048581]
+
+
+def test_missing_replicas_are_made_once_workers_recover(faulty: FaultyCluster) -> None:
+    body = os.urandom(7000)
+    for proxy in faulty.proxies:
+        proxy.refuses_copies = True
+    faulty.s3.put_object(Bucket="faulty", Key="later", Body=body)
+    # A node that failed often is not asked for up to half a minute.
+    until(lambda: any(proxy.refused for proxy in faulty.proxies), seconds=60)
+    assert faulty.holders(body) == 0
+
+    for proxy in faulty.proxies:
+        proxy.refuses_copies = False
+
+    until(lambda: faulty.holders(body) == 2, seconds=60)
+
+
+ILLNESSES = [
+    faulty_workers.dies_before,
+    faulty_workers.dies_midway,
+    faulty_workers.fails,
+    faulty_workers.speaks_nonsense,
+    faulty_workers.shortens,
+    faulty_workers.lengthens,
+]
+
+
+@pytest.mark.parametrize("fault", ILLNESSES, ids=lambda fault: fault.__name__)
+@pytest.mark.parametrize("size", ["small", "large"])
+def test_a_failing_worker_is_invisible_to_the_client(
+    faulty: FaultyCluster, fault: Fault, size: str
+) -> None:
+    key, body = faulty.fresh() if size == "small" else ("large", LARGE)
+    faulty.break_workers(fault, fault)
+    assert faulty.get(key) == body
+    assert faulty.get(key, range="bytes=100-2999") == body[100:3000]
+    assert faulty.asked >= 1
+    assert '"event":"node_failed"' in faulty.cluster.log
+
+
+def test_a_stalled_worker_is_replaced_by_another(faulty: FaultyCluster) -> None:
+    faulty.break_workers(faulty_workers.stalls_before, faulty_workers.stalls_midway)
+    assert faulty.get("large") == LARGE
+
+
+def test_another_worker_continues_where_one_died(faulty: FaultyCluster) -> None:
+    faulty.break_workers(faulty_workers.dies_midway, faulty_workers.dies_midway)
+    ranges: list[bytes] = []
+
+    def noting(passage: faulty_workers.Passage) -> None:
+        ranges.append(passage.head)
+        faulty_workers.healthy(passage)
+
+    # Whichever is asked first, the other one sends the rest.
+    faulty.proxies[0].fault = faulty_workers.dies_midway
+    faulty.proxies[1].fault = noting
+    for _ in range(4):
+        assert faulty.get("large") == LARGE
+    assert ranges
+
+
+def test_a_worker_that_lost_the_bytes_is_not_asked_again(faulty: FaultyCluster) -> None:
+    key, body = faulty.fresh()
+    faulty.break_workers(faulty_workers.has_lost_it, faulty_workers.has_lost_it)
+    assert faulty.get(key) == body
+    until(lambda: faulty.holders(body) == 0)
+    asked = faulty.asked
+    assert faulty.get(key) == body
+    assert faulty.asked == asked
+
+
+@pytest.mark.parametrize("fault", [faulty_workers.altered, faulty_workers.altered_last])
+def test_wrong_bytes_of_a_small_object_are_never_sent(faulty: FaultyCluster, fault: Fault) -> None:
+    key, body = faulty.fresh()
+    faulty.break_workers(fault, fault)
+    for _ in range(3):
+        assert faulty.get(key) == body
+    until(lambda: "quarantined" in faulty.statuses())
+
+
+@pytest.mark.parametrize("fault", [faulty_workers.altered, faulty_workers.altered_last])
+def test_ranges_of_a_small_object_are_never_wrong(faulty: FaultyCluster, fault: Fault) -> None:
+    key, body = faulty.fresh()
+    faulty.break_workers(fault, fault)
+    for start in (0, 2400, 4990):
+        span = f"bytes={start}-{start + 9}"
+        assert faulty.get(key, range=span) == body[start : start + 10]
+    until(lambda: "quarantined" in faulty.statuses())
+
+
+def test_an_object_that_is_read_often_is_served_from_memory(faulty: FaultyCluster) -> None:
+    key, body = faulty.fresh()
+    for _ in range(3):
+        assert faulty.get(key) == body
+    faulty.break_workers(faulty_workers.altered, faulty_workers.altered)
+    for _ in range(20):
+        assert faulty.get(key, range="bytes=7-4000") == body[7:4001]
+    # One read in 64 is a spot check.
+    assert faulty.asked < 10
+
+    faulty.s3.delete_object(Bucket="faulty", Key=key)
+    assert faulty.signer.send("GET", f"/faulty/{key}").status == 404
+
+
+@pytest.mark.parametrize("fault", [faulty_workers.altered, faulty_workers.altered_last])
+def test_wrong_bytes_of_a_large_object_cut_the_connection_and_bar_the_node(
+    faulty: FaultyCluster, fault: Fault
+) -> None:
+    faulty.break_workers(fault, fault)
+    outcomes: list[str] = []
+    for _ in range(4):
+        try:
+            assert faulty.get("large") == LARGE
+            outcomes.append("right")
+        except (http.client.IncompleteRead, ConnectionError):
+            outcomes.append("cut")
+    assert outcomes[0] == "cut"
+    # Both are barred in the end; then the brain's own copy is sent.
+    assert outcomes[-1] == "right"
+    until(lambda: faulty.statuses() == ["quarantined", "quarantined"])
+
+
+@pytest.mark.parametrize(
+    "fault", [faulty_workers.altered, faulty_workers.altered_last, faulty_workers.dies_midway]
+)
+def test_a_bucket_with_verified_reads_never_sends_wrong_bytes(
+    faulty: FaultyCluster, fault: Fault
+) -> None:
+    faulty.configure(verifies_reads=True)
+    faulty.break_workers(fault, fault)
+    assert faulty.get("large") == LARGE
+    assert faulty.get("large", range="bytes=1000000-2500000") == LARGE[1000000:2500001]
+    assert faulty.get("small", range="bytes=10-20") == SMALL[10:21]
+    # On both sides of a chunk boundary: the second chunk is altered.
+    assert faulty.get("large", range="bytes=1048570-1048580") == LARGE[1048570:1048581]
+
+
+def test_a_dying_worker_is_invisible_to_boto3(faulty: FaultyCluster) -> None:
+    faulty.break_workers(faulty_workers.dies_midway, faulty_workers.dies_midway)
+    got = faulty.s3.get_object(Bucket="faulty", Key="large", ChecksumMode="ENABLED")
+    assert got["Body"].read() == LARGE
+
+
+def test_the_fallback_is_not_used_while_a_worker_is_healthy(faulty: FaultyCluster) -> None:
+    for first, second in (
+        (faulty_workers.fails, faulty_workers.healthy),
+        (faulty_workers.healthy, faulty_workers.fails),
+    ):
+        faulty.break_workers(first, second)
+        assert faulty.get("large") == LARGE
+
+
+def test_nginx_sends_no_file_of_a_worker_that_sent_wrong_bytes(faulty: FaultyCluster) -> None:
+    faulty.configure(is_public=True)
+    names = [nginx_offload.store_name(UUID(node["node_id"])) for node in faulty.nodes()]
+    beside = {
+        "x-zonal-gateway": nginx_offload.token_of(faulty.cluster.secret),
+        "x-zonal-client": "203.0.113.9",
+        "x-zonal-stores": " ".join(names),
+    }
+    bucket = faulty.cluster.call("GET", f"/v1/buckets?{faulty.keys.scope}")["buckets"][0]
+
+    def told() -> str:
+        answer = send(faulty.cluster.url, "GET", f"/{bucket['public_name']}/small", beside)
+        # A spot check is sent by the brain itself.
+        return answer.headers.get("x-accel-redirect", "")
+
+    until(lambda: told().startswith("/.zonal-store/"))
+    assert any(told() for _ in range(5))
+    faulty.break_workers(faulty_workers.altered, faulty_workers.altered)
+    for _ in range(4):
+        with contextlib.suppress(http.client.IncompleteRead, ConnectionError):
+            faulty.get("large")
+    until(lambda: faulty.statuses() == ["quarantined", "quarantined"])
+    assert not any(told() for _ in range(20))

@@ -1,0 +1,192 @@
+"""Two brains share the fetch of a key and also work without each other."""
+
+import asyncio
+import time
+from uuid import UUID
+
+import pytest
+
+from edgecache.brain.fetch import singleflight
+from edgecache.brain.values import BucketInfo
+from platform_site.lib.ids import uuid7
+from tests.edgecache.brain.brains import Brain, Rows, read, settled, until
+from tests.edgecache.brain.http_origin import Asked, HttpOrigin
+
+
+class Held:
+    """An origin's handler that waits for the test."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.came = asyncio.Event()
+        self.go_on = asyncio.Event()
+
+    async def __call__(self, asked: Asked) -> None:
+        """Respond once the test allows it."""
+        self.came.set()
+        await self.go_on.wait()
+        await asked.answer(self.data, 'ETag: "v"')
+
+
+async def test_an_uncached_key_is_fetched_once_by_two_brains(
+    brain: Brain, other: Brain, origin: HttpOrigin
+) -> None:
+    # A shared disk, as of two processes on one machine.
+    other.staging.root = brain.staging.root
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    origin.handler = held = Held(b"x" * 300_000)
+    asking = [
+        asyncio.create_task(one.get(bucket, "k")) for _ in range(50) for one in (brain, other)
+    ]
+    await held.came.wait()
+    await until(
+        lambda: (
+            len(brain.objects.singleflight.running) + len(other.objects.singleflight.running) == 2
+        )
+    )
+    held.go_on.set()
+
+    assert set(await asyncio.gather(*asking)) == {held.data}
+    assert origin.count("/k") == 1
+    assert len(brain.kept) + len(other.kept) == 1
+
+
+async def test_the_waiting_brain_reads_the_bytes_from_a_node(
+    brain: Brain, other: Brain, origin: HttpOrigin, rows: Rows
+) -> None:
+    node = rows.node(uuid7())
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    origin.handler = held = Held(b"bytes")
+    winner = asyncio.create_task(brain.objects.open(bucket, "k"))
+    await held.came.wait()
+    loser = asyncio.create_task(other.objects.open(bucket, "k"))
+    await until(lambda: other.objects.singleflight.running)
+    held.go_on.set()
+    await (await winner).whole()
+    await until(lambda: brain.kept)
+    assert not loser.done()
+    await brain.directory.add_locations(brain.kept[0].sha256, (node,))
+    opened = await loser
+
+    assert opened.version.sha256 == brain.kept[0].sha256
+    assert await other.directory.locations(opened.version.sha256) == (node,)
+    assert origin.count("/k") == 1
+
+
+async def test_without_nodes_each_brain_fetches_for_itself(
+    brain: Brain, other: Brain, origin: HttpOrigin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(singleflight, "REPLICA_LIMIT_S", 0.0)
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    origin.objects["/k"] = b"bytes"
+    assert await brain.get(bucket, "k") == b"bytes"
+    await settled(brain)
+
+    opened = await other.objects.open(bucket, "k")
+
+    assert opened.is_hit
+    assert await read(opened) == b"bytes"
+    assert origin.count("/k") == 2
+
+
+async def test_a_failed_fetch_is_retried_by_the_other_brain(
+    brain: Brain, other: Brain, origin: HttpOrigin
+) -> None:
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    came, go_on = asyncio.Event(), asyncio.Event()
+
+    async def fails_once(asked: Asked) -> None:
+        if not came.is_set():
+            came.set()
+            await go_on.wait()
+            await asked.answer(b"", status="404 Not Found")
+        else:
+            await asked.answer(b"there")
+
+    origin.handler = fails_once
+    first = asyncio.create_task(brain.objects.open(bucket, "k"))
+    await came.wait()
+    second = asyncio.create_task(other.get(bucket, "k"))
+    await until(lambda: other.objects.singleflight.running)
+    go_on.set()
+
+    assert (await asyncio.gather(first, return_exceptions=True))[0].__class__.__name__ == (
+        "OriginMissing"
+    )
+    assert await second == b"there"
+
+
+def held_by(rows: Rows, bucket: BucketInfo, brain_id: UUID, *, seconds: int) -> None:
+    """Make a brain hold the fetch lock of a key."""
+    rows.run(
+        "INSERT INTO brain_filllease (bucket_id, key, brain_id, expires_at)"
+        " VALUES (%s, 'k', %s, clock_timestamp() + make_interval(secs => %s))",
+        [bucket.id, brain_id, seconds],
+    )
+
+
+async def test_a_fetch_lock_that_is_not_renewed_expires(
+    brain: Brain, other: Brain, origin: HttpOrigin, rows: Rows
+) -> None:
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    origin.objects["/k"] = b"x"
+    held_by(rows, bucket, other.id, seconds=1)
+
+    begun = time.monotonic()
+    assert await brain.get(bucket, "k") == b"x"
+
+    assert time.monotonic() - begun > 0.9
+    await settled(brain)
+    assert rows.count("filllease") == 0
+
+
+async def test_the_fetch_lock_of_a_dead_brain_is_released(
+    brain: Brain, other: Brain, origin: HttpOrigin, rows: Rows
+) -> None:
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    origin.objects["/k"] = b"x"
+    held_by(rows, bucket, uuid7(), seconds=3600)
+
+    assert await asyncio.wait_for(brain.get(bucket, "k"), 5) == b"x"
+    await settled(brain)
+    assert rows.count("filllease") == 0
+
+
+async def test_waiting_for_a_fetch_lock_is_limited(
+    brain: Brain,
+    other: Brain,
+    origin: HttpOrigin,
+    rows: Rows,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(singleflight, "TURN_LIMIT_S", 0.2)
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    origin.objects["/k"] = b"x"
+    held_by(rows, bucket, other.id, seconds=3600)
+
+    assert await brain.get(bucket, "k") == b"x"
+
+
+async def test_a_long_fetch_renews_its_lock(
+    brain: Brain,
+    other: Brain,
+    origin: HttpOrigin,
+    rows: Rows,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("edgecache.brain.fetch.leases.RENEW_S", 0.05)
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    origin.handler = held = Held(b"x")
+    asking = asyncio.create_task(brain.get(bucket, "k"))
+    await held.came.wait()
+    rows.run("UPDATE brain_filllease SET expires_at = clock_timestamp() + interval '1 second'")
+
+    await until(
+        lambda: rows.value(
+            "SELECT expires_at > clock_timestamp() + interval '5 seconds' FROM brain_filllease"
+        )
+    )
+    held.go_on.set()
+    assert await asking == b"x"
+    await settled(brain)
+    assert rows.count("filllease") == 0

@@ -1,0 +1,192 @@
+"""Usage counters are written exactly once, also after a database outage."""
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from edgecache.brain.database import Database
+from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.errors import DatabaseAway
+from edgecache.brain.metering.meters import MINUTE_S, Meters
+from edgecache.brain.metering.statistics import Statistics
+from tests.edgecache.brain.support import ClusterRows
+
+NODE = UUID(int=7)
+ALICE, CHARLIE = Tenant(1, 11), Tenant(2, 21)
+BEGIN = 1_800_000_000.0 // MINUTE_S * MINUTE_S
+
+
+class Clock:
+    """A clock that the test sets."""
+
+    def __init__(self) -> None:
+        self.now = BEGIN
+
+    def __call__(self) -> float:
+        """Return the time."""
+        return self.now
+
+
+def run(url: str, scenario: Callable[[Meters, Clock], Awaitable[None]]) -> None:
+    """Run a scenario with the meters of one brain."""
+
+    async def play() -> None:
+        database, clock = Database(url), Clock()
+        await database.open()
+        try:
+            await scenario(Meters(database, uuid4(), clock=clock), clock)
+        finally:
+            await database.close()
+
+    asyncio.run(play())
+
+
+def count(meters: Meters, tenant: Tenant = ALICE, **changes: Any) -> None:
+    """Count one response."""
+    fields = {"is_hit": True, "bytes_served": 100, "seconds": 0.01}
+    node_id = changes.pop("node_id", NODE)
+    meters.record(tenant, 5, node_id, **(fields | changes))
+
+
+LINES = (
+    "SELECT organization_id, bucket_id, node_id, hits, misses, bytes_served FROM brain_usageline"
+    " ORDER BY organization_id, node_id"
+)
+MEASURES = "SELECT node_id, hits, misses, bytes_served FROM brain_measurement ORDER BY node_id"
+
+
+def test_a_minute_has_one_line_per_bucket_and_node(database_url: str) -> None:
+    async def scenario(meters: Meters, _clock: Clock) -> None:
+        count(meters)
+        count(meters)
+        count(meters, is_hit=False, node_id=None, bytes_served=7)
+        count(meters, CHARLIE)
+        await meters.flush()
+        await meters.flush()
+
+    run(database_url, scenario)
+    rows = ClusterRows(database_url)
+    assert rows.all(LINES) == [
+        (1, 5, NODE, 2, 0, 200),
+        (1, 5, None, 0, 1, 7),
+        (2, 5, NODE, 1, 0, 100),
+    ]
+    assert rows.all(MEASURES) == [(NODE, 3, 0, 300), (None, 3, 1, 307)]
+
+
+def test_counts_that_are_not_written_yet_are_included(database_url: str) -> None:
+    async def scenario(meters: Meters, _clock: Clock) -> None:
+        count(meters)
+        assert (meters.unwritten().hits, meters.unwritten(NODE).hits) == (1, 1)
+        assert meters.unwritten(uuid4()).hits == 0
+        await meters.flush()
+        assert meters.unwritten().hits == 0
+        assert meters.total.hits == 1
+
+    run(database_url, scenario)
+
+
+def test_nothing_is_lost_during_a_database_outage(database_url: str) -> None:
+    rows = ClusterRows(database_url)
+
+    async def scenario(meters: Meters, clock: Clock) -> None:
+        count(meters)
+        rows.run("ALTER TABLE brain_usageline RENAME TO away")
+        for _ in range(3):
+            clock.now += MINUTE_S
+            count(meters)
+            with pytest.raises(Exception, match="brain_usageline"):
+                await meters.flush()
+        assert meters.unwritten().hits == 4
+        rows.run("ALTER TABLE away RENAME TO brain_usageline")
+        await meters.flush()
+        assert meters.unwritten().hits == 0
+
+    run(database_url, scenario)
+    assert sum(hits for *_, hits, _, _ in rows.all(LINES)) == 4
+    assert rows.value("SELECT sum(hits) FROM brain_measurement WHERE node_id IS NULL") == 4
+
+
+def test_a_batch_with_an_unconfirmed_commit_counts_once(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(meters: Meters, _clock: Clock) -> None:
+        count(meters)
+        write = meters._write
+
+        async def write_and_lose_the_answer(batch: Any) -> None:
+            await write(batch)
+            raise DatabaseAway
+
+        monkeypatch.setattr(meters, "_write", write_and_lose_the_answer)
+        with pytest.raises(DatabaseAway):
+            await meters.flush()
+        monkeypatch.undo()
+        await meters.flush()
+
+    run(database_url, scenario)
+    rows = ClusterRows(database_url)
+    assert rows.all(LINES) == [(1, 5, NODE, 1, 0, 100)]
+    assert rows.all(MEASURES) == [(NODE, 1, 0, 100), (None, 1, 0, 100)]
+
+
+def test_concurrent_writers_do_not_make_a_reader_miss_lines(database_url: str) -> None:
+    """Ids rise in the order in which lines become visible: `id >` misses none."""
+
+    async def play() -> int:
+        database = Database(database_url, max_connections=12)
+        await database.open()
+        seen, cursor = 0, 0
+        writers = [Meters(database, uuid4()) for _ in range(8)]
+
+        async def write(meters: Meters) -> None:
+            for _ in range(10):
+                count(meters, Tenant(secrets.randbits(30), 1))
+                await meters.flush()
+
+        work = asyncio.gather(*(write(meters) for meters in writers))
+        is_last = False
+        while not is_last:
+            # Read once more after the last writer has ended.
+            is_last = work.done()
+            while rows := await database.all(
+                "SELECT id FROM brain_usageline WHERE id > %s ORDER BY id LIMIT 7", [cursor]
+            ):
+                seen += len(rows)
+                cursor = rows[-1].id
+            await asyncio.sleep(0)
+        await work
+        await database.close()
+        return seen
+
+    assert asyncio.run(play()) == 80
+
+
+def test_old_minutes_become_hours_and_keep_their_sums(database_url: str) -> None:
+    rows = ClusterRows(database_url)
+    for minute in range(90):
+        rows.run(
+            "INSERT INTO brain_measurement (brain_id, node_id, minute, hits, misses, bytes_served,"
+            " latencies) VALUES (%s, NULL, date_trunc('hour', now()) - interval '3 days'"
+            ' + make_interval(mins => %s), 1, 2, 3, \'{"counts": {"5": 1}}\')',
+            uuid4(),
+            minute,
+        )
+
+    async def play() -> None:
+        database = Database(database_url)
+        await database.open()
+        statistics = Statistics(database, None, None)  # type: ignore[arg-type]  # not used here
+        await statistics.roll_up()
+        await statistics.roll_up()
+        await database.close()
+
+    asyncio.run(play())
+    assert rows.all("SELECT hits, misses, bytes_served FROM brain_measurement ORDER BY hits") == [
+        (30, 60, 90),
+        (60, 120, 180),
+    ]

@@ -1,0 +1,108 @@
+"""Jobs of nodes: issued, done, failed or not needed any more."""
+
+import secrets
+
+from edgecache.brain.nodes.tickets import TicketSigner
+from edgecache.protocol.tickets import TicketKind
+from tests.edgecache.brain.support import (
+    ClusterRows,
+    Put,
+    register,
+)
+from tests.edgecache.cluster import Cluster
+
+
+def test_a_job_is_issued_once_a_minute_until_it_is_done(
+    bare_cluster: Cluster, cluster_rows: ClusterRows
+) -> None:
+    node = register(bare_cluster)
+    blob = secrets.token_bytes(32)
+    cluster_rows.run(
+        "INSERT INTO brain_nodejob (node_id, kind, sha256) VALUES (%s, 'delete', %s)", node.id, blob
+    )
+    assert node.beat().body["jobs"] == 1
+
+    (job,) = node.say("jobs", method="GET").body["jobs"]
+    assert (job["kind"], job["sha256"], job["sources"]) == ("delete", blob.hex(), [])
+    assert node.say("jobs", method="GET").body["jobs"] == []
+
+    assert node.say(f"jobs/{job['id']}/done", {"ok": True}).status == 200
+    assert cluster_rows.value("SELECT count(*) FROM brain_nodejob WHERE sha256 = %s", blob) == 0
+
+
+def test_a_failing_job_is_retried_later_and_finally_dropped(
+    bare_cluster: Cluster, cluster_rows: ClusterRows
+) -> None:
+    node = register(bare_cluster)
+    cluster_rows.run(
+        "INSERT INTO brain_nodejob (node_id, kind, sha256) VALUES (%s, 'delete', %s)",
+        node.id,
+        secrets.token_bytes(32),
+    )
+    waits = []
+    while cluster_rows.value("SELECT count(*) FROM brain_nodejob"):
+        cluster_rows.run("UPDATE brain_nodejob SET not_before = now()")
+        (job,) = node.say("jobs", method="GET").body["jobs"]
+        node.say(f"jobs/{job['id']}/done", {"ok": False, "error": "disk_full"})
+        found = cluster_rows.all("SELECT extract(epoch FROM not_before - now()) FROM brain_nodejob")
+        waits += [float(wait) for (wait,) in found]
+
+    assert len(waits) == 6
+    assert waits == sorted(waits)
+    assert waits[0] < 6
+    assert waits[-1] > 100
+
+
+def test_a_node_cannot_end_another_node_s_job(
+    bare_cluster: Cluster, cluster_rows: ClusterRows
+) -> None:
+    node, other = register(bare_cluster, port=9101), register(bare_cluster, port=9102)
+    cluster_rows.run(
+        "INSERT INTO brain_nodejob (node_id, kind, sha256) VALUES (%s, 'delete', %s)",
+        node.id,
+        secrets.token_bytes(32),
+    )
+    number = cluster_rows.value("SELECT id FROM brain_nodejob")
+    for ok in (True, False):
+        other.say(f"jobs/{number}/done", {"ok": ok})
+    assert cluster_rows.all("SELECT attempts FROM brain_nodejob") == [(0,)]
+    assert other.say("jobs/x/done", {"ok": True}).status == 404
+
+
+def test_a_copy_is_fetched_with_a_ticket_from_a_holder(
+    bare_cluster: Cluster, cluster_rows: ClusterRows, put: Put
+) -> None:
+    blob = put(b"copy me")
+    holder, asker = register(bare_cluster, port=9101), register(bare_cluster, port=9102)
+    holder.beat()
+    asker.beat()
+    holder.hold((blob, 7))
+    cluster_rows.run(
+        # The repair may have come first: the blob has one copy and needs two.
+        "INSERT INTO brain_nodejob (node_id, kind, sha256) VALUES (%s, 'replicate', %s)"
+        " ON CONFLICT DO NOTHING",
+        asker.id,
+        blob,
+    )
+
+    (job,) = asker.say("jobs", method="GET").body["jobs"]
+
+    assert (job["size"], job["sources"][0]["url"]) == (7, "http://127.0.0.1:9101")
+    ticket = TicketSigner(bare_cluster.secret).verify(job["sources"][0]["ticket"])
+    assert (ticket.kind, ticket.node_id, ticket.sha256) == (TicketKind.REPLICATE, holder.id, blob)
+    asker.say(f"jobs/{job['id']}/done", {"ok": True})
+    assert asker.id in cluster_rows.holders(blob)
+
+
+def test_a_copy_without_a_source_is_not_requested(
+    bare_cluster: Cluster, cluster_rows: ClusterRows
+) -> None:
+    node = register(bare_cluster)
+    node.beat()
+    cluster_rows.run(
+        "INSERT INTO brain_nodejob (node_id, kind, sha256) VALUES (%s, 'replicate', %s)",
+        node.id,
+        secrets.token_bytes(32),
+    )
+    assert node.say("jobs", method="GET").body["jobs"] == []
+    assert cluster_rows.value("SELECT count(*) FROM brain_nodejob") == 0

@@ -1,0 +1,356 @@
+"""Multipart uploads: created, filled, listed, completed, aborted, concurrently."""
+
+import base64
+import hashlib
+import os
+import threading
+import zlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from awscrt import checksums as crt
+from botocore.exceptions import ClientError
+
+from tests.edgecache.brain.s3.raw import Signer, md5, send
+from tests.edgecache.cluster import Cluster, Keys
+
+PART = 5 * 2**20
+BODIES = (b"a" * PART, b"b" * PART, b"c" * 1000)
+
+
+@pytest.fixture
+def signer(cluster: Cluster, keys: Keys, bucket: str) -> Signer:
+    """Return a signer of the tenant."""
+    return Signer(keys, cluster.url)
+
+
+class Upload:
+    """An upload and the responses to its parts."""
+
+    def __init__(self, s3: Any, key: str = "big", **options: Any) -> None:
+        self.s3, self.key = s3, key
+        self.options = {"Bucket": "docs", "Key": key}
+        begun = s3.create_multipart_upload(**self.options, **options)
+        self.id = begun["UploadId"]
+        self.options["UploadId"] = self.id
+        self.parts: list[dict[str, Any]] = []
+
+    def add(self, number: int, body: bytes, **options: Any) -> dict[str, Any]:
+        """Upload a part."""
+        answer = self.s3.upload_part(**self.options, PartNumber=number, Body=body, **options)
+        row = {"PartNumber": number, "ETag": answer["ETag"]}
+        row |= {name: value for name, value in answer.items() if name.startswith("Checksum")}
+        self.parts = sorted(
+            [each for each in self.parts if each["PartNumber"] != number] + [row],
+            key=lambda each: each["PartNumber"],
+        )
+        return row
+
+    def complete(self, parts: Any = None, **options: Any) -> Any:
+        """Complete it."""
+        listed = {"Parts": self.parts if parts is None else parts}
+        return self.s3.complete_multipart_upload(**self.options, MultipartUpload=listed, **options)
+
+
+def refused(work: Callable[[], Any]) -> tuple[int, str]:
+    """Return status and code of a refusal."""
+    with pytest.raises(ClientError) as error:
+        work()
+    response = error.value.response
+    return response["ResponseMetadata"]["HTTPStatusCode"], response["Error"]["Code"]
+
+
+def test_parts_become_one_object(s3: Any, bucket: str) -> None:
+    upload = Upload(s3, ContentType="video/mp4", Metadata={"a": "b"}, CacheControl="no-cache")
+    for number, body in ((2, BODIES[1]), (1, BODIES[0]), (7, BODIES[2])):
+        upload.add(number, body)
+    done = upload.complete()
+    digests = b"".join(map(md5, BODIES))
+    assert done["ETag"] == f'"{md5(digests).hex()}-3"'
+    got = s3.get_object(Bucket=bucket, Key="big")
+    assert got["Body"].read() == b"".join(BODIES)
+    assert (got["ETag"], got["ContentType"], got["CacheControl"], got["Metadata"]) == (
+        done["ETag"],
+        "video/mp4",
+        "no-cache",
+        {"a": "b"},
+    )
+    part = s3.get_object(Bucket=bucket, Key="big", PartNumber=2)
+    assert (part["PartsCount"], part["ContentLength"]) == (3, PART)
+    assert part["Body"].read() == BODIES[1]
+    head = s3.head_object(Bucket=bucket, Key="big", PartNumber=3)
+    assert (head["PartsCount"], head["ContentLength"]) == (3, 1000)
+    assert refused(lambda: s3.get_object(Bucket=bucket, Key="big", PartNumber=4)) == (
+        416,
+        "InvalidPartNumber",
+    )
+    known = s3.get_object_attributes(
+        Bucket=bucket, Key="big", ObjectAttributes=["ObjectParts", "ObjectSize", "ETag"]
+    )
+    assert known["ObjectParts"]["TotalPartsCount"] == 3
+    assert [row["Size"] for row in known["ObjectParts"]["Parts"]] == [PART, PART, 1000]
+    across = s3.get_object(Bucket=bucket, Key="big", Range=f"bytes={PART - 2}-{PART + 1}")
+    assert across["Body"].read() == b"aabb"
+
+
+def test_an_unfinished_upload_is_not_an_object(s3: Any, bucket: str) -> None:
+    upload = Upload(s3)
+    upload.add(1, b"x")
+    assert refused(lambda: s3.get_object(Bucket=bucket, Key="big")) == (404, "NoSuchKey")
+    assert "Contents" not in s3.list_objects_v2(Bucket=bucket)
+
+
+def test_a_part_may_be_sent_again(cluster: Cluster, s3: Any, bucket: str) -> None:
+    folder = cluster.folder / "brain" / "parts"
+    before = len(list(folder.iterdir()))
+    upload = Upload(s3)
+    upload.add(1, b"first")
+    upload.add(1, b"second")
+    assert len(list(folder.iterdir())) == before + 1
+    upload.complete()
+    assert s3.get_object(Bucket=bucket, Key="big")["Body"].read() == b"second"
+    assert len(list(folder.iterdir())) == before
+
+
+def test_uploads_and_parts_are_listed(s3: Any, bucket: str) -> None:
+    uploads = {key: Upload(s3, key) for key in ("a/1", "a/2", "b", "c/3")}
+    for number in (1, 2, 3):
+        uploads["b"].add(number, b"x" * number)
+    listed = s3.list_multipart_uploads(Bucket=bucket)
+    assert [(row["Key"], row["UploadId"]) for row in listed["Uploads"]] == [
+        (key, upload.id) for key, upload in uploads.items()
+    ]
+    grouped = s3.list_multipart_uploads(Bucket=bucket, Delimiter="/")
+    assert [row["Key"] for row in grouped["Uploads"]] == ["b"]
+    assert [row["Prefix"] for row in grouped["CommonPrefixes"]] == ["a/", "c/"]
+    below = s3.list_multipart_uploads(Bucket=bucket, Prefix="a/")
+    assert [row["Key"] for row in below["Uploads"]] == ["a/1", "a/2"]
+    for options in ({}, {"Delimiter": "/"}):
+        pages = s3.get_paginator("list_multipart_uploads").paginate(
+            Bucket=bucket, PaginationConfig={"PageSize": 1}, **options
+        )
+        names = [
+            name
+            for page in pages
+            for name in (
+                *(row["Key"] for row in page.get("Uploads", [])),
+                *(row["Prefix"] for row in page.get("CommonPrefixes", [])),
+            )
+        ]
+        assert names == (["a/", "b", "c/"] if options else ["a/1", "a/2", "b", "c/3"])
+    parts = s3.list_parts(**uploads["b"].options)
+    assert [(row["PartNumber"], row["Size"]) for row in parts["Parts"]] == [(1, 1), (2, 2), (3, 3)]
+    page = s3.list_parts(**uploads["b"].options, MaxParts=2)
+    assert (len(page["Parts"]), page["NextPartNumberMarker"], page["IsTruncated"]) == (2, 2, True)
+    rest = s3.list_parts(**uploads["b"].options, PartNumberMarker=2)
+    assert [row["PartNumber"] for row in rest["Parts"]] == [3]
+
+
+def test_aborting_an_upload_deletes_its_files(cluster: Cluster, s3: Any, bucket: str) -> None:
+    folder = cluster.folder / "brain" / "parts"
+    before = {path.name for path in folder.iterdir()}
+    upload = Upload(s3)
+    upload.add(1, b"x")
+    s3.abort_multipart_upload(**upload.options)
+    assert {path.name for path in folder.iterdir()} == before
+    for work in (
+        lambda: upload.add(2, b"y"),
+        upload.complete,
+        lambda: s3.list_parts(**upload.options),
+        lambda: s3.abort_multipart_upload(**upload.options),
+    ):
+        assert refused(work) == (404, "NoSuchUpload")
+    assert {path.name for path in folder.iterdir()} == before
+
+
+def test_a_wrong_list_of_parts_is_refused(s3: Any, bucket: str) -> None:
+    upload = Upload(s3)
+    one, two = upload.add(1, BODIES[0]), upload.add(2, BODIES[2])
+    last = upload.add(3, BODIES[2])
+    for parts, code in (
+        ([], "MalformedXML"),
+        ([two, one], "InvalidPartOrder"),
+        ([one, one], "InvalidPartOrder"),
+        ([one, two, last], "EntityTooSmall"),
+        ([one, {"PartNumber": 9, "ETag": one["ETag"]}], "InvalidPart"),
+        ([{"PartNumber": 1, "ETag": '"00000000000000000000000000000000"'}], "InvalidPart"),
+        ([{**one, "ChecksumCRC32": "AAAAAA=="}], "InvalidPart"),
+    ):
+        assert refused(partial(upload.complete, parts)) == (400, code)
+    upload.complete([one, last])
+    assert s3.head_object(Bucket=bucket, Key="big")["ContentLength"] == PART + 1000
+
+
+def test_invalid_requests_for_an_upload_are_refused(signer: Signer, s3: Any, bucket: str) -> None:
+    upload = Upload(s3)
+    target = f"/docs/big?partNumber=1&uploadId={upload.id}"
+    for query, status, code in (
+        (f"partNumber=0&uploadId={upload.id}", 400, "InvalidArgument"),
+        (f"partNumber=10001&uploadId={upload.id}", 400, "InvalidArgument"),
+        (f"partNumber=x&uploadId={upload.id}", 400, "InvalidArgument"),
+        ("partNumber=1&uploadId=", 404, "NoSuchUpload"),
+        ("partNumber=1&uploadId=nothing", 404, "NoSuchUpload"),
+    ):
+        answer = signer.send("PUT", f"/docs/big?{query}", b"x")
+        assert (answer.status, answer.code) == (status, code), query
+    # It does not exist for another key.
+    other = signer.send("PUT", target.replace("big", "other"), b"x")
+    assert other.code == "NoSuchUpload"
+    headers = signer.sign("PUT", target, {"content-length": str(5 * 2**30 + 1)})
+    oversized = send(signer.url, "PUT", target, headers)
+    assert (oversized.status, oversized.code) == (400, "EntityTooLarge")
+    for body, code in ((b"<a/>", "MalformedXML"), (b"<CompleteMultipartUpload>", "MalformedXML")):
+        answer = signer.send("POST", f"/docs/big?uploadId={upload.id}", body)
+        assert (answer.status, answer.code) == (400, code)
+
+
+def test_another_tenant_cannot_use_an_upload(cluster: Cluster, s3: Any, bucket: str) -> None:
+    upload = Upload(s3)
+    charlie = Signer(cluster.tenant(), cluster.url)
+    assert charlie.send("PUT", "/docs").status == 200
+    query = f"uploadId={upload.id}"
+    for method, target in (
+        ("PUT", f"/docs/big?partNumber=1&{query}"),
+        ("DELETE", f"/docs/big?{query}"),
+        ("GET", f"/docs/big?{query}"),
+    ):
+        assert charlie.send(method, target).code == "NoSuchUpload"
+    upload.add(1, b"still there")
+    upload.complete()
+
+
+def test_completing_twice_returns_the_same(s3: Any, bucket: str) -> None:
+    upload = Upload(s3)
+    upload.add(1, b"x")
+    first = upload.complete()
+    again = upload.complete()
+    assert again["ETag"] == first["ETag"]
+    s3.put_object(Bucket=bucket, Key="big", Body=b"other")
+    assert refused(upload.complete) == (404, "NoSuchUpload")
+
+
+def test_completing_and_aborting_concurrently_does_one_of_both(s3: Any, bucket: str) -> None:
+    for _ in range(5):
+        upload = Upload(s3, "raced")
+        upload.add(1, b"x" * 100)
+        results: list[str] = []
+
+        def attempt(name: str, work: Callable[[], Any], results: list[str] = results) -> None:
+            try:
+                work()
+                results.append(name)
+            except ClientError as error:
+                results.append(error.response["Error"]["Code"])
+
+        threads = [
+            threading.Thread(target=attempt, args=("completed", upload.complete)),
+            threading.Thread(
+                target=attempt,
+                args=("aborted", partial(s3.abort_multipart_upload, **upload.options)),
+            ),
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert set(results) <= {"completed", "aborted", "NoSuchUpload"}
+        assert {"completed", "aborted"} & set(results)
+        if "completed" in results:
+            assert s3.get_object(Bucket=bucket, Key="raced")["Body"].read() == b"x" * 100
+        assert "Uploads" not in s3.list_multipart_uploads(Bucket=bucket)
+
+
+def test_a_completion_applies_its_conditions(s3: Any, bucket: str) -> None:
+    s3.put_object(Bucket=bucket, Key="big", Body=b"there")
+    upload = Upload(s3)
+    upload.add(1, b"x")
+    code = refused(lambda: upload.complete(IfNoneMatch="*"))
+    assert code == (412, "PreconditionFailed")
+    assert s3.get_object(Bucket=bucket, Key="big")["Body"].read() == b"there"
+    upload.complete()
+
+
+def crc32(body: bytes) -> str:
+    """Return it in base64."""
+    return base64.b64encode(zlib.crc32(body).to_bytes(4, "big")).decode()
+
+
+def test_a_composite_checksum_covers_the_parts_checksums(s3: Any, bucket: str) -> None:
+    upload = Upload(s3, ChecksumAlgorithm="SHA256")
+    for number, body in enumerate(BODIES, 1):
+        upload.add(number, body, ChecksumAlgorithm="SHA256")
+    done = upload.complete()
+    digest = hashlib.sha256(b"".join(hashlib.sha256(body).digest() for body in BODIES)).digest()
+    assert done["ChecksumSHA256"] == base64.b64encode(digest).decode() + "-3"
+    assert done["ChecksumType"] == "COMPOSITE"
+    got = s3.get_object(Bucket=bucket, Key="big", ChecksumMode="ENABLED")
+    assert got["ChecksumSHA256"] == done["ChecksumSHA256"]
+    got["Body"].read()
+
+
+@pytest.mark.parametrize("algorithm", ["CRC32", "CRC32C", "CRC64NVME"])
+def test_a_full_checksum_covers_the_whole_object(s3: Any, bucket: str, algorithm: str) -> None:
+    upload = Upload(s3, ChecksumAlgorithm=algorithm, ChecksumType="FULL_OBJECT")
+    for number, body in enumerate(BODIES, 1):
+        upload.add(number, body, ChecksumAlgorithm=algorithm)
+    done = upload.complete()
+    whole = b"".join(BODIES)
+    value, size = {
+        "CRC32": (zlib.crc32(whole), 4),
+        "CRC32C": (crt.crc32c(whole), 4),
+        "CRC64NVME": (crt.crc64nvme(whole), 8),
+    }[algorithm]
+    assert done[f"Checksum{algorithm}"] == base64.b64encode(value.to_bytes(size, "big")).decode()
+    assert done["ChecksumType"] == "FULL_OBJECT"
+    got = s3.get_object(Bucket=bucket, Key="big", ChecksumMode="ENABLED")
+    assert got["Body"].read() == whole
+
+
+def test_impossible_checksums_of_uploads_are_refused(signer: Signer, s3: Any, bucket: str) -> None:
+    for headers in (
+        {"x-amz-checksum-algorithm": "MD5"},
+        {"x-amz-checksum-type": "FULL_OBJECT"},
+        {"x-amz-checksum-algorithm": "SHA256", "x-amz-checksum-type": "FULL_OBJECT"},
+        {"x-amz-checksum-algorithm": "CRC64NVME", "x-amz-checksum-type": "COMPOSITE"},
+        {"x-amz-checksum-algorithm": "CRC32", "x-amz-checksum-type": "HALF"},
+    ):
+        answer = signer.send("POST", "/docs/big?uploads=", headers=headers)
+        assert (answer.status, answer.code) == (400, "InvalidRequest")
+    upload = Upload(s3, ChecksumAlgorithm="SHA256")
+    assert refused(lambda: upload.add(1, b"x", ChecksumAlgorithm="CRC32")) == (
+        400,
+        "InvalidRequest",
+    )
+    wrong = refused(
+        lambda: upload.add(1, b"x", ChecksumSHA256=base64.b64encode(bytes(32)).decode())
+    )
+    assert wrong == (400, "BadDigest")
+
+
+def test_parts_are_copied_from_objects(s3: Any, bucket: str) -> None:
+    content = os.urandom(6 * 2**20)
+    s3.put_object(Bucket=bucket, Key="source", Body=content)
+    upload = Upload(s3)
+    source = {"Bucket": bucket, "Key": "source"}
+    first = s3.upload_part_copy(
+        **upload.options, PartNumber=1, CopySource=source, CopySourceRange=f"bytes=0-{PART - 1}"
+    )
+    rest = s3.upload_part_copy(
+        **upload.options, PartNumber=2, CopySource=source, CopySourceRange=f"bytes={PART}-6291455"
+    )
+    parts = [
+        {"PartNumber": number, "ETag": answer["CopyPartResult"]["ETag"]}
+        for number, answer in enumerate((first, rest), 1)
+    ]
+    upload.complete(parts)
+    assert s3.get_object(Bucket=bucket, Key="big")["Body"].read() == content
+    for asked, code in (
+        ("bytes=0-6291456", "InvalidArgument"),
+        ("bytes=5-1", "InvalidArgument"),
+        ("bytes=-5", "InvalidArgument"),
+    ):
+        again = Upload(s3)
+        copy = partial(s3.upload_part_copy, **again.options, PartNumber=1, CopySource=source)
+        assert refused(partial(copy, CopySourceRange=asked)) == (400, code)

@@ -1,0 +1,120 @@
+"""Copies: with the source's headers or with new ones, under conditions on the source."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.edgecache.brain.s3.raw import Signer
+from tests.edgecache.cluster import Cluster, Keys
+
+SOURCE = {"Bucket": "docs", "Key": "dir/sö +rce"}
+
+
+@pytest.fixture
+def source(s3: Any, bucket: str) -> str:
+    """Return the ETag of an object to copy."""
+    answer = s3.put_object(
+        **SOURCE, Body=b"content", ContentType="text/css", Metadata={"a": "b"}, CacheControl="x"
+    )
+    etag: str = answer["ETag"]
+    return etag
+
+
+def test_a_copy_keeps_the_source_s_headers(s3: Any, source: str) -> None:
+    answer = s3.copy_object(Bucket="docs", Key="copy", CopySource=SOURCE)
+    assert answer["CopyObjectResult"]["ETag"] == source
+    got = s3.get_object(Bucket="docs", Key="copy")
+    assert (got["Body"].read(), got["ContentType"], got["Metadata"], got["CacheControl"]) == (
+        b"content",
+        "text/css",
+        {"a": "b"},
+        "x",
+    )
+
+
+def test_a_copy_may_replace_the_headers(s3: Any, source: str) -> None:
+    s3.copy_object(
+        Bucket="docs",
+        Key="copy",
+        CopySource=SOURCE,
+        MetadataDirective="REPLACE",
+        ContentType="text/html",
+        Metadata={"c": "d"},
+    )
+    got = s3.get_object(Bucket="docs", Key="copy")
+    assert (got["ContentType"], got["Metadata"]) == ("text/html", {"c": "d"})
+    assert "CacheControl" not in got
+
+
+def test_a_copy_onto_itself_must_change_something(s3: Any, source: str) -> None:
+    with pytest.raises(ClientError) as refused:
+        s3.copy_object(**SOURCE, CopySource=SOURCE)
+    assert refused.value.response["Error"]["Code"] == "InvalidRequest"
+    s3.copy_object(
+        **SOURCE, CopySource=SOURCE, MetadataDirective="REPLACE", Metadata={"new": "yes"}
+    )
+    got = s3.get_object(**SOURCE)
+    assert (got["Body"].read(), got["Metadata"]) == (b"content", {"new": "yes"})
+
+
+def test_a_copy_applies_the_conditions_on_its_source(s3: Any, source: str) -> None:
+    past = datetime.now(UTC) - timedelta(days=1)
+    future = datetime.now(UTC) + timedelta(days=1)
+    for condition, holds in (
+        ({"CopySourceIfMatch": source}, True),
+        ({"CopySourceIfMatch": '"x"'}, False),
+        ({"CopySourceIfNoneMatch": source}, False),
+        ({"CopySourceIfNoneMatch": '"x"'}, True),
+        ({"CopySourceIfModifiedSince": past}, True),
+        ({"CopySourceIfModifiedSince": future}, False),
+        ({"CopySourceIfUnmodifiedSince": past}, False),
+        ({"CopySourceIfUnmodifiedSince": future}, True),
+    ):
+        code = ""
+        try:
+            s3.copy_object(Bucket="docs", Key="copy", CopySource=SOURCE, **condition)
+        except ClientError as error:
+            code = error.response["Error"]["Code"]
+        assert code == ("" if holds else "PreconditionFailed"), condition
+
+
+@pytest.mark.parametrize(
+    ("named", "status", "code"),
+    [
+        ("/docs/absent", 404, "NoSuchKey"),
+        ("/absent/key", 404, "NoSuchBucket"),
+        ("nonsense", 400, "InvalidArgument"),
+        ("/docs/", 400, "InvalidArgument"),
+        ("/docs/a?versionId=abc", 400, "InvalidArgument"),
+        ("/docs/%FF", 400, "InvalidURI"),
+        ("/docs/" + "x" * 1025, 400, "KeyTooLongError"),
+    ],
+)
+def test_an_invalid_copy_source_is_refused(
+    cluster: Cluster, keys: Keys, bucket: str, named: str, status: int, code: str
+) -> None:
+    answer = Signer(keys, cluster.url).send(
+        "PUT", "/docs/copy", headers={"x-amz-copy-source": named}
+    )
+    assert (answer.status, answer.code) == (status, code)
+
+
+def test_an_unknown_directive_is_refused(
+    cluster: Cluster, keys: Keys, source: str, s3: Any
+) -> None:
+    headers = {"x-amz-copy-source": "/docs/dir/s%C3%B6%20%2Brce", "x-amz-metadata-directive": "X"}
+    answer = Signer(keys, cluster.url).send("PUT", "/docs/copy", headers=headers)
+    assert (answer.status, answer.code) == (400, "InvalidArgument")
+
+
+def test_a_copy_of_an_upload_in_parts_is_one_part(s3: Any, bucket: str) -> None:
+    begun = s3.create_multipart_upload(Bucket=bucket, Key="parts")
+    options = {"Bucket": bucket, "Key": "parts", "UploadId": begun["UploadId"]}
+    part = s3.upload_part(**options, PartNumber=1, Body=b"x")
+    listed = {"Parts": [{"PartNumber": 1, "ETag": part["ETag"]}]}
+    s3.complete_multipart_upload(**options, MultipartUpload=listed)
+    s3.copy_object(Bucket=bucket, Key="copy", CopySource={"Bucket": bucket, "Key": "parts"})
+    assert s3.head_object(Bucket=bucket, Key="parts")["ETag"].endswith('-1"')
+    assert "-" not in s3.head_object(Bucket=bucket, Key="copy")["ETag"]

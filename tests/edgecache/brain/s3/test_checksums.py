@@ -1,0 +1,108 @@
+"""Checksums: sent, verified, stored and returned; a body that differs is never stored."""
+
+import base64
+import hashlib
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from awscrt import checksums as crt
+from botocore.exceptions import ClientError
+
+from tests.edgecache.brain.s3.raw import Signer, md5
+from tests.edgecache.cluster import Cluster, Keys
+
+BODY = b"some bytes" * 1000
+
+
+def text(digest: bytes) -> str:
+    """Return base64."""
+    return base64.b64encode(digest).decode()
+
+
+DIGESTS: dict[str, Callable[[bytes], str]] = {
+    "crc32": lambda body: text(zlib.crc32(body).to_bytes(4, "big")),
+    "crc32c": lambda body: text(crt.crc32c(body).to_bytes(4, "big")),
+    "crc64nvme": lambda body: text(crt.crc64nvme(body).to_bytes(8, "big")),
+    "sha1": lambda body: text(hashlib.sha1(body, usedforsecurity=False).digest()),
+    "sha256": lambda body: text(hashlib.sha256(body).digest()),
+}
+
+
+@pytest.fixture
+def signer(cluster: Cluster, keys: Keys, bucket: str) -> Signer:
+    """Return a signer of the tenant."""
+    return Signer(keys, cluster.url)
+
+
+@pytest.mark.parametrize("name", DIGESTS)
+def test_each_algorithm_is_verified_stored_and_returned(signer: Signer, name: str) -> None:
+    header = f"x-amz-checksum-{name}"
+    value = DIGESTS[name](BODY)
+    put = signer.send("PUT", "/docs/k", BODY, {header: value})
+    assert (put.status, put.headers[header]) == (200, value)
+    assert put.headers["x-amz-checksum-type"] == "FULL_OBJECT"
+    got = signer.send("GET", "/docs/k", headers={"x-amz-checksum-mode": "ENABLED"})
+    assert (got.body, got.headers[header]) == (BODY, value)
+    assert header not in signer.send("GET", "/docs/k").headers
+    part = {"x-amz-checksum-mode": "ENABLED", "range": "bytes=0-1"}
+    assert header not in signer.send("GET", "/docs/k", headers=part).headers
+
+
+@pytest.mark.parametrize("name", DIGESTS)
+def test_a_wrong_checksum_is_a_bad_digest(signer: Signer, name: str) -> None:
+    value = DIGESTS[name](BODY + b"x")
+    answer = signer.send("PUT", "/docs/k", BODY, {f"x-amz-checksum-{name}": value})
+    assert (answer.status, answer.code) == (400, "BadDigest")
+    assert signer.send("GET", "/docs/k").code == "NoSuchKey"
+
+
+def test_content_md5_is_verified(signer: Signer) -> None:
+    right = text(md5(BODY))
+    assert signer.send("PUT", "/docs/k", BODY, {"content-md5": right}).status == 200
+    wrong = text(md5(b""))
+    for value, code in ((wrong, "BadDigest"), ("abc", "InvalidDigest"), ("", "InvalidDigest")):
+        answer = signer.send("PUT", "/docs/l", BODY, {"content-md5": value})
+        assert (answer.status, answer.code) == (400, code)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"x-amz-checksum-crc32": "abc"},
+        {"x-amz-checksum-sha256": DIGESTS["crc32"](BODY)},
+        {
+            "x-amz-checksum-crc32": DIGESTS["crc32"](BODY),
+            "x-amz-checksum-sha1": DIGESTS["sha1"](BODY),
+        },
+        {"x-amz-sdk-checksum-algorithm": "MD4"},
+        {"x-amz-trailer": "x-amz-meta-late"},
+    ],
+)
+def test_an_invalid_checksum_header_is_refused(signer: Signer, headers: dict[str, str]) -> None:
+    answer = signer.send("PUT", "/docs/k", BODY, headers)
+    assert (answer.status, answer.code) == (400, "InvalidRequest")
+
+
+def test_an_upload_without_a_checksum_gets_one(signer: Signer) -> None:
+    put = signer.send("PUT", "/docs/k", BODY)
+    assert put.headers["x-amz-checksum-crc64nvme"] == DIGESTS["crc64nvme"](BODY)
+
+
+@pytest.mark.parametrize("algorithm", ["CRC32", "CRC32C", "CRC64NVME", "SHA1", "SHA256"])
+def test_boto3_sends_and_verifies_each_of_them(s3: Any, bucket: str, algorithm: str) -> None:
+    put = s3.put_object(Bucket=bucket, Key="k", Body=BODY, ChecksumAlgorithm=algorithm)
+    wanted = DIGESTS[algorithm.lower()](BODY)
+    assert put[f"Checksum{algorithm}"] == wanted
+    got = s3.get_object(Bucket=bucket, Key="k", ChecksumMode="ENABLED")
+    assert (got["Body"].read(), got[f"Checksum{algorithm}"]) == (BODY, wanted)
+    known = s3.get_object_attributes(Bucket=bucket, Key="k", ObjectAttributes=["Checksum"])
+    assert known["Checksum"] == {f"Checksum{algorithm}": wanted, "ChecksumType": "FULL_OBJECT"}
+
+
+def test_a_wrong_checksum_through_boto3_stores_nothing(s3: Any, bucket: str) -> None:
+    with pytest.raises(ClientError) as refused:
+        s3.put_object(Bucket=bucket, Key="k", Body=BODY, ChecksumSHA256=DIGESTS["sha256"](b""))
+    assert refused.value.response["Error"]["Code"] == "BadDigest"
+    assert "Contents" not in s3.list_objects_v2(Bucket=bucket)

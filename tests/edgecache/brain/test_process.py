@@ -1,0 +1,239 @@
+"""A brain's start, refusals to start, and stop; other brains are not affected."""
+
+import contextlib
+import http.client
+import ipaddress
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+from django.conf import settings
+
+from edgecache.protocol.credentials import authorization
+from edgecache.protocol.names import worker_path
+from tests.edgecache.brain.support import CUT, ClusterRows, Internal, ask, register
+from tests.edgecache.cluster import Cluster
+from tests.edgecache.conftest import ROOT
+from tests.ports import free_port
+from tests.waiting import wait_until
+
+SECRET = "a secret of more than thirty-two characters"
+
+
+def run(tmp_path: Path, *words: str, **changes: str) -> subprocess.CompletedProcess[str]:
+    """Run the brain's command until it exits."""
+    return run_python(tmp_path, "-m", "edgecache.brain", *words, **changes)
+
+
+def run_python(tmp_path: Path, *words: str, **changes: str) -> subprocess.CompletedProcess[str]:
+    """Run a program that becomes a brain."""
+    environment = {
+        "ZDATA_DIR": str(tmp_path),
+        "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none",
+        "ZCACHE_BRAIN_SECRET": SECRET,
+        "ZBRAIN_PORT": str(free_port()),
+        "ZBRAIN_S3_PORT": str(free_port()),
+        "ZBRAIN_WORKER_PORT": str(free_port()),
+    }
+    return subprocess.run(
+        [sys.executable, *words],
+        cwd=ROOT,
+        env=os.environ | environment | changes,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_all_three_ports_respond(shared_bare_cluster: Cluster) -> None:
+    for port in (shared_bare_cluster.internal_port, shared_bare_cluster.worker_port):
+        said = ask(f"http://127.0.0.1:{port}/health")
+        assert (said.status, said.body["status"]) == (200, "ok")
+    with socket.create_connection(("127.0.0.1", shared_bare_cluster.port)) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.1 403")
+
+
+def test_a_brain_without_the_secret_does_not_start(tmp_path: Path) -> None:
+    ended = run(tmp_path, ZCACHE_BRAIN_SECRET="", BRAIN_SECRET="")
+    assert ended.returncode == 1
+    assert "ZCACHE_BRAIN_SECRET" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_a_brain_with_a_short_secret_does_not_start(tmp_path: Path) -> None:
+    ended = run(tmp_path, ZCACHE_BRAIN_SECRET="short")
+    assert ended.returncode == 1
+    assert ended.stderr.strip() == "zonal: ZCACHE_BRAIN_SECRET must have at least 32 characters."
+
+
+def test_in_production_a_brain_with_generated_keys_does_not_start(tmp_path: Path) -> None:
+    ended = run(tmp_path, PRODUCTION="true", ZSECRET_KEYS="")
+    assert ended.returncode == 1
+    assert "ZSECRET_KEYS" in ended.stderr
+
+
+def test_in_production_a_brain_does_not_accept_worker_credentials_without_tls(
+    tmp_path: Path,
+) -> None:
+    ended = run(tmp_path, PRODUCTION="true", ZBRAIN_WORKER_BIND="203.0.113.7")
+    assert ended.returncode == 1
+    assert "ZBRAIN_TLS_CERT" in ended.stderr
+
+
+@pytest.mark.parametrize("setting", ["ZBRAIN_PORT", "ZBRAIN_S3_PORT", "ZBRAIN_WORKER_PORT"])
+def test_a_port_in_use_is_reported_with_its_setting(
+    tmp_path: Path, database_url: str, setting: str
+) -> None:
+    with socket.socket() as stranger:
+        stranger.bind(("127.0.0.1", 0))
+        stranger.listen()
+        port = stranger.getsockname()[1]
+        ended = run(tmp_path, DATABASE_URL=database_url, **{setting: str(port)})
+
+    assert ended.returncode == 1
+    assert f"Port {port} is in use by another program." in ended.stderr
+    assert f"{setting}=" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_help_describes_the_brain(tmp_path: Path) -> None:
+    ended = run(tmp_path, "--help")
+    assert ended.returncode == 0
+    for word in ("8081", "9000", "8083", "ZCACHE_BRAIN_SECRET", "Several brains"):
+        assert word in ended.stdout
+
+
+def test_the_management_command_runs_the_brain(tmp_path: Path) -> None:
+    ended = run_python(tmp_path, "manage.py", "runbrain", ZCACHE_BRAIN_SECRET="")
+    assert ended.returncode == 1
+    assert "The brain needs ZCACHE_BRAIN_SECRET" in ended.stderr
+    printed = run_python(tmp_path, "manage.py", "runbrain", "--help")
+    assert "Several brains may run over one database" in " ".join(printed.stdout.split())
+
+
+def test_a_second_brain_on_the_same_port_is_refused(
+    start: Callable[..., Cluster], tmp_path: Path, database_url: str
+) -> None:
+    first = start()
+    ended = run(tmp_path, DATABASE_URL=database_url, ZBRAIN_PORT=str(first.internal_port))
+    assert ended.returncode == 1
+    assert f"Port {first.internal_port} is in use" in ended.stderr
+
+
+def test_sigterm_finishes_running_requests_and_ends_the_lease(
+    start: Callable[..., Cluster], database_url: str
+) -> None:
+    brain = start()
+    rows = ClusterRows(database_url)
+    assert rows.value("SELECT count(*) FROM brain_braininstance") == 1
+    # A request is running: its body is incomplete.
+    with socket.create_connection(("127.0.0.1", brain.internal_port)) as connection:
+        body = b'{"organization_id": 1, "environment_pk": 1, "all": true}'
+        head = f"POST /v1/purge HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {brain.secret}\r\n"
+        connection.sendall(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body[:5])
+        # Only connections accepted before the signal count as running.
+        assert ask(f"http://127.0.0.1:{brain.internal_port}/health").status == 200
+        brain.brain.send_signal(signal.SIGTERM)
+        connection.sendall(body[5:])
+        answer = connection.recv(1000)
+
+    assert brain.brain.wait(20) == 0
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert rows.value("SELECT count(*) FROM brain_braininstance") == 0
+
+
+def test_a_brain_without_its_database_reports_it(
+    start: Callable[..., Cluster], database_url: str
+) -> None:
+    brain = start()
+    rows = ClusterRows(settings.DATABASE_URL)
+    name = urlsplit(database_url).path.removeprefix("/")
+    rows.run(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
+    try:
+        rows.run(CUT, name)
+        said = ask(f"http://127.0.0.1:{brain.internal_port}/health")
+        assert (said.status, said.code) == (503, "database_away")
+    finally:
+        rows.run(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
+    wait_until(lambda: ask(f"http://127.0.0.1:{brain.internal_port}/health").status == 200)
+
+
+def test_the_worker_port_uses_tls_with_a_certificate(
+    start: Callable[..., Cluster], tmp_path: Path
+) -> None:
+    certificate, key = certificate_for("127.0.0.1", tmp_path)
+    brain = start(variables={"ZBRAIN_TLS_CERT": str(certificate), "ZBRAIN_TLS_KEY": str(key)})
+    node = register(brain)
+    trusting = ssl.create_default_context(cafile=str(certificate))
+
+    def beat(context: ssl.SSLContext | None) -> int:
+        port, path = brain.worker_port, worker_path(node.id, "heartbeat")
+        connection = (
+            http.client.HTTPSConnection("127.0.0.1", port, timeout=10, context=context)
+            if context
+            else http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        )
+        with contextlib.closing(connection):
+            headers = {"Authorization": authorization(node.id, node.secret)}
+            connection.request("POST", path, b"{}", headers)
+            return connection.getresponse().status
+
+    assert beat(trusting) == 400
+    with pytest.raises((ConnectionError, http.client.HTTPException)):
+        beat(None)
+
+
+def certificate_for(address: str, folder: Path) -> tuple[Path, Path]:
+    """Create a self-signed certificate for an address, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, address)])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(hours=1))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))]),
+            critical=False,
+        )
+        .sign(key, SHA256())
+    )
+    files = (folder / "cert.pem", folder / "key.pem")
+    files[0].write_bytes(made.public_bytes(Encoding.PEM))
+    files[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return files
+
+
+def test_a_killed_brain_does_not_stop_the_other(start: Callable[..., Cluster]) -> None:
+    first, second = start(), start()
+    node = Internal(first)(
+        "POST",
+        "/v1/nodes",
+        {"endpoint": "http://127.0.0.1:9", "region": "eu-central", "capacity_bytes": 1},
+    ).body["node_id"]
+
+    first.brain.send_signal(signal.SIGKILL)
+    first.brain.wait(10)
+
+    # The dead brain's lease expires before the change returns.
+    assert Internal(second)("DELETE", f"/v1/nodes/{node}").status == 204
+    assert Internal(second)("GET", f"/v1/nodes/{node}").status == 404
