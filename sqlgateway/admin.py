@@ -29,8 +29,8 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
 class ClusterAdmin(ReadOnlyAdmin):
     """The servers of tenants' databases."""
 
-    list_display = ("name", "state", "server_version", "created_at")
-    fields = ("name", "state", "server_version", "flags", "created_at")
+    list_display = ("name", "state", "capacity", "server_version", "created_at")
+    fields = ("name", "state", "capacity", "server_version", "flags", "created_at")
 
 
 @admin.register(Database)

@@ -14,20 +14,25 @@ from platform_site.lib.scoping import TenantModel
 class Cluster(models.Model):
     """A PostgreSQL server that holds tenants' databases.
 
-    url_secret: the administrative URL, encrypted. flags: what the server can (clusters.py).
-    private_paths: folders of the server, cut out of its messages.
+    url_secret: the administrative URL, encrypted. capacity: how many databases may be placed on it.
+    flags: what the server can (clusters.py). system_identifier: PostgreSQL's own number of the
+    server, so that one server is never taken for two. private_paths: folders of the server, cut out
+    of its messages.
     """
 
     class State(models.TextChoices):
-        """ACTIVE clusters get new databases."""
+        """OPEN clusters get new databases, DRAINING ones lose theirs, CLOSED ones have none."""
 
         OPEN = "open"
         DRAINING = "draining"
+        CLOSED = "closed"
 
     name = models.CharField(max_length=63, unique=True)
     url_secret = models.TextField()
     state = models.CharField(max_length=16, choices=State.choices, default=State.OPEN)
+    capacity = models.PositiveIntegerField(default=1000)
     server_version = models.PositiveIntegerField(default=0)
+    system_identifier = models.CharField(max_length=20, blank=True, default="")
     flags = models.JSONField(default=list)
     private_paths = models.JSONField(default=list)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -5,7 +5,12 @@ import json
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command, load_command_class
+from django.core.management import (
+    CommandError,
+    call_command,
+    get_commands,
+    load_command_class,
+)
 
 
 def run(name: str, *arguments: str) -> str:
@@ -33,7 +38,7 @@ def refused(name: str, *arguments: str) -> tuple[str, dict[str, Any]]:
 
 def misused(name: str, *arguments: str) -> int:
     """Call a command with wrong arguments; return its exit status."""
-    command = load_command_class("accounts", name)
+    command = load_command_class(get_commands()[name], name)
     with pytest.raises(SystemExit) as caught:
         command.run_from_argv(["manage.py", name, *arguments])
     return int(caught.value.code or 0)
@@ -41,5 +46,9 @@ def misused(name: str, *arguments: str) -> int:
 
 def help_of(name: str) -> str:
     """Return what --help prints, in one line."""
-    text = load_command_class("accounts", name).create_parser("manage.py", name).format_help()
+    text = (
+        load_command_class(get_commands()[name], name)
+        .create_parser("manage.py", name)
+        .format_help()
+    )
     return " ".join(text.split())

@@ -76,6 +76,16 @@ def throwaway_environment(environ: Mapping[str, str]) -> Iterator[dict[str, str]
             yield {**kept, **ours, "PATH": path}
 
 
+@contextlib.contextmanager
+def throwaway_cluster(environ: Mapping[str, str]) -> Iterator[str]:
+    """Yield the URL of one more cluster for tenants' databases, which ends with the block."""
+    with _throwaway_folders(environ) as folders:
+        binaries = find_binaries(environ, folders.runtime_dir, production=False)
+        cluster = Cluster(replace(TENANTS, durable=False), folders, binaries)
+        with _running([cluster]):
+            yield cluster.url
+
+
 def _brain_ports(environ: Mapping[str, str]) -> dict[str, str]:
     """Return ports for a brain started by the command, unless the caller set them.
 

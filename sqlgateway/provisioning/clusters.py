@@ -133,15 +133,22 @@ def connect_as_administrator(address: Address, dbname: str = MAINTENANCE) -> psy
     )
 
 
+def system_identifier(connection: psycopg.Connection) -> str:
+    """Return the number that initdb gave the server; two addresses of one server have the same."""
+    row = connection.execute("SELECT system_identifier::text FROM pg_control_system()").fetchone()
+    return str(row[0]) if row is not None else ""
+
+
 def _probe(cluster: Cluster) -> None:
     bare = Address(cluster.pk, cluster.url, (), frozenset(), ())
     started = time.monotonic()
     with administer(bare) as connection:
         cluster.server_version = connection.info.server_version
+        cluster.system_identifier = system_identifier(connection)
         cluster.flags = sorted(_flags(connection))
         cluster.private_paths = _private_paths(connection)
         _complain(cluster, connection)
-    cluster.save(update_fields=["server_version", "flags", "private_paths"])
+    cluster.save(update_fields=["server_version", "system_identifier", "flags", "private_paths"])
     elapsed_ms = round((time.monotonic() - started) * 1000)
     log.info("sql_cluster_probed", cluster=cluster.pk, flags=cluster.flags, elapsed_ms=elapsed_ms)
 

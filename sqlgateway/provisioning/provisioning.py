@@ -11,7 +11,8 @@ from platform_site.lib.principals import Scope
 from sqlgateway import tasks
 from sqlgateway.connection import cache
 from sqlgateway.models import Database
-from sqlgateway.provisioning import clusters, stock, tenant_databases
+from sqlgateway.provisioning import stock, tenant_databases
+from sqlgateway.provisioning.capacity import emptiest
 from sqlgateway.provisioning.placements import CACHE, Placement, placement_of
 
 log = structlog.get_logger(__name__)
@@ -92,7 +93,7 @@ def _claim(scope: Scope) -> Database | None:
 
 def _make(scope: Scope) -> Database:
     """Create a database for the scope; concurrent callers wait for the row."""
-    row = stock.new_row(clusters.default())
+    row = stock.new_row(emptiest())
     row.organization_id = scope.organization_id
     row.environment_id = scope.environment_pk
     try:

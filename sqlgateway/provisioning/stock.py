@@ -7,7 +7,8 @@ from django.db.models import QuerySet
 
 from sqlgateway import hardening
 from sqlgateway.models import Cluster, Database
-from sqlgateway.provisioning import clusters, names, tenant_databases
+from sqlgateway.provisioning import names, tenant_databases
+from sqlgateway.provisioning.capacity import emptiest
 
 log = structlog.get_logger(__name__)
 
@@ -41,7 +42,7 @@ def refill(wanted: int | None = None) -> int:
         made += 1
     goal = settings.SQL.stock if wanted is None else wanted
     while _missing(goal) > 0:
-        new_row(clusters.default()).save(force_insert=True)
+        new_row(emptiest()).save(force_insert=True)
         if not _finish_one():
             break
         made += 1
@@ -83,7 +84,7 @@ def _finish_one() -> bool:
     """Finish one unclaimed row that no other process works on; False without one."""
     with transaction.atomic():
         rows = Database.unscoped.select_related("cluster").filter(  # unscoped: no tenant yet
-            state=Database.State.PREPARING, environment=None
+            state=Database.State.PREPARING, environment=None, cluster__state=Cluster.State.OPEN
         )
         database = rows.select_for_update(skip_locked=True, of=("self",)).order_by("id").first()
         if database is None:

@@ -1,0 +1,97 @@
+"""``manage.py addcluster``: one more server for tenants' databases."""
+
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_slug
+
+from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from platform_site.settings_table import POSTGRESQL_SCHEMES
+from sqlgateway.provisioning import cluster_registry, clusters
+from sqlgateway.provisioning.cluster_registry import NewCluster
+
+CAPACITY = 1_000
+
+
+class Command(OpsCommand):
+    """Check a server, prepare it, and let databases be placed on it."""
+
+    help = (
+        "Add a PostgreSQL server (15 to 18) for tenants' databases, or change the URL and capacity "
+        "of one. The server is checked and prepared first; new databases go to the open cluster "
+        "with the smallest share of its capacity in use. Safe to repeat; it opens a drained "
+        "cluster again."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take the name, the URL and the capacity."""
+        parser.add_argument("name", help="A name for operators: letters, digits, - and _.")
+        parser.add_argument(
+            "--url-file",
+            required=True,
+            metavar="FILE",
+            help="File that holds the URL of a superuser, as postgresql://user:password@host/; "
+            "- reads it from standard input. As an argument, its password would be visible in the "
+            "list of processes.",
+        )
+        parser.add_argument(
+            "--capacity", type=_positive, default=CAPACITY, help="Databases to place on it, 1000."
+        )
+        parser.add_argument(
+            "--accept-findings",
+            action="store_true",
+            help="Use the server in spite of what the check finds (too old a version is never "
+            "accepted in production).",
+        )
+
+    def run(self, options: dict[str, Any]) -> Outcome:
+        """Add it."""
+        name = str(options["name"])
+        if name == clusters.DEFAULT:
+            sentence = "The cluster default follows ZSQL_CLUSTER_URL."
+            raise Refused("cluster_taken", sentence)
+        cluster, findings = cluster_registry.add(
+            NewCluster(
+                name=_checked_name(name),
+                url=_read_url(str(options["url_file"])),
+                capacity=options["capacity"],
+                accepts_findings=options["accept_findings"],
+            )
+        )
+        facts = {
+            "cluster": cluster.name,
+            "state": cluster.state,
+            "capacity": cluster.capacity,
+            "server_version": cluster.server_version,
+            "findings": findings,
+        }
+        return Outcome(facts, "\n".join([f"{cluster.name}: open.", *findings]))
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if not 0 < number < 2**31:
+        raise ValueError(text)
+    return number
+
+
+def _checked_name(name: str) -> str:
+    try:
+        validate_slug(name)
+    except ValidationError as exc:
+        raise Refused("name_invalid", "A name has letters, digits, - and _.") from exc
+    return name
+
+
+def _read_url(file: str) -> str:
+    try:
+        url = (sys.stdin.read() if file == "-" else Path(file).read_text()).strip()
+    except (OSError, UnicodeDecodeError) as exc:
+        raise Refused("file_unreadable", f"{file} cannot be read.") from exc
+    if urlsplit(url).scheme not in POSTGRESQL_SCHEMES:
+        raise Refused("url_invalid", "The URL begins with postgresql://.")
+    return url

@@ -1,0 +1,54 @@
+"""``manage.py listclusters``: the servers of tenants' databases."""
+
+from typing import Any
+
+from platform_site.lib.commands import OpsCommand, Outcome
+from sqlgateway.errors import EngineAway
+from sqlgateway.models import Cluster
+from sqlgateway.provisioning import capacity, clusters
+
+
+class Command(OpsCommand):
+    """List the clusters with their use, and whether each answers now."""
+
+    help = (
+        "List the servers of tenants' databases: state, databases, capacity, version, and whether "
+        "each answers now (answers: false is no error of this command)."
+    )
+
+    def run(self, options: dict[str, Any]) -> Outcome:
+        """List them."""
+        rows = [_facts(cluster) for cluster in capacity.with_counts().order_by("id")]
+        return Outcome({"clusters": rows}, "\n".join(map(_line, rows)))
+
+
+def _facts(cluster: Any) -> dict[str, Any]:
+    answers = _answers(cluster)
+    return {
+        "name": cluster.name,
+        "state": cluster.state,
+        "databases": cluster.placed,
+        "in_stock": cluster.in_stock,
+        "capacity": cluster.capacity,
+        "server_version": cluster.server_version,
+        "flags": cluster.flags,
+        "answers": answers,
+    }
+
+
+def _answers(cluster: Cluster) -> bool:
+    try:
+        with clusters.administer(clusters.address_of(cluster)) as connection:
+            connection.execute("SELECT 1")
+    except EngineAway:
+        return False
+    return True
+
+
+def _line(row: dict[str, Any]) -> str:
+    version = "{}.{}".format(*divmod(row["server_version"], 10_000))
+    answer = "" if row["answers"] else "  DOES NOT ANSWER"
+    return (
+        f"{row['name']}: {row['state']}, {row['databases']} of {row['capacity']} databases, "
+        f"{row['in_stock']} of them in stock, PostgreSQL {version}{answer}"
+    )

@@ -1,0 +1,36 @@
+"""Which cluster gets the next database."""
+
+from typing import Any
+
+from django.db.models import Count, F, FloatField, Q, QuerySet
+from django.db.models.functions import Cast
+
+from sqlgateway.errors import EngineAway
+from sqlgateway.models import Cluster, Database
+from sqlgateway.provisioning import clusters
+
+
+def with_counts() -> QuerySet[Any]:
+    """Return the clusters with ``placed``, the number of their databases, those in stock included.
+
+    The configured cluster is among them. Raises EngineAway when none is configured.
+    """
+    clusters.default()
+    return Cluster.objects.annotate(
+        placed=Count("databases", filter=~Q(databases__state=Database.State.DROPPED)),
+        in_stock=Count("databases", filter=Q(databases__state=Database.State.STOCK)),
+    )
+
+
+def emptiest() -> Cluster:
+    """Return the open cluster with the smallest share of its capacity in use.
+
+    Concurrent callers may exceed a capacity by one each: it is a plan, not a limit of the server.
+    Raises EngineAway when every open cluster is full.
+    """
+    with_room = with_counts().filter(state=Cluster.State.OPEN, placed__lt=F("capacity"))
+    share = Cast("placed", FloatField()) / F("capacity")
+    cluster: Cluster | None = with_room.order_by(share, "id").first()
+    if cluster is None:
+        raise EngineAway("No cluster has room for another database.")
+    return cluster

@@ -1,0 +1,124 @@
+"""Add a cluster, check it, and stop using it."""
+
+from dataclasses import dataclass
+
+import psycopg
+from django.conf import settings
+from django.db import transaction
+
+from platform_site.lib.commands import Refused
+from sqlgateway.hardening.cluster import complaints, version_complaint
+from sqlgateway.models import Cluster, Database
+from sqlgateway.provisioning import clusters, tenant_databases
+
+
+@dataclass(frozen=True, slots=True)
+class NewCluster:
+    """What an operator says about a cluster.
+
+    url: administrative, as a role that may create databases and roles. accepts_findings: use the
+    server in spite of what the check finds.
+    """
+
+    name: str
+    url: str
+    capacity: int
+    accepts_findings: bool
+
+
+def find(name: str) -> Cluster:
+    """Return a cluster by name.
+
+    Raises Refused.
+    """
+    cluster = Cluster.objects.filter(name=name).first()
+    if cluster is None:
+        raise Refused("cluster_not_found", f"There is no cluster named {name}.")
+    return cluster
+
+
+def add(new: NewCluster) -> tuple[Cluster, list[str]]:
+    """Check a server, build its template and open it for databases; return it with the findings.
+
+    A cluster of that name gets the new URL and capacity, and is opened again. The row is written
+    when the server is ready, so that no database is placed on one that failed.
+    Raises Refused, EngineAway.
+    """
+    if settings.SQL.cluster_url:
+        # The configured cluster is the first row, and known well enough to be told apart.
+        clusters.address_of(clusters.default())
+    cluster = Cluster.objects.filter(name=new.name).first() or Cluster(name=new.name)
+    findings = _examine(cluster, new)
+    cluster.url = new.url
+    cluster.capacity = new.capacity
+    with transaction.atomic():
+        # Not open yet: address_of saves what it finds, and needs a row for that.
+        cluster.state = Cluster.State.CLOSED if cluster.pk is None else cluster.state
+        cluster.flags = []
+        cluster.save()
+        address = clusters.address_of(cluster)
+        try:
+            tenant_databases.ensure_template(address)
+        except psycopg.Error as exc:
+            # The server's message names roles and databases, not the URL; an operator needs it.
+            sentence = f"The server refuses the template: {str(exc).strip()}"
+            raise Refused("server_unfit", sentence) from None
+        cluster.state = Cluster.State.OPEN
+        cluster.save(update_fields=["state"])
+    return cluster, findings
+
+
+def stop_placing(cluster: Cluster) -> int:
+    """Place no more databases on a cluster and drop its stock; return how many environments remain.
+
+    A cluster without databases is closed. Safe to repeat.
+    Raises EngineAway.
+    """
+    cluster.state = Cluster.State.DRAINING
+    cluster.save(update_fields=["state"])
+    while _drop_one_of_stock(cluster):
+        pass
+    remaining = Database.unscoped.filter(
+        cluster=cluster
+    ).count()  # unscoped: all tenants' databases
+    if not remaining:
+        cluster.state = Cluster.State.CLOSED
+        cluster.save(update_fields=["state"])
+    return remaining
+
+
+def _examine(cluster: Cluster, new: NewCluster) -> list[str]:
+    """Return what is wrong with the server.
+
+    Raises Refused for findings that are not accepted, and for the server of another cluster.
+    """
+    bare = clusters.Address(0, new.url, (), frozenset(), ())
+    with clusters.administer(bare) as connection:
+        identifier = clusters.system_identifier(connection)
+        findings = list(complaints(connection))
+        too_old = version_complaint(connection.info.server_version)
+    same = Cluster.objects.filter(system_identifier=identifier).exclude(pk=cluster.pk).first()
+    if same is not None:
+        raise Refused("cluster_taken", f"This server is the cluster {same.name} already.")
+    if cluster.system_identifier not in {"", identifier} and cluster.databases.exists():
+        sentence = f"The cluster {cluster.name} is another server, and has databases there."
+        raise Refused("cluster_taken", sentence)
+    is_forbidden = too_old is not None and settings.IS_PRODUCTION
+    if is_forbidden or (findings and not new.accepts_findings):
+        raise Refused("server_unfit", " ".join(findings), findings=findings)
+    return findings
+
+
+def _drop_one_of_stock(cluster: Cluster) -> bool:
+    with transaction.atomic():
+        rows = Database.unscoped.filter(  # unscoped: the stock has no tenant
+            cluster=cluster,
+            environment=None,
+            state__in=[Database.State.STOCK, Database.State.PREPARING],
+        )
+        database = rows.select_for_update(skip_locked=True).first()
+        if database is None:
+            return False
+        tenant_databases.drop(database)
+        database.delete()
+    return True
