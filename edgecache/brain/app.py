@@ -22,6 +22,7 @@ from edgecache.brain.internal_api.parts import InternalApiParts
 from edgecache.brain.listeners import Listeners, port_server
 from edgecache.brain.metering.meters import Meters
 from edgecache.brain.metering.statistics import Statistics
+from edgecache.brain.nodes.client import WorkerClient
 from edgecache.brain.nodes.client_region import Locator
 from edgecache.brain.nodes.endpoint_proofs import EndpointProofs
 from edgecache.brain.nodes.hot_objects import HotObjects
@@ -68,6 +69,7 @@ class _Cluster:
     proofs: EndpointProofs
     meters: Meters
     statistics: Statistics
+    worker_client: WorkerClient
     worker_reads: WorkerReads
     streamer: Streamer
 
@@ -116,12 +118,15 @@ def _cluster(settings: BrainSettings, core: _Core) -> _Cluster:
     )
     tickets = TicketSigner(settings.secret, settings.previous_secrets)
     copies = ReplicaCounts(settings.replicas, max(settings.hot_replicas, settings.replicas))
-    replication = Replication(core.directory, core.staging, nodes, tickets, copies=copies)
+    worker_client = WorkerClient()
+    replication = Replication(
+        core.directory, core.staging, nodes, tickets, worker_client, copies=copies
+    )
     repair = Repair(database, coherence, nodes, replication, brain_id=core.brain_id)
     hot_objects = HotObjects(database, repair)
     meters = Meters(database, core.brain_id)
     offload = NginxOffload((settings.secret, *settings.previous_secrets))
-    worker_reads = WorkerReads(core.directory, nodes, tickets)
+    worker_reads = WorkerReads(core.directory, nodes, tickets, worker_client)
     return _Cluster(
         nodes=nodes,
         locator=Locator(settings.geography, region_map),
@@ -129,9 +134,10 @@ def _cluster(settings: BrainSettings, core: _Core) -> _Cluster:
         replication=replication,
         repair=repair,
         hot_objects=hot_objects,
-        proofs=EndpointProofs(coherence, nodes),
+        proofs=EndpointProofs(coherence, nodes, worker_client),
         meters=meters,
         statistics=Statistics(database, nodes, meters),
+        worker_client=worker_client,
         worker_reads=worker_reads,
         streamer=Streamer(core.directory, worker_reads, meters, offload, on_read=hot_objects.read),
     )
@@ -171,7 +177,8 @@ def _services(
         service(objects.origins),
         service(cluster.nodes),
         service(cluster.meters),
-        service(cluster.worker_reads),
+        service(cluster.worker_client),
+        background(cluster.worker_reads),
         background(objects.purges),
         background(objects.objects),
         service(cluster.replication),

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Final, ParamSpec, TypeVar
 
 from edgecache.http.acknowledged import Acknowledged
+from edgecache.http.client import HttpClient
 from edgecache.worker.clock import BrainClock
 from edgecache.worker.counters import Counters
 from edgecache.worker.options import Options
@@ -28,7 +29,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 DISK_THREADS: Final = 6
-COPY_THREADS: Final = 2
 SEND_THREADS: Final = 4
 FILLS_AT_ONCE: Final = 32
 
@@ -53,14 +53,10 @@ class Threads:
         default_factory=lambda: ThreadPoolExecutor(SEND_THREADS, "sending")
     )
     slow: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "slow"))
-    brain: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "brain"))
-    copies: ThreadPoolExecutor = field(
-        default_factory=lambda: ThreadPoolExecutor(COPY_THREADS, "copies")
-    )
 
     def stop(self) -> None:
         """Begin nothing new."""
-        for pool in (self.disk, self.sending, self.slow, self.brain, self.copies):
+        for pool in (self.disk, self.sending, self.slow):
             pool.shutdown(wait=False, cancel_futures=True)
 
 
@@ -76,6 +72,7 @@ class Node:
     options: Options
     store: Store
     reader: Reader
+    client: HttpClient
     brain: BrainApi
     clock: BrainClock
     verifier: Verifier
@@ -143,14 +140,6 @@ class Node:
     async def slowly(self, do: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run something that takes its time, one thing after another."""
         return await _run(self.threads.slow, do, *args, **kwargs)
-
-    async def copying(self, do: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run something that reads from another worker."""
-        return await _run(self.threads.copies, do, *args, **kwargs)
-
-    async def asking(self, do: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a call to the brain, one after another."""
-        return await _run(self.threads.brain, do, *args, **kwargs)
 
 
 async def _run(

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import uvloop
 
+from edgecache.http.client import HttpClient
 from edgecache.http.limits import Limits
 from edgecache.http.server import Server, tls_context
 from edgecache.protocol.fields import MalformedMessage
@@ -42,6 +43,8 @@ from edgecache.worker.upkeep import (
 
 log = logging.getLogger(__name__)
 
+# For connecting to the brain or another worker, and between any two pieces of a response.
+CALL_STALL_S: Final = 10.0
 FAREWELL_S: Final = 3.0
 HEAD_LIMIT_BYTES: Final = 16_384
 BODY_BYTES_PER_S: Final = 64 << 10
@@ -68,7 +71,8 @@ def run(options: Options) -> int:
 
 
 async def _live(options: Options, store: Store) -> int:
-    node = _node(options, store)
+    client = HttpClient(connect_timeout_s=CALL_STALL_S, stall_s=CALL_STALL_S)
+    node = _node(options, store, client)
     server = _server(options, App(node))
     stop = _stop_signal()
     try:
@@ -78,6 +82,7 @@ async def _live(options: Options, store: Store) -> int:
         log.critical("port_taken", extra={"reason": reason})
         return FAILED
     _say_started(node)
+    await client.start()
     tasks = [asyncio.create_task(work) for work in _works(node)]
     ended = asyncio.create_task(server.serve())
     stopped = asyncio.create_task(stop.wait())
@@ -89,18 +94,20 @@ async def _live(options: Options, store: Store) -> int:
         await _drain(node, server, ended)
         for task in (*tasks, stopped):
             task.cancel()
+        await client.stop()
         node.threads.stop()
     return code
 
 
-def _node(options: Options, store: Store) -> Node:
+def _node(options: Options, store: Store, client: HttpClient) -> Node:
     clock = BrainClock()
     reader = Reader(options.folder)
     return Node(
         options=options,
         store=store,
         reader=reader,
-        brain=BrainApi(options.brain, options.node_id, options.secret, options.brain_ca),
+        client=client,
+        brain=BrainApi(client, options.brain, options.node_id, options.secret, options.brain_ca),
         clock=clock,
         verifier=Verifier(options.node_id, clock),
         receipts=Receipts(reader),

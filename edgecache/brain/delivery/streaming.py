@@ -30,10 +30,10 @@ from edgecache.brain.delivery.worker_reads import WorkerReads
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.errors import OriginFailed
 from edgecache.brain.metering.meters import Meters
-from edgecache.brain.nodes.client import NodeFailed
 from edgecache.brain.values import CHUNK_BYTES, BucketInfo
 from edgecache.http.exchange import Exchange, Stream
 from edgecache.http.heads import HeaderPairs
+from edgecache.http.outgoing import RequestFailed
 from edgecache.protocol.hot import OBJECT_LIMIT_BYTES, Hot
 
 log = structlog.get_logger(__name__)
@@ -210,7 +210,7 @@ class Streamer:
             check = await self.check_for(delivery)
             try:
                 body = await self._worker_reads.whole(delivery, source, check, started)
-            except NodeFailed as failure:
+            except RequestFailed as failure:
                 self._worker_reads.note_failure(delivery, source, failure)
             except WrongBytes:
                 self._worker_reads.note_wrong_bytes(delivery, {source.node_id})
@@ -240,7 +240,7 @@ class Streamer:
                         senders.add(source.node_id)
                         response.node_id = source.node_id
                         await response.send(data)
-            except NodeFailed as failure:
+            except RequestFailed as failure:
                 self._worker_reads.note_failure(delivery, source, failure)
                 check.change_source()
             except WrongBytes as wrong:

@@ -8,14 +8,14 @@ from uuid import UUID
 
 import structlog
 
-from edgecache.brain.delivery.delivery import Delivery, Source, Span
+from edgecache.brain.delivery.delivery import Delivery, Source
 from edgecache.brain.delivery.integrity import IntegrityCheck, WrongBytes
-from edgecache.brain.delivery.worker_pool import Asked, WorkerConnection, WorkerPool
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.errors import DatabaseAway
-from edgecache.brain.nodes.client import NodeFailed
+from edgecache.brain.nodes.client import BlobPart, WorkerClient
 from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
+from edgecache.http.outgoing import OutgoingConnection, RequestFailed
 
 log = structlog.get_logger(__name__)
 
@@ -23,20 +23,17 @@ log = structlog.get_logger(__name__)
 class WorkerReads:
     """The brain's reads from workers."""
 
-    def __init__(self, directory: Directory, nodes: Nodes, tickets: TicketSigner) -> None:
+    def __init__(
+        self, directory: Directory, nodes: Nodes, tickets: TicketSigner, client: WorkerClient
+    ) -> None:
         self._directory = directory
         self._nodes = nodes
         self._tickets = tickets
-        self._pool = WorkerPool()
+        self._client = client
         self._background: set[asyncio.Task[None]] = set()
 
-    async def start(self) -> None:
-        """Begin to watch the connections."""
-        self._pool.start()
-
     async def stop(self) -> None:
-        """Close the connections."""
-        await self._pool.stop()
+        """Cancel what runs in the background."""
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
@@ -46,7 +43,7 @@ class WorkerReads:
     ) -> bytes:
         """Return all bytes that the check wants, which are few.
 
-        started: ``time.perf_counter`` when the client's request came. Raises NodeFailed,
+        started: ``time.perf_counter`` when the client's request came. Raises RequestFailed,
         WrongBytes.
         """
         async with self._request(
@@ -62,7 +59,7 @@ class WorkerReads:
     ) -> AsyncGenerator[bytes]:
         """Yield the bytes that a worker sends, as far as the check lets them pass.
 
-        Raises NodeFailed, WrongBytes.
+        Raises RequestFailed, WrongBytes.
         """
         async with self._request(
             delivery, source, check, started, waits_for_body=False
@@ -80,7 +77,7 @@ class WorkerReads:
                 return True
         return False
 
-    def note_failure(self, delivery: Delivery, source: Source, failure: NodeFailed) -> None:
+    def note_failure(self, delivery: Delivery, source: Source, failure: RequestFailed) -> None:
         """Record that a worker did not send the bytes; a 404 means that it does not hold them."""
         if failure.status == 404:
             self._in_background(self._drop_location(delivery.sha256, source.node_id))
@@ -104,18 +101,18 @@ class WorkerReads:
         started: float,
         *,
         waits_for_body: bool,
-    ) -> AsyncGenerator[WorkerConnection]:
+    ) -> AsyncGenerator[OutgoingConnection]:
         """Request what the check wants next; yield the connection once the response's head came."""
         address = self._nodes.address(source.node_id)
         if address is None:
-            raise NodeFailed("gone")
+            raise RequestFailed("gone")
         statistics = self._nodes.statistics(source.node_id)
         statistics.running += 1
         try:
-            connection = await self._pool.ask(
+            length = check.end - check.position
+            connection = await self._client.read(
                 address,
-                delivery.sha256,
-                Asked(Span(check.position, check.end - check.position), delivery.size),
+                BlobPart(delivery.sha256, check.position, length, delivery.size),
                 ticket=self._ticket(delivery, source),
                 waits_for_all=waits_for_body,
             )
@@ -123,7 +120,7 @@ class WorkerReads:
                 self._nodes.succeeded(source.node_id, time.perf_counter() - started)
                 yield connection
             finally:
-                self._pool.release(address, connection)
+                self._client.release(address, connection)
         finally:
             statistics.running -= 1
 

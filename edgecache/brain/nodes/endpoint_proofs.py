@@ -13,10 +13,11 @@ import structlog
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.errors import DatabaseAway
 from edgecache.brain.nodes import rows as node_rows
-from edgecache.brain.nodes.client import NodeFailed, prove
+from edgecache.brain.nodes.client import WorkerClient
 from edgecache.brain.nodes.endpoints import is_proof, new_nonce
 from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.nodes.rows import NodeRow
+from edgecache.http.outgoing import RequestFailed
 from edgecache.protocol.credentials import proof
 
 log = structlog.get_logger(__name__)
@@ -27,10 +28,11 @@ AGAIN_AFTER_S: Final = 30.0
 class EndpointProofs:
     """Requests proofs, at most twice a minute for each node, so that it is no tool for attacks."""
 
-    def __init__(self, coherence: Coherence, nodes: Nodes) -> None:
+    def __init__(self, coherence: Coherence, nodes: Nodes, client: WorkerClient) -> None:
         """Request nothing yet."""
         self._coherence = coherence
         self._nodes = nodes
+        self._client = client
         self._asked_at: dict[UUID, float] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -56,14 +58,14 @@ class EndpointProofs:
     async def _ask(self, row: NodeRow) -> None:
         nonce = new_nonce()
         try:
-            given = await prove(self._nodes.address_of(row), nonce)
+            given = await self._client.prove(self._nodes.address_of(row), nonce)
             if not is_proof(given, proof(row.secret_hash, row.id, nonce)):
                 log.warning("node_not_proved", node_id=str(row.id), reason="proof_wrong")
                 return
             async with self._coherence.change(waits=False) as change:
                 await change.run("UPDATE brain_node SET proved_at = now() WHERE id = %s", [row.id])
                 change.announce(node_rows.TOPIC, row.id.hex)
-        except NodeFailed as failure:
+        except RequestFailed as failure:
             log.warning("node_not_proved", node_id=str(row.id), reason=failure.reason)
         except DatabaseAway:
             log.warning("node_not_proved", node_id=str(row.id), reason="database_away")

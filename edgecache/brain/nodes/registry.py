@@ -15,7 +15,6 @@ from edgecache.brain.delivery.delivery import Source
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.errors import DatabaseAway
 from edgecache.brain.nodes import rows as node_rows
-from edgecache.brain.nodes.client import Address
 from edgecache.brain.nodes.health import Health, NodeStatistics
 from edgecache.brain.nodes.nearest import Holder, order
 from edgecache.brain.nodes.placement import Candidate
@@ -23,6 +22,7 @@ from edgecache.brain.nodes.regions import RegionMap
 from edgecache.brain.nodes.replica_plan import candidate
 from edgecache.brain.nodes.rows import NodeRow
 from edgecache.brain.periodic import PeriodicTask
+from edgecache.http.client import Address
 
 log = structlog.get_logger(__name__)
 

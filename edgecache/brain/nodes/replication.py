@@ -16,13 +16,14 @@ import structlog
 
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.errors import BrainError, DatabaseAway
-from edgecache.brain.nodes.client import NodeFailed, store
+from edgecache.brain.nodes.client import WorkerClient
 from edgecache.brain.nodes.placement import Candidate, choose
 from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.nodes.replica_plan import ReplicaCounts, ReplicaRequest, request_check
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.values import BucketInfo, ObjectVersion
+from edgecache.http.outgoing import RequestFailed
 from edgecache.protocol.tickets import TicketKind
 
 log = structlog.get_logger(__name__)
@@ -43,6 +44,7 @@ class Replication:
         staging: Staging,
         nodes: Nodes,
         tickets: TicketSigner,
+        client: WorkerClient,
         *,
         copies: ReplicaCounts,
     ) -> None:
@@ -52,6 +54,7 @@ class Replication:
         self._staging = staging
         self._nodes = nodes
         self._tickets = tickets
+        self._client = client
         self._waiting: OrderedDict[bytes, ReplicaRequest] = OrderedDict()
         self._news = asyncio.Semaphore(0)
         self._tasks: list[asyncio.Task[None]] = []
@@ -142,8 +145,10 @@ class Replication:
             begun = time.monotonic()
             ticket = self._tickets.sign(TicketKind.STORE, node_id, grant, now=time.time())
             try:
-                await store(address, request.sha256, path, size=request.size, ticket=ticket)
-            except NodeFailed as failure:
+                await self._client.store(
+                    address, request.sha256, path, size=request.size, ticket=ticket
+                )
+            except RequestFailed as failure:
                 self._nodes.failed(node_id, f"{failure.reason} {failure.status}")
                 return None
             log.debug("stored", node_id=str(node_id), seconds=time.monotonic() - begun)

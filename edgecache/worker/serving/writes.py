@@ -1,6 +1,5 @@
 """``PUT`` and ``DELETE /o/{sha256}``: the brain has a worker keep or drop an object."""
 
-import asyncio
 import logging
 import sqlite3
 from http import HTTPStatus
@@ -11,15 +10,14 @@ from edgecache.http.scope import Scope
 from edgecache.protocol.heartbeats import Problem
 from edgecache.protocol.tickets import Refusal, TicketKind, TicketRefused
 from edgecache.worker.node import Node
+from edgecache.worker.receiving import receive
 from edgecache.worker.serving.reads import admit, ticket_text
 from edgecache.worker.serving.refusals import Refused, no_space, ticket_refused, unavailable
-from edgecache.worker.store.incoming import Incoming, WrongBytes
+from edgecache.worker.store.incoming import WrongBytes
 from edgecache.worker.store.store import StoreFull
 
 log = logging.getLogger(__name__)
 
-# Pieces are gathered up to this before a thread hashes and writes them.
-GATHER_BYTES: Final = 1 << 20
 LENGTH_DIGITS: Final = 19
 
 
@@ -67,31 +65,8 @@ async def _store(node: Node, exchange: Exchange, sha256: bytes, size: int) -> HT
     if node.fills.locked():
         raise unavailable("busy", "Too many objects are being stored.")
     async with node.fills:
-        incoming = await node.on_disk(Incoming, node.store, sha256, size)
-        try:
-            await _receive(node, exchange, incoming)
-            is_new = await node.on_disk(incoming.finish)
-        finally:
-            # When cancelled here, too: no room may stay reserved.
-            await asyncio.shield(node.on_disk(incoming.discard))
-    node.problems.clear(Problem.DISK_FULL, Problem.DISK_FAILING)
-    if not is_new:
-        return HTTPStatus.OK
-    node.counters.add("stores")
-    node.counters.add("stored_bytes", size)
-    return HTTPStatus.CREATED
-
-
-async def _receive(node: Node, exchange: Exchange, incoming: Incoming) -> None:
-    """Write the body as it comes. Raises BodyTimeout, ClientGone."""
-    gathered = bytearray()
-    async for piece in exchange:
-        gathered += piece
-        if len(gathered) >= GATHER_BYTES:
-            await node.on_disk(incoming.write, gathered)
-            gathered = bytearray()
-    if gathered:
-        await node.on_disk(incoming.write, gathered)
+        is_new = await receive(node, exchange, sha256, size)
+    return HTTPStatus.CREATED if is_new else HTTPStatus.OK
 
 
 def _content_length(scope: Scope) -> int:

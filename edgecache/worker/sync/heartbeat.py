@@ -64,8 +64,10 @@ async def beat(node: Node, load: float) -> HeartbeatAnswer:
     """Send one heartbeat and take what the brain answers. Raises BrainError, MalformedMessage."""
     async with node.talking:
         said = _said(node, load)
-        answer, sent, received = await node.asking(_ask, node, said)
-    node.clock.learn(answer.now, sent=sent, received=received)
+        sent = node.clock.tick()
+        path = worker_path(node.options.node_id, "heartbeat")
+        answer = HeartbeatAnswer.read(await node.brain.call("POST", path, said.as_json()))
+    node.clock.learn(answer.now, sent=sent, received=node.clock.tick())
     node.verifier.trust(answer.keys)
     node.problems.drop_reported(said.problems)
     node.counters.add("heartbeats")
@@ -121,10 +123,3 @@ def _said(node: Node, load: float) -> Heartbeat:
         endpoint=node.options.endpoint,
         problems=problems,
     )
-
-
-def _ask(node: Node, said: Heartbeat) -> tuple[HeartbeatAnswer, float, float]:
-    sent = node.clock.tick()
-    path = worker_path(node.options.node_id, "heartbeat")
-    fields = node.brain.call("POST", path, said.as_json())
-    return HeartbeatAnswer.read(fields), sent, node.clock.tick()

@@ -1,12 +1,15 @@
 """Jobs: what the brain has a worker do besides, fetched when a heartbeat announced them."""
 
 import asyncio
-import http.client
 import logging
 import sqlite3
+from collections.abc import AsyncIterator, Mapping
+from functools import partial
 from http import HTTPStatus
 from typing import Final
 
+from edgecache.http.client import Address, request_head
+from edgecache.http.outgoing import OutgoingConnection, RequestFailed
 from edgecache.protocol.fields import MalformedMessage
 from edgecache.protocol.jobs import Job, JobDone, JobKind, Jobs, JobSource
 from edgecache.protocol.names import (
@@ -16,15 +19,15 @@ from edgecache.protocol.names import (
     object_path,
     worker_path,
 )
-from edgecache.worker.node import COPY_THREADS, Node, Status
-from edgecache.worker.store.incoming import Incoming, WrongBytes
+from edgecache.worker.node import Node, Status
+from edgecache.worker.receiving import receive
+from edgecache.worker.store.incoming import WrongBytes
 from edgecache.worker.store.store import StoreFull
 from edgecache.worker.sync.brain import BrainError, NodeRemoved
-from edgecache.worker.sync.dialling import Failures, connect
 
 log = logging.getLogger(__name__)
 
-PIECE_BYTES: Final = 1 << 20
+COPIES_AT_ONCE: Final = 2
 
 
 class SourceFailed(Exception):
@@ -50,15 +53,14 @@ async def jobs(node: Node) -> None:
 async def _do_some(node: Node) -> bool:
     """Fetch jobs and do them; return whether more may wait."""
     path = worker_path(node.options.node_id, f"jobs?limit={JOB_BATCH}")
-    waiting = Jobs.read(await node.asking(node.brain.call, "GET", path)).jobs
-    at_once = asyncio.Semaphore(COPY_THREADS)
+    waiting = Jobs.read(await node.brain.call("GET", path)).jobs
+    at_once = asyncio.Semaphore(COPIES_AT_ONCE)
 
     async def do(job: Job) -> JobDone:
         async with at_once:
             done = await _do(node, job)
-        await node.asking(
-            node.brain.call, "POST", job_done_path(node.options.node_id, job.id), done.as_json()
-        )
+        path = job_done_path(node.options.node_id, job.id)
+        await node.brain.call("POST", path, done.as_json())
         return done
 
     done = await asyncio.gather(*(do(job) for job in waiting))
@@ -72,7 +74,7 @@ async def _do(node: Node, job: Job) -> JobDone:
         if job.kind is JobKind.DELETE:
             await node.on_disk(node.store.schedule_unlink, job.sha256)
         else:
-            await node.copying(replicate, node, job)
+            await replicate(node, job)
     except SourceFailed as error:
         return JobDone(ok=False, error=str(error))
     except StoreFull:
@@ -83,17 +85,17 @@ async def _do(node: Node, job: Job) -> JobDone:
     return JobDone(ok=True)
 
 
-def replicate(node: Node, job: Job) -> None:
+async def replicate(node: Node, job: Job) -> None:
     """Fetch a blob from the first source that gives it right.
 
     Raises SourceFailed, StoreFull, OSError, sqlite3.Error.
     """
-    if node.store.has(job.sha256):
+    if await node.on_disk(node.store.has, job.sha256):
         return
     failure = SourceFailed("no_source")
     for source in job.sources:
         try:
-            size = _fetch(node, job, source)
+            await _fetch(node, job, source)
         except SourceFailed as error:
             log.warning(
                 "source_failed",
@@ -101,53 +103,35 @@ def replicate(node: Node, job: Job) -> None:
             )
             failure = error
             continue
-        node.counters.add("stores")
-        node.counters.add("stored_bytes", size)
         return
     raise failure
 
 
-def _fetch(node: Node, job: Job, source: JobSource) -> int:
-    incoming = Incoming(node.store, job.sha256, job.size)
+async def _fetch(node: Node, job: Job, source: JobSource) -> None:
+    """Read the blob off another worker; an error of the disk passes through as it is."""
+    address, fields = Address(source.url), {TICKET_HEADER: source.ticket}
+    head = request_head(address, "GET", object_path(job.sha256), fields)
     try:
-        _receive(incoming, job, source)
-        incoming.finish()
+        connection = await node.client.request(address, head, partial(_check, job.size))
+        try:
+            await receive(node, _pieces(connection), job.sha256, job.size)
+        finally:
+            node.client.release(address, connection)
+    except RequestFailed as failure:
+        raise SourceFailed(failure.reason) from failure
     except WrongBytes as error:
         node.counters.add("wrong_bytes")
         raise SourceFailed("wrong_bytes") from error
-    finally:
-        incoming.discard()
-    return job.size
 
 
-def _receive(incoming: Incoming, job: Job, source: JobSource) -> None:
-    """Read the blob off another worker; an error of the disk passes through as it is."""
-    connection = connect(source.url)
-    try:
-        response = _ask(connection, job, source)
-        while piece := _piece(response):
-            incoming.write(piece)
-        if response.length:
-            raise SourceFailed("broken_off")
-    finally:
-        connection.close()
+def _check(size: int, status: int, fields: Mapping[bytes, bytes]) -> int:
+    if status != HTTPStatus.OK:
+        raise RequestFailed(f"status_{status}", status=status)
+    if fields.get(b"content-length") != b"%d" % size:
+        raise RequestFailed("wrong_length", status=status)
+    return size
 
 
-def _ask(
-    connection: http.client.HTTPConnection, job: Job, source: JobSource
-) -> http.client.HTTPResponse:
-    try:
-        connection.request("GET", object_path(job.sha256), headers={TICKET_HEADER: source.ticket})
-        response = connection.getresponse()
-    except Failures as error:
-        raise SourceFailed("unreachable") from error
-    if response.status != HTTPStatus.OK:
-        raise SourceFailed(f"status_{response.status}")
-    return response
-
-
-def _piece(response: http.client.HTTPResponse) -> bytes:
-    try:
-        return response.read(PIECE_BYTES)
-    except Failures as error:
-        raise SourceFailed("broken_off") from error
+async def _pieces(connection: OutgoingConnection) -> AsyncIterator[bytes]:
+    while piece := await connection.piece():
+        yield piece

@@ -97,7 +97,7 @@ async def send_receipts(node: Node) -> bool:
         return False
     batch = ReceiptBatch(tuple(line for _, line in lines))
     path = worker_path(node.options.node_id, "receipts")
-    fields = await node.asking(node.brain.call, "POST", path, batch.as_json())
+    fields = await node.brain.call("POST", path, batch.as_json())
     answer = ReceiptsAnswer.read(fields)
     for refused in answer.refused:
         log.warning("receipt_refused", extra={"ticket_id": refused.id, "code": refused.code})
@@ -122,7 +122,7 @@ async def _send(
         message = Inventory(
             node.incarnation, node.next_sequence(), full, added, removed, page, last
         )
-        fields = await node.asking(node.brain.call, "POST", path, message.as_json())
+        fields = await node.brain.call("POST", path, message.as_json())
     for sha256 in InventoryAnswer.read(fields).unknown:
         if await node.on_disk(node.store.schedule_unlink, sha256):
             log.info("unknown_object_dropped", extra={"sha256": sha256.hex()})

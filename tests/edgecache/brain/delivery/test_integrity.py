@@ -128,7 +128,7 @@ def caught(owner: int | None, *, is_verified: bool = False) -> int:
         crc32=zlib.crc32(FORGED),
     )
     nodes = Mock(get=lambda _id: Mock(organization_id=owner))
-    worker_reads = WorkerReads(Mock(), nodes, Mock())
+    worker_reads = WorkerReads(Mock(), nodes, Mock(), Mock())
     streamer = Streamer(Mock(), worker_reads, Mock(), Mock(), on_read=Mock())
     found = 0
     for _ in range(300):

@@ -20,7 +20,7 @@ async def from_memory(*, owner: int | None, start: int = 0, length: int = len(BL
     """Return what is served from memory of a blob that was read twice. owner: of its node."""
     offload = Mock(source=lambda *_: None)
     nodes = Mock(get=lambda _id: Mock(organization_id=owner))
-    worker_reads = WorkerReads(Mock(), nodes, Mock())
+    worker_reads = WorkerReads(Mock(), nodes, Mock(), Mock())
     streamer = Streamer(Mock(), worker_reads, Mock(), offload, on_read=Mock())
     streamer._send_small = AsyncMock()  # type: ignore[method-assign] # in place of a worker
     for _ in range(2):

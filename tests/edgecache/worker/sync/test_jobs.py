@@ -95,13 +95,13 @@ def test_a_blob_that_is_present_is_not_fetched(worker: Worker) -> None:
     ("answer", "error"),
     [
         (whole(altered(CONTENT)), "wrong_bytes"),
-        (whole(CONTENT + b"more"), "wrong_bytes"),
-        (whole(CONTENT[:1000]), "wrong_bytes"),
-        (whole(CONTENT[:1000], len(CONTENT)), "broken_off"),
+        (whole(CONTENT + b"more"), "wrong_length"),
+        (whole(CONTENT[:1000]), "wrong_length"),
+        (whole(CONTENT[:1000], len(CONTENT)), "closed"),
         (whole(b"", status="404 Not Found"), "status_404"),
         (whole(b"", status="302 Found\r\nLocation: http://127.0.0.1:1/"), "status_302"),
-        (b"garbage\r\n\r\n", "unreachable"),
-        (b"", "unreachable"),
+        (b"garbage\r\n\r\n", "no_answer"),
+        (b"", "closed"),
     ],
 )
 def test_a_source_with_wrong_bytes_or_an_error_leaves_nothing(

@@ -1,0 +1,259 @@
+"""The HTTP client of the brain and the workers: connections that are kept and shared.
+
+Environment variables for proxies mean nothing here.
+"""
+
+import asyncio
+import ipaddress
+import socket
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from edgecache.http.limits import NEVER
+from edgecache.http.outgoing import HeadCheck, OutgoingConnection, RequestFailed, Stale
+
+SWEEP_S: Final = 0.25
+IDLE_LIMIT: Final = 128
+IDLE_S: Final = 20.0
+RUNNING_LIMIT: Final = 1024
+LENGTH_DIGITS: Final = 19
+NO_CONTENT: Final = 204
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server is. is_guarded: connect to public addresses only.
+
+    ca: a PEM file; its authorities alone are trusted.
+    """
+
+    endpoint: str
+    is_guarded: bool = False
+    ca: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A short response of any status."""
+
+    status: int
+    body: bytes
+
+
+class HttpClient:
+    """The connections of one process.
+
+    stall_s: after so long without a byte of a response its connection is given up.
+    """
+
+    def __init__(self, *, connect_timeout_s: float, stall_s: float) -> None:
+        self._connect_timeout_s = connect_timeout_s
+        self._stall_s = stall_s
+        self._idle: dict[Address, list[OutgoingConnection]] = {}
+        self._all: set[OutgoingConnection] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begin to close connections that stall or idle."""
+        self._task = asyncio.create_task(self._sweep())
+
+    async def stop(self) -> None:
+        """Close them all."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        for connection in list(self._all):
+            connection.give_up("stopped")
+        self._all.clear()
+        self._idle.clear()
+
+    async def request(
+        self, address: Address, request: bytes, check: HeadCheck, *, waits_for_all: bool = False
+    ) -> OutgoingConnection:
+        """Send a request that can be repeated; return when the response's head has come.
+
+        waits_for_all: wait for the body, too, which is small. The caller must ``release`` the
+        connection. Raises RequestFailed.
+        """
+        connection = await self._connection(address)
+        try:
+            try:
+                connection.send(request, check, waits_for_all=waits_for_all)
+                await connection.answered()
+            except Stale:
+                self._drop(connection)
+                connection = await self._connect(address)
+                connection.send(request, check, waits_for_all=waits_for_all)
+                await connection.answered()
+        except BaseException:
+            self._drop(connection)
+            raise
+        return connection
+
+    async def fetch(
+        self, address: Address, request: bytes, *, limit_bytes: int, timeout_s: float
+    ) -> Response:
+        """Return a response of any status with at most limit_bytes. Raises RequestFailed."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                check = _at_most(limit_bytes)
+                connection = await self.request(address, request, check, waits_for_all=True)
+        except TimeoutError as exc:
+            raise RequestFailed("too_slow") from exc
+        response = Response(connection.status, connection.all_of_it())
+        self.release(address, connection)
+        return response
+
+    async def upload(
+        self,
+        address: Address,
+        request: bytes,
+        body: AsyncIterator[bytes],
+        *,
+        limit_bytes: int,
+        timeout_s: float,
+    ) -> Response:
+        """Send a request with a long body, on a connection of its own; as ``fetch`` otherwise.
+
+        An early response, such as an error, ends the upload.
+        """
+        connection = await self._connect(address)
+        try:
+            async with asyncio.timeout(timeout_s):
+                connection.send(request, _at_most(limit_bytes), waits_for_all=True)
+                async for piece in body:
+                    if not await connection.send_piece(piece):
+                        break
+                await connection.answered()
+        except TimeoutError as exc:
+            raise RequestFailed("too_slow") from exc
+        finally:
+            self._drop(connection)
+        return Response(connection.status, connection.all_of_it())
+
+    def release(self, address: Address, connection: OutgoingConnection) -> None:
+        """Keep a connection for the next request if its response was read, else close it."""
+        if connection.is_spent:
+            idle = self._idle.get(address)
+            if idle is None:
+                idle = self._idle[address] = []
+            if len(idle) < IDLE_LIMIT:
+                connection.deadline = NEVER
+                connection.idle_since = asyncio.get_running_loop().time()
+                idle.append(connection)
+                return
+        self._drop(connection)
+
+    async def _connection(self, address: Address) -> OutgoingConnection:
+        idle = self._idle.get(address)
+        while idle:
+            connection = idle.pop()
+            if connection.is_open:
+                connection.is_new = False
+                return connection
+            self._all.discard(connection)
+        return await self._connect(address)
+
+    async def _connect(self, address: Address) -> OutgoingConnection:
+        if len(self._all) >= RUNNING_LIMIT:
+            raise RequestFailed("too_many_connections")
+        loop = asyncio.get_running_loop()
+        parts = urlsplit(address.endpoint)
+        host = parts.hostname or ""
+        is_secure = parts.scheme == "https"
+        port = parts.port or (443 if is_secure else 80)
+        try:
+            async with asyncio.timeout(self._connect_timeout_s):
+                _, connection = await loop.create_connection(
+                    lambda: OutgoingConnection(loop, stall_s=self._stall_s),
+                    await _resolve(host, port, is_guarded=address.is_guarded),
+                    port,
+                    ssl=_context(address.ca) if is_secure else None,
+                    server_hostname=host if is_secure else None,
+                )
+        except (OSError, TimeoutError) as exc:
+            raise RequestFailed("unreachable") from exc
+        self._all.add(connection)
+        return connection
+
+    def _drop(self, connection: OutgoingConnection) -> None:
+        connection.give_up("dropped")
+        self._all.discard(connection)
+
+    async def _sweep(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(SWEEP_S)
+            now = loop.time()
+            for connection in [each for each in self._all if each.deadline < now]:
+                connection.give_up("stalled")
+            for address, idle in list(self._idle.items()):
+                fresh = [each for each in idle if each.idle_since > now - IDLE_S and each.is_open]
+                for connection in set(idle) - set(fresh):
+                    self._drop(connection)
+                if fresh:
+                    self._idle[address] = fresh
+                else:
+                    del self._idle[address]
+
+
+def request_head(
+    address: Address, method: str, target: str, fields: Mapping[str, str], *, length: int = 0
+) -> bytes:
+    """Return the bytes of a request's head. length: of the body; 0 for none."""
+    lines = [f"{method} {target} HTTP/1.1", f"host: {_host_of(address.endpoint)}"]
+    lines += [f"{name}: {value}" for name, value in fields.items()]
+    if length or method not in {"GET", "DELETE"}:
+        lines.append(f"content-length: {length}")
+    return "\r\n".join([*lines, "", ""]).encode("ascii")
+
+
+@lru_cache(maxsize=4096)
+def _host_of(endpoint: str) -> str:
+    return urlsplit(endpoint).netloc
+
+
+def _at_most(limit_bytes: int) -> HeadCheck:
+    """Return a check that accepts responses of any status up to a length."""
+
+    def check(status: int, fields: Mapping[bytes, bytes]) -> int:
+        if status == NO_CONTENT:
+            return 0
+        text = fields.get(b"content-length", b"")
+        if b"transfer-encoding" in fields or not text.isdigit() or len(text) > LENGTH_DIGITS:
+            raise RequestFailed("no_length", status=status)
+        if int(text) > limit_bytes:
+            raise RequestFailed("too_long", status=status)
+        return int(text)
+
+    return check
+
+
+async def _resolve(host: str, port: int, *, is_guarded: bool) -> str:
+    """Return the address to connect to. Raises RequestFailed for a forbidden one, OSError."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    addresses = [str(row[4][0]) for row in found]
+    if is_guarded and not all(_is_public(text) for text in addresses):
+        raise RequestFailed("address_forbidden")
+    return addresses[0]
+
+
+def _is_public(text: str) -> bool:
+    address = ipaddress.ip_address(text.partition("%")[0])
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_global and not (mapped or address).is_multicast
+
+
+# Made once: reading the machine's authorities takes tens of milliseconds, which block the loop.
+_machine_context: Final = cache(ssl.create_default_context)
+
+
+def _context(ca: Path | None) -> ssl.SSLContext:
+    # A file is read at each connection, since it may be replaced meanwhile.
+    return ssl.create_default_context(cafile=str(ca)) if ca else _machine_context()

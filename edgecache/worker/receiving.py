@@ -1,0 +1,38 @@
+"""Bytes that arrive, from the brain or another worker, until they are kept."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Final
+
+from edgecache.protocol.heartbeats import Problem
+from edgecache.worker.node import Node
+from edgecache.worker.store.incoming import Incoming
+
+# Pieces are gathered up to this before a thread hashes and writes them.
+GATHER_BYTES: Final = 1 << 20
+
+
+async def receive(node: Node, pieces: AsyncIterator[bytes], sha256: bytes, size: int) -> bool:
+    """Keep an object; return whether it is new to the store.
+
+    Raises WrongBytes, StoreFull, OSError, sqlite3.Error, and what ``pieces`` raises; then nothing
+    was kept.
+    """
+    incoming = await node.on_disk(Incoming, node.store, sha256, size)
+    try:
+        gathered = bytearray()
+        async for piece in pieces:
+            gathered += piece
+            if len(gathered) >= GATHER_BYTES:
+                await node.on_disk(incoming.write, gathered)
+                gathered = bytearray()
+        await node.on_disk(incoming.write, gathered)
+        is_new = await node.on_disk(incoming.finish)
+    finally:
+        # When cancelled here, too: no room may stay reserved.
+        await asyncio.shield(node.on_disk(incoming.discard))
+    node.problems.clear(Problem.DISK_FULL, Problem.DISK_FAILING)
+    if is_new:
+        node.counters.add("stores")
+        node.counters.add("stored_bytes", size)
+    return is_new
