@@ -6,12 +6,16 @@ from typing import Any, Final
 from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
+from edgecache.protocol.names import (
+    CAPACITY_LIMIT_BYTES,
+    LABEL,
+    LABEL_CHARS,
+    OBJECT_NAME_CHARS,
+)
 from platform_site.lib.api import StrictSerializer
 
-REGION: Final = re.compile(r"\A[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\Z")
-MAX_CAPACITY_BYTES: Final = 2**60
+NAME: Final = re.compile(rf"\A{LABEL.pattern}\Z")
 MAX_KEYS: Final = 1000
-MAX_KEY_CHARS: Final = 64 + 1024
 
 
 def _refuse_nul(value: str) -> None:
@@ -112,15 +116,15 @@ class NodeRequestSerializer(StrictSerializer):
     """A worker to register. endpoint: its URL; region: as ``eu-central``."""
 
     endpoint = serializers.CharField(max_length=255)
-    region = serializers.RegexField(REGION, max_length=63)
-    capacity_bytes = serializers.IntegerField(min_value=1, max_value=MAX_CAPACITY_BYTES)
+    region = serializers.RegexField(NAME, max_length=LABEL_CHARS)
+    capacity_bytes = serializers.IntegerField(min_value=1, max_value=CAPACITY_LIMIT_BYTES)
 
 
 class PurgeRequestSerializer(StrictSerializer):
     """What to purge: the union of ``prefix`` and ``keys``, each ``bucket/key``; empty is absent."""
 
     prefix = serializers.CharField(
-        max_length=MAX_KEY_CHARS,
+        max_length=OBJECT_NAME_CHARS,
         required=False,
         allow_blank=True,
         allow_null=True,
@@ -129,7 +133,7 @@ class PurgeRequestSerializer(StrictSerializer):
     )
     keys = serializers.ListField(
         child=serializers.CharField(
-            max_length=MAX_KEY_CHARS, trim_whitespace=False, validators=[_refuse_nul]
+            max_length=OBJECT_NAME_CHARS, trim_whitespace=False, validators=[_refuse_nul]
         ),
         max_length=MAX_KEYS,
         required=False,
@@ -244,7 +248,7 @@ class OriginRequestSerializer(StrictSerializer):
     anonymously, never with an identity of the machine.
     """
 
-    name = serializers.RegexField(REGION, max_length=63)
+    name = serializers.RegexField(NAME, max_length=LABEL_CHARS)
     kind = serializers.ChoiceField(["s3", "gcs", "azure", "http"])
     config = serializers.DictField(child=serializers.CharField(max_length=2048), default=dict)
     secret = serializers.DictField(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Final
 
+from edgecache.protocol.names import LABEL
 from platform_site.env import Env, SettingError
 from platform_site.settings_table import (
     POSTGRESQL_SCHEMES,
@@ -25,7 +26,6 @@ SECRET_CHARS: Final = 32
 # As nginx reads it after `unix:`, and with room for a temporary name in what the kernel takes.
 SOCKET_PATH: Final = re.compile(r"(?:/[A-Za-z0-9._@+-]+)+")
 SOCKET_PATH_LIMIT: Final = 90
-REGION: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _URL: Final = re.compile(r"https?://[^\s/?#@]+")
 
 
@@ -68,7 +68,7 @@ def _mebibytes(value: int) -> int:
 
 def _region(text: str) -> str:
     region = text.strip()
-    if not REGION.fullmatch(region):
+    if not LABEL.fullmatch(region):
         raise ValueError(f"has an invalid region name: {region!r}.")
     return region
 

@@ -22,6 +22,8 @@ BrainError
 
 from typing import ClassVar, Self
 
+from edgecache.protocol.fields import FieldError
+
 
 class BrainError(Exception):
     """An error with a stable code and an HTTP status.
@@ -143,13 +145,13 @@ class PreconditionFailed(BrainError):
 
 
 class Invalid(BrainError):
-    """Invalid fields. errors: ``{"field", "code", "message"}`` each."""
+    """Invalid fields."""
 
     code = "invalid"
     status = 400
     sentence = "Some fields are not right."
 
-    def __init__(self, errors: list[dict[str, str]]) -> None:
+    def __init__(self, errors: list[FieldError]) -> None:
         super().__init__()
         self.errors = errors
 

@@ -7,7 +7,7 @@ import asyncio
 import ipaddress
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import parse_qsl
@@ -26,6 +26,7 @@ from edgecache.brain.json_errors import (
 from edgecache.http.exchange import ClientGone, Exchange
 from edgecache.http.headers import Headers
 from edgecache.http.scope import Scope
+from edgecache.protocol.fields import MalformedMessage
 
 log = structlog.get_logger(__name__)
 
@@ -132,7 +133,10 @@ class JsonApi:
         if route.method in {"POST", "PUT", "PATCH"}:
             call.body = await read_json(exchange, limit_bytes=route.body_limit_bytes)
         async with asyncio.timeout(route.timeout_s):
-            return await route.handler(call)
+            try:
+                return await route.handler(call)
+            except MalformedMessage as error:
+                raise Invalid(error.errors) from None
 
     def _find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
         is_known = False
@@ -202,7 +206,7 @@ def _refused(error: BrainError, codes: Mapping[str, str]) -> JsonResponse:
     code = codes.get(error.code, error.code)
     said: dict[str, object] = {"code": code, "detail": error.detail}
     if isinstance(error, Invalid):
-        said["errors"] = error.errors
+        said["errors"] = [asdict(row) for row in error.errors]
     return JsonResponse(said, error.status)
 
 

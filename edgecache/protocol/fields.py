@@ -20,10 +20,14 @@ TEXT_LIMIT: Final = 2048
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """What is wrong with which field; nested ones as ``receipts[3].ticket``, the whole as ````."""
+    """What is wrong with which field; nested ones as ``receipts[3].ticket``, the whole as ````.
+
+    code: ``invalid``, ``unknown``, ``required``.
+    """
 
     field: str
     message: str
+    code: str = "invalid"
 
 
 class MalformedMessage(ValueError):
@@ -55,8 +59,12 @@ class Fields:
     nothing it gave may be used before ``finish`` returned.
     """
 
-    def __init__(self, value: Any, path: str = "") -> None:
-        """Wrap a decoded value, which may be anything."""
+    def __init__(self, value: Any, path: str = "", *, is_text: bool = False) -> None:
+        """Wrap a decoded value, which may be anything.
+
+        is_text: numbers are written as text, as in a query.
+        """
+        self._is_text = is_text
         self.errors: list[FieldError] = []
         self._path = path
         self._values: dict[str, Any] = value if isinstance(value, dict) else {}
@@ -64,25 +72,32 @@ class Fields:
         if not isinstance(value, dict):
             self.errors.append(FieldError(path, "must be an object"))
 
+    def is_given(self, name: str) -> bool:
+        """True if a field is there and not null; it may be absent then."""
+        self._left.discard(name)
+        return self._values.get(name) is not None
+
     def integer(self, name: str, *, minimum: int = 0, maximum: int = INTEGER_LIMIT - 1) -> int:
         """Take a whole number."""
         value = self._take(name)
+        if self._is_text and isinstance(value, str):
+            value = int(value) if value.isascii() and value.isdecimal() else value
         if type(value) is int and minimum <= value <= maximum:
             return value
-        return self._wrong(name, f"must be an integer from {minimum} to {maximum}", minimum)
+        return self.wrong(name, f"must be an integer from {minimum} to {maximum}", minimum)
 
     def number(self, name: str, *, minimum: float = 0.0, maximum: float = math.inf) -> float:
         """Take a finite number."""
         value = self._take(name)
         if type(value) in {int, float} and minimum <= value <= maximum and math.isfinite(value):
             return float(value)
-        return self._wrong(name, f"must be a number from {minimum:g} to {maximum:g}", minimum)
+        return self.wrong(name, f"must be a number from {minimum:g} to {maximum:g}", minimum)
 
     def boolean(self, name: str) -> bool:
         """Take true or false."""
         value = self._take(name)
         return (
-            value if isinstance(value, bool) else self._wrong(name, "must be true or false", False)
+            value if isinstance(value, bool) else self.wrong(name, "must be true or false", False)
         )
 
     def text(self, name: str, *, limit: int = TEXT_LIMIT, default: str | None = None) -> str:
@@ -90,9 +105,25 @@ class Fields:
         value = self._take(name)
         if value is None and default is not None:
             return default
-        if isinstance(value, str) and len(value) <= limit:
+        if isinstance(value, str) and len(value) <= limit and "\0" not in value:
             return value
-        return self._wrong(name, f"must be a text of at most {limit} characters", "")
+        return self.wrong(name, f"must be a text of at most {limit} characters", "")
+
+    def texts(self, name: str, *, limit: int, length: int) -> list[str]:
+        """Take a list of texts; absent and null are an empty one. limit: how many; length: each."""
+        if not self.is_given(name):
+            return []
+
+        def read(value: Any) -> str | None:
+            return value if isinstance(value, str) and len(value) <= length else None
+
+        message = f"must be a text of at most {length} characters"
+        return list(self.values(name, read, message, limit=limit))
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        """Take an object as it is; absent and null are an empty one."""
+        value = self._take(name) if self.is_given(name) else {}
+        return value if isinstance(value, dict) else self.wrong(name, "must be an object", {})
 
     def choice(self, name: str, choices: Callable[[str], T]) -> T:
         """Take one of an enumeration's values."""
@@ -100,15 +131,15 @@ class Fields:
         try:
             return choices(value)
         except ValueError:
-            return self._wrong(name, "is none of the known values", None)  # type: ignore[return-value] # unused after finish
+            return self.wrong(name, "is none of the known values", None)  # type: ignore[return-value] # unused after finish
 
     def uuid(self, name: str) -> UUID:
         """Take a UUID in its usual form."""
-        return self._converted(name, read_uuid, "must be a UUID", UUID(int=0))
+        return self.converted(name, read_uuid, "must be a UUID", UUID(int=0))
 
     def sha256(self, name: str) -> bytes:
         """Take a hash as 64 lower-case hexadecimal digits."""
-        return self._converted(name, read_sha256, "must be 64 hexadecimal digits", b"")
+        return self.converted(name, read_sha256, "must be 64 hexadecimal digits", b"")
 
     def objects(self, name: str, read: Callable[["Fields"], T], *, limit: int) -> tuple[T, ...]:
         """Take a list of objects, each read by ``read``."""
@@ -127,12 +158,22 @@ class Fields:
         for index, value in enumerate(self._list(name, limit)):
             converted = read(value)
             if converted is None:
-                self._wrong(f"{name}[{index}]", message, None)
+                self.wrong(f"{name}[{index}]", message, None)
             else:
                 found.append(converted)
         return tuple(found)
 
-    def finish(self, *, allow_unknown: bool) -> None:
+    def converted(self, name: str, read: Callable[[Any], T | None], message: str, blank: T) -> T:
+        """Take a value that ``read`` converts; it returns None for a wrong one."""
+        value = read(self._take(name))
+        return self.wrong(name, message, blank) if value is None else value
+
+    def wrong(self, name: str, message: str, blank: T, *, code: str = "invalid") -> T:
+        """Record that a field is wrong; return the harmless value."""
+        self.errors.append(FieldError(self._at(name), message, code))
+        return blank
+
+    def finish(self, *, allow_unknown: bool = False) -> None:
         """Raise MalformedMessage when anything was wrong.
 
         allow_unknown: answers of the brain may have fields that an older worker does not know;
@@ -146,25 +187,17 @@ class Fields:
     def refuse_unknown(self) -> None:
         """Record an error for each field that was not read."""
         for name in sorted(self._left):
-            self._wrong(name[:64], "is not a field of this message", None)
+            self.wrong(name[:64], "is not a field", None, code="unknown")
 
     def _list(self, name: str, limit: int) -> list[Any]:
         value = self._take(name)
         if isinstance(value, list) and len(value) <= limit:
             return value
-        return self._wrong(name, f"must be a list of at most {limit}", [])
-
-    def _converted(self, name: str, read: Callable[[Any], T | None], message: str, blank: T) -> T:
-        value = read(self._take(name))
-        return self._wrong(name, message, blank) if value is None else value
+        return self.wrong(name, f"must be a list of at most {limit}", [])
 
     def _take(self, name: str) -> Any:
         self._left.discard(name)
         return self._values.get(name)
-
-    def _wrong(self, name: str, message: str, blank: T) -> T:
-        self.errors.append(FieldError(self._at(name), message))
-        return blank
 
     def _at(self, name: str) -> str:
         return f"{self._path}.{name}" if self._path else name

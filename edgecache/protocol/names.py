@@ -1,5 +1,6 @@
 """Names that brain, worker and client must agree on: headers, paths, sizes of batches."""
 
+import re
 from typing import Final
 from uuid import UUID
 
@@ -11,14 +12,25 @@ OBJECT_PREFIX: Final = "/o/"
 PROVE_PATH: Final = "/prove"
 NONCE_PARAMETER: Final = "nonce"
 
-SHA256_BYTES: Final = 32
 SHA256_HEX: Final = 64
+
+# A region or an origin: as ``eu-central``.
+LABEL: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+LABEL_CHARS: Final = 63
+# ``bucket/key`` in a purge.
+OBJECT_NAME_CHARS: Final = 63 + 1 + 1024
+CAPACITY_LIMIT_BYTES: Final = 2**60
 
 # The most that one message of a worker carries; the brain refuses more.
 INVENTORY_PAGE: Final = 1000
 RECEIPT_BATCH: Final = 500
 JOB_BATCH: Final = 100
 MESSAGE_LIMIT_BYTES: Final = 1 << 20
+
+
+def parse_label(value: object) -> str | None:
+    """Return a region's or an origin's name as it is; None for anything else."""
+    return value if isinstance(value, str) and LABEL.fullmatch(value) else None
 
 
 def object_path(sha256: bytes) -> str:

@@ -10,13 +10,14 @@ from typing import Final
 from urllib.parse import urlsplit
 from uuid import UUID
 
+from edgecache.protocol.names import LABEL
+
 PORT: Final = 9100
 MIB: Final = 1 << 20
 SMALLEST_CAPACITY: Final = MIB
 SIZE: Final = re.compile(
     r"([0-9]{1,12}(?:\.[0-9]{1,3})?) *([kmgtp]?)(i?)b?", re.ASCII | re.IGNORECASE
 )
-REGION: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}", re.ASCII)
 SECRET: Final = re.compile(r"[A-Za-z0-9_-]{16,128}", re.ASCII)
 OTHERS_MAY: Final = 0o007
 SHORTEST_TIMEOUT_S: Final = 0.5
@@ -287,7 +288,7 @@ def _capacity(text: str) -> int:
 
 
 def _region(text: str) -> str:
-    if REGION.fullmatch(text) is None:
+    if LABEL.fullmatch(text) is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a region such as eu-central")
     return text
 

@@ -2,15 +2,17 @@
 
 import secrets
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any, Final
 
 from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.directory.coherence import Coherence
-from edgecache.brain.internal_api.bodies import Body, tenant_of
+from edgecache.brain.internal_api.bodies import tenant_of
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.json_errors import AccessKeyNotFound, StateConflict
 from edgecache.brain.s3.auth.access_keys import TOPIC
+from edgecache.protocol.fields import Fields
 from platform_site.lib.crypto import encrypt
 
 # In the form of AWS's ids, for tools that check it.
@@ -36,6 +38,13 @@ DELETE: Final = (
 )
 
 
+class Access(StrEnum):
+    """What a key may do; ``write`` can read as well."""
+
+    READ = "read"
+    WRITE = "write"
+
+
 def routes(database: Database, coherence: Coherence) -> list[Route]:
     """Return the routes."""
 
@@ -46,9 +55,9 @@ def routes(database: Database, coherence: Coherence) -> list[Route]:
 
     async def create(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.query)
-        body = Body(call.body)
+        body = Fields(call.body)
         label = body.text("label", limit=LABEL_CHARS, default="")
-        access = body.one_of("access", ("read", "write"), default="write")
+        access = body.choice("access", Access) if body.is_given("access") else Access.WRITE
         body.finish()
         key_id, secret = new_pair()
         row = await database.one(

@@ -4,11 +4,12 @@ from typing import Any, Final
 
 from edgecache.brain.directory.buckets import Buckets, Switches
 from edgecache.brain.errors import NoSuchBucket
-from edgecache.brain.internal_api.bodies import Body, tenant_of
+from edgecache.brain.internal_api.bodies import tenant_of
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.nodes.repair import Repair
 from edgecache.brain.s3.requests import is_bucket_name
 from edgecache.brain.values import BucketInfo
+from edgecache.protocol.fields import Fields
 
 NAME_CHARS: Final = 63
 PREFIX_CHARS: Final = 1024
@@ -23,13 +24,13 @@ def routes(buckets: Buckets, repair: Repair) -> list[Route]:
 
     async def create(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.query)
-        body = Body(call.body)
+        body = Fields(call.body)
         name = body.text("name", limit=NAME_CHARS)
-        origin_id = body.id("origin_id", optional=True)
+        origin_id = body.integer("origin_id", minimum=1) if body.is_given("origin_id") else None
         prefix = body.text("origin_prefix", limit=PREFIX_CHARS, default="")
         switches = _switches(body)
         if name and not is_bucket_name(name):
-            body.wrong("name", "must be 3 to 63 of a-z, 0-9, dots and hyphens, as S3 has it")
+            body.wrong("name", "must be 3 to 63 of a-z, 0-9, dots and hyphens, as S3 has it", None)
         body.finish()
         row = await buckets.create(
             tenant, name, origin_id=origin_id, origin_prefix=prefix, switches=switches
@@ -55,7 +56,7 @@ def routes(buckets: Buckets, repair: Repair) -> list[Route]:
 def _changes(buckets: Buckets, repair: Repair) -> list[Route]:
     async def change(call: JsonCall) -> JsonResponse:
         tenant, bucket_id = tenant_of(call.query), number(call)
-        body = Body(call.body)
+        body = Fields(call.body)
         switches = _switches(body)
         body.finish()
         row = await buckets.change(tenant, bucket_id, switches)
@@ -98,10 +99,7 @@ def number(call: JsonCall) -> int:
     return int(text)
 
 
-def _switches(body: Body) -> Switches:
+def _switches(body: Fields) -> Switches:
     return Switches(
-        is_public=body.flag("is_public"),
-        allows_redirect=body.flag("allows_redirect"),
-        verifies_reads=body.flag("verifies_reads"),
-        forwards_writes=body.flag("forwards_writes"),
+        **{name: body.boolean(name) if body.is_given(name) else None for name in Switches.__slots__}
     )

@@ -6,7 +6,7 @@ from edgecache.brain.database import Database
 from edgecache.brain.directory import tenants
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.directory.purges import Purges
-from edgecache.brain.internal_api.bodies import Body
+from edgecache.brain.internal_api.bodies import tenant_of
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.storage.staging import Staging
 
@@ -19,9 +19,7 @@ def routes(
     """Return the route."""
 
     async def drop(call: JsonCall) -> JsonResponse:
-        body = Body(call.captures)
-        tenant = body.tenant()
-        body.finish()
+        tenant = tenant_of(call.captures)
         await tenants.drop(database, coherence, staging, purges, tenant)
         return JsonResponse(status=204)
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 from edgecache.brain.database import Database
 from edgecache.brain.directory.directory import BUCKET, bucket_of
 from edgecache.brain.internal_api import access_keys, buckets
-from edgecache.brain.internal_api.bodies import Body
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
+from edgecache.protocol.fields import Fields
 
 PAGE: Final = 100
 KEY_ID_CHARS: Final = 64
@@ -24,17 +24,17 @@ def routes(database: Database) -> list[Route]:
     """Return the routes. after: of the query, the last page's ``next``; that is null at the end."""
 
     async def all_buckets(call: JsonCall) -> JsonResponse:
-        body = Body(call.query)
-        after = body.count("after", default=0)
-        body.finish()
+        query = Fields(call.query, is_text=True)
+        after = query.integer("after") if query.is_given("after") else 0
+        query.finish()
         rows = await database.all(BUCKETS, [after, PAGE + 1])
         shapes = [buckets.shape(bucket_of(row)) | _owner(row) for row in rows]
         return JsonResponse(_page("buckets", shapes, "id"))
 
     async def all_keys(call: JsonCall) -> JsonResponse:
-        body = Body(call.query)
-        after = body.text("after", limit=KEY_ID_CHARS, default="")
-        body.finish()
+        query = Fields(call.query)
+        after = query.text("after", limit=KEY_ID_CHARS, default="")
+        query.finish()
         rows = await database.all(KEYS, [after, PAGE + 1])
         shapes = [access_keys.shape(row) | _owner(row) for row in rows]
         return JsonResponse(_page("access_keys", shapes, "access_key_id"))

@@ -9,9 +9,10 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from edgecache.brain.directory.hosts import ROUND, HostInfo, Hosts, LapsedHost
-from edgecache.brain.internal_api.bodies import Body, tenant_of
+from edgecache.brain.internal_api.bodies import tenant_of
 from edgecache.brain.internal_api.buckets import number
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
+from edgecache.protocol.fields import Fields
 
 HOST_CHARS: Final = 253
 TOKEN: Final = re.compile(r"[0-9a-f]{64}")
@@ -28,16 +29,14 @@ def routes(hosts: Hosts) -> list[Route]:
 
     async def prove(call: JsonCall) -> JsonResponse:
         tenant, bucket_id = tenant_of(call.query), number(call)
-        body = Body(call.body)
+        body = Fields(call.body)
         host = body.text("host", limit=HOST_CHARS)
-        token = body.text("token", limit=TOKEN_CHARS)
+        token = body.converted("token", _token, "must be 64 hexadecimal digits", "")
         seen = body.texts("seen", limit=TOKENS, length=TOKEN_CHARS)
         if not hosts.may_be(host):
-            body.wrong("host", "must be a domain of your own, in lower case")
-        if not TOKEN.fullmatch(token):
-            body.wrong("token", "must be 64 hexadecimal digits")
+            body.wrong("host", "must be a domain of your own, in lower case", None)
         body.finish()
-        tokens = [text for text in seen if TOKEN.fullmatch(text)]
+        tokens = [text for text in seen if _token(text)]
         row, other = await hosts.prove(tenant, bucket_id, host, token=token, seen=tokens)
         return JsonResponse(shape(row) | {"lapsed": _lapsed([other] if other else [])}, 201)
 
@@ -59,7 +58,7 @@ def _again(hosts: Hosts) -> list[Route]:
         return JsonResponse({"hosts": [{"host": host, "token": token} for host, token in rows]})
 
     async def looked_at(call: JsonCall) -> JsonResponse:
-        body = Body(call.body)
+        body = Fields(call.body)
         results = {
             name: body.texts(name, limit=ROUND, length=TOKEN_CHARS)
             for name in ("there", "gone", "unanswered")
@@ -81,6 +80,10 @@ def shape(row: HostInfo) -> dict[str, Any]:
         "proved_at": row.proved_at.isoformat(),
         "gone_since": row.gone_since.isoformat() if row.gone_since else None,
     }
+
+
+def _token(value: object) -> str | None:
+    return value if isinstance(value, str) and TOKEN.fullmatch(value) else None
 
 
 def _lapsed(rows: list[LapsedHost]) -> list[dict[str, Any]]:

@@ -3,13 +3,13 @@
 from typing import Any, Final
 
 from edgecache.brain.database import Database
-from edgecache.brain.internal_api.bodies import Body
 from edgecache.brain.internal_api.nodes import find
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.metering import prometheus as exposition
 from edgecache.brain.metering.meters import Meters
 from edgecache.brain.metering.statistics import Statistics
 from edgecache.brain.nodes.registry import Nodes
+from edgecache.protocol.fields import Fields
 
 USAGE_PAGE: Final = 1000
 USAGE: Final = (
@@ -31,10 +31,10 @@ def routes(database: Database, nodes: Nodes, meters: Meters, statistics: Statist
         return JsonResponse(await statistics.of_node(await find(database, call)))
 
     async def usage(call: JsonCall) -> JsonResponse:
-        body = Body(call.query)
-        after = body.count("after", default=0)
-        limit = body.count("limit", default=USAGE_PAGE)
-        body.finish()
+        query = Fields(call.query, is_text=True)
+        after = query.integer("after") if query.is_given("after") else 0
+        limit = query.integer("limit") if query.is_given("limit") else USAGE_PAGE
+        query.finish()
         rows = await database.all(USAGE, [after, min(limit, USAGE_PAGE)])
         following = rows[-1].id if rows else after
         return JsonResponse({"lines": [_line(row) for row in rows], "next": following})

@@ -12,6 +12,7 @@ from edgecache.brain.nodes import registration
 from edgecache.brain.nodes import rows as node_rows
 from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.nodes.rows import NodeRow
+from edgecache.protocol.fields import Fields
 
 
 def routes(
@@ -30,7 +31,7 @@ def routes(
         return JsonResponse({"nodes": sorted(shown, key=lambda node: node["node_id"])})
 
     async def create(call: JsonCall) -> JsonResponse:
-        wanted = registration.read(call.body, is_production=is_production)
+        wanted = registration.read(Fields(call.body), is_production=is_production)
         made = await registration.register(coherence, wanted)
         await nodes.refresh()
         secret = {"node_secret": made.secret, "brain_url": workers_url}

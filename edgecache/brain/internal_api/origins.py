@@ -1,15 +1,14 @@
 """``/v1/origins``: where buckets' objects come from. Secrets go in and never come out."""
 
-import re
 from typing import Any, Final
 
-from edgecache.brain.internal_api.bodies import Body, tenant_of
+from edgecache.brain.internal_api.bodies import tenant_of
 from edgecache.brain.internal_api.buckets import number
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.origins.catalog import Catalog, OriginInfo
+from edgecache.protocol.fields import Fields
+from edgecache.protocol.names import parse_label
 
-NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
-NAME_CHARS: Final = 63
 KIND_CHARS: Final = 16
 
 
@@ -22,12 +21,10 @@ def routes(catalog: Catalog) -> list[Route]:
 
     async def create(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.query)
-        body = Body(call.body)
-        name = body.text("name", limit=NAME_CHARS)
+        body = Fields(call.body)
+        name = body.converted("name", parse_label, "must be of a-z, 0-9 and hyphens", "")
         kind = body.text("kind", limit=KIND_CHARS)
         config, secret = body.mapping("config"), body.mapping("secret")
-        if name and not NAME.fullmatch(name):
-            body.wrong("name", "must be of a-z, 0-9 and hyphens")
         body.finish()
         row = await catalog.create(tenant, name, kind, config, secret or None)
         return JsonResponse(shape(row), 201)

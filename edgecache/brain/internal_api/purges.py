@@ -8,12 +8,13 @@ from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.purges import Purges
 from edgecache.brain.errors import BrainError, Invalid
 from edgecache.brain.fetch.object_cache import ObjectCache
-from edgecache.brain.internal_api.bodies import Body
+from edgecache.brain.internal_api.bodies import take_tenant
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
+from edgecache.protocol.fields import Fields
+from edgecache.protocol.names import OBJECT_NAME_CHARS
 
 BODY_LIMIT_BYTES: Final = 8 * 2**20
 KEYS: Final = 10_000
-NAME_CHARS: Final = 1024 + 64
 WARM_KEYS: Final = 1000
 WARM_AT_ONCE: Final = 8
 
@@ -22,14 +23,14 @@ def routes(purges: Purges, directory: Directory, objects: ObjectCache) -> list[R
     """Return the routes."""
 
     async def purge(call: JsonCall) -> JsonResponse:
-        body = Body(call.body)
-        tenant = body.tenant()
-        keys = [key for key in body.texts("keys", limit=KEYS, length=NAME_CHARS) if key]
-        prefix = body.text("prefix", limit=NAME_CHARS, default="")
-        everything = bool(body.flag("all"))
-        preview = bool(body.flag("preview"))
+        body = Fields(call.body)
+        tenant = take_tenant(body)
+        keys = [key for key in body.texts("keys", limit=KEYS, length=OBJECT_NAME_CHARS) if key]
+        prefix = body.text("prefix", limit=OBJECT_NAME_CHARS, default="")
+        everything = body.is_given("all") and body.boolean("all")
+        preview = body.is_given("preview") and body.boolean("preview")
         if not (keys or prefix or everything):
-            body.wrong("keys", "give keys, a prefix, or all: true", code="required")
+            body.wrong("keys", "give keys, a prefix, or all: true", None, code="required")
         body.finish()
         found = await purges.purge(
             tenant, keys=keys, prefix=prefix, everything=everything, preview=preview
@@ -43,9 +44,9 @@ def routes(purges: Purges, directory: Directory, objects: ObjectCache) -> list[R
         )
 
     async def warm(call: JsonCall) -> JsonResponse:
-        body = Body(call.body)
-        tenant = body.tenant()
-        keys = body.texts("keys", limit=WARM_KEYS, length=NAME_CHARS)
+        body = Fields(call.body)
+        tenant = take_tenant(body)
+        keys = body.texts("keys", limit=WARM_KEYS, length=OBJECT_NAME_CHARS)
         body.finish()
         turns = asyncio.Semaphore(WARM_AT_ONCE)
         codes = await asyncio.gather(

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from edgecache.brain.conf import REGION, Geography, Network
+from edgecache.brain.conf import Geography, Network
 from edgecache.brain.nodes.regions import CONTINENTS, RegionMap
+from edgecache.protocol.names import LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +45,7 @@ class Locator:
         if not name or not self._geography.trusted_edges:
             return ""
         region = str(headers.get(name) or "").strip().lower()
-        is_believed = REGION.fullmatch(region) and self._is_trusted(peer)
+        is_believed = LABEL.fullmatch(region) and self._is_trusted(peer)
         return region if is_believed else ""
 
     def _is_trusted(self, peer: str) -> bool:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from edgecache.brain.errors import Invalid
+from edgecache.protocol.fields import FieldError
 
 LENGTH_LIMIT: Final = 255
 HIGHEST_PORT: Final = 65_535
@@ -94,4 +95,4 @@ def _is_host(host: str) -> bool:
 
 
 def _wrong(message: str) -> Invalid:
-    return Invalid([{"field": "endpoint", "code": "invalid", "message": message}])
+    return Invalid([FieldError("endpoint", message)])

@@ -3,27 +3,25 @@
 import secrets
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 import structlog
 
-from edgecache.brain.conf import REGION
 from edgecache.brain.directory.coherence import Change, Coherence
 from edgecache.brain.errors import Invalid
 from edgecache.brain.json_errors import EndpointTaken, NodeNotFound, StateConflict
 from edgecache.brain.nodes import rows as node_rows
-from edgecache.brain.nodes.endpoints import normalize
+from edgecache.brain.nodes.endpoints import LENGTH_LIMIT, normalize
 from edgecache.brain.nodes.rows import NodeRow
 from edgecache.protocol.credentials import secret_hash
+from edgecache.protocol.fields import Fields
+from edgecache.protocol.names import CAPACITY_LIMIT_BYTES, parse_label
 from platform_site.lib.ids import uuid7
 
 log = structlog.get_logger(__name__)
 
 SECRET_BYTES: Final = 32
-CAPACITY_LIMIT: Final = 2**60
-ID_LIMIT: Final = 2**63
-FIELDS: Final = ("endpoint", "region", "capacity_bytes", "organization_id", "is_trusted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,29 +46,21 @@ class RegisteredNode:
     secret: str = field(repr=False)
 
 
-def read(body: dict[str, Any], *, is_production: bool) -> Registration:
-    """Read a registration. Raises Invalid with every wrong field."""
-    wrong = [_error(name, "unknown", "is not a field") for name in body if name not in FIELDS]
-    region, capacity = body.get("region"), body.get("capacity_bytes")
-    organization_id, is_trusted = body.get("organization_id"), body.get("is_trusted", False)
-    if not isinstance(region, str) or not REGION.fullmatch(region):
-        wrong.append(_error("region", "invalid", "must be like eu-central: a-z, 0-9, hyphens"))
-    if type(capacity) is not int or not 0 < capacity < CAPACITY_LIMIT:
-        wrong.append(_error("capacity_bytes", "invalid", "must be a positive number of bytes"))
-    if organization_id is not None and not _is_id(organization_id):
-        wrong.append(_error("organization_id", "invalid", "must be a number or null"))
-    if not isinstance(is_trusted, bool):
-        wrong.append(_error("is_trusted", "invalid", "must be true or false"))
-    endpoint = ""
-    try:
-        endpoint = normalize(
-            body.get("endpoint"), is_trusted=is_trusted is True, is_production=is_production
-        )
-    except Invalid as exc:
-        wrong += exc.errors
-    if wrong:
-        raise Invalid(wrong)
-    return Registration(endpoint, str(region), int(capacity or 0), organization_id, is_trusted)
+def read(body: Fields, *, is_production: bool) -> Registration:
+    """Read a registration. Raises MalformedMessage with every wrong field."""
+    region = body.converted("region", parse_label, "must be like eu-central: a-z, 0-9, hyphens", "")
+    capacity_bytes = body.integer("capacity_bytes", minimum=1, maximum=CAPACITY_LIMIT_BYTES)
+    is_owned = body.is_given("organization_id")
+    organization_id = body.integer("organization_id", minimum=1) if is_owned else None
+    is_trusted = body.is_given("is_trusted") and body.boolean("is_trusted")
+    endpoint = body.text("endpoint", limit=LENGTH_LIMIT)
+    if endpoint:
+        try:
+            endpoint = normalize(endpoint, is_trusted=is_trusted, is_production=is_production)
+        except Invalid as exc:
+            body.errors += exc.errors
+    body.finish()
+    return Registration(endpoint, region, capacity_bytes, organization_id, is_trusted)
 
 
 async def register(coherence: Coherence, wanted: Registration) -> RegisteredNode:
@@ -162,11 +152,3 @@ async def _decide(
     if not await node_rows.set_status(change, row.id, status, reason=reason, only_from=only_from):
         raise StateConflict(f"The node is {row.status}.")
     log.info("node_status", node_id=str(row.id), status=status, reason=reason)
-
-
-def _is_id(value: object) -> bool:
-    return type(value) is int and 0 < value < ID_LIMIT
-
-
-def _error(field_name: str, code: str, message: str) -> dict[str, str]:
-    return {"field": field_name, "code": code, "message": message}

@@ -25,6 +25,7 @@ from urllib.parse import SplitResult, urlsplit
 import orjson
 
 from edgecache.brain.errors import Invalid
+from edgecache.protocol.fields import FieldError
 
 Kind = Literal["s3", "gcs", "azure", "http"]
 
@@ -99,44 +100,44 @@ def parse(
     Raises Invalid with the fields.
     """
     if kind not in CONFIG:
-        raise Invalid([_error("kind", "unknown", f"must be one of {', '.join(CONFIG)}.")])
-    errors: list[dict[str, str]] = []
+        raise Invalid([FieldError("kind", f"must be one of {', '.join(CONFIG)}.", "unknown")])
+    errors: list[FieldError] = []
     given = _fields("config", CONFIG[kind], config, errors)
     kept = _fields("secret", SECRET[kind], secret, errors) if secret else {}
     is_plain_allowed = allows_private or kind == "http"
     for name in URLS & given.keys():
         wrong = _wrong_url(given[name], is_plain_allowed=is_plain_allowed)
         if wrong:
-            errors.append(_error(f"config.{name}", "url", wrong))
+            errors.append(FieldError(f"config.{name}", wrong, "url"))
     if kept:
         check = SECRET_CHECKS.get(kind)
         wrong = check(kept) if check else ""
         if wrong:
-            errors.append(_error("secret", "invalid", wrong))
+            errors.append(FieldError("secret", wrong))
     if errors:
         raise Invalid(errors)
     return OriginConfig(kind, given, kept)  # type: ignore[arg-type]  # one of CONFIG's keys
 
 
 def _fields(
-    part: str, known: dict[str, Field], given: Mapping[str, Any], errors: list[dict[str, str]]
+    part: str, known: dict[str, Field], given: Mapping[str, Any], errors: list[FieldError]
 ) -> dict[str, str]:
     found: dict[str, str] = {}
     errors += (
-        _error(f"{part}.{name}", "unknown", "is not known here.")
+        FieldError(f"{part}.{name}", "is not known here.", "unknown")
         for name in given
         if name not in known
     )
     for name, field in known.items():
         value = given.get(name, "")
         if value == "" and field.is_required:
-            errors.append(_error(f"{part}.{name}", "required", "has to be given."))
+            errors.append(FieldError(f"{part}.{name}", "has to be given.", "required"))
         elif value == "":
             continue
         elif not isinstance(value, str) or len(value) > field.limit:
-            errors.append(_error(f"{part}.{name}", "invalid", "must be a text of usual length."))
+            errors.append(FieldError(f"{part}.{name}", "must be a text of usual length."))
         elif field.form is not None and not field.form.fullmatch(value):
-            errors.append(_error(f"{part}.{name}", "invalid", "does not look like one."))
+            errors.append(FieldError(f"{part}.{name}", "does not look like one."))
         else:
             found[name] = value
     return found
@@ -193,7 +194,3 @@ SECRET_CHECKS: Final[dict[str, Callable[[Mapping[str, str]], str]]] = {
     "gcs": _wrong_service_account,
     "azure": _wrong_azure,
 }
-
-
-def _error(field: str, code: str, message: str) -> dict[str, str]:
-    return {"field": field, "code": code, "message": message}

@@ -12,8 +12,8 @@ from edgecache.brain.nodes import rows as node_rows
 from edgecache.brain.nodes.endpoints import normalize
 from edgecache.brain.nodes.health import Health
 from edgecache.brain.nodes.rows import NodeRow
-from edgecache.brain.workers_api.messages import read
 from edgecache.brain.workers_api.parts import WorkersApiParts
+from edgecache.protocol.fields import Fields
 from edgecache.protocol.heartbeats import Heartbeat, HeartbeatAnswer, Problem
 
 log = structlog.get_logger(__name__)
@@ -23,7 +23,7 @@ def routes(parts: WorkersApiParts) -> list[Route]:
     """Return the route."""
 
     async def heartbeat(call: JsonCall) -> JsonResponse:
-        beat = read(call, Heartbeat.read)
+        beat = Heartbeat.read(Fields(call.body))
         node: NodeRow = call.caller
         if beat.problems:
             log.warning("node_has_problems", node_id=str(node.id), problems=list(beat.problems))

@@ -10,8 +10,8 @@ from edgecache.brain.directory.coherence import Change
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.nodes.replica_plan import request_check
 from edgecache.brain.nodes.rows import NodeRow
-from edgecache.brain.workers_api.messages import read
 from edgecache.brain.workers_api.parts import WorkersApiParts
+from edgecache.protocol.fields import Fields
 from edgecache.protocol.inventories import Inventory, InventoryAnswer
 
 BEGIN: Final[LiteralString] = (
@@ -55,7 +55,7 @@ def routes(parts: WorkersApiParts) -> list[Route]:
     """Return the route."""
 
     async def inventory(call: JsonCall) -> JsonResponse:
-        message = read(call, Inventory.read)
+        message = Inventory.read(Fields(call.body))
         node: NodeRow = call.caller
         if node.status not in {"active", "draining"}:
             # An inactive node; it sends a full inventory when it becomes active again.

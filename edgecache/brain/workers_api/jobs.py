@@ -11,8 +11,8 @@ from edgecache.brain.nodes import jobs as node_jobs
 from edgecache.brain.nodes.jobs import JobRow
 from edgecache.brain.nodes.rows import NodeRow
 from edgecache.brain.nodes.tickets import TicketGrant
-from edgecache.brain.workers_api.messages import read
 from edgecache.brain.workers_api.parts import WorkersApiParts
+from edgecache.protocol.fields import Fields
 from edgecache.protocol.jobs import Job, JobDone, JobKind, Jobs, JobSource
 from edgecache.protocol.names import JOB_BATCH
 from edgecache.protocol.tickets import TicketKind
@@ -37,7 +37,7 @@ def routes(parts: WorkersApiParts) -> list[Route]:
         return JsonResponse(Jobs(tuple(job for job in jobs if _can_be_done(job))).as_json())
 
     async def done(call: JsonCall) -> JsonResponse:
-        message = read(call, JobDone.read)
+        message = JobDone.read(Fields(call.body))
         node: NodeRow = call.caller
         job_id = _number(call.captures["job_id"])
         if message.ok:

@@ -5,8 +5,8 @@ import time
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.metering.receipts import redeem
 from edgecache.brain.nodes.rows import NodeRow
-from edgecache.brain.workers_api.messages import read
 from edgecache.brain.workers_api.parts import WorkersApiParts
+from edgecache.protocol.fields import Fields
 from edgecache.protocol.receipts import Receipts
 
 
@@ -14,7 +14,7 @@ def routes(parts: WorkersApiParts) -> list[Route]:
     """Return the route."""
 
     async def receipts(call: JsonCall) -> JsonResponse:
-        message = read(call, Receipts.read)
+        message = Receipts.read(Fields(call.body))
         node: NodeRow = call.caller
         answer = await redeem(
             parts.database, parts.tickets, node.id, message.receipts, now=time.time()

@@ -8,10 +8,10 @@ from typing import Any, Final
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from edgecache.brain.conf import REGION
 from edgecache.brain.errors import Invalid
 from edgecache.brain.nodes import local
 from edgecache.brain.nodes.endpoints import normalize
+from edgecache.protocol.names import LABEL
 from platform_site.embedded.cache import local_nodes
 
 UNITS: Final = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
@@ -47,7 +47,7 @@ class Command(BaseCommand):
                 is_production=settings.IS_PRODUCTION,
             )
         except Invalid as exc:
-            raise CommandError(f"The endpoint {exc.errors[0]['message']}.") from None
+            raise CommandError(f"The endpoint {exc.errors[0].message}.") from None
         node = local_nodes.save(
             folder,
             region=options["region"],
@@ -65,7 +65,7 @@ class Command(BaseCommand):
 
 
 def _region(text: str) -> str:
-    if not REGION.fullmatch(text):
+    if not LABEL.fullmatch(text):
         raise ArgumentTypeError("a region is like eu-central: a-z, 0-9, hyphens")
     return text
 

@@ -49,7 +49,7 @@ def test_an_endpoint_is_normalized(text: str, written: str) -> None:
 def test_an_invalid_endpoint_is_refused(text: object) -> None:
     with pytest.raises(Invalid) as refused:
         normalize(text, is_trusted=True, is_production=False)
-    assert refused.value.errors[0]["field"] == "endpoint"
+    assert refused.value.errors[0].field == "endpoint"
 
 
 @pytest.mark.parametrize(

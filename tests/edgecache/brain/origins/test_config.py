@@ -66,7 +66,7 @@ async def test_a_wrong_configuration_is_refused_with_its_field(
     with pytest.raises(Invalid) as caught:
         await strict.catalog.create(ALICE, "o", kind, config, secret)
 
-    assert field in {error["field"] for error in caught.value.errors}
+    assert field in {error.field for error in caught.value.errors}
 
 
 async def test_secrets_are_stored_and_never_returned(brain: Brain, rows: Rows) -> None:
