@@ -215,3 +215,23 @@ def read_uuid(value: Any) -> UUID | None:
 def read_sha256(value: Any) -> bytes | None:
     """Read a hash as 64 lower-case hexadecimal digits; None for anything else."""
     return parse_sha256(value) if isinstance(value, str) else None
+
+
+class Message:
+    """A dataclass with slots that goes as a JSON object; its class's ``read`` takes the fields."""
+
+    __slots__: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Return its JSON: bytes in hexadecimal, ids as text, tuples as lists."""
+        return {name: _json_of(getattr(self, name)) for name in self.__slots__}
+
+
+def _json_of(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_json_of(each) for each in value]
+    if isinstance(value, Message):
+        return value.as_json()
+    if isinstance(value, bytes):
+        return value.hex()
+    return str(value) if isinstance(value, UUID) else value

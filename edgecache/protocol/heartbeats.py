@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Self
 
-from edgecache.protocol.fields import Fields
+from edgecache.protocol.fields import Fields, Message
 from edgecache.protocol.tickets import KEY_ID_BYTES, MAC_KEY_BYTES
 
 KEY_LIMIT: Final = 8
@@ -85,7 +85,7 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, slots=True)
-class TicketKey:
+class TicketKey(Message):
     """A key for the MACs of one node's tickets (32 bytes), and the ``key_id`` of those tickets."""
 
     kid: str
@@ -97,7 +97,7 @@ class TicketKey:
 
 
 @dataclass(frozen=True, slots=True)
-class HeartbeatAnswer:
+class HeartbeatAnswer(Message):
     """What the brain answers.
 
     now: its clock, Unix seconds. keys: tickets of no other key are valid. status: the node's.
@@ -110,12 +110,6 @@ class HeartbeatAnswer:
     wants_inventory: bool
     jobs: int
     interval_s: float
-
-    def as_json(self) -> dict[str, Any]:
-        """Return its JSON."""
-        said = {name: getattr(self, name) for name in self.__slots__}
-        said["keys"] = [key.as_json() for key in self.keys]
-        return said
 
     @classmethod
     def read(cls, fields: Fields) -> Self:

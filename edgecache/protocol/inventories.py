@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from edgecache.protocol.fields import INTEGER_LIMIT, Fields, read_sha256
+from edgecache.protocol.fields import INTEGER_LIMIT, Fields, Message, read_sha256
 from edgecache.protocol.names import INVENTORY_PAGE
 
 UNKNOWN_LIMIT: Final = 10 * INVENTORY_PAGE
@@ -59,14 +59,10 @@ class Inventory:
 
 
 @dataclass(frozen=True, slots=True)
-class InventoryAnswer:
+class InventoryAnswer(Message):
     """Blobs of the inventory that are not needed: the worker deletes them."""
 
     unknown: tuple[bytes, ...] = ()
-
-    def as_json(self) -> dict[str, Any]:
-        """Return its JSON."""
-        return {"unknown": [sha256.hex() for sha256 in self.unknown]}
 
     @classmethod
     def read(cls, fields: Fields) -> Self:

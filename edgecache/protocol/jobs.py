@@ -1,10 +1,10 @@
 """Work that the brain has for a worker, which asks for it."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Self
+from typing import Final, Self
 
-from edgecache.protocol.fields import Fields
+from edgecache.protocol.fields import Fields, Message
 from edgecache.protocol.names import JOB_BATCH
 
 SOURCE_LIMIT: Final = 8
@@ -21,15 +21,11 @@ class JobKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class JobSource:
+class JobSource(Message):
     """Where to fetch a blob: a worker's base URL, and a ticket of kind ``replicate`` for it."""
 
     url: str
     ticket: str
-
-    def as_json(self) -> dict[str, Any]:
-        """Return its JSON."""
-        return asdict(self)
 
     @classmethod
     def read(cls, fields: Fields) -> Self:
@@ -41,7 +37,7 @@ class JobSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class Job(Message):
     """Work for a node: drop a blob, or fetch one from the first source that gives it right."""
 
     id: int
@@ -49,16 +45,6 @@ class Job:
     sha256: bytes
     size: int
     sources: tuple[JobSource, ...] = ()
-
-    def as_json(self) -> dict[str, Any]:
-        """Return its JSON."""
-        return {
-            "id": self.id,
-            "kind": str(self.kind),
-            "sha256": self.sha256.hex(),
-            "size": self.size,
-            "sources": [source.as_json() for source in self.sources],
-        }
 
     @classmethod
     def read(cls, fields: Fields) -> Self:
@@ -73,14 +59,10 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Jobs:
+class Jobs(Message):
     """What waits for a node, oldest first. A job comes again until it is done."""
 
     jobs: tuple[Job, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """Return its JSON."""
-        return {"jobs": [job.as_json() for job in self.jobs]}
 
     @classmethod
     def read(cls, fields: Fields) -> Self:
@@ -91,15 +73,11 @@ class Jobs:
 
 
 @dataclass(frozen=True, slots=True)
-class JobDone:
+class JobDone(Message):
     """How a job ended; error: a short code, empty when it went well."""
 
     ok: bool
     error: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        """Return its JSON."""
-        return asdict(self)
 
     @classmethod
     def read(cls, fields: Fields) -> Self:

@@ -1,17 +1,17 @@
 """Receipts of direct-mode tickets: what a worker claims, and what of it counts."""
 
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Self
+from dataclasses import dataclass
+from typing import Final, Self
 from uuid import UUID
 
-from edgecache.protocol.fields import Fields, read_uuid
+from edgecache.protocol.fields import Fields, Message, read_uuid
 from edgecache.protocol.names import RECEIPT_BATCH
 
 TICKET_TEXT_LIMIT: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
-class ReceiptLine:
+class ReceiptLine(Message):
     """A direct-mode ticket that was redeemed, once and for all.
 
     ticket: its text, signature included. bytes_served: of all reads with it, at most its length.
@@ -21,10 +21,6 @@ class ReceiptLine:
     ticket: str
     bytes_served: int
     served_at: int
-
-    def as_json(self) -> dict[str, Any]:
-        """Return its JSON."""
-        return asdict(self)
 
     @classmethod
     def read(cls, fields: Fields) -> Self:
@@ -39,14 +35,10 @@ class ReceiptLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Receipts:
+class Receipts(Message):
     """A batch of receipts; sent again until it is answered, so repeating it must change nothing."""
 
     receipts: tuple[ReceiptLine, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """Return its JSON."""
-        return {"receipts": [line.as_json() for line in self.receipts]}
 
     @classmethod
     def read(cls, fields: Fields) -> Self:
@@ -57,7 +49,7 @@ class Receipts:
 
 
 @dataclass(frozen=True, slots=True)
-class RefusedReceipt:
+class RefusedReceipt(Message):
     """A ticket that does not count, and why; the worker forgets it."""
 
     id: UUID
@@ -70,7 +62,7 @@ class RefusedReceipt:
 
 
 @dataclass(frozen=True, slots=True)
-class ReceiptsAnswer:
+class ReceiptsAnswer(Message):
     """Ids of tickets: those that count (now, or since an earlier batch), and those that never will.
 
     A line whose ticket can't be read has no id: a worker forgets it when the batch is answered.
@@ -78,13 +70,6 @@ class ReceiptsAnswer:
 
     accepted: tuple[UUID, ...]
     refused: tuple[RefusedReceipt, ...] = ()
-
-    def as_json(self) -> dict[str, Any]:
-        """Return its JSON."""
-        return {
-            "accepted": [str(ticket_id) for ticket_id in self.accepted],
-            "refused": [{"id": str(line.id), "code": line.code} for line in self.refused],
-        }
 
     @classmethod
     def read(cls, fields: Fields) -> Self:
