@@ -15,6 +15,7 @@ from psycopg.rows import namedtuple_row
 from psycopg.types.json import set_json_dumps, set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
+from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.errors import DatabaseAway
 
 # Rows come as named tuples whose fields the statement decides.
@@ -57,7 +58,7 @@ class Database:
     def __init__(self, url: str, *, max_connections: int = 10) -> None:
         self.url = url
         self._late: set[asyncio.Task[Any]] = set()
-        self._returning: set[asyncio.Task[None]] = set()
+        self._returning = BackgroundTasks()
         self._pool: AsyncConnectionPool[RawConnection] = AsyncConnectionPool(
             url,
             kwargs={
@@ -85,7 +86,7 @@ class Database:
     async def close(self) -> None:
         """Close every connection."""
         await asyncio.gather(*self._late, return_exceptions=True)
-        await asyncio.gather(*self._returning, return_exceptions=True)
+        await self._returning.finish()
         await self._pool.close()
 
     async def one(self, sql: LiteralString, params: Params = ()) -> Row | None:
@@ -176,10 +177,7 @@ class Database:
                 await connection.close()
             await self._pool.putconn(connection)
 
-        task = asyncio.create_task(give_back())
-        self._returning.add(task)
-        task.add_done_callback(self._returning.discard)
-        await asyncio.shield(task)
+        await asyncio.shield(self._returning.add(give_back()))
 
     @asynccontextmanager
     async def _connection(self, timeout_s: float | None = None) -> AsyncIterator[Connection]:

@@ -3,10 +3,10 @@
 import asyncio
 from typing import Final, LiteralString
 
+from edgecache.brain.background import PeriodicTask
 from edgecache.brain.database import Database
 from edgecache.brain.metering.receipts import KEPT_DAYS
 from edgecache.brain.metering.statistics import Statistics
-from edgecache.brain.periodic import PeriodicTask
 
 EVERY_S: Final = 3600.0
 
@@ -25,21 +25,13 @@ DEAD_BRAINS: Final[LiteralString] = (
 )
 
 
-class Upkeep:
+class Upkeep(PeriodicTask):
     """The hourly round."""
 
     def __init__(self, database: Database, statistics: Statistics) -> None:
         self._database = database
         self._statistics = statistics
-        self._periodic = PeriodicTask("upkeep", self.round, lambda: asyncio.sleep(EVERY_S))
-
-    async def start(self) -> None:
-        """Start."""
-        self._periodic.start()
-
-    async def stop(self) -> None:
-        """Stop."""
-        await self._periodic.stop()
+        super().__init__("upkeep", self.round, lambda: asyncio.sleep(EVERY_S))
 
     async def round(self) -> None:
         """Run everything once. Raises DatabaseAway."""

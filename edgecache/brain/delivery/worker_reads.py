@@ -1,13 +1,13 @@
 """Reads of blobs from workers; what they do wrong counts against their health."""
 
-import asyncio
 import time
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from uuid import UUID
 
 import structlog
 
+from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.delivery.delivery import Delivery, Source
 from edgecache.brain.delivery.integrity import IntegrityCheck, WrongBytes
 from edgecache.brain.directory.directory import Directory
@@ -30,13 +30,11 @@ class WorkerReads:
         self._nodes = nodes
         self._tickets = tickets
         self._client = client
-        self._background: set[asyncio.Task[None]] = set()
+        self._background = BackgroundTasks()
 
     async def stop(self) -> None:
         """Cancel what runs in the background."""
-        for task in self._background:
-            task.cancel()
-        await asyncio.gather(*self._background, return_exceptions=True)
+        await self._background.stop()
 
     async def whole(
         self, delivery: Delivery, source: Source, check: IntegrityCheck, started: float
@@ -80,7 +78,7 @@ class WorkerReads:
     def note_failure(self, delivery: Delivery, source: Source, failure: RequestFailed) -> None:
         """Record that a worker did not send the bytes; a 404 means that it does not hold them."""
         if failure.status == 404:
-            self._in_background(self._drop_location(delivery.sha256, source.node_id))
+            self._background.add(self._drop_location(delivery.sha256, source.node_id))
             return
         self._nodes.failed(source.node_id, failure.reason)
 
@@ -133,8 +131,3 @@ class WorkerReads:
             await self._directory.drop_location(sha256, node_id)
         except DatabaseAway:
             log.warning("location_not_dropped", node_id=str(node_id))
-
-    def _in_background(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)

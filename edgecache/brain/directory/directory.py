@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final
 from uuid import UUID
 
+from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.database import Database, Row
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.directory.coherence import Coherence
@@ -75,7 +76,7 @@ class Directory:
         self._buckets_seen = 0
         self._loads: set[KeyWatch] = set()
         self._joined: dict[Name, KeyWatch] = {}
-        self._sweeps: set[asyncio.Task[None]] = set()
+        self._sweeps = BackgroundTasks()
         coherence.subscribe("key", self._on_key)
         coherence.subscribe("prefix", self._on_prefix)
         coherence.subscribe("bucket", self._on_bucket)
@@ -275,9 +276,7 @@ class Directory:
         for watch in self._loads:
             if watch.name[0] == bucket_id and watch.name[1].startswith(prefix):
                 self._overtake(watch, generation)
-        sweep = asyncio.create_task(self._sweep(bucket_id, barrier))
-        self._sweeps.add(sweep)
-        sweep.add_done_callback(self._sweeps.discard)
+        self._sweeps.add(self._sweep(bucket_id, barrier))
 
     def _on_bucket(self, _bucket_id: int) -> None:
         self._forget_buckets()

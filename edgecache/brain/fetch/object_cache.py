@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
 
+from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.directory.directory import Directory, KeyWatch
@@ -98,7 +99,7 @@ class ObjectCache:
         self._coherence = directory.coherence
         self._staging = staging
         self._origins = origins
-        self._running: set[asyncio.Task[Any]] = set()
+        self._running = BackgroundTasks()
         self.singleflight = Singleflight(
             database,
             directory,
@@ -113,7 +114,7 @@ class ObjectCache:
 
     async def stop(self) -> None:
         """Finish the writes, cancel the fetches."""
-        await asyncio.gather(*self._running, return_exceptions=True)
+        await self._running.finish()
         await self.singleflight.stop()
 
     # --- reading ----------------------------------------------------------------------------
@@ -367,16 +368,7 @@ class ObjectCache:
 
     async def _uncancelled(self, write: Coroutine[Any, Any, T]) -> T:
         """Run a write to its end, even when the caller is cancelled."""
-        task = asyncio.create_task(write)
-        self._running.add(task)
-        task.add_done_callback(self._done)
-        return await asyncio.shield(task)
-
-    def _done(self, task: asyncio.Task[Any]) -> None:
-        self._running.discard(task)
-        if not task.cancelled():
-            # Retrieve the exception, so that asyncio does not report it as never retrieved.
-            task.exception()
+        return await asyncio.shield(self._running.add(write, has_caller=True))
 
 
 def _check_etag(found: ObjectVersion, etag: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 from uuid import UUID
 
+from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.database import Database
 from edgecache.brain.directory import commits
 from edgecache.brain.directory.coherence import Coherence
@@ -58,7 +59,7 @@ class Singleflight:
         self._staging = staging
         self._origins = origins
         self._limit = limit
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks()
         self._leases = Leases(database, self._coherence, brain_id)
         self._coherence.subscribe("key", self._on_key)
         self._coherence.subscribe("prefix", self._on_prefix)
@@ -84,9 +85,7 @@ class Singleflight:
         )
         if not alone:
             self.running[name] = fetch
-        fetch.task = asyncio.create_task(self._run(bucket, fetch))
-        self._tasks.add(fetch.task)
-        fetch.task.add_done_callback(self._tasks.discard)
+        fetch.task = self._tasks.add(self._run(bucket, fetch))
         return fetch
 
     async def shareable(self, name: Name) -> SharedFetch | None:
@@ -114,10 +113,7 @@ class Singleflight:
 
     async def stop(self) -> None:
         """Cancel all fetches."""
-        tasks = tuple(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.stop()
 
     async def _run(self, bucket: BucketInfo, fetch: SharedFetch) -> None:
         try:

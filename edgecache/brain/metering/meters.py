@@ -15,11 +15,11 @@ from uuid import UUID
 import structlog
 from psycopg.types.json import Jsonb
 
+from edgecache.brain.background import PeriodicTask
 from edgecache.brain.database import Connection, Database
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.errors import DatabaseAway
 from edgecache.brain.metering.latencies import Latencies
-from edgecache.brain.periodic import PeriodicTask
 from platform_site.lib.ids import uuid7
 
 log = structlog.get_logger(__name__)
@@ -181,7 +181,7 @@ class Meters:
 
     async def start(self) -> None:
         """Start writing once a minute."""
-        self._periodic.start()
+        await self._periodic.start()
 
     async def stop(self) -> None:
         """Write the rest."""

@@ -3,13 +3,13 @@
 Requested when a pending node's heartbeat arrives, so that staff sees a proved endpoint.
 """
 
-import asyncio
 import time
 from typing import Final
 from uuid import UUID
 
 import structlog
 
+from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.errors import DatabaseAway
 from edgecache.brain.nodes import rows as node_rows
@@ -34,13 +34,11 @@ class EndpointProofs:
         self._nodes = nodes
         self._client = client
         self._asked_at: dict[UUID, float] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks()
 
     async def stop(self) -> None:
         """Cancel what is running."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.stop()
 
     def ask_for(self, row: NodeRow) -> None:
         """Request a pending node's proof, unless it is proved or was asked a moment ago."""
@@ -51,9 +49,7 @@ class EndpointProofs:
             return
         self._asked_at = {k: at for k, at in self._asked_at.items() if now - at < AGAIN_AFTER_S}
         self._asked_at[row.id] = now
-        task = asyncio.create_task(self._ask(row))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.add(self._ask(row))
 
     async def _ask(self, row: NodeRow) -> None:
         nonce = new_nonce()

@@ -1,11 +1,11 @@
 """Hot objects: read often, they get an additional replica for a while."""
 
-import asyncio
 import time
 from typing import Final, LiteralString
 
 import structlog
 
+from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Delivery
 from edgecache.brain.errors import DatabaseAway
@@ -34,13 +34,11 @@ class HotObjects:
         self._repair = repair
         self._counts: dict[bytes, int] = {}
         self._began = time.monotonic()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks()
 
     async def stop(self) -> None:
         """Cancel what is running."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.stop()
 
     def read(self, delivery: Delivery) -> None:
         """Count a read."""
@@ -52,9 +50,7 @@ class HotObjects:
         if len(self._counts) < COUNTED or count > 1:
             self._counts[delivery.sha256] = count
         if count == HOT_READS and delivery.sha256:
-            task = asyncio.create_task(self._warm(delivery.sha256))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks.add(self._warm(delivery.sha256))
 
     async def _warm(self, sha256: bytes) -> None:
         try:

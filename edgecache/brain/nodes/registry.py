@@ -10,6 +10,7 @@ from uuid import UUID
 
 import structlog
 
+from edgecache.brain.background import BackgroundTasks, PeriodicTask
 from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Source
 from edgecache.brain.directory.coherence import Coherence
@@ -21,7 +22,6 @@ from edgecache.brain.nodes.placement import Candidate
 from edgecache.brain.nodes.regions import RegionMap
 from edgecache.brain.nodes.replica_plan import candidate
 from edgecache.brain.nodes.rows import NodeRow
-from edgecache.brain.periodic import PeriodicTask
 from edgecache.http.client import Address
 
 log = structlog.get_logger(__name__)
@@ -58,7 +58,7 @@ class Nodes:
         # Known rows stay in use while the database is away: ages grow, so that silent nodes
         # become offline all the same.
         self._periodic = PeriodicTask("nodes", self.refresh, self._until_news)
-        self._background: set[asyncio.Task[None]] = set()
+        self._background = BackgroundTasks()
         # Caught by this brain and not yet quarantined in the database.
         self._wrong_bytes: set[UUID] = set()
         # Rises with each change that may affect ``sources``.
@@ -71,14 +71,12 @@ class Nodes:
             await self.refresh()
         except DatabaseAway:
             log.warning("brain_nodes_unread")
-        self._periodic.start()
+        await self._periodic.start()
 
     async def stop(self) -> None:
         """Stop reading and cancel background tasks."""
         await self._periodic.stop()
-        for task in self._background:
-            task.cancel()
-        await asyncio.gather(*self._background, return_exceptions=True)
+        await self._background.stop()
 
     async def refresh(self) -> None:
         """Read the rows. Raises DatabaseAway."""
@@ -183,9 +181,7 @@ class Nodes:
         self._wrong_bytes.add(node_id)
         self.changes += 1
         log.error("node_gave_wrong_bytes", node_id=str(node_id), sha256=sha256.hex())
-        task = asyncio.create_task(self._quarantine(node_id, f"wrong bytes for {sha256.hex()}"))
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
+        self._background.add(self._quarantine(node_id, f"wrong bytes for {sha256.hex()}"))
 
     async def _quarantine(self, node_id: UUID, reason: str) -> None:
         while True:

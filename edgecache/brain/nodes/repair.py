@@ -15,6 +15,7 @@ from uuid import UUID
 
 import structlog
 
+from edgecache.brain.background import PeriodicTask
 from edgecache.brain.database import Database, Row
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.nodes import jobs as node_jobs
@@ -24,7 +25,6 @@ from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.nodes.replica_plan import TOPIC, BlobReplicas, ReplicaPlan, plan
 from edgecache.brain.nodes.replication import Replication
 from edgecache.brain.nodes.rows import NodeRow
-from edgecache.brain.periodic import PeriodicTask
 from edgecache.protocol.jobs import JobKind
 
 log = structlog.get_logger(__name__)
@@ -85,7 +85,7 @@ class UsableNodes(NamedTuple):
         return frozenset((row.id, row.status, row.removed_at) for row in rows), self.online
 
 
-class Repair:
+class Repair(PeriodicTask):
     """The walk over all blobs, which also ends drains."""
 
     def __init__(
@@ -109,17 +109,7 @@ class Repair:
         self._due: set[bytes] = set()
         coherence.subscribe(TOPIC, self._look_again)
         coherence.on_loss(self._look_again)
-        self._periodic = PeriodicTask(
-            "healing", self._round, lambda: asyncio.sleep(nodes.interval_s / 2)
-        )
-
-    async def start(self) -> None:
-        """Start walking."""
-        self._periodic.start()
-
-    async def stop(self) -> None:
-        """Stop."""
-        await self._periodic.stop()
+        super().__init__("repair", self._round, lambda: asyncio.sleep(nodes.interval_s / 2))
 
     async def again(self) -> None:
         """Request a walk, after a change of what may be stored where. Raises DatabaseAway."""
@@ -141,7 +131,7 @@ class Repair:
         cursor, changes = b"", 0
         while True:
             rows = await self._database.all(PAGE, [BUCKETS_LOOKED_AT, cursor, STEP])
-            changes += await self._heal(rows, self._usable())
+            changes += await self._repair(rows, self._usable())
             if len(rows) < STEP:
                 return changes
             cursor = rows[-1].sha256
@@ -149,9 +139,9 @@ class Repair:
 
     async def _look_at(self, hashes: list[bytes], usable: UsableNodes) -> int:
         rows = await self._database.all(SOME, [BUCKETS_LOOKED_AT, hashes])
-        return await self._heal(rows, usable)
+        return await self._repair(rows, usable)
 
-    async def _heal(self, rows: Sequence[Row], usable: UsableNodes) -> int:
+    async def _repair(self, rows: Sequence[Row], usable: UsableNodes) -> int:
         blobs = (BlobReplicas(*row) for row in rows)
         return await self._carry_out(plan(blobs, *usable, self._replication.copies))
 
@@ -221,7 +211,7 @@ class Repair:
                 change.announce("blob", sha256.hex())
         for request in wanted.requests:
             self._replication.want(request)
-        log.info("healing", fetches=len(wanted.fetches), drops=len(wanted.drops))
+        log.info("repair", fetches=len(wanted.fetches), drops=len(wanted.drops))
         return len(wanted.fetches) + len(wanted.drops)
 
     async def _end_drains(self, readable: Collection[UUID], *, is_quiet: bool) -> bool:

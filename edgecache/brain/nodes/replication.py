@@ -14,6 +14,7 @@ from uuid import UUID
 
 import structlog
 
+from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.errors import BrainError, DatabaseAway
 from edgecache.brain.nodes.client import WorkerClient
@@ -57,17 +58,16 @@ class Replication:
         self._client = client
         self._waiting: OrderedDict[bytes, ReplicaRequest] = OrderedDict()
         self._news = asyncio.Semaphore(0)
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks = BackgroundTasks()
 
     async def start(self) -> None:
         """Start uploading."""
-        self._tasks = [asyncio.create_task(self._work()) for _ in range(AT_ONCE)]
+        for _ in range(AT_ONCE):
+            self._tasks.add(self._work())
 
     async def stop(self) -> None:
         """Stop; what is not uploaded yet is found by repair."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.stop()
 
     def kept(self, found: ObjectVersion) -> None:
         """Replicate an object that was stored (``ObjectCache``)."""

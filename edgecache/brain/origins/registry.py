@@ -1,6 +1,5 @@
 """The drivers of origins, with their open connections."""
 
-import asyncio
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -13,6 +12,7 @@ import orjson
 import structlog
 from cryptography.fernet import InvalidToken
 
+from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.database import Database, Row
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.errors import OriginFailed
@@ -79,7 +79,7 @@ class Origins:
         self._trust = trusting(self._trust_pem)
         self._stall_timeout_s = stall_timeout_s
         self._open: OrderedDict[int, Open] = OrderedDict()
-        self._closing: set[asyncio.Task[None]] = set()
+        self._closing = BackgroundTasks()
         coherence.subscribe("origin", self._on_origin)
         coherence.on_loss(self._on_loss)
 
@@ -91,7 +91,7 @@ class Origins:
     async def stop(self) -> None:
         """Close every connection."""
         self._on_loss()
-        await asyncio.gather(*self._closing)
+        await self._closing.finish()
         await self._proxy.stop()
 
     async def driver(self, bucket: BucketInfo) -> Driver:
@@ -153,9 +153,7 @@ class Origins:
     def _close(self, origin_id: int) -> None:
         opened = self._open.pop(origin_id, None)
         if opened is not None and opened.line is not None:
-            closing = asyncio.create_task(opened.line.retire())
-            self._closing.add(closing)
-            closing.add_done_callback(self._closing.discard)
+            self._closing.add(opened.line.retire())
 
     def _on_origin(self, origin_id: int) -> None:
         self._close(origin_id)

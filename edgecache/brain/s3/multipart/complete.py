@@ -3,6 +3,7 @@
 import asyncio
 from typing import Final
 
+from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.errors import BrainError, OriginMissing
 from edgecache.brain.s3 import checksums
 from edgecache.brain.s3.auth.sigv4.canonical import encoded
@@ -19,7 +20,7 @@ from edgecache.brain.values import BucketInfo, Fields, ObjectVersion
 # After this the response begins: clients time out after about a minute without a byte.
 RESPONSE_AFTER_S: Final = 10.0
 # They run to their end when their clients disconnect.
-_RUNNING: Final[set[asyncio.Task[ObjectVersion]]] = set()
+_RUNNING: Final = BackgroundTasks()
 
 
 async def complete_multipart_upload(context: RequestContext) -> S3Response | None:
@@ -39,9 +40,7 @@ async def complete_multipart_upload(context: RequestContext) -> S3Response | Non
         if version is None:
             raise
         return S3Response(body=_result(context, version))
-    task = asyncio.create_task(_complete(context, bucket, upload, listed))
-    _RUNNING.add(task)
-    task.add_done_callback(_ended)
+    task = _RUNNING.add(_complete(context, bucket, upload, listed), has_caller=True)
     done, _ = await asyncio.wait({task}, timeout=RESPONSE_AFTER_S)
     if done:
         return S3Response(body=_result(context, await task))
@@ -105,13 +104,6 @@ async def _completed(
         return None
     etag = completion.multipart_etag([each.etag for each in listed])
     return version if version.etag == etag else None
-
-
-def _ended(task: asyncio.Task[ObjectVersion]) -> None:
-    _RUNNING.discard(task)
-    if not task.cancelled():
-        # Retrieved, so that asyncio does not report it: the client may have disconnected.
-        task.exception()
 
 
 async def _respond_late(context: RequestContext, task: asyncio.Task[ObjectVersion]) -> None:

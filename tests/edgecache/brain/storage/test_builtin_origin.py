@@ -220,7 +220,7 @@ async def test_a_write_continues_after_its_caller_was_cancelled(brain: Brain) ->
 
     writing.cancel()
     await asyncio.gather(writing, return_exceptions=True)
-    await asyncio.gather(*brain.objects._running)
+    await brain.objects._running.finish()
 
     assert await brain.get(bucket, "k") == b"kept"
 

@@ -1,0 +1,85 @@
+"""Work behind the requests: single tasks, and rounds that come again even after a failure."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+import structlog
+
+from edgecache.brain.errors import DatabaseAway
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+
+class BackgroundTasks:
+    """Tasks that no caller has to wait for; they are kept until they end."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def __len__(self) -> int:
+        """Return the number of running tasks."""
+        return len(self._tasks)
+
+    def add(self, work: Coroutine[Any, Any, T], *, has_caller: bool = False) -> asyncio.Task[T]:
+        """Start a task. has_caller: its caller, if still there, gets its error."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        if has_caller:
+            task.add_done_callback(_retrieve)
+        return task
+
+    async def finish(self) -> None:
+        """Wait for all of them."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def stop(self) -> None:
+        """Cancel all of them, and wait until they have ended."""
+        for task in self._tasks:
+            task.cancel()
+        await self.finish()
+
+
+def _retrieve(task: asyncio.Task[Any]) -> None:
+    """Retrieve the exception, so that asyncio does not report it as never retrieved."""
+    if not task.cancelled():
+        task.exception()
+
+
+class PeriodicTask:
+    """A loop of pause and work. A failed round is logged."""
+
+    def __init__(
+        self,
+        name: str,
+        work: Callable[[], Awaitable[None]],
+        pause: Callable[[], Awaitable[object]],
+    ) -> None:
+        """name: for the log. pause: awaited before each round."""
+        self._name = name
+        self._work = work
+        self._pause = pause
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Start with a pause."""
+        self._task = asyncio.create_task(self._keep_going(), name=self._name)
+
+    async def stop(self) -> None:
+        """Stop, in the middle of a round if necessary."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _keep_going(self) -> None:
+        while True:
+            await self._pause()
+            try:
+                await self._work()
+            except DatabaseAway:
+                log.warning("brain_round_put_off", round=self._name)
+            except Exception:
+                log.exception("brain_round_failed", round=self._name)
