@@ -11,6 +11,7 @@ from cryptography.fernet import Fernet
 from accounts.models import User
 from accounts.passwords import TunedArgon2Hasher
 from environments.models import Organization
+from sqlgateway.connection import role_check
 from tests import cast, table_cleanup
 from tests.edgecache.cluster import Cluster
 from tests.edgecache.databases import brain_database, drop_left
@@ -37,6 +38,12 @@ def _cheap_hashes() -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _quick_emptying() -> None:
     table_cleanup.install()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_role_checks() -> None:
+    """Leave the roles' check to the tests of it: its thread would see no test's transaction."""
+    role_check.EVERY_S = 3600.0
 
 
 @pytest.fixture(scope="session", autouse=True)

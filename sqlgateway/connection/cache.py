@@ -11,6 +11,7 @@ import psycopg
 import structlog
 from django.conf import settings
 
+from sqlgateway.connection.role_check import ROLE_CHECK
 from sqlgateway.connection.tenant_connection import TenantConnection, open_connection
 from sqlgateway.connection.watchdog import WATCHDOG
 from sqlgateway.errors import EngineAway, SqlBusy
@@ -61,12 +62,14 @@ class ConnectionCache:
         if not session.park():
             self.discard(session)
             return
+        ROLE_CHECK.note(session.login)
         with self._lock:
             self._idle.setdefault(session.login.key, []).append(session)
             self._idle.move_to_end(session.login.key)
 
     def discard(self, session: TenantConnection) -> None:
         """Close a connection that is checked out."""
+        ROLE_CHECK.note(session.login)
         with self._lock:
             self._open -= 1
         session.close()

@@ -15,8 +15,10 @@ from psycopg import pq
 from psycopg.pq.abc import PGresult
 
 from sqlgateway.connection.protocol import longest_row
+from sqlgateway.connection.session_settings import startup_options
 from sqlgateway.connection.wire import Wire, WireBroken, WireFull
 from sqlgateway.formats.column_types import ColumnType
+from sqlgateway.hardening.scram import scram_of
 from sqlgateway.provisioning.placements import Login
 
 APPLICATION_NAME: Final = "zonal"
@@ -331,53 +333,20 @@ def _chunk_rows(beginning: bytes) -> int:
 def open_connection(login: Login) -> TenantConnection:
     """Log in as a tenant's role.
 
-    Raises psycopg.OperationalError.
+    Raises psycopg.OperationalError, EngineAway.
     """
+    scram = scram_of(login.user, login.password)
     connection = psycopg.connect(
         **dict(login.address.network),  # type: ignore[arg-type]  # libpq's words, all text
         user=login.user,
-        password=login.password,
+        scram_client_key=scram.client_key,
+        scram_server_key=scram.server_key,
         dbname=login.dbname,
         autocommit=True,
         prepare_threshold=None,
         application_name=APPLICATION_NAME,
         client_encoding="UTF8",
         connect_timeout=settings.SQL.connect_timeout_s,
-        options=startup_options(login),
+        options=startup_options(login.address, login.role),
     )
     return TenantConnection(connection, login)
-
-
-def startup_options(login: Login) -> str:
-    """Return the start-up packet's settings, which outrank those a tenant gave its role."""
-    timeout_ms = str(settings.SQL.timeout_ms + settings.SQL.grace_ms)
-    parameters = {
-        "statement_timeout": timeout_ms,
-        "transaction_timeout": timeout_ms,
-        "idle_in_transaction_session_timeout": timeout_ms,
-        "idle_session_timeout": "0",
-        "lock_timeout": timeout_ms,
-        "search_path": '"$user",public',
-        "TimeZone": "UTC",
-        "DateStyle": "ISO",
-        "IntervalStyle": "iso_8601",
-        "bytea_output": "hex",
-        "extra_float_digits": "1",
-        "xmloption": "content",
-        "work_mem": f"{settings.SQL.work_mem_kib}kB",
-        "max_parallel_workers_per_gather": "1",
-        "default_transaction_read_only": "on" if login.role == "reader" else "off",
-        "default_transaction_isolation": "read\\ committed",
-        "default_transaction_deferrable": "off",
-        "row_security": "on",
-        "standard_conforming_strings": "on",
-        "client_min_messages": "notice",
-        "client_connection_check_interval": "2000",
-        "jit": "off",
-    }
-    optional = ("transaction_timeout", "idle_session_timeout")
-    return " ".join(
-        f"-c {name}={value}"
-        for name, value in parameters.items()
-        if name not in optional or login.address.can(name)
-    )

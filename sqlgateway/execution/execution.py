@@ -35,8 +35,6 @@ Transaction = pq.TransactionStatus
 GRACE_S: Final = 3.0
 COPIES: Final = frozenset({Status.COPY_IN, Status.COPY_OUT, Status.COPY_BOTH})
 FAILURES: Final = frozenset({Status.FATAL_ERROR, Status.BAD_RESPONSE})
-# With these a tenant can lock its own role out.
-LOCKING_COMMANDS: Final = frozenset({"ALTER ROLE", "DROP OWNED"})
 # SQLSTATEs that the watchdog's cancel and termination cause.
 LATE: Final = frozenset({"57014", "57P01"})
 
@@ -48,7 +46,6 @@ class Outcome:
     """The result of a request.
 
     error: if set, there are no statements. is_clean: the connection may be used again.
-    locking_commands: those that could lock the role out, even if the text undid them later.
     """
 
     statements: list[Statement] = field(default_factory=list)
@@ -56,7 +53,6 @@ class Outcome:
     truncated: bool = False
     error: PlatformError | None = None
     is_clean: bool = True
-    locking_commands: set[str] = field(default_factory=set)
 
 
 class Failed(Exception):
@@ -208,8 +204,6 @@ class Execution:
         return collector
 
     def _finish(self, collector: Collector, tag: str) -> None:
-        if tag in LOCKING_COMMANDS:
-            self._outcome.locking_commands.add(tag)
         self._finished.append((collector, tag))
         if len(self._finished) > settings.SQL.max_statements:
             # The last statement is always reported; of the others the first ones.

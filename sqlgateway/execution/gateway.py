@@ -4,15 +4,14 @@ import time
 from typing import Final
 
 import orjson
-import psycopg
 import structlog
 from django.db import connection
 
-from platform_site.lib.errors import PlatformError
 from platform_site.lib.permissions import Role
 from platform_site.lib.principals import Scope
 from sqlgateway.connection import cache
 from sqlgateway.connection.cache import LoginRefused
+from sqlgateway.connection.session_settings import CLUSTER_SETTINGS
 from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.errors import EngineAway
 from sqlgateway.execution.admission import ADMISSION
@@ -20,7 +19,7 @@ from sqlgateway.execution.execution import Execution, Outcome
 from sqlgateway.execution.requests import SqlRequest
 from sqlgateway.formats.results import Statement
 from sqlgateway.provisioning import role_repair
-from sqlgateway.provisioning.placements import CACHE, Login
+from sqlgateway.provisioning.placements import CACHE
 from sqlgateway.provisioning.provisioning import database_for
 
 NOTHING: Final = Statement()
@@ -54,7 +53,6 @@ def _run(scope: Scope, role: Role, request: SqlRequest) -> Outcome:
         cache.CACHE.release(session)
     else:
         cache.CACHE.discard(session)
-    _repair_role(session.login, outcome)
     return outcome
 
 
@@ -65,29 +63,20 @@ def _give_back_control_connection() -> None:
 
 
 def _connect(scope: Scope, role: Role) -> TenantConnection:
-    """Return a connection; a refused login repairs the role, then reads the placement again."""
-    login = database_for(scope).login(role)
-    try:
-        return cache.CACHE.checkout(login)
-    except LoginRefused:
-        role_repair.repair(login)
-    CACHE.forget(scope.environment_pk)
+    """Return a connection; after a refused login the placement is read again, the role repaired."""
     try:
         return cache.CACHE.checkout(database_for(scope).login(role))
     except LoginRefused:
-        log.warning("sql_role_refused_again", database=login.database_id, role=role)
-        raise EngineAway from None
-
-
-def _repair_role(login: Login, outcome: Outcome) -> None:
-    """Undo what a statement did to its own role; its answer does not change."""
-    if not outcome.locking_commands:
-        return
-    try:
-        role_repair.repair(login, with_grants="DROP OWNED" in outcome.locking_commands)
-    except (PlatformError, psycopg.Error) as exc:
-        # The next login notices it and tries again.
-        log.warning("sql_role_repair_failed", database=login.database_id, kind=type(exc).__name__)
+        CACHE.forget(scope.environment_pk)
+    login = database_for(scope).login(role)
+    # A server of another version may refuse settings that the last one had.
+    CLUSTER_SETTINGS.forget(login.address)
+    with role_repair.intact(login):
+        try:
+            return cache.CACHE.checkout(login)
+        except LoginRefused:
+            log.warning("sql_role_refused_again", database=login.database_id, role=role)
+            raise EngineAway from None
 
 
 def _render(outcome: Outcome, *, elapsed_ms: float, request_id: str) -> bytes:

@@ -39,6 +39,9 @@ KINDS: Final[dict[str, type[PlatformError]]] = {
     "XX": errors.EngineFault,
 }
 RETRYABLE: Final = frozenset({"40001", "40P01", "55P03"})
+# PostgreSQL's internal errors (XX000) for two changes of one object of the catalogue at once, such
+# as ALTER ROLE: "tuple concurrently updated". The routine does not depend on the language.
+CONTENDED: Final = frozenset({b"simple_heap_update", b"simple_heap_delete"})
 # Names from the tenant's own schema, so that clients need not parse the message.
 OBJECTS: Final = {
     "schema": Field.SCHEMA_NAME,
@@ -84,7 +87,8 @@ def refusal(result: PGresult, login: Login, spot: ErrorPosition) -> PlatformErro
     It never holds the server's file, line or routine, nor the platform's names (``scrub``).
     """
     state = sqlstate_of(result)
-    kind = kind_of(state)
+    is_contended = result.error_field(Field.SOURCE_FUNCTION) in CONTENDED
+    kind = errors.SqlConflict if is_contended else kind_of(state)
     message = _said(result, login, Field.MESSAGE_PRIMARY)
     if kind is errors.EngineFault:
         # The message may describe the server's internals: it goes to the log, with the request id.
@@ -95,7 +99,9 @@ def refusal(result: PGresult, login: Login, spot: ErrorPosition) -> PlatformErro
         "sqlstate": state,
         "message": message,
         **({"statement": spot.number} if spot.number else {}),
-        "retryable": state in RETRYABLE or issubclass(kind, errors.SqlUnavailable),
+        "retryable": (
+            is_contended or state in RETRYABLE or issubclass(kind, errors.SqlUnavailable)
+        ),
         **_position(result, spot),
     }
     hint = _said(result, login, Field.MESSAGE_HINT)

@@ -9,20 +9,38 @@ from psycopg import sql
 
 from platform_site.lib.permissions import Role
 
-# Inside the database. The schema belongs to pg_database_owner, which is no tenant's role. Readers'
-# privileges are granted to PUBLIC, which here is the three roles: a role can drop its own entry
-# from the default privileges (DROP OWNED), and all readers of an organization share one role.
-GRANTS: Final = sql.SQL(
+# Inside the database. The schema belongs to pg_database_owner, which is no tenant's role.
+INSIDE: Final = sql.SQL(
     """
     GRANT USAGE, CREATE ON SCHEMA public TO {admin};
     GRANT USAGE ON SCHEMA public TO {operator}, {reader};
     GRANT USAGE ON LANGUAGE plpgsql, sql TO {admin};
+    """
+)
+# Default privileges. Readers' are granted to PUBLIC, which here is the three roles: a role can drop
+# its own entries (DROP OWNED), and all readers of an organization share one role.
+DEFAULTS: Final = sql.SQL(
+    """
     ALTER DEFAULT PRIVILEGES FOR ROLE {admin} GRANT USAGE ON SCHEMAS TO PUBLIC;
     ALTER DEFAULT PRIVILEGES FOR ROLE {admin} GRANT SELECT ON TABLES TO PUBLIC;
     ALTER DEFAULT PRIVILEGES FOR ROLE {admin} GRANT SELECT ON SEQUENCES TO PUBLIC;
+    """
+)
+OPERATORS_DEFAULTS: Final = sql.SQL(
+    """
     ALTER DEFAULT PRIVILEGES FOR ROLE {admin}
         GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO {operator};
     ALTER DEFAULT PRIVILEGES FOR ROLE {admin} GRANT USAGE, SELECT ON SEQUENCES TO {operator};
+    """
+)
+# A function that runs with its owner's privileges (SECURITY DEFINER) may write. So readers cannot
+# call an admin's functions until they are granted; operators, who write anyway, can: a table's
+# defaults and constraints call functions as the role that writes. Not limited to a schema: such a
+# REVOKE would take nothing from the general default.
+FUNCTIONS: Final = sql.SQL(
+    """
+    ALTER DEFAULT PRIVILEGES FOR ROLE {admin} REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;
+    ALTER DEFAULT PRIVILEGES FOR ROLE {admin} GRANT EXECUTE ON FUNCTIONS TO {operator};
     """
 )
 # On the database itself, from a connection to another one.
@@ -44,7 +62,28 @@ def grant_access(connection: psycopg.Connection, dbname: str, roles: Mapping[Rol
 
 def grant_inside(connection: psycopg.Connection, roles: Mapping[Role, str]) -> None:
     """Grant the roles their privileges in the database of the connection."""
-    connection.execute(GRANTS.format(**_identifiers(roles)))
+    for statements in (INSIDE, DEFAULTS, OPERATORS_DEFAULTS):
+        connection.execute(statements.format(**_identifiers(roles)))
+
+
+def restrict_functions(connection: psycopg.Connection, roles: Mapping[Role, str]) -> None:
+    """Keep readers from calling an admin's future functions; for new databases only.
+
+    In an older one readers may depend on functions that its admin has yet to make.
+    """
+    connection.execute(FUNCTIONS.format(**_identifiers(roles)))
+
+
+def restore_defaults(connection: psycopg.Connection, roles: Mapping[Role, str], role: Role) -> None:
+    """Restore the default privileges that a role dropped, and none that an admin revoked.
+
+    An admin that dropped its own (DROP OWNED) dropped everybody's, and all its functions.
+    """
+    if role == "operator":
+        connection.execute(OPERATORS_DEFAULTS.format(**_identifiers(roles)))
+    elif role == "admin":
+        grant_inside(connection, roles)
+        restrict_functions(connection, roles)
 
 
 def open_database(connection: psycopg.Connection, dbname: str) -> None:

@@ -1,22 +1,60 @@
-"""A tenant's role: its attributes, and the settings it cannot change itself."""
+"""A tenant's role: its attributes, the settings it cannot change itself, and what it did change."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Final
 
 import psycopg
 from django.conf import settings
 from psycopg import sql
 
+from platform_site.lib.permissions import Role
+from sqlgateway.hardening.scram import scram_of
+
 ATTRIBUTES: Final = sql.SQL(
     "LOGIN NOINHERIT NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS"
 )
+# Catalogues that all databases share: one query for the roles of many. Default privileges are in a
+# database, but what depends on a role is listed for all of them.
+STATE: Final = """
+SELECT role.rolname, role.rolpassword,
+       ARRAY(SELECT split_part(kept, '=', 1)
+             FROM pg_db_role_setting, unnest(setconfig) AS kept WHERE setrole = role.oid),
+       (SELECT count(*) FROM pg_shdepend AS entry
+        WHERE entry.refclassid = 'pg_authid'::regclass AND entry.refobjid = role.oid
+          AND entry.dbid = database.oid AND entry.classid = 'pg_default_acl'::regclass)
+FROM unnest(%s::text[], %s::text[]) AS login(rolname, datname)
+JOIN pg_authid AS role USING (rolname) JOIN pg_database AS database USING (datname)
+"""
+
+
+class Change(StrEnum):
+    """What a role can do to itself."""
+
+    PASSWORD = "password"  # noqa: S105  # the kind of change, not a password
+    SETTINGS = "settings"
+    PRIVILEGES = "privileges"
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A role as it should be.
+
+    role: what it is for; a reader has no default privileges of its own.
+    """
+
+    user: str
+    role: Role
+    dbname: str
+    password: str = field(repr=False)
 
 
 def ensure_roles(connection: psycopg.Connection, passwords: Iterable[tuple[str, str]]) -> None:
     """Create the roles, or restore them, each with its password.
 
-    A tenant's changes to its own role are undone: password, VALID UNTIL, settings. The password is
-    sent as a SCRAM verifier, so that neither the network nor the server's log ever holds it.
+    The password is sent as a SCRAM verifier, so that neither the network nor the server's log ever
+    holds it.
     """
     given = list(passwords)
     names = [name for name, _ in given]
@@ -24,31 +62,63 @@ def ensure_roles(connection: psycopg.Connection, passwords: Iterable[tuple[str, 
     existing = {str(name) for (name,) in rows}
     statements: list[sql.Composable] = []
     for name, password in given:
+        role = sql.Identifier(name)
         if name not in existing:
-            statements.append(sql.SQL("CREATE ROLE {}").format(sql.Identifier(name)))
-        statements += _attributes(connection, name, password)
+            statements.append(sql.SQL("CREATE ROLE {}").format(role))
+        statements.append(
+            sql.SQL("ALTER ROLE {} {} CONNECTION LIMIT {} VALID UNTIL 'infinity'").format(
+                role, ATTRIBUTES, sql.Literal(settings.SQL.role_connections)
+            )
+        )
+        statements += _own(name, password)
     connection.execute(sql.SQL("; ").join(statements))
 
 
-def forget_settings(connection: psycopg.Connection, name: str, dbname: str) -> None:
-    """Remove what the role has set for itself, in general and in its database."""
-    role = sql.Identifier(name)
-    connection.execute(
-        sql.SQL("ALTER ROLE {role} IN DATABASE {db} RESET ALL").format(
-            role=role, db=sql.Identifier(dbname)
+def changes_of(
+    connection: psycopg.Connection, roles: Sequence[Expected]
+) -> dict[str, frozenset[Change]]:
+    """Return what differs from what is expected, by role name; a missing role is left out."""
+    rows = connection.execute(
+        STATE, [[role.user for role in roles], [role.dbname for role in roles]]
+    ).fetchall()
+    by_user = {role.user: role for role in roles}
+    return {
+        user: frozenset(
+            change
+            for change, is_found in (
+                (Change.PASSWORD, verifier != _verifier(by_user[user])),
+                (Change.SETTINGS, not _settings().keys() >= set(kept)),
+                (Change.PRIVILEGES, by_user[user].role != "reader" and not defaults),
+            )
+            if is_found
         )
-    )
+        for user, verifier, kept, defaults in rows
+    }
 
 
-def _attributes(
-    connection: psycopg.Connection, name: str, password: str
-) -> Iterable[sql.Composable]:
+def restore_role(connection: psycopg.Connection, expected: Expected) -> None:
+    """Restore the password and settings, in general and in the role's database.
+
+    LOGIN is no part of it: a tenant cannot change it, and a deleted environment's role lacks it.
+    """
+    statements = [
+        sql.SQL("ALTER ROLE {} IN DATABASE {} RESET ALL").format(
+            sql.Identifier(expected.user), sql.Identifier(expected.dbname)
+        ),
+        *_own(expected.user, expected.password),
+    ]
+    connection.execute(sql.SQL("; ").join(statements))
+
+
+def _verifier(role: Expected) -> str:
+    return scram_of(role.user, role.password).verifier
+
+
+def _own(name: str, password: str) -> Iterable[sql.Composable]:
+    """Set what a role may change itself."""
     role = sql.Identifier(name)
-    verifier = connection.pgconn.encrypt_password(
-        password.encode(), name.encode(), b"scram-sha-256"
-    ).decode()
-    yield sql.SQL("ALTER ROLE {} {} CONNECTION LIMIT {} PASSWORD {} VALID UNTIL 'infinity'").format(
-        role, ATTRIBUTES, sql.Literal(settings.SQL.role_connections), sql.Literal(verifier)
+    yield sql.SQL("ALTER ROLE {} PASSWORD {}").format(
+        role, sql.Literal(scram_of(name, password).verifier)
     )
     yield sql.SQL("ALTER ROLE {} RESET ALL").format(role)
     for setting, value in _settings().items():

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from platform_site.lib.permissions import Role
+from sqlgateway.hardening.role import Expected
 from sqlgateway.models import Database
 from sqlgateway.provisioning.clusters import Address, address_of
 
@@ -31,6 +32,11 @@ class Login:
     def key(self) -> tuple[int, str, str]:
         """The key of cached connections; the password is not part of it."""
         return (self.address.cluster_id, self.dbname, self.user)
+
+    @property
+    def expected(self) -> Expected:
+        """The role as it should be on the server."""
+        return Expected(self.user, self.role, self.dbname, self.password)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,14 @@
-"""Restore the password, settings and privileges of a role that its tenant locked out.
+"""Restore a role that its tenant changed, and keep it so while the gateway logs in.
 
-A role, also a reader's, can change its own password and settings and drop its default privileges
-(DROP OWNED); all users of an organization log in as the same three roles.
+A role, also a reader's, can change its own password and settings and drop its privileges (DROP
+OWNED); all users of an organization log in as the same three roles. Two changes of one role at once
+fail in PostgreSQL ("tuple concurrently updated"), and a tenant can repeat its change as fast as it
+is undone. So a repair locks the role's row first: whoever wants to change it waits, and fails.
 """
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
 
 import psycopg
 import structlog
@@ -10,66 +16,109 @@ from django.db import transaction
 
 from accounts.audit import audit
 from platform_site.lib.errors import NotFound
-from platform_site.lib.permissions import Role
 from sqlgateway.audit_tags import SqlTag
 from sqlgateway.errors import EngineAway
-from sqlgateway.hardening.database import grant_access, grant_inside
-from sqlgateway.hardening.role import ensure_roles, forget_settings
+from sqlgateway.hardening.database import restore_defaults
+from sqlgateway.hardening.role import Change, changes_of, restore_role
 from sqlgateway.models import Database
-from sqlgateway.provisioning import names
-from sqlgateway.provisioning.clusters import address_of, administer
-from sqlgateway.provisioning.placements import CACHE, Login
+from sqlgateway.provisioning.clusters import administer
+from sqlgateway.provisioning.placements import Login
+
+# Against a tenant that changes its role in a loop; one attempt nearly always suffices.
+ATTEMPTS: Final = 8
+# A tenant's open transaction can hold the row for as long as a request may run.
+BEGIN: Final = "BEGIN; SET LOCAL lock_timeout = '300ms'"
+LOCK: Final = "SELECT FROM pg_authid WHERE rolname = %s FOR UPDATE"
+# Another change was faster, or holds the row.
+LOST_RACES: Final = (
+    psycopg.errors.InternalError_,
+    psycopg.errors.LockNotAvailable,
+    psycopg.errors.DeadlockDetected,
+    psycopg.errors.SerializationFailure,
+)
+END_CHANGES: Final = """
+SELECT pg_terminate_backend(pid)
+FROM pg_locks JOIN pg_stat_activity USING (pid)
+WHERE relation IN ('pg_authid'::regclass, 'pg_db_role_setting'::regclass)
+  AND mode = 'RowExclusiveLock' AND usename = ANY(%s)
+"""
 
 log = structlog.get_logger(__name__)
 
 
-def repair(login: Login, *, with_grants: bool = False) -> None:
-    """Restore a role; does nothing if another process just did.
+def repair(login: Login) -> None:
+    """Restore a role if it was changed.
 
-    with_grants: restore the default privileges as well.
+    Raises NotFound (the database is not the environment's any more), EngineAway.
+    """
+    with intact(login):
+        pass
+
+
+@contextmanager
+def intact(login: Login) -> Iterator[None]:
+    """Restore a role if it was changed, and keep it from changing while the block runs.
+
+    The row of the database is locked, so that only one process repairs its roles at a time, and
+    none while it is moved or deleted.
 
     Raises NotFound (the database is not the environment's any more), EngineAway.
     """
     with transaction.atomic():
-        database = (
-            Database.unscoped.select_related("cluster")  # unscoped: by key, from a placement
-            .select_for_update(of=("self",))
-            .filter(pk=login.database_id)
-            .first()
-        )
-        if database is None or database.state != Database.State.ACTIVE:
-            raise NotFound
-        CACHE.forget(database.environment_id)
-        if database.passwords[login.role] != login.password or database.dbname != login.dbname:
-            return
+        database = _locked_row(login)
+        with administer(login.address) as connection:
+            try:
+                _lock_intact(connection, database, login)
+            except psycopg.Error as exc:
+                # An object is missing on the server; the message names the database.
+                log.warning("sql_role_not_healed", database=database.pk, kind=type(exc).__name__)
+                raise EngineAway from None
+            # Closing the connection releases the role.
+            yield
+
+
+def _locked_row(login: Login) -> Database:
+    database: Database | None = (
+        Database.unscoped.select_related("cluster")  # unscoped: by key, from a placement
+        .select_for_update(of=("self",))
+        .filter(pk=login.database_id)
+        .first()
+    )
+    if database is None or database.state != Database.State.ACTIVE:
+        raise NotFound
+    if database.passwords[login.role] != login.password or database.dbname != login.dbname:
+        raise EngineAway("The placement has just changed.")
+    return database
+
+
+def _lock_intact(connection: psycopg.Connection, database: Database, login: Login) -> None:
+    """Restore and lock the role, in a transaction that is left open."""
+    expected = login.expected
+    for _ in range(ATTEMPTS):
         try:
-            _restore(database, login.role, with_grants=with_grants)
-        except psycopg.Error as exc:
-            # An object is missing on the server; the message names the database.
-            log.warning("sql_role_not_healed", database=database.pk, kind=type(exc).__name__)
-            raise EngineAway from None
-        database.save(update_fields=["secrets"])
-        _note_healed(database, login.role)
+            connection.execute(BEGIN)
+            connection.execute(LOCK, [login.user])
+            changes = changes_of(connection, [expected]).get(login.user)
+            if changes is None:
+                raise EngineAway("The role or its database is missing.")
+            if not changes:
+                return
+            restore_role(connection, expected)
+            if Change.PRIVILEGES in changes:
+                with administer(login.address, database.dbname) as inside:
+                    restore_defaults(inside, database.roles, login.role)
+            connection.execute("COMMIT")
+        except LOST_RACES as exc:
+            connection.execute("ROLLBACK")
+            connection.execute(END_CHANGES, [list(database.roles.values())])
+            log.info("sql_role_contended", database=database.pk, kind=type(exc).__name__)
+        else:
+            _note_healed(database, login)
+    raise EngineAway("The role is being changed.")
 
 
-def _restore(database: Database, role: Role, *, with_grants: bool) -> None:
-    user = database.roles[role]
-    passwords = {**database.passwords, role: names.password()}
-    address = address_of(database.cluster)
-    with administer(address) as connection:
-        ensure_roles(connection, [(user, passwords[role])])
-        forget_settings(connection, user, database.dbname)
-        grant_access(connection, database.dbname, database.roles)
-    if with_grants:
-        # The platform's defaults for future objects. On existing ones DROP OWNED revokes nothing
-        # from a role that does not own them, so nothing is granted again here.
-        with administer(address, database.dbname) as inside:
-            grant_inside(inside, database.roles)
-    database.passwords = passwords
-
-
-def _note_healed(database: Database, role: Role) -> None:
-    log.warning("sql_role_healed", database=database.pk, role=role)
+def _note_healed(database: Database, login: Login) -> None:
+    log.warning("sql_role_healed", database=database.pk, role=login.role)
     organization_id = database.organization_id
     if organization_id is None or database.environment is None:
         return
@@ -79,5 +128,5 @@ def _note_healed(database: Database, role: Role) -> None:
         organization_id=organization_id,
         environment_id=database.environment.slug,
         actor="platform",
-        data={"role": role},
+        data={"role": login.role},
     )

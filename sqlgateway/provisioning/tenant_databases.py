@@ -10,8 +10,13 @@ from psycopg import sql
 from sqlgateway import hardening
 from sqlgateway.hardening.catalog import harden_catalog
 from sqlgateway.hardening.cluster import close_to_public
-from sqlgateway.hardening.database import grant_access, grant_inside, open_database
-from sqlgateway.hardening.role import ensure_roles
+from sqlgateway.hardening.database import (
+    grant_access,
+    grant_inside,
+    open_database,
+    restrict_functions,
+)
+from sqlgateway.hardening.role import Expected, ensure_roles, restore_role
 from sqlgateway.models import Database
 from sqlgateway.provisioning import names
 from sqlgateway.provisioning.clusters import Address, address_of, administer
@@ -37,23 +42,30 @@ def create(database: Database) -> None:
         _create(connection, database.dbname, template=template or "template0")
         grant_access(connection, database.dbname, database.roles)
         _allow_connections(connection, database.dbname, allowed=True)
-        harden(address, database, catalog=template is None)
+        harden(address, database, catalog=template is None, is_new=True)
         open_database(connection, database.dbname)
     database.hardening = hardening.VERSION
     elapsed_ms = round((time.monotonic() - started) * 1000)
     log.info("sql_database_made", database=database.pk, elapsed_ms=elapsed_ms)
 
 
-def harden(address: Address, database: Database, *, catalog: bool) -> None:
+def harden(address: Address, database: Database, *, catalog: bool, is_new: bool = False) -> None:
     """Grant the roles their privileges; with ``catalog`` revoke those of PUBLIC as well.
 
     The only time a superuser connects to a tenant's database: GRANT and REVOKE run none of the
     tenant's code, and every name is resolved in pg_catalog alone.
+
+    is_new: no tenant has used the database, so none depends on what later versions restrict.
     """
     with administer(address, database.dbname) as inside:
         if catalog:
             harden_catalog(inside)
         grant_inside(inside, database.roles)
+        if is_new:
+            restrict_functions(inside, database.roles)
+            return
+        for role, user in database.roles.items():
+            restore_role(inside, Expected(user, role, database.dbname, database.passwords[role]))
 
 
 def drop(database: Database) -> None:

@@ -42,7 +42,8 @@ class Command(BaseCommand):
             rows = rows.exclude(hardening=hardening.VERSION)
         count = 0
         for database in rows.select_related("cluster").order_by("id"):
-            tenant_databases.harden(address, database, catalog=True)
+            is_new = database.state == Database.State.STOCK
+            tenant_databases.harden(address, database, catalog=True, is_new=is_new)
             database.hardening = hardening.VERSION
             database.save(update_fields=["hardening"])
             count += 1

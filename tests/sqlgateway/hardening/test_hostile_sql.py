@@ -5,6 +5,7 @@ import pytest
 from sqlgateway.connection import cache
 from sqlgateway.hardening.cluster import complaints
 from sqlgateway.provisioning import clusters
+from sqlgateway.provisioning.tenant_databases import TEMPLATE
 from tests.sqlgateway.support import Caller, as_provisioner
 
 # Refused for an admin, so for everyone below it as well.
@@ -103,9 +104,9 @@ REFUSED = [
     "CREATE OPERATOR CLASS evil FOR TYPE int USING btree AS STORAGE int",
     # Other databases and sessions.
     "CREATE DATABASE evil",
-    "CREATE DATABASE evil TEMPLATE zonal_template_1",
-    "DROP DATABASE zonal_template_1",
-    "ALTER DATABASE zonal_template_1 ALLOW_CONNECTIONS true",
+    f"CREATE DATABASE evil TEMPLATE {TEMPLATE}",
+    f"DROP DATABASE {TEMPLATE}",
+    f"ALTER DATABASE {TEMPLATE} ALLOW_CONNECTIONS true",
     "ALTER DATABASE postgres SET search_path = evil",
     "REVOKE ALL ON DATABASE postgres FROM PUBLIC",
     "GRANT CONNECT ON DATABASE postgres TO PUBLIC",
@@ -314,7 +315,7 @@ def test_a_reader_is_stopped_by_privileges_and_not_by_a_setting(world: Caller) -
 
 def test_a_tenants_roles_can_enter_no_other_database(world: Caller, charlie: Caller) -> None:
     charlie.value("SELECT 1")
-    others = ("postgres", "template1", "zonal_template_1", charlie.database.dbname)
+    others = ("postgres", "template1", TEMPLATE, charlie.database.dbname)
     for role in world.database.roles.values():
         for database in others:
             ((may,),) = as_provisioner(

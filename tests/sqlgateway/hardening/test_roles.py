@@ -1,6 +1,7 @@
 """What each of the three roles may do."""
 
 import pytest
+from django.core.management import call_command
 
 from platform_site.lib.permissions import highest_role
 from tests.sqlgateway.support import Caller
@@ -99,3 +100,40 @@ def test_each_role_logs_in_as_itself(table: Caller) -> None:
         someone = table.be(role)
         assert someone.value("SELECT current_user") == user
         assert someone.value("SELECT session_user") == user
+
+
+WRITER = (
+    "CREATE FUNCTION w() RETURNS int LANGUAGE sql SECURITY DEFINER "
+    "AS $$ INSERT INTO t (name) VALUES ('w') RETURNING 1 $$"
+)
+
+
+def test_a_reader_calls_no_function_of_an_admin_until_it_is_granted(table: Caller) -> None:
+    assert table.sql(f"CREATE SCHEMA s; {WRITER}").status == 200
+    assert table.sql("CREATE FUNCTION s.one() RETURNS int RETURN 1").status == 200
+    assert table.sql("CREATE VIEW v AS SELECT s.one() AS one").status == 200
+    bob = table.be("reader")
+
+    for text in ("SELECT w()", "SELECT s.one()", "SELECT one FROM v"):
+        assert bob.sql(f"BEGIN READ WRITE; {text}; COMMIT").body["sqlstate"] == "42501", text
+        assert table.sql(text).status == 200, text
+    assert table.value("SELECT count(*) FROM t") == 1
+
+    assert table.sql("GRANT EXECUTE ON FUNCTION s.one() TO PUBLIC").status == 200
+    assert bob.value("SELECT one FROM v") == 1
+
+
+def test_an_operator_calls_the_functions_that_its_writes_need(table: Caller) -> None:
+    table.sql("CREATE FUNCTION word() RETURNS text RETURN 'a'")
+    table.sql("CREATE TABLE u (w text DEFAULT word())")
+
+    assert table.be("operator").sql("INSERT INTO u DEFAULT VALUES").status == 200
+
+
+def test_functions_of_a_database_made_before_stay_as_they_were(table: Caller) -> None:
+    table.sql("ALTER DEFAULT PRIVILEGES GRANT EXECUTE ON FUNCTIONS TO PUBLIC")
+
+    call_command("hardendatabases", "--all")
+
+    table.sql("CREATE FUNCTION one() RETURNS int RETURN 1")
+    assert table.be("reader").value("SELECT one()") == 1

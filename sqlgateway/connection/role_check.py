@@ -1,0 +1,93 @@
+"""Undo what a role changed about itself, within seconds.
+
+A changed setting has no effect (session_settings.py) and a changed password is noticed at the next
+login, so nothing waits for this. It keeps a tenant from knowing a working password, and it is the
+defence where a pooler drops start-up options. A statement's text or tag would not show the change:
+a function can make it. So the roles' state is compared, with one query for each cluster.
+"""
+
+import os
+import threading
+import time
+from typing import Final
+
+import psycopg
+import structlog
+from django.db import connection as control_connection
+
+from platform_site.lib.errors import PlatformError
+from sqlgateway.hardening.role import changes_of
+from sqlgateway.provisioning import role_repair
+from sqlgateway.provisioning.clusters import Address, administer
+from sqlgateway.provisioning.placements import Login
+
+# Short beside what guessing or using a password takes; one query each time.
+EVERY_S = 5.0
+
+log = structlog.get_logger(__name__)
+
+
+class RoleCheck:
+    """The roles that this process has used since the last check, and the thread that checks."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._used: dict[str, Login] = {}
+        self._thread: threading.Thread | None = None
+
+    def note(self, login: Login) -> None:
+        """Have a role checked soon; called when a request has ended."""
+        with self._lock:
+            self._used[login.user] = login
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._loop, name="sql-roles", daemon=True)
+                self._thread.start()
+
+    def run(self) -> None:
+        """Check the noted roles now; what cannot be checked is tried again after its next use."""
+        with self._lock:
+            used, self._used = self._used, {}
+        by_address: dict[Address, list[Login]] = {}
+        for login in used.values():
+            by_address.setdefault(login.address, []).append(login)
+        for address, logins in by_address.items():
+            for login in _changed(address, logins):
+                _repair(login)
+
+    def _loop(self) -> None:
+        while True:
+            time.sleep(EVERY_S)
+            try:
+                self.run()
+            except Exception:
+                # The control database may be away; the next round is another attempt.
+                log.exception("sql_role_check_failed")
+            finally:
+                control_connection.close()
+
+
+def _changed(address: Address, logins: list[Login]) -> list[Login]:
+    try:
+        with administer(address) as connection:
+            changes = changes_of(connection, [login.expected for login in logins])
+    except (PlatformError, psycopg.Error) as exc:
+        log.info("sql_roles_not_checked", cluster=address.cluster_id, kind=type(exc).__name__)
+        return []
+    return [login for login in logins if changes.get(login.user)]
+
+
+def _repair(login: Login) -> None:
+    try:
+        role_repair.repair(login)
+    except PlatformError as exc:
+        log.info("sql_role_not_checked", database=login.database_id, kind=type(exc).__name__)
+
+
+ROLE_CHECK: Final = RoleCheck()
+
+
+def _after_fork() -> None:
+    ROLE_CHECK.__init__()  # type: ignore[misc]  # the thread stays with the parent
+
+
+os.register_at_fork(after_in_child=_after_fork)

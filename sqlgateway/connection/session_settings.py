@@ -1,0 +1,152 @@
+"""Settings that a tenant's session starts with: all that its role could have kept for itself.
+
+A setting in the start-up packet outranks one kept by ALTER ROLE or ALTER DATABASE and survives
+RESET ALL and DISCARD ALL. So every setting that a role may change is sent, with the cluster's own
+value where the platform has none. Which ones there are the server says.
+"""
+
+import os
+import threading
+import time
+from typing import Final
+
+import psycopg
+import structlog
+from django.conf import settings
+from psycopg import sql
+
+from platform_site.lib.permissions import Role
+from sqlgateway.hardening.cluster import TRUSTED
+from sqlgateway.provisioning.clusters import Address, administer
+
+# A change of the server's configuration reaches new connections after so long.
+FRESH_S: Final = 600.0
+# PostgreSQL accepts 10,000 bytes, with the user's, the database's and the application's names.
+LIMIT_BYTES: Final = 9_500
+# What comes from the administrator's own role or connection is not the cluster's value. Those of
+# one transaction are set when it begins and cannot be kept; libpq sends the other two itself.
+KEEPABLE: Final = """
+SELECT name,
+       coalesce(CASE WHEN source IN ('user', 'database', 'database user', 'client')
+                     THEN boot_val ELSE reset_val END, '')
+FROM pg_settings
+WHERE context IN ('user', 'backend') AND name !~ '^transaction_(isolation|read_only|deferrable)$'
+  AND name NOT IN ('application_name', 'client_encoding')
+ORDER BY name
+"""
+
+log = structlog.get_logger(__name__)
+
+
+class ClusterSettings:
+    """Each cluster's own values of what a role may keep, read at the first use and now and then."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[int, tuple[float, dict[str, str]]] = {}
+
+    def of(self, address: Address) -> dict[str, str]:
+        """Return values by name, in the units of pg_settings.
+
+        Raises EngineAway.
+        """
+        known = self._known.get(address.cluster_id)
+        if known is not None and known[0] > time.monotonic():
+            return known[1]
+        values = _read(address)
+        with self._lock:
+            self._known[address.cluster_id] = (time.monotonic() + FRESH_S, values)
+        return values
+
+    def forget(self, address: Address) -> None:
+        """Read a cluster's values again at the next use: it may have been upgraded."""
+        with self._lock:
+            self._known.pop(address.cluster_id, None)
+
+
+def _read(address: Address) -> dict[str, str]:
+    started = time.monotonic()
+    with administer(address) as connection:
+        for (extension,) in connection.execute(
+            "SELECT name FROM pg_available_extensions WHERE name = ANY(%s)", [sorted(TRUSTED)]
+        ).fetchall():
+            _load(connection, extension)
+        values: dict[str, str] = dict(connection.execute(KEEPABLE).fetchall())
+    elapsed_ms = round((time.monotonic() - started) * 1000)
+    log.info(
+        "sql_settings_read", cluster=address.cluster_id, count=len(values), elapsed_ms=elapsed_ms
+    )
+    return values
+
+
+def _load(connection: psycopg.Connection, extension: str) -> None:
+    """Load an extension's library, which declares its settings; some have none."""
+    try:
+        connection.execute(sql.SQL("LOAD {}").format(sql.Literal(f"$libdir/{extension}")))
+    except psycopg.DatabaseError as exc:
+        log.debug("sql_library_not_loaded", extension=extension, kind=type(exc).__name__)
+
+
+def startup_options(address: Address, role: Role) -> str:
+    """Return the start-up packet's options for a tenant's session.
+
+    Extensions' settings come last; what exceeds the packet is left out, and only the check of
+    roles undoes it (provisioning/role_check.py).
+    Raises EngineAway.
+    """
+    clusters_own = CLUSTER_SETTINGS.of(address)
+    values = clusters_own | {
+        name: value for name, value in _platforms_own(role).items() if name in clusters_own
+    }
+    options = ""
+    for name in sorted(values, key=lambda name: "." in name):
+        option = f"-c{name}={_escaped(values[name])} "
+        if len(options) + len(option) > LIMIT_BYTES:
+            log.warning("sql_settings_too_long", cluster=address.cluster_id, left_out=name)
+            break
+        options += option
+    return options
+
+
+def _escaped(value: str) -> str:
+    r"""Return a value with \ before blanks and backslashes, as the server reads its options."""
+    return "".join(f"\\{char}" if char == "\\" or char.isspace() else char for char in value)
+
+
+def _platforms_own(role: Role) -> dict[str, str]:
+    timeout_ms = str(settings.SQL.timeout_ms + settings.SQL.grace_ms)
+    return {
+        "statement_timeout": timeout_ms,
+        "transaction_timeout": timeout_ms,
+        "idle_in_transaction_session_timeout": timeout_ms,
+        "idle_session_timeout": "0",
+        "lock_timeout": timeout_ms,
+        "search_path": '"$user",public',
+        "TimeZone": "UTC",
+        "DateStyle": "ISO,MDY",
+        "IntervalStyle": "iso_8601",
+        "bytea_output": "hex",
+        "extra_float_digits": "1",
+        "xmloption": "content",
+        "work_mem": f"{settings.SQL.work_mem_kib}kB",
+        "max_parallel_workers_per_gather": "1",
+        "default_transaction_read_only": "on" if role == "reader" else "off",
+        "default_transaction_isolation": "read committed",
+        "default_transaction_deferrable": "off",
+        "row_security": "on",
+        "standard_conforming_strings": "on",
+        "client_min_messages": "notice",
+        "client_connection_check_interval": "2000",
+        "jit": "off",
+    }
+
+
+CLUSTER_SETTINGS: Final = ClusterSettings()
+
+
+def _after_fork() -> None:
+    # Another thread of the parent may have held the lock.
+    CLUSTER_SETTINGS.__init__()  # type: ignore[misc]  # emptied in place: others hold this object
+
+
+os.register_at_fork(after_in_child=_after_fork)
