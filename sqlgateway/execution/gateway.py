@@ -1,9 +1,7 @@
 """``POST /v1/sql`` without HTTP: run a request and return the bytes of its answer."""
 
 import time
-from typing import Final
 
-import orjson
 import structlog
 from django.db import connection
 
@@ -15,37 +13,38 @@ from sqlgateway.connection.session_settings import CLUSTER_SETTINGS
 from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.errors import EngineAway
 from sqlgateway.execution.admission import ADMISSION
-from sqlgateway.execution.execution import Execution, Outcome
+from sqlgateway.execution.execution import Execution
+from sqlgateway.execution.json_answer import JsonSink, render
+from sqlgateway.execution.outcomes import Outcome
 from sqlgateway.execution.requests import SqlRequest
-from sqlgateway.formats.results import Statement
+from sqlgateway.execution.sinks import Sink
 from sqlgateway.provisioning import role_repair
 from sqlgateway.provisioning.placements import CACHE
 from sqlgateway.provisioning.provisioning import database_for
-
-NOTHING: Final = Statement()
 
 log = structlog.get_logger(__name__)
 
 
 def answer(scope: Scope, role: Role, request: SqlRequest, *, request_id: str) -> bytes:
-    """Run a request in the scope's database and give the JSON of its answer.
+    """Run a request in the scope's database and return the JSON of its answer.
 
     Raises the errors of sqlgateway.errors, and NotFound for a deleted environment.
     """
     started = time.perf_counter()
+    sink = JsonSink(request)
     with ADMISSION.slot(scope):
-        outcome = _run(scope, "reader" if request.read_only else role, request)
+        outcome = _run(scope, "reader" if request.read_only else role, request, sink)
     if outcome.error is not None:
         raise outcome.error
     elapsed_ms = round((time.perf_counter() - started) * 1000, 1)
-    return _render(outcome, elapsed_ms=elapsed_ms, request_id=request_id)
+    return render(sink, outcome.notices, elapsed_ms=elapsed_ms, request_id=request_id)
 
 
-def _run(scope: Scope, role: Role, request: SqlRequest) -> Outcome:
+def _run(scope: Scope, role: Role, request: SqlRequest, sink: Sink) -> Outcome:
     session = _connect(scope, role)
     _give_back_control_connection()
     try:
-        outcome = Execution(session, request).run()
+        outcome = Execution(session, request, sink).run()
     except BaseException:
         cache.CACHE.discard(session)
         raise
@@ -77,20 +76,3 @@ def _connect(scope: Scope, role: Role) -> TenantConnection:
         except LoginRefused:
             log.warning("sql_role_refused_again", database=login.database_id, role=role)
             raise EngineAway from None
-
-
-def _render(outcome: Outcome, *, elapsed_ms: float, request_id: str) -> bytes:
-    """Return the last statement's members at the top, and all of several in ``results``."""
-    statements = outcome.statements or [NOTHING]
-    last = statements[-1]
-    members = [last.members()]
-    if outcome.truncated and not last.truncated:
-        # A reader of the top members alone must see that something was cut.
-        members = [last.members().removesuffix(b"false") + b"true"]
-    if len(statements) > 1:
-        each = (b"{%b}" % statement.members() for statement in statements)
-        members.append(b'"results":[%b]' % b",".join(each))
-    stats = {"elapsed_ms": elapsed_ms, "bytes": sum(one.size_bytes for one in statements)}
-    tail = {"notices": outcome.notices, "stats": stats, "request_id": request_id}
-    members.append(orjson.dumps(tail)[1:-1])
-    return b"{%b}" % b",".join(members)

@@ -1,0 +1,90 @@
+"""The JSON answer: a sink that collects the rows up to the caps, and its rendering."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import orjson
+from django.conf import settings
+from psycopg.pq.abc import PGresult
+
+from sqlgateway.connection.tenant_connection import TenantConnection
+from sqlgateway.execution import lookups
+from sqlgateway.execution.requests import SqlRequest
+from sqlgateway.formats.results import Budget, Collector, Statement
+
+NOTHING: Final = Statement()
+
+
+class JsonSink:
+    """Collects statements' results.
+
+    statements: set by ``complete``. truncated: rows or whole results are missing.
+    """
+
+    def __init__(self, request: SqlRequest) -> None:
+        self._budget = Budget(
+            max_rows=min(request.max_rows, settings.SQL.max_rows),
+            bytes_left=settings.SQL.max_bytes,
+            rows_as=request.rows,
+            numeric=request.numeric,
+        )
+        self._collector: Collector | None = None
+        self._finished: list[tuple[Collector, str]] = []
+        self._dropped = 0
+        self.statements: list[Statement] = []
+
+    @property
+    def is_full(self) -> bool:
+        """True if the running statement reached a cap."""
+        return self._collector is not None and self._collector.is_full
+
+    @property
+    def truncated(self) -> bool:
+        """True if rows or whole results are missing."""
+        return self._dropped > 0 or any(statement.truncated for statement in self.statements)
+
+    def start(self, result: PGresult, session: TenantConnection) -> None:
+        """Read a statement's columns."""
+        self._collector = Collector(self._budget)
+        self._collector.start(result, session.kinds)
+
+    def add(self, result: PGresult, session: TenantConnection) -> None:
+        """Collect a chunk's rows, as many as fit."""
+        if self._collector is not None:
+            self._collector.add(result, is_plain=session.is_plain, held_bytes=session.last_bytes)
+
+    def end(self, command_tag: str) -> None:
+        """End a statement. The last one is always reported; of the others the first ones."""
+        self._finished.append((self._collector or Collector(self._budget), command_tag))
+        self._collector = None
+        if len(self._finished) > settings.SQL.max_statements:
+            del self._finished[-2]
+            self._dropped += 1
+
+    def complete(self, session: TenantConnection) -> None:
+        """Look up unknown types' names, then encode what is left."""
+        unknown = set[int]().union(*(collector.unknown for collector, _ in self._finished))
+        if unknown:
+            lookups.learn_kinds(session, unknown)
+        self.statements = [
+            collector.finish(tag, session.kinds) for collector, tag in self._finished
+        ]
+
+
+def render(
+    sink: JsonSink, notices: Sequence[dict[str, str]], *, elapsed_ms: float, request_id: str
+) -> bytes:
+    """Return the last statement's members at the top, and all of several in ``results``."""
+    statements = sink.statements or [NOTHING]
+    last = statements[-1]
+    members = [last.members()]
+    if sink.truncated and not last.truncated:
+        # A reader of the top members alone must see that something was cut.
+        members = [last.members().removesuffix(b"false") + b"true"]
+    if len(statements) > 1:
+        each = (b"{%b}" % statement.members() for statement in statements)
+        members.append(b'"results":[%b]' % b",".join(each))
+    stats = {"elapsed_ms": elapsed_ms, "bytes": sum(one.size_bytes for one in statements)}
+    tail: dict[str, Any] = {"notices": notices, "stats": stats, "request_id": request_id}
+    members.append(orjson.dumps(tail)[1:-1])
+    return b"{%b}" % b",".join(members)

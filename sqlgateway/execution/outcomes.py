@@ -1,0 +1,76 @@
+"""How a request ended, and the error that answers a failure."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from django.conf import settings
+from psycopg.pq.abc import PGresult
+
+from platform_site.lib.errors import PlatformError
+from sqlgateway import errors
+from sqlgateway.connection.administrator import ADMINISTRATOR
+from sqlgateway.connection.tenant_connection import TenantConnection
+from sqlgateway.execution import sqlstates
+from sqlgateway.execution.sqlstates import ErrorPosition
+
+# The server ends all its processes at once: the commit may have been under way.
+CRASH: Final = "57P02"
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a request ended.
+
+    error: if set, the rows that the sink has are not an answer. is_clean: the connection may be
+    used again.
+    """
+
+    notices: list[dict[str, str]] = field(default_factory=list)
+    error: PlatformError | None = None
+    is_clean: bool = True
+
+
+class Failed(Exception):
+    """A piece failed; ``result`` is the server's error."""
+
+    def __init__(self, result: PGresult, spot: ErrorPosition) -> None:
+        super().__init__()
+        self.result = result
+        self.spot = spot
+
+    @property
+    def sqlstate(self) -> str:
+        """The error's SQLSTATE; empty when the server sent none."""
+        return sqlstates.sqlstate_of(self.result)
+
+    @property
+    def is_fatal(self) -> bool:
+        """True if the server closes the connection with this error."""
+        return sqlstates.is_fatal(self.result)
+
+
+def refusal(session: TenantConnection, failed: Failed) -> PlatformError:
+    """Return the error that answers a piece's failure."""
+    if failed.is_fatal and failed.sqlstate == CRASH:
+        return connection_lost(session)
+    return sqlstates.refusal(failed.result, session.login, failed.spot)
+
+
+def connection_lost(session: TenantConnection) -> PlatformError:
+    """Return the error that answers a connection that broke while statements ran."""
+    if session.login.role == "reader":
+        return errors.EngineAway("The connection was lost; a reader changes nothing.")
+    return errors.OutcomeUnknown(extra={"retryable": False})
+
+
+def end_overflow(session: TenantConnection) -> PlatformError:
+    """Terminate the backend, usually while it still sends, so that it cannot commit."""
+    was_open = ADMINISTRATOR.is_open(session)
+    was_terminated = ADMINISTRATOR.terminate(session)
+    outcome = session.last_words()
+    if outcome == "rolled_back" and not (was_open and was_terminated):
+        outcome = "unknown"
+    return errors.ResultTooWide(
+        f"Single rows must stay well below {settings.SQL.buffer_bytes} bytes.",
+        extra={"outcome": outcome},
+    )

@@ -1,0 +1,125 @@
+"""Run texts on a connection and hand their results to a sink."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from psycopg import pq
+from psycopg.pq.abc import PGresult
+
+from sqlgateway import errors
+from sqlgateway.connection.tenant_connection import ConnectionLost, TenantConnection
+from sqlgateway.execution import sqlstates
+from sqlgateway.execution.cutting import Cutter
+from sqlgateway.execution.outcomes import Failed, Outcome
+from sqlgateway.execution.requests import Piece
+from sqlgateway.execution.sinks import Sink
+from sqlgateway.execution.sqlstates import ErrorPosition
+from sqlgateway.execution.transactions import FAILURES
+
+Status = pq.ExecStatus
+
+COPIES: Final = frozenset({Status.COPY_IN, Status.COPY_OUT, Status.COPY_BOTH})
+SYNTAX_ERROR: Final = "42601"
+
+
+class PieceRunner:
+    """Runs the pieces of one request, one after the other."""
+
+    def __init__(
+        self, session: TenantConnection, sink: Sink, *, cutter: Cutter, outcome: Outcome
+    ) -> None:
+        self._session = session
+        self._sink = sink
+        self._cutter = cutter
+        self._outcome = outcome
+
+    def run(self, piece: Piece, *, number: int = 0, is_last: bool = True) -> Iterator[None]:
+        """Run a piece; yield after each chunk of rows.
+
+        number: that of its statement in the request; 0 for a text that may hold several.
+        Raises Failed, CopyNotSupported, ConnectionLost, ResultOverflow.
+        """
+        self._send(piece)
+        sink, cutter = self._sink, self._cutter
+        failure: PGresult | None = None
+        has_rows = False
+        tag = ""
+        done = 0
+        while (result := self._next(failure)) is not None:
+            status = result.status
+            # libpq puts the tag on a statement's last rows, or on the empty result after them.
+            tag = _tag(result) or tag
+            if status in {Status.TUPLES_CHUNK, Status.TUPLES_OK}:
+                self._rows(result, is_first=not has_rows)
+                has_rows = True
+                if status == Status.TUPLES_CHUNK and sink.is_full:
+                    cutter.cut(piece, is_last=is_last)
+                yield
+            if status in COPIES:
+                self._refuse_copy()
+            elif status in FAILURES:
+                failure = failure or result
+            elif status != Status.TUPLES_CHUNK:
+                self._end(tag)
+                has_rows, tag = False, ""
+                done += 1
+        if failure is not None and has_rows and cutter.is_own_cancel(failure):
+            cutter.was_cut = True
+            self._end("")
+        elif failure is not None:
+            place = number or _place(failure, done)
+            raise Failed(failure, ErrorPosition(piece.text[piece.offset :], place, piece.offset))
+
+    def _send(self, piece: Piece) -> None:
+        if piece.params is None:
+            self._session.send_text(piece.sent)
+        else:
+            self._session.send_statement(piece.sent, piece.params)
+
+    def _next(self, failure: PGresult | None) -> PGresult | None:
+        try:
+            return self._session.next_result()
+        except ConnectionLost:
+            # The server's last message came first: it explains more than the lost connection.
+            if failure is not None and sqlstates.is_fatal(failure):
+                return None
+            raise
+
+    def _rows(self, result: PGresult, *, is_first: bool) -> None:
+        if is_first:
+            self._sink.start(result, self._session)
+        self._sink.add(result, self._session)
+
+    def _end(self, tag: str) -> None:
+        self._sink.end(tag)
+
+    def _refuse_copy(self) -> None:
+        """End a COPY and report what happened to its transaction.
+
+        COPY FROM STDIN is refused while the server waits for data. COPY TO STDOUT may have ended,
+        and its transaction committed, before it could be stopped: it is read to its end.
+        """
+        self._outcome.is_clean = False
+        raise errors.CopyNotSupported(
+            "Use INSERT to write, and SELECT to read.",
+            extra={"hint": "Accept: text/csv", "outcome": self._end_copy()},
+        )
+
+    def _end_copy(self) -> str:
+        try:
+            has_failed = self._session.end_copy()
+        except ConnectionLost:
+            return "unknown"
+        is_kept = not has_failed and self._session.status == pq.TransactionStatus.IDLE
+        return "committed" if is_kept else "rolled_back"
+
+
+def _place(failure: PGresult, done: int) -> int:
+    """Return which statement of a text failed, from 1; 0 if the text could not be parsed."""
+    if done == 0 and sqlstates.sqlstate_of(failure) == SYNTAX_ERROR:
+        return 0
+    return done + 1
+
+
+def _tag(result: PGresult) -> str:
+    return (result.command_status or b"").decode("ascii", "replace")
