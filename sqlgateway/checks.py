@@ -37,16 +37,20 @@ def check_limits(
                 id="sqlgateway.E002",
             )
         )
-    if settings.SQL.connections < settings.SQL.running * 2:
+    if limits.connections < limits.running * 2 + limits.transactions:
         found.append(
             Error(
-                "ZSQL_CONNECTIONS must be at least twice ZSQL_RUNNING: a cut result takes a "
-                "second connection.",
+                "ZSQL_CONNECTIONS must be at least twice ZSQL_RUNNING, since a cut result takes a "
+                "second connection, and ZSQL_TRANSACTIONS more.",
                 id="sqlgateway.E003",
             )
         )
     if settings.SQL.buffer_bytes < settings.SQL.max_bytes:
         found.append(Error("ZSQL_BUFFER_BYTES is below ZSQL_MAX_BYTES.", id="sqlgateway.E004"))
+    if limits.transaction_idle_s > limits.transaction_life_s:
+        found.append(
+            Error("ZSQL_TRANSACTION_IDLE_S is above ZSQL_TRANSACTION_LIFE_S.", id="sqlgateway.E006")
+        )
     if limits.running + limits.queue > settings.WEB_THREADS * SQL_SHARE:
         found.append(
             Error(

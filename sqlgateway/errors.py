@@ -6,10 +6,11 @@
     ├── InvalidRequest    400  SqlRefused, QueryTimeout, QueryCancelled,
     │                          TransactionNotCommitted, TransactionEnded, CopyNotSupported
     ├── Forbidden         403  SqlForbidden
-    ├── NotFound          404  ExtensionNotFound
-    ├── Conflict          409  SqlConflict, ExtensionInUse
+    ├── NotFound          404  ExtensionNotFound, TransactionNotFound
+    ├── Conflict          409  SqlConflict, ExtensionInUse, StatementOutOfOrder, TransactionBusy
+    ├── Gone              410  TransactionOver
     ├── PayloadTooLarge   413  SqlTooLarge, ResultTooWide
-    ├── TooManyRequests   429  TooManyQueries
+    ├── TooManyRequests   429  TooManyQueries, TooManyTransactions
     ├── EngineError       502  EngineFault, OutcomeUnknown
     └── Unavailable       503  SqlUnavailable, EngineAway, SqlBusy
 
@@ -127,6 +128,36 @@ class TransactionEnded(errors.InvalidRequest):
     members = {"statement": shapes.COUNT}
 
 
+class TransactionNotFound(errors.NotFound):
+    """There is no such transaction of this user, session, role and environment."""
+
+    code = "transaction_not_found"
+    title = "There is no such transaction."
+
+
+class TransactionOver(errors.Gone):
+    """The transaction ended: by its caller, by a limit of time, or with its connection."""
+
+    code = "transaction_over"
+    title = "The transaction has ended."
+    members = {"outcome": OUTCOME}
+
+
+class TransactionBusy(errors.Conflict):
+    """Another request uses the transaction at this moment; nothing ran."""
+
+    code = "transaction_busy"
+    title = "A statement of this transaction is running."
+
+
+class StatementOutOfOrder(errors.Conflict):
+    """The statement has another number than the next one; nothing ran."""
+
+    code = "statement_out_of_order"
+    title = "This is not the transaction's next statement."
+    members = {"expected": shapes.COUNT}
+
+
 class CopyNotSupported(errors.InvalidRequest):
     """COPY FROM STDIN and COPY TO STDOUT need a protocol that HTTP does not carry."""
 
@@ -149,6 +180,14 @@ class TooManyQueries(errors.TooManyRequests):
     code = "too_many_queries"
     title = "This environment runs too many queries at once."
     retry_after_s = 1
+
+
+class TooManyTransactions(errors.TooManyRequests):
+    """The organization or the environment has as many open transactions as it may."""
+
+    code = "too_many_transactions"
+    title = "Too many transactions are open."
+    retry_after_s = 5
 
 
 class EngineFault(errors.EngineError):

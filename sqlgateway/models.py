@@ -145,3 +145,55 @@ class Database(TenantModel):
     @passwords.setter
     def passwords(self, value: dict[Role, str]) -> None:
         self.secrets = crypto.encrypt(json.dumps(value))
+
+
+class InteractiveTransaction(TenantModel):
+    """A transaction that stays open over several requests, and the process that owns it.
+
+    caller_role: the caller's own; role: the one that is connected (a reader where asked for).
+    owner: ``host:port`` of its process. xid: its id in PostgreSQL, once it is being committed.
+    active_until: it counts as open until then.
+    """
+
+    class State(models.TextChoices):
+        """Only one caller can take it from OPEN to another state."""
+
+        OPEN = "open"
+        COMMITTING = "committing"
+        COMMITTED = "committed"
+        ROLLED_BACK = "rolled_back"
+
+    id = models.UUIDField(primary_key=True)
+    organization = models.ForeignKey("environments.Organization", on_delete=models.CASCADE)
+    environment = models.ForeignKey("environments.Environment", on_delete=models.CASCADE)
+    user_id = models.UUIDField(null=True)
+    session_id = models.UUIDField(null=True)
+    caller_role = models.CharField(max_length=16)
+    role = models.CharField(max_length=16)
+    owner = models.CharField(max_length=300)
+    state = models.CharField(max_length=16, choices=State.choices, default=State.OPEN)
+    xid = models.CharField(max_length=20, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    active_until = models.DateTimeField()
+    expires_at = models.DateTimeField(db_index=True)
+
+    class Meta(TenantModel.Meta):
+        """Open ones are counted by organization."""
+
+        indexes: ClassVar[list[Any]] = [
+            models.Index(
+                "organization",
+                condition=models.Q(state="open"),
+                name="sqlgateway_open_transactions",
+            )
+        ]
+
+    def __str__(self) -> str:
+        """Return the id."""
+        return str(self.pk)
+
+    @property
+    def outcome(self) -> str:
+        """What became of it, as in an error's ``outcome``."""
+        is_known = self.state in {self.State.COMMITTED, self.State.ROLLED_BACK}
+        return str(self.state) if is_known else "unknown"

@@ -1,9 +1,17 @@
 """Background jobs of the gateway."""
 
+from datetime import timedelta
+from typing import Final
+
+from django.utils import timezone
 from procrastinate import RetryStrategy
 from procrastinate.contrib.django import app
 
+from sqlgateway.models import InteractiveTransaction
 from sqlgateway.provisioning import stock
+
+# For that long a commit whose answer was lost can be asked about.
+KEEP_TRANSACTIONS: Final = timedelta(hours=1)
 
 
 @app.periodic(cron="*/5 * * * *")
@@ -20,3 +28,11 @@ def keep_stock(timestamp: int) -> None:
 def refill_stock() -> None:
     """Replace claimed databases."""
     stock.refill()
+
+
+@app.periodic(cron="17 * * * *")
+@app.task(queueing_lock="sqlgateway_forget_transactions")
+def forget_transactions(timestamp: int) -> None:
+    """Delete the rows of interactive transactions that ended long ago."""
+    before = timezone.now() - KEEP_TRANSACTIONS
+    InteractiveTransaction.unscoped.filter(expires_at__lt=before).delete()  # unscoped: housekeeping

@@ -21,9 +21,14 @@ from sqlgateway.errors import (
     SqlRefused,
     SqlTooLarge,
     SqlUnavailable,
+    StatementOutOfOrder,
     TooManyQueries,
+    TooManyTransactions,
+    TransactionBusy,
     TransactionEnded,
     TransactionNotCommitted,
+    TransactionNotFound,
+    TransactionOver,
 )
 
 # What any statement of the gateway's own can meet.
@@ -50,6 +55,22 @@ EXTENSION: Final = {
     "schema": "public",
     "comment": "text similarity measurement and index searching based on trigrams",
 }
+RESULT: Final = {
+    "columns": [{"name": "sum", "type": "int4", "oid": 23}],
+    "rows": [{"sum": 5}],
+    "row_count": 1,
+    "command": "SELECT",
+    "truncated": False,
+    "notices": [],
+    "stats": {"elapsed_ms": 1.9, "bytes": 9},
+    "request_id": "01a2048e-b1a8-705e-9980-4eba45833da9",
+}
+TRANSACTION: Final = {
+    "id": "01a2048e-b1a8-705e-9980-4eba45833da9",
+    "state": "open",
+    "created_at": "2026-11-22T18:38:27.068346Z",
+    "expires_at": "2026-11-22T18:39:27.068346Z",
+}
 OPERATIONS: Final[Operations] = {
     "POST /v1/sql": Operation(
         tag="SQL",
@@ -73,16 +94,7 @@ OPERATIONS: Final[Operations] = {
             EngineAway,
         ),
         request={"query": "SELECT $1::int + $2::int AS sum", "params": [2, 3]},
-        response={
-            "columns": [{"name": "sum", "type": "int4", "oid": 23}],
-            "rows": [{"sum": 5}],
-            "row_count": 1,
-            "command": "SELECT",
-            "truncated": False,
-            "notices": [],
-            "stats": {"elapsed_ms": 1.9, "bytes": 9},
-            "request_id": "01a2048e-b1a8-705e-9980-4eba45833da9",
-        },
+        response=RESULT,
     ),
     "GET /v1/sql/schema": Operation(
         tag="SQL",
@@ -152,5 +164,37 @@ OPERATIONS: Final[Operations] = {
     "DELETE /v1/environments/{environment_id}/extensions/{extension_name}": Operation(
         tag="SQL",
         problems=(*STATEMENT, EnvironmentNotFound, ExtensionNotFound, ExtensionInUse),
+    ),
+    "POST /v1/sql/transactions": Operation(
+        tag="SQL",
+        problems=(NotFound, TooManyTransactions, TooManyQueries, SqlBusy, EngineAway),
+        request={"isolation": "serializable"},
+        response=TRANSACTION,
+    ),
+    "GET /v1/sql/transactions/{transaction_id}": Operation(
+        tag="SQL", problems=(TransactionNotFound,), response=TRANSACTION
+    ),
+    "POST /v1/sql/transactions/{transaction_id}/statements": Operation(
+        tag="SQL",
+        problems=(
+            *STATEMENT,
+            TransactionNotFound,
+            TransactionOver,
+            TransactionBusy,
+            TransactionEnded,
+            StatementOutOfOrder,
+            CopyNotSupported,
+        ),
+        request={"number": 1, "query": "SELECT $1::int + $2::int AS sum", "params": [2, 3]},
+        response=RESULT,
+    ),
+    "POST /v1/sql/transactions/{transaction_id}/commit": Operation(
+        tag="SQL",
+        problems=(*STATEMENT, TransactionNotFound, TransactionOver, TransactionBusy),
+        response={**TRANSACTION, "state": "committed"},
+    ),
+    "DELETE /v1/sql/transactions/{transaction_id}": Operation(
+        tag="SQL",
+        problems=(*STATEMENT, TransactionNotFound, TransactionOver, TransactionBusy),
     ),
 }

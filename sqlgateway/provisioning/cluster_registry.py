@@ -78,7 +78,7 @@ def stop_placing(cluster: Cluster) -> int:
     cluster.save(update_fields=["state"])
     while _drop_one_of_stock(cluster):
         pass
-    remaining = Database.unscoped.filter(
+    remaining = Database.unscoped.filter(  # unscoped: of all tenants
         cluster=cluster
     ).count()  # unscoped: all tenants' databases
     if not remaining:

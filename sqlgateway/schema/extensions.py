@@ -6,7 +6,6 @@ database: an extension of the list is *trusted* by the server, which then runs i
 
 from typing import Any, Final
 
-import orjson
 from psycopg import sql
 
 from platform_site.lib.principals import Scope
@@ -36,7 +35,7 @@ def available(scope: Scope, *, request_id: str) -> list[dict[str, Any]]:
     """Return the extensions that may be installed, with the installed ones marked, by name."""
     names = f"{{{','.join(ALLOWED)}}}"
     request = SqlRequest((Piece(AVAILABLE, [names.encode()]),), rows="arrays")
-    rows = orjson.loads(gateway.answer(scope, "admin", request, request_id=request_id))["rows"]
+    rows = gateway.rows(scope, "admin", request, request_id=request_id)
     members = ("name", "version", "is_installed", "schema", "comment")
     return [dict(zip(members, row, strict=True)) for row in rows]
 

@@ -18,6 +18,7 @@ from accounts.models import Domain, Identity, User
 from edgecache.api import access_keys, buckets, client, hosts, nodes, origins
 from environments import environments
 from platform_site.lib.principals import Scope
+from sqlgateway.models import InteractiveTransaction
 from tests.cast import session_of, signed_in
 from tests.rules.routes import Route, api_routes
 from tests.twofactor.webauthn.authenticator import Authenticator
@@ -49,9 +50,27 @@ def host_of(user: User) -> str:
     return host
 
 
+def transaction_of(user: User) -> str:
+    """Add the row of an interactive transaction, open in another process."""
+    place, now = home_of(user), timezone.now()
+    row = InteractiveTransaction.unscoped.create(
+        id=uuid4(),
+        organization_id=place.organization_id,
+        environment_id=place.environment_pk,
+        user_id=user.pk,
+        caller_role="admin",
+        role="admin",
+        owner="127.0.0.1:9",
+        active_until=now,
+        expires_at=now,
+    )
+    return str(row.pk)
+
+
 # How to make, in Charlie's organization, a thing with the id that a path asks for.
 MAKERS: dict[str, Callable[[User], str]] = {
     "environment_id": lambda user: environments.create(user.organization_id, "charlies-own").slug,
+    "transaction_id": transaction_of,
     # An extension is the server's; the environment that has it is Charlie's.
     "extension_name": lambda user: "pg_trgm",
     "device_id": lambda user: str(devices.trust(user, "Charlie's phone", now=timezone.now()).pk),
@@ -118,6 +137,10 @@ NO_IDS = {"method", "challenge_id", "provider"}
 BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("PATCH", "v1/environments/<str:environment_id>"): {"name": "stolen"},
     ("POST", "v1/environments/<str:environment_id>/extensions"): {"name": "pg_trgm"},
+    ("POST", "v1/sql/transactions/<str:transaction_id>/statements"): {
+        "number": 1,
+        "query": "SELECT 1",
+    },
     ("POST", "v1/members/<str:user_id>/factors/reset"): {"reason": "stolen"},
     ("PATCH", "v1/cache/buckets/<str:bucket_name>"): {"is_public": True},
     ("POST", "v1/cache/buckets/<str:bucket_name>/hosts"): {"host": "stolen.example.com"},

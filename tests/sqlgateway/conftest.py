@@ -1,6 +1,6 @@
 """Databases for the cast, on the real tenants' cluster."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -8,6 +8,8 @@ from sqlgateway.connection import cache
 from sqlgateway.models import Database
 from sqlgateway.provisioning import clusters
 from sqlgateway.provisioning.placements import CACHE
+from tests import cast
+from tests.cast import Caller
 from tests.sqlgateway import support
 from tests.sqlgateway.kept import KEPT
 
@@ -66,6 +68,18 @@ def bob(alice: support.Caller) -> support.Caller:
 def charlie(databases: None, request: pytest.FixtureRequest) -> support.Caller:
     """Return the admin of another organization, in the same way."""
     return _admin_of("Charlie's", request)
+
+
+@pytest.fixture
+def signed_in_as(databases: None) -> Callable[[str], Caller]:
+    """Return a function that signs a new member of one organization in with a role."""
+    organization = cast.organization()
+    KEPT.give(support.caller(organization).scope)
+
+    def sign_in(role: str) -> Caller:
+        return cast.signed_in(cast.member(organization, f"{role}@example.com", role=role))
+
+    return sign_in
 
 
 @pytest.fixture

@@ -1,1 +1,0 @@
-"""gunicorn with connections shared evenly, and few threads that compute at a time."""

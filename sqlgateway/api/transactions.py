@@ -1,0 +1,124 @@
+"""``/v1/sql/transactions``: transactions that stay open over several requests."""
+
+from uuid import UUID
+
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema, extend_schema_serializer
+from rest_framework import serializers, status
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from platform_site.lib.api import NO_STORE, StrictSerializer
+from platform_site.lib.permissions import needs
+from platform_site.lib.viewsets import PlatformViewSet
+from sqlgateway.api.serializers import ParamsField, SqlAnswerSerializer, StatementField
+from sqlgateway.errors import TransactionNotFound
+from sqlgateway.execution.requests import ISOLATIONS
+from sqlgateway.interactive import transactions
+from sqlgateway.models import InteractiveTransaction
+
+
+class BeginSerializer(StrictSerializer):
+    """How the transaction is opened."""
+
+    isolation = serializers.ChoiceField(choices=list(ISOLATIONS), required=False)
+    read_only = serializers.BooleanField(  # type: ignore[assignment]  # a field of that name
+        default=False, help_text="Run as the reader role, which cannot write."
+    )
+
+
+@extend_schema_serializer(many=False)
+class TransactionSerializer(serializers.Serializer[InteractiveTransaction]):
+    """An interactive transaction."""
+
+    id = serializers.UUIDField()
+    state = serializers.ChoiceField(choices=InteractiveTransaction.State.choices)
+    created_at = serializers.DateTimeField()
+    expires_at = serializers.DateTimeField(help_text="It is rolled back then.")
+
+
+class StatementSerializer(StrictSerializer):
+    """One statement of a transaction."""
+
+    number = serializers.IntegerField(
+        min_value=1,
+        max_value=2**31 - 1,
+        help_text="1 for the first statement, then one more each time. The last one again returns "
+        "its answer once more and runs nothing.",
+    )
+    query = StatementField(help_text="One statement; parameters are $1, $2 and so on.")
+    params = ParamsField(required=False, default=list)
+    rows = serializers.ChoiceField(choices=["objects", "arrays"], default="objects")
+    numeric = serializers.ChoiceField(choices=["string", "number"], default="string")
+    timeout_ms = serializers.IntegerField(required=False, min_value=1)
+    max_rows = serializers.IntegerField(required=False, min_value=1)
+
+
+class TransactionViewSet(PlatformViewSet):
+    """Interactive transactions of the caller's own session."""
+
+    access = {
+        "create": needs("sql", "read"),
+        "retrieve": needs("sql", "read"),
+        "destroy": needs("sql", "read"),
+        "statements": needs("sql", "read"),
+        "commit": needs("sql", "read"),
+    }
+    serializer_class = TransactionSerializer
+    request_serializers = {"create": BeginSerializer, "statements": StatementSerializer}
+    response_serializers = {"statements": SqlAnswerSerializer}
+    success_statuses = {"statements": status.HTTP_200_OK}
+    lookup_url_kwarg = "transaction_id"
+
+    @extend_schema(summary="Begin a transaction")
+    def create(self, request: Request) -> Response:
+        """Open a transaction that later requests use.
+
+        It is rolled back after ten seconds without a statement, or when it is a minute old.
+        """
+        body = self.read()
+        return self.respond(
+            transactions.begin(
+                self.principal, isolation=body.get("isolation"), read_only=body["read_only"]
+            )
+        )
+
+    @extend_schema(summary="Read a transaction")
+    def retrieve(self, request: Request, transaction_id: str) -> Response:
+        """Return the state of one of the session's transactions, up to an hour after its end."""
+        return self.respond(transactions.find(self.principal, _id(transaction_id)))
+
+    @extend_schema(operation_id="sql_transactions_statement", summary="Run a statement in it")
+    @action(detail=True, methods=["post"])
+    def statements(self, request: Request, transaction_id: str) -> HttpResponse:
+        """Run one statement. One that fails leaves the transaction to be rolled back."""
+        body = self.read()
+        answer, is_repeated = transactions.run(
+            self.principal,
+            _id(transaction_id),
+            body.pop("number"),
+            body,
+            request_id=self.platform_request.request_id,
+        )
+        headers = NO_STORE | ({"Idempotent-Replayed": "true"} if is_repeated else {})
+        return HttpResponse(answer, content_type="application/json", headers=headers)
+
+    @extend_schema(summary="Commit a transaction")
+    @action(detail=True, methods=["post"])
+    def commit(self, request: Request, transaction_id: str) -> Response:
+        """Commit. Sent again after a lost answer, it returns what happened."""
+        return self.respond(transactions.commit(self.principal, _id(transaction_id)))
+
+    @extend_schema(summary="Roll a transaction back")
+    def destroy(self, request: Request, transaction_id: str) -> Response:
+        """Roll back; again it changes nothing."""
+        transactions.roll_back(self.principal, _id(transaction_id))
+        return self.no_content()
+
+
+def _id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise TransactionNotFound from None

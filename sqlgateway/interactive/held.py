@@ -1,0 +1,269 @@
+"""The open transactions of this process: connections, numbered statements, time limits."""
+
+import hashlib
+import os
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from django.conf import settings
+from psycopg import pq
+
+from platform_site.lib.errors import PlatformError
+from sqlgateway import errors
+from sqlgateway.connection import cache
+from sqlgateway.connection.tenant_connection import ConnectionLost, TenantConnection
+from sqlgateway.execution.execution import Execution
+from sqlgateway.execution.json_answer import JsonSink, render
+from sqlgateway.execution.outcomes import Failed, refusal
+from sqlgateway.execution.requests import SqlRequest
+from sqlgateway.execution.sqlstates import ErrorPosition
+from sqlgateway.execution.transactions import FAILURES
+
+Status = pq.TransactionStatus
+Ending = Literal["committed", "rolled_back", "unknown"]
+
+XID: Final = b"SELECT pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.text"
+# Answers up to this size are kept, so that a statement that is sent again does not run again.
+KEPT_ANSWER_BYTES: Final = 2**20
+TICK_S: Final = 0.5
+
+
+class HeldBoundary:
+    """The transaction stays as it is; a statement that ends it is an error."""
+
+    def open(self, session: TenantConnection) -> None:
+        """Do nothing: the transaction is open."""
+
+    def check(self, session: TenantConnection, number: int) -> None:
+        """Raise TransactionEnded if the statement ended the transaction."""
+        if session.status == Status.IDLE:
+            raise errors.TransactionEnded("Use commit or rollback of the transaction itself.")
+
+    def close(self, session: TenantConnection, *, was_cut: bool) -> None:
+        """Do nothing: the transaction goes on."""
+
+
+@dataclass(slots=True)
+class Held:
+    """One open transaction.
+
+    number: of the last statement that ran. digest, answer: what was asked then and what came of it;
+    answer is None if it was too long to keep.
+    """
+
+    session: TenantConnection
+    expires_at: float
+    idle_until: float
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    number: int = 0
+    digest: bytes = b""
+    answer: bytes | PlatformError | None = None
+
+    def is_due(self, now: float) -> bool:
+        """True if a limit has passed; a running statement is not idle, but its time is limited."""
+        return now > min(self.expires_at, self.idle_until)
+
+
+class HeldTransactions:
+    """The transactions that this process owns."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: dict[str, Held] = {}
+        self._reaper: threading.Thread | None = None
+
+    def hold(self, transaction_id: str, session: TenantConnection) -> None:
+        """Keep a connection with an open transaction until it ends or a limit passes."""
+        now = time.monotonic()
+        held = Held(
+            session,
+            expires_at=now + settings.SQL.transaction_life_s,
+            idle_until=now + settings.SQL.transaction_idle_s,
+        )
+        with self._lock:
+            self._held[transaction_id] = held
+            if self._reaper is None:
+                self._reaper = threading.Thread(target=self._reap, name="sql-reaper", daemon=True)
+                self._reaper.start()
+
+    def is_full(self) -> bool:
+        """True if the process holds as many transactions as it may."""
+        return len(self._held) >= settings.SQL.transactions
+
+    def run(
+        self,
+        transaction_id: str,
+        number: int,
+        request: SqlRequest,
+        *,
+        digest: bytes,
+        request_id: str,
+    ) -> tuple[bytes, bool]:
+        """Run a statement; return the JSON of its answer, and whether it is a repetition.
+
+        number: 1 for the first statement, then one more each time. The last number again, with the
+        same digest, returns the last answer and runs nothing.
+        Raises TransactionOver, TransactionBusy, StatementOutOfOrder and the statement's own errors.
+        """
+        held = self._take(transaction_id)
+        try:
+            if number == held.number and number > 0:
+                return _repeated(held, digest), True
+            if number != held.number + 1:
+                raise errors.StatementOutOfOrder(extra={"expected": held.number + 1})
+            held.number, held.digest, held.answer = number, digest, None
+            answer = self._run(transaction_id, held, request, request_id)
+            held.answer = answer if len(answer) <= KEPT_ANSWER_BYTES else None
+        except PlatformError as error:
+            if number == held.number and held.answer is None:
+                held.answer = error
+            raise
+        else:
+            return answer, False
+        finally:
+            held.idle_until = time.monotonic() + settings.SQL.transaction_idle_s
+            held.lock.release()
+
+    def xid(self, transaction_id: str) -> str | None:
+        """Return the transaction's id in PostgreSQL, None if it has written nothing.
+
+        Raises TransactionOver, TransactionBusy.
+        """
+        held = self._take(transaction_id)
+        try:
+            if held.session.status != Status.INTRANS:
+                return None
+            held.session.give_up_at = time.monotonic() + settings.SQL.timeout_ms / 1000
+            result = held.session.run(XID)
+            value = result.get_value(0, 0) if result.ntuples else None
+            return None if value is None else value.decode()
+        except ConnectionLost:
+            self._drop(transaction_id, held)
+            raise errors.TransactionOver(extra={"outcome": "rolled_back"}) from None
+        finally:
+            held.lock.release()
+
+    def end(self, transaction_id: str, *, commit: bool) -> Ending:
+        """Commit or roll back, and return what happened.
+
+        Raises TransactionOver if the process does not hold it, TransactionBusy, and the error that
+        a commit met: a deferred constraint, a serialization failure.
+        """
+        held = self._take(transaction_id)
+        try:
+            return self._end(transaction_id, held, commit=commit)
+        finally:
+            held.lock.release()
+
+    def end_due(self) -> None:
+        """Roll back what is past its limits; a running statement ends at its own deadline first."""
+        now = time.monotonic()
+        for transaction_id, held in list(self._held.items()):
+            if held.is_due(now) and held.lock.acquire(blocking=False):
+                try:
+                    self._drop(transaction_id, held)
+                finally:
+                    held.lock.release()
+
+    def clear(self) -> None:
+        """Roll back all transactions."""
+        with self._lock:
+            gone, self._held = list(self._held.values()), {}
+        for held in gone:
+            cache.CACHE.discard(held.session)
+
+    # --- one transaction, whose lock is held ----------------------------------------------------
+
+    def _take(self, transaction_id: str) -> Held:
+        with self._lock:
+            held = self._held.get(transaction_id)
+        if held is None:
+            raise errors.TransactionOver(extra={"outcome": "rolled_back"})
+        if not held.lock.acquire(blocking=False):
+            raise errors.TransactionBusy
+        if self._held.get(transaction_id) is not held:
+            held.lock.release()
+            raise errors.TransactionOver(extra={"outcome": "rolled_back"})
+        return held
+
+    def _run(self, transaction_id: str, held: Held, request: SqlRequest, request_id: str) -> bytes:
+        started = time.perf_counter()
+        sink = JsonSink(request)
+        held.session.notices = []
+        outcome = Execution(held.session, request, sink, boundary=HeldBoundary()).run()
+        is_over = not outcome.is_clean or held.session.status == Status.IDLE
+        if is_over:
+            self._drop(transaction_id, held)
+        if outcome.error is not None:
+            # Without a commit, a lost connection is a rolled back transaction.
+            if isinstance(outcome.error, errors.OutcomeUnknown):
+                raise errors.TransactionOver(extra={"outcome": "rolled_back"})
+            raise outcome.error
+        elapsed_ms = round((time.perf_counter() - started) * 1000, 1)
+        return render(sink, outcome.notices, elapsed_ms=elapsed_ms, request_id=request_id)
+
+    def _end(self, transaction_id: str, held: Held, *, commit: bool) -> Ending:
+        session = held.session
+        session.give_up_at = time.monotonic() + settings.SQL.timeout_ms / 1000
+        was_aborted = session.status == Status.INERROR
+        try:
+            result = session.run(b"COMMIT" if commit else b"ROLLBACK")
+        except ConnectionLost:
+            self._drop(transaction_id, held)
+            return "unknown" if commit else "rolled_back"
+        if result.status in FAILURES:
+            failed = Failed(result, ErrorPosition("", 0))
+            error = refusal(session, failed)
+            self._drop(transaction_id, held)
+            raise error
+        self._forget(transaction_id)
+        cache.CACHE.release(session)
+        return "committed" if commit and not was_aborted else "rolled_back"
+
+    def _forget(self, transaction_id: str) -> None:
+        with self._lock:
+            self._held.pop(transaction_id, None)
+
+    def _drop(self, transaction_id: str, held: Held) -> None:
+        """Close the connection, which rolls back what is open."""
+        with self._lock:
+            if self._held.pop(transaction_id, None) is None:
+                return
+        cache.CACHE.discard(held.session)
+
+    def _reap(self) -> None:
+        while True:
+            time.sleep(TICK_S)
+            self.end_due()
+
+
+def digest_of(body: bytes) -> bytes:
+    """Return what tells one statement's body from another's."""
+    return hashlib.sha256(body).digest()
+
+
+def _repeated(held: Held, digest: bytes) -> bytes:
+    if digest != held.digest:
+        raise errors.StatementOutOfOrder(
+            "This number was another statement's.", extra={"expected": held.number + 1}
+        )
+    if isinstance(held.answer, PlatformError):
+        raise held.answer
+    if held.answer is None:
+        raise errors.StatementOutOfOrder(
+            "It has run; its answer was too long to be kept.",
+            extra={"expected": held.number + 1},
+        )
+    return held.answer
+
+
+HELD: Final = HeldTransactions()
+
+
+def _after_fork() -> None:
+    HELD.__init__()  # type: ignore[misc]  # the parent's connections are not the child's
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,97 @@
+"""Questions to the process that owns a transaction: a call if it is this one, else by the channel.
+
+Errors travel as the name of their class and what it was made with.
+"""
+
+import base64
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+import structlog
+from django.conf import settings
+
+from platform_site.lib.errors import FieldError, InternalError, PlatformError
+from sqlgateway.api.sql import parsed
+from sqlgateway.interactive import channel
+from sqlgateway.interactive.channel import CHANNEL
+from sqlgateway.interactive.held import HELD, digest_of
+from sqlgateway.models import InteractiveTransaction
+
+# Beyond the statement's own limit: for its cancellation, and for the way.
+EXTRA_S: Final = 10.0
+
+log = structlog.get_logger(__name__)
+
+
+def ask(row: InteractiveTransaction, question: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the owner's answer.
+
+    Raises OwnerAway, and the errors of the call.
+    """
+    asked = {**question, "id": str(row.pk)}
+    if CHANNEL.is_own(row.owner):
+        return _call(asked)
+    timeout_s = settings.SQL.timeout_ms / 1000 + EXTRA_S
+    answer = dict(channel.ask(row.owner, asked, timeout_s=timeout_s))
+    if "error" in answer:
+        raise _error_of(answer["error"])
+    return answer
+
+
+def _call(question: Mapping[str, Any]) -> dict[str, Any]:
+    transaction_id = question["id"]
+    if question["call"] == "run":
+        body = question["body"]
+        answer, is_repeated = HELD.run(
+            transaction_id,
+            question["number"],
+            parsed(body),
+            digest=digest_of(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)),
+            request_id=question["request_id"],
+        )
+        return {"json": base64.b64encode(answer).decode(), "is_repeated": is_repeated}
+    if question["call"] == "xid":
+        return {"xid": HELD.xid(transaction_id)}
+    return {"ending": HELD.end(transaction_id, commit=question["commit"])}
+
+
+def _answer(question: channel.Message) -> channel.Message:
+    try:
+        return _call(question)
+    except PlatformError as error:
+        return {"error": _as_json(error)}
+    except Exception:
+        log.exception("sql_transaction_failed")
+        return {"error": _as_json(InternalError())}
+
+
+def _as_json(error: PlatformError) -> dict[str, Any]:
+    return {
+        "class": type(error).__name__,
+        "detail": error.detail,
+        "fields": [field.as_json() for field in error.fields],
+        "extra": error.extra,
+        "retry_after_s": error.retry_after_s,
+    }
+
+
+def _error_of(given: Mapping[str, Any]) -> PlatformError:
+    kinds = {kind.__name__: kind for kind in _subclasses(PlatformError)}
+    kind = kinds.get(given["class"], InternalError)
+    return kind(
+        given["detail"],
+        fields=[FieldError(**field) for field in given["fields"]],
+        extra=given["extra"],
+        retry_after_s=given["retry_after_s"],
+    )
+
+
+def _subclasses(kind: type[PlatformError]) -> list[type[PlatformError]]:
+    found = [kind]
+    for one in kind.__subclasses__():
+        found += _subclasses(one)
+    return found
+
+
+CHANNEL.answer = _answer

@@ -1,0 +1,248 @@
+"""Interactive transactions as a caller uses them, in whichever process the request arrives.
+
+A commit cannot be lost or told wrongly. The owner first names the transaction's id in PostgreSQL;
+the row takes it together with the state COMMITTING, which only one caller can set, and only from
+OPEN; then the owner commits. If its answer is lost, PostgreSQL itself says by that id what
+happened. A transaction that a caller was told is over has left the state OPEN, so that no owner
+that was merely out of reach can commit it later.
+"""
+
+import base64
+import time
+from datetime import timedelta
+from typing import Any, Final, cast
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from environments.models import Organization
+from platform_site.lib import ids
+from platform_site.lib.errors import PlatformError
+from platform_site.lib.permissions import Role, highest_role
+from platform_site.lib.principals import Principal, Scope
+from sqlgateway import errors
+from sqlgateway.connection.cache import CACHE
+from sqlgateway.connection.tenant_connection import ConnectionLost, TenantConnection
+from sqlgateway.execution import gateway
+from sqlgateway.execution.admission import ADMISSION
+from sqlgateway.execution.requests import Isolation, Piece, SqlRequest
+from sqlgateway.execution.transactions import FAILURES
+from sqlgateway.interactive import owner
+from sqlgateway.interactive.channel import CHANNEL, OwnerAway
+from sqlgateway.interactive.held import HELD
+from sqlgateway.models import InteractiveTransaction
+
+State = InteractiveTransaction.State
+
+# A transaction that is past its limits may still be ending.
+MARGIN: Final = timedelta(seconds=2)
+# For BEGIN, on a connection that answered a moment ago.
+OPEN_S: Final = 5.0
+XACT_STATUS: Final = "SELECT pg_catalog.pg_xact_status($1::pg_catalog.xid8) AS status"
+
+
+def begin(
+    principal: Principal, *, isolation: Isolation | None, read_only: bool
+) -> InteractiveTransaction:
+    """Open a transaction that this process owns.
+
+    Raises TooManyTransactions, and the errors of a connection.
+    """
+    if HELD.is_full():
+        raise errors.SqlBusy
+    role: Role = "reader" if read_only else highest_role(principal.roles)
+    row = _reserve(principal, role)
+    try:
+        with ADMISSION.slot(principal.scope):
+            session = gateway.connect(principal.scope, role)
+            _open(session, isolation)
+    except BaseException:
+        row.delete()
+        raise
+    HELD.hold(str(row.pk), session)
+    return row
+
+
+def find(principal: Principal, transaction_id: UUID) -> InteractiveTransaction:
+    """Return a transaction of the caller's own: same user, session, role and environment.
+
+    Raises TransactionNotFound.
+    """
+    row: InteractiveTransaction | None = (
+        InteractiveTransaction.scoped.within(principal.scope)
+        .filter(
+            pk=transaction_id,
+            user_id=principal.user_id,
+            session_id=principal.session_id,
+            caller_role=highest_role(principal.roles),
+        )
+        .first()
+    )
+    if row is None:
+        raise errors.TransactionNotFound
+    return row
+
+
+def run(
+    principal: Principal,
+    transaction_id: UUID,
+    number: int,
+    body: dict[str, Any],
+    *,
+    request_id: str,
+) -> tuple[bytes, bool]:
+    """Run a numbered statement; return the JSON of its answer, and whether it is a repetition.
+
+    Raises TransactionOver, TransactionBusy, StatementOutOfOrder and the errors of ``POST /v1/sql``.
+    """
+    row = _open_row(principal, transaction_id)
+    row.active_until = timezone.now() + timedelta(seconds=settings.SQL.transaction_idle_s) + MARGIN
+    row.save(update_fields=["active_until"])
+    question = {"call": "run", "number": number, "body": body, "request_id": request_id}
+    with ADMISSION.slot(principal.scope):
+        answer = _ask(row, question)
+    return base64.b64decode(answer["json"]), answer["is_repeated"]
+
+
+def commit(principal: Principal, transaction_id: UUID) -> InteractiveTransaction:
+    """Commit; again after a lost answer it returns what happened.
+
+    Raises TransactionOver if it was rolled back, and the error that PostgreSQL met.
+    """
+    row = find(principal, transaction_id)
+    if row.state == State.OPEN:
+        xid = _ask(row, {"call": "xid"})["xid"] or ""
+        _move(row, State.OPEN, State.COMMITTING, xid=xid)
+    if row.state == State.COMMITTING:
+        _finish(principal.scope, row)
+    if row.state != State.COMMITTED:
+        raise errors.TransactionOver(extra={"outcome": row.outcome})
+    return row
+
+
+def roll_back(principal: Principal, transaction_id: UUID) -> None:
+    """Roll back; again it changes nothing.
+
+    Raises TransactionOver if it was committed.
+    """
+    row = find(principal, transaction_id)
+    if row.state == State.COMMITTING:
+        _finish(principal.scope, row)
+    if row.state == State.COMMITTED:
+        raise errors.TransactionOver(extra={"outcome": row.outcome})
+    if row.state == State.OPEN:
+        _move(row, State.OPEN, State.ROLLED_BACK)
+        try:
+            owner.ask(row, {"call": "end", "commit": False})
+        except (OwnerAway, errors.TransactionOver):
+            return
+
+
+def _reserve(principal: Principal, role: Role) -> InteractiveTransaction:
+    """Insert the row, if the organization and the environment may have one more."""
+    scope, now = principal.scope, timezone.now()
+    with transaction.atomic():
+        # One at a time for an organization, so that the count is right.
+        Organization.objects.select_for_update().only("pk").get(pk=scope.organization_id)
+        live = InteractiveTransaction.scoped.within_organization(scope.organization_id).filter(
+            state=State.OPEN, active_until__gt=now
+        )
+        of_organization = live.count()
+        of_environment = live.filter(environment_id=scope.environment_pk).count()
+        if (
+            of_organization >= settings.SQL.transactions_per_organization
+            or of_environment >= settings.SQL.transactions_per_environment
+        ):
+            raise errors.TooManyTransactions
+        row: InteractiveTransaction = InteractiveTransaction.unscoped.create(  # unscoped: its keys
+            id=ids.uuid7(),
+            organization_id=scope.organization_id,
+            environment_id=scope.environment_pk,
+            user_id=principal.user_id,
+            session_id=principal.session_id,
+            caller_role=highest_role(principal.roles),
+            role=role,
+            owner=CHANNEL.address(),
+            active_until=now + timedelta(seconds=settings.SQL.transaction_idle_s) + MARGIN,
+            expires_at=now + timedelta(seconds=settings.SQL.transaction_life_s),
+        )
+    return row
+
+
+def _open(session: TenantConnection, isolation: Isolation | None) -> None:
+    request = SqlRequest((), isolation=isolation)
+    texts = [request.begin]
+    if session.login.address.can("transaction_timeout"):
+        # The connection's own is that of a single request.
+        texts.append(
+            b"SET LOCAL transaction_timeout = %d" % (settings.SQL.transaction_life_s * 1000)
+        )
+    session.give_up_at = time.monotonic() + OPEN_S
+    try:
+        failed = any(session.run(text).status in FAILURES for text in texts)
+    except ConnectionLost:
+        failed = True
+    if failed:
+        CACHE.discard(session)
+        raise errors.EngineAway
+
+
+def _open_row(principal: Principal, transaction_id: UUID) -> InteractiveTransaction:
+    row = find(principal, transaction_id)
+    if row.state != State.OPEN:
+        raise errors.TransactionOver(extra={"outcome": row.outcome})
+    return row
+
+
+def _ask(row: InteractiveTransaction, question: dict[str, Any]) -> dict[str, Any]:
+    """Ask the owner about an open transaction; one that it lost is rolled back."""
+    try:
+        return owner.ask(row, question)
+    except (OwnerAway, errors.TransactionOver, errors.TransactionEnded) as exc:
+        _move(row, State.OPEN, State.ROLLED_BACK)
+        if isinstance(exc, errors.TransactionEnded):
+            raise
+        raise errors.TransactionOver(extra={"outcome": "rolled_back"}) from None
+
+
+def _finish(scope: Scope, row: InteractiveTransaction) -> None:
+    """Commit a transaction that is COMMITTING, or find out what became of it."""
+    try:
+        ending = owner.ask(row, {"call": "end", "commit": True})["ending"]
+    except (OwnerAway, errors.TransactionOver):
+        ending = "unknown"
+    except (errors.TransactionBusy, errors.SqlBusy):
+        raise
+    except PlatformError:
+        _move(row, State.COMMITTING, State.ROLLED_BACK)
+        raise
+    if ending == "unknown":
+        ending = _look_up(scope, row)
+    _move(row, State.COMMITTING, State(ending))
+
+
+def _look_up(scope: Scope, row: InteractiveTransaction) -> str:
+    """Ask PostgreSQL what became of a transaction whose owner cannot say.
+
+    Raises OutcomeUnknown if it cannot say either.
+    """
+    if not row.xid:
+        # It had written nothing: committed or not, the data is the same.
+        return State.COMMITTED.value
+    request = SqlRequest((Piece(XACT_STATUS, [row.xid.encode()]),), rows="arrays")
+    status = gateway.rows(scope, cast(Role, row.role), request)[0][0]
+    endings = {"committed": State.COMMITTED.value, "aborted": State.ROLLED_BACK.value}
+    if status not in endings:
+        raise errors.OutcomeUnknown(extra={"retryable": True})
+    return endings[status]
+
+
+def _move(row: InteractiveTransaction, before: str, after: str, *, xid: str | None = None) -> None:
+    """Change the state if nobody else has; the row then shows the state that holds."""
+    rows = InteractiveTransaction.unscoped.filter(pk=row.pk, state=before)  # unscoped: by own row
+    if rows.update(state=after, xid=xid or row.xid):
+        row.state, row.xid = State(after), xid or row.xid
+    else:
+        row.refresh_from_db()

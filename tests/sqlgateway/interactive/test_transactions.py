@@ -1,0 +1,210 @@
+"""``/v1/sql/transactions``: one transaction over several requests, in the process that owns it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from django.conf import settings
+from django.test import override_settings
+
+from sqlgateway.connection.tenant_connection import ConnectionLost, TenantConnection
+from sqlgateway.interactive.held import HELD
+from sqlgateway.models import InteractiveTransaction
+from tests.cast import Caller
+from tests.sqlgateway.interactive.support import PATH, begin, sql
+from tests.sqlgateway.support import as_provisioner
+
+SignIn = Callable[[str], Caller]
+
+
+@pytest.fixture(autouse=True)
+def _none_held() -> Iterator[None]:
+    yield
+    HELD.clear()
+
+
+@pytest.fixture
+def admin(signed_in_as: SignIn) -> Caller:
+    """Return an admin with a table."""
+    caller = signed_in_as("admin")
+    sql(caller, "CREATE TABLE items (id int PRIMARY KEY, name text)")
+    return caller
+
+
+def test_what_a_transaction_writes_is_seen_by_others_after_its_commit(admin: Caller) -> None:
+    ours = begin(admin)
+    assert ours.run("INSERT INTO items VALUES ($1, $2)", [1, "one"]).body["command"] == "INSERT"
+    assert ours.run("SELECT name FROM items").body["rows"] == [{"name": "one"}]
+    assert sql(admin, "SELECT * FROM items") == []
+    committed = ours.commit()
+    assert (committed.status, committed.body["state"]) == (200, "committed")
+    assert sql(admin, "SELECT * FROM items") == [[1, "one"]]
+    assert ours.commit().body["state"] == "committed"
+    assert ours.run("SELECT 1").body["outcome"] == "committed"
+    assert ours.roll_back().body["outcome"] == "committed"
+
+
+def test_a_rolled_back_transaction_leaves_nothing(admin: Caller) -> None:
+    ours = begin(admin)
+    ours.run("INSERT INTO items VALUES (1)")
+    assert [ours.roll_back().status for _ in range(2)] == [204, 204]
+    assert sql(admin, "SELECT * FROM items") == []
+    over = ours.commit()
+    assert (over.status, over.code, over.body["outcome"]) == (
+        410,
+        "transaction_over",
+        "rolled_back",
+    )
+    assert admin.get(ours.path).body["state"] == "rolled_back"
+
+
+def test_a_statement_that_is_sent_again_does_not_run_again(admin: Caller) -> None:
+    ours = begin(admin)
+    first = ours.send(1, "INSERT INTO items VALUES (1) RETURNING id")
+    again = ours.send(1, "INSERT INTO items VALUES (1) RETURNING id")
+    assert (again.status, again.body) == (200, first.body)
+    assert "Idempotent-Replayed" not in first.headers
+    assert again.headers["Idempotent-Replayed"] == "true"
+    other = ours.send(1, "INSERT INTO items VALUES (2)")
+    assert (other.code, other.body["expected"]) == ("statement_out_of_order", 2)
+    assert ours.send(3, "SELECT 1").body["expected"] == 2
+    failed = [ours.send(2, "INSERT INTO items VALUES (1)") for _ in range(2)]
+    assert [answer.body["sqlstate"] for answer in failed] == ["23505", "23505"]
+
+
+def test_a_failed_statement_leaves_only_the_rollback(admin: Caller) -> None:
+    ours = begin(admin)
+    ours.run("INSERT INTO items VALUES (1)")
+    assert ours.run("SELECT 1/0").body["sqlstate"] == "22012"
+    assert ours.run("SELECT 1").body["sqlstate"] == "25P02"
+    assert ours.commit().body["outcome"] == "rolled_back"
+    assert sql(admin, "SELECT * FROM items") == []
+
+
+def test_a_savepoint_undoes_a_failed_statement(admin: Caller) -> None:
+    ours = begin(admin)
+    for query in ("SAVEPOINT s", "SELECT 1/0", "ROLLBACK TO s", "INSERT INTO items VALUES (7)"):
+        ours.run(query)
+    assert ours.commit().status == 200
+    assert sql(admin, "SELECT id FROM items") == [[7]]
+
+
+@pytest.mark.parametrize("query", ["COMMIT", "/* x */ ROLLBACK"])
+def test_transaction_control_inside_it_is_refused(admin: Caller, query: str) -> None:
+    ours = begin(admin)
+    ours.run("INSERT INTO items VALUES (1)")
+    assert ours.run(query).code in {"transaction_ended", "transaction_control"}
+
+
+def test_two_texts_in_one_statement_are_refused(admin: Caller) -> None:
+    assert begin(admin).run("SELECT 1; COMMIT").body["sqlstate"] == "42601"
+
+
+def test_it_is_its_own_session_s_alone(admin: Caller, signed_in_as: SignIn) -> None:
+    ours = begin(admin)
+    theirs = signed_in_as("operator")
+    for method, path in (
+        ("GET", ours.path),
+        ("POST", f"{ours.path}/commit"),
+        ("DELETE", ours.path),
+    ):
+        assert theirs.call(method, path).code == "transaction_not_found"
+    stolen = theirs.post(f"{ours.path}/statements", {"number": 1, "query": "SELECT 1"})
+    assert stolen.code == "transaction_not_found"
+    assert theirs.get(f"{PATH}/nonsense").code == "transaction_not_found"
+
+
+def test_a_reader_s_transaction_reads(admin: Caller) -> None:
+    ours = begin(admin, read_only=True, isolation="repeatable read")
+    assert ours.run("SHOW transaction_isolation").body["rows"] == [
+        {"transaction_isolation": "repeatable read"}
+    ]
+    assert ours.run("INSERT INTO items VALUES (1)").status == 403
+
+
+def test_an_idle_transaction_is_rolled_back(admin: Caller) -> None:
+    with override_settings(SQL=replace(settings.SQL, transaction_idle_s=-1)):
+        ours = begin(admin)
+        HELD.end_due()
+    over = ours.run("SELECT 1")
+    assert (over.status, over.body["outcome"]) == (410, "rolled_back")
+    assert admin.get(ours.path).body["state"] == "rolled_back"
+
+
+def test_open_transactions_are_counted_against_the_caps(admin: Caller) -> None:
+    opened = [begin(admin) for _ in range(settings.SQL.transactions_per_environment)]
+    refused = admin.post(PATH, {})
+    assert (refused.status, refused.code) == (429, "too_many_transactions")
+    assert int(refused.headers["Retry-After"]) > 0
+    opened[0].roll_back()
+    assert admin.post(PATH, {}).status == 201
+
+
+def test_a_commit_whose_answer_is_lost_is_looked_up(admin: Caller) -> None:
+    ours = begin(admin)
+    ours.run("INSERT INTO items VALUES (1)")
+    real = TenantConnection.run
+
+    def lose(self: TenantConnection, text: bytes) -> Any:
+        result = real(self, text)
+        if text == b"COMMIT":
+            raise ConnectionLost
+        return result
+
+    with patch.object(TenantConnection, "run", lose):
+        assert ours.commit().body["state"] == "committed"
+    assert sql(admin, "SELECT id FROM items") == [[1]]
+
+
+def test_a_commit_that_never_arrived_is_looked_up(admin: Caller) -> None:
+    ours = begin(admin)
+    ours.run("INSERT INTO items VALUES (1)")
+    real = TenantConnection.run
+
+    def lose(self: TenantConnection, text: bytes) -> Any:
+        if text == b"COMMIT":
+            self.pgconn.finish()
+            raise ConnectionLost
+        return real(self, text)
+
+    with patch.object(TenantConnection, "run", lose):
+        assert ours.commit().body["outcome"] == "rolled_back"
+    assert sql(admin, "SELECT id FROM items") == []
+
+
+def test_a_lost_connection_ends_it(admin: Caller) -> None:
+    ours = begin(admin)
+    (row,) = ours.run("SELECT pg_backend_pid() AS pid").body["rows"]
+    as_provisioner("SELECT pg_terminate_backend(%s)", [row["pid"]])
+    assert ours.run("SELECT 1").status in {410, 503}
+    assert ours.run("SELECT 1").body["outcome"] == "rolled_back"
+
+
+def test_a_deferred_constraint_is_told_by_the_commit(admin: Caller) -> None:
+    sql(admin, "CREATE TABLE late (a int UNIQUE DEFERRABLE INITIALLY DEFERRED)")
+    ours = begin(admin)
+    ours.run("INSERT INTO late VALUES (1), (1)")
+    answer = ours.commit()
+    assert (answer.status, answer.body["sqlstate"]) == (409, "23505")
+    assert admin.get(ours.path).body["state"] == "rolled_back"
+
+
+def test_a_transaction_of_a_process_that_ended_is_rolled_back(admin: Caller) -> None:
+    ours = begin(admin)
+    # A port that no process listens on any more.
+    InteractiveTransaction.unscoped.filter(pk=ours.id).update(owner="127.0.0.1:9")
+    over = ours.run("SELECT 1")
+    assert (over.status, over.body["outcome"]) == (410, "rolled_back")
+    assert ours.commit().body["outcome"] == "rolled_back"
+
+
+def test_two_statements_at_once_are_refused(admin: Caller) -> None:
+    ours = begin(admin)
+    held = HELD._held[ours.id]  # as if another request used it
+    with held.lock:
+        busy = ours.send(1, "SELECT 1")
+        assert (busy.status, busy.code) == (409, "transaction_busy")
+        assert ours.commit().code == "transaction_busy"
+    assert ours.send(1, "SELECT 1 AS one").body["rows"] == [{"one": 1}]
