@@ -30,7 +30,7 @@ free-ports:
 	@test -e $(VENV)/.base || $(PYTHON) -m platform_site.embedded.check_ports
 
 test: $(VENV)/.dev  ## run the tests against throw-away databases, but for those in a browser
-	$(EXEC) $(BIN)/python -m pytest -n 4 --dist worksteal $(CHOSEN) $(TESTS)
+	$(EXEC) $(BIN)/python -m pytest -n 3 --dist worksteal $(CHOSEN) $(TESTS)
 # Only now: a run that fails is to end with what failed.
 	$(if $(CI),$(BIN)/coverage report)
 

@@ -11,6 +11,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from accounts.members import importing
 from accounts.models import AuditEvent, Invitation, User
 from environments.models import Organization
 from tests import inbox
@@ -167,17 +168,25 @@ def test_a_missing_file_is_reported(home: Organization, tmp_path: Path) -> None:
     assert error["code"] == "organization_not_found"
 
 
-def test_thousands_of_lines_take_few_queries(home: Organization, file: Path) -> None:
-    rows = "".join(f"user{n}@example.com,reader\n" for n in range(5000))
+@pytest.fixture
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a few hundred lines several batches."""
+    monkeypatch.setattr(importing, "BATCH", 200)
+
+
+@pytest.mark.usefixtures("small_batches")
+def test_many_lines_take_few_queries(home: Organization, file: Path) -> None:
+    rows = "".join(f"user{n}@example.com,reader\n" for n in range(500))
     file.write_text("email,roles\n" + rows)
     with CaptureQueriesContext(connection) as queries:
-        assert load(home, file)["members"] == 5000
+        assert load(home, file)["members"] == 500
     assert len(queries) < 40
 
 
+@pytest.mark.usefixtures("small_batches")
 def test_a_wrong_line_at_the_end_undoes_all_before_it(home: Organization, file: Path) -> None:
-    rows = "".join(f"user{n}@example.com,reader\n" for n in range(4500))
-    assert wrong(home, file, f"email,roles\n{rows}nonsense,reader\n") == [(4502, "email")]
+    rows = "".join(f"user{n}@example.com,reader\n" for n in range(450))
+    assert wrong(home, file, f"email,roles\n{rows}nonsense,reader\n") == [(452, "email")]
 
 
 def test_an_address_that_folds_oddly_is_found_by_the_index(home: Organization, file: Path) -> None:

@@ -10,6 +10,7 @@ import ssl
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -20,8 +21,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
-from django.conf import settings
+from django.conf import settings as platform_settings
+from pytest_django import Settings
 
+from edgecache.brain.command import refusal
 from edgecache.protocol.credentials import authorization
 from edgecache.protocol.names import worker_path
 from tests.edgecache.brain.support import CUT, ClusterRows, Internal, ask, register
@@ -81,24 +84,27 @@ def test_a_brain_with_a_short_secret_does_not_start(tmp_path: Path) -> None:
     assert ended.stderr.strip() == "zonal: ZCACHE_BRAIN_SECRET must have at least 32 characters."
 
 
-def test_in_production_a_brain_with_generated_keys_does_not_start(tmp_path: Path) -> None:
-    ended = run(tmp_path, PRODUCTION="true", ZSECRET_KEYS="")
-    assert ended.returncode == 1
-    assert "ZSECRET_KEYS" in ended.stderr
+def test_in_production_a_brain_needs_the_platform_s_keys(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = replace(settings.BRAIN, secret=SECRET, is_production=True)
+    monkeypatch.setenv("ZSECRET_KEYS", "one")
+    assert refusal(chosen) == ""
+    monkeypatch.setenv("ZSECRET_KEYS", "")
+    assert "ZSECRET_KEYS" in refusal(chosen)
 
 
 def test_in_production_a_brain_does_not_accept_worker_credentials_without_tls(
-    tmp_path: Path,
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ended = run(tmp_path, PRODUCTION="true", ZBRAIN_WORKER_BIND="203.0.113.7")
-    assert ended.returncode == 1
-    assert "ZBRAIN_TLS_CERT" in ended.stderr
+    monkeypatch.setenv("ZSECRET_KEYS", "one")
+    public = replace(settings.BRAIN.workers, address="203.0.113.7")
+    chosen = replace(settings.BRAIN, secret=SECRET, is_production=True, workers=public)
+    assert "ZBRAIN_TLS_CERT" in refusal(chosen)
 
 
-@pytest.mark.parametrize("setting", ["ZBRAIN_PORT", "ZBRAIN_S3_PORT", "ZBRAIN_WORKER_PORT"])
-def test_a_port_in_use_is_reported_with_its_setting(
-    tmp_path: Path, database_url: str, setting: str
-) -> None:
+def test_a_port_in_use_is_reported_with_its_setting(tmp_path: Path, database_url: str) -> None:
+    setting = "ZBRAIN_WORKER_PORT"
     with socket.socket() as stranger:
         stranger.bind(("127.0.0.1", 0))
         stranger.listen()
@@ -161,7 +167,7 @@ def test_a_brain_without_its_database_reports_it(
     start: Callable[..., Cluster], database_url: str
 ) -> None:
     brain = start()
-    rows = ClusterRows(settings.DATABASE_URL)
+    rows = ClusterRows(platform_settings.DATABASE_URL)
     name = urlsplit(database_url).path.removeprefix("/")
     rows.run(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
     try:

@@ -43,7 +43,7 @@ def worker(workers: Callable[..., Worker]) -> Worker:
 
 @pytest.fixture(scope="module")
 def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
-    """Return a worker shared by the tests of a module, which do not change it."""
+    """Return a worker shared by the tests of a module; each reads and writes its own bytes."""
     brain = FakeBrain()
     worker = Worker(brain, tmp_path_factory.mktemp("lasting"))
     yield worker.start()

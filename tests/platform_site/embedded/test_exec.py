@@ -60,36 +60,30 @@ def test_the_command_gets_databases_and_secrets_and_its_status_comes_back(
     assert not Path(seen["ZDATA_DIR"]).parent.exists()
 
 
-def test_a_signal_reaches_the_command_and_names_the_status(
-    environ: dict[str, str], tmp_path: Path
-) -> None:
-    seen = tmp_path / "seen"
-    script = f'echo "$DATABASE_URL" > {seen}; exec sleep 60'
-    process = subprocess.Popen(exec_command("sh", "-c", script), env=environ, cwd=PROJECT)
-    wait_until(lambda: seen.exists() and seen.read_text())
-
-    process.terminate()
-
-    assert process.wait(20) == 128 + signal.SIGTERM
-
-
-def test_the_next_run_removes_the_leftovers_of_a_killed_run(
-    environ: dict[str, str], tmp_path: Path
-) -> None:
-    seen = tmp_path / "seen"
+def begin(environ: dict[str, str], seen: Path) -> subprocess.Popen[bytes]:
+    """Start a command that writes its data folder and its process id, and then waits."""
     script = f'echo "$ZDATA_DIR $$" > {seen}; exec sleep 60'
     process = subprocess.Popen(exec_command("sh", "-c", script), env=environ, cwd=PROJECT)
     wait_until(lambda: seen.exists() and seen.read_text().count("\n"))
-    folder, pid = seen.read_text().split()
+    return process
+
+
+def test_the_next_run_removes_the_leftovers_of_a_killed_run_and_passes_signals_on(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    killed = begin(environ, tmp_path / "killed")
+    folder, pid = (tmp_path / "killed").read_text().split()
     pid_file = Path(folder).parent / "control" / "data" / "postmaster.pid"
     postmaster = int(pid_file.read_text().splitlines()[0])
-    process.kill()
-    process.wait()
+    killed.kill()
+    killed.wait()
 
-    subprocess.run(exec_command("true"), env=environ, cwd=PROJECT, check=True)
+    next_one = begin(environ, tmp_path / "next")
 
     wait_until(lambda: not began_at(int(pid)) and not began_at(postmaster))
     assert not Path(folder).parent.exists()
+    next_one.terminate()
+    assert next_one.wait(20) == 128 + signal.SIGTERM
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["up", "--help"], ["exec", "--help"]])
@@ -107,19 +101,13 @@ def test_help_starts_nothing(arguments: list[str], environ: dict[str, str]) -> N
     assert not Path(environ["ZDATA_DIR"]).exists()
 
 
-def test_a_command_that_does_not_exist_is_reported(environ: dict[str, str]) -> None:
-    result = subprocess.run(
-        exec_command("no-such-command"),
-        env=environ,
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def test_a_command_that_does_not_exist_is_reported(capfd: pytest.CaptureFixture[str]) -> None:
+    status = throwaway._run_in_foreground(["no-such-command"], os.environ)
 
-    assert result.returncode != 0
-    assert "no-such-command: No such file" in result.stderr
-    assert "Traceback" not in result.stderr
+    assert status != 0
+    said = capfd.readouterr().err
+    assert "no-such-command: No such file" in said
+    assert "Traceback" not in said
 
 
 def test_exec_without_a_command_is_refused(environ: dict[str, str]) -> None:

@@ -199,35 +199,6 @@ def test_a_returning_worker_does_not_bring_back_purged_objects(site: Site) -> No
     site.read_all()
 
 
-def test_a_removed_node_is_drained_first(site: Site) -> None:
-    leaving = site.busiest()
-    call = Internal(site.brain)
-
-    assert call("DELETE", f"/v1/nodes/{leaving.id}").status == 204
-
-    assert call("GET", "/v1/status").body["total_nodes"] == 2
-    assert call("GET", f"/v1/nodes/{leaving.id}").status == 404
-    wait_until(
-        lambda: (
-            site.rows.value("SELECT status FROM brain_node WHERE id = %s", leaving.id) == "removed"
-        )
-    )
-    assert all(len(nodes - {leaving.id}) == 2 for nodes in site.holders().values())
-    site.settle(2)
-    site.read_all()
-
-
-def test_a_drained_node_stays_registered(site: Site) -> None:
-    node = site.busiest()
-    call = Internal(site.brain)
-    call("POST", f"/v1/nodes/{node.id}/drain")
-    site.settle(2, but=node.id)
-    assert call("GET", f"/v1/nodes/{node.id}").body["status"] == "draining"
-
-    call("POST", f"/v1/nodes/{node.id}/approve")
-    site.settle(2)
-
-
 def test_a_worker_with_wrong_bytes_is_quarantined_and_no_client_gets_them(site: Site) -> None:
     faulty = site.busiest()
     for key, nodes in site.holders().items():
@@ -251,18 +222,6 @@ def test_a_worker_with_wrong_bytes_is_quarantined_and_no_client_gets_them(site: 
     site.read_all()
 
 
-def test_a_new_node_gets_its_share_of_new_objects(site: Site) -> None:
-    fresh = run_worker(site.brain, "worker3", region="sa-east")
-    site.workers.append(fresh)
-    wait_until(lambda: health_of(site.brain, fresh) == "online")
-    for number in range(40):
-        data = secrets.token_bytes(500)
-        site.objects[f"more{number}"] = data
-        site.client.put_object(Bucket="docs", Key=f"more{number}", Body=data)
-    site.settle(2)
-    assert any(fresh.id in nodes for nodes in site.holders().values())
-
-
 def test_replications_pending_at_a_brain_s_death_are_done_by_the_next_one(
     site: Site, start: Callable[..., Cluster]
 ) -> None:
@@ -283,7 +242,41 @@ def test_replications_pending_at_a_brain_s_death_are_done_by_the_next_one(
     site.read_all()
 
 
-def test_a_hot_object_gets_a_third_copy(site: Site) -> None:
+def test_a_drained_node_stays_registered_and_a_removed_node_is_drained_first(site: Site) -> None:
+    node = site.busiest()
+    call = Internal(site.brain)
+    call("POST", f"/v1/nodes/{node.id}/drain")
+    site.settle(2, but=node.id)
+    assert call("GET", f"/v1/nodes/{node.id}").body["status"] == "draining"
+    call("POST", f"/v1/nodes/{node.id}/approve")
+    site.settle(2)
+
+    leaving = site.busiest()
+    assert call("DELETE", f"/v1/nodes/{leaving.id}").status == 204
+
+    assert call("GET", "/v1/status").body["total_nodes"] == 2
+    assert call("GET", f"/v1/nodes/{leaving.id}").status == 404
+    wait_until(
+        lambda: (
+            site.rows.value("SELECT status FROM brain_node WHERE id = %s", leaving.id) == "removed"
+        )
+    )
+    assert all(len(nodes - {leaving.id}) == 2 for nodes in site.holders().values())
+    site.settle(2)
+    site.read_all()
+
+
+def test_a_new_node_gets_its_share_and_a_hot_object_a_third_copy(site: Site) -> None:
+    fresh = run_worker(site.brain, "worker3", region="sa-east")
+    site.workers.append(fresh)
+    wait_until(lambda: health_of(site.brain, fresh) == "online")
+    for number in range(40):
+        data = secrets.token_bytes(500)
+        site.objects[f"more{number}"] = data
+        site.client.put_object(Bucket="docs", Key=f"more{number}", Body=data)
+    site.settle(2)
+    assert any(fresh.id in nodes for nodes in site.holders().values())
+
     data = site.objects["key0"]
 
     def is_read_and_copied() -> bool:

@@ -112,15 +112,15 @@ def test_a_client_that_does_not_read_is_disconnected(strict: Worker) -> None:
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     ],
 )
-def test_oversized_and_malformed_request_heads_are_refused(worker: Worker, sent: bytes) -> None:
-    with connect(worker) as client:
+def test_oversized_and_malformed_request_heads_are_refused(lasting: Worker, sent: bytes) -> None:
+    with connect(lasting) as client:
         try:
             client.sendall(sent)
             answer = client.recv(1000)
         except ConnectionError:
             answer = b""
     assert answer == b"" or answer.startswith(b"HTTP/1.1 4")
-    assert worker.health() == 200
+    assert lasting.health() == 200
 
 
 def test_an_unexpected_body_is_not_read_into_memory(worker: Worker) -> None:
