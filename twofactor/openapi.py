@@ -132,6 +132,25 @@ OPERATIONS: Final[Operations] = {
             RequiredByPolicy,
         ),
     ),
+    "GET /v1/auth/2fa/factors": Operation(
+        tag="Second factor",
+        response={
+            "factors": [
+                {
+                    "name": "totp",
+                    "challenge_name": "totp",
+                    "label": "Authenticator app",
+                    "is_second_factor": True,
+                },
+                {
+                    "name": "backup_codes",
+                    "challenge_name": "backup_code",
+                    "label": "Backup code",
+                    "is_second_factor": False,
+                },
+            ]
+        },
+    ),
     "GET /v1/auth/2fa/policy": Operation(
         tag="Organization policy",
         response={

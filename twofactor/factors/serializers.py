@@ -28,6 +28,23 @@ class StatusSerializer(serializers.Serializer[Any]):
     backup_codes_remaining = serializers.IntegerField()
 
 
+class FactorSerializer(serializers.Serializer[Any]):
+    """A kind of second factor."""
+
+    name = serializers.CharField(help_text="As in `enabled_methods` and in paths.")
+    challenge_name = serializers.CharField(help_text="As in `methods` of a challenge.")
+    label = serializers.CharField()  # type: ignore[assignment]  # a field of the answer
+    is_second_factor = serializers.BooleanField(
+        help_text="False for what only replaces another factor."
+    )
+
+
+class FactorsSerializer(serializers.Serializer[Any]):
+    """The kinds of second factors, in the order in which to offer them."""
+
+    factors = FactorSerializer(many=True)
+
+
 class DefaultMethodSerializer(StrictSerializer):
     """The method to be offered first."""
 

@@ -1,4 +1,4 @@
-"""``/v1/auth/2fa/status``, ``/v1/auth/2fa/method/{method}``, ``/v1/auth/2fa/default``."""
+"""``/v1/auth/2fa/factors``, ``…/status``, ``…/method/{method}``, ``…/default``."""
 
 from drf_spectacular.utils import extend_schema
 from rest_framework.decorators import action
@@ -8,23 +8,35 @@ from rest_framework.response import Response
 from environments.models import MFA_METHODS
 from platform_site.lib.api import NO_STORE
 from platform_site.lib.errors import NotFound
-from platform_site.lib.permissions import USER
+from platform_site.lib.permissions import PUBLIC, USER
 from platform_site.lib.viewsets import PlatformViewSet
+from twofactor import registry
 from twofactor.factors import factors
-from twofactor.factors.serializers import DefaultMethodSerializer, StatusSerializer
+from twofactor.factors.serializers import (
+    DefaultMethodSerializer,
+    FactorsSerializer,
+    StatusSerializer,
+)
 
 
 class FactorViewSet(PlatformViewSet):
-    """The caller's factors."""
+    """The factors there are, and the caller's."""
 
     access = {
+        "factors": PUBLIC,
         "status": USER.or_pending("challenge", "enrol").without_email(),
         "disable": USER.fresh().always(),
         "default": USER.fresh(),
     }
     serializer_class = StatusSerializer
     request_serializers = {"default": DefaultMethodSerializer}
-    response_serializers = {"disable": None}
+    response_serializers = {"disable": None, "factors": FactorsSerializer}
+
+    @extend_schema(summary="List kinds of second factors")
+    @action(detail=False)
+    def factors(self, request: Request) -> Response:
+        """List the kinds of second factors with their labels, in the order of offering them."""
+        return self.respond({"factors": [factor.type for factor in registry.FACTORS]})
 
     @extend_schema(summary="2FA status")
     @action(detail=False)

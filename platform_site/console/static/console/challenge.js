@@ -2,8 +2,9 @@
 /** One question for a second factor: choose the method, type the code or use the passkey. */
 
 import { byId, element, fill, show, within } from "./dom.js";
+import { factorLabel, loadFactorLabels } from "./factors.js";
 import { attempt, clearProblem, onPress, onSubmit } from "./forms.js";
-import { deviceName, methodName } from "./format.js";
+import { deviceName } from "./format.js";
 import { prove } from "./passkeys.js";
 import { announce } from "./status.js";
 
@@ -86,6 +87,7 @@ function bind() {
 /** @param {string} method */
 async function turnToMethod(method) {
   if (!dialogue) return;
+  await loadFactorLabels();
   try {
     question = await dialogue.ask(method);
   } catch (error) {
@@ -127,7 +129,7 @@ function dress(method) {
 /** @param {string[]} methods */
 function offer(methods) {
   const buttons = methods.map((method) => {
-    const button = element("button", methodName(method));
+    const button = element("button", factorLabel(method));
     button.className = "link";
     button.setAttribute("type", "button");
     onPress(button, form(), () => turnToMethod(method));

@@ -4,8 +4,9 @@
 import { post } from "./api.js";
 import { copy, showCodes } from "./codes.js";
 import { byId, element, fill, turnTo, within } from "./dom.js";
+import { factorLabel, loadFactorLabels } from "./factors.js";
 import { clearProblem, onPress, onSubmit } from "./forms.js";
-import { deviceName, methodName } from "./format.js";
+import { deviceName } from "./format.js";
 import { create, isAvailable } from "./passkeys.js";
 
 const PATH = "/v1/auth/2fa";
@@ -35,13 +36,14 @@ const BEGIN = { totp: beginTotp, webauthn: beginPasskey, sms: beginSms, email: b
  * @param {string[]} methods
  * @param {Setting} given
  */
-export function enrol(methods, given) {
+export async function enrol(methods, given) {
+  await loadFactorLabels();
   const choices = byId("enrolment");
   const back = () => turnTo(choices);
   const offered = methods.filter((method) => method !== "webauthn" || isAvailable());
   byId("enrolment-choices").replaceChildren(
     ...offered.map((method) => {
-      const button = element("button", methodName(method));
+      const button = element("button", factorLabel(method));
       button.setAttribute("type", "button");
       onPress(button, choices, () => setUp(method, { ...given, back }));
       const item = element("li");

@@ -1,21 +1,6 @@
 // @ts-check
 /** Display names and formats. */
 
-/** @type {Record<string, string>} */
-const METHODS = {
-  totp: "Authenticator app",
-  webauthn: "Passkey",
-  sms: "Text message",
-  email: "E-mail",
-  backup_code: "Backup code",
-  backup_codes: "Backup codes",
-};
-
-/** @param {string} method */
-export function methodName(method) {
-  return METHODS[method] ?? method;
-}
-
 /**
  * @param {number} seconds Unix time
  * @returns {string} a day, as the reader writes it

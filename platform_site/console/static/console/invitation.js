@@ -21,7 +21,7 @@ bindReveals();
 onSubmit(tokenForm, (values) => look(values.token.trim()));
 onSubmit(/** @type {HTMLFormElement} */ (byId("accept-form")), async ({ password }) => {
   try {
-    proceed(await post(`${PATH}/accept`, { token, password }));
+    await proceed(await post(`${PATH}/accept`, { token, password }));
   } catch (error) {
     // What is over is said where another token can be entered.
     if (!(error instanceof Problem) || error.status !== 410) throw error;
@@ -61,14 +61,14 @@ async function presentEmail() {
 }
 
 /** @param {any} answer as a login's */
-function proceed(answer) {
+async function proceed(answer) {
   token = "";
   if (answer.status !== "mfa_enrollment_required") {
     enterConsole();
     return;
   }
   turnTo(byId("enrolment"));
-  enrol(answer.allowed_methods, { done: enterConsole });
+  await enrol(answer.allowed_methods, { done: enterConsole });
 }
 
 function enterConsole() {

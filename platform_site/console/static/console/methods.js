@@ -4,8 +4,8 @@
 import { call } from "./api.js";
 import { confirm } from "./confirm.js";
 import { byId, fill, show, stamp, turnTo, within } from "./dom.js";
+import { factorLabel } from "./factors.js";
 import { attempt, onPress } from "./forms.js";
-import { methodName } from "./format.js";
 import { setUp } from "./enrol.js";
 
 /** @type {Record<string, string>} */
@@ -51,7 +51,7 @@ function rowOf(method, status, isAllowed, refresh) {
   const row = stamp("method-row");
   const isOn = status.enabled_methods.includes(method);
   const isDefault = status.default_method === method;
-  const name = methodName(method);
+  const name = factorLabel(method);
   const about = ABOUT[method];
   fill(row, { name, about, state: isOn ? (isAllowed ? "On" : "Not allowed any more") : "Off" });
   row.classList.toggle("on", isOn && isAllowed);
@@ -82,7 +82,7 @@ function button(row, action, label, isOffered) {
  * @param {Refresh} refresh
  */
 function bindDefault(row, method, isOffered, refresh) {
-  const name = methodName(method);
+  const name = factorLabel(method);
   onPress(button(row, "default", `Make default: ${name}`, isOffered), byId("factors"), async () => {
     await call("PUT", "/v1/auth/2fa/default", { method });
     await refresh(`${name} is what you are asked for first.`);
@@ -97,7 +97,7 @@ function bindDefault(row, method, isOffered, refresh) {
  */
 function bindSetUp(row, method, { isOn, isOffered }, refresh) {
   const verb = isOn ? "Replace" : "Set up";
-  const name = methodName(method);
+  const name = factorLabel(method);
   const place = button(row, "set-up", `${verb}: ${name}`, isOffered);
   place.textContent = verb;
   onPress(place, byId("factors"), () =>
@@ -115,7 +115,7 @@ function bindSetUp(row, method, { isOn, isOffered }, refresh) {
  * @param {Refresh} refresh
  */
 function bindRemove(row, method, isOn, refresh) {
-  const name = methodName(method);
+  const name = factorLabel(method);
   onPress(button(row, "remove", `Remove: ${name}`, isOn), byId("factors"), async () => {
     const what = method === "webauthn" ? "All of your passkeys" : `“${name}”`;
     await confirm(

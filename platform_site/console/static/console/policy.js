@@ -3,8 +3,9 @@
 
 import { call, get } from "./api.js";
 import { byId, fill, show, stamp, within } from "./dom.js";
+import { factorLabel, loadFactorLabels } from "./factors.js";
 import { onSubmit } from "./forms.js";
-import { methodName, moment } from "./format.js";
+import { moment } from "./format.js";
 import { bindReveals } from "./reveal.js";
 import { openPage } from "./shell.js";
 import { announce } from "./status.js";
@@ -15,6 +16,7 @@ const PATH = "/v1/auth/2fa/policy";
 await openPage(async (who) => {
   const isAdmin = who.roles.includes("admin");
   bindReveals();
+  await loadFactorLabels();
   showPolicy(await get(PATH));
   /** @type {HTMLFieldSetElement} */ (byId("policy-fields")).disabled = !isAdmin;
   show(byId("policy-readonly"), !isAdmin);
@@ -47,7 +49,7 @@ function showPolicy(policy) {
   byId("allowed").replaceChildren(
     ...METHODS.map((method) => {
       const row = stamp("allowed-row");
-      fill(row, { name: methodName(method) });
+      fill(row, { name: factorLabel(method) });
       const box = /** @type {HTMLInputElement} */ (within(row, "input"));
       box.value = method;
       box.checked = policy.allowed_methods.includes(method);

@@ -185,5 +185,5 @@ async function completeLostFactor() {
   const answer = await post(`${PATH}/complete`);
   localStorage.removeItem(DELAY);
   turnTo(byId("enrolment"));
-  enrol(answer.allowed_methods, { done: () => location.replace(HOME) });
+  await enrol(answer.allowed_methods, { done: () => location.replace(HOME) });
 }

@@ -6,6 +6,7 @@ import { showCodes } from "./codes.js";
 import { confirm } from "./confirm.js";
 import { showDevices } from "./devices.js";
 import { byId, fill, show, turnTo } from "./dom.js";
+import { loadFactorLabels } from "./factors.js";
 import { attempt, clearProblem, onPress } from "./forms.js";
 import { count, moment } from "./format.js";
 import { showMethods } from "./methods.js";
@@ -53,6 +54,7 @@ async function refresh(done) {
 
 async function showState() {
   if (byId("overview").hidden) turnTo(byId("overview"));
+  await loadFactorLabels();
   const status = await get("/v1/auth/2fa/status");
   const state = await get("/v1/auth/2fa/compliance");
   clearProblem(byId("factors"));

@@ -97,7 +97,7 @@ async function finishPasskey(start, credential) {
 async function proceed(answer) {
   form.reset();
   if (answer.status === "mfa_required") await askForSecondFactor(answer);
-  else if (answer.status === "mfa_enrollment_required") askToEnrol(answer);
+  else if (answer.status === "mfa_enrollment_required") await askToEnrol(answer);
   else enterConsole();
 }
 
@@ -118,9 +118,9 @@ async function askForSecondFactor(answer) {
 }
 
 /** @param {{allowed_methods: string[]}} answer */
-function askToEnrol(answer) {
+async function askToEnrol(answer) {
   turnTo(byId("enrolment"));
-  enrol(answer.allowed_methods, { orGiveUp: orStartAgain, done: enterConsole });
+  await enrol(answer.allowed_methods, { orGiveUp: orStartAgain, done: enterConsole });
 }
 
 /**

@@ -33,7 +33,7 @@ onSubmit(form, async ({ email, password, organization }) => {
 onPress(byId("link-request"), form, requestLink);
 onSubmit(linkForm, async ({ password, organization }) => {
   try {
-    proceed(await post(`${PATH}/complete`, { token, password, organization: organization.trim() }));
+    await proceed(await post(`${PATH}/complete`, { token, password, organization: organization.trim() }));
   } catch (error) {
     // A link that is used up is reported where another one can be requested.
     if (!(error instanceof Problem) || error.status !== 410) throw error;
@@ -58,12 +58,12 @@ async function requestLink() {
 }
 
 /** @param {any} answer as a login's */
-function proceed(answer) {
+async function proceed(answer) {
   token = "";
   linkForm.reset();
-  if (answer.status !== "mfa_enrollment_required") return void finish();
+  if (answer.status !== "mfa_enrollment_required") return finish();
   turnTo(byId("enrolment"));
-  enrol(answer.allowed_methods, { done: () => void finish() });
+  await enrol(answer.allowed_methods, { done: () => void finish() });
 }
 
 async function finish() {
