@@ -24,6 +24,8 @@ AVAILABLE: Final = """
 SELECT a.name, coalesce(e.extversion, a.default_version), e.extname IS NOT NULL, n.nspname,
   a.comment
 FROM pg_catalog.pg_available_extensions AS a
+JOIN pg_catalog.pg_available_extension_versions AS v ON v.name OPERATOR(pg_catalog.=) a.name
+  AND v.version OPERATOR(pg_catalog.=) a.default_version AND v.trusted
 LEFT JOIN pg_catalog.pg_extension AS e ON e.extname OPERATOR(pg_catalog.=) a.name
 LEFT JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace
 WHERE a.name::pg_catalog.text OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.text[])

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 # Part of the folder's name: raise it with every change of what is copied or removed.
-RULES_VERSION: Final = 1
+RULES_VERSION: Final = 2
 PROGRAMS: Final = (
     *("initdb", "postgres", "pg_ctl", "pg_controldata", "pg_isready"),
     *("psql", "pg_dump", "pg_dumpall", "pg_restore"),
@@ -57,15 +57,18 @@ def private_copy(runtime_dir: Path) -> Path | None:
 
 
 def harden(pginstall: Path) -> None:
-    """Remove unsafe extensions, and mark all but TRUSTED_EXTENSIONS as untrusted."""
+    """Remove unsafe extensions, and mark TRUSTED_EXTENSIONS as trusted, no others."""
     for folder in (pginstall / "lib", *_extension_folders(pginstall)):
         for entry in folder.iterdir():
             if entry.is_file() and REMOVED.fullmatch(entry.name):
                 entry.unlink()
     for folder in _extension_folders(pginstall):
         for control in folder.glob("*.control"):
-            if control.stem not in TRUSTED_EXTENSIONS:
-                control.write_text(TRUSTED_LINE.sub("", control.read_text()))
+            text = TRUSTED_LINE.sub("", control.read_text())
+            if control.stem in TRUSTED_EXTENSIONS:
+                # Not every package says so itself: pgvector's file names no trust.
+                text = f"{text.rstrip()}\ntrusted = true\n"
+            control.write_text(text)
 
 
 def _package_folder() -> Path | None:

@@ -34,6 +34,12 @@ def test_an_extension_that_is_used_is_not_removed(signed_in_as: SignIn) -> None:
     assert admin.call("DELETE", f"{PATH}/citext").code == "extension_in_use"
 
 
+def test_every_listed_extension_can_be_installed(signed_in_as: SignIn) -> None:
+    admin = signed_in_as("admin")
+    names = [one["name"] for one in admin.get(PATH).body["results"]]
+    assert [admin.post(PATH, {"name": name}).status for name in names] == [201] * len(names)
+
+
 def test_nothing_outside_the_list_is_installed(signed_in_as: SignIn) -> None:
     admin = signed_in_as("admin")
     for name in ("plpython3u", "dblink", 'citext"; DROP SCHEMA public; --', ""):
