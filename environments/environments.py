@@ -14,6 +14,7 @@ from environments.models import BUILT_IN, Environment, Organization
 from platform_site.lib.errors import InvalidRequest
 
 SLUG: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+SLUG_RULE: Final = "1 to 63 lower-case letters, digits and dashes, no dash at either end."
 
 
 def create_organization(name: str) -> Organization:
@@ -73,9 +74,7 @@ def create(organization_id: int, slug: str, *, name: str = "") -> Environment:
     Raises InvalidRequest and EnvironmentTaken.
     """
     if not SLUG.fullmatch(slug):
-        raise InvalidRequest.for_field(
-            "id", "1 to 63 lower-case letters, digits and dashes, no dash at either end."
-        )
+        raise InvalidRequest.for_field("id", SLUG_RULE)
     with transaction.atomic():
         _lock(organization_id)
         _refuse_taken(organization_id, slug)

@@ -4,6 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from environments.environments import SLUG, SLUG_RULE
 from environments.models import Environment
 from platform_site.lib.api import StrictSerializer
 
@@ -37,7 +38,12 @@ class EnvironmentCreateSerializer(StrictSerializer):
     ``name`` alone is enough: the id is then the name itself.
     """
 
-    id = serializers.CharField(max_length=63, required=False)
+    id = serializers.RegexField(
+        rf"\A{SLUG.pattern}\Z",
+        max_length=63,
+        required=False,
+        error_messages={"invalid": SLUG_RULE},
+    )
     name = LabelField(required=False)
 
 

@@ -5,6 +5,8 @@ from typing import Final
 
 from twofactor.errors import MalformedCode
 
+# Six digits, and the blanks of a hasty paste.
+MAX_CHARS: Final = 64
 SIX_DIGITS: Final = re.compile(r"[0-9]{6}")
 
 

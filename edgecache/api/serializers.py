@@ -7,6 +7,8 @@ from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from edgecache.protocol.names import (
+    BUCKET,
+    BUCKET_RULE,
     CAPACITY_LIMIT_BYTES,
     LABEL,
     LABEL_CHARS,
@@ -186,7 +188,9 @@ class BucketChangeSerializer(StrictSerializer):
 class BucketRequestSerializer(BucketChangeSerializer):
     """A bucket to create. name: 3 to 63 of ``a-z 0-9 . -`` (as S3); origin: its name."""
 
-    name = serializers.CharField(max_length=63)
+    name = serializers.RegexField(
+        rf"\A{BUCKET.pattern}\Z", max_length=63, error_messages={"invalid": BUCKET_RULE}
+    )
     origin = serializers.CharField(max_length=63, required=False, allow_null=True)
     origin_prefix = serializers.CharField(max_length=1024, required=False, allow_blank=True)
 

@@ -38,6 +38,16 @@ class ParamsField(serializers.ListField):
         return data
 
 
+@extend_schema_field({"type": "integer", "minimum": 1, "maximum": settings.SQL.timeout_ms})
+class TimeoutField(serializers.IntegerField):
+    """Milliseconds, at most what the installation allows."""
+
+
+@extend_schema_field({"type": "integer", "minimum": 1, "maximum": settings.SQL.max_rows})
+class MaxRowsField(serializers.IntegerField):
+    """A number of rows, at most what the installation allows."""
+
+
 class QuerySerializer(StrictSerializer):
     """One statement of ``queries``."""
 
@@ -64,8 +74,8 @@ class SqlSerializer(StrictSerializer):
         default=False, help_text="Run as the reader role, which cannot write."
     )
     isolation = serializers.ChoiceField(choices=list(ISOLATIONS), required=False)
-    timeout_ms = serializers.IntegerField(required=False, min_value=1)
-    max_rows = serializers.IntegerField(required=False, min_value=1)
+    timeout_ms = TimeoutField(required=False, min_value=1)
+    max_rows = MaxRowsField(required=False, min_value=1)
     numeric = serializers.ChoiceField(
         choices=["string", "number"], default="string", help_text="How numeric values are written."
     )

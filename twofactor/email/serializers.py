@@ -5,6 +5,7 @@ from typing import Any
 from rest_framework import serializers
 
 from platform_site.lib.api import StrictSerializer
+from twofactor.factors.serializers import SixDigitsField
 
 
 class EmailSetupSerializer(StrictSerializer):
@@ -24,4 +25,4 @@ class EmailVerifySerializer(StrictSerializer):
     """The code that was sent."""
 
     verification_id = serializers.CharField(max_length=64)
-    code = serializers.CharField(max_length=64, trim_whitespace=False)
+    code = SixDigitsField()

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from accounts.serializers import (
@@ -9,6 +10,20 @@ from accounts.serializers import (
 )
 from environments.models import MFA_METHODS
 from platform_site.lib.api import StrictSerializer
+from twofactor.one_time_codes import MAX_CHARS, SIX_DIGITS
+
+
+@extend_schema_field(
+    {"type": "string", "maxLength": MAX_CHARS, "pattern": rf"^\s*{SIX_DIGITS.pattern}\s*$"}
+)
+class SixDigitsField(serializers.CharField):
+    """A numeric one-time code, blanks around it ignored.
+
+    ``one_time_codes.six_digits`` checks the pattern: its error has a code of its own.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(max_length=MAX_CHARS, trim_whitespace=False, **options)
 
 
 class EnrolledSerializer(FinishedSignInSerializer):

@@ -1,16 +1,36 @@
 """SMS as a factor, in JSON."""
 
-from typing import Any
+from typing import Any, Final
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from platform_site.lib.api import StrictSerializer
+from twofactor.factors.serializers import SixDigitsField
+
+MAX_NUMBER_CHARS: Final = 40
+
+
+@extend_schema_field(
+    {
+        "type": "string",
+        "maxLength": MAX_NUMBER_CHARS,
+        # The plus may be a wide one, as an input method writes it.
+        "pattern": "^[^0-9]*[+\uff0b]",
+        "description": "With + and the country code, as +49 151 23456789.",
+    }
+)
+class PhoneNumberField(serializers.CharField):
+    """A phone number in international format; ``enrolment.canonical`` checks it."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(max_length=MAX_NUMBER_CHARS, **options)
 
 
 class SmsSetupSerializer(StrictSerializer):
     """A number in international format."""
 
-    phone_number = serializers.CharField(max_length=40)
+    phone_number = PhoneNumberField()
 
 
 class SmsSetupAnswerSerializer(serializers.Serializer[Any]):
@@ -26,4 +46,4 @@ class SmsVerifySerializer(StrictSerializer):
     """The code that was sent."""
 
     verification_id = serializers.CharField(max_length=64)
-    code = serializers.CharField(max_length=64, trim_whitespace=False)
+    code = SixDigitsField()

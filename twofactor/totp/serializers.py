@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework import serializers
 
 from platform_site.lib.api import StrictSerializer
-from twofactor.factors.serializers import EnrolledSerializer
+from twofactor.factors.serializers import EnrolledSerializer, SixDigitsField
 
 
 class TotpSetupSerializer(StrictSerializer):
@@ -27,7 +27,7 @@ class TotpVerifySerializer(StrictSerializer):
     """The first code."""
 
     secret_id = serializers.CharField(max_length=64)
-    code = serializers.CharField(max_length=64, trim_whitespace=False)
+    code = SixDigitsField()
 
 
 class TotpVerifyAnswerSerializer(EnrolledSerializer):

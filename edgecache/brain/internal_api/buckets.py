@@ -10,6 +10,7 @@ from edgecache.brain.nodes.repair import Repair
 from edgecache.brain.s3.requests import is_bucket_name
 from edgecache.brain.values import BucketInfo
 from edgecache.protocol.fields import Fields
+from edgecache.protocol.names import BUCKET_RULE
 
 NAME_CHARS: Final = 63
 PREFIX_CHARS: Final = 1024
@@ -30,7 +31,7 @@ def routes(buckets: Buckets, repair: Repair) -> list[Route]:
         prefix = body.text("origin_prefix", limit=PREFIX_CHARS, default="")
         switches = _switches(body)
         if name and not is_bucket_name(name):
-            body.wrong("name", "must be 3 to 63 of a-z, 0-9, dots and hyphens, as S3 has it", None)
+            body.wrong("name", BUCKET_RULE, None)
         body.finish()
         row = await buckets.create(
             tenant, name, origin_id=origin_id, origin_prefix=prefix, switches=switches

@@ -9,10 +9,10 @@ from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.values import KEY_LIMIT_BYTES
 from edgecache.http.headers import Headers
 from edgecache.http.scope import Scope
+from edgecache.protocol.names import BUCKET
 
 PARAMETER_LIMIT: Final = 100
 METADATA_PREFIX: Final = "x-amz-meta-"
-BUCKET_NAME: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _ADDRESS: Final = re.compile(r"\d+\.\d+\.\d+\.\d+")
 _BROKEN_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
@@ -114,7 +114,7 @@ def check_key_length(key: str) -> None:
 def is_bucket_name(name: str) -> bool:
     """True if a new bucket may have this name (AWS's rules for general purpose buckets)."""
     return bool(
-        BUCKET_NAME.fullmatch(name)
+        BUCKET.fullmatch(name)
         and not _ADDRESS.fullmatch(name)
         and ".." not in name
         and not name.startswith(("xn--", "sthree-"))
