@@ -34,7 +34,7 @@ def owner_comes() -> Caller:
     return Caller().holding(Caller().post("/v1/auth/login", body))
 
 
-def test_classic_merge_the_attackers_password_opens_nothing() -> None:
+def test_after_a_reclaim_the_attackers_password_is_refused() -> None:
     signed_up(VICTIM)
     owner = owner_comes()
     body = {"email": VICTIM, "password": PASSWORD}
@@ -52,7 +52,7 @@ def test_unexpired_session_ends() -> None:
         assert session.refresh().code == "session_revoked"
 
 
-def test_trojan_identifier_what_the_attacker_added_goes() -> None:
+def test_what_an_attacker_added_before_a_reclaim_is_removed() -> None:
     """An identifier of the attacker's own: a set-up begun, a device, an answer, an accomplice."""
     attacker = signed_up(VICTIM)
     user = user_of(VICTIM)

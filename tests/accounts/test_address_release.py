@@ -110,7 +110,7 @@ def test_sessions_without_an_address_may_only_give_and_prove_another(holder: Hol
     assert User.unscoped.get(pk=holder.user.pk).address_released_at is None
 
 
-def test_another_address_takes_a_recent_proof_of_the_factor(holder: Holder) -> None:
+def test_another_address_requires_a_recent_proof_of_the_factor(holder: Holder) -> None:
     take_address(holder.user)
     with time_machine.travel(timezone.now() + timedelta(minutes=16)):
         renewed = holder.caller.holding(holder.caller.refresh())
@@ -153,7 +153,7 @@ def test_a_reset_token_opens_one_new_account(holder: Holder) -> None:
     assert (again.status, again.code) == (410, "recovery_gone")
 
 
-def test_who_proves_the_mailbox_and_the_factor_keeps_the_account(holder: Holder) -> None:
+def test_a_user_who_proves_mailbox_and_factor_keeps_the_account(holder: Holder) -> None:
     verified = proven(holder.user)
     begun = challenge(verified)
     proof = {"challenge_id": begun.body["challenge_id"], "code": holder.code()}
@@ -280,7 +280,7 @@ def test_the_last_admin_of_other_members_is_not_deleted(holder: Holder) -> None:
     assert Environment.unscoped.filter(organization=home, deleted_at=None).count() == 2
 
 
-def test_an_address_given_in_time_keeps_the_account(holder: Holder) -> None:
+def test_an_account_that_gives_an_address_in_time_is_kept(holder: Holder) -> None:
     take_address(holder.user)
     begin_change(stepped_up(holder), OTHER)
     verify(holder.caller, mailed_code(OTHER))

@@ -42,7 +42,7 @@ def test_a_counter_that_rested_a_day_starts_anew() -> None:
     assert tries(4, ahead_s=86401) == [True] * 4
 
 
-def test_a_full_window_says_when_it_ends_and_the_next_one_is_empty() -> None:
+def test_a_full_window_reports_when_it_ends_and_the_next_one_is_empty() -> None:
     start = NOW.replace(minute=0, second=0, microsecond=0)
     take = partial(limits.take, "mail", "alice", limit=2, window=timedelta(hours=1))
     assert [take(now=start) for _ in range(3)] == [0, 0, 3600]

@@ -127,7 +127,7 @@ def test_a_forged_or_malformed_reset_token_is_refused(alice: User, bob: User) ->
     assert complete(verified).status == 204
 
 
-def test_a_reset_token_opens_nothing_else(alice: User) -> None:
+def test_a_reset_token_is_accepted_for_the_reset_only(alice: User) -> None:
     caller = Caller(proven(alice).body["reset_token"])
     for route in api_routes():
         path = route.filled(dict.fromkeys(route.placeholders, "x"))
@@ -200,7 +200,7 @@ def test_no_secret_is_in_a_log_line_a_row_or_a_later_answer(
         assert not any(secret in place for place in places)
 
 
-def test_the_mail_holds_the_token_and_its_link(alice: User, mailoutbox: list[Any]) -> None:
+def test_the_mail_contains_the_token_and_its_link(alice: User, mailoutbox: list[Any]) -> None:
     from accounts.delivery.tasks import deliver
 
     initiate(alice)
@@ -227,7 +227,7 @@ def test_a_mailed_token_expires_with_its_recovery(alice: User) -> None:
     assert delivery.expires_at == recovery.expires_at
 
 
-def test_the_daily_cap_of_a_receiver_holds_for_recoveries(alice: User, settings: Any) -> None:
+def test_the_daily_limit_of_a_receiver_applies_to_recoveries(alice: User, settings: Any) -> None:
     settings.ACCOUNTS = replace(settings.ACCOUNTS, sends_per_receiver=1)
     assert initiate(alice).status == initiate(alice).status == 202
     assert len(sent("recovery_token")) == 1

@@ -1,4 +1,4 @@
-"""A lost second factor: two independent proofs, a delay anybody told can cancel, an enrolment."""
+"""A lost second factor: two independent proofs, a delay that can be cancelled, an enrolment."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

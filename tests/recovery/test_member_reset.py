@@ -1,4 +1,4 @@
-"""An admin resets a member's factors: told, audited, and never a way into the account."""
+"""An admin resets a member's factors: notified, audited, and no way into the account."""
 
 import pytest
 from django.utils import timezone

@@ -1,4 +1,4 @@
-"""A new password by mail: no session, everything open ends, every address is told."""
+"""A new password by mail: it opens no session, ends all, and notifies every address."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -46,7 +46,7 @@ def test_the_mailed_token_leads_to_a_new_password(alice: User) -> None:
     assert log_in(alice, NEW_PASSWORD).body["status"] == "authenticated"
 
 
-def test_completing_gives_no_session_and_ends_all_with_the_trusted_devices(alice: User) -> None:
+def test_completing_opens_no_session_and_ends_all_sessions_and_trusted_devices(alice: User) -> None:
     caller = signed_in(alice)
     devices.trust(alice, "Laptop", now=timezone.now())
     complete(proven(alice))

@@ -1,4 +1,4 @@
-"""Security questions: off unless turned on, decoys for nobody, right answers only cause a mail."""
+"""Security questions: off by default, decoys for unknown accounts, and only a mail as result."""
 
 from typing import Any
 from unittest.mock import patch
@@ -178,7 +178,7 @@ def test_answers_to_other_questions_are_refused_with_400_and_not_counted(alice: 
     assert len(sent("recovery_token")) == 1
 
 
-def test_a_recovery_by_mail_takes_no_answers(alice: User) -> None:
+def test_a_recovery_by_mail_accepts_no_security_answers(alice: User) -> None:
     keep(alice)
     assert hand_in(initiate(alice)).code == "recovery_gone"
 

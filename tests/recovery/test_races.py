@@ -68,7 +68,7 @@ def test_a_refresh_or_switch_at_the_moment_of_a_recovery_does_not_outlive_it(ali
         assert not Session.unscoped.filter(ended_at=None).exists()
 
 
-def test_losing_the_database_during_a_recovery_uses_nothing_up(alice: User) -> None:
+def test_a_lost_database_during_a_recovery_uses_no_attempt_up(alice: User) -> None:
     started = initiate(alice)
     token = mailed_token()
     for number in range(1, 30):

@@ -112,7 +112,7 @@ def test_beside_another_factor_the_recoverys_channel_is_not_offered(
     assert (answer.status, answer.code) == (409, "method_not_enabled")
 
 
-def test_a_recovery_by_text_message_takes_a_factor_other_than_the_number(
+def test_a_recovery_by_text_message_requires_another_factor_than_the_number(
     alice: User, sms: None
 ) -> None:
     with_factor(alice, "sms", PHONE)
@@ -132,7 +132,7 @@ def test_a_recovery_by_text_message_takes_a_factor_other_than_the_number(
     assert complete(verified, challenge_id=begun.body["challenge_id"], code=code).status == 204
 
 
-def test_a_phone_number_alone_recovers_nothing(alice: User, sms: None) -> None:
+def test_a_phone_number_alone_cannot_recover_an_account(alice: User, sms: None) -> None:
     with_factor(alice, "sms", PHONE)
     started = initiate(alice, method="sms")
     verified = verify(started, texted_token())

@@ -1,4 +1,4 @@
-"""Somebody and nobody: the same status, shape, queries and hashes; what differs is a task's."""
+"""Known and unknown addresses: the same status, shape, queries and hashes."""
 
 from dataclasses import replace
 from typing import Any
@@ -105,7 +105,7 @@ def test_nothing_is_sent_for_a_method_that_the_user_does_not_have(alice: User, s
     assert not Delivery.unscoped.exists()
 
 
-def test_the_job_holds_only_an_id_and_the_row_no_claim(alice: User) -> None:
+def test_the_job_has_only_an_id_and_the_row_no_claim(alice: User) -> None:
     start(alice.organization_id, alice.email)
     row = Recovery.unscoped.get()
     assert jobs() == [{"recovery_id": str(row.pk)}]

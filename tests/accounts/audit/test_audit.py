@@ -1,4 +1,4 @@
-"""The audit trail is append-only, whoever writes the statement."""
+"""The audit trail is append-only for every statement."""
 
 import pytest
 from django.db import DatabaseError, connection, transaction

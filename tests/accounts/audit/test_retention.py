@@ -1,4 +1,4 @@
-"""How long the audit trail is kept, and how it leaves the house."""
+"""How long the audit trail is kept, and how it is exported."""
 
 import csv
 import json
@@ -39,14 +39,14 @@ def kept() -> int:
     return AuditEvent.objects.count()
 
 
-def test_what_is_older_than_the_retention_goes() -> None:
+def test_events_older_than_the_retention_are_deleted() -> None:
     for days in (1, 364, 366, 4000):
         aged(days)
     assert trail.prune(retention_days=365, now=timezone.now()) == 2
     assert kept() == 2
 
 
-def test_none_goes_where_all_is_kept() -> None:
+def test_a_retention_of_zero_deletes_no_event() -> None:
     aged(4000)
     assert trail.prune(retention_days=0, now=timezone.now()) == 0
     assert kept() == 1

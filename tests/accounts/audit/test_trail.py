@@ -1,4 +1,4 @@
-"""The audit trail over the API: one's own organization's, by what one looks for."""
+"""The audit trail over the API: an organization's own events, with filters."""
 
 from datetime import timedelta
 from typing import Any
@@ -77,7 +77,7 @@ def test_a_users_id_finds_what_it_did(alice: User, bob: User) -> None:
     assert tags(signed_in(alice).get(f"/v1/audit?actor={bob.pk}")) == ["api:two:create"]
 
 
-def test_a_span_of_time_holds_its_beginning_and_not_its_end(alice: User) -> None:
+def test_a_time_range_includes_its_beginning_and_excludes_its_end(alice: User) -> None:
     at = happened(alice, "api:one:create").at
     later = at + timedelta(seconds=1)
 
@@ -129,6 +129,6 @@ def test_a_caller_that_is_refused_in_a_loop_does_not_fill_the_trail(bob: User) -
     assert AuditEvent.objects.filter(tag="api:permission:deny").count() == 60
 
 
-def test_what_is_asked_without_a_token_leaves_no_trace(db: None) -> None:
+def test_a_request_without_a_valid_token_is_not_audited(db: None) -> None:
     assert Caller("nonsense").get("/v1/audit").status == 401
     assert not AuditEvent.objects.exists()

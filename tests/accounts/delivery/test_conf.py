@@ -107,7 +107,7 @@ def test_sms_files_have_a_folder() -> None:
     assert found.options == {"folder": Path("/elsewhere")}
 
 
-def test_twilio_takes_an_auth_token_or_an_api_key() -> None:
+def test_twilio_accepts_an_auth_token_or_an_api_key() -> None:
     options = sms_backend(Env(TWILIO), Path("/data"), is_production=True).options
     assert (options["username"], options["password"]) == ("AC1", "t" * 32)
     assert options["base_url"] == "https://api.twilio.com"

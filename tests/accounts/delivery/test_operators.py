@@ -75,7 +75,7 @@ def test_all_failed_deliveries_are_retried(code_mail: Delivery, code_sms: Delive
     assert command("--retry-failed") == "0 queued.\n"
 
 
-def test_a_refused_retry_says_why(code_mail: Delivery) -> None:
+def test_a_refused_retry_reports_the_reason(code_mail: Delivery) -> None:
     with pytest.raises(CommandError, match="There is no delivery"):
         command("--retry", str(uuid4()))
     Delivery.unscoped.update(state="sending")

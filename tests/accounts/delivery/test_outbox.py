@@ -32,7 +32,7 @@ def test_the_job_contains_only_the_id_of_the_row(code_mail: Delivery) -> None:
     assert job["status"] == "todo"
 
 
-def test_nothing_is_sent_in_the_request(code_mail: Delivery) -> None:
+def test_mail_is_sent_after_the_request_not_in_it(code_mail: Delivery) -> None:
     assert code_mail.state == "queued"
     assert not mail.outbox
 

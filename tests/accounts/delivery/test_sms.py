@@ -112,7 +112,7 @@ def test_the_file_contains_one_json_line_per_message(sms_folder: Path, code_sms:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_without_a_backend_nothing_is_queued(settings: Settings) -> None:
+def test_without_a_backend_no_message_is_queued(settings: Settings) -> None:
     assert outbox.is_sms_configured()
     settings.SMS_BACKEND = ""
     assert not outbox.is_sms_configured()

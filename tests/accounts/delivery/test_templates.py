@@ -1,4 +1,4 @@
-"""Every template renders in both forms, escapes what it is told, and cannot forge a header."""
+"""Every template renders in both forms, escapes its values, and cannot forge a header."""
 
 import re
 from pathlib import Path

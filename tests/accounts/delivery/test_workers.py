@@ -40,7 +40,7 @@ def work(**options: Any) -> None:
 
 
 @pytest.mark.usefixtures("clean_queue")
-def test_a_worker_sends_what_was_committed(mailbox: Mailbox, alice: User) -> None:
+def test_a_worker_sends_committed_messages(mailbox: Mailbox, alice: User) -> None:
     with transaction.atomic():
         delivery = notices.queue(alice, "password_changed")
     work()

@@ -86,7 +86,7 @@ def test_a_token_is_good_until_its_last_second(alice: User) -> None:
         assert preview(token).code == "invitation_gone"
 
 
-def test_looking_at_an_invitation_consumes_nothing(alice: User) -> None:
+def test_reading_an_invitation_does_not_use_it_up(alice: User) -> None:
     token = invited(alice, roles=["reader"])
     for _ in range(3):
         answer = preview(token)
@@ -119,7 +119,7 @@ def test_a_weak_password_leaves_the_invitation_open(alice: User, password: str, 
     assert accept(token).status == 201
 
 
-def test_the_address_is_the_invitations_whatever_the_body_says(alice: User) -> None:
+def test_the_address_of_the_invitation_overrides_the_body(alice: User) -> None:
     body = {"token": invited(alice), "password": PASSWORD, "email": "eve@example.com"}
     answer = Caller().post(f"{PATH}/accept", body)
     assert answer.body["errors"][0] == {
@@ -226,7 +226,7 @@ def test_revoking_and_accepting_at_once_agree(alice: User) -> None:
     assert User.unscoped.filter(email=DORA).exists() is (answers[0] == 201)
 
 
-def test_the_mail_is_what_the_template_says(alice: User, mailoutbox: list[Any]) -> None:
+def test_the_mail_equals_its_template(alice: User, mailoutbox: list[Any]) -> None:
     token = invited(alice)
     run(Delivery.unscoped.get())
     (mail,) = mailoutbox

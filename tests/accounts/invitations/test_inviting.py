@@ -220,7 +220,9 @@ def test_an_invalid_invitation_is_refused_and_sends_no_mail(
     assert not inbox.messages()
 
 
-def test_it_takes_an_admin_with_a_recent_proof(home: Organization, alice: User, bob: User) -> None:
+def test_an_admin_with_a_recent_proof_is_required(
+    home: Organization, alice: User, bob: User
+) -> None:
     dan = member(home, "dan@example.com", role="operator")
     assert invite(dan).code == invite(bob).code == "permission_denied"
     assert signed_in(dan).get(PATH).status == 200
@@ -235,7 +237,7 @@ def test_it_takes_an_admin_with_a_recent_proof(home: Organization, alice: User, 
 
 
 @pytest.mark.parametrize("deed", ["demoted", "disabled", "removed"])
-def test_an_admin_who_goes_takes_its_invitations_along(
+def test_the_invitations_of_a_removed_admin_are_revoked(
     home: Organization, alice: User, deed: str
 ) -> None:
     """Else it would come back by one that it had sent to itself."""
@@ -274,7 +276,7 @@ def test_a_development_token_invites_too(alice: User, settings: Settings) -> Non
     assert accept(mailed_token()).status == 201
 
 
-def test_ended_ones_are_forgotten_after_a_month(alice: User) -> None:
+def test_ended_invitations_are_deleted_after_a_month(alice: User) -> None:
     invite(alice)
     assert forget_old(now=timezone.now() + timedelta(days=36)) == 0
     assert forget_old(now=timezone.now() + timedelta(days=38)) == 1

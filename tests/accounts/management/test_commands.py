@@ -30,7 +30,7 @@ def typed(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_help_says_what_follows_and_how_it_ends(name: str) -> None:
+def test_the_help_describes_the_effects_and_exit_codes(name: str) -> None:
     text = help_of(name)
     assert "Exit status: 0 done; 1 refused, and nothing was changed; 2 called wrongly;" in text
     assert "3 the database does not answer, so try again." in text
@@ -96,7 +96,7 @@ def test_an_organization_comes_with_its_environments() -> None:
     assert f"Organization {made['org_id'] + 1}" in run("createorganization", "Another")
 
 
-def test_its_first_admin_comes_in_by_a_mailed_link() -> None:
+def test_the_first_admin_signs_in_by_a_mailed_link() -> None:
     made = facts("createorganization", "Lakes", "--admin", "dora@EXAMPLE.com")
     assert made["admin"] == "dora@example.com"
     admin = User.unscoped.get()
@@ -122,7 +122,7 @@ def test_its_first_admin_comes_in_by_a_mailed_link() -> None:
         (["Lakes", "--admin", "alice@l\u0131ve.example"], "email_taken"),
     ],
 )
-def test_a_refused_organization_leaves_nothing(
+def test_a_refused_organization_is_not_created(
     alice: User, arguments: list[str], code: str
 ) -> None:
     signup.add_user(alice.organization, "alice@live.example", "!", roles=["reader"])
@@ -181,7 +181,7 @@ def test_an_account_that_was_taken_into_use_is_not_given_away_by_its_link(
         ("dora@example.com", ["--label", " "], PASSWORD, "label_invalid"),
     ],
 )
-def test_a_refused_user_leaves_nothing(
+def test_a_refused_user_is_not_created(
     alice: User,
     monkeypatch: pytest.MonkeyPatch,
     email: str,

@@ -1,4 +1,4 @@
-"""Members from a file: all or nothing, every wrong line told, whatever a spreadsheet writes."""
+"""Members from a file: all or none; every wrong line is reported."""
 
 import io
 import json
@@ -51,7 +51,7 @@ def wrong(home: Organization, file: Path, text: str | bytes, *more: str) -> list
     return [(row["line"], row["column"]) for row in error["lines"]]
 
 
-def test_every_line_becomes_a_member(home: Organization, file: Path) -> None:
+def test_each_line_of_a_file_becomes_a_member(home: Organization, file: Path) -> None:
     file.write_text(GOOD)
     answer = load(home, file)
     assert answer == {"org_id": home.pk, "members": 2, "invited": 0, "dry_run": False}
@@ -67,7 +67,7 @@ def test_every_line_becomes_a_member(home: Organization, file: Path) -> None:
     assert (event.organization_id, event.data) == (home.pk, {"members": 2, "invited": False})
 
 
-def test_a_dry_run_looks_at_everything_and_makes_nothing(home: Organization, file: Path) -> None:
+def test_a_dry_run_checks_every_line_and_imports_none(home: Organization, file: Path) -> None:
     file.write_text(GOOD)
     text = run("importmembers", str(file), "--organization", str(home.pk), "--dry-run", "--invite")
     assert text == "2 members of Alice's would be made.\n"

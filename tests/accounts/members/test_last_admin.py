@@ -1,4 +1,4 @@
-"""An organization keeps an admin, whatever its admins do to each other, and at whatever moment."""
+"""An organization keeps an admin, also with concurrent changes."""
 
 from typing import Any
 
@@ -66,7 +66,7 @@ def test_one_of_two_admins_may_go(
     assert admins(home) == 1
 
 
-def test_another_organizations_admin_counts_for_nothing(alice: User, charlie: User) -> None:
+def test_another_organizations_admin_does_not_count(alice: User, charlie: User) -> None:
     assert do(alice, alice, "DELETE", None).code == "last_admin"
 
 

@@ -1,4 +1,4 @@
-"""Members: listed, read, changed, removed; whatever changes holds on their very next request."""
+"""Members: listed, read, changed, removed; a change applies to their next request."""
 
 from datetime import timedelta
 from typing import Any
@@ -99,7 +99,7 @@ def test_members_of_another_organization_are_not_found(alice: User, charlie: Use
             assert (gone.status, gone.code) == (404, "member_not_found")
 
 
-def test_a_change_of_roles_holds_on_the_very_next_request(alice: User, bob: User) -> None:
+def test_a_change_of_roles_applies_to_the_next_request(alice: User, bob: User) -> None:
     caller = signed_in(bob)
     assert caller.get(PATH).code == "permission_denied"
     answer = patch(alice, bob, roles=["reader", "admin", "admin"])
@@ -121,7 +121,7 @@ def test_new_roles_are_mailed_to_the_member_and_audited(alice: User, bob: User) 
     assert event.data == {"member": str(bob.pk), "roles": ["operator"]}
 
 
-def test_a_change_of_nothing_sends_no_mail(alice: User, bob: User) -> None:
+def test_an_empty_change_sends_no_mail(alice: User, bob: User) -> None:
     assert patch(alice, bob, roles=["reader"], labels=[], disabled=False).status == 200
     assert patch(alice, bob).status == 200
     assert inbox.messages() == []
@@ -225,7 +225,7 @@ def test_what_a_removed_member_did_stays_in_the_trail(alice: User, bob: User) ->
 
 
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
-def test_it_takes_a_recent_proof(alice: User, bob: User, method: str) -> None:
+def test_a_recent_proof_is_required(alice: User, bob: User, method: str) -> None:
     caller = signed_in(alice)
     Session.unscoped.update(auth_time=timezone.now() - timedelta(minutes=16))
     answer = caller.call(method, f"{PATH}/{bob.pk}", {})
@@ -233,7 +233,7 @@ def test_it_takes_a_recent_proof(alice: User, bob: User, method: str) -> None:
     assert User.unscoped.filter(pk=bob.pk).exists()
 
 
-def test_with_a_factor_it_takes_that_factor(alice: User, bob: User) -> None:
+def test_an_account_with_a_factor_requires_that_factor(alice: User, bob: User) -> None:
     with_totp(alice)
     assert patch(alice, bob, roles=["admin"]).code == "step_up_required"
     assert delete(alice, bob).code == "step_up_required"

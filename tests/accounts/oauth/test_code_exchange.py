@@ -29,7 +29,7 @@ def test_a_code_is_exchanged_once(google: GoogleServer) -> None:
 
 
 @pytest.mark.parametrize("verifier", ["x" * 43, "", "short", "x" * 129, "ü" * 43, "x" * 200])
-def test_a_wrong_verifier_gets_nothing_and_uses_the_code_up(
+def test_a_wrong_verifier_is_refused_and_uses_the_code_up(
     google: GoogleServer, verifier: str
 ) -> None:
     flow = OAuthFlow("google")

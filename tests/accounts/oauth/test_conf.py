@@ -36,7 +36,7 @@ def refused(**variables: str) -> str:
     return str(caught.value)
 
 
-def test_nothing_configured_is_nothing_offered() -> None:
+def test_no_provider_is_offered_by_default() -> None:
     external = given()
     assert external.providers == {}
     assert external.redirects == ()
@@ -54,7 +54,7 @@ def test_a_client_without_its_secret_is_refused_by_name(prefix: str) -> None:
     assert f"{prefix}_CLIENT_SECRET is needed" in refused(**{f"{prefix}_CLIENT_ID": "id"})
 
 
-def test_apple_takes_a_key_or_a_secret_made_of_it() -> None:
+def test_apple_accepts_a_key_or_a_secret_made_with_it() -> None:
     key = keys.ec_pem("apple")
     provider = given(**APPLE, APPLE_PRIVATE_KEY=key).providers["apple"]
     assert (provider.team_id, provider.key_id) == ("TEAM", "KEY")
@@ -65,7 +65,7 @@ def test_apple_takes_a_key_or_a_secret_made_of_it() -> None:
 
 
 @pytest.mark.parametrize("missing", ["APPLE_TEAM_ID", "APPLE_KEY_ID", "APPLE_PRIVATE_KEY"])
-def test_apple_says_what_it_lacks(missing: str) -> None:
+def test_apple_reports_its_missing_settings(missing: str) -> None:
     variables = APPLE | {"APPLE_PRIVATE_KEY": keys.ec_pem("apple")}
     del variables[missing]
     assert f"{missing} is needed" in refused(**variables)

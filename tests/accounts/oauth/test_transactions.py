@@ -180,7 +180,7 @@ def test_the_response_of_the_right_issuer_is_accepted(google: GoogleServer) -> N
     assert "code" in flow.returned(flow.browser.get(f"{sent}&iss={google.url}"))
 
 
-def test_a_transaction_takes_one_callback(google: GoogleServer) -> None:
+def test_a_transaction_accepts_one_callback(google: GoogleServer) -> None:
     flow = OAuthFlow("google")
     sent = flow.at_provider(flow.start().headers["Location"])
     assert "code" in flow.returned(flow.back(sent))

@@ -1,4 +1,4 @@
-"""Another address: proven first; the present one is told and can cancel; nobody learns a thing."""
+"""A change of address: proven first; the present address is notified and can cancel."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -95,7 +95,7 @@ def test_a_cancel_token_ends_its_own_change_and_no_other(alice: User, charlie: U
     assert MailboxProof.unscoped.count() == 2
 
 
-def test_one_gives_a_change_up_oneself(alice: User) -> None:
+def test_a_user_cancels_a_pending_change(alice: User) -> None:
     caller = signed_in(alice)
     begin_change(caller)
     assert caller.call("DELETE", f"{PATH}/change").status == 204
@@ -150,7 +150,7 @@ def test_an_account_that_took_the_address_meanwhile_keeps_it(alice: User, charli
     assert caller.get("/v1/whoami").body["email"] == "alice@example.com"
 
 
-def test_ones_own_address_is_no_change_but_its_letters_are(alice: User) -> None:
+def test_the_same_address_is_refused_but_another_letter_case_is_accepted(alice: User) -> None:
     caller = signed_in(alice)
     answer = begin_change(caller, "alice@EXAMPLE.com")
     assert (answer.status, answer.body["errors"][0]["code"]) == (400, "unchanged")
@@ -166,7 +166,7 @@ def test_a_wrong_address_is_named(alice: User, email: Any) -> None:
     assert not inbox.messages()
 
 
-def test_it_takes_a_recent_proof(alice: User) -> None:
+def test_a_recent_proof_is_required(alice: User) -> None:
     caller = signed_in(alice)
     Session.unscoped.update(auth_time=timezone.now() - timedelta(minutes=16))
     assert begin_change(caller).code == "step_up_required"

@@ -1,4 +1,4 @@
-"""A new password: proven by the present one, and whatever the old one opened ends."""
+"""A change of password: proven by the present one; all of the account's sessions end."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -113,7 +113,7 @@ def test_guesses_at_the_present_password_are_the_logins_guesses(
         ),
     ],
 )
-def test_what_is_missing_or_weak_is_named(
+def test_a_missing_or_weak_field_is_named(
     alice: User, body: dict[str, Any], field: str, code: str
 ) -> None:
     answer = signed_in(alice).post(PATH, body)
@@ -121,7 +121,7 @@ def test_what_is_missing_or_weak_is_named(
     assert [(row["field"], row["code"]) for row in answer.body["errors"]] == [(field, code)]
 
 
-def test_it_takes_a_recent_proof(alice: User) -> None:
+def test_a_recent_proof_is_required(alice: User) -> None:
     caller = signed_in(alice)
     Session.unscoped.update(auth_time=timezone.now() - timedelta(minutes=16))
     answer = change(caller)
@@ -156,7 +156,7 @@ def test_a_pending_sign_in_ends_with_the_password_that_began_it(alice: User) -> 
     assert holder.code()
 
 
-def test_a_password_that_was_proven_before_the_change_opens_nothing_after_it(alice: User) -> None:
+def test_a_password_proven_before_its_change_opens_no_session_after_it(alice: User) -> None:
     """The race of a thief: the old password is checked, then changed, then a session opened."""
     proven = credentials.verify(alice.email, PASSWORD, address="127.0.0.1", now=timezone.now())
     assert change(signed_in(alice)).status == 200

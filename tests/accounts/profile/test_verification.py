@@ -32,7 +32,7 @@ def other_code(code: str) -> str:
     return ("2" if code[0] != "2" else "3") + code[1:]
 
 
-def test_sign_up_mails_a_code_and_says_what_is_not_proven_yet() -> None:
+def test_sign_up_mails_a_code_and_reports_an_unverified_address() -> None:
     body = {"email": "alice@example.com", "password": PASSWORD}
     answer = Caller().post("/v1/auth/signup", body)
     assert answer.body["email_verified"] is False
@@ -123,7 +123,7 @@ def test_a_code_works_for_its_own_user_only(bob: User) -> None:
     assert verify(caller, code).status == 200
 
 
-def test_a_get_consumes_nothing() -> None:
+def test_a_get_does_not_use_up_the_token() -> None:
     caller = signed_up()
     for path in (PATH, f"{PATH}/verify", f"{PATH}/verify?code={mailed_code()}", "/console/account"):
         caller.get(path)
@@ -172,7 +172,7 @@ def test_a_mailbox_gets_so_many_mails_a_day(settings: Settings) -> None:
     assert (answer.status, answer.code) == (429, "mailed_too_often")
 
 
-def test_there_is_nothing_to_send_for_a_proven_address() -> None:
+def test_no_code_is_sent_for_a_verified_address() -> None:
     caller = signed_up()
     verify(caller, mailed_code())
     answer = caller.post(f"{PATH}/resend")

@@ -11,7 +11,7 @@ from tests.cast import signed_in
 pytestmark = pytest.mark.django_db
 
 
-def test_whoami_gives_the_published_fields(bob: User) -> None:
+def test_whoami_returns_the_published_fields(bob: User) -> None:
     User.unscoped.filter(pk=bob.pk).update(labels=["night shift"])
     who = signed_in(bob).get("/v1/whoami").body
     session = Session.unscoped.get()
@@ -44,7 +44,7 @@ def test_an_authenticated_request_costs_one_query(
         caller.get("/v1/permissions/effective")
 
 
-def test_a_role_change_holds_on_the_next_request(bob: User) -> None:
+def test_a_role_change_applies_to_the_next_request(bob: User) -> None:
     caller = signed_in(bob)
     body = {"id": "stage"}
     assert caller.post("/v1/environments", body).status == 403
@@ -87,6 +87,6 @@ def test_effective_permissions_come_from_the_table(alice: User, bob: User) -> No
     assert reader["permissions"] == {"sql": ["read"], "objects": ["read"]}
 
 
-def test_an_unknown_role_may_do_nothing(bob: User) -> None:
+def test_an_unknown_role_has_no_permission(bob: User) -> None:
     User.unscoped.filter(pk=bob.pk).update(roles=["emperor"])
     assert signed_in(bob).get("/v1/permissions/effective").body["permissions"] == {}

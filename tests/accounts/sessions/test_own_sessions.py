@@ -1,4 +1,4 @@
-"""One's own sessions: seen, and ended at once; nobody else's."""
+"""A user's own sessions: listed, and ended at once; no other user's."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -27,7 +27,7 @@ def own_id(caller: Caller) -> str:
     return str(caller.get("/v1/whoami").body["session_id"])
 
 
-def test_a_session_says_where_it_came_from_and_when(alice: User) -> None:
+def test_a_session_reports_its_address_client_and_time(alice: User) -> None:
     start = timezone.now()
     with time_machine.travel(start, tick=False) as clock:
         caller = signed_in(alice, "sandbox")
@@ -75,7 +75,7 @@ def test_what_can_no_longer_be_used_is_not_listed(alice: User, settings: Setting
     assert ids(caller) == [own_id(caller)]
 
 
-def test_ending_a_session_holds_at_once_for_both_of_its_tokens(alice: User) -> None:
+def test_both_tokens_of_an_ended_session_are_refused_at_once(alice: User) -> None:
     here, there = signed_in(alice), signed_in(alice)
     assert here.call("DELETE", f"{PATH}/{own_id(there)}").status == 204
     # The id is known before; afterwards its own token says nothing any more.
@@ -138,7 +138,7 @@ def test_a_switch_in_the_middle_of_it_carries_no_session_past(alice: User) -> No
         owner.call("DELETE", f"{PATH}/{own_id(owner)}")
 
 
-def test_using_a_session_writes_nothing_for_the_list(alice: User) -> None:
+def test_using_a_session_writes_no_row_for_the_list(alice: User) -> None:
     """The time of the last use costs no write a request: it is known from the last refresh."""
     caller = signed_in(alice)
     caller.get("/v1/whoami")

@@ -1,4 +1,4 @@
-"""The refresh chain: lossless for its owner, deadly for a thief (auth.md, the four rules)."""
+"""The refresh chain: lossless for its owner; theft ends the sign-in."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -47,7 +47,7 @@ def test_the_old_access_token_ends_with_the_grace(alice: User) -> None:
         assert works(new)
 
 
-def test_a_repeat_within_the_grace_gives_the_same_bytes(alice: User) -> None:
+def test_a_repeat_within_the_grace_period_returns_the_same_tokens(alice: User) -> None:
     caller = signed_in(alice)
     start = timezone.now()
     with time_machine.travel(start, tick=False) as clock:
@@ -98,7 +98,7 @@ def test_the_answer_that_was_lost_is_void_afterwards(alice: User) -> None:
         assert not works(found)
 
 
-def test_thief_first_is_noticed_when_the_owner_comes(alice: User) -> None:
+def test_theft_is_detected_when_the_owner_refreshes_after_the_thief(alice: User) -> None:
     owner = thief = signed_in(alice)
     start = timezone.now()
     with time_machine.travel(start, tick=False) as clock:
@@ -110,7 +110,7 @@ def test_thief_first_is_noticed_when_the_owner_comes(alice: User) -> None:
         assert stolen.refresh().status == 401
 
 
-def test_owner_first_is_noticed_when_the_thief_comes(alice: User) -> None:
+def test_theft_is_detected_when_the_thief_refreshes_after_the_owner(alice: User) -> None:
     owner = thief = signed_in(alice)
     start = timezone.now()
     with time_machine.travel(start, tick=False) as clock:
@@ -123,7 +123,7 @@ def test_owner_first_is_noticed_when_the_thief_comes(alice: User) -> None:
     assert (event.actor_id, event.outcome) == (alice.pk, "refused")
 
 
-def test_a_thief_who_stays_silent_is_noticed_at_the_second_rotation(alice: User) -> None:
+def test_a_stolen_token_is_detected_at_the_second_rotation(alice: User) -> None:
     owner = thief = signed_in(alice)
     start = timezone.now()
     with time_machine.travel(start, tick=False) as clock:

@@ -48,7 +48,7 @@ def test_keep_current_leaves_the_old_session_going(alice: User) -> None:
     assert caller.refresh().status == 200
 
 
-def test_switch_takes_a_name_too(alice: User) -> None:
+def test_switch_accepts_a_name(alice: User) -> None:
     environments.create(alice.organization_id, "stage", name="The Stage")
     assert switch(signed_in(alice), "the stage").body["environment"]["id"] == "stage"
 
@@ -79,7 +79,7 @@ def test_another_organizations_environment_is_404(alice: User, charlie: User) ->
     assert switch(signed_in(alice), "charlies-own").status == 404
 
 
-def test_a_repeat_within_the_grace_gives_the_same_bytes(alice: User) -> None:
+def test_a_repeat_within_the_grace_period_returns_the_same_tokens(alice: User) -> None:
     caller = signed_in(alice)
     with time_machine.travel(timezone.now(), tick=False) as clock:
         first = switch(caller)
@@ -124,7 +124,7 @@ def test_a_lost_answer_leaves_a_way_back_by_refresh(alice: User) -> None:
         assert not works(lost)
 
 
-def test_a_late_refresh_beside_a_switch_ends_nothing(alice: User) -> None:
+def test_a_late_refresh_after_a_switch_ends_no_session(alice: User) -> None:
     caller = signed_in(alice)
     with time_machine.travel(timezone.now(), tick=False) as clock:
         other = caller.holding(switch(caller))

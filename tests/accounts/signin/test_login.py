@@ -130,7 +130,7 @@ def test_a_stranger_cannot_lock_an_account_for_longer_than_15_minutes(
         assert log_in().status == 200
 
 
-def test_a_right_password_forgives_the_wrong_ones(alice: User, settings: Settings) -> None:
+def test_a_correct_password_resets_the_count_of_wrong_ones(alice: User, settings: Settings) -> None:
     settings.ACCOUNTS = replace(settings.ACCOUNTS, logins_per_account=3)
     for _ in range(4):
         log_in(password="wrong password")
@@ -166,7 +166,9 @@ def test_a_forwarded_address_is_a_callers_word_until_a_proxy_is_trusted(
     assert statuses("2001:db8:1:3") == [401, 401, 401, 429, 429]
 
 
-def test_rightful_logins_do_not_use_up_the_address(alice: User, settings: Settings) -> None:
+def test_successful_logins_do_not_use_up_the_limit_of_the_address(
+    alice: User, settings: Settings
+) -> None:
     settings.ACCOUNTS = replace(settings.ACCOUNTS, logins_per_address=3)
     for _ in range(5):
         assert log_in().status == 200

@@ -1,4 +1,4 @@
-"""Sign-up makes an organization, its environments and its admin; nothing by halves."""
+"""Sign-up creates an organization, its environments and its admin, or none of them."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace

@@ -106,7 +106,7 @@ def test_a_disabled_account_does_not_keep_the_address() -> None:
     assert User.unscoped.get(pk=before.pk).is_active is False
 
 
-def test_a_verified_account_keeps_its_address_whatever_was_mailed_before() -> None:
+def test_a_link_mailed_before_the_verification_cannot_take_the_address() -> None:
     token = linked()
     caller = signed_up(VICTIM)
     with_totp(user_of(VICTIM))
@@ -139,7 +139,7 @@ def test_a_link_works_for_a_day() -> None:
     assert not SignupLink.objects.exists()
 
 
-def test_an_unknown_token_opens_nothing() -> None:
+def test_an_unknown_token_is_refused() -> None:
     assert complete("x" * 43).code == "signup_link_gone"
     assert complete("").status == 400
 

@@ -1,4 +1,4 @@
-"""New keys sign, former ones verify until their day, and nobody is signed out."""
+"""New keys sign, former ones verify until their retirement, and every session continues."""
 
 import io
 from dataclasses import replace
@@ -73,7 +73,7 @@ def test_rotation_signs_no_user_out_and_new_tokens_have_the_new_key(
     assert AuditEvent.objects.filter(tag="cli:key:rotate").exists()
 
 
-def test_from_its_day_on_a_former_key_verifies_nothing(
+def test_a_former_key_is_refused_from_its_retirement_day_on(
     alice: User, folder: Path, settings: Settings
 ) -> None:
     caller = signed_in(alice)

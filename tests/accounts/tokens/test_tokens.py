@@ -69,7 +69,7 @@ def test_claims_and_headers_are_the_published_ones(alice: User) -> None:
     assert not {"org", "env", "amr", "acr"} & set(claims)
 
 
-def test_the_forger_who_changes_nothing_gets_in(alice: User) -> None:
+def test_an_unchanged_token_is_accepted(alice: User) -> None:
     # Holds the helper of the tests below to account: its signature is right.
     assert Caller(forge(signed_in(alice).access_token)).get("/v1/whoami").status == 200
 
@@ -98,7 +98,7 @@ def test_a_key_of_the_attackers_is_refused(alice: User) -> None:
     )
 
 
-def test_a_refresh_token_opens_nothing_and_an_access_token_refreshes_nothing(alice: User) -> None:
+def test_a_refresh_token_is_no_access_token_and_the_reverse(alice: User) -> None:
     caller = signed_in(alice)
     assert refused(caller.refresh_token) == "token_invalid"
     swapped = Caller(refresh_token=caller.access_token)
@@ -138,7 +138,7 @@ def test_another_users_session_is_refused(alice: User, bob: User) -> None:
     assert refused(forge(token, claims={"sub": str(bob.pk)})) == "session_revoked"
 
 
-def test_claims_decide_nothing_that_the_row_decides(alice: User, charlie: User) -> None:
+def test_the_row_overrides_the_claims_of_a_token(alice: User, charlie: User) -> None:
     token = forge(
         signed_in(alice).access_token,
         claims={"org": charlie.organization_id, "env": "sandbox", "acr": "aal2"},
@@ -151,7 +151,7 @@ def test_claims_decide_nothing_that_the_row_decides(alice: User, charlie: User) 
     )
 
 
-def test_an_expired_access_token_says_so(alice: User) -> None:
+def test_an_expired_access_token_has_its_own_error_code(alice: User) -> None:
     caller = signed_in(alice)
     with time_machine.travel(timezone.now() + timedelta(seconds=901)):
         assert refused(caller.access_token) == "token_expired"
@@ -184,7 +184,7 @@ def test_a_changed_key_signs_no_user_out(alice: User, settings: Settings) -> Non
     assert new.get("/v1/whoami").status == 200
 
 
-def test_a_token_that_was_verified_holds_no_longer_than_its_key_or_its_name(
+def test_a_cached_token_is_refused_after_its_key_or_name_is_gone(
     alice: User, settings: Settings
 ) -> None:
     caller = signed_in(alice)
@@ -204,7 +204,7 @@ def test_a_token_that_was_verified_still_expires(alice: User) -> None:
         assert refused(caller.access_token) == "token_expired"
 
 
-def test_nothing_of_a_verified_token_can_be_changed(alice: User) -> None:
+def test_a_verified_token_cannot_be_changed(alice: User) -> None:
     token = signed_in(alice).access_token
     assert Caller(token).get("/v1/whoami").status == 200
     head, claims, signature = token.split(".")
@@ -217,7 +217,7 @@ def test_nothing_of_a_verified_token_can_be_changed(alice: User) -> None:
         assert refused(changed) == "token_invalid", changed
 
 
-def test_what_is_refused_is_not_remembered(alice: User) -> None:
+def test_a_refused_token_is_not_cached(alice: User) -> None:
     tokens._read_access.cache_clear()
     forged = forge(signed_in(alice).access_token, key="x" * 48)
     for _ in range(3):

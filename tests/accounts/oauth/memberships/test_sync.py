@@ -190,7 +190,7 @@ def test_a_role_remains_for_a_day_after_the_token_was_withdrawn(
     assert roles_of(Caller().holding(OAuthFlow("github").sign_in())) == ["admin", "reader"]
 
 
-def test_a_token_of_another_account_says_nothing_about_this_one(
+def test_a_provider_token_of_another_account_gives_no_role(
     github: GitHubServer, dora: Caller
 ) -> None:
     github.person.id = 7

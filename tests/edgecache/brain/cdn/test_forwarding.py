@@ -98,7 +98,9 @@ def test_a_successful_unsafe_request_invalidates_the_stored_response(
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 409, 500, 503])
-def test_an_error_invalidates_nothing(forwarded: CdnBucket, status: int) -> None:
+def test_an_error_response_invalidates_no_stored_response(
+    forwarded: CdnBucket, status: int
+) -> None:
     keep(forwarded, "/a", b"old")
     forwarded.origin.said["POST /a"] = OriginAnswer(status, {}, b"why not")
     answer = forwarded.send("POST", "/a", b"x")
