@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.module_loading import import_string
 
 from accounts.sessions.authentication import bearer_token
-from platform_site.lib import problems
+from platform_site.lib import clients, problems
 from platform_site.lib.errors import PlatformError, TokenInvalid
 from platform_site.lib.principals import PlatformRequest, Principal
 
@@ -43,6 +43,7 @@ class PrincipalMiddleware:
                 raise
             return problems.respond(request, error)
         if request.principal is not None:
+            clients.belongs_to(request.principal.organization_id)
             structlog.contextvars.bind_contextvars(
                 organization_id=request.principal.organization_id,
                 environment=request.principal.environment_id,

@@ -15,6 +15,7 @@ from django.core.exceptions import ValidationError
 from accounts.errors import HashingBusy, InvalidCredentials
 from accounts.models import User
 from platform_site.lib.errors import InvalidRequest
+from platform_site.lib.lanes import waiting
 
 MIN_CHARS: Final = 8
 MAX_CHARS: Final = 256
@@ -37,11 +38,13 @@ class TunedArgon2Hasher(Argon2PasswordHasher):
 
 @contextmanager
 def _slot() -> Iterator[None]:
-    _acquire_slot()
-    try:
-        yield
-    finally:
-        _slots.release()
+    # Computing a hash releases the interpreter lock.
+    with waiting():
+        _acquire_slot()
+        try:
+            yield
+        finally:
+            _slots.release()
 
 
 def _acquire_slot() -> None:

@@ -20,9 +20,9 @@ PLATFORM = "platform_site.wsgi"
 class Shape:
     """The configuration of gunicorn."""
 
-    worker_class: str = "gthread"
+    worker_class: str = ""
     workers: int = 2
-    threads: int = 8
+    threads: int = 64
     pool: int = 0
 
     def __str__(self) -> str:
@@ -52,7 +52,9 @@ def serve(application: str, shape: Shape, *, probe: str, **variables: str) -> It
     """
     port = free_port()
     command = [sys.executable, "-m", "gunicorn", "--bind", f"127.0.0.1:{port}"]
-    command += ["--worker-class", shape.worker_class, "--workers", str(shape.workers)]
+    if shape.worker_class:
+        command += ["--worker-class", shape.worker_class]
+    command += ["--workers", str(shape.workers)]
     command += ["--threads", str(shape.threads), "--keep-alive", "30", "--log-level", "warning"]
     if application == PLATFORM:
         command += ["--config", "python:platform_site.gunicorn"]

@@ -99,6 +99,17 @@ class ServerSettings:
             maximum=256,
         ),
     ]
+    web_lanes: Annotated[
+        int,
+        Integer(
+            "ZWEB_LANES",
+            "Requests of one web server process that compute at once; those that wait for a "
+            "database or a client do not count.",
+            default=2,
+            minimum=1,
+            maximum=256,
+        ),
+    ]
     service_name: Annotated[
         str,
         Text(

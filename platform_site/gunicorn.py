@@ -12,9 +12,10 @@ from typing import Any
 from prometheus_client import multiprocess
 
 from platform_site import settings
+from platform_site.web_server.connection_counts import CLOSED, ConnectionCounts
 
 bind = settings.BIND
-worker_class = "gthread"
+worker_class = "platform_site.web_server.worker.BalancedWorker"
 workers = settings.WEB_WORKERS
 threads = settings.WEB_THREADS
 # gthread's heartbeat comes from the worker's own loop, so a slow query does not look hung.
@@ -41,6 +42,8 @@ def _fresh_metrics_dir() -> str:
     return str(folder)
 
 
+# A worker that ends and the one that replaces it overlap.
+_counts = ConnectionCounts(2 * settings.WEB_WORKERS + 2)
 _metrics_dir = _fresh_metrics_dir()
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = _metrics_dir
 
@@ -57,6 +60,12 @@ def when_ready(server: Any) -> None:
         sys.stdout.flush()
 
 
+def pre_fork(server: Any, worker: Any) -> None:
+    """Give a worker its place among the counts of connections."""
+    worker.counts, worker.slot = _counts, _counts.take_slot()
+    worker.lane_count = settings.WEB_LANES
+
+
 def post_worker_init(worker: Any) -> None:
     """Probe the cache's brain once; in a worker, since no thread survives a fork."""
     if worker.age == 1:
@@ -66,7 +75,8 @@ def post_worker_init(worker: Any) -> None:
 
 
 def child_exit(server: Any, worker: Any) -> None:
-    """Drop the gauges of a worker that is gone."""
+    """Drop the gauges and the count of a worker that is gone."""
+    _counts.set(worker.slot, CLOSED)
     multiprocess.mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]  # untyped library
 
 

@@ -32,6 +32,7 @@ PORT: Final = SERVER.port
 BIND: Final = SERVER.bind or f"127.0.0.1:{PORT}"
 WEB_WORKERS: Final = SERVER.web_workers
 WEB_THREADS: Final = SERVER.web_threads
+WEB_LANES: Final = SERVER.web_lanes
 SERVICE_NAME: Final = SERVER.service_name
 TRUSTED_PROXY_COUNT: Final = SERVER.trusted_proxy_count
 BODY_LIMIT_BYTES: Final = SERVER.body_limit_bytes

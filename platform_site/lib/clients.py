@@ -10,6 +10,7 @@ from typing import Final
 GONE: Final = getattr(select, "POLLRDHUP", 0)
 
 _socket: ContextVar[socket.socket | None] = ContextVar("client_socket", default=None)
+_organization: ContextVar[int | None] = ContextVar("client_organization", default=None)
 
 
 def answer_to(client: socket.socket | None) -> None:
@@ -19,6 +20,17 @@ def answer_to(client: socket.socket | None) -> None:
     request names another.
     """
     _socket.set(client)
+    _organization.set(None)
+
+
+def belongs_to(organization_id: int | None) -> None:
+    """Name the organization that the client turned out to act for."""
+    _organization.set(organization_id)
+
+
+def organization() -> int | None:
+    """Return the organization of this thread's latest request; None if it was anonymous."""
+    return _organization.get()
 
 
 def client_fd() -> int | None:

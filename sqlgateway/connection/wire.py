@@ -14,12 +14,15 @@ from contextlib import suppress
 from typing import Final
 
 from platform_site.lib.clients import GONE
+from platform_site.lib.lanes import waiting
 from sqlgateway.connection.protocol import is_whole_answer
 
 PIECE_BYTES: Final = 64 * 1024
 TAIL_BYTES: Final = 8 * 1024
 # Answers below this size are peeked at before libpq reads them.
 SHORT_BYTES: Final = 4 * 1024
+# Most answers come within this time: giving the lane to another request would take longer.
+HOLD_MS: Final = 1
 # A server that accepts no bytes for so long is taken for lost.
 SEND_S: Final = 10.0
 
@@ -160,13 +163,17 @@ class Wire:
             self._client_fd = None
 
     def _wait(self, give_up_at: float) -> list[tuple[int, int]]:
-        while ready := self._poll.poll(max((give_up_at - time.monotonic()) * 1000, 0)):
+        while ready := self._poll.poll(HOLD_MS) or self._wait_longer(give_up_at):
             gone = self._client_fd
             if gone is None or all(fd != gone for fd, _ in ready):
                 return ready
             self.forget_client()
             self._on_gone()
         raise WireBroken("no answer")
+
+    def _wait_longer(self, give_up_at: float) -> list[tuple[int, int]]:
+        with waiting():
+            return self._poll.poll(max((give_up_at - time.monotonic()) * 1000, 0))
 
     def pass_in(self, give_up_at: float) -> None:
         """Wait for the server and forward some of its bytes to libpq through the pair.

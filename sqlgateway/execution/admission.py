@@ -16,6 +16,7 @@ from django.conf import settings
 
 from platform_site.lib import clients
 from platform_site.lib.errors import PlatformError
+from platform_site.lib.lanes import waiting
 from platform_site.lib.principals import Scope
 from sqlgateway.errors import QueryCancelled, SqlBusy, TooManyQueries
 
@@ -60,7 +61,8 @@ class Admission:
             queues = self._waiting.setdefault(scope.organization_id, OrderedDict())
             queues.setdefault(scope.environment_pk, deque()).append(turn)
             self._waits += 1
-        is_granted = turn.wait(settings.SQL.queue_wait_ms / 1000)
+        with waiting():
+            is_granted = turn.wait(settings.SQL.queue_wait_ms / 1000)
         with self._lock:
             # The slot may have been granted at the moment the wait ended.
             if not (is_granted or turn.is_set()):

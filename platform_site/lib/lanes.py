@@ -1,0 +1,161 @@
+"""Threads of which only a few compute at a time.
+
+Many threads cost little while they wait, but those that compute take the interpreter lock from each
+other every few milliseconds, in the middle of requests of one. So a process has many threads and
+few lanes: a thread computes in a lane, gives it back around a wait (``waiting``), and is taken for
+waiting if it kept one for PATIENCE_S, whatever it waits for. A thread that ends a request takes the
+next one itself, and of the idle threads the last used goes first: its database connection and the
+processor's caches are warm.
+"""
+
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import structlog
+
+PATIENCE_S: Final = 0.025
+
+log = structlog.get_logger(__name__)
+
+
+class _Runner:
+    """A thread. since: when it got its lane (time.monotonic)."""
+
+    __slots__ = ("job", "lanes", "since", "wake")
+
+    def __init__(self, lanes: "Lanes", job: Any) -> None:
+        self.lanes = lanes
+        self.job = job
+        self.since = 0.0
+        self.wake = threading.Lock()
+        self.wake.acquire()
+
+
+_local = threading.local()
+
+
+@contextmanager
+def waiting() -> Iterator[None]:
+    """Give the lane to another request while the block waits; no effect outside of a lane."""
+    runner: _Runner | None = getattr(_local, "runner", None)
+    if runner is None:
+        yield
+        return
+    runner.lanes.give_back(runner)
+    try:
+        yield
+    finally:
+        runner.lanes.take_again(runner)
+
+
+class Lanes:
+    """A pool of threads that runs jobs, at most ``lanes`` of them computing.
+
+    Jobs wait in a queue for each key, and the keys take turns.
+    """
+
+    def __init__(self, work: Callable[[Any], None], *, lanes: int, threads: int) -> None:
+        self._work = work
+        self._limit = lanes
+        self._threads_left = threads
+        self._lock = threading.Lock()
+        self._queue: OrderedDict[Hashable, deque[Any]] = OrderedDict()
+        self._idle: list[_Runner] = []
+        self._returning: deque[_Runner] = deque()
+        self._holders: set[_Runner] = set()
+
+    @property
+    def is_backed_up(self) -> bool:
+        """True if jobs wait, so that ``relieve`` must be called soon."""
+        return bool(self._queue)
+
+    def submit(self, job: Any, key: Hashable) -> None:
+        """Run a job as soon as there is a lane and a thread for it."""
+        with self._lock:
+            self._queue.setdefault(key, deque()).append(job)
+            self._dispatch()
+
+    def relieve(self) -> None:
+        """Take their lanes from threads that kept them for too long."""
+        latest = time.monotonic() - PATIENCE_S
+        with self._lock:
+            late = [runner for runner in self._holders if runner.since <= latest]
+            self._holders.difference_update(late)
+            self._dispatch()
+
+    def give_back(self, runner: _Runner) -> None:
+        """Let another thread compute."""
+        with self._lock:
+            self._holders.discard(runner)
+            self._dispatch()
+
+    def take_again(self, runner: _Runner) -> None:
+        """Wait for a lane, before any job that has not begun, for PATIENCE_S at most."""
+        with self._lock:
+            if len(self._holders) < self._limit:
+                self._grant(runner)
+                return
+            self._returning.append(runner)
+        if runner.wake.acquire(timeout=PATIENCE_S):
+            return
+        with self._lock:
+            if runner in self._returning:
+                self._returning.remove(runner)
+                return
+        # The lane was granted at the moment the wait ended.
+        runner.wake.acquire()
+
+    def _grant(self, runner: _Runner) -> None:
+        runner.since = time.monotonic()
+        self._holders.add(runner)
+
+    def _dispatch(self) -> None:
+        while len(self._holders) < self._limit:
+            if self._returning:
+                runner = self._returning.popleft()
+                self._grant(runner)
+                runner.wake.release()
+            elif self._queue and self._idle:
+                runner = self._idle.pop()
+                runner.job = self._next_job()
+                self._grant(runner)
+                runner.wake.release()
+            elif self._queue and self._threads_left:
+                self._start(self._next_job())
+            else:
+                return
+
+    def _next_job(self) -> Any:
+        key, jobs = next(iter(self._queue.items()))
+        job = jobs.popleft()
+        if jobs:
+            self._queue.move_to_end(key)
+        else:
+            del self._queue[key]
+        return job
+
+    def _start(self, job: Any) -> None:
+        self._threads_left -= 1
+        runner = _Runner(self, job)
+        self._grant(runner)
+        threading.Thread(target=self._run, args=(runner,), name="request", daemon=True).start()
+
+    def _run(self, runner: _Runner) -> None:
+        _local.runner = runner
+        while True:
+            try:
+                self._work(runner.job)
+            except Exception:
+                # The thread must live on, or its place would be lost.
+                log.exception("request_thread_failed")
+            runner.job = None
+            with self._lock:
+                self._holders.discard(runner)
+                self._idle.append(runner)
+                # Takes this thread, the last of the idle ones, if anything waits.
+                self._dispatch()
+            runner.wake.acquire()

@@ -1,0 +1,1 @@
+"""gunicorn with connections shared evenly, and few threads that compute at a time."""

@@ -1,0 +1,117 @@
+"""Which requests compute, which wait, and that no lane is lost."""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+
+import pytest
+
+from platform_site.lib.lanes import Lanes, waiting
+
+Job = tuple[Callable[[], object], "Future[object]"]
+
+
+class Pool:
+    """Two lanes over eight threads, for functions."""
+
+    def __init__(self) -> None:
+        self.lanes = Lanes(self._work, lanes=2, threads=8)
+        self.gates: list[threading.Event] = []
+
+    def _work(self, job: Job) -> None:
+        function, future = job
+        future.set_result(function())
+
+    def run(self, function: Callable[[], object], key: str = "") -> "Future[object]":
+        """Submit a function."""
+        future: Future[object] = Future()
+        self.lanes.submit((function, future), key)
+        return future
+
+    def gate(self) -> threading.Event:
+        """Return an event that the test's end sets."""
+        self.gates.append(threading.Event())
+        return self.gates[-1]
+
+    def hold(self) -> threading.Event:
+        """Begin a job that keeps its lane until the event is set."""
+        begun, end = threading.Event(), self.gate()
+
+        def work() -> None:
+            begun.set()
+            end.wait(10)
+
+        self.run(work)
+        begun.wait(10)
+        return end
+
+
+@pytest.fixture
+def pool() -> Iterator[Pool]:
+    """Return a pool whose jobs all end."""
+    made = Pool()
+    yield made
+    for gate in made.gates:
+        gate.set()
+
+
+def test_no_more_requests_compute_than_there_are_lanes(pool: Pool) -> None:
+    first, _ = pool.hold(), pool.hold()
+    third = pool.run(lambda: 3)
+
+    assert not third.done()
+    assert pool.lanes.is_backed_up
+    first.set()
+    assert third.result(10) == 3
+
+
+def test_a_request_that_waits_gives_its_lane_to_another(pool: Pool) -> None:
+    end = pool.gate()
+
+    def wait() -> bool:
+        with waiting():
+            return end.wait(10)
+
+    waits = [pool.run(wait) for _ in range(4)]
+    assert pool.run(lambda: 5).result(10) == 5
+    end.set()
+    assert all(one.result(10) for one in waits)
+
+
+def test_a_lane_that_is_kept_too_long_is_given_to_another(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform_site.lib.lanes.PATIENCE_S", -1.0)
+    held = [pool.hold(), pool.hold()]
+    third = pool.run(lambda: 3)
+    pool.lanes.relieve()
+
+    assert third.result(10) == 3
+    for end in held:
+        end.set()
+    # What the two gave back twice is counted once.
+    monkeypatch.undo()
+    pool.hold(), pool.hold()
+    assert not pool.run(lambda: 6).done()
+    assert pool.lanes.is_backed_up
+
+
+def test_callers_take_turns(pool: Pool) -> None:
+    order: list[str] = []
+    held = [pool.hold(), pool.hold()]
+    jobs = [pool.run(lambda: order.append("alice"), "alice") for _ in range(3)]
+    jobs.append(pool.run(lambda: order.append("charlie"), "charlie"))
+    held[0].set()
+    for job in jobs:
+        job.result(10)
+
+    assert order == ["alice", "charlie", "alice", "alice"]
+
+
+def test_a_failed_request_costs_no_thread(pool: Pool) -> None:
+    for _ in range(20):
+        future: Future[object] = Future()
+        future.set_result(None)
+        pool.lanes.submit((lambda: None, future), "")
+
+    assert pool.run(lambda: 1).result(10) == 1

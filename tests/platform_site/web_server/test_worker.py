@@ -1,0 +1,122 @@
+"""gunicorn's worker, seen by its clients."""
+
+import http.client
+import signal
+import socket
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from tests.ports import free_port
+from tests.waiting import wait_until
+
+APPLICATION = "tests.platform_site.web_server.small_app"
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server."""
+
+    port: int
+    process: "subprocess.Popen[bytes]"
+
+    def connect(self) -> http.client.HTTPConnection:
+        """Return a client."""
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+
+    def get(self, path: str = "/") -> str:
+        """Return the body of a response on a connection of its own."""
+        with closing(self.connect()) as client:
+            client.request("GET", path)
+            return client.getresponse().read().decode()
+
+    def pids(self, connections: int) -> Counter[str]:
+        """Return how many of so many kept-alive connections belong to each process."""
+        found: Counter[str] = Counter()
+        with ExitStack() as stack:
+            for _ in range(connections):
+                client = stack.enter_context(closing(self.connect()))
+                client.request("GET", "/")
+                found[client.getresponse().read().decode()] += 1
+        return found
+
+    def is_up(self) -> bool:
+        """True if both processes answer."""
+        try:
+            return len(self.pids(2)) == 2
+        except OSError:
+            return False
+
+
+@contextmanager
+def running() -> Iterator[Server]:
+    """Run the small application."""
+    port = free_port()
+    command = [sys.executable, "-m", "gunicorn", "-c", f"python:{APPLICATION}"]
+    command += ["--bind", f"127.0.0.1:{port}", f"{APPLICATION}:application"]
+    process = subprocess.Popen(command)
+    try:
+        server = Server(port, process)
+        wait_until(server.is_up)
+        yield server
+    finally:
+        process.kill() if process.poll() is None else None
+        process.wait(10)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """Return a server of two processes with four threads each."""
+    with running() as made:
+        yield made
+        made.process.send_signal(signal.SIGQUIT)
+        made.process.wait(10)
+
+
+def test_kept_alive_connections_are_shared_between_the_processes(server: Server) -> None:
+    pids = server.pids(8)
+
+    assert len(pids) == 2
+    # Four each, unless a busy machine kept one process from accepting in time.
+    assert max(pids.values()) <= 6
+
+
+def test_clients_that_send_nothing_hold_no_thread(server: Server) -> None:
+    with ExitStack() as stack:
+        for _ in range(30):
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+
+        assert server.get()
+
+
+def test_a_connection_carries_many_requests(server: Server) -> None:
+    with closing(server.connect()) as client:
+        bodies = set()
+        for _ in range(50):
+            client.request("GET", "/")
+            bodies.add(client.getresponse().read())
+    assert len(bodies) == 1
+
+
+def test_pipelined_requests_are_all_answered(server: Server) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as sock:
+        sock.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 3)
+        seen = b""
+        while seen.count(b"200 OK") < 3:
+            seen += sock.recv(4096)
+
+
+def test_a_server_that_ends_answers_what_has_connected() -> None:
+    with running() as server, ExitStack() as stack:
+        clients = [stack.enter_context(closing(server.connect())) for _ in range(6)]
+        for client in clients:
+            client.request("GET", "/slow")
+        server.process.send_signal(signal.SIGTERM)
+
+        assert all(client.getresponse().read() for client in clients)
+        assert server.process.wait(15) == 0
