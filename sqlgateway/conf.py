@@ -86,6 +86,39 @@ class SqlSettings:
             maximum=16 * MIB,
         ),
     ]
+    import_limit_bytes: Annotated[
+        int,
+        Integer(
+            "ZSQL_IMPORT_LIMIT_BYTES",
+            "Largest body of POST /v1/sql/import, unpacked.",
+            default=1024 * MIB,
+            unit="bytes",
+            minimum=1_024,
+            maximum=1024 * 1024 * MIB,
+        ),
+    ]
+    import_timeout_s: Annotated[
+        int,
+        Integer(
+            "ZSQL_IMPORT_TIMEOUT_S",
+            "Longest run of one import, its upload included.",
+            default=600,
+            unit="seconds",
+            minimum=1,
+            maximum=86_400,
+        ),
+    ]
+    transfer_min_bytes_per_s: Annotated[
+        int,
+        Integer(
+            "ZSQL_TRANSFER_MIN_BYTES_PER_S",
+            "Slowest rate of an import's or a streamed result's client.",
+            default=16 * 1_024,
+            unit="bytes per second",
+            minimum=1,
+            maximum=1024 * MIB,
+        ),
+    ]
     max_statements: Annotated[
         int,
         Integer(

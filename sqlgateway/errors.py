@@ -4,7 +4,8 @@
 
     PlatformError
     ├── InvalidRequest    400  SqlRefused, QueryTimeout, QueryCancelled,
-    │                          TransactionNotCommitted, TransactionEnded, CopyNotSupported
+    │                          TransactionNotCommitted, TransactionEnded, CopyNotSupported,
+    │                          UploadInterrupted
     ├── Forbidden         403  SqlForbidden
     ├── NotFound          404  ExtensionNotFound, TransactionNotFound
     ├── Conflict          409  SqlConflict, ExtensionInUse, StatementOutOfOrder, TransactionBusy
@@ -164,6 +165,13 @@ class CopyNotSupported(errors.InvalidRequest):
     code = "copy_not_supported"
     title = "COPY is not supported here."
     members = {"hint": shapes.TEXT, "outcome": OUTCOME}
+
+
+class UploadInterrupted(errors.InvalidRequest):
+    """A body ended early or came too slowly; nothing of it was imported."""
+
+    code = "upload_interrupted"
+    title = "The body did not arrive completely, so nothing was imported."
 
 
 class ResultTooWide(errors.PayloadTooLarge):

@@ -3,7 +3,7 @@
 from typing import Final
 
 from environments.errors import EnvironmentNotFound
-from platform_site.lib.errors import NotFound
+from platform_site.lib.errors import NotFound, PayloadTooLarge, UnsupportedMedia
 from platform_site.lib.openapi.operations import Operation, Operations
 from sqlgateway.errors import (
     CopyNotSupported,
@@ -29,6 +29,7 @@ from sqlgateway.errors import (
     TransactionNotCommitted,
     TransactionNotFound,
     TransactionOver,
+    UploadInterrupted,
 )
 
 # What any statement of the gateway's own can meet.
@@ -196,5 +197,17 @@ OPERATIONS: Final[Operations] = {
     "DELETE /v1/sql/transactions/{transaction_id}": Operation(
         tag="SQL",
         problems=(*STATEMENT, TransactionNotFound, TransactionOver, TransactionBusy),
+    ),
+    "POST /v1/sql/import": Operation(
+        tag="SQL",
+        problems=(*STATEMENT, PayloadTooLarge, UnsupportedMedia, UploadInterrupted),
+        request="id,name\n1,first\n2,second\n",
+        response={
+            "command": "COPY",
+            "row_count": 2,
+            "notices": [],
+            "stats": {"elapsed_ms": 3.1, "bytes": 27},
+            "request_id": "01a2048e-b1a8-705e-9980-4eba45833da9",
+        },
     ),
 }

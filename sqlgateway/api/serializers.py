@@ -139,13 +139,42 @@ class StatsSerializer(serializers.Serializer[Any]):
     """Figures of the request."""
 
     elapsed_ms = serializers.FloatField()
-    bytes = serializers.IntegerField(help_text="Of the rows.")
+    bytes = serializers.IntegerField(help_text="Of the rows, or of an imported body.")
 
 
 class SqlAnswerSerializer(ResultSerializer):
     """The last statement's result, and with several statements all of them in `results`."""
 
     results = ResultSerializer(many=True, required=False)
+    notices = NoticeSerializer(many=True)
+    stats = StatsSerializer()
+    request_id = serializers.CharField()
+
+
+class ImportQuerySerializer(StrictSerializer):
+    """The query string of an import."""
+
+    table = serializers.CharField(
+        help_text='The table, with its schema or without: `items`, `public."Line items"`.'
+    )
+    columns = serializers.CharField(
+        required=False, help_text='The columns in the order of the body: `id,"Full name"`.'
+    )
+    header = serializers.ChoiceField(
+        choices=["match", "true", "false"],
+        default="match",
+        help_text="The first line: must name the columns, is skipped, or is a row.",
+    )
+    delimiter = serializers.ChoiceField(
+        choices=[",", ";", "\t", "|"], default=",", help_text="Between the values."
+    )
+
+
+class ImportSerializer(serializers.Serializer[Any]):
+    """What an import did."""
+
+    command = serializers.CharField(help_text="`COPY`.")
+    row_count = serializers.IntegerField(help_text="Rows imported.")
     notices = NoticeSerializer(many=True)
     stats = StatsSerializer()
     request_id = serializers.CharField()

@@ -14,6 +14,7 @@ from django.conf import settings
 from psycopg import pq
 from psycopg.pq.abc import PGresult
 
+from sqlgateway.connection.copying import CopyIn
 from sqlgateway.connection.protocol import longest_row
 from sqlgateway.connection.session_settings import startup_options
 from sqlgateway.connection.wire import Wire, WireBroken, WireFull
@@ -218,6 +219,10 @@ class TenantConnection:
             has_failed = has_failed or result.status == pq.ExecStatus.FATAL_ERROR
         return has_failed
 
+    def copy_in(self) -> CopyIn:
+        """Return the sending side of a COPY FROM STDIN that the server has begun."""
+        return CopyIn(self.pgconn, self._wire, give_up_at=self.give_up_at)
+
     def last_words(self) -> Literal["committed", "rolled_back", "unknown"]:
         """Return how the text ended whose backend was terminated before its end was read."""
         if self.pgconn.ssl_in_use:
@@ -240,6 +245,13 @@ class TenantConnection:
         Raises ConnectionLost.
         """
         self.send_text(text)
+        return self.last_result()
+
+    def last_result(self) -> PGresult:
+        """Read an answer to its end and return its last result.
+
+        Raises ConnectionLost, ResultOverflow.
+        """
         last: PGresult | None = None
         try:
             while (result := self.next_result()) is not None:

@@ -15,7 +15,7 @@ from typing import Final
 
 from platform_site.lib.clients import GONE
 from platform_site.lib.lanes import waiting
-from sqlgateway.connection.protocol import is_whole_answer
+from sqlgateway.connection.protocol import READY, is_whole_answer
 
 PIECE_BYTES: Final = 64 * 1024
 TAIL_BYTES: Final = 8 * 1024
@@ -43,6 +43,7 @@ class Wire:
     cannot be peeked at, is always piped.
 
     counted: bytes since the caller set it to 0. beginning: the peeked part of the answer.
+    looks_ready: the last piece ended as an answer does (never seen through TLS).
     """
 
     def __init__(self, fd: int, *, limit_bytes: int, is_encrypted: bool) -> None:
@@ -56,8 +57,10 @@ class Wire:
         self._is_encrypted = is_encrypted
         self._last_piece = b""
         self._client_fd: int | None = None
+        self._unsent = b""
         self.counted = 0
         self.beginning = b""
+        self.looks_ready = False
         if is_encrypted:
             self.pipe()
 
@@ -121,6 +124,36 @@ class Wire:
                 writable.register(self._server, select.POLLOUT)
                 if not writable.poll(SEND_S * 1000):
                     raise WireBroken("takes nothing") from None
+
+    def pump(self, give_up_at: float) -> bool:
+        """Forward what can be forwarded, in both directions; True if nothing is left to send.
+
+        For COPY FROM STDIN: while the server works it may take no rows for long, and it may send
+        notices, which have to be read for it to go on. give_up_at: time.monotonic.
+        Raises WireBroken, WireFull.
+        """
+        if not self._unsent and self._far is not None:
+            with suppress(BlockingIOError):
+                self._unsent = self._far.recv(PIECE_BYTES)
+        if not self._unsent:
+            return True
+        both = select.poll()
+        both.register(self._server, select.POLLIN | select.POLLOUT)
+        both.register(self._libpq_fd, select.POLLIN)
+        with waiting():
+            ready = dict(both.poll(max((give_up_at - time.monotonic()) * 1000, 0)))
+        if not ready:
+            raise WireBroken("takes nothing")
+        events = ready.get(self._server.fileno(), 0)
+        # As in pass_in: libpq's end has room for a whole piece only when it was emptied.
+        if events & ~select.POLLOUT and self._libpq_fd not in ready:
+            self._take()
+        if events & select.POLLOUT:
+            try:
+                self._unsent = self._unsent[self._server.send(self._unsent) :]
+            except OSError as exc:
+                raise WireBroken from exc
+        return False
 
     def is_short_answer(self, give_up_at: float, *, is_due: bool = False) -> bool:
         """Wait for an answer; True if all of it has arrived, so that libpq can read it directly.
@@ -214,6 +247,7 @@ class Wire:
         except OSError as exc:
             raise WireBroken from exc
         self.counted += len(piece)
+        self.looks_ready = piece[-6:-1] == READY
         if self.counted > self._limit_bytes:
             self._last_piece = piece
             raise WireFull

@@ -55,17 +55,21 @@ def rows(scope: Scope, role: Role, request: SqlRequest, *, request_id: str = "")
 
 def _run(scope: Scope, role: Role, request: SqlRequest, sink: Sink) -> Outcome:
     session = connect(scope, role)
-    _give_back_control_connection()
     try:
         outcome = Execution(session, request, sink).run()
     except BaseException:
         cache.CACHE.discard(session)
         raise
+    finish(session, outcome)
+    return outcome
+
+
+def finish(session: TenantConnection, outcome: Outcome) -> None:
+    """Put a connection back into the cache if its request left it clean."""
     if outcome.is_clean:
         cache.CACHE.release(session)
     else:
         cache.CACHE.discard(session)
-    return outcome
 
 
 def _give_back_control_connection() -> None:
@@ -75,6 +79,16 @@ def _give_back_control_connection() -> None:
 
 
 def connect(scope: Scope, role: Role) -> TenantConnection:
+    """Return a connection to the scope's database, checked out of the cache.
+
+    Raises EngineAway, SqlBusy, and NotFound for a deleted environment.
+    """
+    session = _checkout(scope, role)
+    _give_back_control_connection()
+    return session
+
+
+def _checkout(scope: Scope, role: Role) -> TenantConnection:
     """Return a connection; after a refused login the placement is read again, the role repaired."""
     try:
         return cache.CACHE.checkout(database_for(scope).login(role))

@@ -30,14 +30,14 @@ class Operation:
     """The description of one method of one path.
 
     problems: what this operation answers beside ``platform_site.lib.openapi.problems.common``.
-    request: an example of the body; a test sends it.
+    request: an example of the body, text where it is not JSON; a test sends it.
     response: an example of the successful answer's body.
     path: the schemas of the path's parameters, where they are more than text.
     """
 
     tag: Tag
     problems: tuple[type[PlatformError], ...] = ()
-    request: Mapping[str, Any] | None = None
+    request: Mapping[str, Any] | str | None = None
     response: Mapping[str, Any] | None = None
     path: Mapping[str, Shape] = field(default_factory=dict)
 

@@ -1,0 +1,82 @@
+"""``/v1/sql/import``."""
+
+from typing import Any, Final
+
+from django.conf import settings
+from drf_spectacular.utils import extend_schema
+from rest_framework.decorators import action
+from rest_framework.parsers import BaseParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from platform_site.lib.api import NEGOTIATOR, NO_STORE
+from platform_site.lib.errors import InvalidRequest, UnsupportedMedia
+from platform_site.lib.permissions import highest_role, needs
+from platform_site.lib.viewsets import PlatformViewSet
+from sqlgateway.api.serializers import ImportQuerySerializer, ImportSerializer
+from sqlgateway.transfer import identifiers, imports
+from sqlgateway.transfer.imports import ImportRequest
+from sqlgateway.transfer.uploads import Upload
+
+CSV: Final = "text/csv"
+# A schema and a table.
+MAX_TABLE_NAMES: Final = 2
+
+
+class CsvParser(BaseParser):
+    """Declares the content type; the body is read by the import itself."""
+
+    media_type = CSV
+
+
+class ImportViewSet(PlatformViewSet):
+    """CSV into a table of the caller's environment."""
+
+    access = {"import_csv": needs("sql", "create")}
+    query_serializers = {"import_csv": ImportQuerySerializer}
+    serializer_class = ImportSerializer
+    parser_classes = (CsvParser,)
+
+    @extend_schema(
+        operation_id="sql_import", summary="Import CSV", request={CSV: {"type": "string"}}
+    )
+    @action(detail=False, methods=["post"], url_path="import")
+    def import_csv(self, request: Request) -> Response:
+        """Import a CSV body into a table: all of its rows, or none.
+
+        The body is UTF-8, may be gzip (`Content-Encoding`), and is not held in memory. An empty
+        value without quotes is NULL. `line` and `column_name` of an error are those of the body.
+        """
+        if not NEGOTIATOR.select_parser(request, self.get_parsers()):
+            raise UnsupportedMedia(f"The content type here is {CSV}.")
+        environ = self.platform_request.META
+        upload = Upload(environ, limit_bytes=settings.SQL.import_limit_bytes)
+        done = imports.run(
+            self.principal.scope,
+            highest_role(self.principal.roles),
+            parsed(self.read_query()),
+            upload,
+            environ,
+        )
+        value = {
+            "command": "COPY",
+            "row_count": done.row_count,
+            "notices": done.notices,
+            "stats": {"elapsed_ms": done.elapsed_ms, "bytes": done.size_bytes},
+            "request_id": self.platform_request.request_id,
+        }
+        return self.respond(value, headers=NO_STORE)
+
+
+def parsed(given: dict[str, Any]) -> ImportRequest:
+    """Return the import of a validated query string, or raise InvalidRequest naming a field."""
+    table = identifiers.parse(given["table"], separator=".", field="table")
+    if len(table) > MAX_TABLE_NAMES:
+        raise InvalidRequest.for_field("table", "A table's name has at most a schema before it.")
+    columns = given.get("columns")
+    return ImportRequest(
+        table=table,
+        columns=identifiers.parse(columns, separator=",", field="columns") if columns else (),
+        header=given["header"],
+        delimiter=given["delimiter"],
+    )

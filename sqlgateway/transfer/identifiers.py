@@ -1,0 +1,55 @@
+"""Names of tables and columns as callers write them, parsed and quoted again.
+
+The server never sees the caller's text, only what was parsed from it: nothing in a name can end
+the statement that the gateway puts it into.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from platform_site.lib.errors import InvalidRequest
+
+# NAMEDATALEN - 1: PostgreSQL would cut a longer name, and so could reach another table.
+MAX_BYTES: Final = 63
+# An identifier with its quotes, or a bare one, as PostgreSQL's lexer reads them (scan.l).
+IDENTIFIER: Final = re.compile(
+    r'\s*(?:"(?P<quoted>(?:[^"]|"")+)"|(?P<bare>[A-Za-z_\u0080-\U0010ffff][\w$\u0080-\U0010ffff]*))\s*'
+)
+UPPER: Final = {ord(letter): letter.lower() for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
+
+
+def parse(text: str, *, separator: str, field: str) -> tuple[str, ...]:
+    """Return the names in a text such as ``public.Items`` or ``id,"Full name"``.
+
+    Bare names are folded to lower case (A to Z only), as PostgreSQL does.
+    Raises InvalidRequest naming the field.
+    """
+    names: list[str] = []
+    at = 0
+    while True:
+        found = IDENTIFIER.match(text, at)
+        if found is None:
+            raise InvalidRequest.for_field(field, f"No name at character {at + 1}.")
+        names.append(_name(found, field))
+        at = found.end()
+        if at == len(text):
+            return tuple(names)
+        if text[at] != separator:
+            raise InvalidRequest.for_field(field, f"Unexpected character {at + 1}.")
+        at += 1
+
+
+def _name(found: re.Match[str], field: str) -> str:
+    quoted = found["quoted"]
+    name: str = found["bare"].translate(UPPER) if quoted is None else quoted.replace('""', '"')
+    if "\0" in name:
+        raise InvalidRequest.for_field(field, "A name holds no NUL character.", code="nul")
+    if len(name.encode()) > MAX_BYTES:
+        raise InvalidRequest.for_field(field, f"A name has at most {MAX_BYTES} bytes.")
+    return name
+
+
+def quote(names: Sequence[str], *, separator: str) -> str:
+    """Return the names for an SQL statement, each in quotes."""
+    return separator.join('"{}"'.format(name.replace('"', '""')) for name in names)

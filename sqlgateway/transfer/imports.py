@@ -1,0 +1,200 @@
+"""A CSV body into a table: COPY FROM STDIN, all rows or none."""
+
+import re
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from django.conf import settings
+from psycopg import pq
+from psycopg.pq.abc import PGresult
+
+from platform_site.lib.errors import PlatformError
+from platform_site.lib.permissions import Role
+from platform_site.lib.principals import Scope
+from sqlgateway.connection import cache
+from sqlgateway.connection.copying import CopyBroken, CopyIn
+from sqlgateway.connection.tenant_connection import ConnectionLost, ResultOverflow, TenantConnection
+from sqlgateway.connection.watchdog import WATCHDOG
+from sqlgateway.errors import EngineAway, OutcomeUnknown, QueryTimeout
+from sqlgateway.execution import gateway, sqlstates
+from sqlgateway.execution.admission import ADMISSION
+from sqlgateway.execution.sqlstates import ErrorPosition
+from sqlgateway.formats.results import split_tag
+from sqlgateway.transfer import identifiers
+from sqlgateway.transfer.pace import PACEMAKER, Transfer
+from sqlgateway.transfer.uploads import Upload
+
+Header = Literal["match", "true", "false"]
+
+# Spreadsheets write it before the first name.
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+# After the deadline: time for the watchdog's cancel and termination to be noticed.
+GRACE_S: Final = 3.0
+# SQLSTATEs that the watchdog's cancel and termination cause.
+LATE: Final = frozenset({"57014", "57P01"})
+# The outermost context of an error within COPY (PostgreSQL's CopyFromErrorCallback).
+PLACE: Final = re.compile(
+    r"^COPY .*?, line (?P<line>\d+)(?:, column (?P<column>.*?)(?::|$))?", re.MULTILINE
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportRequest:
+    """Where the rows go and how they are written.
+
+    table: one or two names. columns: empty means all of the table's. header: ``match`` compares
+    the first line with the columns, ``true`` skips it, ``false`` reads it as a row.
+    """
+
+    table: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+    header: Header = "match"
+    delimiter: str = ","
+
+    @property
+    def statement(self) -> bytes:
+        """The COPY statement."""
+        table = identifiers.quote(self.table, separator=".")
+        columns = identifiers.quote(self.columns, separator=", ")
+        target = f"{table} ({columns})" if columns else table
+        options = f"FORMAT csv, HEADER {self.header}, DELIMITER '{self.delimiter}', ENCODING 'UTF8'"
+        return f"COPY {target} FROM STDIN ({options})".encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import did."""
+
+    row_count: int
+    size_bytes: int
+    elapsed_ms: float
+    notices: list[dict[str, str]]
+
+
+def run(
+    scope: Scope, role: Role, request: ImportRequest, upload: Upload, environ: dict[str, Any]
+) -> Imported:
+    """Import a body and commit; on any error nothing of it is kept.
+
+    environ: the WSGI environment.
+    Raises the errors of sqlgateway.errors, PayloadTooLarge, and NotFound for a deleted environment.
+    """
+    started = time.monotonic()
+    deadline = started + settings.SQL.import_timeout_s
+    with ADMISSION.slot(scope):
+        session = gateway.connect(scope, role)
+        try:
+            with PACEMAKER.upload(environ, deadline=deadline) as transfer:
+                result = Import(session, request, deadline).run(upload, transfer)
+            notices = [sqlstates.notice(notice, session.login) for notice in session.notices]
+        finally:
+            # Its settings differ from those of other requests.
+            cache.CACHE.discard(session)
+    elapsed_ms = round((time.monotonic() - started) * 1000, 1)
+    return Imported(_row_count(result), upload.size_bytes, elapsed_ms, notices)
+
+
+class Import:
+    """One import on one connection. deadline: time.monotonic."""
+
+    def __init__(self, session: TenantConnection, request: ImportRequest, deadline: float) -> None:
+        self._session = session
+        self._request = request
+        self._deadline = deadline
+        self._may_be_committed = False
+
+    def run(self, upload: Upload, transfer: Transfer) -> PGresult:
+        """Return the result of the COPY, committed.
+
+        Raises the errors of sqlgateway.errors.
+        """
+        session = self._session
+        session.give_up_at = self._deadline + settings.SQL.grace_ms / 1000 + GRACE_S
+        watch = WATCHDOG.watch(session, self._deadline)
+        error: PlatformError | None = None
+        try:
+            self._set_limits()
+            result = self._copy(upload, transfer)
+            error = self._refusal(result)
+        except (CopyBroken, ConnectionLost, ResultOverflow):
+            error = self._lost()
+        finally:
+            was_late = WATCHDOG.finish(watch)
+        if was_late and (watch.was_open or _is_late(error)):
+            error = QueryTimeout(f"The limit was {settings.SQL.import_timeout_s} s.")
+        if error is not None:
+            raise error
+        return result
+
+    def _set_limits(self) -> None:
+        """Give this connection an import's time; the watchdog enforces it from outside."""
+        limit_ms = settings.SQL.import_timeout_s * 1000 + settings.SQL.grace_ms
+        names = ["statement_timeout"]
+        if self._session.login.address.can("transaction_timeout"):
+            names.append("transaction_timeout")
+        for name in names:
+            self._session.run(f"SET {name} = {limit_ms}".encode())
+
+    def _copy(self, upload: Upload, transfer: Transfer) -> PGresult:
+        session = self._session
+        session.send_text(self._request.statement)
+        first = session.next_result()
+        if first is None:
+            raise ConnectionLost
+        if first.status != pq.ExecStatus.COPY_IN:
+            return first
+        copy = session.copy_in()
+        try:
+            _send(copy, upload, transfer)
+        except PlatformError:
+            # The server rolls back: no row of an incomplete body may be kept.
+            with suppress(CopyBroken, ConnectionLost, ResultOverflow):
+                copy.end(error=b"the body was incomplete")
+                session.last_result()
+            raise
+        self._may_be_committed = True
+        copy.end()
+        return session.last_result()
+
+    def _lost(self) -> PlatformError:
+        if self._may_be_committed:
+            return OutcomeUnknown(extra={"retryable": False})
+        return EngineAway("The connection was lost; nothing was imported.")
+
+    def _refusal(self, result: PGresult) -> PlatformError | None:
+        if result.status == pq.ExecStatus.COMMAND_OK:
+            return None
+        error = sqlstates.refusal(result, self._session.login, ErrorPosition("", 0))
+        error.extra.update(_place(result))
+        return error
+
+
+def _send(copy: CopyIn, upload: Upload, transfer: Transfer) -> None:
+    is_first = True
+    for piece in upload.pieces(transfer):
+        rows = piece.removeprefix(BYTE_ORDER_MARK) if is_first else piece
+        is_first = False
+        if not copy.put(rows):
+            return
+
+
+def _is_late(error: PlatformError | None) -> bool:
+    return error is not None and error.extra.get("sqlstate") in LATE
+
+
+def _place(result: PGresult) -> Mapping[str, Any]:
+    """Return the line of the body, and the column, that an error is about."""
+    context = result.error_field(pq.DiagnosticField.CONTEXT) or b""
+    found = PLACE.search(context.decode("utf-8", "replace"))
+    if found is None:
+        return {}
+    column = found["column"]
+    return {"line": int(found["line"])} | ({"column_name": column} if column else {})
+
+
+def _row_count(result: PGresult) -> int:
+    tag = (result.command_status or b"").decode("ascii", "replace")
+    return split_tag(tag)[1] or 0

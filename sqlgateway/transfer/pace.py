@@ -1,0 +1,116 @@
+"""The slowest rate of a body: a client that trickles cannot hold a thread and a slot.
+
+A thread that reads from or writes to a client's socket waits inside the web server, where no
+time limit of ours reaches it. So one thread for each process watches how long each piece takes,
+and shuts the socket down under a client that is too slow.
+"""
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+from django.conf import settings
+
+# Every piece may take this much longer than its size asks for: networks stall for a moment.
+STALL_S: Final = 5.0
+TICK_S: Final = 0.25
+
+
+class Transfer:
+    """One body that is on its way.
+
+    has_ended_late: the socket was shut down, because of the rate or of the deadline.
+    """
+
+    def __init__(self, connection: socket.socket | None, deadline: float, how: int) -> None:
+        self._connection = connection
+        self._deadline = deadline
+        self._how = how
+        self._due: float | None = None
+        self._lock = threading.Lock()
+        self.has_ended_late = False
+
+    @contextmanager
+    def moving(self, size_bytes: int) -> Iterator[None]:
+        """Allow the block the time that a piece of this size may take."""
+        allowed_s = STALL_S + size_bytes / settings.SQL.transfer_min_bytes_per_s
+        with self._lock:
+            self._due = min(time.monotonic() + allowed_s, self._deadline)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._due = None
+
+    def end_if_late(self, now: float) -> None:
+        """Shut the socket down if its piece is overdue."""
+        # Under the lock: the block has not ended, so the socket still serves this request.
+        with self._lock:
+            if self._due is None or now < self._due:
+                return
+            self._due = None
+            self.has_ended_late = True
+            if self._connection is not None:
+                with suppress(OSError):
+                    self._connection.shutdown(self._how)
+
+
+class Pacemaker:
+    """The thread that looks at all transfers of the process."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._transfers: set[Transfer] = set()
+        self._thread: threading.Thread | None = None
+
+    @contextmanager
+    def upload(self, environ: dict[str, Any], *, deadline: float) -> Iterator[Transfer]:
+        """Watch a request's body; when late, reading ends as if the client had stopped sending.
+
+        environ: the WSGI environment, with gunicorn's socket. deadline: time.monotonic.
+        """
+        yield from self._watched(environ, deadline, socket.SHUT_RD)
+
+    @contextmanager
+    def download(self, environ: dict[str, Any], *, deadline: float) -> Iterator[Transfer]:
+        """Watch an answer's body; when late, writing fails as if the client had gone away."""
+        yield from self._watched(environ, deadline, socket.SHUT_RDWR)
+
+    def _watched(self, environ: dict[str, Any], deadline: float, how: int) -> Iterator[Transfer]:
+        transfer = Transfer(environ.get("gunicorn.socket"), deadline, how)
+        with self._condition:
+            self._transfers.add(transfer)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="sql-pace", daemon=True)
+                self._thread.start()
+            self._condition.notify()
+        try:
+            yield transfer
+        finally:
+            with self._condition:
+                self._transfers.discard(transfer)
+
+    def _run(self) -> None:
+        while True:
+            with self._condition:
+                while not self._transfers:
+                    self._condition.wait()
+                watched = tuple(self._transfers)
+            now = time.monotonic()
+            for transfer in watched:
+                transfer.end_if_late(now)
+            time.sleep(TICK_S)
+
+
+PACEMAKER: Final = Pacemaker()
+
+
+def _after_fork() -> None:
+    PACEMAKER.__init__()  # type: ignore[misc]  # threads and their locks stay with the parent
+
+
+os.register_at_fork(after_in_child=_after_fork)

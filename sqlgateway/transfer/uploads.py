@@ -1,0 +1,95 @@
+"""The body of a request as a stream: its length, its gzip, its limits."""
+
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from platform_site.lib.errors import InvalidRequest, PayloadTooLarge, UnsupportedMedia
+from platform_site.lib.lanes import waiting
+from sqlgateway.errors import UploadInterrupted
+from sqlgateway.transfer.pace import Transfer
+
+PIECE_BYTES: Final = 64 * 1024
+# 16 more than zlib's largest window: the gzip format, with its check sum.
+GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
+ENCODINGS: Final = frozenset({"", "identity", "gzip"})
+
+
+class Upload:
+    """A body that is read once, piece by piece.
+
+    Django offers a body of unknown length (chunked) as an empty one, and DRF would hold all of
+    any other; this reads what the web server offers. size_bytes: of what was yielded, unpacked.
+    """
+
+    def __init__(self, environ: Mapping[str, Any], *, limit_bytes: int) -> None:
+        self._stream = environ["wsgi.input"]
+        self._left = _length(environ)
+        self._limit_bytes = limit_bytes
+        encoding = environ.get("HTTP_CONTENT_ENCODING", "").strip().lower()
+        if encoding not in ENCODINGS:
+            raise UnsupportedMedia("The content encodings here are gzip and identity.")
+        self._is_packed = encoding == "gzip"
+        self.size_bytes = 0
+
+    def pieces(self, transfer: Transfer) -> Iterator[bytes]:
+        """Yield the body, at most PIECE_BYTES at once.
+
+        Raises UploadInterrupted (the client stopped early or was too slow), PayloadTooLarge, and
+        InvalidRequest for gzip that cannot be unpacked.
+        """
+        raw = self._raw(transfer)
+        for piece in _unpacked(raw) if self._is_packed else raw:
+            self.size_bytes += len(piece)
+            if self.size_bytes > self._limit_bytes:
+                raise PayloadTooLarge(f"The limit here is {self._limit_bytes} bytes.")
+            if piece:
+                yield piece
+
+    def _raw(self, transfer: Transfer) -> Iterator[bytes]:
+        while self._left is None or self._left > 0:
+            size = PIECE_BYTES if self._left is None else min(PIECE_BYTES, self._left)
+            try:
+                with transfer.moving(size), waiting():
+                    piece = self._stream.read(size)
+            except OSError:
+                # Also what gunicorn raises for a chunk that is cut or malformed.
+                raise UploadInterrupted from None
+            if transfer.has_ended_late:
+                raise UploadInterrupted("It came too slowly.")
+            if self._left is not None:
+                self._left -= len(piece)
+                if len(piece) < size:
+                    raise UploadInterrupted
+            elif not piece:
+                return
+            yield piece
+
+
+def _length(environ: Mapping[str, Any]) -> int | None:
+    """Return the bytes of the body; None if they end with the stream (chunked)."""
+    given = environ.get("CONTENT_LENGTH", "")
+    if given:
+        return int(given) if given.isascii() and given.isdecimal() else 0
+    # Without this sign of the web server a read past the body would wait for the next request.
+    return None if environ.get("wsgi.input_terminated") else 0
+
+
+def _unpacked(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield what gzip members hold; no piece of the input is unpacked to more than PIECE_BYTES."""
+    unpacker = zlib.decompressobj(GZIP_WINDOW)
+    for piece in pieces:
+        packed = piece
+        while packed:
+            if unpacker.eof:
+                unpacker = zlib.decompressobj(GZIP_WINDOW)
+            try:
+                yield unpacker.decompress(packed, PIECE_BYTES)
+            except zlib.error:
+                raise InvalidRequest("The body is not gzip.") from None
+            packed = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
+    # The last piece of input may have filled more than one piece of output.
+    while not unpacker.eof and (rest := unpacker.decompress(b"", PIECE_BYTES)):
+        yield rest
+    if not unpacker.eof:
+        raise UploadInterrupted("The gzip stream ends early.")
