@@ -11,7 +11,14 @@ USUAL = ("request_cost", "sql_rows", "first_sql", "neighbours")
 def main() -> None:
     """Run the named benchmarks, or all but the comparison of web server settings."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    names = (*USUAL, "second_factor", "web_server", "cache_worker", "cache_gateway")
+    names = (
+        *USUAL,
+        "second_factor",
+        "web_server",
+        "cache_worker",
+        "cache_gateway",
+        "postgres_meta",
+    )
     parser.add_argument("names", nargs="*", choices=[*names, []], help=f"Default: {USUAL}.")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=2.0, help="Length of a round.")
@@ -23,6 +30,7 @@ def main() -> None:
         cache_worker,
         first_sql,
         neighbours,
+        postgres_meta,
         request_cost,
         second_factor,
         sql_rows,
@@ -38,6 +46,7 @@ def main() -> None:
         "web_server": web_server,
         "cache_worker": cache_worker,
         "cache_gateway": cache_gateway,
+        "postgres_meta": postgres_meta,
     }
     for name in options.names or USUAL:
         print(f"{name}: {options.rounds} rounds of {options.seconds} s, medians")

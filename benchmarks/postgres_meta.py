@@ -1,0 +1,107 @@
+"""``POST /v1/sql`` beside postgres-meta's ``POST /query``, on the same database.
+
+postgres-meta is Supabase's own server for SQL over HTTP. It is installed by name, outside of the
+repository (``npm install @supabase/postgres-meta``); POSTGRES_META names the folder with its
+``node_modules``. It connects as the same role as the gateway, and opens a connection for each
+request, as it does for Supabase's dashboard.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from benchmarks.compare import Target, compare
+from benchmarks.load import request, run
+from benchmarks.prepare import tokens
+from benchmarks.servers import PLATFORM, Served, Shape, serve
+from tests.ports import free_port
+
+SERVER = "node_modules/@supabase/postgres-meta/dist/server/server.js"
+STATEMENTS = {
+    "SELECT 1": "SELECT 1 AS one",
+    "1,000 rows": "SELECT g AS id, 'row ' || g AS name, g * 0.5 AS half, now() AS at "
+    "FROM generate_series(1, 1000) AS g",
+    "10,000 rows": "SELECT g AS id, 'row ' || g AS name, g * 0.5 AS half, now() AS at "
+    "FROM generate_series(1, 10000) AS g",
+}
+CONNECTIONS = 8
+# The limits of one organization are below the load of one.
+TENANTS = 4
+
+
+def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None:
+    """Alternate both for some rounds; print medians of the ratios."""
+    folder = os.environ.get("POSTGRES_META")
+    if folder is None:
+        print("skipped: POSTGRES_META does not name the folder of the npm package", flush=True)
+        return
+    with serve(PLATFORM, Shape(), probe="/readyz") as zonal:
+        callers = tokens(TENANTS)
+        run(zonal.port, _ours("SELECT 1", callers), connections=2, seconds=5)
+        with _postgres_meta(Path(folder)) as theirs:
+            for name, statement in STATEMENTS.items():
+                ratios = compare(
+                    Target(zonal, _ours(statement, callers)),
+                    Target(theirs, [request("POST", "/query", _body(statement))]),
+                    connections=CONNECTIONS,
+                    rounds=rounds,
+                    seconds=seconds,
+                )
+                print(f"/v1/sql / postgres-meta, {name}: {ratios}", flush=True)
+
+
+def _ours(statement: str, callers: list[str]) -> list[bytes]:
+    return [request("POST", "/v1/sql", _body(statement), token) for token in callers]
+
+
+def _body(statement: str) -> bytes:
+    return json.dumps({"query": statement}).encode()
+
+
+@contextmanager
+def _postgres_meta(folder: Path) -> Iterator[Served]:
+    port = free_port()
+    environment = os.environ | {
+        "PG_META_HOST": "127.0.0.1",
+        "PG_META_PORT": str(port),
+        "PG_META_DB_URL": _database_url(),
+        "NODE_ENV": "production",
+    }
+    with Path(os.devnull).open("w") as nowhere:
+        process = subprocess.Popen(
+            ["node", folder / SERVER], env=environment, stdout=nowhere, stderr=nowhere
+        )
+    try:
+        _wait(port)
+        yield Served(port, process.pid)
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+
+
+def _database_url() -> str:
+    """Return the address of one tenant's database, as its admin role."""
+    from sqlgateway.models import Database  # noqa: PLC0415 - after django.setup()
+    from sqlgateway.provisioning.placements import placement_of  # noqa: PLC0415 - as above
+
+    rows = Database.unscoped.filter(state=Database.State.ACTIVE)  # unscoped: a benchmark
+    placement = placement_of(rows.select_related("cluster").order_by("-claimed_at")[0])
+    login, network = placement.login("admin"), dict(placement.address.network)
+    host, port = quote(network.get("host", "localhost"), safe=""), network.get("port", "5432")
+    return f"postgresql://{login.user}:{login.password}@{host}/{login.dbname}?port={port}"
+
+
+def _wait(port: int) -> None:
+    for _ in range(200):
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=5):
+                return
+        except OSError:
+            time.sleep(0.1)
+    raise TimeoutError("postgres-meta does not answer")
