@@ -1,14 +1,52 @@
 """Request and response bodies: one strict JSON object, read and written with orjson."""
 
+import zlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import orjson
 from django.conf import settings
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import JSONRenderer
 
-from platform_site.lib.errors import MalformedJson, PayloadTooLarge
+from platform_site.lib.errors import MalformedJson, PayloadTooLarge, UnsupportedMedia
+
+# zlib's word for "with gzip's header and checksum, and nothing else".
+GZIP_WBITS: Final = 16 + zlib.MAX_WBITS
+# RFC 9110 §15.5.16: with a 415 it names the encodings that a body may have.
+GZIP_ACCEPTED: Final = {"Accept-Encoding": "gzip, identity"}
+
+
+def read_body(stream: Any, *, encoding: str, limit_bytes: int) -> bytes:
+    """Return the decoded body.
+
+    encoding: the Content-Encoding header: empty, ``identity`` or ``gzip``. The limit holds for the
+    sent bytes and for what they expand to, and no more than that is ever expanded.
+    Raises PayloadTooLarge (413), UnsupportedMedia (415), MalformedJson (400: not whole gzip).
+    """
+    # One byte past the limit shows that a body is too long without reading all of it.
+    body: bytes = stream.read(limit_bytes + 1)
+    name = encoding.strip().lower()
+    if name in {"gzip", "x-gzip"}:
+        body = _expand(body, limit_bytes)
+    elif name not in {"", "identity"}:
+        raise UnsupportedMedia("Content-Encoding may be gzip.", headers=GZIP_ACCEPTED)
+    if len(body) > limit_bytes:
+        raise PayloadTooLarge(f"The limit here is {limit_bytes} bytes.")
+    return body
+
+
+def _expand(body: bytes, limit_bytes: int) -> bytes:
+    if len(body) > limit_bytes:
+        raise PayloadTooLarge(f"The limit here is {limit_bytes} bytes.")
+    expander = zlib.decompressobj(GZIP_WBITS)
+    try:
+        expanded = expander.decompress(body, limit_bytes + 1)
+    except zlib.error as exc:
+        raise MalformedJson("The body is not gzip.") from exc
+    if len(expanded) <= limit_bytes and (not expander.eof or expander.unused_data):
+        raise MalformedJson("The body is not one whole gzip member.")
+    return expanded
 
 
 class StrictJsonParser(BaseParser):
@@ -24,14 +62,14 @@ class StrictJsonParser(BaseParser):
     ) -> dict[str, Any]:
         """Return the object.
 
-        Raises PayloadTooLarge (413), MalformedJson (400: no JSON, no object, NaN, not UTF-8).
+        Raises MalformedJson (400: no JSON, no object, NaN, not UTF-8), and what ``read_body``
+        raises (413, 415).
         """
         context = parser_context or {}
         limit = getattr(context.get("view"), "body_limit_bytes", settings.BODY_LIMIT_BYTES)
-        # One byte past the limit shows that a body is too long without reading all of it.
-        body = stream.read(limit + 1)
-        if len(body) > limit:
-            raise PayloadTooLarge(f"The limit here is {limit} bytes.")
+        headers = getattr(context.get("request"), "META", {})
+        encoding = headers.get("HTTP_CONTENT_ENCODING", "")
+        body = read_body(stream, encoding=encoding, limit_bytes=limit)
         try:
             value = orjson.loads(body)
         except (orjson.JSONDecodeError, RecursionError) as exc:

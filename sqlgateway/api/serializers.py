@@ -1,7 +1,7 @@
 """The body of ``POST /v1/sql`` and its answer."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from django.conf import settings
 from drf_spectacular.utils import extend_schema_field
@@ -48,14 +48,54 @@ class MaxRowsField(serializers.IntegerField):
     """A number of rows, at most what the installation allows."""
 
 
-class QuerySerializer(StrictSerializer):
-    """One statement of ``queries``."""
+@extend_schema_field({"oneOf": [{"type": "boolean"}, {"type": "string", "enum": ["analyze"]}]})
+class ExplainField(serializers.Field[Any, Any, Any, Any]):
+    """``true`` or ``"analyze"``."""
+
+    def to_internal_value(self, data: Any) -> bool | str:
+        """Accept exactly these values: ``1`` is not true."""
+        if isinstance(data, bool) or data == "analyze":
+            return cast(bool | str, data)
+        raise serializers.ValidationError('Send true, false or "analyze".')
+
+    def to_representation(self, value: Any) -> Any:
+        """Return the value unchanged."""
+        return value
+
+
+class FormatSerializer(StrictSerializer):
+    """How a statement's rows are written. It can be set for all and for each of ``queries``."""
+
+    rows = serializers.ChoiceField(
+        choices=["objects", "arrays"], required=False, help_text="`objects` if not given."
+    )
+    max_rows = MaxRowsField(required=False, min_value=1)
+    numeric = serializers.ChoiceField(
+        choices=["string", "number"],
+        required=False,
+        help_text="How numeric values are written; `string` if not given.",
+    )
+    explain = ExplainField(
+        required=False,
+        help_text="Return the plan as JSON instead of running the statement; with `analyze` run "
+        "it and measure each step.",
+    )
+
+    def validate_max_rows(self, value: int) -> int:
+        """Refuse more rows than the limit, which would be cut without a word."""
+        if value > settings.SQL.max_rows:
+            raise serializers.ValidationError(f"At most {settings.SQL.max_rows}.")
+        return value
+
+
+class QuerySerializer(FormatSerializer):
+    """One statement of ``queries``; its options outrank the request's."""
 
     query = StatementField(help_text="One statement; parameters are $1, $2 and so on.")
     params = ParamsField(required=False, default=list)
 
 
-class SqlSerializer(StrictSerializer):
+class SqlSerializer(FormatSerializer):
     """A text, or statements that run as one transaction."""
 
     query = StatementField(
@@ -69,19 +109,11 @@ class SqlSerializer(StrictSerializer):
     queries = QuerySerializer(
         many=True, required=False, help_text="Statements that run as one transaction."
     )
-    rows = serializers.ChoiceField(choices=["objects", "arrays"], default="objects")
     read_only = serializers.BooleanField(  # type: ignore[assignment]  # a field of that name
         default=False, help_text="Run as the reader role, which cannot write."
     )
     isolation = serializers.ChoiceField(choices=list(ISOLATIONS), required=False)
     timeout_ms = TimeoutField(required=False, min_value=1)
-    max_rows = MaxRowsField(required=False, min_value=1)
-    numeric = serializers.ChoiceField(
-        choices=["string", "number"], default="string", help_text="How numeric values are written."
-    )
-    explain = serializers.BooleanField(
-        default=False, help_text="Return the plan as JSON instead of running the statement."
-    )
 
     def to_internal_value(self, data: Any) -> Any:
         """Validate the request, with its limits."""
@@ -97,11 +129,13 @@ class SqlSerializer(StrictSerializer):
             raise serializers.ValidationError(
                 {"queries": [f"1 to {settings.SQL.max_statements} statements."]}
             )
-        for name in ("timeout_ms", "max_rows"):
-            most = getattr(settings.SQL, name)
-            if given.get(name, 0) > most:
-                raise serializers.ValidationError({name: [f"At most {most}."]})
         return given
+
+    def validate_timeout_ms(self, value: int) -> int:
+        """Refuse a longer run than the limit."""
+        if value > settings.SQL.timeout_ms:
+            raise serializers.ValidationError(f"At most {settings.SQL.timeout_ms}.")
+        return value
 
 
 class ColumnSerializer(serializers.Serializer[Any]):
@@ -124,6 +158,7 @@ class ResultSerializer(serializers.Serializer[Any]):
     )
     row_count = serializers.IntegerField(help_text="Rows returned or changed.")
     command = serializers.CharField(help_text="As `SELECT` or `CREATE TABLE`.")
+    plan = serializers.JSONField(required=False, help_text="With `explain`: PostgreSQL's plan.")
     truncated = serializers.BooleanField(help_text="True if rows are missing.")
 
 

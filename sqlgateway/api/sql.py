@@ -19,6 +19,7 @@ from sqlgateway.api.serializers import SqlAnswerSerializer, SqlSerializer, is_pl
 from sqlgateway.execution import gateway
 from sqlgateway.execution.params import encode_params
 from sqlgateway.execution.requests import Piece, SqlRequest, explained
+from sqlgateway.formats.results import RowFormat
 
 PARSER: Final = StrictJsonParser()
 
@@ -53,7 +54,7 @@ class SqlViewSet(PlatformViewSet):
             return super().dispatch(request, *args, **kwargs)
         try:
             authorize(given, self.access_for(given.method or ""), principal)
-            body = PARSER.parse(request, parser_context={"view": self})
+            body = PARSER.parse(request, parser_context={"view": self, "request": request})
             return self._answer(given, principal, body)
         except Exception as exc:  # an exception without a problem document is raised again
             error = problems.translate(exc)
@@ -90,32 +91,35 @@ def parsed(given: dict[str, Any]) -> SqlRequest:
     """
     is_batch = "queries" in given
     items = given["queries"] if is_batch else [given]
-    is_explained = bool(given.get("explain"))
     pieces = [
-        _piece(item, f"queries.{index}." if is_batch else "", is_explained=is_explained)
+        # An item's own options outrank the request's.
+        _piece({**given, **item}, f"queries.{index}." if is_batch else "")
         for index, item in enumerate(items)
     ]
     return SqlRequest(
         pieces=tuple(pieces),
         is_batch=is_batch,
-        rows=given.get("rows", "objects"),
-        numeric=given.get("numeric", "string"),
         read_only=bool(given.get("read_only")),
         isolation=given.get("isolation"),
         timeout_ms=given.get("timeout_ms") or settings.SQL.timeout_ms,
-        max_rows=given.get("max_rows") or settings.SQL.max_rows,
     )
 
 
-def _piece(item: dict[str, Any], path: str, *, is_explained: bool) -> Piece:
+def _piece(item: dict[str, Any], path: str) -> Piece:
     text = item["query"]
     # libpq reads a text up to its first NUL; the rest would be silently lost.
     if "\0" in text:
         raise InvalidRequest.for_field(f"{path}query", "SQL holds no NUL character.", code="nul")
     params = item.get("params")
     encoded = None if params is None else encode_params(params, field=f"{path}params")
-    if not is_explained:
-        return Piece(text, encoded)
-    text, offset = explained(text)
+    form = RowFormat(
+        max_rows=item.get("max_rows") or settings.SQL.max_rows,
+        rows_as=item.get("rows", "objects"),
+        numeric=item.get("numeric", "string"),
+    )
+    how = item.get("explain")
+    if not how:
+        return Piece(text, encoded, form)
+    text, offset = explained(text, how)
     # By the extended protocol: with the simple one a second statement would run unexplained.
-    return Piece(text, encoded or [], offset)
+    return Piece(text, encoded or [], form, offset, is_explained=True)

@@ -115,6 +115,13 @@ class TenantConnection:
         """
         self._send(lambda: self.pgconn.send_prepare(b"", text), len(text), is_chunked=False)
 
+    def send_describe(self) -> None:
+        """Ask for the types of the parsed statement's parameters.
+
+        Raises ConnectionLost.
+        """
+        self._send(lambda: self.pgconn.send_describe_prepared(b""), 0, is_chunked=False)
+
     def _send(self, send: Callable[[], None], size_bytes: int, *, is_chunked: bool = True) -> None:
         self._wire.counted = 0
         self._is_sent, self._is_chunked = True, is_chunked

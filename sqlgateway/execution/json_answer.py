@@ -22,15 +22,11 @@ class JsonSink:
     """
 
     def __init__(self, request: SqlRequest) -> None:
-        self._budget = Budget(
-            max_rows=min(request.max_rows, settings.SQL.max_rows),
-            bytes_left=settings.SQL.max_bytes,
-            rows_as=request.rows,
-            numeric=request.numeric,
-        )
+        self._request = request
+        self._budget = Budget(settings.SQL.max_bytes)
         self._collector: Collector | None = None
         self._finished: list[tuple[Collector, str]] = []
-        self._dropped = 0
+        self._ended = self._dropped = 0
         self.statements: list[Statement] = []
 
     @property
@@ -45,7 +41,7 @@ class JsonSink:
 
     def start(self, result: PGresult, session: TenantConnection) -> None:
         """Read a statement's columns."""
-        self._collector = Collector(self._budget)
+        self._collector = self._new_collector()
         self._collector.start(result, session.kinds)
 
     def add(self, result: PGresult, session: TenantConnection) -> None:
@@ -55,8 +51,9 @@ class JsonSink:
 
     def end(self, command_tag: str) -> None:
         """End a statement. The last one is always reported; of the others the first ones."""
-        self._finished.append((self._collector or Collector(self._budget), command_tag))
+        self._finished.append((self._collector or self._new_collector(), command_tag))
         self._collector = None
+        self._ended += 1
         if len(self._finished) > settings.SQL.max_statements:
             del self._finished[-2]
             self._dropped += 1
@@ -69,6 +66,21 @@ class JsonSink:
         self.statements = [
             collector.finish(tag, session.kinds) for collector, tag in self._finished
         ]
+        for piece, statement in zip(self._request.pieces, self.statements, strict=False):
+            if piece.is_explained and statement.rows:
+                statement.plan = _plan(statement.rows[0])
+
+    def _new_collector(self) -> Collector:
+        """Return one for the statement that comes next; each of ``queries`` is one statement."""
+        index = self._ended if self._request.is_batch else 0
+        return Collector(self._budget, self._request.pieces[index].form)
+
+
+def _plan(row: bytes) -> bytes:
+    """Return the only value of a row: the plan as PostgreSQL wrote it."""
+    if row.startswith(b"["):
+        return row[1:-1]
+    return row.partition(b":")[2][:-1]
 
 
 def render(

@@ -1,7 +1,8 @@
 """Parameters: from JSON to PostgreSQL's text, whose type the server infers."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -13,49 +14,100 @@ MAX_PARAMS: Final = 65_535
 MAX_DEPTH: Final = 6
 
 
-def encode_params(values: Sequence[Any], *, field: str = "params") -> list[bytes | None]:
-    """Return each parameter as text: arrays as array literals, objects as JSON.
+class ParamType(NamedTuple):
+    """What the text of a value depends on. is_integer: the type or its elements are integers."""
 
-    Raises InvalidRequest naming the parameter (too many of them, a NUL character, an array deeper
-    than PostgreSQL's six dimensions).
+    is_array: bool = False
+    is_integer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """A value whose text depends on its parameter's type.
+
+    An array is an array literal for ``int[]`` and JSON for ``jsonb``; ``1.0`` is ``1`` for an
+    integer, which refuses a decimal point.
+    """
+
+    value: list[Any] | float
+    field: str
+
+    def text_for(self, kind: ParamType) -> bytes:
+        """Return the text of the value for a type.
+
+        Raises InvalidRequest naming the parameter (a NUL character, an array too deep).
+        """
+        if isinstance(self.value, list):
+            if kind.is_array:
+                return _array(self.value, self.field, kind, depth=1)
+            return _json(self.value, self.field)
+        return _number(self.value, kind)
+
+
+Param = bytes | Undecided | None
+
+
+def encode_params(values: Sequence[Any], *, field: str = "params") -> list[Param]:
+    """Return each parameter as text, objects as JSON, or as Undecided.
+
+    Raises InvalidRequest naming the parameter (too many of them, a NUL character, JSON too deep).
     """
     if len(values) > MAX_PARAMS:
         raise InvalidRequest.for_field(field, f"At most {MAX_PARAMS} parameters.", code="too_many")
-    encoded: list[bytes | None] = []
-    for index, value in enumerate(values):
-        text = _text(value, f"{field}.{index}")
-        # libpq reads text parameters up to a NUL; the rest would be silently lost.
-        if text is not None and b"\0" in text:
-            raise InvalidRequest.for_field(
-                f"{field}.{index}", "PostgreSQL's text holds no NUL character.", code="nul"
-            )
-        encoded.append(text)
-    return encoded
+    return [_param(value, f"{field}.{index}") for index, value in enumerate(values)]
 
 
-def _text(value: Any, field: str) -> bytes | None:
+def _param(value: Any, field: str) -> Param:
+    if isinstance(value, list) or (isinstance(value, float) and value.is_integer()):
+        return Undecided(value, field)
+    return _text(value, field, ParamType())
+
+
+def _text(value: Any, field: str, kind: ParamType) -> bytes | None:
     if value is None:
         return None
     if isinstance(value, str):
-        return value.encode("utf-8")
+        return _without_nul(value.encode(), field)
     if isinstance(value, bool):
         return b"true" if value else b"false"
     if isinstance(value, int | float):
-        return repr(value).encode("ascii")
-    if isinstance(value, list):
-        return _array(value, field, depth=1)
-    return orjson.dumps(value)
+        return _number(value, kind)
+    return _json(value, field)
 
 
-def _array(values: list[Any], field: str, *, depth: int) -> bytes:
+def _number(value: float, kind: ParamType) -> bytes:
+    is_whole = kind.is_integer and isinstance(value, float) and value.is_integer()
+    return b"%d" % int(value) if is_whole else repr(value).encode("ascii")
+
+
+def _without_nul(text: bytes, field: str) -> bytes:
+    # libpq reads text parameters up to a NUL; the rest would be silently lost.
+    if b"\0" in text:
+        raise InvalidRequest.for_field(
+            field, "PostgreSQL's text holds no NUL character.", code="nul"
+        )
+    return text
+
+
+def _json(value: Any, field: str) -> bytes:
+    try:
+        return orjson.dumps(value)
+    except orjson.JSONEncodeError:
+        # orjson reads JSON that is deeper than what it writes (254 levels).
+        raise InvalidRequest.for_field(
+            field, "JSON this deep must be sent as a string.", code="too_deep"
+        ) from None
+
+
+def _array(values: list[Any], field: str, kind: ParamType, *, depth: int) -> bytes:
     if depth > MAX_DEPTH:
         raise InvalidRequest.for_field(field, f"Arrays nest {MAX_DEPTH} deep.", code="too_deep")
     parts: list[bytes] = []
     for value in values:
         if isinstance(value, list):
-            parts.append(_array(value, field, depth=depth + 1))
+            parts.append(_array(value, field, kind, depth=depth + 1))
         else:
-            parts.append(_element(_text(value, field)))
+            parts.append(_element(_text(value, field, kind)))
     return b"{" + b",".join(parts) + b"}"
 
 

@@ -11,6 +11,7 @@ from sqlgateway.connection.tenant_connection import ConnectionLost, TenantConnec
 from sqlgateway.execution import sqlstates
 from sqlgateway.execution.cutting import Cutter
 from sqlgateway.execution.outcomes import Failed, Outcome
+from sqlgateway.execution.parameter_types import NotParsed, decide
 from sqlgateway.execution.requests import Piece
 from sqlgateway.execution.sinks import Sink
 from sqlgateway.execution.sqlstates import ErrorPosition
@@ -39,7 +40,7 @@ class PieceRunner:
         number: that of its statement in the request; 0 for a text that may hold several.
         Raises Failed, CopyNotSupported, ConnectionLost, ResultOverflow.
         """
-        self._send(piece)
+        self._send(piece, number)
         sink, cutter = self._sink, self._cutter
         failure: PGresult | None = None
         has_rows = False
@@ -68,13 +69,19 @@ class PieceRunner:
             self._end("")
         elif failure is not None:
             place = number or _place(failure, done)
-            raise Failed(failure, ErrorPosition(piece.text[piece.offset :], place, piece.offset))
+            raise Failed(failure, _position(piece, place))
 
-    def _send(self, piece: Piece) -> None:
+    def _send(self, piece: Piece, number: int) -> None:
+        session = self._session
         if piece.params is None:
-            self._session.send_text(piece.sent)
-        else:
-            self._session.send_statement(piece.sent, piece.params)
+            session.send_text(piece.sent)
+            return
+        try:
+            params = decide(session, piece.sent, piece.params)
+        except NotParsed as refused:
+            place = number or _place(refused.result, 0)
+            raise Failed(refused.result, _position(piece, place)) from None
+        session.send_statement(piece.sent, params)
 
     def _next(self, failure: PGresult | None) -> PGresult | None:
         try:
@@ -112,6 +119,10 @@ class PieceRunner:
             return "unknown"
         is_kept = not has_failed and self._session.status == pq.TransactionStatus.IDLE
         return "committed" if is_kept else "rolled_back"
+
+
+def _position(piece: Piece, place: int) -> ErrorPosition:
+    return ErrorPosition(piece.text[piece.offset :], place, piece.offset)
 
 
 def _place(failure: PGresult, done: int) -> int:

@@ -1,14 +1,17 @@
 """A validated request as a value."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from sqlgateway.formats.column_types import NumericAs
-from sqlgateway.formats.results import RowsAs
+from sqlgateway.execution.params import Param
+from sqlgateway.formats.results import RowFormat
 
 Isolation = Literal["read committed", "repeatable read", "serializable"]
 ISOLATIONS: Final = ("read committed", "repeatable read", "serializable")
 EXPLAIN: Final = "EXPLAIN (FORMAT JSON) "
+# It runs the statement and measures it; what it writes is written.
+EXPLAIN_ANALYZE: Final = "EXPLAIN (ANALYZE, FORMAT JSON) "
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,12 +19,14 @@ class Piece:
     """One text for the server.
 
     params: None uses the simple protocol, where the text may hold several statements; otherwise
-    the extended one, which accepts exactly one.
+    the extended one, which accepts exactly one. offset: characters of ``text`` before the caller's.
     """
 
     text: str
-    params: list[bytes | None] | None = None
+    params: Sequence[Param] | None = None
+    form: RowFormat = field(default_factory=RowFormat)
     offset: int = 0
+    is_explained: bool = False
 
     @property
     def sent(self) -> bytes:
@@ -38,12 +43,9 @@ class SqlRequest:
 
     pieces: tuple[Piece, ...]
     is_batch: bool = False
-    rows: RowsAs = "objects"
-    numeric: NumericAs = "string"
     read_only: bool = False
     isolation: Isolation | None = None
     timeout_ms: int = 30_000
-    max_rows: int = 10_000
 
     @property
     def opens_transaction(self) -> bool:
@@ -57,6 +59,7 @@ class SqlRequest:
         return f"BEGIN{level}".encode()
 
 
-def explained(text: str) -> tuple[str, int]:
+def explained(text: str, how: Literal[True, "analyze"]) -> tuple[str, int]:
     """Return the text that explains a statement, and the number of characters before it."""
-    return EXPLAIN + text, len(EXPLAIN)
+    prefix = EXPLAIN_ANALYZE if how == "analyze" else EXPLAIN
+    return prefix + text, len(prefix)

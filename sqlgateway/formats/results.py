@@ -20,14 +20,20 @@ BATCH_BYTES: Final = 2**20
 CHANGES: Final = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
 
 
+@dataclass(frozen=True, slots=True)
+class RowFormat:
+    """How a statement's rows are written, and how many of them."""
+
+    max_rows: int = 10_000
+    rows_as: RowsAs = "objects"
+    numeric: NumericAs = "string"
+
+
 @dataclass(slots=True)
 class Budget:
     """What one answer may still hold, over all its results."""
 
-    max_rows: int
     bytes_left: int
-    rows_as: RowsAs = "objects"
-    numeric: NumericAs = "string"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +47,7 @@ class Column:
 
 @dataclass(slots=True)
 class Statement:
-    """The result of one statement."""
+    """The result of one statement. plan: JSON of an explained statement, else empty."""
 
     columns: list[Column] = field(default_factory=list)
     kinds: dict[int, ColumnType] = field(default_factory=dict)
@@ -49,16 +55,18 @@ class Statement:
     row_count: int = 0
     size_bytes: int = 0
     command: str = ""
+    plan: bytes = b""
     truncated: bool = False
 
     def members(self) -> bytes:
         """Return ``"columns": …, "rows": …`` and the rest, without the outer braces."""
         columns = orjson.dumps([self._column(column) for column in self.columns])
-        return b'"columns":%b,"rows":[%b],"row_count":%d,"command":%b,"truncated":%b' % (
+        return b'"columns":%b,"rows":[%b],"row_count":%d,"command":%b,%b"truncated":%b' % (
             columns,
             b",".join(self.rows),
             self.row_count,
             orjson.dumps(self.command),
+            b'"plan":%b,' % self.plan if self.plan else b"",
             b"true" if self.truncated else b"false",
         )
 
@@ -81,8 +89,9 @@ class Collector:
     ``finish`` such values are kept unencoded.
     """
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: Budget, form: RowFormat) -> None:
         self._budget = budget
+        self._form = form
         self._values: list[list[bytes | None]] = []
         self._pending_rows = 0
         self._pending_bytes = 0
@@ -119,7 +128,7 @@ class Collector:
         if self.is_full:
             return
         self._is_plain = self._is_plain and is_plain
-        room = self._budget.max_rows - self._taken
+        room = self._form.max_rows - self._taken
         taken = min(result.ntuples, room)
         rows = range(taken)
         get = result.get_value
@@ -169,7 +178,7 @@ class Collector:
         if not count:
             return
         encoders = [
-            encoder_for(self._known[column.oid], self._budget.numeric, is_plain=self._is_plain)
+            encoder_for(self._known[column.oid], self._form.numeric, is_plain=self._is_plain)
             for column in self.statement.columns
         ]
         lines = self._lines(encoders, self._values, count)
@@ -188,7 +197,7 @@ class Collector:
     def _template(self, quoted: Sequence[bool]) -> bytes:
         """Return a row's JSON with a placeholder for each value."""
         places = [b'"%b"' if is_quoted else b"%b" for is_quoted in quoted]
-        if self._budget.rows_as == "arrays":
+        if self._form.rows_as == "arrays":
             return b"[" + b",".join(places) + b"]"
         # A percent sign in a name is not a placeholder.
         names = [orjson.dumps(column.key).replace(b"%", b"%%") for column in self.statement.columns]

@@ -29,6 +29,14 @@ from tests.sqlgateway.support import Caller
         ("bool[]", [True, False], [True, False]),
         ("jsonb[]", [{"a": '"'}, None], [{"a": '"'}, None]),
         ("float8[]", [1.5, 2], [1.5, 2]),
+        ("jsonb", [1, [2, {"a": None}], "x"], [1, [2, {"a": None}], "x"]),
+        ("json", [], []),
+        ("text", [1, "a"], '[1,"a"]'),
+        ("int", 1.0, 1),
+        ("int8", -2.0, -2),
+        ("float8", 1.0, 1),
+        ("numeric", 1.0, "1.0"),
+        ("int[]", [1.0, None], [1, None]),
     ],
 )
 def test_values_arrive(alice: Caller, cast: str, value: Any, expected: Any) -> None:
@@ -45,6 +53,50 @@ def test_the_type_is_inferred(alice: Caller) -> None:
     )
 
     assert answer.rows == [{"id": 1, "at": "2024-01-01T00:00:00+00:00", "tags": ["a"]}]
+
+
+def test_own_types_decide_how_an_array_is_sent(alice: Caller) -> None:
+    alice.sql(
+        "CREATE DOMAIN document AS jsonb; CREATE DOMAIN whole AS int;"
+        " CREATE DOMAIN tags AS text[]; CREATE TYPE mood AS ENUM ('sad', 'happy');"
+        " CREATE TABLE t (document document, whole whole, tags tags, moods mood[])"
+    )
+
+    answer = alice.sql(
+        "INSERT INTO t VALUES ($1, $2, $3, $4) RETURNING document, whole, tags::text, moods::text",
+        [["a"], 2.0, ["b"], ["sad"]],
+        rows="arrays",
+    )
+
+    assert answer.rows == [[["a"], 2, "{b}", "{sad}"]]
+
+
+def test_a_statement_with_an_array_fails_where_it_would_without(alice: Caller) -> None:
+    refused = alice.sql("SELECT nonesuch, $1::int[]", [[1]])
+    assert (refused.body["sqlstate"], refused.body["position"]) == ("42703", 8)
+    second = alice.sql("SELECT $1::int[]; SELECT 1", [[1]])
+    assert second.body["sqlstate"] == "42601"
+    unfit = alice.sql("SELECT $1::int", [1.5])
+    assert unfit.body["sqlstate"] == "22P02"
+    batch = alice.post(
+        {
+            "queries": [
+                {"query": "SELECT 1"},
+                {"query": "SELECT nonesuch, $1::int[]", "params": [[1]]},
+            ]
+        }
+    )
+    assert (batch.body["sqlstate"], batch.body["statement"]) == ("42703", 2)
+
+
+def test_json_deeper_than_can_be_written_is_refused(alice: Caller) -> None:
+    deep: Any = {}
+    for _ in range(900):
+        deep = {"a": deep}
+
+    for value in (deep, [deep]):
+        answer = alice.sql("SELECT $1::jsonb", [value])
+        assert (answer.status, answer.body["errors"][0]["code"]) == (400, "too_deep")
 
 
 @pytest.mark.parametrize("params", [[], [1]])

@@ -183,10 +183,41 @@ def test_explain_returns_the_plan_and_runs_nothing(alice: Caller) -> None:
 
     answer = alice.sql("INSERT INTO t VALUES ($1)", [1], explain=True)
 
-    assert answer.rows[0]["QUERY PLAN"][0]["Plan"]["Node Type"] == "ModifyTable"
+    assert answer.rows[0]["QUERY PLAN"] == answer.body["plan"]
+    assert answer.body["plan"][0]["Plan"]["Node Type"] == "ModifyTable"
     assert alice.value("SELECT count(*) FROM t") == 0
     assert alice.sql("SELECT 1; DELETE FROM t", explain=True).status == 400
     assert alice.sql("SELECT nonesuch", explain=True).body["position"] == len("SELECT n")
+
+
+def test_explain_analyze_runs_the_statement_and_measures_it(alice: Caller) -> None:
+    alice.sql("CREATE TABLE t (id int)")
+
+    answer = alice.sql("INSERT INTO t VALUES (1)", explain="analyze", rows="arrays")
+
+    assert answer.body["plan"][0]["Plan"]["Actual Rows"] == 0
+    assert alice.value("SELECT count(*) FROM t") == 1
+    assert alice.be("reader").sql("INSERT INTO t VALUES (1)", explain="analyze").status == 403
+
+
+def test_each_of_queries_has_options_of_its_own(alice: Caller) -> None:
+    answer = alice.post(
+        {
+            "queries": [
+                {"query": "SELECT 1.50 AS n FROM generate_series(1, 3)", "max_rows": 2},
+                {"query": "SELECT 1.50 AS n", "rows": "objects", "numeric": "string"},
+                {"query": "SELECT 1", "explain": True},
+            ],
+            "rows": "arrays",
+            "numeric": "number",
+        }
+    )
+
+    cut, plain, explained = answer.body["results"]
+    assert (cut["rows"], cut["truncated"]) == ([[1.5], [1.5]], True)
+    assert plain["rows"] == [{"n": "1.50"}]
+    assert explained["plan"][0]["Plan"]["Node Type"] == "Result"
+    assert "plan" not in plain
 
 
 def test_returning_yields_rows_and_the_number_changed(alice: Caller) -> None:

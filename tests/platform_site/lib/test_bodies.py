@@ -1,0 +1,59 @@
+"""Compressed request bodies: expanded up to the limit and no further."""
+
+import gzip
+import json
+import zlib
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from accounts.models import User
+from tests.cast import signed_in
+
+LOGIN = "/v1/auth/login"
+LIMIT_BYTES = settings.BODY_LIMIT_BYTES
+
+
+def packed(value: Any) -> bytes:
+    return gzip.compress(json.dumps(value).encode())
+
+
+def test_a_gzip_body_is_read(alice: User) -> None:
+    answer = signed_in(alice).call(
+        "POST", "/v1/environments", packed({"name": "staging"}), CONTENT_ENCODING="gzip"
+    )
+
+    assert (answer.status, answer.body["name"]) == (201, "staging")
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding", "status"),
+    [
+        (b"{}", "gzip", 400),
+        (packed({})[:-1], "gzip", 400),
+        (packed({}) + b"x", "gzip", 400),
+        (packed({}) * 2, "gzip", 400),
+        (zlib.compress(b"{}"), "gzip", 400),
+        (b"", "gzip", 400),
+        (packed({"email": "x" * LIMIT_BYTES}), "gzip", 413),
+        (b"x" * (LIMIT_BYTES + 1), "gzip", 413),
+        (b"{}", "br", 415),
+        (packed({}), "gzip, gzip", 415),
+    ],
+)
+def test_another_encoding_is_refused(
+    anyone: Any, db: None, body: bytes, encoding: str, status: int
+) -> None:
+    answer = anyone.call("POST", LOGIN, body, CONTENT_ENCODING=encoding)
+
+    assert answer.status == status, answer.body
+    if status == 415:
+        assert answer.headers["Accept-Encoding"] == "gzip, identity"
+
+
+def test_a_body_that_expands_a_thousandfold_is_not_expanded(anyone: Any, db: None) -> None:
+    bomb = gzip.compress(b"x" * 64 * 2**20)
+    assert len(bomb) < LIMIT_BYTES * 2
+
+    assert anyone.call("POST", LOGIN, bomb[:LIMIT_BYTES], CONTENT_ENCODING="gzip").status == 413
