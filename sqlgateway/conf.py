@@ -129,6 +129,38 @@ class SqlSettings:
             maximum=10_000,
         ),
     ]
+    history_days: Annotated[
+        int,
+        Integer(
+            "ZSQL_HISTORY_DAYS",
+            "How long the history of SQL requests is kept; 0 keeps none.",
+            default=7,
+            unit="days",
+            minimum=0,
+            maximum=3_650,
+        ),
+    ]
+    history_rows: Annotated[
+        int,
+        Integer(
+            "ZSQL_HISTORY_ROWS",
+            "Newest SQL requests of an organization that its history keeps.",
+            default=10_000,
+            minimum=1,
+            maximum=10_000_000,
+        ),
+    ]
+    history_text_chars: Annotated[
+        int,
+        Integer(
+            "ZSQL_HISTORY_TEXT_CHARS",
+            "Beginning of a text that the history keeps.",
+            default=2_000,
+            unit="characters",
+            minimum=0,
+            maximum=100_000,
+        ),
+    ]
     connections: Annotated[
         int,
         Integer(

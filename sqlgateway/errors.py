@@ -7,7 +7,7 @@
     │                          TransactionNotCommitted, TransactionEnded, CopyNotSupported,
     │                          UploadInterrupted
     ├── Forbidden         403  SqlForbidden
-    ├── NotFound          404  ExtensionNotFound, TransactionNotFound
+    ├── NotFound          404  ExtensionNotFound, TransactionNotFound, RequestNotRunning
     ├── Conflict          409  SqlConflict, ExtensionInUse, StatementOutOfOrder, TransactionBusy
     ├── Gone              410  TransactionOver
     ├── PayloadTooLarge   413  SqlTooLarge, ResultTooWide
@@ -218,6 +218,13 @@ class EngineAway(errors.Unavailable):
 
     code = "sql_unavailable"
     title = "The database is unavailable for the moment."
+
+
+class RequestNotRunning(errors.NotFound):
+    """No request of this id runs, or none that the caller may cancel."""
+
+    code = "request_not_running"
+    title = "No such request is running."
 
 
 class SqlBusy(errors.Unavailable):

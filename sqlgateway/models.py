@@ -7,6 +7,7 @@ from django.db import models
 from django.utils import timezone
 
 from platform_site.lib import crypto
+from platform_site.lib.ids import uuid7
 from platform_site.lib.permissions import Role
 from platform_site.lib.scoping import TenantModel
 
@@ -197,3 +198,70 @@ class InteractiveTransaction(TenantModel):
         """What became of it, as in an error's ``outcome``."""
         is_known = self.state in {self.State.COMMITTED, self.State.ROLLED_BACK}
         return str(self.state) if is_known else "unknown"
+
+
+class SqlRecord(TenantModel):
+    """One SQL request in the history (records/history.py writes the rows, without Django).
+
+    text: without parameters' values, cut, secrets removed. outcome: ``success``, or the code of the
+    error. row_count: of the last statement, None after an error.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    organization = models.ForeignKey(
+        "environments.Organization", on_delete=models.CASCADE, related_name="+", db_index=False
+    )
+    environment = models.ForeignKey(
+        "environments.Environment", on_delete=models.CASCADE, related_name="+", db_index=False
+    )
+    user_id = models.UUIDField(null=True)
+    actor = models.CharField(max_length=254)
+    role = models.CharField(max_length=16)
+    request_id = models.CharField(max_length=64)
+    at = models.DateTimeField()
+    text = models.TextField()
+    statements = models.PositiveIntegerField()
+    elapsed_ms = models.FloatField()
+    outcome = models.CharField(max_length=64)
+    sqlstate = models.CharField(max_length=5, blank=True)
+    row_count = models.BigIntegerField(null=True)
+
+    class Meta(TenantModel.Meta):
+        """Read by environment, newest first; trimmed by organization."""
+
+        indexes: ClassVar[list[Any]] = [
+            models.Index(fields=["environment", "id"], name="sqlgateway_sqlrecord_newest"),
+            models.Index(fields=["organization", "id"], name="sqlgateway_sqlrecord_of_org"),
+        ]
+
+    def __str__(self) -> str:
+        """Return the row's id: the text is its tenant's."""
+        return f"SQL request {self.pk}"
+
+
+class RunningSql(TenantModel):
+    """One SQL request that has run for a while (records/running.py).
+
+    text: as in SqlRecord. expires_at: after that its process has died. is_cancelled: its process
+    is to cancel it.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    organization = models.ForeignKey(
+        "environments.Organization", on_delete=models.CASCADE, related_name="+"
+    )
+    environment = models.ForeignKey(
+        "environments.Environment", on_delete=models.CASCADE, related_name="+"
+    )
+    user_id = models.UUIDField(null=True)
+    actor = models.CharField(max_length=254)
+    role = models.CharField(max_length=16)
+    request_id = models.CharField(max_length=64)
+    text = models.TextField()
+    at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    is_cancelled = models.BooleanField(default=False)
+
+    def __str__(self) -> str:
+        """Return the row's id: the text is its tenant's."""
+        return f"running SQL request {self.pk}"

@@ -9,6 +9,7 @@ from procrastinate.contrib.django import app
 
 from sqlgateway.models import InteractiveTransaction
 from sqlgateway.provisioning import stock
+from sqlgateway.records import retention, running
 
 # For that long a commit whose answer was lost can be asked about.
 KEEP_TRANSACTIONS: Final = timedelta(hours=1)
@@ -36,3 +37,11 @@ def forget_transactions(timestamp: int) -> None:
     """Delete the rows of interactive transactions that ended long ago."""
     before = timezone.now() - KEEP_TRANSACTIONS
     InteractiveTransaction.unscoped.filter(expires_at__lt=before).delete()  # unscoped: housekeeping
+
+
+@app.periodic(cron="23 * * * *")
+@app.task(queueing_lock="sqlgateway_prune_history")
+def prune_history(timestamp: int) -> None:
+    """Delete what the history keeps no longer, and what processes that died left running."""
+    retention.prune(now=timezone.now())
+    running.delete_expired()

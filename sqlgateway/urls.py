@@ -1,7 +1,9 @@
 """Paths of the SQL gateway."""
 
 from platform_site.lib.viewsets import Router
+from sqlgateway.api.history import SqlHistoryViewSet
 from sqlgateway.api.imports import ImportViewSet
+from sqlgateway.api.running import RunningSqlViewSet, SqlCancelViewSet
 from sqlgateway.api.schema import ExtensionViewSet, SchemaViewSet
 from sqlgateway.api.sql import SqlViewSet
 from sqlgateway.api.transactions import TransactionViewSet
@@ -12,5 +14,9 @@ router.register("v1/sql/schema", SchemaViewSet)
 router.register("v1/sql/transactions", TransactionViewSet)
 router.register("v1/environments/<str:environment_id>/extensions", ExtensionViewSet)
 router.register("v1/sql", ImportViewSet)
+router.register("v1/sql/history", SqlHistoryViewSet)
+router.register("v1/sql/running", RunningSqlViewSet)
+# The last one: its path is that of the others with an id in the place of their names.
+router.register("v1/sql", SqlCancelViewSet)
 
 urlpatterns = router.urls

@@ -12,6 +12,7 @@ from accounts.models import User
 from accounts.passwords import TunedArgon2Hasher
 from environments.models import Organization
 from sqlgateway.connection import role_check
+from sqlgateway.records.writer import WRITER
 from tests import cast, table_cleanup
 from tests.edgecache.cluster import Cluster
 from tests.edgecache.databases import brain_database, drop_left
@@ -33,6 +34,12 @@ def pytest_collection_finish() -> None:
 def _cheap_hashes() -> None:
     """Hash passwords at low cost, to keep thousands of sign-ups fast."""
     TunedArgon2Hasher.memory_cost, TunedArgon2Hasher.time_cost = 1024, 1
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_background_writer() -> None:
+    """Leave records of SQL unwritten: a thread does not see what a test has not committed."""
+    WRITER.is_enabled = False
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -14,6 +14,7 @@ from sqlgateway.errors import (
     OutcomeUnknown,
     QueryCancelled,
     QueryTimeout,
+    RequestNotRunning,
     ResultTooWide,
     SqlBusy,
     SqlConflict,
@@ -210,4 +211,45 @@ OPERATIONS: Final[Operations] = {
             "request_id": "01a2048e-b1a8-705e-9980-4eba45833da9",
         },
     ),
+    "GET /v1/sql/history": Operation(
+        tag="SQL",
+        response={
+            "next": None,
+            "previous": None,
+            "results": [
+                {
+                    "request_id": "01a2048e-b1a8-705e-9980-4eba45833da9",
+                    "at": "2026-11-22T18:38:36.092302Z",
+                    "user_id": "01a2048d-903a-75bd-a141-86b13a517b20",
+                    "user": "alice@example.com",
+                    "role": "admin",
+                    "query": "SELECT $1::int + $2::int AS sum",
+                    "statements": 1,
+                    "outcome": "success",
+                    "sqlstate": "",
+                    "row_count": 1,
+                    "elapsed_ms": 1.9,
+                }
+            ],
+        },
+    ),
+    "GET /v1/sql/running": Operation(
+        tag="SQL",
+        response={
+            "next": None,
+            "previous": None,
+            "results": [
+                {
+                    "request_id": "01a2048e-b1a8-705e-9980-4eba45833da9",
+                    "at": "2026-11-22T18:38:36.092302Z",
+                    "user_id": "01a2048d-903a-75bd-a141-86b13a517b20",
+                    "user": "alice@example.com",
+                    "role": "admin",
+                    "query": "SELECT count(*) FROM items",
+                    "is_cancelled": False,
+                }
+            ],
+        },
+    ),
+    "DELETE /v1/sql/{request_id}": Operation(tag="SQL", problems=(RequestNotRunning,)),
 }

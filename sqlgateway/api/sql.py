@@ -12,13 +12,13 @@ from platform_site.lib import problems
 from platform_site.lib.api import JSON_ACCEPTED, NO_STORE
 from platform_site.lib.bodies import StrictJsonParser
 from platform_site.lib.errors import InvalidRequest
-from platform_site.lib.permissions import authorize, highest_role, needs
+from platform_site.lib.permissions import authorize, needs
 from platform_site.lib.principals import PlatformRequest, Principal
 from platform_site.lib.viewsets import PlatformViewSet
 from sqlgateway.api.serializers import SqlAnswerSerializer, SqlSerializer, is_plain
 from sqlgateway.execution import gateway
 from sqlgateway.execution.params import encode_params
-from sqlgateway.execution.requests import Piece, SqlRequest, explained
+from sqlgateway.execution.requests import Caller, Piece, SqlRequest, explained
 from sqlgateway.formats.results import RowFormat
 
 PARSER: Final = StrictJsonParser()
@@ -66,12 +66,7 @@ class SqlViewSet(PlatformViewSet):
         self, request: PlatformRequest, principal: Principal, body: dict[str, Any]
     ) -> HttpResponse:
         given = body if is_plain(body) else self.validated(SqlSerializer, body)
-        answer = gateway.answer(
-            principal.scope,
-            highest_role(principal.roles),
-            parsed(given),
-            request_id=request.request_id,
-        )
+        answer = gateway.answer(Caller.of(principal), parsed(given), request_id=request.request_id)
         return HttpResponse(answer, content_type="application/json", headers=NO_STORE)
 
 

@@ -69,9 +69,13 @@ class Watchdog:
             session.watch_client(client_fd, partial(self._abandon, watch))
         return watch
 
+    def cancel(self, watch: Watch) -> None:
+        """End a request now, in the way of its deadline; without effect once it is finished."""
+        self._push(time.monotonic(), self._cancel, watch)
+
     def _abandon(self, watch: Watch) -> None:
         watch.is_abandoned = True
-        self._push(time.monotonic(), self._cancel, watch)
+        self.cancel(watch)
 
     def finish(self, watch: Watch) -> bool:
         """End the watch; True if the deadline came first, so that the connection must be closed."""

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from django.conf import settings
@@ -11,6 +12,7 @@ from sqlgateway import errors
 from sqlgateway.connection.tenant_connection import ConnectionLost, ResultOverflow, TenantConnection
 from sqlgateway.connection.watchdog import WATCHDOG
 from sqlgateway.execution import outcomes, sqlstates
+from sqlgateway.execution.cancellation import Cancellation
 from sqlgateway.execution.cutting import Cutter
 from sqlgateway.execution.outcomes import Failed, Outcome
 from sqlgateway.execution.pieces import PieceRunner
@@ -28,7 +30,7 @@ class Execution:
     """One request on one connection.
 
     Errors of the server are in the outcome, not raised. boundary: the transaction around the
-    pieces; by default one that ends with the request.
+    pieces; by default one that ends with the request. cancellation: ends it early.
     """
 
     def __init__(
@@ -38,11 +40,13 @@ class Execution:
         sink: Sink,
         *,
         boundary: Boundary | None = None,
+        cancellation: Cancellation | None = None,
     ) -> None:
         self._session = session
         self._request = request
         self._sink = sink
         self._boundary = boundary or RequestBoundary(request)
+        self._cancellation = cancellation or Cancellation()
         self._cutter = Cutter(session)
         self._looks_late = self._is_lost = False
         self.outcome = Outcome()
@@ -63,6 +67,7 @@ class Execution:
         deadline = time.monotonic() + timeout_s
         self._session.give_up_at = deadline + settings.SQL.grace_ms / 1000 + GRACE_S
         watch = WATCHDOG.watch(self._session, deadline)
+        self._cancellation.attach(partial(WATCHDOG.cancel, watch))
         try:
             yield from self._answered()
         finally:
@@ -72,7 +77,11 @@ class Execution:
         # A backend that is terminated while it writes to the gateway sends no last message.
         is_open = self._looks_late or (watch.was_open and self._is_lost)
         if was_late and is_open and not watch.is_abandoned:
-            self.outcome.error = errors.QueryTimeout(f"The limit was {timeout_s:g} s.")
+            self.outcome.error = (
+                errors.QueryCancelled("Its cancellation was requested.")
+                if self._cancellation.is_requested
+                else errors.QueryTimeout(f"The limit was {timeout_s:g} s.")
+            )
 
     def _answered(self) -> Iterator[None]:
         """Run the request; what it raises becomes the outcome's error."""

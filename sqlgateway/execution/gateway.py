@@ -15,29 +15,58 @@ from sqlgateway.connection.session_settings import CLUSTER_SETTINGS
 from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.errors import EngineAway
 from sqlgateway.execution.admission import ADMISSION
+from sqlgateway.execution.cancellation import Cancellation
 from sqlgateway.execution.execution import Execution
 from sqlgateway.execution.json_answer import JsonSink, render
 from sqlgateway.execution.outcomes import Outcome
-from sqlgateway.execution.requests import SqlRequest
-from sqlgateway.execution.sinks import Sink
+from sqlgateway.execution.requests import Caller, SqlRequest
 from sqlgateway.provisioning import role_repair
 from sqlgateway.provisioning.placements import CACHE
 from sqlgateway.provisioning.provisioning import database_for
+from sqlgateway.records.history import recorded
+from sqlgateway.records.running import REGISTRY, Running
 
 log = structlog.get_logger(__name__)
 
 
-def answer(scope: Scope, role: Role, request: SqlRequest, *, request_id: str) -> bytes:
-    """Run a request in the scope's database and return the JSON of its answer.
+def answer(caller: Caller, request: SqlRequest, *, request_id: str) -> bytes:
+    """Run a request in the database of the caller's scope and return the JSON of its answer.
 
     Raises the errors of sqlgateway.errors, and NotFound for a deleted environment.
     """
     started = time.perf_counter()
-    sink = JsonSink(request)
+    running = Running(caller, request_id, request)
+    with (
+        ADMISSION.slot(caller.scope),
+        REGISTRY.running(running),
+        recorded(caller, request, request_id=request_id) as record,
+    ):
+        sink, outcome = _collected(caller.scope, caller.role, request, running.cancellation)
+        record.row_count = sink.row_count
+    return _rendered(sink, outcome, started, request_id)
+
+
+def ask(scope: Scope, role: Role, request: SqlRequest, *, request_id: str) -> bytes:
+    """Answer a request with the platform's own text, which the history does not show."""
+    started = time.perf_counter()
     with ADMISSION.slot(scope):
-        outcome = _run(scope, "reader" if request.read_only else role, request, sink)
+        sink, outcome = _collected(scope, role, request, Cancellation())
+    return _rendered(sink, outcome, started, request_id)
+
+
+def _collected(
+    scope: Scope, role: Role, request: SqlRequest, cancellation: Cancellation
+) -> tuple[JsonSink, Outcome]:
+    sink = JsonSink(request)
+    session = connect(scope, "reader" if request.read_only else role)
+    execution = Execution(session, request, sink, cancellation=cancellation)
+    outcome = _run(session, execution)
     if outcome.error is not None:
         raise outcome.error
+    return sink, outcome
+
+
+def _rendered(sink: JsonSink, outcome: Outcome, started: float, request_id: str) -> bytes:
     elapsed_ms = round((time.perf_counter() - started) * 1000, 1)
     return render(sink, outcome.notices, elapsed_ms=elapsed_ms, request_id=request_id)
 
@@ -47,16 +76,13 @@ def rows(scope: Scope, role: Role, request: SqlRequest, *, request_id: str = "")
 
     Raises the errors of ``answer``.
     """
-    found: list[list[Any]] = orjson.loads(answer(scope, role, request, request_id=request_id))[
-        "rows"
-    ]
+    found: list[list[Any]] = orjson.loads(ask(scope, role, request, request_id=request_id))["rows"]
     return found
 
 
-def _run(scope: Scope, role: Role, request: SqlRequest, sink: Sink) -> Outcome:
-    session = connect(scope, role)
+def _run(session: TenantConnection, execution: Execution) -> Outcome:
     try:
-        outcome = Execution(session, request, sink).run()
+        outcome = execution.run()
     except BaseException:
         cache.CACHE.discard(session)
         raise

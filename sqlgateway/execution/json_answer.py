@@ -39,6 +39,11 @@ class JsonSink:
         """True if rows or whole results are missing."""
         return self._dropped > 0 or any(statement.truncated for statement in self.statements)
 
+    @property
+    def row_count(self) -> int:
+        """Rows that the last statement returned or changed."""
+        return self.statements[-1].row_count if self.statements else 0
+
     def start(self, result: PGresult, session: TenantConnection) -> None:
         """Read a statement's columns."""
         self._collector = self._new_collector()

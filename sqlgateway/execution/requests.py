@@ -2,8 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, Self
+from uuid import UUID
 
+from platform_site.lib.permissions import Role, highest_role
+from platform_site.lib.principals import Principal, Scope
 from sqlgateway.execution.params import Param
 from sqlgateway.formats.results import RowFormat
 
@@ -12,6 +15,31 @@ ISOLATIONS: Final = ("read committed", "repeatable read", "serializable")
 EXPLAIN: Final = "EXPLAIN (FORMAT JSON) "
 # It runs the statement and measures it; what it writes is written.
 EXPLAIN_ANALYZE: Final = "EXPLAIN (ANALYZE, FORMAT JSON) "
+ARRAYS: Final = RowFormat(rows_as="arrays")
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who runs a request. user_id: None for a development token. name: as in the audit trail."""
+
+    scope: Scope
+    role: Role
+    user_id: UUID | None = None
+    name: str = ""
+
+    @classmethod
+    def of(cls, principal: Principal) -> Self:
+        """Return the caller that a principal is.
+
+        Raises Forbidden if none of its roles is known.
+        """
+        role = highest_role(principal.roles)
+        return cls(principal.scope, role, principal.user_id, principal.audit_name)
+
+    @property
+    def sees_all(self) -> bool:
+        """True if it may see and cancel the requests of the whole environment."""
+        return self.role == "admin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +74,11 @@ class SqlRequest:
     read_only: bool = False
     isolation: Isolation | None = None
     timeout_ms: int = 30_000
+
+    @property
+    def text(self) -> str:
+        """The statements as the caller sent them, without parameters."""
+        return ";\n".join(piece.text[piece.offset :] for piece in self.pieces)
 
     @property
     def opens_transaction(self) -> bool:

@@ -27,7 +27,7 @@ from sqlgateway.connection.cache import CACHE
 from sqlgateway.connection.tenant_connection import ConnectionLost, TenantConnection
 from sqlgateway.execution import gateway
 from sqlgateway.execution.admission import ADMISSION
-from sqlgateway.execution.requests import Isolation, Piece, SqlRequest
+from sqlgateway.execution.requests import ARRAYS, Isolation, Piece, SqlRequest
 from sqlgateway.execution.transactions import FAILURES
 from sqlgateway.interactive import owner
 from sqlgateway.interactive.channel import CHANNEL, OwnerAway
@@ -231,7 +231,7 @@ def _look_up(scope: Scope, row: InteractiveTransaction) -> str:
     if not row.xid:
         # It had written nothing: committed or not, the data is the same.
         return State.COMMITTED.value
-    request = SqlRequest((Piece(XACT_STATUS, [row.xid.encode()]),), rows="arrays")
+    request = SqlRequest((Piece(XACT_STATUS, [row.xid.encode()], ARRAYS),))
     status = gateway.rows(scope, cast(Role, row.role), request)[0][0]
     endings = {"committed": State.COMMITTED.value, "aborted": State.ROLLED_BACK.value}
     if status not in endings:

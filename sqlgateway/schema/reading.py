@@ -7,7 +7,7 @@ import orjson
 from platform_site.lib.permissions import Role
 from platform_site.lib.principals import Scope
 from sqlgateway.execution import gateway
-from sqlgateway.execution.requests import Piece, SqlRequest
+from sqlgateway.execution.requests import ARRAYS, Piece, SqlRequest
 from sqlgateway.schema import queries
 
 LISTS: Final = {
@@ -29,11 +29,11 @@ def read(scope: Scope, role: Role, *, schema: str | None, request_id: str) -> di
     value = None if schema is None else schema.encode()
     pieces = (
         Piece(queries.SEARCH_PATH, []),
-        Piece(queries.DATABASE, []),
-        *(Piece(query, [value]) for query in LISTS.values()),
+        Piece(queries.DATABASE, [], ARRAYS),
+        *(Piece(query, [value], ARRAYS) for query in LISTS.values()),
     )
-    request = SqlRequest(pieces, is_batch=True, rows="arrays", isolation="repeatable read")
-    answer = orjson.loads(gateway.answer(scope, role, request, request_id=request_id))
+    request = SqlRequest(pieces, is_batch=True, isolation="repeatable read")
+    answer = orjson.loads(gateway.ask(scope, role, request, request_id=request_id))
     _, database, *lists = ([row[0] for row in result["rows"]] for result in answer["results"])
     return {
         "database": database[0],

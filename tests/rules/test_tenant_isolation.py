@@ -4,6 +4,7 @@ A route with an id of a new kind fails here until this module can make one.
 """
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -18,7 +19,7 @@ from accounts.models import Domain, Identity, User
 from edgecache.api import access_keys, buckets, client, hosts, nodes, origins
 from environments import environments
 from platform_site.lib.principals import Scope
-from sqlgateway.models import InteractiveTransaction
+from sqlgateway.models import InteractiveTransaction, RunningSql
 from tests.cast import session_of, signed_in
 from tests.rules.routes import Route, api_routes
 from tests.twofactor.webauthn.authenticator import Authenticator
@@ -65,6 +66,20 @@ def transaction_of(user: User) -> str:
         expires_at=now,
     )
     return str(row.pk)
+
+
+def running_sql(user: User) -> str:
+    """Have an SQL request of the user's run in another process; return its id."""
+    place, request_id = home_of(user), uuid4().hex
+    RunningSql.unscoped.create(
+        organization_id=place.organization_id,
+        environment_id=place.environment_pk,
+        user_id=user.pk,
+        request_id=request_id,
+        at=timezone.now(),
+        expires_at=timezone.now() + timedelta(minutes=1),
+    )
+    return request_id
 
 
 # How to make, in Charlie's organization, a thing with the id that a path asks for.
@@ -120,6 +135,7 @@ MAKERS: dict[str, Callable[[User], str]] = {
             },
         )["name"]
     ),
+    "request_id": running_sql,
     "credential_id": lambda user: (
         with_passkey(user, Authenticator(origin="http://localhost:8000")).key.credential_id
     ),
@@ -202,7 +218,7 @@ def test_another_organizations_objects_are_404_and_unchanged(
 
 
 # What belongs to one environment, and so is not there for a token of another one.
-PLACED = {"bucket_name", "host", "access_key_id", "origin_name"}
+PLACED = {"bucket_name", "host", "access_key_id", "origin_name", "request_id"}
 IN_A_PLACE = [(route, method) for route, method in WITH_IDS if set(route.placeholders) & PLACED]
 
 

@@ -1,0 +1,159 @@
+"""The history of SQL requests: recorded in the process, written in batches behind the requests.
+
+A request adds one entry to a bounded queue; ``flush`` writes all entries with one statement. The
+queue has a share for each organization, so that one that floods it loses its own entries only. In
+the control database an organization keeps its newest ZSQL_HISTORY_ROWS rows.
+"""
+
+import os
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from time import perf_counter
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from django.db import connection
+
+from platform_site.lib.errors import PlatformError
+from platform_site.lib.ids import uuid7
+from sqlgateway.execution.requests import Caller, SqlRequest
+from sqlgateway.records import retention
+from sqlgateway.records.redaction import redacted
+from sqlgateway.records.writer import WRITER
+
+MOST: Final = 4000
+MOST_OF_ORGANIZATION: Final = 1000
+# Rows of an organization that this process writes before it deletes the excess.
+TRIM_EVERY: Final = 500
+
+# An environment that has been deleted since has no history.
+INSERT: Final = """
+INSERT INTO sqlgateway_sqlrecord (id, organization_id, environment_id, user_id, actor, role,
+    request_id, at, text, statements, elapsed_ms, outcome, sqlstate, row_count)
+SELECT given.id, environment.organization_id, environment.id, given.user_id, given.actor,
+    given.role, given.request_id, given.at, given.text, given.statements, given.elapsed_ms,
+    given.outcome, given.sqlstate, given.row_count
+FROM unnest(%s::uuid[], %s::bigint[], %s::uuid[], %s::text[], %s::text[], %s::text[],
+    %s::timestamptz[], %s::text[], %s::int[], %s::float8[], %s::text[], %s::text[], %s::bigint[])
+    AS given(id, environment_id, user_id, actor, role, request_id, at, text, statements,
+        elapsed_ms, outcome, sqlstate, row_count)
+JOIN environments_environment AS environment ON environment.id = given.environment_id
+"""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Entry:
+    """One request. outcome: ``success`` or the error's code; row_count: of the last statement."""
+
+    caller: Caller
+    request_id: str
+    text: str
+    statements: int
+    at: datetime
+    elapsed_ms: float = 0.0
+    outcome: str = "success"
+    sqlstate: str = ""
+    row_count: int | None = None
+
+    def values(self) -> tuple[Any, ...]:
+        """Return the row in the order of INSERT; called once, off the request's path."""
+        caller = self.caller
+        row_id: UUID = uuid7()
+        return (
+            *(row_id, caller.scope.environment_pk, caller.user_id, caller.name[:254], caller.role),
+            *(self.request_id, self.at, redacted(self.text), self.statements, self.elapsed_ms),
+            *(self.outcome, self.sqlstate, self.row_count),
+        )
+
+
+class Recorder:
+    """The queue of entries of this process. dropped: those that found no room in it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._entries: list[Entry] = []
+        self._shares: Counter[int] = Counter()
+        self._untrimmed: Counter[int] = Counter()
+        self.dropped = 0
+
+    def add(self, entry: Entry) -> None:
+        """Queue an entry."""
+        organization_id = entry.caller.scope.organization_id
+        with self._lock:
+            is_full = (
+                len(self._entries) >= MOST or self._shares[organization_id] >= MOST_OF_ORGANIZATION
+            )
+            if is_full:
+                self.dropped += 1
+                return
+            self._entries.append(entry)
+            self._shares[organization_id] += 1
+        WRITER.wake()
+
+    def flush(self) -> bool:
+        """Write what is queued and delete what is too much; False, as then nothing is left."""
+        with self._lock:
+            entries, self._entries = self._entries, []
+            shares, self._shares = self._shares, Counter()
+            dropped, self.dropped = self.dropped, 0
+        if dropped:
+            log.warning("sql_history_dropped", entries=dropped)
+        if not entries:
+            return False
+        with connection.cursor() as cursor:
+            columns = zip(*(entry.values() for entry in entries), strict=True)
+            cursor.execute(INSERT, [list(column) for column in columns])
+        self._trim(shares)
+        return False
+
+    def _trim(self, written: Counter[int]) -> None:
+        self._untrimmed.update(written)
+        for organization_id, rows in list(self._untrimmed.items()):
+            if rows >= TRIM_EVERY:
+                del self._untrimmed[organization_id]
+                retention.trim(organization_id)
+
+
+RECORDER: Final = Recorder()
+WRITER.add_job(RECORDER.flush)
+
+
+@contextmanager
+def recorded(caller: Caller, request: SqlRequest, *, request_id: str) -> Iterator[Entry]:
+    """Record the request that the block runs: its time, its error; the block sets row_count."""
+    entry = Entry(
+        caller=caller,
+        request_id=request_id,
+        text=request.text[: settings.SQL.history_text_chars],
+        statements=len(request.pieces),
+        at=datetime.now(UTC),
+    )
+    started = perf_counter()
+    try:
+        yield entry
+    except PlatformError as error:
+        entry.outcome = error.code
+        entry.sqlstate = str(error.extra.get("sqlstate", ""))
+        raise
+    except BaseException:
+        entry.outcome = "internal_error"
+        raise
+    finally:
+        if settings.SQL.history_days:
+            entry.elapsed_ms = round((perf_counter() - started) * 1000, 1)
+            RECORDER.add(entry)
+
+
+def _after_fork() -> None:
+    RECORDER.__init__()  # type: ignore[misc]  # emptied in place: the parent writes its entries
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,50 @@
+"""Remove secrets from the text of statements before it is kept.
+
+Parameters' values are never kept, but a text may hold secrets itself, as in ``ALTER ROLE ...
+PASSWORD 'x'``. Where a text mentions one, all of its literals and comments are removed: which of
+them is the secret cannot be known. In doubt the text is removed as a whole.
+"""
+
+import re
+from typing import Final
+
+REMOVED: Final = "'[removed]'"
+ALL_REMOVED: Final = "[removed: the text may contain a secret]"
+
+# Words that go with a secret, and URLs with a password.
+MENTIONS: Final = re.compile(
+    r"passw|passphrase|pwd|secret|token|credential|api_?key|private_?key|crypt|hmac|bearer"
+    r"|://[^\s/@]*:[^\s/@]*@",
+    re.IGNORECASE,
+)
+# What the pattern below would read differently than the server: literals that escape by
+# backslash, and comments inside comments.
+UNREADABLE: Final = re.compile(
+    r"standard_conforming_strings|/\*(?:(?!\*/).)*/\*", re.IGNORECASE | re.DOTALL
+)
+# Quoted names are read as well, since they may contain quotes, and stay. The last token may be cut
+# off. E'...' goes on after a line break (PostgreSQL, 4.1.2.1).
+TOKENS: Final = re.compile(
+    r"""
+    (?P<name> "(?:[^"]|"")*(?:"|\Z) )
+    | --[^\n]*
+    | /\*.*?(?:\*/|\Z)
+    | (?<![\w$])[eE]'(?:[^'\\]|''|\\.)*(?:'(?:\s*\n\s*'(?:[^'\\]|''|\\.)*')*|\\?\Z)
+    | '(?:[^']|'')*(?:'|\Z)
+    | (?<![\w$])\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?(?:\$(?P=tag)\$|\Z)
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+
+
+def redacted(text: str) -> str:
+    """Return a text, which may have been cut, without what may be a secret."""
+    if MENTIONS.search(text) is None:
+        return text
+    if UNREADABLE.search(text) is not None:
+        return ALL_REMOVED
+    return TOKENS.sub(_replacement, text)
+
+
+def _replacement(match: re.Match[str]) -> str:
+    return match[0] if match["name"] is not None else REMOVED

@@ -1,0 +1,86 @@
+"""One thread for each process that writes records behind the requests' backs."""
+
+import atexit
+import os
+import threading
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+from django.db import close_old_connections, connections
+
+TICK_S: Final = 0.25
+CLOSE_S: Final = 3.0
+
+# Returns True while there is something left to look after.
+Job = Callable[[], bool]
+
+log = structlog.get_logger(__name__)
+
+
+class BackgroundWriter:
+    """Runs its jobs every quarter of a second while any of them has work, else sleeps.
+
+    is_enabled: False in tests, which call the jobs themselves.
+    """
+
+    def __init__(self) -> None:
+        self._jobs: list[Job] = []
+        self._start = threading.Lock()
+        self._has_work = threading.Event()
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.is_enabled = True
+
+    def add_job(self, job: Job) -> None:
+        """Add a job, when its module is imported."""
+        self._jobs.append(job)
+
+    def wake(self) -> None:
+        """Have the jobs run soon; cheap enough for each request."""
+        if self._has_work.is_set() or not self.is_enabled:
+            return
+        self._has_work.set()
+        with self._start:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="sql-records", daemon=True)
+                self._thread.start()
+
+    def close(self) -> None:
+        """Run the jobs for the last time, at the end of the process."""
+        if self._thread is not None:
+            self._closing.set()
+            self._has_work.set()
+            self._thread.join(CLOSE_S)
+            self._thread = None
+
+    def after_fork(self) -> None:
+        """Begin anew in a child: threads and their locks stay with the parent."""
+        jobs, is_enabled = self._jobs, self.is_enabled
+        self.__init__()  # type: ignore[misc]  # emptied in place: others hold this object
+        self._jobs, self.is_enabled = jobs, is_enabled
+
+    def _run(self) -> None:
+        while not self._closing.is_set():
+            self._has_work.wait()
+            self._closing.wait(TICK_S)
+            self._has_work.clear()
+            if self._run_jobs():
+                self._has_work.set()
+        connections.close_all()
+
+    def _run_jobs(self) -> bool:
+        is_busy = False
+        for job in self._jobs:
+            try:
+                is_busy = job() or is_busy
+            except Exception as exc:  # noqa: BLE001 - records are lost rather than the thread
+                log.warning("sql_records_not_written", kind=type(exc).__name__)
+        # Return a connection of a pool, close a broken one, keep this thread's own.
+        close_old_connections()
+        return is_busy
+
+
+WRITER: Final = BackgroundWriter()
+atexit.register(WRITER.close)
+os.register_at_fork(after_in_child=WRITER.after_fork)
