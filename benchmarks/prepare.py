@@ -20,6 +20,15 @@ def tokens(count: int) -> list[str]:
     return [_sign_in(f"Bench {number}")["token"] for number in range(count)]
 
 
+def development_token() -> tuple[str, str]:
+    """Return the development token of a new organization, and the organization's id."""
+    from accounts.tokens import development  # noqa: PLC0415 - needs django.setup()
+    from tests import cast  # noqa: PLC0415 - needs django.setup()
+
+    home = cast.organization("Bench development")
+    return development.token_for(home.pk), str(home.pk)
+
+
 def _sign_in(name: str) -> dict[str, str]:
     from accounts.tokens.tokens import pair_for  # noqa: PLC0415 - needs django.setup()
     from tests import cast  # noqa: PLC0415 - needs django.setup()

@@ -24,11 +24,17 @@ class Shape:
     workers: int = 2
     threads: int = 64
     pool: int = 0
+    lanes: int = 4
 
     def __str__(self) -> str:
         """Return a short name."""
         connections = f"pool of {self.pool}" if self.pool else "a connection a thread"
-        return f"{self.worker_class}, {self.workers} x {self.threads}, {connections}"
+        name = self.worker_class or "the platform's worker"
+        lanes = "" if self.worker_class else f", {self.lanes} lanes"
+        return f"{name}, {self.workers} x {self.threads}{lanes}, {connections}"
+
+
+YARDSTICK = Shape("gthread", threads=8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +65,7 @@ def serve(application: str, shape: Shape, *, probe: str, **variables: str) -> It
     if application == PLATFORM:
         command += ["--config", "python:platform_site.gunicorn"]
     environment = os.environ | {"ZLOG_LEVEL": "info", "ZLOG_FORMAT": "json"} | variables
-    environment |= {"ZDB_POOL_SIZE": str(shape.pool)}
+    environment |= {"ZDB_POOL_SIZE": str(shape.pool), "ZWEB_LANES": str(shape.lanes)}
     with Path(os.devnull).open("w") as nowhere:
         process = subprocess.Popen([*command, application], env=environment, stderr=nowhere)
     try:

@@ -105,7 +105,7 @@ class ServerSettings:
             "ZWEB_LANES",
             "Requests of one web server process that compute at once; those that wait for a "
             "database or a client do not count.",
-            default=2,
+            default=4,
             minimum=1,
             maximum=256,
         ),

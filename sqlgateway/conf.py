@@ -166,7 +166,7 @@ class SqlSettings:
         Integer(
             "ZSQL_CONNECTIONS",
             "Connections to tenants' clusters per process.",
-            default=40,
+            default=60,
             minimum=1,
             maximum=10_000,
         ),
@@ -198,7 +198,7 @@ class SqlSettings:
         Integer(
             "ZSQL_RUNNING",
             "SQL requests running at once per process.",
-            default=16,
+            default=24,
             minimum=1,
             maximum=10_000,
         ),
@@ -209,7 +209,7 @@ class SqlSettings:
             "ZSQL_RUNNING_PER_ORGANIZATION",
             "SQL requests of one organization running at once per process; fewer while many "
             "organizations run some.",
-            default=6,
+            default=3,
             minimum=1,
             maximum=10_000,
         ),
@@ -219,7 +219,7 @@ class SqlSettings:
         Integer(
             "ZSQL_RUNNING_PER_ENVIRONMENT",
             "SQL requests of one environment running at once per process.",
-            default=4,
+            default=2,
             minimum=1,
             maximum=10_000,
         ),
@@ -229,7 +229,7 @@ class SqlSettings:
         Integer(
             "ZSQL_QUEUE",
             "SQL requests that wait for their turn per process, in all.",
-            default=24,
+            default=16,
             minimum=0,
             maximum=10_000,
         ),

@@ -1,24 +1,37 @@
 """gunicorn's threaded worker with three changes.
 
 Requests run in lanes (platform_site/lib/lanes.py) instead of in an executor; a connection goes to
-the process that has the fewest; no thread waits for a client that has sent nothing.
+the process that has the fewest; a request is received by the loop before a thread begins with it,
+so that clients which send slowly hold no threads.
 """
 
+import struct
 import time
+from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from selectors import EVENT_READ
+from socket import SO_RCVTIMEO, SO_SNDTIMEO, SOL_SOCKET
 from typing import Any, Final
 
 from gunicorn.workers import gthread  # type: ignore[import-untyped]  # it has no types
 
 from platform_site.lib import clients
 from platform_site.lib.lanes import PATIENCE_S, Lanes
+from platform_site.web_server.connection import RECEIVE_BYTES, Connection
 from platform_site.web_server.connection_counts import CLOSED, ConnectionCounts
+from platform_site.web_server.framing import Progress, progress
 
 # How long a process leaves a new connection to one that has fewer. It then accepts it whatever the
 # counts say: the other may hang.
-LEAVE_S: Final = 0.01
+LEAVE_S: Final = 0.05
+# How long a thread waits for a client that takes or sends nothing: 10 s (struct timeval).
+STALL_LIMIT: Final = struct.pack("ll", 10, 0)
+# The part of the threads that may read large bodies while they arrive.
+STREAM_SHARE: Final = 1 / 8
+# What incomplete requests may hold, beyond RECEIVE_BYTES of each.
+RECEIVING_LIMIT_BYTES: Final = 64 * 2**20
 IDLE_SLOT: Final = -1
 
 
@@ -63,6 +76,8 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
     def init_process(self) -> None:
         """Publish that this process accepts connections, then serve."""
         self._accepts_after = 0.0
+        self._receiving: set[Connection] = set()
+        self._streams = 0
         self.nr_conns = 0
         super().init_process()
 
@@ -85,7 +100,9 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
         except (BlockingIOError, ConnectionAbortedError):
             return False
         self.nr_conns += 1
-        conn = gthread.TConn(self.cfg, sock, address, listener.getsockname())
+        for option in (SO_RCVTIMEO, SO_SNDTIMEO):
+            sock.setsockopt(SOL_SOCKET, option, STALL_LIMIT)
+        conn = Connection(self.cfg, sock, address, listener.getsockname())
         conn.timeout = time.monotonic() + self.cfg.keepalive
         self.pending_conns.append(conn)
         self.poller.register(sock, EVENT_READ, partial(self.on_pending_socket_readable, conn))
@@ -103,15 +120,79 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
             return
         super().set_accept_enabled(enabled)
 
+    # --- receiving ------------------------------------------------------------------------------
+
+    def on_pending_socket_readable(self, conn: Connection, client: Any) -> None:
+        """Read from a connection that has sent nothing yet."""
+        self._receive(conn, self.pending_conns)
+
+    def on_client_socket_readable(self, conn: Connection, client: Any) -> None:
+        """Read from a kept-alive connection."""
+        self._receive(conn, self.keepalived_conns)
+
+    def _receive(self, conn: Connection, idle: deque[Connection]) -> None:
+        state = conn.receive()
+        if state is Progress.PARTIAL and not conn.received:
+            return
+        if conn in self._receiving:
+            self._receiving.discard(conn)
+        else:
+            idle.remove(conn)
+        self.poller.unregister(conn.sock)
+        self._go_on(conn, state)
+
+    def _go_on(self, conn: Connection, state: Progress | None) -> None:
+        """Answer what has arrived, or wait for more of it."""
+        if state is Progress.PARTIAL and self._has_room(conn):
+            self._receiving.add(conn)
+            self.poller.register(
+                conn.sock, EVENT_READ, partial(self.on_pending_socket_readable, conn)
+            )
+        elif state is Progress.COMPLETE:
+            self.enqueue_req(conn)
+        elif state is Progress.STREAM and self._streams < self.cfg.threads * STREAM_SHARE:
+            self._streams += 1
+            conn.is_stream = True
+            self.enqueue_req(conn)
+        elif state is Progress.TOO_LONG:
+            self._refuse(conn, "431 Request Header Fields Too Large")
+        elif state is None:
+            self._refuse(conn, "")
+        else:
+            self._refuse(conn, "503 Service Unavailable\r\nRetry-After: 2")
+
+    def _has_room(self, conn: Connection) -> bool:
+        if len(conn.received) <= RECEIVE_BYTES:
+            return True
+        return sum(len(other.received) for other in self._receiving) < RECEIVING_LIMIT_BYTES
+
+    def _refuse(self, conn: Connection, status: str) -> None:
+        """Close a connection; it gets a status line if there is somebody to read it."""
+        answer = f"HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+        with suppress(OSError):
+            if status:
+                conn.sock.send(answer.encode())
+        self.nr_conns -= 1
+        conn.close()
+
+    def murder_pending(self) -> None:
+        """Close connections that sent nothing, or a request too slowly."""
+        super().murder_pending()
+        now = time.monotonic()
+        for conn in [conn for conn in self._receiving if conn.is_too_slow(now)]:
+            self._receiving.discard(conn)
+            self.poller.unregister(conn.sock)
+            self._refuse(conn, "408 Request Timeout")
+
     # --- requests -------------------------------------------------------------------------------
 
     def get_thread_pool(self) -> Lanes:
         """Return the threads that answer requests."""
         return Lanes(self._answer, lanes=self.lane_count, threads=self.cfg.threads)
 
-    def enqueue_req(self, conn: Any) -> None:
+    def enqueue_req(self, conn: Connection) -> None:
         """Answer a connection's next request when it is its caller's turn."""
-        self.tpool.submit(conn, getattr(conn, "caller", None))
+        self.tpool.submit(conn, conn.caller)
 
     def wait_for_and_dispatch_events(self, timeout: float) -> None:
         """Wait for events, but not past the moment when something else is due."""
@@ -122,16 +203,32 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
             timeout = min(timeout, max(self._accepts_after - time.monotonic(), 0.0))
         super().wait_for_and_dispatch_events(timeout)
 
-    def _answer(self, conn: Any) -> None:
+    def _answer(self, conn: Connection) -> None:
         """Answer one request; runs in a lane."""
-        keeps = self.handle(conn)
-        conn.caller = clients.organization()
-        if keeps is True and self.alive and not conn.parser.unreader.buf.getvalue():
-            self._await_next(conn)
-        else:
-            self.method_queue.defer(self.finish_request, conn, Finished(keeps))
+        keeps = False
+        try:
+            conn.hand_over()
+            keeps = self.handle(conn)
+            conn.caller = clients.organization()
+        finally:
+            has_more = keeps is True and conn.take_back()
+            if keeps is True and self.alive and not (has_more or conn.is_stream):
+                self._await_next(conn)
+            else:
+                self.method_queue.defer(self.finish_request, conn, Finished(keeps))
 
-    def _await_next(self, conn: Any) -> None:
+    def finish_request(self, conn: Connection, fs: Finished) -> None:
+        """Close a connection, or go on with its next request."""
+        if conn.is_stream:
+            conn.is_stream = False
+            self._streams -= 1
+        if conn.received:
+            conn.sock.setblocking(False)
+            self._go_on(conn, progress(conn.received))
+        else:
+            super().finish_request(conn, fs)
+
+    def _await_next(self, conn: Connection) -> None:
         """Let the loop wait for the next request, without waking the loop for that.
 
         Another thread may register a socket while the loop waits (epoll(7)); it must be in the

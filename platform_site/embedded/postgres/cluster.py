@@ -58,7 +58,7 @@ CONTROL: Final = ClusterSpec(
 TENANTS: Final = ClusterSpec(
     name="tenants",
     superuser="zonal_provisioner",
-    max_connections=120,
+    max_connections=150,
     naptime_s=300,
     address_space_bytes=GIB,
 )

@@ -12,16 +12,17 @@ pre_fork = gunicorn.pre_fork
 child_exit = gunicorn.child_exit
 on_exit = gunicorn.on_exit
 workers = 2
-threads = 4
+threads = 8
 keepalive = 30
 graceful_timeout = 10
 loglevel = "warning"
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """Answer the process id; wait first if the path says so."""
+    """Answer the process id, or the size of the body; wait first if the path says so."""
     if environ["PATH_INFO"] == "/slow":
         time.sleep(0.3)
-    body = str(os.getpid()).encode()
+    size = len(environ["wsgi.input"].read())
+    body = str(size if environ["PATH_INFO"] == "/size" else os.getpid()).encode()
     start_response("200 OK", [("Content-Length", str(len(body)))])
     return [body]

@@ -1,6 +1,7 @@
 """gunicorn's worker, seen by its clients."""
 
 import http.client
+import select
 import signal
 import socket
 import subprocess
@@ -86,12 +87,53 @@ def test_kept_alive_connections_are_shared_between_the_processes(server: Server)
     assert max(pids.values()) <= 6
 
 
-def test_clients_that_send_nothing_hold_no_thread(server: Server) -> None:
+@pytest.mark.parametrize(
+    "beginning",
+    [
+        b"",
+        b"GET / HTTP/1.1\r\nHost: local",
+        b"POST /size HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n{",
+    ],
+)
+def test_clients_that_send_slowly_hold_no_thread(server: Server, beginning: bytes) -> None:
     with ExitStack() as stack:
         for _ in range(30):
-            stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+            sock = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+            sock.sendall(beginning)
 
         assert server.get()
+
+
+def test_large_bodies_that_arrive_slowly_leave_threads_for_others(server: Server) -> None:
+    head = b"POST /size HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000000\r\n\r\n{"
+    with ExitStack() as stack:
+        socks = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+            for _ in range(8)
+        ]
+        for sock in socks:
+            sock.sendall(head)
+
+        # Each of the two processes has one thread for them.
+        wait_until(lambda: len(select.select(socks, [], [], 0)[0]) >= 6)
+        refusal = select.select(socks, [], [], 0)[0][0].recv(200)
+        assert server.get()
+    assert refusal.startswith(b"HTTP/1.1 503")
+    assert b"Retry-After" in refusal
+
+
+@pytest.mark.parametrize("size", [0, 5, 70_000, 1_000_000, 3_000_000])
+def test_a_body_arrives_whole(server: Server, size: int) -> None:
+    with closing(server.connect()) as client:
+        for body in (b"x" * size, iter([b"x" * size, b""]) if size else b""):
+            client.request("POST", "/size", body, encode_chunked=not isinstance(body, bytes))
+            assert client.getresponse().read() == str(size).encode()
+
+
+def test_a_head_without_end_is_refused(server: Server) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as sock:
+        sock.sendall(b"GET / HTTP/1.1\r\n" + b"X-Filler: " + b"x" * 70_000)
+        assert sock.recv(100).startswith(b"HTTP/1.1 431")
 
 
 def test_a_connection_carries_many_requests(server: Server) -> None:
@@ -105,10 +147,13 @@ def test_a_connection_carries_many_requests(server: Server) -> None:
 
 def test_pipelined_requests_are_all_answered(server: Server) -> None:
     with socket.create_connection(("127.0.0.1", server.port), timeout=10) as sock:
-        sock.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 3)
+        one = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        sock.sendall(one * 3 + one[:20])
         seen = b""
         while seen.count(b"200 OK") < 3:
             seen += sock.recv(4096)
+        sock.sendall(one[20:])
+        assert sock.recv(4096)
 
 
 def test_a_server_that_ends_answers_what_has_connected() -> None:

@@ -130,7 +130,7 @@ def test_each_server_started_by_root_runs_as_its_own_system_user(
         ("max_prepared_transactions", "0"),
         ("password_encryption", "scram-sha-256"),
         ("shared_buffers", "32MB"),
-        ("max_connections", "120"),
+        ("max_connections", "150"),
         ("log_error_verbosity", "terse"),
         ("log_min_error_statement", "panic"),
     ],
