@@ -11,6 +11,15 @@ from edgecache.brain.errors import KeyRefused
 
 KEY_LIMIT_BYTES: Final = 1024
 CHUNK_BYTES: Final = 2**20
+# Kept with an object, besides its type.
+OBJECT_HEADERS: Final = (
+    "cache-control",
+    "content-disposition",
+    "content-encoding",
+    "content-language",
+    "expires",
+)
+METADATA_PREFIX: Final = "x-amz-meta-"
 DEFAULT_CONTENT_TYPE: Final = "binary/octet-stream"
 
 

@@ -1,9 +1,12 @@
 """What a request says before its body."""
 
-from typing import NamedTuple
+import ipaddress
+from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 from edgecache.http.headers import Headers
+
+FORWARDED: Final = ("forwarded", "x-forwarded-for", "via", "x-real-ip")
 
 
 class Scope(NamedTuple):
@@ -41,6 +44,18 @@ class Scope(NamedTuple):
     def client_address(self) -> str:
         """Return the peer's IP address."""
         return address_of(self.client)
+
+    @property
+    def is_local(self) -> bool:
+        """True if the request comes from this machine itself, not through a proxy on it."""
+        if any(name in self.headers for name in FORWARDED):
+            return False
+        try:
+            address = ipaddress.ip_address(self.client_address)
+        except ValueError:
+            return False
+        mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+        return (mapped or address).is_loopback
 
 
 def address_of(client: str) -> str:

@@ -77,9 +77,18 @@ class Fields:
         self._left.discard(name)
         return self._values.get(name) is not None
 
-    def integer(self, name: str, *, minimum: int = 0, maximum: int = INTEGER_LIMIT - 1) -> int:
-        """Take a whole number."""
+    def integer(
+        self,
+        name: str,
+        *,
+        minimum: int = 0,
+        maximum: int = INTEGER_LIMIT - 1,
+        default: int | None = None,
+    ) -> int:
+        """Take a whole number; with a default it may be absent or null."""
         value = self._take(name)
+        if value is None and default is not None:
+            return default
         if self._is_text and isinstance(value, str):
             value = int(value) if value.isascii() and value.isdecimal() else value
         if type(value) is int and minimum <= value <= maximum:
@@ -93,9 +102,10 @@ class Fields:
             return float(value)
         return self.wrong(name, f"must be a number from {minimum:g} to {maximum:g}", minimum)
 
-    def boolean(self, name: str) -> bool:
-        """Take true or false."""
+    def boolean(self, name: str, *, default: bool | None = None) -> bool:
+        """Take true or false; with a default it may be absent or null."""
         value = self._take(name)
+        value = default if value is None else value
         return (
             value if isinstance(value, bool) else self.wrong(name, "must be true or false", False)
         )

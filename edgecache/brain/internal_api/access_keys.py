@@ -1,7 +1,6 @@
 """``/v1/access-keys``: pairs for the object API. A secret is shown once, in the answer to POST."""
 
 import secrets
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final
 
@@ -24,14 +23,14 @@ LABEL_CHARS: Final = 100
 KEYS_PER_ENVIRONMENT: Final = 1000
 
 LIST: Final = (
-    "SELECT id, label, access, created_at, last_used_at FROM brain_accesskey"
+    "SELECT id AS access_key_id, label, access, created_at, last_used_at FROM brain_accesskey"
     " WHERE organization_id = %s AND environment_pk = %s ORDER BY created_at, id"
 )
 INSERT: Final = (
     "INSERT INTO brain_accesskey (id, organization_id, environment_pk, secret, label, access)"
     " SELECT %s, %s, %s, %s, %s, %s WHERE (SELECT count(*) FROM brain_accesskey"
     " WHERE organization_id = %s AND environment_pk = %s) < %s"
-    " RETURNING id, label, access, created_at, last_used_at"
+    " RETURNING id AS access_key_id, label, access, created_at, last_used_at"
 )
 DELETE: Final = (
     "DELETE FROM brain_accesskey WHERE organization_id = %s AND environment_pk = %s AND id = %s"
@@ -51,7 +50,7 @@ def routes(database: Database, coherence: Coherence) -> list[Route]:
     async def listing(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.query)
         rows = await database.all(LIST, [tenant.organization_id, tenant.environment_pk])
-        return JsonResponse({"access_keys": [shape(row) for row in rows]})
+        return JsonResponse({"access_keys": [row._asdict() for row in rows]})
 
     async def create(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.query)
@@ -65,7 +64,7 @@ def routes(database: Database, coherence: Coherence) -> list[Route]:
         )
         if row is None:
             raise StateConflict(f"An environment has at most {KEYS_PER_ENVIRONMENT} access keys.")
-        return JsonResponse({**shape(row), "secret_access_key": secret}, 201)
+        return JsonResponse({**row._asdict(), "secret_access_key": secret}, 201)
 
     async def delete(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.query)
@@ -89,21 +88,6 @@ def new_pair() -> tuple[str, str]:
     """Return a fresh id and secret."""
     chars = (secrets.choice(ID_ALPHABET) for _ in range(ID_RANDOM_CHARS))
     return ID_PREFIX + "".join(chars), secrets.token_urlsafe(SECRET_BYTES)
-
-
-def shape(row: Any) -> dict[str, Any]:
-    """Return a key as JSON, without its secret."""
-    return {
-        "access_key_id": row.id,
-        "label": row.label,
-        "access": row.access,
-        "created_at": _iso(row.created_at),
-        "last_used_at": _iso(row.last_used_at),
-    }
-
-
-def _iso(moment: datetime | None) -> str | None:
-    return moment.astimezone(UTC).isoformat() if moment else None
 
 
 def _values(tenant: Tenant, key_id: str, secret: str, *, label: str, access: str) -> list[Any]:

@@ -78,18 +78,7 @@ def _changes(buckets: Buckets, repair: Repair) -> list[Route]:
 
 def shape(row: BucketInfo) -> dict[str, Any]:
     """Return a bucket as JSON."""
-    return {
-        "id": row.id,
-        "name": row.name,
-        "public_name": row.public_name,
-        "origin_id": row.origin_id,
-        "origin_prefix": row.origin_prefix,
-        "is_public": row.is_public,
-        "allows_redirect": row.allows_redirect,
-        "verifies_reads": row.verifies_reads,
-        "forwards_writes": row.forwards_writes,
-        "created_at": row.created_at.isoformat(),
-    }
+    return {name: getattr(row, name) for name in BucketInfo.__slots__ if name != "tenant"}
 
 
 def number(call: JsonCall) -> int:

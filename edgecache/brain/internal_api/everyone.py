@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from edgecache.brain.database import Database
 from edgecache.brain.directory.directory import BUCKET, bucket_of
-from edgecache.brain.internal_api import access_keys, buckets
+from edgecache.brain.internal_api import buckets
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.protocol.fields import Fields
 
@@ -15,8 +15,8 @@ PAGE: Final = 100
 KEY_ID_CHARS: Final = 64
 BUCKETS: Final = BUCKET + "id > %s ORDER BY id LIMIT %s"
 KEYS: Final = (
-    "SELECT id, organization_id, environment_pk, label, access, created_at, last_used_at"
-    " FROM brain_accesskey WHERE id > %s ORDER BY id LIMIT %s"
+    "SELECT id AS access_key_id, organization_id, environment_pk, label, access, created_at,"
+    " last_used_at FROM brain_accesskey WHERE id > %s ORDER BY id LIMIT %s"
 )
 
 
@@ -25,7 +25,7 @@ def routes(database: Database) -> list[Route]:
 
     async def all_buckets(call: JsonCall) -> JsonResponse:
         query = Fields(call.query, is_text=True)
-        after = query.integer("after") if query.is_given("after") else 0
+        after = query.integer("after", default=0)
         query.finish()
         rows = await database.all(BUCKETS, [after, PAGE + 1])
         shapes = [buckets.shape(bucket_of(row)) | _owner(row) for row in rows]
@@ -36,8 +36,8 @@ def routes(database: Database) -> list[Route]:
         after = query.text("after", limit=KEY_ID_CHARS, default="")
         query.finish()
         rows = await database.all(KEYS, [after, PAGE + 1])
-        shapes = [access_keys.shape(row) | _owner(row) for row in rows]
-        return JsonResponse(_page("access_keys", shapes, "access_key_id"))
+        keys = [row._asdict() for row in rows]
+        return JsonResponse(_page("access_keys", keys, "access_key_id"))
 
     return [
         Route("GET", "/v1/everyone/buckets", all_buckets),

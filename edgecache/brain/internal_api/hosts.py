@@ -6,9 +6,9 @@ it learns what to look at again, and says what it found.
 
 import re
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Final
 
-from edgecache.brain.directory.hosts import ROUND, HostInfo, Hosts, LapsedHost
+from edgecache.brain.directory.hosts import ROUND, Hosts
 from edgecache.brain.internal_api.bodies import tenant_of
 from edgecache.brain.internal_api.buckets import number
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
@@ -25,7 +25,7 @@ def routes(hosts: Hosts) -> list[Route]:
 
     async def listing(call: JsonCall) -> JsonResponse:
         rows = await hosts.of(tenant_of(call.query), number(call))
-        return JsonResponse({"hosts": [shape(row) for row in rows]})
+        return JsonResponse({"hosts": rows})
 
     async def prove(call: JsonCall) -> JsonResponse:
         tenant, bucket_id = tenant_of(call.query), number(call)
@@ -38,7 +38,7 @@ def routes(hosts: Hosts) -> list[Route]:
         body.finish()
         tokens = [text for text in seen if _token(text)]
         row, other = await hosts.prove(tenant, bucket_id, host, token=token, seen=tokens)
-        return JsonResponse(shape(row) | {"lapsed": _lapsed([other] if other else [])}, 201)
+        return JsonResponse(asdict(row) | {"lapsed": [other] if other else []}, 201)
 
     async def remove(call: JsonCall) -> JsonResponse:
         await hosts.remove(tenant_of(call.query), number(call), call.captures["host"])
@@ -65,7 +65,7 @@ def _again(hosts: Hosts) -> list[Route]:
         }
         body.finish()
         rows = await hosts.looked_at(**results)
-        return JsonResponse({"lapsed": _lapsed(rows)})
+        return JsonResponse({"lapsed": rows})
 
     return [
         Route("GET", "/v1/everyone/hosts", due),
@@ -73,18 +73,5 @@ def _again(hosts: Hosts) -> list[Route]:
     ]
 
 
-def shape(row: HostInfo) -> dict[str, Any]:
-    """Return a host as JSON."""
-    return {
-        "host": row.host,
-        "proved_at": row.proved_at.isoformat(),
-        "gone_since": row.gone_since.isoformat() if row.gone_since else None,
-    }
-
-
 def _token(value: object) -> str | None:
     return value if isinstance(value, str) and TOKEN.fullmatch(value) else None
-
-
-def _lapsed(rows: list[LapsedHost]) -> list[dict[str, Any]]:
-    return [asdict(row) for row in rows]

@@ -1,6 +1,6 @@
 """``/v1/status``, ``/v1/metrics``, ``/v1/nodes/{id}/metrics``, ``/v1/usage`` and ``/metrics``."""
 
-from typing import Any, Final
+from typing import Final
 
 from edgecache.brain.database import Database
 from edgecache.brain.internal_api.nodes import find
@@ -32,12 +32,12 @@ def routes(database: Database, nodes: Nodes, meters: Meters, statistics: Statist
 
     async def usage(call: JsonCall) -> JsonResponse:
         query = Fields(call.query, is_text=True)
-        after = query.integer("after") if query.is_given("after") else 0
-        limit = query.integer("limit") if query.is_given("limit") else USAGE_PAGE
+        after = query.integer("after", default=0)
+        limit = query.integer("limit", default=USAGE_PAGE)
         query.finish()
         rows = await database.all(USAGE, [after, min(limit, USAGE_PAGE)])
         following = rows[-1].id if rows else after
-        return JsonResponse({"lines": [_line(row) for row in rows], "next": following})
+        return JsonResponse({"lines": [row._asdict() for row in rows], "next": following})
 
     async def prometheus(_call: JsonCall) -> JsonResponse:
         return JsonResponse(exposition.text(nodes, meters), content_type=exposition.CONTENT_TYPE)
@@ -49,18 +49,3 @@ def routes(database: Database, nodes: Nodes, meters: Meters, statistics: Statist
         Route("GET", "/v1/usage", usage),
         Route("GET", "/metrics", prometheus, is_local=True),
     ]
-
-
-def _line(row: Any) -> dict[str, Any]:
-    return {
-        "id": row.id,
-        "line_id": str(row.line_id),
-        "organization_id": row.organization_id,
-        "environment_pk": row.environment_pk,
-        "bucket_id": row.bucket_id,
-        "node_id": str(row.node_id) if row.node_id else None,
-        "minute": row.minute.isoformat(),
-        "hits": row.hits,
-        "misses": row.misses,
-        "bytes_served": row.bytes_served,
-    }

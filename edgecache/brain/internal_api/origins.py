@@ -1,11 +1,11 @@
 """``/v1/origins``: where buckets' objects come from. Secrets go in and never come out."""
 
-from typing import Any, Final
+from typing import Final
 
 from edgecache.brain.internal_api.bodies import tenant_of
 from edgecache.brain.internal_api.buckets import number
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
-from edgecache.brain.origins.catalog import Catalog, OriginInfo
+from edgecache.brain.origins.catalog import Catalog
 from edgecache.protocol.fields import Fields
 from edgecache.protocol.names import parse_label
 
@@ -17,7 +17,7 @@ def routes(catalog: Catalog) -> list[Route]:
 
     async def listing(call: JsonCall) -> JsonResponse:
         rows = await catalog.list(tenant_of(call.query))
-        return JsonResponse({"origins": [shape(row) for row in rows]})
+        return JsonResponse({"origins": rows})
 
     async def create(call: JsonCall) -> JsonResponse:
         tenant = tenant_of(call.query)
@@ -27,7 +27,7 @@ def routes(catalog: Catalog) -> list[Route]:
         config, secret = body.mapping("config"), body.mapping("secret")
         body.finish()
         row = await catalog.create(tenant, name, kind, config, secret or None)
-        return JsonResponse(shape(row), 201)
+        return JsonResponse(row, 201)
 
     async def delete(call: JsonCall) -> JsonResponse:
         await catalog.delete(tenant_of(call.query), number(call))
@@ -38,15 +38,3 @@ def routes(catalog: Catalog) -> list[Route]:
         Route("POST", "/v1/origins", create),
         Route("DELETE", "/v1/origins/{id}", delete),
     ]
-
-
-def shape(row: OriginInfo) -> dict[str, Any]:
-    """Return an origin as JSON, without its secret."""
-    return {
-        "id": row.id,
-        "name": row.name,
-        "kind": row.kind,
-        "config": dict(row.config),
-        "has_secret": row.has_secret,
-        "created_at": row.created_at.isoformat(),
-    }

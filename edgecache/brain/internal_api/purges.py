@@ -27,21 +27,15 @@ def routes(purges: Purges, directory: Directory, objects: ObjectCache) -> list[R
         tenant = take_tenant(body)
         keys = [key for key in body.texts("keys", limit=KEYS, length=OBJECT_NAME_CHARS) if key]
         prefix = body.text("prefix", limit=OBJECT_NAME_CHARS, default="")
-        everything = body.is_given("all") and body.boolean("all")
-        preview = body.is_given("preview") and body.boolean("preview")
+        everything = body.boolean("all", default=False)
+        preview = body.boolean("preview", default=False)
         if not (keys or prefix or everything):
             body.wrong("keys", "give keys, a prefix, or all: true", None, code="required")
         body.finish()
         found = await purges.purge(
             tenant, keys=keys, prefix=prefix, everything=everything, preview=preview
         )
-        return JsonResponse(
-            {
-                "objects_purged": found.objects_purged,
-                "bytes_freed": found.bytes_freed,
-                "nodes_affected": found.nodes_affected,
-            }
-        )
+        return JsonResponse(found)
 
     async def warm(call: JsonCall) -> JsonResponse:
         body = Fields(call.body)

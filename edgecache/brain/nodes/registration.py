@@ -52,7 +52,7 @@ def read(body: Fields, *, is_production: bool) -> Registration:
     capacity_bytes = body.integer("capacity_bytes", minimum=1, maximum=CAPACITY_LIMIT_BYTES)
     is_owned = body.is_given("organization_id")
     organization_id = body.integer("organization_id", minimum=1) if is_owned else None
-    is_trusted = body.is_given("is_trusted") and body.boolean("is_trusted")
+    is_trusted = body.boolean("is_trusted", default=False)
     endpoint = body.text("endpoint", limit=LENGTH_LIMIT)
     if endpoint:
         try:

@@ -3,20 +3,9 @@
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Final
 
 from edgecache.brain.origins.driver import OriginResponse
-from edgecache.brain.values import DEFAULT_CONTENT_TYPE
-
-# Of an object, besides its type: what S3 keeps of an upload's fields.
-KEPT: Final = (
-    "cache-control",
-    "content-disposition",
-    "content-encoding",
-    "content-language",
-    "expires",
-)
-METADATA: Final = "x-amz-meta-"
+from edgecache.brain.values import DEFAULT_CONTENT_TYPE, METADATA_PREFIX, OBJECT_HEADERS
 
 Pairs = list[tuple[str, str]]
 
@@ -36,11 +25,11 @@ def answer_of(status: int, pairs: Pairs) -> OriginResponse:
         etag=etag_of(fields),
         content_type=fields.get("content-type", DEFAULT_CONTENT_TYPE)[:255],
         last_modified=date_of(fields.get("last-modified", "")),
-        headers={name: fields[name] for name in KEPT if name in fields},
+        headers={name: fields[name] for name in OBJECT_HEADERS if name in fields},
         metadata={
-            name.removeprefix(METADATA): value
+            name.removeprefix(METADATA_PREFIX): value
             for name, value in fields.items()
-            if name.startswith(METADATA)
+            if name.startswith(METADATA_PREFIX)
         },
         raw=pairs,
         is_framed=bool(length) or "chunked" in fields.get("transfer-encoding", "").lower(),

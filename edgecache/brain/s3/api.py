@@ -6,7 +6,7 @@ from typing import Final, Protocol
 import structlog
 from django.conf import settings
 
-from edgecache.brain.errors import BrainError
+from edgecache.brain.errors import BrainError, OriginMissing
 from edgecache.brain.s3 import requests, xml
 from edgecache.brain.s3.auth.access_keys import AccessKeys
 from edgecache.brain.s3.auth.authentication import authenticate
@@ -59,7 +59,7 @@ class ObjectApi:
         except Exception as exc:
             if not isinstance(exc, S3Error | BrainError):
                 log.exception("object_request_failed", request_id=request_id)
-            error = _as_s3(exc)
+            error = _as_s3(exc, entry.key)
             entry.error = error.code
             if exchange.is_answered:
                 exchange.cut()
@@ -112,9 +112,11 @@ class ObjectApi:
         return True
 
 
-def _as_s3(exc: Exception) -> S3Error:
+def _as_s3(exc: Exception, key: str) -> S3Error:
     if isinstance(exc, S3Error):
         return exc
+    if isinstance(exc, OriginMissing):
+        return S3Error("NoSuchKey", extra={"Key": key})
     if isinstance(exc, BrainError):
         return from_brain_error(exc)
     return S3Error("InternalError")

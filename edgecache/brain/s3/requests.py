@@ -12,7 +12,6 @@ from edgecache.http.scope import Scope
 from edgecache.protocol.names import BUCKET
 
 PARAMETER_LIMIT: Final = 100
-METADATA_PREFIX: Final = "x-amz-meta-"
 _ADDRESS: Final = re.compile(r"\d+\.\d+\.\d+\.\d+")
 _BROKEN_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 

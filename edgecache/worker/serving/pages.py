@@ -3,7 +3,6 @@
 import hmac
 import json
 from http import HTTPStatus
-from typing import Final
 from urllib.parse import parse_qs
 
 from edgecache.http.exchange import Exchange
@@ -12,9 +11,6 @@ from edgecache.protocol.credentials import NONCE, authorization, proof, secret_h
 from edgecache.protocol.names import NONCE_PARAMETER
 from edgecache.worker.node import Node, Status
 from edgecache.worker.serving.refusals import Refused
-
-LOOPBACK: Final = ("127.", "[::1]", "::1", "[::ffff:127.", "::ffff:127.")
-FORWARDED: Final = ("forwarded", "x-forwarded-for", "via", "x-real-ip")
 
 
 def health(node: Node, scope: Scope, exchange: Exchange) -> None:
@@ -59,8 +55,7 @@ def metrics(node: Node, scope: Scope, exchange: Exchange) -> None:
 
 
 def _may_see(node: Node, scope: Scope) -> bool:
-    is_local = scope.client.startswith(LOOPBACK)
-    if is_local and not any(name in scope.headers for name in FORWARDED):
+    if scope.is_local:
         return True
     expected = authorization(node.options.node_id, node.options.secret)
     given = scope.headers.get("authorization")

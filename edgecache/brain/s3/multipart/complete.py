@@ -73,10 +73,7 @@ async def _complete(
     except FileNotFoundError:
         # The upload was aborted, or a part replaced, meanwhile.
         raise S3Error("NoSuchUpload", extra={"UploadId": upload.id}) from None
-    try:
-        version = await objects.put(bucket, upload.key, staged, fields, conditions=wanted)
-    except OriginMissing:
-        raise S3Error("NoSuchKey", extra={"Key": upload.key}) from None
+    version = await objects.put(bucket, upload.key, staged, fields, conditions=wanted)
     await uploads.remove(context.parts.database, staging, upload.id)
     return version
 

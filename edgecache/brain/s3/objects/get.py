@@ -4,11 +4,8 @@ from collections.abc import Sequence
 
 from edgecache.brain.delivery.delivery import Delivery, Source
 from edgecache.brain.delivery.response_cache import ResponseKey
-from edgecache.brain.errors import OriginMissing
-from edgecache.brain.fetch.object_cache import OpenObject
 from edgecache.brain.s3 import checksums
 from edgecache.brain.s3.context import RequestContext, S3Response
-from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.objects import conditions, redirects
 from edgecache.brain.s3.objects.lookup import (
     find_object,
@@ -33,7 +30,7 @@ async def get_object(context: RequestContext) -> S3Response | None:
     cache_key = _cache_key(context, bucket, key, overrides)
     if cache_key is not None and await _sent_from_cache(context, bucket, cache_key):
         return None
-    opened = await _open(context, bucket, key)
+    opened = await context.parts.objects.open(bucket, key)
     version = opened.version if opened.version.size >= 0 else await opened.whole()
     selection, headers = select_and_describe(context, version, overrides)
     context.is_hit = opened.is_hit
@@ -120,13 +117,6 @@ def _delivery(
 def _with_request_id(delivery: Delivery, context: RequestContext) -> Delivery:
     request_id = (REQUEST_ID_HEADER, context.request.request_id)
     return delivery._replace(headers=[request_id, *delivery.headers])
-
-
-async def _open(context: RequestContext, bucket: BucketInfo, key: str) -> OpenObject:
-    try:
-        return await context.parts.objects.open(bucket, key)
-    except OriginMissing:
-        raise S3Error("NoSuchKey", extra={"Key": key}) from None
 
 
 async def _sources(

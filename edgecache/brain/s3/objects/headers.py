@@ -8,21 +8,20 @@ from typing import Final
 from edgecache.brain.memo import Memo
 from edgecache.brain.s3 import checksums
 from edgecache.brain.s3.errors import S3Error
-from edgecache.brain.s3.requests import METADATA_PREFIX, S3Request
-from edgecache.brain.values import DEFAULT_CONTENT_TYPE, Fields, ObjectVersion
+from edgecache.brain.s3.requests import S3Request
+from edgecache.brain.values import (
+    DEFAULT_CONTENT_TYPE,
+    METADATA_PREFIX,
+    OBJECT_HEADERS,
+    Fields,
+    ObjectVersion,
+)
 from edgecache.http.heads import http_date
 
 METADATA_LIMIT_BYTES: Final = 2048
 CONTENT_TYPE_LIMIT: Final = 255
 HEADER_LIMIT_BYTES: Final = 8192
-KEPT: Final = (
-    "cache-control",
-    "content-disposition",
-    "content-encoding",
-    "content-language",
-    "expires",
-)
-OVERRIDES: Final = {f"response-{name}": name for name in (*KEPT, "content-type")}
+OVERRIDES: Final = {f"response-{name}": name for name in (*OBJECT_HEADERS, "content-type")}
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 # To store an object without the encryption or the lock that was asked for would be worse.
 _UNSUPPORTED: Final = (
@@ -62,7 +61,7 @@ def upload_fields(request: S3Request) -> Fields:
     if len(content_type) > CONTENT_TYPE_LIMIT:
         raise S3Error("InvalidArgument", "The Content-Type is too long.")
     kept = {}
-    for name in KEPT:
+    for name in OBJECT_HEADERS:
         value = request.header(name)
         if name == "content-encoding":
             # The chunks of the upload are not part of the object.

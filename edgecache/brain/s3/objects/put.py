@@ -2,10 +2,8 @@
 
 from dataclasses import replace
 
-from edgecache.brain.errors import OriginMissing
 from edgecache.brain.s3 import bodies, checksums
 from edgecache.brain.s3.context import RequestContext, S3Response
-from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.objects import conditions, headers
 
 
@@ -19,16 +17,13 @@ async def put_object(context: RequestContext) -> S3Response:
     fields = headers.upload_fields(context.request)
     wanted = conditions.write_conditions(context.request)
     received = await bodies.receive(context)
-    try:
-        version = await context.parts.objects.put(
-            bucket,
-            context.request.key,
-            received.staged,
-            replace(fields, checksums=received.checksums),
-            conditions=wanted,
-        )
-    except OriginMissing:
-        raise S3Error("NoSuchKey", extra={"Key": context.request.key}) from None
+    version = await context.parts.objects.put(
+        bucket,
+        context.request.key,
+        received.staged,
+        replace(fields, checksums=received.checksums),
+        conditions=wanted,
+    )
     return S3Response(
         headers=[("etag", f'"{version.etag}"'), *checksums.headers(received.checksums)]
     )
