@@ -1,8 +1,9 @@
-"""Heads of answers as bytes."""
+"""Heads of answers as bytes, and the dates in heads."""
 
 import time
 from collections.abc import Sequence
-from email.utils import formatdate
+from datetime import UTC, datetime
+from email.utils import formatdate, parsedate_to_datetime
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Final
@@ -29,6 +30,15 @@ class _Clock:
 def http_date(second: int) -> str:
     """Return a time as RFC 9110 §5.6.7 writes it; whole Unix seconds."""
     return formatdate(second, usegmt=True)
+
+
+def parse_http_date(text: str) -> datetime | None:
+    """Read an HTTP date, in UTC; None for anything else. A time without a zone is UTC."""
+    try:
+        moment = parsedate_to_datetime(text)
+        return moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def response_head(

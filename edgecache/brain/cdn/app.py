@@ -6,7 +6,6 @@ forward them (``forwarding``).
 """
 
 import time
-from email.utils import formatdate
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import unquote_to_bytes
@@ -17,7 +16,8 @@ from edgecache.brain.cdn import cache_status, rules, selection
 from edgecache.brain.cdn.forwarding import Forwarding, ForwardingRefused
 from edgecache.brain.cdn.lookup import CdnRequest, Lookup, LookupResult, NotCached
 from edgecache.brain.cdn.parts import CdnParts
-from edgecache.brain.delivery.delivery import Delivery, Source
+from edgecache.brain.delivery.delivery import Source
+from edgecache.brain.delivery.planning import delivery_of, sources_of
 from edgecache.brain.errors import (
     BrainError,
     KeyRefused,
@@ -30,7 +30,7 @@ from edgecache.brain.errors import (
 )
 from edgecache.brain.values import BucketInfo, ObjectVersion
 from edgecache.http.exchange import BodyTimeout, ClientGone, Exchange
-from edgecache.http.heads import HeaderPairs
+from edgecache.http.heads import HeaderPairs, http_date
 from edgecache.http.scope import Scope
 
 log = structlog.get_logger(__name__)
@@ -135,42 +135,30 @@ class CdnApi:
             length = [("content-length", str(selected.span.length))] if selected.has_length else []
             exchange.response_empty(selected.status, [*selected.headers, *length])
             return
-        delivery = Delivery(
-            tenant=request.bucket.tenant,
-            bucket_id=request.bucket.id,
-            key=request.key,
-            generation=version.generation,
-            sha256=version.sha256,
-            size=version.size,
+        delivery = delivery_of(
+            request.bucket,
+            version,
             span=selected.span,
             status=selected.status,
-            headers=list(selected.headers),
+            headers=selected.headers,
             sources=await self._sources(scope, request.bucket, version, is_hit=opened.is_hit),
-            is_verified=request.bucket.verifies_reads,
             is_hit=opened.is_hit,
-            crc32=version.crc32,
         )
         await self._parts.streamer.deliver(delivery, exchange, opened.body)
 
     async def _sources(
         self, scope: Scope, bucket: BucketInfo, version: ObjectVersion, *, is_hit: bool
     ) -> tuple[Source, ...]:
-        holders = await self._parts.directory.locations(version.sha256) if is_hit else ()
-        if not holders:
+        if not is_hit:
             return ()
-        return self._parts.nodes.sources(
-            holders,
-            self._parts.locator.region_of(
-                self._parts.streamer.offload.client_of(scope), scope.headers
-            ),
-            organization_id=bucket.tenant.organization_id,
-            is_public=True,
-        )
+        parts = self._parts
+        region = parts.locator.region_of(parts.streamer.offload.client_of(scope), scope.headers)
+        return await sources_of(parts.directory, parts.nodes, bucket, version, region)
 
     def _headers(self, version: ObjectVersion, result: LookupResult) -> HeaderPairs:
         status = ("cache-status", result.cache_status)
         if result.stored is None:
-            modified = formatdate(version.last_modified.timestamp(), usegmt=True)
+            modified = http_date(int(version.last_modified.timestamp()))
             return [
                 ("content-type", version.content_type),
                 *version.headers.items(),

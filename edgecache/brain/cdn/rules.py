@@ -10,10 +10,11 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
+
+from edgecache.http.heads import parse_http_date
 
 Pairs = Sequence[tuple[str, str]]
 
@@ -292,10 +293,8 @@ def _age_at_arrival(fields: Mapping[str, str], asked_at: float, answered_at: flo
 
 
 def _moment(text: str, otherwise: float) -> float:
-    try:
-        return parsedate_to_datetime(text).timestamp()
-    except (ValueError, TypeError, OverflowError):
-        return otherwise
+    moment = parse_http_date(text)
+    return otherwise if moment is None else moment.timestamp()
 
 
 def end_to_end(headers: Pairs) -> Iterable[tuple[str, str]]:

@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from http import HTTPStatus
 
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.values import ObjectVersion
-from edgecache.http.heads import HeaderPairs
+from edgecache.http.heads import HeaderPairs, parse_http_date
 from edgecache.protocol.ranges import RangeNotSatisfiable, requested
 
 
@@ -37,7 +36,7 @@ def select(version: ObjectVersion, headers: HeaderPairs, request: Mapping[str, s
     """
     fields = dict(headers)
     etag = fields.get("etag", "")
-    modified = _date(fields.get("last-modified", ""))
+    modified = parse_http_date(fields.get("last-modified", ""))
     _check_match(request, etag, modified)
     if _is_current(request, etag, modified):
         remaining = [pair for pair in headers if pair[0] != "content-type"]
@@ -64,7 +63,7 @@ def _check_match(request: Mapping[str, str], etag: str, modified: datetime | Non
         if match.strip() != "*" and (etag.startswith("W/") or etag not in _tags(match)):
             raise ConditionFailed(HTTPStatus.PRECONDITION_FAILED)
         return
-    since = _date(request.get("if-unmodified-since", ""))
+    since = parse_http_date(request.get("if-unmodified-since", ""))
     if since is not None and modified is not None and modified > since:
         raise ConditionFailed(HTTPStatus.PRECONDITION_FAILED)
 
@@ -74,7 +73,7 @@ def _is_current(request: Mapping[str, str], etag: str, modified: datetime | None
     if none_match:
         weak = {tag.removeprefix("W/") for tag in _tags(none_match)}
         return none_match.strip() == "*" or (bool(etag) and etag.removeprefix("W/") in weak)
-    since = _date(request.get("if-modified-since", ""))
+    since = parse_http_date(request.get("if-modified-since", ""))
     return since is not None and modified is not None and modified <= since
 
 
@@ -84,18 +83,8 @@ def _range_holds(request: Mapping[str, str], etag: str, modified: datetime | Non
         return True
     if condition.startswith(('"', "W/")):
         return condition == etag and not etag.startswith("W/")
-    return modified is not None and _date(condition) == modified
+    return modified is not None and parse_http_date(condition) == modified
 
 
 def _tags(text: str) -> list[str]:
     return [tag.strip() for tag in text.split(",")]
-
-
-def _date(text: str) -> datetime | None:
-    if not text:
-        return None
-    try:
-        moment = parsedate_to_datetime(text)
-    except (TypeError, ValueError):
-        return None
-    return moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)

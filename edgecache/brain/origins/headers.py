@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 
 from edgecache.brain.origins.driver import OriginResponse
 from edgecache.brain.values import DEFAULT_CONTENT_TYPE, METADATA_PREFIX, OBJECT_HEADERS
+from edgecache.http.heads import parse_http_date
 
 Pairs = list[tuple[str, str]]
 
@@ -43,11 +43,7 @@ def etag_of(fields: Mapping[str, str]) -> str:
 
 def date_of(text: str) -> datetime:
     """Return an HTTP date, or now."""
-    try:
-        date = parsedate_to_datetime(text)
-    except (ValueError, TypeError):
-        return datetime.now(UTC).replace(microsecond=0)
-    return date.astimezone(UTC) if date.tzinfo else date.replace(tzinfo=UTC)
+    return parse_http_date(text) or datetime.now(UTC).replace(microsecond=0)
 
 
 def _text(value: bytes) -> str:

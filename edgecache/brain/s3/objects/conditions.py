@@ -1,12 +1,12 @@
 """Conditional requests: If-Match and others, against an object's ETag and time (RFC 9110 §13)."""
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import S3Request
 from edgecache.brain.values import Conditions
+from edgecache.http.heads import parse_http_date
 
 ANY = "*"
 _OF_READS = frozenset(("if-match", "if-none-match", "if-modified-since", "if-unmodified-since"))
@@ -64,7 +64,7 @@ def holds_range(request: S3Request, etag: str, last_modified: datetime) -> bool:
         return True
     if text.startswith('"'):
         return text == f'"{etag}"'
-    return _date(text) == last_modified.replace(microsecond=0)
+    return parse_http_date(text) == last_modified.replace(microsecond=0)
 
 
 def _check(header: Callable[[str], str], prefix: str, etag: str, last_modified: datetime) -> None:
@@ -74,7 +74,7 @@ def _check(header: Callable[[str], str], prefix: str, etag: str, last_modified: 
         if not {ANY, etag} & set(_etags(match)):
             raise S3Error("PreconditionFailed", extra={"Condition": "If-Match"})
     else:
-        since = _date(header(prefix + "unmodified-since"))
+        since = parse_http_date(header(prefix + "unmodified-since"))
         if since is not None and modified > since:
             raise S3Error("PreconditionFailed", extra={"Condition": "If-Unmodified-Since"})
     none_match = header(prefix + "none-match")
@@ -82,20 +82,10 @@ def _check(header: Callable[[str], str], prefix: str, etag: str, last_modified: 
         if {ANY, etag} & set(_etags(none_match)):
             raise NotModified
         return
-    since = _date(header(prefix + "modified-since"))
+    since = parse_http_date(header(prefix + "modified-since"))
     if since is not None and modified <= since:
         raise NotModified
 
 
 def _etags(text: str) -> list[str]:
     return [each.strip().removeprefix("W/").strip('"') for each in text.split(",")]
-
-
-def _date(text: str) -> datetime | None:
-    if not text:
-        return None
-    try:
-        moment = parsedate_to_datetime(text)
-    except (TypeError, ValueError):
-        return None
-    return moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)

@@ -1,8 +1,7 @@
 """GetObject and HeadObject: from the nearest worker that holds the object, else from its origin."""
 
-from collections.abc import Sequence
-
 from edgecache.brain.delivery.delivery import Delivery, Source
+from edgecache.brain.delivery.planning import delivery_of, sources_of
 from edgecache.brain.delivery.response_cache import ResponseKey
 from edgecache.brain.s3 import checksums
 from edgecache.brain.s3.context import RequestContext, S3Response
@@ -13,8 +12,7 @@ from edgecache.brain.s3.objects.lookup import (
     response_overrides,
     select_and_describe,
 )
-from edgecache.brain.s3.objects.selection import Selection
-from edgecache.brain.values import BucketInfo, ObjectVersion
+from edgecache.brain.values import BucketInfo
 
 REQUEST_ID_HEADER = "x-amz-request-id"
 
@@ -34,19 +32,28 @@ async def get_object(context: RequestContext) -> S3Response | None:
     version = opened.version if opened.version.size >= 0 else await opened.whole()
     selection, headers = select_and_describe(context, version, overrides)
     context.is_hit = opened.is_hit
-    region = context.parts.locator.region_of(context.request.client, context.request.headers)
-    sources = await _sources(context, bucket, version, region) if opened.is_hit else ()
+    parts = context.parts
+    region = parts.locator.region_of(context.request.client, context.request.headers)
+    sources: tuple[Source, ...] = ()
+    if opened.is_hit:
+        sources = await sources_of(parts.directory, parts.nodes, bucket, version, region)
     redirect = redirects.redirect(context, bucket, version, selection, sources)
     if redirect is not None:
         return redirect
-    delivery = _delivery(bucket, version, selection, headers, sources, is_hit=opened.is_hit)
-    needed_no_worker = await context.parts.streamer.deliver(
+    delivery = delivery_of(
+        bucket,
+        version,
+        span=selection.span,
+        status=selection.status,
+        headers=[*headers, *selection.headers],
+        sources=sources,
+        is_hit=opened.is_hit,
+    )
+    needed_no_worker = await parts.streamer.deliver(
         _with_request_id(delivery, context), context.exchange, opened.body
     )
     if needed_no_worker and cache_key is not None:
-        context.parts.responses.keep(
-            cache_key, bucket, version, delivery, opened.body, region=region
-        )
+        parts.responses.keep(cache_key, bucket, version, delivery, opened.body, region=region)
     return None
 
 
@@ -88,46 +95,6 @@ async def _sent_from_cache(context: RequestContext, bucket: BucketInfo, key: Res
     return True
 
 
-def _delivery(
-    bucket: BucketInfo,
-    version: ObjectVersion,
-    selection: Selection,
-    headers: Sequence[tuple[str, str]],
-    sources: tuple[Source, ...],
-    *,
-    is_hit: bool,
-) -> Delivery:
-    return Delivery(
-        tenant=bucket.tenant,
-        bucket_id=bucket.id,
-        key=version.key,
-        generation=version.generation,
-        sha256=version.sha256,
-        size=version.size,
-        span=selection.span,
-        status=selection.status,
-        headers=[*headers, *selection.headers],
-        sources=sources,
-        is_verified=bucket.verifies_reads,
-        is_hit=is_hit,
-        crc32=version.crc32,
-    )
-
-
 def _with_request_id(delivery: Delivery, context: RequestContext) -> Delivery:
     request_id = (REQUEST_ID_HEADER, context.request.request_id)
     return delivery._replace(headers=[request_id, *delivery.headers])
-
-
-async def _sources(
-    context: RequestContext, bucket: BucketInfo, version: ObjectVersion, region: str
-) -> tuple[Source, ...]:
-    holders = await context.parts.directory.locations(version.sha256)
-    if not holders:
-        return ()
-    return context.parts.nodes.sources(
-        holders,
-        region,
-        organization_id=bucket.tenant.organization_id,
-        is_public=bucket.is_public,
-    )

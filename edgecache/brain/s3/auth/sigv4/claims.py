@@ -3,13 +3,13 @@
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Final
 
 from edgecache.brain.s3.auth.sigv4.canonical import ALGORITHM
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import S3Request
+from edgecache.http.heads import parse_http_date
 
 SKEW: Final = timedelta(minutes=15)
 PRESIGNED_LIMIT_S: Final = 604_800
@@ -239,13 +239,8 @@ def _date_from_headers(request: S3Request) -> tuple[str, datetime]:
     amz_date = request.header("x-amz-date")
     signed_at = _parsed(amz_date) if amz_date else None
     if not amz_date:
-        try:
-            signed_at = parsedate_to_datetime(request.header("date"))
-        except (TypeError, ValueError):
-            signed_at = None
-        if signed_at is not None:
-            signed_at = signed_at.replace(tzinfo=signed_at.tzinfo or UTC).astimezone(UTC)
-            amz_date = signed_at.strftime(AMZ_DATE)
+        signed_at = parse_http_date(request.header("date"))
+        amz_date = signed_at.strftime(AMZ_DATE) if signed_at is not None else ""
     if signed_at is None:
         raise S3Error(
             "AccessDenied", "AWS authentication requires a valid Date or x-amz-date header"

@@ -1,0 +1,51 @@
+"""What the S3 API and the CDN deliver of a version, and the workers to take it from."""
+
+from collections.abc import Sequence
+
+from edgecache.brain.delivery.delivery import Delivery, Source, Span
+from edgecache.brain.directory.directory import Directory
+from edgecache.brain.nodes.registry import Nodes
+from edgecache.brain.values import BucketInfo, ObjectVersion
+
+
+async def sources_of(
+    directory: Directory, nodes: Nodes, bucket: BucketInfo, version: ObjectVersion, region: str
+) -> tuple[Source, ...]:
+    """Return the workers that hold a version, nearest to the region first. Raises DatabaseAway."""
+    holders = await directory.locations(version.sha256)
+    if not holders:
+        return ()
+    return nodes.sources(
+        holders,
+        region,
+        organization_id=bucket.tenant.organization_id,
+        is_public=bucket.is_public,
+    )
+
+
+def delivery_of(
+    bucket: BucketInfo,
+    version: ObjectVersion,
+    *,
+    span: Span,
+    status: int,
+    headers: Sequence[tuple[str, str]],
+    sources: tuple[Source, ...],
+    is_hit: bool,
+) -> Delivery:
+    """Return the delivery of a span of a version."""
+    return Delivery(
+        tenant=bucket.tenant,
+        bucket_id=bucket.id,
+        key=version.key,
+        generation=version.generation,
+        sha256=version.sha256,
+        size=version.size,
+        span=span,
+        status=status,
+        headers=list(headers),
+        sources=sources,
+        is_verified=bucket.verifies_reads,
+        is_hit=is_hit,
+        crc32=version.crc32,
+    )
