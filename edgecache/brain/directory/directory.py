@@ -7,7 +7,6 @@ Announced topics: ``key`` (bucket id, key, generation), ``prefix`` (bucket id, p
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -15,12 +14,12 @@ from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.database import Database, Row
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.directory.coherence import Coherence
+from edgecache.brain.directory.coherent_cache import CoherentCache
 from edgecache.brain.directory.index import Index, Name, Tombstone
 from edgecache.brain.directory.locations import Holders
 from edgecache.brain.errors import NoSuchBucket
 from edgecache.brain.values import BucketInfo, Manifest, ObjectVersion
 
-BUCKETS_KEPT: Final = 10_000
 # Above every generation: a version that was read before a loss is not remembered after it.
 NEVER: Final = 2**63
 
@@ -71,15 +70,12 @@ class Directory:
         self.coherence = coherence
         self.index = Index(index_bytes * 7 // 8)
         self.holders = Holders(index_bytes // 8)
-        self._buckets: dict[BucketName, BucketInfo] = {}
-        self._joined_buckets: dict[BucketName, asyncio.Task[BucketInfo | None]] = {}
-        self._buckets_seen = 0
+        self._buckets: CoherentCache[BucketName, BucketInfo] = CoherentCache(coherence, "bucket")
         self._loads: set[KeyWatch] = set()
         self._joined: dict[Name, KeyWatch] = {}
         self._sweeps = BackgroundTasks()
         coherence.subscribe("key", self._on_key)
         coherence.subscribe("prefix", self._on_prefix)
-        coherence.subscribe("bucket", self._on_bucket)
         coherence.subscribe("blob", self._on_blob)
         coherence.on_loss(self._on_loss)
 
@@ -205,10 +201,6 @@ class Directory:
         """
         return await self._bucket(public_name, BUCKET + "public_name = %s", [public_name])
 
-    def known_public(self, public_name: str) -> BucketInfo | None:
-        """Return the bucket if it is remembered, without a look-up."""
-        return self._buckets.get(public_name)
-
     async def bucket_by_id(self, bucket_id: int) -> BucketInfo:
         """Return a bucket by its row's id.
 
@@ -225,38 +217,11 @@ class Directory:
         sql: str,
         params: list[str | int],
     ) -> BucketInfo | None:
-        if not self.coherence.is_current:
-            return await self._load_bucket(name, sql, params)
-        if name in self._buckets:
-            return self._buckets[name]
-        watch = self._joined_buckets.get(name)
-        if watch is None:
-            watch = asyncio.create_task(self._load_bucket(name, sql, params))
-            self._joined_buckets[name] = watch
-            watch.add_done_callback(partial(self._bucket_loaded, name))
-        # A cancelled caller must not cancel the read for the others.
-        return await asyncio.shield(watch)
+        async def load() -> BucketInfo | None:
+            row = await self._database.one(sql, params)
+            return None if row is None else bucket_of(row)
 
-    async def _load_bucket(
-        self, name: BucketName, sql: str, params: list[str | int]
-    ) -> BucketInfo | None:
-        seen = self._buckets_seen
-        row = await self._database.one(sql, params)
-        if row is None:
-            return None
-        bucket = bucket_of(row)
-        if self.coherence.is_current and seen == self._buckets_seen:
-            if len(self._buckets) >= BUCKETS_KEPT:
-                self._buckets.clear()
-            self._buckets[name] = bucket
-        return bucket
-
-    def _bucket_loaded(self, name: BucketName, watch: asyncio.Task[BucketInfo | None]) -> None:
-        if self._joined_buckets.get(name) is watch:
-            del self._joined_buckets[name]
-        if not watch.cancelled():
-            # Retrieve the exception, so that asyncio does not report it as never retrieved.
-            watch.exception()
+        return await self._buckets.get(name, load)
 
     # --- announcements ----------------------------------------------------------------------
 
@@ -278,15 +243,6 @@ class Directory:
                 self._overtake(watch, generation)
         self._sweeps.add(self._sweep(bucket_id, barrier))
 
-    def _on_bucket(self, _bucket_id: int) -> None:
-        self._forget_buckets()
-
-    def _forget_buckets(self) -> None:
-        self._buckets_seen += 1
-        self._buckets.clear()
-        # Later callers must not get what was read before.
-        self._joined_buckets.clear()
-
     def _on_blob(self, sha256: str) -> None:
         self.holders.forget(bytes.fromhex(sha256))
         for watch in self._loads:
@@ -295,7 +251,6 @@ class Directory:
     def _on_loss(self) -> None:
         self.index.clear()
         self.holders.clear()
-        self._forget_buckets()
         for watch in self._loads:
             self._overtake(watch, NEVER)
 
