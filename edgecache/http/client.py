@@ -4,7 +4,6 @@ Environment variables for proxies mean nothing here.
 """
 
 import asyncio
-import ipaddress
 import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from edgecache.http.addresses import is_public, parse_address
 from edgecache.http.limits import NEVER
 from edgecache.http.outgoing import HeadCheck, OutgoingConnection, RequestFailed, Stale
 
@@ -238,16 +238,11 @@ async def _resolve(host: str, port: int, *, is_guarded: bool) -> str:
     """Return the address to connect to. Raises RequestFailed for a forbidden one, OSError."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    addresses = [str(row[4][0]) for row in found]
-    if is_guarded and not all(_is_public(text) for text in addresses):
+    texts = [str(row[4][0]) for row in found]
+    addresses = [parse_address(text) for text in texts]
+    if is_guarded and not all(address and is_public(address) for address in addresses):
         raise RequestFailed("address_forbidden")
-    return addresses[0]
-
-
-def _is_public(text: str) -> bool:
-    address = ipaddress.ip_address(text.partition("%")[0])
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return (mapped or address).is_global and not (mapped or address).is_multicast
+    return texts[0]
 
 
 # Made once: reading the machine's authorities takes tens of milliseconds, which block the loop.

@@ -1,9 +1,9 @@
 """What a request says before its body."""
 
-import ipaddress
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
+from edgecache.http.addresses import parse_address
 from edgecache.http.headers import Headers
 
 FORWARDED: Final = ("forwarded", "x-forwarded-for", "via", "x-real-ip")
@@ -50,12 +50,8 @@ class Scope(NamedTuple):
         """True if the request comes from this machine itself, not through a proxy on it."""
         if any(name in self.headers for name in FORWARDED):
             return False
-        try:
-            address = ipaddress.ip_address(self.client_address)
-        except ValueError:
-            return False
-        mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-        return (mapped or address).is_loopback
+        address = parse_address(self.client_address)
+        return address is not None and address.is_loopback
 
 
 def address_of(client: str) -> str:

@@ -6,7 +6,7 @@ UPDATE to delete it). This order excludes deadlocks.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -160,17 +160,7 @@ async def is_overtaken(connection: Connection | Database, name: Name, began: int
 async def hold_blob(change: Connection, manifest: Manifest) -> None:
     """Insert or lock a blob's row, so that it is not deleted before the transaction ends."""
     for _ in range(HOLD_ATTEMPTS):
-        held = await change.one(
-            HOLD,
-            {
-                "sha256": manifest.sha256,
-                "size": manifest.size,
-                "md5": manifest.md5,
-                "crc32": manifest.crc32,
-                "chunks": manifest.chunks,
-            },
-        )
-        if held is not None:
+        if await change.one(HOLD, asdict(manifest)) is not None:
             return
     raise DatabaseAway
 

@@ -1,6 +1,5 @@
 """The region of a client, as far as it can be found out."""
 
-import ipaddress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -8,6 +7,7 @@ import structlog
 
 from edgecache.brain.conf import Geography, Network
 from edgecache.brain.nodes.regions import CONTINENTS, RegionMap
+from edgecache.http.addresses import IpAddress, parse_address
 from edgecache.protocol.names import LABEL
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 REMEMBERED: Final = 16_384
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class Locator:
@@ -49,7 +48,7 @@ class Locator:
         return region if is_believed else ""
 
     def _is_trusted(self, peer: str) -> bool:
-        address = _parse(peer)
+        address = parse_address(peer)
         return address is not None and any(
             address in network
             for network in self._geography.trusted_edges
@@ -57,7 +56,7 @@ class Locator:
         )
 
     def _look_up(self, client: str) -> str:
-        address = _parse(client)
+        address = parse_address(client)
         if address is None:
             return self._geography.region
         for prefix, regions in self._networks.get(address.version, ()):
@@ -66,7 +65,7 @@ class Locator:
                 return region
         return self._from_geoip(address) or self._geography.region
 
-    def _from_geoip(self, address: Address) -> str:
+    def _from_geoip(self, address: IpAddress) -> str:
         row = self._geoip.get(str(address)) if self._geoip else None
         if not isinstance(row, dict):
             return ""
@@ -97,12 +96,3 @@ def _open_geoip(geography: Geography) -> Any:
     reader = maxminddb.open_database(str(geography.geoip), maxminddb.MODE_MMAP)
     log.info("geoip_opened", database=reader.metadata().database_type)
     return reader
-
-
-def _parse(text: str) -> Address | None:
-    try:
-        address = ipaddress.ip_address(text.partition("%")[0])
-    except ValueError:
-        return None
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return mapped or address

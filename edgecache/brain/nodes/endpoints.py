@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from edgecache.brain.errors import Invalid
+from edgecache.http.addresses import is_public, parse_address
 from edgecache.protocol.fields import FieldError
 
 LENGTH_LIMIT: Final = 255
@@ -41,15 +42,13 @@ def normalize(text: object, *, is_trusted: bool, is_production: bool) -> str:
 
 def is_public_host(host: str) -> bool:
     """True if a host name or address looks public; names are not resolved."""
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        # Some resolvers read a name of digits as an address.
-        last = host.rstrip(".").rpartition(".")[2]
-        is_local = any(f".{host.rstrip('.')}".endswith(f".{n.lstrip('.')}") for n in LOCAL_NAMES)
-        return "." in host and not is_local and not last.isdigit() and not last.startswith("0x")
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return (mapped or address).is_global and not (mapped or address).is_multicast
+    address = parse_address(host)
+    if address is not None:
+        return is_public(address)
+    # Some resolvers read a name of digits as an address.
+    last = host.rstrip(".").rpartition(".")[2]
+    is_local = any(f".{host.rstrip('.')}".endswith(f".{n.lstrip('.')}") for n in LOCAL_NAMES)
+    return "." in host and not is_local and not last.isdigit() and not last.startswith("0x")
 
 
 def new_nonce() -> str:

@@ -94,7 +94,7 @@ async def head(database: Database, bucket: BucketInfo, key: str) -> ObjectVersio
     Raises DatabaseAway.
     """
     row = await database.one(STORED, [bucket.id, key])
-    return None if row is None else _found(bucket, key, row)
+    return None if row is None else commits.version_of(_stored(bucket, key, row))
 
 
 async def adopt(coherence: Coherence, bucket: BucketInfo, key: str) -> ObjectVersion | None:
@@ -107,11 +107,8 @@ async def adopt(coherence: Coherence, bucket: BucketInfo, key: str) -> ObjectVer
         row = await change.one(STORED, [bucket.id, key])
         if row is None:
             return None
-        manifest = Manifest(row.blob_id, row.size, row.md5, row.crc32, row.chunks)
-        await commits.hold_blob(change, manifest)
-        version = commits.VersionRow(
-            bucket.id, key, "", manifest, _fields(row), row.etag, row.last_modified, {}
-        )
+        version = _stored(bucket, key, row)
+        await commits.hold_blob(change, version.manifest)
         return await commits.write_cached(change, version)
 
 
@@ -175,27 +172,9 @@ def _check(current: Row | None, conditions: Conditions) -> None:
         raise PreconditionFailed
 
 
-def _fields(row: Row) -> Fields:
-    return Fields(
+def _stored(bucket: BucketInfo, key: str, row: Row) -> commits.VersionRow:
+    manifest = Manifest(row.blob_id, row.size, row.md5, row.crc32, row.chunks)
+    fields = Fields(
         row.content_type, row.headers, row.metadata, row.checksums, tuple(row.parts), row.etag
     )
-
-
-def _found(bucket: BucketInfo, key: str, row: Row) -> ObjectVersion:
-    return ObjectVersion(
-        bucket.id,
-        key,
-        "",
-        0,
-        row.blob_id,
-        row.size,
-        row.etag,
-        row.content_type,
-        row.headers,
-        row.metadata,
-        row.checksums,
-        tuple(row.parts),
-        row.last_modified,
-        {},
-        row.last_modified,
-    )
+    return commits.VersionRow(bucket.id, key, "", manifest, fields, row.etag, row.last_modified, {})

@@ -14,6 +14,7 @@ from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.objects.selection import Selection
 from edgecache.brain.s3.requests import S3Request
 from edgecache.brain.values import BucketInfo, ObjectVersion
+from edgecache.http.addresses import parse_address
 from edgecache.protocol.names import TICKET_PARAMETER, object_path
 from edgecache.protocol.tickets import TicketKind
 
@@ -57,7 +58,7 @@ def is_possible(request: S3Request, bucket: BucketInfo) -> bool:
 
 def client_prefix(address: str) -> str:
     """Return the network that a ticket is valid for: IPv4 /24, IPv6 /64."""
-    parsed = ipaddress.ip_address(address.partition("%")[0])
-    mapped = parsed.ipv4_mapped if isinstance(parsed, ipaddress.IPv6Address) else None
-    client = mapped or parsed
+    client = parse_address(address)
+    if client is None:
+        raise ValueError(address)
     return str(ipaddress.ip_network((client, PREFIX_BITS[client.version]), strict=False))
