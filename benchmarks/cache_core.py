@@ -198,7 +198,7 @@ async def core(url: str, folder: Path, port: int, *, is_new: bool = True) -> Asy
     purges = Purges(database, coherence)
     buckets = Buckets(database, coherence)
     catalog = Catalog(database, coherence, allows_private=True)
-    await database.open()
+    await database.start()
     await staging.start()
     await origins.start()
     await coherence.start()
@@ -213,7 +213,7 @@ async def core(url: str, folder: Path, port: int, *, is_new: bool = True) -> Asy
     await origins.stop()
     await coherence.stop()
     await staging.stop()
-    await database.close()
+    await database.stop()
 
 
 async def settled(brain: Core) -> None:

@@ -34,7 +34,7 @@ from edgecache.brain.nodes.replication import Replication
 from edgecache.brain.nodes.tickets import TicketSigner
 from edgecache.brain.origins.catalog import Catalog
 from edgecache.brain.origins.registry import Origins
-from edgecache.brain.process import BrainProcess, Service, background, service
+from edgecache.brain.process import BrainProcess, Part
 from edgecache.brain.s3.api import ObjectApi
 from edgecache.brain.s3.parts import S3Parts
 from edgecache.brain.storage.garbage_collection import GarbageCollector
@@ -93,7 +93,8 @@ def assemble(settings: BrainSettings) -> BrainProcess:
     objects = _objects(settings, core, cluster)
     cdn = CdnApi(_cdn_parts(core, cluster, objects))
     return BrainProcess(
-        _services(core, cluster, objects, cdn), _listeners(settings, core, cluster, objects, cdn)
+        _parts(core, cluster, objects, cdn),
+        _listeners(settings, core, cluster, objects, cdn),
     )
 
 
@@ -167,27 +168,25 @@ def _objects(settings: BrainSettings, core: _Core, cluster: _Cluster) -> _Object
     )
 
 
-def _services(
-    core: _Core, cluster: _Cluster, objects: _Objects, cdn: CdnApi
-) -> tuple[Service, ...]:
+def _parts(core: _Core, cluster: _Cluster, objects: _Objects, cdn: CdnApi) -> tuple[Part, ...]:
     return (
-        service(core.staging),
-        Service(core.database.open, core.database.close),
-        service(core.coherence),
-        service(objects.origins),
-        service(cluster.nodes),
-        service(cluster.meters),
-        service(cluster.worker_client),
-        background(cluster.worker_reads),
-        background(objects.purges),
-        background(objects.objects),
-        service(cluster.replication),
-        service(cluster.repair),
-        background(cluster.hot_objects),
-        background(cluster.proofs),
-        service(objects.garbage_collector),
-        service(Upkeep(core.database, cluster.statistics)),
-        background(cdn),
+        core.staging,
+        core.database,
+        core.coherence,
+        objects.origins,
+        cluster.nodes,
+        cluster.meters,
+        cluster.worker_client,
+        cluster.worker_reads,
+        objects.purges,
+        objects.objects,
+        cluster.replication,
+        cluster.repair,
+        cluster.hot_objects,
+        cluster.proofs,
+        objects.garbage_collector,
+        Upkeep(core.database, cluster.statistics),
+        cdn,
     )
 
 

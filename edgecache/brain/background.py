@@ -1,6 +1,7 @@
 """Work behind the requests: single tasks, and rounds that come again even after a failure."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -47,6 +48,14 @@ def _retrieve(task: asyncio.Task[Any]) -> None:
     """Retrieve the exception, so that asyncio does not report it as never retrieved."""
     if not task.cancelled():
         task.exception()
+
+
+async def wait_for_news(news: asyncio.Event, timeout_s: float) -> None:
+    """Wait until an event is set, for a while at most, and clear it: the pause of a round."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            await news.wait()
+    news.clear()
 
 
 class PeriodicTask:

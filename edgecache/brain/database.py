@@ -79,11 +79,11 @@ class Database:
             name="brain",
         )
 
-    async def open(self) -> None:
+    async def start(self) -> None:
         """Open the pool; the database may still be away."""
         await self._pool.open(wait=False)
 
-    async def close(self) -> None:
+    async def stop(self) -> None:
         """Close every connection."""
         await asyncio.gather(*self._late, return_exceptions=True)
         await self._returning.finish()

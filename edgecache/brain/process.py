@@ -1,11 +1,10 @@
-"""One brain's life: services start in order, ports last, and stop in reverse."""
+"""One brain's life: parts start in order, ports last, and stop in reverse."""
 
 import asyncio
 import gc
 import signal
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import Final, Protocol
+from collections.abc import Sequence
+from typing import Final, Protocol, runtime_checkable
 
 import structlog
 
@@ -17,44 +16,27 @@ STOP_TIMEOUT_S: Final = 12.0
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
-class Background(Protocol):
-    """A part that only has to be stopped: it starts tasks when it is used."""
+class Part(Protocol):
+    """A part of the process: some start tasks when they are used, and only have to be stopped."""
 
     async def stop(self) -> None:
         """Cancel what is running."""
 
 
-class Starts(Background, Protocol):
-    """A part with a start as well."""
+@runtime_checkable
+class Starts(Protocol):
+    """A part that has to be started."""
 
     async def start(self) -> None:
         """Open what it needs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
-    """A part of the process. start: None for a part that is started by its use."""
-
-    start: Callable[[], Awaitable[None]] | None
-    stop: Callable[[], Awaitable[None]]
-
-
-def service(part: Starts) -> Service:
-    """Return the service of a part that starts and stops."""
-    return Service(part.start, part.stop)
-
-
-def background(part: Background) -> Service:
-    """Return the service of a part that only stops."""
-    return Service(None, part.stop)
-
-
 class BrainProcess:
     """A brain that is wired and not started yet."""
 
-    def __init__(self, services: Sequence[Service], listeners: Listeners) -> None:
-        """services: in start order, without the listeners."""
-        self._services = services
+    def __init__(self, parts: Sequence[Part], listeners: Listeners) -> None:
+        """parts: in start order, without the listeners."""
+        self._parts = parts
         self._listeners = listeners
 
     async def run(self) -> int:
@@ -72,9 +54,9 @@ class BrainProcess:
             await self._stop()
 
     async def _serve(self, halt: asyncio.Event) -> int:
-        for each in self._services:
-            if each.start is not None:
-                await each.start()
+        for part in self._parts:
+            if isinstance(part, Starts):
+                await part.start()
         await self._listeners.start()
         log.info("brain_started", **self._listeners.ports())
         # Objects made during the start live as long as the process: keep them out of collections.
@@ -91,8 +73,8 @@ class BrainProcess:
         return 1 if has_failed else 0
 
     async def _stop(self) -> None:
-        """Close the ports, let requests finish, then stop the services in reverse order."""
+        """Close the ports, let requests finish, then stop the parts in reverse order."""
         await self._listeners.stop(timeout_s=STOP_TIMEOUT_S)
-        for each in reversed(self._services):
-            await each.stop()
+        for part in reversed(self._parts):
+            await part.stop()
         log.info("brain_stopped")

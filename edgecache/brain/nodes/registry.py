@@ -1,7 +1,6 @@
 """The node registry: rows read every two seconds, plus this brain's own experience."""
 
 import asyncio
-import contextlib
 import math
 import time
 from collections.abc import Iterable
@@ -10,7 +9,7 @@ from uuid import UUID
 
 import structlog
 
-from edgecache.brain.background import BackgroundTasks, PeriodicTask
+from edgecache.brain.background import BackgroundTasks, PeriodicTask, wait_for_news
 from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Source
 from edgecache.brain.directory.coherence import Coherence
@@ -57,7 +56,9 @@ class Nodes:
         self._news = asyncio.Event()
         # Known rows stay in use while the database is away: ages grow, so that silent nodes
         # become offline all the same.
-        self._periodic = PeriodicTask("nodes", self.refresh, self._until_news)
+        self._periodic = PeriodicTask(
+            "nodes", self.refresh, lambda: wait_for_news(self._news, REFRESH_S)
+        )
         self._background = BackgroundTasks()
         # Caught by this brain and not yet quarantined in the database.
         self._wrong_bytes: set[UUID] = set()
@@ -200,12 +201,6 @@ class Nodes:
             else:
                 self._wrong_bytes.discard(node_id)
                 return
-
-    async def _until_news(self) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(REFRESH_S):
-                await self._news.wait()
-        self._news.clear()
 
     def _later_s(self) -> float:
         return time.monotonic() - self._read_at

@@ -10,6 +10,7 @@ from typing import Final
 
 import httpcore
 
+from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.errors import OriginFailed, OriginTimeout
 from edgecache.brain.origins.headers import Pairs, pairs_of
 
@@ -50,7 +51,7 @@ class Line:
         self._users = 0
         self._is_retired = False
         self._abandoned: set[asyncio.Task[httpcore.Response]] = set()
-        self._closing: set[asyncio.Task[None]] = set()
+        self._closing = BackgroundTasks()
 
     async def send(self, request: httpcore.Request) -> httpcore.Response:
         """Send a request; a cancelled one does not cost the pool a connection.
@@ -105,7 +106,8 @@ class Line:
         if self._is_retired and not self._users:
             for sending in self._abandoned:
                 sending.cancel()
-            await asyncio.gather(*self._abandoned, *self._closing, return_exceptions=True)
+            await asyncio.gather(*self._abandoned, return_exceptions=True)
+            await self._closing.finish()
             await self._pool.aclose()
 
     def _ended(self, sending: asyncio.Task[httpcore.Response]) -> None:
@@ -115,10 +117,7 @@ class Line:
             self._close(sending.result())
 
     def _close(self, response: httpcore.Response) -> asyncio.Task[None]:
-        closing = asyncio.create_task(response.aclose())
-        self._closing.add(closing)
-        closing.add_done_callback(self._closing.discard)
-        return closing
+        return self._closing.add(response.aclose())
 
 
 @dataclass(frozen=True, slots=True)

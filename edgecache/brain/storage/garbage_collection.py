@@ -10,10 +10,11 @@ from typing import Final
 
 import structlog
 
+from edgecache.brain.background import PeriodicTask, wait_for_news
 from edgecache.brain.database import Database
 from edgecache.brain.directory.coherence import Change, Coherence
 from edgecache.brain.directory.purges import PendingPurge, PurgeCount, Purges
-from edgecache.brain.errors import BrainError, NoSuchBucket
+from edgecache.brain.errors import NoSuchBucket
 from edgecache.brain.fetch.origin_writes import OriginWrites
 from edgecache.brain.nodes import jobs as node_jobs
 from edgecache.brain.storage.eviction import evict, sweep
@@ -66,8 +67,8 @@ OLD_RECORDS: Final = (
 OLD_LEASES: Final = "DELETE FROM brain_filllease WHERE expires_at < now() - interval '1 hour'"
 
 
-class GarbageCollector:
-    """This brain's garbage collection."""
+class GarbageCollector(PeriodicTask):
+    """This brain's garbage collection; what it leaves another brain finds."""
 
     def __init__(
         self,
@@ -82,20 +83,14 @@ class GarbageCollector:
         self._staging = staging
         self._purges = purges
         self._writes = writes
-        self._task: asyncio.Task[None] | None = None
         self._news = asyncio.Event()
+        # The first round comes at once.
+        self._news.set()
+        super().__init__(
+            "garbage collection", self.round, lambda: wait_for_news(self._news, EVERY_S)
+        )
         self._sweep_at = 0.0
         coherence.subscribe("released", self._news.set)
-
-    async def start(self) -> None:
-        """Start."""
-        self._task = asyncio.create_task(self._keep_going())
-
-    async def stop(self) -> None:
-        """Stop; another brain finds what is left."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
 
     async def round(self) -> None:
         """Run all steps once.
@@ -113,22 +108,6 @@ class GarbageCollector:
         if time.monotonic() > self._sweep_at:
             self._sweep_at = time.monotonic() + SWEEP_EVERY_S
             await sweep(self._staging, self._database)
-
-    async def _keep_going(self) -> None:
-        while True:
-            try:
-                await self.round()
-            except BrainError as exc:
-                log.warning("collector_failed", code=exc.code)
-            except Exception:
-                # A file that cannot be removed must not keep the others.
-                log.exception("collector_failed")
-            try:
-                async with asyncio.timeout(EVERY_S):
-                    await self._news.wait()
-            except TimeoutError:
-                continue
-            self._news.clear()
 
     async def _finish_purges(self) -> None:
         rows = await self._database.all(

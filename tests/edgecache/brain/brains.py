@@ -110,7 +110,7 @@ async def settled(brain: Brain) -> None:
 async def running(url: str, root: Path, **options: Any) -> AsyncIterator[Brain]:
     """Yield a brain that stops at the end of the block."""
     brain = assemble(url, root, **options)
-    await brain.database.open()
+    await brain.database.start()
     await brain.staging.start()
     await brain.origins.start()
     await brain.coherence.start()
@@ -123,7 +123,7 @@ async def running(url: str, root: Path, **options: Any) -> AsyncIterator[Brain]:
         await brain.origins.stop()
         await brain.coherence.stop()
         await brain.staging.stop()
-        await brain.database.close()
+        await brain.database.stop()
 
 
 def assemble(

@@ -20,9 +20,9 @@ from tests.edgecache.brain.brains import Rows, assemble
 async def database(rows: Rows) -> AsyncIterator[Database]:
     """Return a database."""
     one = Database(rows.url, max_connections=4)
-    await one.open()
+    await one.start()
     yield one
-    await one.close()
+    await one.stop()
 
 
 async def test_rows_are_read_by_their_names(database: Database) -> None:
@@ -38,14 +38,14 @@ async def test_rows_are_read_by_their_names(database: Database) -> None:
 
 async def test_an_absent_database_is_an_error_within_seconds() -> None:
     database = Database("postgresql://nobody@127.0.0.1:1/none")
-    await database.open()
+    await database.start()
     begun = time.monotonic()
 
     with pytest.raises(DatabaseAway):
         await database.one("SELECT 1")
 
     assert time.monotonic() - begun < 5
-    await database.close()
+    await database.stop()
 
 
 async def test_dead_connections_are_replaced(database: Database, rows: Rows) -> None:
@@ -112,7 +112,7 @@ async def test_a_cancellation_while_a_connection_is_returned_does_not_leak_it(
     rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database = Database(rows.url, max_connections=1)
-    await database.open()
+    await database.start()
     putconn, is_being_given_back = database._pool.putconn, asyncio.Event()
 
     async def slow_putconn(connection: RawConnection) -> None:
@@ -130,18 +130,18 @@ async def test_a_cancellation_while_a_connection_is_returned_does_not_leak_it(
 
         # The pool has no other connection.
         assert await database.one("SELECT 1") == (1,)
-    await database.close()
+    await database.stop()
 
 
 async def test_a_connection_closed_outside_the_pool_is_replaced(rows: Rows) -> None:
     database = Database(rows.url, max_connections=1)
-    await database.open()
+    await database.start()
     kept = await database._pool.getconn()
     await database._pool.putconn(kept)
     await kept.close()
 
     assert await database.one("SELECT 1") == (1,)
-    await database.close()
+    await database.stop()
 
 
 async def write(database: Database) -> None:
@@ -204,7 +204,7 @@ class Line:
 
 async def test_an_unresponsive_database_fences_the_brain(line: Line, tmp_path: Path) -> None:
     brain = assemble(line.url, tmp_path / "brain")
-    await brain.database.open()
+    await brain.database.start()
     await brain.staging.start()
     await brain.origins.start()
     await brain.coherence.start()
@@ -233,4 +233,4 @@ async def test_an_unresponsive_database_fences_the_brain(line: Line, tmp_path: P
     await brain.coherence.stop()
     await brain.origins.stop()
     await brain.staging.stop()
-    await brain.database.close()
+    await brain.database.stop()

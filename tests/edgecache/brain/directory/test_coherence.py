@@ -92,7 +92,7 @@ async def test_a_new_brain_caches_nothing_before_the_others_acknowledge_it(
     await asyncio.gather(brain.coherence._task, return_exceptions=True)
     rows.run("UPDATE brain_braininstance SET lease_until = now() + interval '30 seconds'")
     newcomer = assemble(rows.url, tmp_path / "newcomer")
-    await newcomer.database.open()
+    await newcomer.database.start()
     try:
         await newcomer.coherence.start()
         assert not newcomer.coherence.is_current
@@ -101,7 +101,7 @@ async def test_a_new_brain_caches_nothing_before_the_others_acknowledge_it(
         assert await newcomer.coherence.wait_until_current(10)
     finally:
         await newcomer.coherence.stop()
-        await newcomer.database.close()
+        await newcomer.database.stop()
 
 
 async def test_a_brain_without_its_listener_reads_postgresql_and_clears_its_cache(

@@ -36,11 +36,11 @@ def run(url: str, scenario: Callable[[Meters, Clock], Awaitable[None]]) -> None:
 
     async def play() -> None:
         database, clock = Database(url), Clock()
-        await database.open()
+        await database.start()
         try:
             await scenario(Meters(database, uuid4(), clock=clock), clock)
         finally:
-            await database.close()
+            await database.stop()
 
     asyncio.run(play())
 
@@ -139,7 +139,7 @@ def test_concurrent_writers_do_not_make_a_reader_miss_lines(database_url: str) -
 
     async def play() -> int:
         database = Database(database_url, max_connections=12)
-        await database.open()
+        await database.start()
         seen, cursor = 0, 0
         writers = [Meters(database, uuid4()) for _ in range(8)]
 
@@ -160,7 +160,7 @@ def test_concurrent_writers_do_not_make_a_reader_miss_lines(database_url: str) -
                 cursor = rows[-1].id
             await asyncio.sleep(0)
         await work
-        await database.close()
+        await database.stop()
         return seen
 
     assert asyncio.run(play()) == 80
@@ -179,11 +179,11 @@ def test_old_minutes_become_hours_and_keep_their_sums(database_url: str) -> None
 
     async def play() -> None:
         database = Database(database_url)
-        await database.open()
+        await database.start()
         statistics = Statistics(database, None, None)  # type: ignore[arg-type]  # not used here
         await statistics.roll_up()
         await statistics.roll_up()
-        await database.close()
+        await database.stop()
 
     asyncio.run(play())
     assert rows.all("SELECT hits, misses, bytes_served FROM brain_measurement ORDER BY hits") == [
