@@ -1,0 +1,136 @@
+"""The client: kept connections, uploads, and servers that answer badly."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from edgecache.http.client import Address, HttpClient, Response, request_head
+from edgecache.http.outgoing import RequestFailed
+
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+@asynccontextmanager
+async def serving(handle: Handler) -> AsyncIterator[Address]:
+    """Serve each connection with a handler on a free port."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await handle(reader, writer)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            return
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield Address(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    finally:
+        server.close()
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[HttpClient]:
+    """Return a client that gives a silent server up quickly."""
+    one = HttpClient(connect_timeout_s=2.0, stall_s=0.1)
+    await one.start()
+    yield one
+    await one.stop()
+
+
+async def fetch(client: HttpClient, address: Address) -> Response:
+    """Send a GET for a short response."""
+    head = request_head(address, "GET", "/", {})
+    return await client.fetch(address, head, limit_bytes=100, timeout_s=5.0)
+
+
+async def test_a_connection_is_kept_and_replaced_when_the_server_closed_it(
+    client: HttpClient,
+) -> None:
+    connections = 0
+
+    async def two_responses(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        for _ in range(2):
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(OK)
+
+    async with serving(two_responses) as address:
+        bodies = [(await fetch(client, address)).body for _ in range(5)]
+    assert (bodies, connections) == ([b"ok"] * 5, 3)
+
+
+async def test_an_early_response_ends_an_upload(client: HttpClient) -> None:
+    sent = 0
+
+    async def full(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 507 Insufficient Storage\r\nContent-Length: 0\r\n\r\n")
+        while await reader.read(65_536):
+            pass
+
+    async def endless() -> AsyncIterator[bytes]:
+        nonlocal sent
+        while True:
+            sent += 1
+            yield bytes(65_536)
+            await asyncio.sleep(0)
+
+    async with serving(full) as address:
+        head = request_head(address, "PUT", "/", {}, length=2**40)
+        answer = await client.upload(address, head, endless(), limit_bytes=100, timeout_s=5.0)
+    assert answer.status == 507
+    assert sent > 0
+
+
+@pytest.mark.parametrize(
+    ("response", "reason"),
+    [
+        (b"", "closed"),
+        (b"HTTP/1.1 200 OK\r\n\r\nno length", "no_length"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "no_length"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", "ambiguous_head"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 101\r\n\r\n", "too_long"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nmore than that", "too_long"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n1", "closed"),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 20_000, "head_too_long"),
+        (b"SSH-2.0-OpenSSH\r\n\r\n", "no_answer"),
+    ],
+)
+async def test_a_response_that_is_not_whole_or_not_clear_is_a_failure(
+    client: HttpClient, response: bytes, reason: str
+) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(response)
+        await writer.drain()
+
+    async with serving(answer) as address:
+        with pytest.raises(RequestFailed) as failure:
+            await fetch(client, address)
+    assert failure.value.reason == reason
+
+
+async def test_a_silent_server_is_given_up(client: HttpClient) -> None:
+    async def silence(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+        while await reader.read(65_536):
+            pass
+
+    async with serving(silence) as address:
+        with pytest.raises(RequestFailed, match="stalled"):
+            await fetch(client, address)
+
+
+async def test_a_guarded_address_must_be_public(client: HttpClient) -> None:
+    async def never(_reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+        pytest.fail("connected")
+
+    async with serving(never) as address:
+        guarded = Address(address.endpoint, is_guarded=True)
+        with pytest.raises(RequestFailed, match="address_forbidden"):
+            await fetch(client, guarded)
