@@ -15,7 +15,7 @@ from edgecache.protocol.jobs import Job, JobDone, JobKind, Jobs, JobSource
 from edgecache.protocol.receipts import ReceiptLine, Receipts, ReceiptsAnswer, RefusedReceipt
 from tests.edgecache.protocol.strategies import HASH, NUMBER
 
-WORD = st.text(min_size=1, max_size=30)
+WORD = st.text(st.characters(exclude_characters="\0"), min_size=1, max_size=30)
 FINITE = st.floats(0, 1e12)
 KEY = st.binary(min_size=32, max_size=32).map(lambda raw: TicketKey(raw[:8].hex(), raw))
 HELD = st.builds(Held, HASH, NUMBER)
@@ -116,6 +116,7 @@ def test_a_decoded_message_equals_the_encoded_one(message: Any) -> None:
         ("load", "0.5"),
         ("incarnation", 7),
         ("incarnation", "x" * 37),
+        ("incarnation", "a\0b"),
         ("problems", "draining"),
         ("problems", ["x"] * 17),
         ("endpoint", 5),
