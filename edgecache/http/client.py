@@ -23,6 +23,7 @@ IDLE_S: Final = 20.0
 RUNNING_LIMIT: Final = 1024
 LENGTH_DIGITS: Final = 19
 NO_CONTENT: Final = 204
+BODYLESS: Final = frozenset(("GET", "DELETE"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,11 +207,12 @@ def request_head(
     address: Address, method: str, target: str, fields: Mapping[str, str], *, length: int = 0
 ) -> bytes:
     """Return the bytes of a request's head. length: of the body; 0 for none."""
-    lines = [f"{method} {target} HTTP/1.1", f"host: {_host_of(address.endpoint)}"]
-    lines += [f"{name}: {value}" for name, value in fields.items()]
-    if length or method not in {"GET", "DELETE"}:
-        lines.append(f"content-length: {length}")
-    return "\r\n".join([*lines, "", ""]).encode("ascii")
+    text = f"{method} {target} HTTP/1.1\r\nhost: {_host_of(address.endpoint)}\r\n"
+    for name, value in fields.items():
+        text += f"{name}: {value}\r\n"
+    if length or method not in BODYLESS:
+        text += f"content-length: {length}\r\n"
+    return f"{text}\r\n".encode("ascii")
 
 
 @lru_cache(maxsize=4096)
