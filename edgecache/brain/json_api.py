@@ -195,10 +195,10 @@ def respond(exchange: Exchange, answer: JsonResponse) -> None:
 
 def _refused(error: BrainError, codes: Mapping[str, str]) -> JsonResponse:
     code = codes.get(error.code, error.code)
-    said: dict[str, object] = {"code": code, "detail": error.detail}
+    problem: dict[str, object] = {"code": code, "detail": error.detail}
     if isinstance(error, Invalid):
-        said["errors"] = [asdict(row) for row in error.errors]
-    return JsonResponse(said, error.status)
+        problem["errors"] = [asdict(row) for row in error.errors]
+    return JsonResponse(problem, error.status)
 
 
 def _pattern(path: str) -> re.Pattern[str]:

@@ -17,7 +17,7 @@ from edgecache.http.response_writer import ResponseWriter
 
 log = logging.getLogger(__name__)
 
-# Of no use to anybody once the client is gone; a write may be.
+# Of no use once the client is gone; a write may be.
 READS: Final = frozenset(("GET", "HEAD"))
 
 

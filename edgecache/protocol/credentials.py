@@ -37,5 +37,5 @@ def proof(secret_sha256: bytes, node_id: UUID, nonce: str) -> str:
 
     secret_sha256: ``secret_hash`` of the node's secret. nonce: fresh, of the form ``NONCE``.
     """
-    said = b"zonal-prove-1\0" + node_id.bytes + nonce.encode("ascii")
-    return hmac.new(secret_sha256, said, hashlib.sha256).hexdigest()
+    message = b"zonal-prove-1\0" + node_id.bytes + nonce.encode("ascii")
+    return hmac.new(secret_sha256, message, hashlib.sha256).hexdigest()

@@ -58,11 +58,11 @@ class Heartbeat:
 
     def as_json(self) -> dict[str, Any]:
         """Return its JSON."""
-        said = asdict(self)
-        said["problems"] = list(self.problems)
+        message = asdict(self)
+        message["problems"] = list(self.problems)
         if self.endpoint is None:
-            del said["endpoint"]
-        return said
+            del message["endpoint"]
+        return message
 
     @classmethod
     def read(cls, fields: Fields) -> Self:

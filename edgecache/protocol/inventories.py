@@ -1,6 +1,6 @@
 """Inventories of a worker: complete, and then as changes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 from edgecache.protocol.fields import INTEGER_LIMIT, Fields, Message, read_sha256
@@ -18,7 +18,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Inventory:
+class Inventory(Message):
     """What a worker holds (full), or what came and went since the last one that was answered.
 
     page: from 0; last: whether a full inventory is complete with it. Only then the brain knows that
@@ -35,10 +35,8 @@ class Inventory:
 
     def as_json(self) -> dict[str, Any]:
         """Return its JSON; ``added`` as pairs."""
-        said = {name: getattr(self, name) for name in self.__slots__}
-        said["added"] = [[held.sha256.hex(), held.size] for held in self.added]
-        said["removed"] = [sha256.hex() for sha256 in self.removed]
-        return said
+        added = [[held.sha256.hex(), held.size] for held in self.added]
+        return Message.as_json(replace(self, added=())) | {"added": added}
 
     @classmethod
     def read(cls, fields: Fields) -> Self:

@@ -47,7 +47,7 @@ class BrainClock:
         return self._tick()
 
     def learn(self, brain_now: float, *, sent: float, received: float) -> None:
-        """Take what the brain said of its time (Unix seconds) between two ``tick``s."""
+        """Take the time that the brain sent (Unix seconds) between two ``tick``s."""
         sample = Sample(brain_now - (sent + received) / 2, received - sent)
         if self._samples and sample.round_trip_s > SLOWEST_ROUND_TRIP_S:
             return

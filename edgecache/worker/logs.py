@@ -27,7 +27,7 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
-        said: dict[str, Any] = {
+        line: dict[str, Any] = {
             "timestamp": _time(record),
             "level": record.levelname.lower(),
             "logger": record.name,
@@ -35,8 +35,8 @@ class JsonLines(logging.Formatter):
             **_fields(record),
         }
         if record.exc_info:
-            said["exception"] = self.formatException(record.exc_info)
-        return _redacted(json.dumps(said, default=str, ensure_ascii=False))
+            line["exception"] = self.formatException(record.exc_info)
+        return _redacted(json.dumps(line, default=str, ensure_ascii=False))
 
 
 class ConsoleLines(logging.Formatter):

@@ -65,7 +65,7 @@ class Node:
     """One worker process.
 
     incarnation: made new at each start. sequence: of the last message to the brain.
-    talking: held while a message with a sequence is on its way. name: the node's id, as it is said
+    talking: held while a message with a sequence is on its way. name: the node's id, as it is sent
     in each answer.
     """
 

@@ -81,7 +81,7 @@ async def _live(options: Options, store: Store) -> int:
         reason = f"can't listen on {options.host}:{options.port}: {error.strerror}"
         log.critical("port_taken", extra={"reason": reason})
         return FAILED
-    _say_started(node)
+    _log_started(node)
     await client.start()
     tasks = [asyncio.create_task(work) for work in _works(node)]
     ended = asyncio.create_task(server.serve())
@@ -174,7 +174,7 @@ async def _drain(node: Node, server: Server, served: asyncio.Task[None]) -> None
     if node.status is Status.SERVING:
         node.status = Status.DRAINING
         log.info("draining", extra={"timeout_s": options.drain_s})
-        was_reported = await _say_farewell(node)
+        was_reported = await _report_before_stop(node)
         await asyncio.sleep(options.linger_s if was_reported else 0)
     server.stop()
     await asyncio.wait([served])
@@ -182,11 +182,11 @@ async def _drain(node: Node, server: Server, served: asyncio.Task[None]) -> None
     with suppress(OSError, sqlite3.Error):
         await write_receipts(node)
     if was_reported:
-        await _say_farewell(node)
+        await _report_before_stop(node)
     log.info("stopped")
 
 
-async def _say_farewell(node: Node) -> bool:
+async def _report_before_stop(node: Node) -> bool:
     """Report to the brain what it does not know yet; return True if it answered."""
     if not node.is_brain_up:
         return False
@@ -219,7 +219,7 @@ def _stop_signal() -> asyncio.Event:
     return stop
 
 
-def _say_started(node: Node) -> None:
+def _log_started(node: Node) -> None:
     options, held = node.options, node.store.held()
     scheme = "https" if options.tls_cert else "http"
     log.info(

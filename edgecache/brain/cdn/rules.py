@@ -165,9 +165,9 @@ def renewed(
 
     None if the 304 forbids to store it any longer.
     """
-    said = {name for name, _ in confirmation} - HOP_BY_HOP
-    merged = [pair for pair in stored.headers if pair[0] not in said]
-    merged += [pair for pair in confirmation if pair[0] in said]
+    confirmed = {name for name, _ in confirmation} - HOP_BY_HOP
+    merged = [pair for pair in stored.headers if pair[0] not in confirmed]
+    merged += [pair for pair in confirmation if pair[0] in confirmed]
     return judge(merged, asked_at=asked_at, answered_at=answered_at)
 
 
@@ -288,8 +288,8 @@ def _lifetime(
 
 def _age_at_arrival(fields: Mapping[str, str], asked_at: float, answered_at: float) -> int:
     apparent = max(0.0, answered_at - _moment(fields.get("date", ""), answered_at))
-    said = _seconds(fields.get("age", "0").partition(",")[0].strip()) or 0
-    return min(int(max(apparent, said + max(0.0, answered_at - asked_at))), MOST_S)
+    stated_s = _seconds(fields.get("age", "0").partition(",")[0].strip()) or 0
+    return min(int(max(apparent, stated_s + max(0.0, answered_at - asked_at))), MOST_S)
 
 
 def _moment(text: str, otherwise: float) -> float:

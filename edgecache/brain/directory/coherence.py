@@ -44,7 +44,7 @@ RENEW: Final = (
     " VALUES (%s, clock_timestamp() + make_interval(secs => %s))"
     " ON CONFLICT (id) DO UPDATE SET lease_until = EXCLUDED.lease_until"
 )
-NOTIFY: Final = "SELECT pg_notify(%s, said) FROM unnest(%s::text[]) said"
+NOTIFY: Final = "SELECT pg_notify(%s, payload) FROM unnest(%s::text[]) payload"
 LIVING: Final = (
     "SELECT id FROM brain_braininstance WHERE lease_until > clock_timestamp() AND id <> %s"
 )
@@ -276,8 +276,8 @@ class Coherence:
                 else:
                     self._take_ack(notification.payload)
         for sender, numbers in acks.items():
-            said = " ".join(map(str, (self._hex, *numbers)))
-            await connection.execute("SELECT pg_notify(%s, %s)", [_ack_channel(sender), said])
+            payload = " ".join(map(str, (self._hex, *numbers)))
+            await connection.execute("SELECT pg_notify(%s, %s)", [_ack_channel(sender), payload])
         await self._wake()
 
     def _take(self, payload: str, acks: dict[str, list[int]]) -> None:

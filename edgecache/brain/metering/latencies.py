@@ -77,12 +77,12 @@ class Latencies:
         return {"counts": {str(k): v for k, v in self.counts.items()}, "total_us": self.total_us}
 
     @classmethod
-    def from_json(cls, said: Mapping[str, Any]) -> Self:
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
         """Read what ``as_json`` gave; an empty object is an empty histogram."""
         made = cls()
-        made.counts = {int(key): int(value) for key, value in said.get("counts", {}).items()}
+        made.counts = {int(key): int(value) for key, value in values.get("counts", {}).items()}
         made.count = sum(made.counts.values())
-        made.total_us = int(said.get("total_us", 0))
+        made.total_us = int(values.get("total_us", 0))
         return made
 
     @classmethod

@@ -59,10 +59,10 @@ def new_nonce() -> str:
 def is_proof(answer: bytes, wanted: str) -> bool:
     """True if an endpoint's response, `{"proof": …}`, has the expected proof."""
     try:
-        said = orjson.loads(answer)
+        response = orjson.loads(answer)
     except orjson.JSONDecodeError:
         return False
-    given = said.get("proof") if isinstance(said, dict) else None
+    given = response.get("proof") if isinstance(response, dict) else None
     return isinstance(given, str) and hmac.compare_digest(given.encode(), wanted.encode())
 
 

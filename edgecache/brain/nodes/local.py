@@ -49,7 +49,7 @@ def register(node: LocalNode, *, endpoint: str = "") -> None:
         for other in others:
             other.endpoint = f"http://moved-{other.pk}.invalid"
             other.save(update_fields=["endpoint"])
-        said = {
+        fields = {
             "organization_id": None,
             "endpoint": endpoint,
             "region": node.region,
@@ -58,8 +58,8 @@ def register(node: LocalNode, *, endpoint: str = "") -> None:
         }
         Node.objects.update_or_create(
             pk=node.node_id,
-            defaults={**said, "removed_at": None, "inventory_of": ""},
-            create_defaults={**said, "status": Node.Status.ACTIVE},
+            defaults={**fields, "removed_at": None, "inventory_of": ""},
+            create_defaults={**fields, "status": Node.Status.ACTIVE},
         )
         Node.objects.filter(pk=node.node_id, status=Node.Status.REMOVED).update(
             status=Node.Status.ACTIVE, status_reason=""

@@ -35,7 +35,7 @@ DUE: Final = 20_000
 PAUSE_S: Final = 0.05
 REPEAT_S: Final = 600.0
 # Missed heartbeats after which a node's replicas count as lost.
-PATIENCE: Final = 8
+LOST_AFTER_HEARTBEATS: Final = 8
 DRAIN_LIMIT_S: Final = 3600.0
 CLEAR_STEP: Final = 5000
 BUCKETS_LOOKED_AT: Final = 50
@@ -186,13 +186,13 @@ class Repair(PeriodicTask):
             self._due.clear()
 
     def _usable(self) -> UsableNodes:
-        patience_s = PATIENCE * self._nodes.interval_s
+        lost_after_s = LOST_AFTER_HEARTBEATS * self._nodes.interval_s
         readable = {
             row.id: row
             for row in self._nodes.every()
             if row.status in {"active", "draining"}
             and self._nodes.health(row) != "quarantined"
-            and self._nodes.silence_s(row) < patience_s
+            and self._nodes.silence_s(row) < lost_after_s
         }
         active = (row for row in readable.values() if row.status == "active")
         online = frozenset(row.id for row in active if self._nodes.health(row) == Health.ONLINE)

@@ -16,8 +16,8 @@ from edgecache.worker.serving.refusals import Refused
 def health(node: Node, scope: Scope, exchange: Exchange) -> None:
     """Answer with the worker's state: 200 while it serves, also without the brain; else 503."""
     status = HTTPStatus.OK if node.status is Status.SERVING else HTTPStatus.SERVICE_UNAVAILABLE
-    said = {"status": node.status, "problems": list(node.problems.now())}
-    _send(exchange, status, json.dumps(said), "application/json")
+    body = {"status": node.status, "problems": list(node.problems.now())}
+    _send(exchange, status, json.dumps(body), "application/json")
 
 
 def prove(node: Node, scope: Scope, exchange: Exchange) -> None:
@@ -28,8 +28,8 @@ def prove(node: Node, scope: Scope, exchange: Exchange) -> None:
             HTTPStatus.BAD_REQUEST, "nonce_malformed", "A nonce has 16 to 128 of A-Z a-z 0-9 _ -."
         )
     key = secret_hash(node.options.secret)
-    said = {"proof": proof(key, node.options.node_id, nonce)}
-    _send(exchange, HTTPStatus.OK, json.dumps(said), "application/json")
+    body = {"proof": proof(key, node.options.node_id, nonce)}
+    _send(exchange, HTTPStatus.OK, json.dumps(body), "application/json")
 
 
 def metrics(node: Node, scope: Scope, exchange: Exchange) -> None:

@@ -63,13 +63,13 @@ async def heartbeats(node: Node) -> None:
 async def beat(node: Node, load: float) -> HeartbeatAnswer:
     """Send one heartbeat and take what the brain answers. Raises BrainError, MalformedMessage."""
     async with node.talking:
-        said = _said(node, load)
+        message = _state(node, load)
         sent = node.clock.tick()
         path = worker_path(node.options.node_id, "heartbeat")
-        answer = HeartbeatAnswer.read(await node.brain.call("POST", path, said.as_json()))
+        answer = HeartbeatAnswer.read(await node.brain.call("POST", path, message.as_json()))
     node.clock.learn(answer.now, sent=sent, received=node.clock.tick())
     node.verifier.trust(answer.keys)
-    node.problems.drop_reported(said.problems)
+    node.problems.drop_reported(message.problems)
     node.counters.add("heartbeats")
     if node.status is Status.STARTING:
         node.status = Status.SERVING
@@ -89,7 +89,7 @@ async def _beat_or_wait(node: Node, load: Load, backoff: Backoff) -> float:
     except (BrainError, MalformedMessage) as error:
         node.counters.add("heartbeats_failed")
         wait_s = backoff.next_s()
-        _say_away(node, error, wait_s)
+        _log_absence(node, error, wait_s)
         return wait_s
     backoff.reset()
     if not node.is_brain_up:
@@ -99,7 +99,7 @@ async def _beat_or_wait(node: Node, load: Load, backoff: Backoff) -> float:
     return answer.interval_s
 
 
-def _say_away(node: Node, error: Exception, wait_s: float) -> None:
+def _log_absence(node: Node, error: Exception, wait_s: float) -> None:
     if isinstance(error, CredentialRefused):
         log.error("credential_refused", extra={"retry_s": round(wait_s, 1)})
     elif node.is_brain_up or node.status is Status.STARTING:
@@ -107,7 +107,7 @@ def _say_away(node: Node, error: Exception, wait_s: float) -> None:
     node.is_brain_up = False
 
 
-def _said(node: Node, load: float) -> Heartbeat:
+def _state(node: Node, load: float) -> Heartbeat:
     held = node.store.held()
     problems = node.problems.now()
     if node.status is Status.DRAINING:

@@ -85,8 +85,8 @@ class Proxy:
             name, _, value = field.partition(":")
             if name.strip().lower() == "proxy-authorization":
                 with contextlib.suppress(ValueError):
-                    said = base64.b64decode(value.strip().removeprefix("Basic "), validate=True)
-                    user, _, password = said.partition(b":")
+                    pair = base64.b64decode(value.strip().removeprefix("Basic "), validate=True)
+                    user, _, password = pair.partition(b":")
                     if hmac.compare_digest(password, self._password.encode()):
                         return int(user)
         return None
