@@ -43,18 +43,15 @@ async def receive(context: RequestContext, *, keep: str = "") -> Received:
     declared = checksums.declared_digests(request)
     running = BodyChecksums(declared.name or keep or checksums.DEFAULT, keep)
     source = _source(context, length)
-    receiver = context.parts.staging.receive()
+    staging = context.parts.staging
+    staged = await staging.take(running.over(aiter(source)))
     try:
-        async for piece in source:
-            running.update(piece)
-            await receiver.write(piece)
-        if receiver.size != length:
+        if staged.manifest.size != length:
             _incomplete()
-        staged = await receiver.finish()
         computed = running.values(staged.manifest)
         _check(context, staged.manifest, declared, _client_checksums(declared, source), computed)
     except BaseException:
-        await receiver.discard()
+        await staging.discard(staged)
         raise
     return Received(staged, {**computed, "type": checksums.FULL})
 
@@ -136,6 +133,12 @@ class BodyChecksums:
         self._running = {
             name: checksums.new_checksum(name) for name in self._names if name not in IN_MANIFEST
         }
+
+    async def over(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """Yield a body's pieces, and add them."""
+        async for piece in body:
+            self.update(piece)
+            yield piece
 
     def update(self, data: bytes) -> None:
         """Add the next bytes."""

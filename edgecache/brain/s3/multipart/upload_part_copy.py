@@ -33,15 +33,7 @@ async def upload_part_copy(context: RequestContext) -> S3Response:
         raise S3Error("ConditionalRequestConflict")
     span = _span(request.header("x-amz-copy-source-range"), found.size)
     running = bodies.BodyChecksums(upload.algorithm or checksums.DEFAULT)
-    receiver = parts.staging.receive()
-    try:
-        async for piece in opened.body(span):
-            running.update(piece)
-            await receiver.write(piece)
-        staged = await receiver.finish()
-    except BaseException:
-        await receiver.discard()
-        raise
+    staged = await parts.staging.take(running.over(opened.body(span)))
     computed = running.values(staged.manifest)
     part = await uploads.write_part(parts.database, parts.staging, upload, number, staged, computed)
     nodes: list[Node] = [
