@@ -1,10 +1,11 @@
 """The drivers of origins, with their open connections."""
 
 import os
+import ssl
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +24,6 @@ from edgecache.brain.origins.driver import Driver
 from edgecache.brain.origins.egress.guard import Guard, Network, Resolve
 from edgecache.brain.origins.egress.pool import open_pool
 from edgecache.brain.origins.egress.proxy import Proxy
-from edgecache.brain.origins.egress.trust import trusting
 from edgecache.brain.origins.http import HttpDriver
 from edgecache.brain.origins.s3 import S3Driver, place_of
 from edgecache.brain.origins.signing import Credentials
@@ -76,7 +76,7 @@ class Origins:
         self._guard = Guard(allows_private=allows_private, refused=refused)
         self._proxy = Proxy(self._guard)
         self._trust_pem = "" if trust is None else trust.read_text(encoding="ascii")
-        self._trust = trusting(self._trust_pem)
+        self._trust = _trusting(self._trust_pem)
         self._stall_timeout_s = stall_timeout_s
         self._open: OrderedDict[int, Open] = OrderedDict()
         self._closing = BackgroundTasks()
@@ -176,6 +176,18 @@ def _s3(line: Line, config: OriginConfig, staging: Staging, prefix: str) -> S3Dr
             secret["access_key_id"], secret["secret_access_key"], secret.get("session_token", "")
         )
     return S3Driver(line, place_of(config.config, prefix), credentials, staging)
+
+
+@cache
+def _trusting(pem: str) -> ssl.SSLContext:
+    """Return a context that trusts the machine's authorities, and those of the PEM text.
+
+    Made once: reading the machine's takes tens of milliseconds, which block the event loop.
+    """
+    context = ssl.create_default_context()
+    if pem:
+        context.load_verify_locations(cadata=pem)
+    return context
 
 
 def forget_ambient_identity() -> None:
