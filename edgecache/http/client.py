@@ -74,23 +74,30 @@ class HttpClient:
         self._idle.clear()
 
     async def request(
-        self, address: Address, request: bytes, check: HeadCheck, *, waits_for_all: bool = False
+        self,
+        address: Address,
+        request: bytes,
+        check: HeadCheck,
+        *,
+        waits_for_all: bool = False,
+        stall_s: float | None = None,
     ) -> OutgoingConnection:
         """Send a request that can be repeated; return when the response's head has come.
 
-        waits_for_all: wait for the body, too, which is small. The caller must ``release`` the
-        connection. Raises RequestFailed.
+        waits_for_all: wait for the body, too, which is small. stall_s: until the response, if not
+        as usual. The caller must ``release`` the connection. Raises RequestFailed.
         """
+        wait_s = self._stall_s if stall_s is None else stall_s
         connection = await self._connection(address)
         try:
             try:
                 connection.send(request, check, waits_for_all=waits_for_all)
-                await connection.answered()
+                await connection.answered(wait_s)
             except Stale:
                 self._drop(connection)
                 connection = await self._connect(address)
                 connection.send(request, check, waits_for_all=waits_for_all)
-                await connection.answered()
+                await connection.answered(wait_s)
         except BaseException:
             self._drop(connection)
             raise
@@ -102,8 +109,9 @@ class HttpClient:
         """Return a response of any status with at most limit_bytes. Raises RequestFailed."""
         try:
             async with asyncio.timeout(timeout_s):
-                check = _at_most(limit_bytes)
-                connection = await self.request(address, request, check, waits_for_all=True)
+                connection = await self.request(
+                    address, request, _at_most(limit_bytes), waits_for_all=True, stall_s=timeout_s
+                )
         except TimeoutError as exc:
             raise RequestFailed("too_slow") from exc
         response = Response(connection.status, connection.all_of_it())
@@ -130,7 +138,7 @@ class HttpClient:
                 async for piece in body:
                     if not await connection.send_piece(piece):
                         break
-                await connection.answered()
+                await connection.answered(timeout_s)
         except TimeoutError as exc:
             raise RequestFailed("too_slow") from exc
         finally:

@@ -119,12 +119,12 @@ class OutgoingConnection(asyncio.Protocol):
         self._transport.write(data)
         return True
 
-    async def answered(self) -> None:
+    async def answered(self, stall_s: float) -> None:
         """Wait for the response's head, or for all of a small response.
 
         Raises RequestFailed: an unwanted response, a timeout. Raises Stale.
         """
-        self.deadline = self._loop.time() + self._stall_s
+        self.deadline = self._loop.time() + stall_s
         while self._check is not None or (self._waits_for_all and self._left > 0):
             if self._failure is not None:
                 if not self.is_new and self._check is not None and not self._head:

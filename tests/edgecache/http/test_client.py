@@ -116,14 +116,24 @@ async def test_a_response_that_is_not_whole_or_not_clear_is_a_failure(
     assert failure.value.reason == reason
 
 
-async def test_a_silent_server_is_given_up(client: HttpClient) -> None:
-    async def silence(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
-        while await reader.read(65_536):
-            pass
+async def silence(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+    """Read and say nothing."""
+    while await reader.read(65_536):
+        pass
 
+
+async def test_a_server_that_stalls_is_given_up(client: HttpClient) -> None:
     async with serving(silence) as address:
+        head = request_head(address, "GET", "/", {})
         with pytest.raises(RequestFailed, match="stalled"):
-            await fetch(client, address)
+            await client.request(address, head, lambda _status, _fields: 0)
+
+
+async def test_a_call_waits_for_its_own_timeout(client: HttpClient) -> None:
+    async with serving(silence) as address:
+        head = request_head(address, "GET", "/", {})
+        with pytest.raises(RequestFailed, match="too_slow"):
+            await client.fetch(address, head, limit_bytes=100, timeout_s=0.4)
 
 
 async def test_a_guarded_address_must_be_public(client: HttpClient) -> None:
