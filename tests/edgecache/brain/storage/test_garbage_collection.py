@@ -274,7 +274,7 @@ async def test_a_failed_round_does_not_stop_the_next_one(
             has_come_again.set()
         raise PermissionError("a file that cannot be removed")
 
-    monkeypatch.setattr(brain.garbage_collector, "round", failing)
+    monkeypatch.setattr(brain.garbage_collector, "_work", failing)
     monkeypatch.setattr("edgecache.brain.storage.garbage_collection.EVERY_S", 0.01)
     await brain.garbage_collector.start()
 
