@@ -8,7 +8,17 @@ from platform_site.settings_table import Integer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvironmentSettings:
-    """How long a deleted environment's data is kept."""
+    """How many environments there may be, and how long a deleted one's data is kept."""
+
+    limit: Annotated[
+        int,
+        Integer(
+            "ZENVIRONMENT_LIMIT",
+            "Environments of one organization; `manage.py setquota` gives one its own limit.",
+            default=100,
+            minimum=2,
+        ),
+    ]
 
     retention_days: Annotated[
         int,

@@ -9,7 +9,12 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils.module_loading import import_string
 
-from environments.errors import EnvironmentBuiltIn, EnvironmentNotFound, EnvironmentTaken
+from environments.errors import (
+    EnvironmentBuiltIn,
+    EnvironmentNotFound,
+    EnvironmentTaken,
+    QuotaExceeded,
+)
 from environments.models import BUILT_IN, Environment, Organization
 from platform_site.lib.errors import InvalidRequest
 
@@ -67,20 +72,26 @@ def by_slug(organization_id: int, slug: str) -> Environment:
     return found
 
 
-def create(organization_id: int, slug: str, *, name: str = "") -> Environment:
+def create(organization_id: int, slug: str, *, name: str = "", copy_from: str = "") -> Environment:
     """Add an environment; its database is made at the first query.
 
-    slug: 1 to 63 of ``a-z 0-9 -``, no dash at either end. name: as the slug when empty.
-    Raises InvalidRequest and EnvironmentTaken.
+    slug: 1 to 63 of ``a-z 0-9 -``, no dash at either end. name: as the slug when empty. copy_from:
+    id or name of another environment of the organization, whose data is copied in the background.
+    Raises InvalidRequest, EnvironmentTaken, EnvironmentNotFound, EnvironmentNotReady and
+    QuotaExceeded.
     """
     if not SLUG.fullmatch(slug):
         raise InvalidRequest.for_field("id", SLUG_RULE)
     with transaction.atomic():
         _lock(organization_id)
+        _refuse_too_many(organization_id)
+        source = find(organization_id, copy_from) if copy_from else None
         _refuse_taken(organization_id, slug)
         _refuse_taken(organization_id, name or slug)
         environment = Environment(organization_id=organization_id, slug=slug, name=name or slug)
         environment.save(force_insert=True)
+        if source is not None:
+            _tell("environment_cloned", organization_id, source.pk, environment.pk)
     return environment
 
 
@@ -147,9 +158,16 @@ def drop(environment_pk: int) -> None:
     environment.delete()
 
 
-def _tell(event: str, environment_pk: int) -> None:
+def _tell(event: str, *keys: int) -> None:
     for path in settings.LIFECYCLE_HOOKS[event]:
-        import_string(path)(environment_pk)
+        import_string(path)(*keys)
+
+
+def _refuse_too_many(organization_id: int) -> None:
+    limit: int = import_string(settings.ENVIRONMENT_LIMIT)(organization_id)
+    own = Environment.scoped.within_organization(organization_id).filter(deleted_at=None)
+    if own.count() >= limit:
+        raise QuotaExceeded(f"The organization may have {limit} environments.")
 
 
 def _lock(organization_id: int) -> None:

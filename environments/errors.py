@@ -1,6 +1,6 @@
 """What the environments refuse."""
 
-from platform_site.lib.errors import Conflict, NotFound
+from platform_site.lib.errors import Conflict, Forbidden, NotFound
 
 
 class EnvironmentNotFound(NotFound):
@@ -15,6 +15,23 @@ class EnvironmentTaken(Conflict):
 
     code = "environment_taken"
     title = "Another environment has this id or name."
+
+
+class QuotaExceeded(Forbidden):
+    """As many environments as the organization may have, or as much data as an environment may.
+
+    In SQL, DELETE, TRUNCATE, DROP and reading go on.
+    """
+
+    code = "quota_exceeded"
+    title = "A quota is used up."
+
+
+class EnvironmentNotReady(Conflict):
+    """The environment to clone is itself an unfinished or failed clone."""
+
+    code = "environment_not_ready"
+    title = "The environment to copy from is not complete."
 
 
 class EnvironmentBuiltIn(Conflict):

@@ -2,7 +2,13 @@
 
 from typing import Final
 
-from environments.errors import EnvironmentBuiltIn, EnvironmentNotFound, EnvironmentTaken
+from environments.errors import (
+    EnvironmentBuiltIn,
+    EnvironmentNotFound,
+    EnvironmentNotReady,
+    EnvironmentTaken,
+    QuotaExceeded,
+)
 from platform_site.lib.openapi.operations import Operation, Operations
 
 OPERATIONS: Final[Operations] = {
@@ -23,12 +29,13 @@ OPERATIONS: Final[Operations] = {
     ),
     "POST /v1/environments": Operation(
         tag="Environments",
-        problems=(EnvironmentTaken,),
-        request={"id": "staging", "name": "Staging"},
+        problems=(EnvironmentNotFound, EnvironmentTaken, EnvironmentNotReady, QuotaExceeded),
+        request={"id": "staging", "name": "Staging", "from": "live"},
         response={
             "id": "stage",
             "name": "stage",
             "built_in": False,
+            "database_state": "none",
             "created_at": "2026-11-22T18:38:27.089303Z",
         },
     ),
@@ -39,6 +46,7 @@ OPERATIONS: Final[Operations] = {
             "id": "staging",
             "name": "Staging",
             "built_in": False,
+            "database_state": "none",
             "created_at": "2026-11-22T18:39:17.684527Z",
         },
     ),
@@ -53,6 +61,7 @@ OPERATIONS: Final[Operations] = {
             "id": "sandbox",
             "name": "Playground",
             "built_in": True,
+            "database_state": "none",
             "created_at": "2026-11-22T18:39:17.971246Z",
         },
     ),

@@ -13,6 +13,7 @@ from environments.errors import EnvironmentNotFound
 from environments.models import Environment
 from environments.serializers import (
     EnvironmentCreateSerializer,
+    EnvironmentDetailSerializer,
     EnvironmentSerializer,
     EnvironmentUpdateSerializer,
 )
@@ -41,7 +42,8 @@ class EnvironmentViewSet(ListAction, RetrieveAction):
         "partial_update": needs("environments", "update"),
         "destroy": needs("environments", "delete").fresh(),
     }
-    serializer_class = EnvironmentSerializer
+    serializer_class = EnvironmentDetailSerializer
+    response_serializers = {"list": EnvironmentSerializer}
     request_serializers = {
         "create": EnvironmentCreateSerializer,
         "partial_update": EnvironmentUpdateSerializer,
@@ -59,15 +61,23 @@ class EnvironmentViewSet(ListAction, RetrieveAction):
 
     @extend_schema(summary="Create an environment")
     def create(self, request: Request) -> Response:
-        """Add an empty environment; its database is created at the first query."""
+        """Add an environment: empty, or with a copy of the data of another one.
+
+        An empty one's database is created at the first query. A copy is made in the background,
+        of what was committed when it began; `database_state` is `ready` when it is complete.
+        """
         body = self.read()
         name = body.get("name", "")
         slug = body.get("id") or name
         if not slug:
             raise InvalidRequest.for_field("id", "An id or a name is needed.", code="required")
         with transaction.atomic():
-            environment = environments.create(self.principal.organization_id, slug, name=name)
-            audit.record(self.platform_request, EnvironmentTag.ENVIRONMENT_CREATE, environment=slug)
+            copied = body.get("from", "")
+            environment = environments.create(
+                self.principal.organization_id, slug, name=name, copy_from=copied
+            )
+            facts = {"environment": slug} | ({"copied_from": copied} if copied else {})
+            audit.record(self.platform_request, EnvironmentTag.ENVIRONMENT_CREATE, **facts)
         return self.respond(environment)
 
     @extend_schema(summary="Rename an environment")

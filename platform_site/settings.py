@@ -119,6 +119,7 @@ PRINCIPAL_AUTHENTICATORS: Final = [
     "accounts.sessions.authentication.authenticate",
 ]
 LIFECYCLE_HOOKS: Final = {
+    "environment_cloned": ["sqlgateway.provisioning.provisioning.on_environment_cloned"],
     "environment_deleted": [
         "accounts.sessions.sessions.on_environment_deleted",
         "sqlgateway.provisioning.provisioning.on_environment_deleted",
@@ -136,6 +137,8 @@ LIFECYCLE_HOOKS: Final = {
     "factors_stripped": ["twofactor.account_hooks.on_factors_stripped"],
     "user_removed": ["twofactor.account_hooks.on_user_removed"],
 }
+ENVIRONMENT_LIMIT: Final = "sqlgateway.provisioning.quotas.environment_limit"
+DATABASE_STATE: Final = "sqlgateway.provisioning.provisioning.state_of"
 # True if access to the mailbox alone must not open an account.
 SECOND_FACTOR_CHECK: Final = "twofactor.factors.holdings.has_proper_factor"
 LOGIN_STAGES: Final = ["twofactor.sign_in.stage.second_factor"]

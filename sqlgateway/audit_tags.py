@@ -7,5 +7,8 @@ class SqlTag(AuditTag):
     """Each tag with what it records; docs/audit.md is made from it."""
 
     ROLE_HEAL = ("sql:role:heal", "A database role had been changed and was restored.")
+    DATABASE_MOVE = ("sql:database:move", "A database was moved to another cluster.")
+    DATABASE_RESTORE = ("sql:database:restore", "A database was replaced by a dump.")
+    DATABASE_CLONE = ("sql:database:clone", "A database was filled with a copy of another one.")
     EXTENSION_INSTALL = ("sql:extension:install", "An extension was installed in a database.")
     EXTENSION_REMOVE = ("sql:extension:remove", "An extension was removed from a database.")

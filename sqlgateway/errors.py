@@ -13,7 +13,7 @@
     ├── PayloadTooLarge   413  SqlTooLarge, ResultTooWide
     ├── TooManyRequests   429  TooManyQueries, TooManyTransactions
     ├── EngineError       502  EngineFault, OutcomeUnknown
-    └── Unavailable       503  SqlUnavailable, EngineAway, SqlBusy
+    └── Unavailable       503  SqlUnavailable, EngineAway, DatabaseNotReady, SqlBusy
 
 The four with the code ``sql_error`` carry PostgreSQL's own message; sqlstates.py chooses the class.
 """
@@ -225,6 +225,21 @@ class RequestNotRunning(errors.NotFound):
 
     code = "request_not_running"
     title = "No such request is running."
+
+
+class DatabaseNotReady(errors.Unavailable):
+    """The database is being moved to another server, or filled by a clone; nothing ran."""
+
+    code = "database_not_ready"
+    title = "The database is being moved or copied."
+    retry_after_s = 2
+
+
+class CloneFailed(errors.Conflict):
+    """The environment's clone could not be made; delete the environment and clone again."""
+
+    code = "clone_failed"
+    title = "The data of this environment could not be copied."
 
 
 class SqlBusy(errors.Unavailable):

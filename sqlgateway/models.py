@@ -56,16 +56,25 @@ class Database(TenantModel):
     """The placement of one environment's data.
 
     Without an environment it is being prepared, or is in the stock. secrets: the passwords of the
-    three roles, encrypted as one JSON object. PROTECT: the database must be dropped before its
-    environment is deleted (provisioning.on_environment_dropped).
+    three roles, encrypted as one JSON object. moving_*: the unfinished copy of a move or restore
+    (switching.py). copy_source: what a clone is filled from. is_over_quota: the database may not
+    grow (quotas.py). PROTECT: the database must be dropped before its environment is deleted
+    (provisioning.on_environment_dropped).
     """
 
     class State(models.TextChoices):
-        """States of a database. One in PREPARING never held data and can be created again."""
+        """States of a database. One in PREPARING never held data and can be created again.
+
+        MOVING: no one may log in until it is in its new place. COPYING: a clone that is being
+        filled; FAILED: one that could not be.
+        """
 
         PREPARING = "preparing"
         STOCK = "stock"
         ACTIVE = "active"
+        MOVING = "moving"
+        COPYING = "copying"
+        FAILED = "failed"
         SUSPENDED = "suspended"
         DROPPED = "dropped"
 
@@ -94,6 +103,18 @@ class Database(TenantModel):
     hardening = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
     claimed_at = models.DateTimeField(null=True, blank=True)
+    moving_to = models.ForeignKey(
+        Cluster, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
+    moving_dbname = models.CharField(max_length=63, blank=True, default="")
+    moving_since = models.DateTimeField(null=True, blank=True)
+    copy_source = models.ForeignKey(
+        "self", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    copy_attempts = models.PositiveSmallIntegerField(default=0)
+    size_bytes = models.PositiveBigIntegerField(null=True, blank=True)
+    measured_at = models.DateTimeField(null=True, blank=True)
+    is_over_quota = models.BooleanField(default=False)
 
     class Meta(TenantModel.Meta):
         """The stock is found by state."""
@@ -265,3 +286,43 @@ class RunningSql(TenantModel):
     def __str__(self) -> str:
         """Return the row's id: the text is its tenant's."""
         return f"running SQL request {self.pk}"
+
+
+class RetiredDatabase(TenantModel):
+    """A database that its environment has left, kept until drop_after.
+
+    roles: to be dropped with it; none where the environment still uses them.
+    """
+
+    organization = models.ForeignKey(
+        "environments.Organization", on_delete=models.PROTECT, related_name="retired_databases"
+    )
+    environment = models.ForeignKey(
+        "environments.Environment", on_delete=models.PROTECT, related_name="retired_databases"
+    )
+    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="retired_databases")
+    dbname = models.CharField(max_length=63)
+    roles = models.JSONField(default=list)
+    retired_at = models.DateTimeField(auto_now_add=True)
+    drop_after = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        """Return the row's number: the real name is opaque."""
+        return f"retired database {self.pk}"
+
+
+class OrganizationQuota(TenantModel):
+    """An organization's own limits; null is the setting's.
+
+    disk_bytes: of each environment's database.
+    """
+
+    organization = models.OneToOneField(
+        "environments.Organization", on_delete=models.CASCADE, related_name="quota"
+    )
+    disk_bytes = models.PositiveBigIntegerField(null=True, blank=True)
+    environments = models.PositiveBigIntegerField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        """Return whose it is."""
+        return f"quota of organization {self.organization_id}"

@@ -3,12 +3,14 @@
 from datetime import timedelta
 from typing import Final
 
+from django.db import transaction
 from django.utils import timezone
 from procrastinate import RetryStrategy
 from procrastinate.contrib.django import app
+from procrastinate.exceptions import AlreadyEnqueued
 
 from sqlgateway.models import InteractiveTransaction
-from sqlgateway.provisioning import stock
+from sqlgateway.provisioning import clones, quotas, retirement, stock, switching
 from sqlgateway.records import retention, running
 
 # For that long a commit whose answer was lost can be asked about.
@@ -45,3 +47,43 @@ def prune_history(timestamp: int) -> None:
     """Delete what the history keeps no longer, and what processes that died left running."""
     retention.prune(now=timezone.now())
     running.delete_expired()
+
+
+@app.task(retry=RetryStrategy(max_attempts=clones.MAX_ATTEMPTS, exponential_wait=4))
+def clone_database(database_pk: int) -> None:
+    """Fill the database of a cloned environment."""
+    clones.run(database_pk)
+
+
+def queue_clone(database_pk: int) -> None:
+    """Queue ``clone_database`` unless it waits already."""
+    job = clone_database.configure(queueing_lock=f"sqlgateway_clone:{database_pk}")
+    try:
+        # A separate transaction: the refusal of a second job must not break the caller's.
+        with transaction.atomic():
+            job.defer(database_pk=database_pk)
+    except AlreadyEnqueued:
+        return
+
+
+@app.periodic(cron="* * * * *")
+@app.task(queueing_lock="sqlgateway_recover_copies")
+def recover_copies(timestamp: int) -> None:
+    """Go on with clones, and undo moves, whose process was killed."""
+    for database_pk in clones.unfinished():
+        queue_clone(database_pk)
+    switching.recover()
+
+
+@app.periodic(cron="7 * * * *")
+@app.task(queueing_lock="sqlgateway_drop_retired")
+def drop_retired(timestamp: int) -> None:
+    """Drop databases that their environments left long enough ago."""
+    retirement.drop_due(now=timezone.now())
+
+
+@app.periodic(cron="* * * * *")
+@app.task(queueing_lock="sqlgateway_measure_disk")
+def measure_disk(timestamp: int) -> None:
+    """Measure all databases; those over their quota may not grow, those below may again."""
+    quotas.measure_all(now=timezone.now())

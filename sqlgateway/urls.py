@@ -7,9 +7,11 @@ from sqlgateway.api.running import RunningSqlViewSet, SqlCancelViewSet
 from sqlgateway.api.schema import ExtensionViewSet, SchemaViewSet
 from sqlgateway.api.sql import SqlViewSet
 from sqlgateway.api.transactions import TransactionViewSet
+from sqlgateway.api.usage import UsageViewSet
 
 router = Router()
 router.register("v1/sql", SqlViewSet)
+router.register("v1/sql/usage", UsageViewSet)
 router.register("v1/sql/schema", SchemaViewSet)
 router.register("v1/sql/transactions", TransactionViewSet)
 router.register("v1/environments/<str:environment_id>/extensions", ExtensionViewSet)

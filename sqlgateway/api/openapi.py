@@ -2,11 +2,13 @@
 
 from typing import Final
 
-from environments.errors import EnvironmentNotFound
+from environments.errors import EnvironmentNotFound, QuotaExceeded
 from platform_site.lib.errors import NotFound, PayloadTooLarge, UnsupportedMedia
 from platform_site.lib.openapi.operations import Operation, Operations
 from sqlgateway.errors import (
+    CloneFailed,
     CopyNotSupported,
+    DatabaseNotReady,
     EngineAway,
     EngineFault,
     ExtensionInUse,
@@ -49,6 +51,9 @@ STATEMENT: Final = (
     SqlBusy,
     SqlUnavailable,
     EngineAway,
+    DatabaseNotReady,
+    CloneFailed,
+    QuotaExceeded,
 )
 EXTENSION: Final = {
     "name": "pg_trgm",
@@ -85,6 +90,7 @@ OPERATIONS: Final[Operations] = {
             TransactionEnded,
             TransactionNotCommitted,
             SqlForbidden,
+            QuotaExceeded,
             SqlConflict,
             ResultTooWide,
             SqlTooLarge,
@@ -94,6 +100,8 @@ OPERATIONS: Final[Operations] = {
             SqlBusy,
             SqlUnavailable,
             EngineAway,
+            DatabaseNotReady,
+            CloneFailed,
         ),
         request={"query": "SELECT $1::int + $2::int AS sum", "params": [2, 3]},
         response=RESULT,
@@ -252,4 +260,23 @@ OPERATIONS: Final[Operations] = {
         },
     ),
     "DELETE /v1/sql/{request_id}": Operation(tag="SQL", problems=(RequestNotRunning,)),
+    "GET /v1/sql/usage": Operation(
+        tag="SQL",
+        response={
+            "disk": {
+                "used_bytes": 8_400_000,
+                "limit_bytes": 10_737_418_240,
+                "exceeded": False,
+                "measured_at": "2026-11-22T21:04:00.114302Z",
+            },
+            "environments": {"used": 2, "limit": 100},
+            "connections": {"limit": 30, "limit_per_role": 20},
+            "statements": {
+                "running_limit_per_environment": 4,
+                "running_limit_per_organization": 6,
+                "timeout_ms": 30_000,
+                "max_rows": 10_000,
+            },
+        },
+    ),
 }

@@ -1,10 +1,11 @@
 """``POST /v1/sql`` without HTTP: run a request and return the bytes of its answer."""
 
 import time
-from typing import Any
+from typing import Any, Final
 
 import orjson
 import structlog
+from django.conf import settings
 from django.db import connection
 
 from platform_site.lib.permissions import Role
@@ -13,7 +14,7 @@ from sqlgateway.connection import cache
 from sqlgateway.connection.cache import LoginRefused
 from sqlgateway.connection.session_settings import CLUSTER_SETTINGS
 from sqlgateway.connection.tenant_connection import TenantConnection
-from sqlgateway.errors import EngineAway
+from sqlgateway.errors import DatabaseNotReady, EngineAway
 from sqlgateway.execution.admission import ADMISSION
 from sqlgateway.execution.cancellation import Cancellation
 from sqlgateway.execution.execution import Execution
@@ -25,6 +26,8 @@ from sqlgateway.provisioning.placements import CACHE
 from sqlgateway.provisioning.provisioning import database_for
 from sqlgateway.records.history import recorded
 from sqlgateway.records.running import REGISTRY, Running
+
+MOVE_POLL_S: Final = 0.1
 
 log = structlog.get_logger(__name__)
 
@@ -107,9 +110,21 @@ def _give_back_control_connection() -> None:
 def connect(scope: Scope, role: Role) -> TenantConnection:
     """Return a connection to the scope's database, checked out of the cache.
 
-    Raises EngineAway, SqlBusy, and NotFound for a deleted environment.
+    A database that is being moved is waited for, shortly: the wait holds the environment's own
+    slot, so that it delays no other tenant.
+    Raises EngineAway, SqlBusy, DatabaseNotReady, and NotFound for a deleted environment.
     """
-    session = _checkout(scope, role)
+    deadline = time.monotonic() + settings.SQL.move_wait_ms / 1000
+    while True:
+        try:
+            session = _checkout(scope, role)
+        except DatabaseNotReady:
+            if time.monotonic() >= deadline:
+                raise
+        else:
+            break
+        CACHE.forget(scope.environment_pk)
+        time.sleep(MOVE_POLL_S)
     _give_back_control_connection()
     return session
 

@@ -8,9 +8,11 @@ import structlog
 from psycopg import pq
 from psycopg.pq.abc import PGresult
 
+from environments.errors import QuotaExceeded
 from platform_site.lib.errors import PlatformError
 from sqlgateway import errors
 from sqlgateway.connection.tenant_connection import Notice
+from sqlgateway.hardening import quota_guard
 from sqlgateway.provisioning.names import OPAQUE
 from sqlgateway.provisioning.placements import Login
 
@@ -37,6 +39,8 @@ KINDS: Final[dict[str, type[PlatformError]]] = {
     "57P0": errors.SqlUnavailable,
     "58": errors.EngineFault,
     "XX": errors.EngineFault,
+    # Raised by the platform's own triggers (quota_guard.py).
+    quota_guard.SQLSTATE: QuotaExceeded,
 }
 RETRYABLE: Final = frozenset({"40001", "40P01", "55P03"})
 # PostgreSQL's internal errors (XX000) for two changes of one object of the catalogue at once, such
@@ -90,6 +94,8 @@ def refusal(result: PGresult, login: Login, spot: ErrorPosition) -> PlatformErro
     is_contended = result.error_field(Field.SOURCE_FUNCTION) in CONTENDED
     kind = errors.SqlConflict if is_contended else kind_of(state)
     message = _said(result, login, Field.MESSAGE_PRIMARY)
+    if kind is QuotaExceeded:
+        return kind(f"{message}. {_said(result, login, Field.MESSAGE_HINT)}")
     if kind is errors.EngineFault:
         # The message may describe the server's internals: it goes to the log, with the request id.
         log.error("sql_engine_fault", sqlstate=state, message=message)

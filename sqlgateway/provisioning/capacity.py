@@ -22,13 +22,24 @@ def with_counts() -> QuerySet[Any]:
     )
 
 
-def emptiest() -> Cluster:
+def has_room(cluster: Cluster) -> bool:
+    """True if another database may be placed on a cluster."""
+    return with_counts().filter(pk=cluster.pk, placed__lt=F("capacity")).exists()
+
+
+def emptiest(*, major: int = 0) -> Cluster:
     """Return the open cluster with the smallest share of its capacity in use.
 
+    major: the oldest version of PostgreSQL that will do.
     Concurrent callers may exceed a capacity by one each: it is a plan, not a limit of the server.
     Raises EngineAway when every open cluster is full.
     """
-    with_room = with_counts().filter(state=Cluster.State.OPEN, placed__lt=F("capacity"))
+    with_room = with_counts().filter(
+        state=Cluster.State.OPEN,
+        placed__lt=F("capacity"),
+    )
+    if major:
+        with_room = with_room.filter(server_version__gte=major * 10_000)
     share = Cast("placed", FloatField()) / F("capacity")
     cluster: Cluster | None = with_room.order_by(share, "id").first()
     if cluster is None:

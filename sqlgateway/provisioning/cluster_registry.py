@@ -8,7 +8,7 @@ from django.db import transaction
 
 from platform_site.lib.commands import Refused
 from sqlgateway.hardening.cluster import complaints, version_complaint
-from sqlgateway.models import Cluster, Database
+from sqlgateway.models import Cluster, Database, RetiredDatabase
 from sqlgateway.provisioning import clusters, tenant_databases
 
 
@@ -69,18 +69,18 @@ def add(new: NewCluster) -> tuple[Cluster, list[str]]:
 
 
 def stop_placing(cluster: Cluster) -> int:
-    """Place no more databases on a cluster and drop its stock; return how many environments remain.
+    """Place no more databases on a cluster and drop its stock; return how many databases remain.
 
-    A cluster without databases is closed. Safe to repeat.
+    Those kept after a move count as well. A cluster without any is closed. Safe to repeat.
     Raises EngineAway.
     """
     cluster.state = Cluster.State.DRAINING
     cluster.save(update_fields=["state"])
     while _drop_one_of_stock(cluster):
         pass
-    remaining = Database.unscoped.filter(  # unscoped: of all tenants
-        cluster=cluster
-    ).count()  # unscoped: all tenants' databases
+    # unscoped: databases of all tenants
+    remaining = Database.unscoped.filter(cluster=cluster).count()
+    remaining += RetiredDatabase.unscoped.filter(cluster=cluster).count()  # unscoped: as above
     if not remaining:
         cluster.state = Cluster.State.CLOSED
         cluster.save(update_fields=["state"])

@@ -1,6 +1,7 @@
 """From a scope to its database: claimed from the stock, or created at the first use."""
 
 from functools import partial
+from typing import Final
 
 import structlog
 from django.db import IntegrityError, transaction
@@ -10,10 +11,22 @@ from platform_site.lib.errors import NotFound
 from platform_site.lib.principals import Scope
 from sqlgateway import tasks
 from sqlgateway.connection import cache
+from sqlgateway.errors import CloneFailed, DatabaseNotReady
 from sqlgateway.models import Database
-from sqlgateway.provisioning import stock, tenant_databases
+from sqlgateway.provisioning import clones, retirement, stock, tenant_databases
 from sqlgateway.provisioning.capacity import emptiest
 from sqlgateway.provisioning.placements import CACHE, Placement, placement_of
+
+STATES: Final = {
+    str(Database.State.ACTIVE): "ready",
+    str(Database.State.MOVING): "moving",
+    str(Database.State.COPYING): "copying",
+    str(Database.State.FAILED): "failed",
+}
+ALIVE: Final = (
+    *(Database.State.ACTIVE, Database.State.MOVING),
+    *(Database.State.COPYING, Database.State.FAILED),
+)
 
 log = structlog.get_logger(__name__)
 
@@ -28,8 +41,7 @@ def database_for(scope: Scope) -> Placement:
     if cached is not None:
         return cached
     database = _find(scope) or _claim(scope) or _make(scope)
-    if database.state != Database.State.ACTIVE:
-        raise NotFound
+    _require_ready(database)
     placement = placement_of(database)
     CACHE.put(scope.environment_pk, placement)
     return placement
@@ -44,7 +56,7 @@ def on_environment_deleted(environment_pk: int) -> None:
     rows = Database.unscoped.filter(  # unscoped: the hook gets the environment's key
         environment_id=environment_pk
     )
-    rows.filter(state=Database.State.ACTIVE).update(state=Database.State.SUSPENDED)
+    rows.filter(state__in=ALIVE).update(state=Database.State.SUSPENDED)
     CACHE.forget(environment_pk)
     for database in rows.select_related("cluster"):
         transaction.on_commit(partial(_cut_off, database), robust=True)
@@ -56,6 +68,7 @@ def on_environment_dropped(environment_pk: int) -> None:
     Raises EngineAway, so that the task tries again.
     """
     CACHE.forget(environment_pk)
+    retirement.drop_of_environment(environment_pk)
     database = (
         Database.unscoped.select_related("cluster")  # unscoped: housekeeping, by key
         .filter(environment_id=environment_pk)
@@ -69,6 +82,35 @@ def on_environment_dropped(environment_pk: int) -> None:
     cache.CACHE.forget(database.dbname)
     tenant_databases.drop(database)
     database.delete()
+
+
+def on_environment_cloned(organization_id: int, source_pk: int, environment_pk: int) -> None:
+    """Queue the copy of an environment's data into a new one, in the caller's transaction.
+
+    Raises EnvironmentNotReady.
+    """
+    row = clones.prepare(organization_id, source_pk, environment_pk)
+    if row is not None:
+        tasks.queue_clone(row.pk)
+
+
+def state_of(environment_pk: int) -> str:
+    """Return the state of an environment's database for its members.
+
+    none (made at the first query), ready, moving, copying or failed.
+    """
+    # unscoped: the caller has found the environment in its scope
+    rows = Database.unscoped.filter(environment_id=environment_pk)
+    return STATES.get(rows.values_list("state", flat=True).first() or "", "none")
+
+
+def _require_ready(database: Database) -> None:
+    if database.state in {Database.State.MOVING, Database.State.COPYING}:
+        raise DatabaseNotReady
+    if database.state == Database.State.FAILED:
+        raise CloneFailed
+    if database.state != Database.State.ACTIVE:
+        raise NotFound
 
 
 def _find(scope: Scope) -> Database | None:

@@ -17,7 +17,7 @@ from django.db import transaction
 from accounts.audit import audit
 from platform_site.lib.errors import NotFound
 from sqlgateway.audit_tags import SqlTag
-from sqlgateway.errors import EngineAway
+from sqlgateway.errors import DatabaseNotReady, EngineAway
 from sqlgateway.hardening.database import restore_defaults
 from sqlgateway.hardening.role import Change, changes_of, restore_role
 from sqlgateway.models import Database
@@ -62,7 +62,7 @@ def intact(login: Login) -> Iterator[None]:
     The row of the database is locked, so that only one process repairs its roles at a time, and
     none while it is moved or deleted.
 
-    Raises NotFound (the database is not the environment's any more), EngineAway.
+    Raises NotFound (the database is not the environment's any more), DatabaseNotReady, EngineAway.
     """
     with transaction.atomic():
         database = _locked_row(login)
@@ -84,9 +84,12 @@ def _locked_row(login: Login) -> Database:
         .filter(pk=login.database_id)
         .first()
     )
+    if database is not None and database.state == Database.State.MOVING:
+        raise DatabaseNotReady
     if database is None or database.state != Database.State.ACTIVE:
         raise NotFound
-    if database.passwords[login.role] != login.password or database.dbname != login.dbname:
+    place = (database.cluster_id, database.dbname, database.passwords[login.role])
+    if place != (login.address.cluster_id, login.dbname, login.password):
         raise EngineAway("The placement has just changed.")
     return database
 

@@ -1,6 +1,7 @@
 """Create and drop a database on its cluster; both can be repeated after a crash."""
 
 import time
+from collections.abc import Sequence
 from typing import Final
 
 import psycopg
@@ -8,6 +9,7 @@ import structlog
 from psycopg import sql
 
 from sqlgateway import hardening
+from sqlgateway.errors import EngineAway
 from sqlgateway.hardening.catalog import harden_catalog
 from sqlgateway.hardening.cluster import close_to_public
 from sqlgateway.hardening.database import (
@@ -17,11 +19,19 @@ from sqlgateway.hardening.database import (
     restrict_functions,
 )
 from sqlgateway.hardening.role import Expected, ensure_roles, restore_role
-from sqlgateway.models import Database
+from sqlgateway.models import Cluster, Database
 from sqlgateway.provisioning import names
 from sqlgateway.provisioning.clusters import Address, address_of, administer
 
 TEMPLATE: Final = f"zonal_template_{hardening.VERSION}"
+# Time for statements at work to end by themselves before a database moves.
+PATIENCE_S: Final = 5.0
+POLL_S: Final = 0.05
+# A role that may not log in keeps the sessions that it has.
+END_SESSIONS: Final = (
+    "SELECT CASE WHEN state = 'idle' OR %s THEN pg_terminate_backend(pid) END"
+    " FROM pg_stat_activity WHERE usename = ANY(%s)"
+)
 
 log = structlog.get_logger(__name__)
 
@@ -73,10 +83,7 @@ def drop(database: Database) -> None:
 
     Raises EngineAway.
     """
-    with administer(address_of(database.cluster)) as connection:
-        _drop_database(connection, database.dbname)
-        for name in database.roles.values():
-            connection.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(sql.Identifier(name)))
+    drop_named(database.cluster, database.dbname, list(database.roles.values()))
     log.info("sql_database_dropped", database=database.pk)
 
 
@@ -94,6 +101,57 @@ def set_login(database: Database, *, allowed: bool) -> None:
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = ANY(%s)",
                 [list(database.roles.values())],
             )
+
+
+def set_open(database: Database, *, is_open: bool) -> None:
+    """Let roles, the administrator too, connect to a database, or none of them.
+
+    Raises EngineAway.
+    """
+    with administer(address_of(database.cluster)) as connection:
+        _allow_connections(connection, database.dbname, allowed=is_open)
+
+
+def end_sessions(database: Database) -> None:
+    """Let the tenant's roles log in no more and end their sessions, those at work a bit later.
+
+    What does not end within PATIENCE_S is terminated, and thereby rolled back.
+    Raises EngineAway.
+    """
+    deadline = time.monotonic() + PATIENCE_S
+    roles = list(database.roles.values())
+    with administer(address_of(database.cluster)) as connection:
+        for name in roles:
+            connection.execute(sql.SQL("ALTER ROLE {} NOLOGIN").format(sql.Identifier(name)))
+        while True:
+            is_late = time.monotonic() > deadline
+            rows = connection.execute(END_SESSIONS, [is_late, roles]).fetchall()
+            if not rows:
+                return
+            if time.monotonic() > deadline + PATIENCE_S:
+                raise EngineAway("A session of the tenant does not end.")
+            time.sleep(POLL_S)
+
+
+def set_passwords(database: Database) -> None:
+    """Set the row's passwords on its roles.
+
+    Raises EngineAway.
+    """
+    passwords = database.passwords
+    with administer(address_of(database.cluster)) as connection:
+        ensure_roles(connection, [(name, passwords[role]) for role, name in database.roles.items()])
+
+
+def drop_named(cluster: Cluster, dbname: str, roles: Sequence[str]) -> None:
+    """Drop a database and roles that no row describes any more; safe to repeat.
+
+    Raises EngineAway.
+    """
+    with administer(address_of(cluster)) as connection:
+        _drop_database(connection, dbname)
+        for name in roles:
+            connection.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(sql.Identifier(name)))
 
 
 def ensure_template(address: Address) -> None:

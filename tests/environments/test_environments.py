@@ -52,6 +52,20 @@ def test_an_environment_is_created_and_read(alice: User) -> None:
     assert (event.actor_id, event.data) == (alice.pk, {"environment": "staging"})
 
 
+def test_an_environment_is_created_from_another_of_the_organization(
+    alice: User, charlie: User
+) -> None:
+    environments.create(charlie.organization_id, "charlies-own")
+    caller = signed_in(alice)
+    stolen = caller.post(PATH, {"name": "staging", "from": "charlies-own"})
+    assert (stolen.status, stolen.code) == (404, "environment_not_found")
+    answer = caller.post(PATH, {"name": "staging", "from": "live"})
+    # Nothing was ever written to live, so there is nothing to copy.
+    assert (answer.status, answer.body["database_state"]) == (201, "none")
+    event = AuditEvent.objects.get(tag="api:environment:create")
+    assert event.data == {"environment": "staging", "copied_from": "live"}
+
+
 def test_a_name_alone_is_enough(alice: User) -> None:
     answer = signed_in(alice).post(PATH, {"name": "staging"})
     assert (answer.body["id"], answer.body["name"]) == ("staging", "staging")

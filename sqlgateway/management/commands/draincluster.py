@@ -3,8 +3,10 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from platform_site.lib.commands import OpsCommand, Outcome
-from sqlgateway.provisioning import cluster_registry
+from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from platform_site.lib.errors import PlatformError
+from sqlgateway.models import Cluster, Database
+from sqlgateway.provisioning import capacity, cluster_registry, moves
 
 
 class Command(OpsCommand):
@@ -12,17 +14,48 @@ class Command(OpsCommand):
 
     help = (
         "Place no more databases on a cluster and drop those in stock there. Environments stay "
-        "where they are and go on working; a cluster without any is closed. Safe to repeat; "
-        "addcluster opens it again."
+        "where they are and go on working, unless --move is given. A cluster is closed when it has "
+        "no database left, those kept after a move included. Safe to repeat; addcluster opens the "
+        "cluster again. Exit status 4: some databases could not be moved."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take the name."""
         parser.add_argument("name", help="The cluster's name.")
+        parser.add_argument(
+            "--move", action="store_true", help="Move its environments to the other clusters."
+        )
 
     def run(self, options: dict[str, Any]) -> Outcome:
         """Drain it."""
         cluster = cluster_registry.find(options["name"])
+        cluster_registry.stop_placing(cluster)
+        moved, failed = _move_all(cluster) if options["move"] else ([], [])
         remaining = cluster_registry.stop_placing(cluster)
-        facts = {"cluster": cluster.name, "state": cluster.state, "databases": remaining}
-        return Outcome(facts, f"{cluster.name}: {cluster.state}, {remaining} databases remain.")
+        facts = {
+            "cluster": cluster.name,
+            "state": cluster.state,
+            "databases": remaining,
+            "moved": moved,
+            "failed": failed,
+        }
+        text = f"{cluster.name}: {cluster.state}, {remaining} databases remain."
+        unfinished = f"{len(failed)} databases could not be moved." if failed else ""
+        return Outcome(facts, text, unfinished)
+
+
+def _move_all(cluster: Cluster) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return what was moved, and what could not be, with the reason's code."""
+    moved, failed = [], []
+    # unscoped: databases of all tenants
+    rows = Database.unscoped.filter(cluster=cluster, state=Database.State.ACTIVE)
+    for database in rows.select_related("cluster", "environment").order_by("id"):
+        name = {"org_id": database.organization_id, "environment": str(database.environment)}
+        try:
+            target = capacity.emptiest(major=cluster.server_version // 10_000)
+            result = moves.move(database, target)
+        except (Refused, PlatformError) as exc:
+            failed.append({**name, "error": exc.code})
+        else:
+            moved.append({**name, "cluster": target.name, "stopped_ms": result.stopped_ms})
+    return moved, failed

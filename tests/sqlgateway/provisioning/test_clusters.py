@@ -47,7 +47,7 @@ def test_a_drained_cluster_loses_its_stock_and_is_closed(second: Cluster, second
 
     answer = facts("draincluster", "second")
 
-    assert answer == {"cluster": "second", "state": "closed", "databases": 0}
+    assert (answer["state"], answer["databases"]) == ("closed", 0)
     with psycopg.connect(second_url) as connection:
         names = "SELECT count(*) FROM pg_database WHERE datname = %s"
         assert connection.execute(names, [prepared.dbname]).fetchone() == (0,)
@@ -62,7 +62,7 @@ def test_a_cluster_with_environments_stays_until_they_are_moved(
 
     answer = facts("draincluster", "second")
 
-    assert answer == {"cluster": "second", "state": "draining", "databases": 1}
+    assert (answer["state"], answer["databases"]) == ("draining", 1)
     assert alice.value("SELECT count(*) FROM t") == 0
 
 

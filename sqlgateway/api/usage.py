@@ -1,0 +1,102 @@
+"""``/v1/sql/usage``."""
+
+from typing import Any
+
+from django.conf import settings
+from drf_spectacular.utils import extend_schema, extend_schema_serializer
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from environments.models import Environment
+from platform_site.lib.api import NO_STORE
+from platform_site.lib.permissions import needs
+from platform_site.lib.viewsets import PlatformViewSet
+from sqlgateway.models import Database
+from sqlgateway.provisioning.quotas import quota_of
+
+
+class DiskSerializer(serializers.Serializer[Any]):
+    """The environment's database on disk, with indexes and what VACUUM has yet to free."""
+
+    used_bytes = serializers.IntegerField(
+        allow_null=True, help_text="Null before the first measurement; one is made each minute."
+    )
+    limit_bytes = serializers.IntegerField()
+    exceeded = serializers.BooleanField(
+        help_text="While true, only DELETE, TRUNCATE, DROP and reading work."
+    )
+    measured_at = serializers.DateTimeField(allow_null=True)
+
+
+class EnvironmentsSerializer(serializers.Serializer[Any]):
+    """The organization's environments."""
+
+    used = serializers.IntegerField()
+    limit = serializers.IntegerField()
+
+
+class ConnectionsSerializer(serializers.Serializer[Any]):
+    """Connections to the environment's database, which the gateway opens."""
+
+    limit = serializers.IntegerField()
+    limit_per_role = serializers.IntegerField()
+
+
+class StatementsSerializer(serializers.Serializer[Any]):
+    """Limits of statements. Those that run at once are counted by each web process."""
+
+    running_limit_per_environment = serializers.IntegerField()
+    running_limit_per_organization = serializers.IntegerField()
+    timeout_ms = serializers.IntegerField()
+    max_rows = serializers.IntegerField()
+
+
+@extend_schema_serializer(many=False)
+class UsageSerializer(serializers.Serializer[Any]):
+    """What is used, and the limits."""
+
+    disk = DiskSerializer()
+    environments = EnvironmentsSerializer()
+    connections = ConnectionsSerializer()
+    statements = StatementsSerializer()
+
+
+class UsageViewSet(PlatformViewSet):
+    """What the caller's environment and organization use."""
+
+    access = {"list": needs("sql", "read")}
+    serializer_class = UsageSerializer
+    pagination_class = None
+
+    @extend_schema(operation_id="sql_usage", summary="Read usage and limits")
+    def list(self, request: Request) -> Response:
+        """Return what the environment uses of its limits, and the organization of its own."""
+        scope = self.principal.scope
+        quota = quota_of(scope.organization_id)
+        database: Database | None = Database.scoped.within(scope).first()
+        environments = Environment.scoped.within_organization(scope.organization_id)
+        limits = settings.SQL
+        usage = {
+            "disk": {
+                "used_bytes": database.size_bytes if database else None,
+                "limit_bytes": quota.disk_bytes,
+                "exceeded": database.is_over_quota if database else False,
+                "measured_at": database.measured_at if database else None,
+            },
+            "environments": {
+                "used": environments.filter(deleted_at=None).count(),
+                "limit": quota.environments,
+            },
+            "connections": {
+                "limit": limits.database_connections,
+                "limit_per_role": limits.role_connections,
+            },
+            "statements": {
+                "running_limit_per_environment": limits.running_per_environment,
+                "running_limit_per_organization": limits.running_per_organization,
+                "timeout_ms": limits.timeout_ms,
+                "max_rows": limits.max_rows,
+            },
+        }
+        return self.respond(usage, headers=NO_STORE)

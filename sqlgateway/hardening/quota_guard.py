@@ -1,0 +1,105 @@
+"""Stop a database from growing, also against its own admin, who owns the tables.
+
+Privileges do not bind an owner, who can grant them to itself again, and settings can be set. So
+while an environment is over its disk quota every table has a trigger before INSERT and UPDATE, and
+an event trigger refuses DDL but DROP. Both belong to the platform: the tenant can neither drop nor
+disable them, since that is DDL. DELETE, TRUNCATE, DROP and VACUUM go on.
+
+Creating a trigger runs no code of the tenant.
+"""
+
+from typing import Final
+
+import psycopg
+import structlog
+
+# Class ZQ is not PostgreSQL's; the gateway answers it with 403 quota_exceeded.
+SQLSTATE: Final = "ZQ001"
+NAME: Final = "zonal_over_quota"
+# In pg_catalog, so that no dump holds them and no tenant can replace them.
+REFUSAL: Final = f"""
+CREATE OR REPLACE FUNCTION pg_catalog.{NAME}() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = '{SQLSTATE}', MESSAGE = 'The disk quota is used up',
+        HINT = 'DELETE, TRUNCATE and DROP work.';
+END $$
+"""
+DDL_REFUSAL: Final = f"""
+CREATE OR REPLACE FUNCTION pg_catalog.{NAME}_ddl() RETURNS event_trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF pg_catalog.current_setting('is_superuser') = 'off' AND tg_tag NOT IN (
+        'DROP TABLE', 'DROP INDEX', 'DROP VIEW', 'DROP MATERIALIZED VIEW', 'DROP SCHEMA',
+        'DROP SEQUENCE', 'DROP TYPE', 'DROP DOMAIN', 'DROP FUNCTION', 'DROP PROCEDURE',
+        'DROP ROUTINE', 'DROP AGGREGATE', 'DROP STATISTICS', 'DROP EXTENSION'
+    ) THEN
+        RAISE EXCEPTION USING ERRCODE = '{SQLSTATE}', MESSAGE = 'The disk quota is used up',
+            HINT = 'DELETE, TRUNCATE and DROP work.';
+    END IF;
+END $$
+"""
+# At once, also where a lock keeps a trigger from being dropped.
+PERMISSION: Final = f"""
+CREATE OR REPLACE FUNCTION pg_catalog.{NAME}() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN NULL;
+END $$
+"""
+CREATE_EVENT_TRIGGER: Final = (
+    f"CREATE EVENT TRIGGER {NAME} ON ddl_command_start EXECUTE FUNCTION pg_catalog.{NAME}_ddl()"
+)
+HAS_EVENT_TRIGGER: Final = "SELECT FROM pg_event_trigger WHERE evtname = %s"
+TABLES: Final = """
+SELECT relation.oid::regclass::text FROM pg_class AS relation
+JOIN pg_namespace AS schema ON schema.oid = relation.relnamespace
+WHERE relation.relkind IN ('r', 'p') AND relation.relpersistence <> 't'
+    AND schema.nspname NOT LIKE 'pg\\_%%' AND schema.nspname <> 'information_schema'
+    AND %(guarded)s = EXISTS (
+        SELECT FROM pg_trigger JOIN pg_proc ON pg_proc.oid = tgfoid
+        WHERE tgrelid = relation.oid AND proname = %(name)s
+            AND pronamespace = 'pg_catalog'::regnamespace AND tgparentid = 0 AND tgenabled = 'A'
+    )
+"""
+GUARD: Final = (
+    "CREATE OR REPLACE TRIGGER {name} BEFORE INSERT OR UPDATE ON {table}"
+    " FOR EACH STATEMENT EXECUTE FUNCTION pg_catalog.{name}();"
+    " ALTER TABLE ONLY {table} ENABLE ALWAYS TRIGGER {name}"
+)
+
+log = structlog.get_logger(__name__)
+
+
+def impose(inside: psycopg.Connection) -> bool:
+    """Guard the administrator's present database; False if a table was locked: repeat it then.
+
+    Tables that were made since the last call are guarded too.
+    """
+    inside.execute(REFUSAL.encode())
+    inside.execute(DDL_REFUSAL.encode())
+    # First, so that no table is made any more while the existing ones are guarded.
+    if inside.execute(HAS_EVENT_TRIGGER, [NAME]).fetchone() is None:
+        inside.execute(CREATE_EVENT_TRIGGER.encode())
+    return _each(inside, GUARD, guarded=False)
+
+
+def lift(inside: psycopg.Connection) -> bool:
+    """Let the database grow again; False if a trigger could not be dropped yet, which is harmless.
+
+    Does nothing where there is no guard.
+    """
+    inside.execute(f"DROP EVENT TRIGGER IF EXISTS {NAME}".encode())
+    if inside.execute("SELECT FROM pg_proc WHERE proname = %s", [NAME]).fetchone() is None:
+        return True
+    inside.execute(PERMISSION.encode())
+    return _each(inside, "DROP TRIGGER IF EXISTS {name} ON {table}", guarded=True)
+
+
+def _each(inside: psycopg.Connection, statement: str, *, guarded: bool) -> bool:
+    is_complete = True
+    for (table,) in inside.execute(TABLES, {"guarded": guarded, "name": NAME}).fetchall():
+        try:
+            # One transaction for each: a tenant that holds one lock delays one table.
+            inside.execute(statement.format(name=NAME, table=table).encode())
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.UndefinedTable) as exc:
+            log.info("sql_quota_guard_waits", kind=type(exc).__name__)
+            is_complete = False
+    return is_complete

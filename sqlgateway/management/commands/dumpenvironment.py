@@ -1,0 +1,36 @@
+"""``manage.py dumpenvironment``: an environment's data to a file."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from platform_site.lib.commands import OpsCommand, Outcome
+from sqlgateway.management.operators import add_environment, database_of
+from sqlgateway.provisioning import restores
+
+
+class Command(OpsCommand):
+    """Write one environment's database to a file."""
+
+    help = (
+        "Write an environment's database to a new file in pg_dump's custom format, with owners and "
+        "privileges, as it is at one moment; requests go on. The file is readable by you alone. It "
+        "is complete or absent."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take the environment and the file."""
+        add_environment(parser)
+        parser.add_argument("file", help="The file to make.")
+
+    def run(self, options: dict[str, Any]) -> Outcome:
+        """Dump it."""
+        database = database_of(options)
+        size_bytes = restores.dump(database, Path(options["file"]).absolute())
+        facts = {
+            "org_id": options["organization"],
+            "environment": options["environment"],
+            "file": options["file"],
+            "size_bytes": size_bytes,
+        }
+        return Outcome(facts, f"{options['file']}: {size_bytes} bytes.")

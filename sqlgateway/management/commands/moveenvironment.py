@@ -1,0 +1,38 @@
+"""``manage.py moveenvironment``: an environment's database to another cluster."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from platform_site.lib.commands import OpsCommand, Outcome
+from sqlgateway.management.operators import add_environment, database_of
+from sqlgateway.provisioning import cluster_registry, moves
+
+
+class Command(OpsCommand):
+    """Move one environment's database."""
+
+    help = (
+        "Move an environment's database to another cluster. Requests wait while the data is copied "
+        "and compared (ZSQL_MOVE_WAIT_MS, then 503 with Retry-After); stopped_ms says how long. "
+        "On any error, and after a crash, the database stays where it was. The old one is kept for "
+        "ZSQL_RETIRED_KEEP_HOURS. Nothing is done if the database is there already."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take the environment and the cluster."""
+        add_environment(parser)
+        parser.add_argument("--to", required=True, metavar="CLUSTER", help="The target's name.")
+
+    def run(self, options: dict[str, Any]) -> Outcome:
+        """Move it."""
+        cluster = cluster_registry.find(options["to"])
+        moved = moves.move(database_of(options), cluster)
+        facts = {
+            "org_id": options["organization"],
+            "environment": options["environment"],
+            "cluster": cluster.name,
+            "stopped_ms": moved.stopped_ms,
+            "elapsed_ms": moved.elapsed_ms,
+        }
+        text = f"{options['environment']} is on {cluster.name}; stopped for {moved.stopped_ms} ms."
+        return Outcome(facts, text)

@@ -1,0 +1,46 @@
+"""``manage.py restoreenvironment``: a dump instead of an environment's data."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from platform_site.lib.commands import OpsCommand, Outcome
+from sqlgateway.management.operators import add_environment, database_of
+from sqlgateway.provisioning import restores
+
+
+class Command(OpsCommand):
+    """Replace one environment's data by a dump."""
+
+    help = (
+        "Replace an environment's data by that of a file in pg_dump's custom format. The dump may "
+        "be anyone's: its SQL runs as the environment's own admin role, in a new database that "
+        "then takes the place of the present one. Requests wait only for that change. On any "
+        "error, and after a crash, the present data stays; afterwards it is kept for "
+        "ZSQL_RETIRED_KEEP_HOURS."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take the environment and the file."""
+        add_environment(parser)
+        parser.add_argument("file", help="The dump.")
+        parser.add_argument(
+            "--all-to-admin",
+            action="store_true",
+            help="Give every object to the environment's admin, with the privileges of a new "
+            "object: for a dump of another environment or server, whose roles are not known here.",
+        )
+
+    def run(self, options: dict[str, Any]) -> Outcome:
+        """Restore it."""
+        database = database_of(options, is_made=True)
+        restored = restores.restore(
+            database, Path(options["file"]).absolute(), all_to_admin=options["all_to_admin"]
+        )
+        facts = {
+            "org_id": options["organization"],
+            "environment": options["environment"],
+            "stopped_ms": restored.stopped_ms,
+            "elapsed_ms": restored.elapsed_ms,
+        }
+        return Outcome(facts, f"Restored; requests waited for {restored.stopped_ms} ms.")

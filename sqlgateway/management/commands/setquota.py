@@ -1,0 +1,66 @@
+"""``manage.py setquota``: an organization's own limits."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from environments.models import Organization
+from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from sqlgateway.models import OrganizationQuota
+from sqlgateway.provisioning.quotas import quota_of
+
+DEFAULT = "default"
+
+
+class Command(OpsCommand):
+    """Set an organization's limits of disk and environments."""
+
+    help = (
+        "Set how much one organization may use, instead of ZSQL_DISK_LIMIT_BYTES and "
+        "ZENVIRONMENT_LIMIT; without options, show it. Disk is measured each minute, so a change "
+        "takes effect within one."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take the organization and its limits."""
+        parser.add_argument("organization", type=int, help="The organization's id.")
+        parser.add_argument(
+            "--disk-bytes", type=_limit, help="Of each environment's database, or default."
+        )
+        parser.add_argument(
+            "--environments", type=_limit, help="Environments that it may have, or default."
+        )
+
+    def run(self, options: dict[str, Any]) -> Outcome:
+        """Set and show them."""
+        organization_id = options["organization"]
+        if not Organization.objects.filter(pk=organization_id).exists():
+            raise Refused("organization_not_found", f"There is no organization {organization_id}.")
+        given = {
+            name: None if options[name] == DEFAULT else options[name]
+            for name in ("disk_bytes", "environments")
+            if options[name] is not None
+        }
+        if given:
+            OrganizationQuota.unscoped.update_or_create(  # unscoped: an operator names the tenant
+                organization_id=organization_id, defaults=given
+            )
+        quota = quota_of(organization_id)
+        facts = {
+            "org_id": organization_id,
+            "disk_bytes": quota.disk_bytes,
+            "environments": quota.environments,
+        }
+        text = (
+            f"Organization {organization_id}: {quota.disk_bytes} bytes for each environment, "
+            f"{quota.environments} environments."
+        )
+        return Outcome(facts, text)
+
+
+def _limit(text: str) -> int | str:
+    if text == DEFAULT:
+        return text
+    number = int(text)
+    if not 0 <= number < 2**31 * 2**20:
+        raise ValueError(text)
+    return number

@@ -1,0 +1,39 @@
+"""What the commands about an environment's database share."""
+
+from argparse import ArgumentParser
+from collections.abc import Mapping
+from typing import Any
+
+from environments import environments
+from platform_site.lib.commands import Refused
+from platform_site.lib.principals import Scope
+from sqlgateway.models import Database
+from sqlgateway.provisioning.provisioning import database_for
+
+
+def add_environment(parser: ArgumentParser) -> None:
+    """Take an organization and one of its environments."""
+    parser.add_argument("organization", type=int, help="The organization's id.")
+    parser.add_argument("environment", help="The environment's id, as live.")
+
+
+def database_of(options: Mapping[str, Any], *, is_made: bool = False) -> Database:
+    """Return the row of the environment that the options name.
+
+    is_made: make a database if it has none yet.
+    Raises EnvironmentNotFound, EngineAway; Refused if it has none.
+    """
+    environment = environments.find(options["organization"], options["environment"])
+    if is_made:
+        database_for(Scope(environment.organization_id, environment.pk))
+    database: Database | None = (
+        Database.scoped.within_organization(environment.organization_id)
+        .select_related("cluster", "environment")
+        .filter(environment=environment)
+        .exclude(state=Database.State.PREPARING)
+        .first()
+    )
+    if database is None:
+        sentence = "The environment has no database yet; the first query makes one."
+        raise Refused("database_not_made", sentence)
+    return database

@@ -1,0 +1,137 @@
+"""A new environment's database with a copy of another one's data."""
+
+from typing import Final
+
+import structlog
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from accounts.audit import audit
+from environments.errors import EnvironmentNotReady, QuotaExceeded
+from sqlgateway.audit_tags import SqlTag
+from sqlgateway.errors import DatabaseNotReady, EngineAway
+from sqlgateway.models import Cluster, Database
+from sqlgateway.provisioning import capacity, quotas, stock, tenant_databases
+from sqlgateway.provisioning.copying import CopyFailed
+from sqlgateway.provisioning.copying.copying import copy_database
+from sqlgateway.provisioning.locks import Busy, exclusive
+from sqlgateway.provisioning.placements import CACHE
+
+MAX_ATTEMPTS: Final = 5
+# What can be copied, if not this moment.
+SOURCES: Final = frozenset({Database.State.ACTIVE, Database.State.MOVING})
+
+log = structlog.get_logger(__name__)
+
+
+def prepare(organization_id: int, source_pk: int, environment_pk: int) -> Database | None:
+    """Add the row of a new environment's database, to be filled from another environment's.
+
+    Both environments are the organization's. None if the source has no database, and so no data:
+    the new one gets an empty database at its first query.
+    Raises EnvironmentNotReady, QuotaExceeded.
+    """
+    source = (
+        Database.scoped.within_organization(organization_id)
+        .select_related("cluster")
+        .filter(environment_id=source_pk)
+        .first()
+    )
+    if source is None or source.state == Database.State.PREPARING:
+        return None
+    if source.state not in SOURCES:
+        raise EnvironmentNotReady
+    if source.is_over_quota:
+        raise QuotaExceeded("The environment to copy from is over its disk quota.")
+    # Which cluster it will be is decided when it is filled.
+    row = stock.new_row(source.cluster)
+    row.organization_id = organization_id
+    row.environment_id = environment_pk
+    row.copy_source = source
+    row.state = Database.State.COPYING
+    row.save(force_insert=True)
+    return row
+
+
+def run(database_pk: int) -> None:
+    """Copy the data of a row that ``prepare`` added; does nothing if that is done or under way.
+
+    After MAX_ATTEMPTS the row is FAILED.
+    Raises DatabaseNotReady, EngineAway: try again later.
+    """
+    row = (
+        Database.unscoped.select_related("cluster")  # unscoped: a job, by key
+        .filter(pk=database_pk, state=Database.State.COPYING)
+        .first()
+    )
+    if row is None:
+        return
+    try:
+        with exclusive(row):
+            _attempt(row)
+    except Busy:
+        log.info("sql_clone_runs_already", database=database_pk)
+
+
+def unfinished() -> list[int]:
+    """Return the keys of the rows that are yet to be filled."""
+    rows = Database.unscoped.filter(state=Database.State.COPYING)  # unscoped: for all tenants
+    return list(rows.values_list("pk", flat=True))
+
+
+def _takes_databases(cluster: Cluster) -> bool:
+    # The row itself is counted already.
+    return cluster.state == Cluster.State.OPEN and cluster.databases.count() <= cluster.capacity
+
+
+def _attempt(row: Database) -> None:
+    row.refresh_from_db()
+    if row.state != Database.State.COPYING:
+        return
+    row.copy_attempts += 1
+    row.save(update_fields=["copy_attempts"])
+    try:
+        _fill(row)
+    except (CopyFailed, EngineAway, DatabaseNotReady) as exc:
+        # The sentence of CopyFailed names the tenant's objects.
+        log.warning("sql_clone_failed", database=row.pk, kind=type(exc).__name__)
+        if row.copy_attempts < MAX_ATTEMPTS:
+            raise DatabaseNotReady from None
+        _own(row).update(state=Database.State.FAILED)
+
+
+def _fill(row: Database) -> None:
+    source = row.copy_source
+    if source is None or source.state != Database.State.ACTIVE:
+        raise DatabaseNotReady
+    if not _takes_databases(row.cluster):
+        row.cluster = capacity.emptiest(major=source.cluster.server_version // 10_000)
+        row.save(update_fields=["cluster"])
+    # Triggers that a lock kept from being dropped.
+    quotas.release(source)
+    tenant_databases.create(row)
+    copy_database(source, row)
+    with transaction.atomic():
+        changed = _own(row).update(
+            state=Database.State.ACTIVE,
+            hardening=row.hardening,
+            claimed_at=timezone.now(),
+            copy_source=None,
+        )
+        if changed and row.environment is not None and source.environment is not None:
+            audit.add(
+                None,
+                SqlTag.DATABASE_CLONE,
+                organization_id=row.organization_id,
+                environment_id=row.environment.slug,
+                actor="platform",
+                data={"from": source.environment.slug},
+            )
+    CACHE.forget(row.environment_id)
+
+
+def _own(row: Database) -> QuerySet[Database]:
+    """Return the row while it is to be filled: its environment may be deleted meanwhile."""
+    # unscoped: by key
+    return Database.unscoped.filter(pk=row.pk, state=Database.State.COPYING)

@@ -1,0 +1,62 @@
+"""A dump in pg_dump's custom format: writing one, and reading one that is treated as hostile.
+
+What is in a dump was written by a tenant, or by anyone. Its SQL runs as the tenant's own admin
+role, in a database that holds nothing else; what concerns the platform's objects is left out.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from sqlgateway.hardening.quota_guard import NAME as GUARD
+from sqlgateway.provisioning.copying import CopyFailed, programs
+
+MAGIC: Final = b"PGDMP"
+# "217; 1259 16389 TABLE public items zr_abc", as pg_restore --list prints it.
+ENTRY: Final = re.compile(r"(?P<id>\d+); \d+ \d+ (?P<what>.*)")
+PRIVILEGES: Final = ("ACL ", "DEFAULT ACL ")
+# The platform made these already, or lets no tenant make them.
+LEFT_OUT: Final = re.compile(
+    r"(ACL|COMMENT|SECURITY LABEL) (pg_catalog|information_schema) "
+    r"|(ACL|COMMENT|SECURITY LABEL) - (SCHEMA public|LANGUAGE|EXTENSION|DATABASE)\b"
+    r"|SCHEMA - public |DATABASE|EXTENSION - plpgsql|SUBSCRIPTION|PUBLICATION|EVENT TRIGGER"
+    rf"|TRIGGER \S+ .*{GUARD} "
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """Numbers of a dump's entries. foreign: entries whose owner is not the admin role asked for."""
+
+    objects: Sequence[str]
+    privileges: Sequence[str]
+    foreign: Sequence[str]
+
+
+def read_contents(file: Path, admin_role: str, *, major: int) -> Contents:
+    """Return what a dump holds that can be restored.
+
+    Raises CopyFailed if the file is no dump in custom format.
+    """
+    try:
+        with file.open("rb") as opened:
+            is_archive = opened.read(len(MAGIC)) == MAGIC
+    except OSError as exc:
+        raise CopyFailed(f"{file} cannot be read.") from exc
+    if not is_archive:
+        raise CopyFailed(f"{file} is no dump in custom format (pg_dump --format=custom).")
+    objects: list[str] = []
+    privileges: list[str] = []
+    foreign: list[str] = []
+    for line in programs.list_archive(file, major=major):
+        entry = ENTRY.match(line)
+        if entry is None or LEFT_OUT.match(entry["what"]):
+            continue
+        what = entry["what"]
+        (privileges if what.startswith(PRIVILEGES) else objects).append(entry["id"])
+        # An extension, and what belongs to it, has no owner in the list.
+        if not what.endswith((f" {admin_role}", " ")):
+            foreign.append(entry["id"])
+    return Contents(objects, privileges, foreign)

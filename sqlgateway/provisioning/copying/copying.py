@@ -1,0 +1,71 @@
+"""Copy a database and compare the copy with it."""
+
+import time
+
+import psycopg
+import structlog
+
+from sqlgateway.models import Database
+from sqlgateway.provisioning.clusters import address_of, administer
+from sqlgateway.provisioning.copying import CopyFailed, privileges, programs
+from sqlgateway.provisioning.copying.privileges import Privileges
+from sqlgateway.provisioning.copying.reading import count_rows, exported_snapshot, reading_role
+
+log = structlog.get_logger(__name__)
+
+
+def copy_database(source: Database, target: Database) -> None:
+    """Fill a new target with what the source held at one moment, and compare the two.
+
+    The source may be in use. The target was just created, and nothing logs in to it.
+    Raises CopyFailed, EngineAway.
+    """
+    started = time.monotonic()
+    try:
+        wanted, rows = _transfer(source, target)
+        _set_privileges(target, wanted)
+        _compare_rows(target, rows)
+    except psycopg.Error as exc:
+        raise CopyFailed(str(exc)) from exc
+    elapsed_ms = round((time.monotonic() - started) * 1000)
+    log.info(
+        "sql_database_copied",
+        source=source.pk,
+        target=target.pk,
+        tables=len(rows),
+        rows=sum(rows.values()),
+        elapsed_ms=elapsed_ms,
+    )
+
+
+def _transfer(source: Database, target: Database) -> tuple[Privileges, dict[str, int]]:
+    """Copy the data; return the source's privileges and rows by table, of the same snapshot."""
+    address = address_of(source.cluster)
+    destination = address_of(target.cluster)
+    majors = [source.cluster.server_version // 10_000, target.cluster.server_version // 10_000]
+    if majors[0] > majors[1]:
+        raise CopyFailed("The target's server is older than the source's.")
+    with (
+        reading_role(address, source) as reader,
+        administer(address, source.dbname) as inside,
+        exported_snapshot(inside) as snapshot,
+    ):
+        wanted = privileges.read(inside, source.roles)
+        admin = programs.Session(
+            destination, target.dbname, target.admin_role, target.passwords["admin"]
+        )
+        programs.transfer(reader, admin, snapshot=snapshot, major=majors[1])
+        return wanted, count_rows(reader, snapshot=snapshot)
+
+
+def _set_privileges(target: Database, wanted: Privileges) -> None:
+    with administer(address_of(target.cluster), target.dbname) as inside:
+        privileges.apply(inside, target.roles, wanted)
+        if privileges.read(inside, target.roles) != wanted:
+            raise CopyFailed("Owners or privileges of the copy differ.")
+
+
+def _compare_rows(target: Database, rows: dict[str, int]) -> None:
+    with reading_role(address_of(target.cluster), target) as reader:
+        if count_rows(reader) != rows:
+            raise CopyFailed("The copy has other rows than the source.")

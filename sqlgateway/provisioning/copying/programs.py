@@ -1,0 +1,181 @@
+"""``pg_dump`` and ``pg_restore``: custom format, straight into a database.
+
+Never psql: a dump as plain text can hold its meta-commands, which run programs on this machine
+(CVE-2025-8714). What pg_restore sends is SQL, run as the tenant's own role.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import IO, Any, Final
+
+from django.conf import settings
+from psycopg.conninfo import make_conninfo
+
+from platform_site.embedded.folders import make_runtime_dir
+from platform_site.embedded.postgres.binaries import MINOR_FLOOR, read_version
+from platform_site.embedded.postgres.private_copy import private_copy
+from sqlgateway.provisioning.clusters import Address
+from sqlgateway.provisioning.copying import CopyFailed
+
+DUMP: Final = (
+    *("--format=custom", "--no-password", "--no-subscriptions"),
+    *("--no-security-labels", "--lock-wait-timeout=20s"),
+)
+RESTORE: Final = ("--no-password", "--no-owner", "--exit-on-error")
+WITHOUT_OWNERS: Final = ("--no-owner", "--no-privileges")
+LAST_WORDS_CHARS: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """How a program logs in."""
+
+    address: Address
+    dbname: str
+    user: str
+    password: str = field(repr=False)
+
+    def conninfo(self) -> str:
+        """Return libpq's words without the password: other users can see a program's arguments."""
+        network: dict[str, Any] = dict(self.address.network)
+        return make_conninfo("", **network, user=self.user, dbname=self.dbname)
+
+
+def transfer(source: Session, target: Session, *, snapshot: str, major: int) -> None:
+    """Copy schema and data, without owners and privileges, from one database into another.
+
+    snapshot: exported in the source. major: of the newer server, which the programs must match.
+    Raises CopyFailed.
+    """
+    with tempfile.TemporaryFile() as words:
+        reading = [*_dump(source, snapshot, major), *WITHOUT_OWNERS, "--compress=0"]
+        dump = _start(reading, source, words, stdout=subprocess.PIPE)
+        writing = [*_restore(target, major), "--no-privileges"]
+        restore = _start(writing, target, words, stdin=dump.stdout)
+        if dump.stdout is not None:
+            # Only the programs hold the pipe now: when one of them ends, so does the other.
+            dump.stdout.close()
+        _finish([dump, restore], words)
+
+
+def dump_to(file: Path, source: Session, *, snapshot: str, major: int) -> None:
+    """Write a database to a file in custom format, with owners and privileges.
+
+    Raises CopyFailed.
+    """
+    with tempfile.TemporaryFile() as words:
+        command = [*_dump(source, snapshot, major), "--compress=6", f"--file={file}"]
+        _finish([_start(command, source, words)], words)
+
+
+def restore_from(file: Path, target: Session, entries: Sequence[str], *, major: int) -> None:
+    """Restore entries of a dump, in its order, as the target's role.
+
+    Raises CopyFailed.
+    """
+    with tempfile.TemporaryFile() as words, tempfile.NamedTemporaryFile("w") as listed:
+        listed.writelines(f"{entry};\n" for entry in entries)
+        listed.flush()
+        command = [*_restore(target, major), f"--use-list={listed.name}", str(file)]
+        _finish([_start(command, target, words)], words)
+
+
+def list_archive(file: Path, *, major: int) -> list[str]:
+    """Return the lines of a dump's table of contents.
+
+    Raises CopyFailed.
+    """
+    command = [str(folder(major) / "pg_restore"), "--list", str(file)]
+    with tempfile.TemporaryFile() as words, tempfile.TemporaryFile() as listed:
+        process = subprocess.Popen(  # noqa: S603 - our own program, and a path of an operator
+            command, env={"LC_ALL": "C"}, cwd="/", stdout=listed, stderr=words
+        )
+        _finish([process], words)
+        listed.seek(0)
+        return listed.read().decode(errors="replace").splitlines()
+
+
+def _dump(source: Session, snapshot: str, major: int) -> list[str]:
+    program = str(folder(major) / "pg_dump")
+    return [program, *DUMP, f"--snapshot={snapshot}", f"--dbname={source.conninfo()}"]
+
+
+def _restore(target: Session, major: int) -> list[str]:
+    return [str(folder(major) / "pg_restore"), *RESTORE, f"--dbname={target.conninfo()}"]
+
+
+def _start(
+    command: Sequence[str],
+    session: Session,
+    words: IO[bytes],
+    *,
+    stdin: IO[bytes] | int | None = subprocess.DEVNULL,
+    stdout: IO[bytes] | int | None = subprocess.DEVNULL,
+) -> subprocess.Popen[bytes]:
+    environment = {
+        "LC_ALL": "C",
+        "PGPASSWORD": session.password,
+        "PGCONNECT_TIMEOUT": str(settings.SQL.connect_timeout_s),
+        "PGAPPNAME": "zonal-copy",
+    }
+    return subprocess.Popen(  # noqa: S603 - our own programs; no word comes from a tenant
+        command, env=environment, cwd="/", stdin=stdin, stdout=stdout, stderr=words
+    )
+
+
+def _finish(processes: Sequence[subprocess.Popen[bytes]], words: IO[bytes]) -> None:
+    deadline = time.monotonic() + settings.SQL.copy_timeout_s
+    try:
+        statuses = [process.wait(max(0.0, deadline - time.monotonic())) for process in processes]
+    except subprocess.TimeoutExpired:
+        sentence = f"It took more than {settings.SQL.copy_timeout_s} s."
+        raise CopyFailed(sentence) from None
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+    if any(statuses):
+        raise CopyFailed(_last_words(words))
+
+
+def _last_words(words: IO[bytes]) -> str:
+    words.seek(0)
+    lines = words.read(2**16).decode(errors="replace").splitlines()
+    errors = [line for line in lines if "error" in line] or lines
+    return "".join(errors[:1])[:LAST_WORDS_CHARS]
+
+
+@lru_cache(maxsize=8)
+def folder(major: int) -> Path:
+    """Return the folder of a PostgreSQL not older than a server's major version.
+
+    Raises CopyFailed; in production also for a release with known security holes.
+    """
+    for candidate in _candidates():
+        if not (candidate / "pg_dump").is_file() or not (candidate / "pg_restore").is_file():
+            continue
+        found, minor = read_version(candidate)
+        is_safe = minor >= MINOR_FLOOR.get(found, 0) or not settings.IS_PRODUCTION
+        if found >= major and is_safe:
+            return candidate
+    sentence = f"There is no pg_dump of PostgreSQL {major} or later without known security holes."
+    raise CopyFailed(f"{sentence} Set ZPG_BINDIR to its folder.")
+
+
+def _candidates() -> Iterator[Path]:
+    if settings.SERVER.postgres_bindir:
+        yield Path(settings.SERVER.postgres_bindir)
+    on_path = shutil.which("pg_dump", path=os.environ.get("PATH"))
+    if on_path is not None:
+        yield Path(on_path).resolve().parent
+    bundled = private_copy(make_runtime_dir(settings.DATA_DIR))
+    if bundled is not None:
+        yield bundled

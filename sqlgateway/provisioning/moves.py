@@ -1,0 +1,84 @@
+"""Move an environment's database to another cluster.
+
+The target is created with the same names and passwords while requests run as before. Then they
+wait, the data is copied and compared, and the placement is switched.
+"""
+
+import copy
+import time
+from dataclasses import dataclass
+
+import psycopg
+
+from platform_site.lib.commands import Refused
+from sqlgateway.audit_tags import SqlTag
+from sqlgateway.models import Cluster, Database
+from sqlgateway.provisioning import capacity, clusters, retirement, switching, tenant_databases
+from sqlgateway.provisioning.copying import CopyFailed
+from sqlgateway.provisioning.copying.copying import copy_database
+from sqlgateway.provisioning.locks import Busy, exclusive
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What a move took. stopped_ms: how long requests waited; 0 if there was nothing to do."""
+
+    stopped_ms: int
+    elapsed_ms: int
+
+
+def move(database: Database, target: Cluster) -> Moved:
+    """Move a database; nothing is done if it is there already.
+
+    A move that was interrupted is undone first. On every error the database stays where it is.
+    Raises Refused, EngineAway.
+    """
+    started = time.monotonic()
+    try:
+        with exclusive(database):
+            switching.roll_back(database)
+            if database.cluster_id == target.pk:
+                return Moved(0, 0)
+            _check(database, target)
+            stopped_ms = _move(database, target)
+    except Busy:
+        sentence = "Another process moves, clones or restores this database."
+        raise Refused("database_busy", sentence) from None
+    except (CopyFailed, psycopg.Error) as exc:
+        raise Refused("copy_failed", f"Nothing was changed. {exc}") from exc
+    return Moved(stopped_ms, round((time.monotonic() - started) * 1000))
+
+
+def _check(database: Database, target: Cluster) -> None:
+    """Refuse what cannot end well.
+
+    The servers are asked: on the same one, creating the target would drop the source.
+    """
+    if database.state != Database.State.ACTIVE:
+        raise Refused("database_not_active", f"The database is {database.state}.")
+    if target.state != Cluster.State.OPEN:
+        raise Refused("cluster_not_open", f"The cluster {target.name} is {target.state}.")
+    if not capacity.has_room(target):
+        raise Refused("cluster_full", f"The cluster {target.name} is full.")
+    numbers = []
+    for cluster in (database.cluster, target):
+        with clusters.administer(clusters.address_of(cluster)) as connection:
+            numbers.append(clusters.system_identifier(connection))
+    if numbers[0] == numbers[1]:
+        raise Refused("cluster_taken", "Both clusters are the same server.")
+
+
+def _move(database: Database, target: Cluster) -> int:
+    arrival = copy.copy(database)
+    arrival.cluster = target
+    switching.begin(database, arrival)
+    try:
+        # It may have been there before.
+        retirement.drop_at(target, database.dbname)
+        tenant_databases.create(arrival)
+        stopped_at = switching.stop(database)
+        copy_database(database, arrival)
+        return switching.switch(database, arrival, SqlTag.DATABASE_MOVE, stopped_at=stopped_at)
+    except BaseException:
+        switching.try_roll_back(database)
+        raise

@@ -1,0 +1,130 @@
+"""What an organization may use: disk for each environment, and environments."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import psycopg
+import structlog
+from django.conf import settings
+
+from sqlgateway.errors import EngineAway
+from sqlgateway.hardening import quota_guard
+from sqlgateway.models import Cluster, Database, OrganizationQuota
+from sqlgateway.provisioning.clusters import address_of, administer
+
+SIZES: Final = (
+    "SELECT datname, pg_database_size(oid) FROM pg_database"
+    " WHERE datname = ANY(%s) AND datallowconn"
+)
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """disk_bytes: of each environment's database. environments: of the organization."""
+
+    disk_bytes: int
+    environments: int
+
+
+def quota_of(organization_id: int) -> Quota:
+    """Return an organization's own limits, where it has some, else the settings'."""
+    # the organization's own row
+    own = OrganizationQuota.scoped.within_organization(organization_id).first()
+    return _resolved(own)
+
+
+def environment_limit(organization_id: int) -> int:
+    """Return how many environments an organization may have (settings.ENVIRONMENT_LIMIT)."""
+    return quota_of(organization_id).environments
+
+
+def measure_all(*, now: datetime) -> None:
+    """Read the size of every environment's database, and stop or permit its growth.
+
+    A cluster that does not answer does not keep the others waiting for long.
+    """
+    own = {row.organization_id: row for row in OrganizationQuota.unscoped.all()}  # unscoped: all
+    for cluster in Cluster.objects.exclude(state=Cluster.State.CLOSED):
+        rows = Database.unscoped.filter(  # unscoped: all tenants are measured
+            cluster=cluster, state=Database.State.ACTIVE
+        )
+        databases = list(rows.select_related("cluster"))
+        try:
+            sizes = _sizes(cluster, [database.dbname for database in databases])
+        except (EngineAway, psycopg.Error) as exc:
+            log.warning("sql_sizes_unknown", cluster=cluster.pk, kind=type(exc).__name__)
+            continue
+        for database in databases:
+            if database.dbname in sizes:
+                quota = _resolved(own.get(database.organization_id))
+                _apply(database, sizes[database.dbname], quota, now=now)
+
+
+def measure(database: Database, *, now: datetime) -> None:
+    """Measure one database.
+
+    Raises EngineAway.
+    """
+    sizes = _sizes(database.cluster, [database.dbname])
+    if database.organization_id is not None and database.dbname in sizes:
+        _apply(database, sizes[database.dbname], quota_of(database.organization_id), now=now)
+
+
+def release(database: Database) -> None:
+    """Let a database grow, whatever its size; the next measurement decides again.
+
+    Raises EngineAway.
+    """
+    with administer(address_of(database.cluster), database.dbname) as inside:
+        quota_guard.lift(inside)
+
+
+def _resolved(own: OrganizationQuota | None) -> Quota:
+    disk_bytes = own.disk_bytes if own is not None else None
+    environments = own.environments if own is not None else None
+    return Quota(
+        settings.SQL.disk_limit_bytes if disk_bytes is None else disk_bytes,
+        settings.ENVIRONMENTS.limit if environments is None else environments,
+    )
+
+
+def size_of(database: Database) -> int:
+    """Return the size of a database on disk, in bytes; 0 if it is not there.
+
+    Raises EngineAway.
+    """
+    return _sizes(database.cluster, [database.dbname]).get(database.dbname, 0)
+
+
+def _sizes(cluster: Cluster, names: Iterable[str]) -> dict[str, int]:
+    with administer(address_of(cluster)) as connection:
+        rows = connection.execute(SIZES, [list(names)]).fetchall()
+    return {str(name): int(size) for name, size in rows}
+
+
+def _apply(database: Database, size_bytes: int, quota: Quota, *, now: datetime) -> None:
+    is_over = size_bytes > quota.disk_bytes
+    try:
+        if is_over:
+            # Each time: tables may have been created by a transaction that was open before.
+            _guard(database)
+        elif database.is_over_quota:
+            release(database)
+    except (EngineAway, psycopg.Error) as exc:
+        # The next measurement tries again; the row keeps what holds.
+        log.warning("sql_quota_not_applied", database=database.pk, kind=type(exc).__name__)
+        is_over = database.is_over_quota
+    if is_over != database.is_over_quota:
+        log.info("sql_quota", database=database.pk, is_over=is_over, size_bytes=size_bytes)
+    Database.unscoped.filter(pk=database.pk).update(  # unscoped: by key
+        size_bytes=size_bytes, measured_at=now, is_over_quota=is_over
+    )
+
+
+def _guard(database: Database) -> None:
+    with administer(address_of(database.cluster), database.dbname) as inside:
+        quota_guard.impose(inside)

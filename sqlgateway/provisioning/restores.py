@@ -1,0 +1,136 @@
+"""One environment's database to a file and back.
+
+A restore fills a new database beside the present one, with the same roles, while requests run as
+before; then the placement is switched, and the old database is kept for a while.
+"""
+
+import copy
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+from platform_site.lib.commands import Refused
+from sqlgateway.audit_tags import SqlTag
+from sqlgateway.models import Database
+from sqlgateway.provisioning import names, quotas, switching, tenant_databases
+from sqlgateway.provisioning.clusters import address_of, administer
+from sqlgateway.provisioning.copying import CopyFailed, archives, privileges, programs
+from sqlgateway.provisioning.copying.archives import Contents
+from sqlgateway.provisioning.copying.reading import exported_snapshot, reading_role
+from sqlgateway.provisioning.locks import Busy, exclusive
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What a restore took. stopped_ms: how long requests waited."""
+
+    stopped_ms: int
+    elapsed_ms: int
+
+
+def dump(database: Database, file: Path) -> int:
+    """Write a database to a new file of this user alone, in custom format; return its size.
+
+    The file is complete or absent. Requests go on; the dump is of one moment.
+    Raises Refused, EngineAway.
+    """
+    unfinished = file.with_name(f"{file.name}.unfinished")
+    if file.exists():
+        raise Refused("file_unwritable", f"{file} exists.")
+    try:
+        # Made by us: pg_dump would let the group read it, where the umask does.
+        unfinished.touch(mode=0o600, exist_ok=False)
+    except OSError as exc:
+        raise Refused("file_unwritable", f"{unfinished} cannot be made: {exc.strerror}.") from exc
+    try:
+        _dump(database, unfinished)
+        size_bytes = unfinished.stat().st_size
+        unfinished.rename(file)
+    except (CopyFailed, psycopg.Error) as exc:
+        raise Refused("copy_failed", str(exc)) from exc
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return size_bytes
+
+
+def restore(database: Database, file: Path, *, all_to_admin: bool) -> Restored:
+    """Replace an environment's data by that of a dump in custom format, which may be hostile.
+
+    all_to_admin: for a dump of another environment or server; every object becomes the admin's,
+    with the privileges of a new object. Without it, roles that are not this environment's are
+    refused. On every error the present data stays.
+    Raises Refused, EngineAway.
+    """
+    started = time.monotonic()
+    try:
+        with exclusive(database):
+            switching.roll_back(database)
+            if database.state != Database.State.ACTIVE:
+                raise Refused("database_not_active", f"The database is {database.state}.")
+            stopped_ms = _restore(database, file, all_to_admin=all_to_admin)
+    except Busy:
+        sentence = "Another process moves, clones or restores this database."
+        raise Refused("database_busy", sentence) from None
+    except (CopyFailed, psycopg.Error) as exc:
+        raise Refused("copy_failed", f"Nothing was changed. {exc}") from exc
+    return Restored(stopped_ms, round((time.monotonic() - started) * 1000))
+
+
+def _dump(database: Database, file: Path) -> None:
+    address = address_of(database.cluster)
+    with (
+        reading_role(address, database) as reader,
+        administer(address, database.dbname) as inside,
+        exported_snapshot(inside) as snapshot,
+    ):
+        programs.dump_to(file, reader, snapshot=snapshot, major=_major(database))
+
+
+def _restore(database: Database, file: Path, *, all_to_admin: bool) -> int:
+    contents = archives.read_contents(file, database.admin_role, major=_major(database))
+    if contents.foreign and not all_to_admin:
+        sentence = "The dump has objects of roles that are not this environment's admin."
+        raise Refused("owners_differ", f"{sentence} --all-to-admin gives them to it.")
+    arrival = copy.copy(database)
+    arrival.dbname = names.database_name()
+    switching.begin(database, arrival)
+    try:
+        tenant_databases.create(arrival)
+        _fill(arrival, file, contents, all_to_admin=all_to_admin)
+        _refuse_too_large(arrival)
+        stopped_at = switching.stop(database)
+        # The dump's SQL ran as a role of the environment, and may have changed it.
+        arrival.secrets = database.secrets
+        tenant_databases.set_passwords(arrival)
+        return switching.switch(database, arrival, SqlTag.DATABASE_RESTORE, stopped_at=stopped_at)
+    except BaseException:
+        switching.try_roll_back(database)
+        raise
+
+
+def _fill(arrival: Database, file: Path, contents: Contents, *, all_to_admin: bool) -> None:
+    address, major = address_of(arrival.cluster), _major(arrival)
+    if not all_to_admin:
+        # Else the platform's defaults would open what the dump says is closed.
+        with administer(address, arrival.dbname) as inside:
+            privileges.forget_defaults(inside, arrival.roles)
+    admin = programs.Session(
+        address, arrival.dbname, arrival.admin_role, arrival.passwords["admin"]
+    )
+    programs.restore_from(file, admin, contents.objects, major=major)
+    if not all_to_admin:
+        programs.restore_from(file, admin, contents.privileges, major=major)
+
+
+def _refuse_too_large(arrival: Database) -> None:
+    size_bytes = quotas.size_of(arrival)
+    limit_bytes = quotas.quota_of(arrival.organization_id or 0).disk_bytes
+    if size_bytes > limit_bytes:
+        sentence = f"The restored database has {size_bytes} bytes; {limit_bytes} are allowed."
+        raise Refused("quota_exceeded", sentence)
+
+
+def _major(database: Database) -> int:
+    return database.cluster.server_version // 10_000

@@ -1,0 +1,76 @@
+"""Databases that were moved or replaced: kept for a while, then dropped."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import structlog
+from django.conf import settings
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from sqlgateway.errors import EngineAway
+from sqlgateway.models import Cluster, Database, RetiredDatabase
+from sqlgateway.provisioning import tenant_databases
+
+log = structlog.get_logger(__name__)
+
+
+def retire(database: Database, *, roles: Sequence[str]) -> None:
+    """Keep the database that the row named before the change for SQL_RETIRED_KEEP_HOURS.
+
+    roles: those to drop with it; none where they live on.
+    """
+    RetiredDatabase.unscoped.create(  # unscoped: the row's own tenant is written
+        organization_id=database.organization_id,
+        environment_id=database.environment_id,
+        cluster=database.cluster,
+        dbname=database.dbname,
+        roles=list(roles),
+        drop_after=timezone.now() + timedelta(hours=settings.SQL.retired_keep_hours),
+    )
+
+
+def drop_due(*, now: datetime) -> int:
+    """Drop what was kept long enough; return how many. A server that is away is tried later."""
+    due = RetiredDatabase.unscoped.filter(drop_after__lte=now)  # unscoped: housekeeping
+    return _drop(due)
+
+
+def drop_of_environment(environment_pk: int) -> None:
+    """Drop what is kept of a deleted environment.
+
+    Raises EngineAway.
+    """
+    rows = RetiredDatabase.unscoped.filter(environment_id=environment_pk)  # unscoped: by key
+    for retired in rows.select_related("cluster"):
+        _drop_one(retired)
+
+
+def drop_at(cluster: Cluster, dbname: str) -> None:
+    """Drop a kept database of that name, whose place is needed again.
+
+    Raises EngineAway.
+    """
+    rows = RetiredDatabase.unscoped.filter(cluster=cluster, dbname=dbname)  # unscoped: by name
+    for retired in rows.select_related("cluster"):
+        _drop_one(retired)
+
+
+def _drop(rows: QuerySet[RetiredDatabase]) -> int:
+    count = 0
+    for retired in rows.select_related("cluster"):
+        try:
+            _drop_one(retired)
+        except EngineAway:
+            log.warning("sql_retired_not_dropped", retired=retired.pk)
+        else:
+            count += 1
+    return count
+
+
+def _drop_one(retired: RetiredDatabase) -> None:
+    # unscoped: by name; a database that is in use must never be dropped here
+    in_use = Database.unscoped.filter(cluster=retired.cluster, dbname=retired.dbname)
+    if not in_use.exists():
+        tenant_databases.drop_named(retired.cluster, retired.dbname, retired.roles)
+    retired.delete()

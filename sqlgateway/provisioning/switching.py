@@ -1,0 +1,173 @@
+"""Change where an environment's data is: another cluster, or another database of the same one.
+
+``begin`` records the unfinished copy, ``stop`` ends the tenant's sessions, ``switch`` changes the
+row in one commit. A crash before that commit leaves the old place valid, and ``roll_back`` undoes
+the rest; after it the new place is valid, and the old database is only kept for a while.
+"""
+
+import time
+from typing import Final
+
+import structlog
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from accounts.audit import audit
+from platform_site.lib.audit import AuditTag
+from platform_site.lib.commands import Refused
+from sqlgateway.errors import EngineAway
+from sqlgateway.models import Database, InteractiveTransaction
+from sqlgateway.provisioning import quotas, retirement, tenant_databases
+from sqlgateway.provisioning.clusters import address_of, administer
+from sqlgateway.provisioning.locks import Busy, exclusive
+from sqlgateway.provisioning.placements import CACHE
+
+NOT_MOVING: Final = {"moving_to": None, "moving_dbname": "", "moving_since": None}
+
+log = structlog.get_logger(__name__)
+
+
+def begin(database: Database, arrival: Database) -> None:
+    """Record that ``arrival``, the row as it is to become, is about to be created and filled.
+
+    The caller holds the database's lock until the end.
+    """
+    database.moving_to = arrival.cluster
+    database.moving_dbname = arrival.dbname
+    database.moving_since = timezone.now()
+    database.save(update_fields=["moving_to", "moving_dbname", "moving_since"])
+
+
+def stop(database: Database) -> float:
+    """Let requests wait and end the tenant's sessions; return when that began (time.monotonic).
+
+    Raises Refused if the row was changed meanwhile, EngineAway.
+    """
+    started = time.monotonic()
+    rows = _same_row(database).filter(state=Database.State.ACTIVE)
+    if not rows.update(state=Database.State.MOVING):
+        raise _overtaken()
+    CACHE.forget(database.environment_id)
+    tenant_databases.end_sessions(database)
+    _settle_commits(database)
+    # The guard is not copied; the next measurement imposes it on the new database.
+    quotas.release(database)
+    database.refresh_from_db()
+    return started
+
+
+def switch(database: Database, arrival: Database, tag: AuditTag, *, stopped_at: float) -> int:
+    """Make ``arrival`` the environment's database, retire the old one and let requests in.
+
+    Return for how long they waited, in milliseconds.
+    Raises Refused if the row was changed meanwhile, EngineAway.
+    """
+    has_moved = arrival.cluster_id != database.cluster_id
+    # A process that does not know yet must not find its way into the old database.
+    tenant_databases.set_open(database, is_open=False)
+    if not has_moved:
+        tenant_databases.set_login(database, allowed=True)
+    rows = _same_row(database).filter(state=Database.State.MOVING)
+    with transaction.atomic():
+        stopped_ms = round((time.monotonic() - stopped_at) * 1000)
+        changed = rows.update(
+            cluster=arrival.cluster,
+            dbname=arrival.dbname,
+            hardening=arrival.hardening,
+            state=Database.State.ACTIVE,
+            is_over_quota=False,
+            **NOT_MOVING,
+        )
+        if not changed:
+            raise _overtaken()
+        retirement.retire(database, roles=list(database.roles.values()) if has_moved else [])
+        _record(database, tag, stopped_ms)
+    database.refresh_from_db()
+    CACHE.forget(database.environment_id)
+    log.info("sql_database_switched", database=database.pk, stopped_ms=stopped_ms)
+    return stopped_ms
+
+
+def roll_back(database: Database) -> None:
+    """Undo what ``begin`` began: let requests in again, and drop the unfinished copy.
+
+    Reads the row anew; does nothing after a switch. The caller holds the database's lock.
+    Raises EngineAway; repeat it then.
+    """
+    database.refresh_from_db()
+    cluster, dbname = database.moving_to, database.moving_dbname
+    if cluster is None:
+        return
+    if database.state == Database.State.MOVING:
+        tenant_databases.set_open(database, is_open=True)
+        tenant_databases.set_login(database, allowed=True)
+        _same_row(database).update(state=Database.State.ACTIVE)
+    if cluster.pk != database.cluster_id:
+        tenant_databases.drop_named(cluster, dbname, list(database.roles.values()))
+    elif dbname != database.dbname:
+        tenant_databases.drop_named(cluster, dbname, [])
+    _same_row(database).update(**NOT_MOVING)
+    database.refresh_from_db()
+    log.warning("sql_switch_rolled_back", database=database.pk)
+
+
+def try_roll_back(database: Database) -> None:
+    """Undo it if the servers answer; otherwise ``recover`` does."""
+    try:
+        roll_back(database)
+    except EngineAway:
+        log.warning("sql_switch_not_rolled_back", database=database.pk)
+
+
+def recover() -> None:
+    """Undo all whose process was killed."""
+    for database in Database.unscoped.exclude(moving_to=None):  # unscoped: housekeeping
+        try:
+            with exclusive(database):
+                roll_back(database)
+        except (Busy, EngineAway):
+            # It is under way, or a server is away and the next call tries again.
+            log.info("sql_switch_not_recovered", database=database.pk)
+
+
+def _settle_commits(database: Database) -> None:
+    """Find out how commits ended whose answer was lost: elsewhere their numbers mean nothing."""
+    # unscoped: of the database's own environment
+    rows = InteractiveTransaction.unscoped.filter(
+        environment_id=database.environment_id, state=InteractiveTransaction.State.COMMITTING
+    ).exclude(xid="")
+    endings = {
+        "committed": InteractiveTransaction.State.COMMITTED,
+        "aborted": InteractiveTransaction.State.ROLLED_BACK,
+    }
+    for row in rows:
+        with administer(address_of(database.cluster)) as connection:
+            found = connection.execute("SELECT pg_xact_status(%s::xid8)", [row.xid]).fetchone()
+        ending = endings.get(str(found[0])) if found is not None else None
+        if ending is not None:
+            # unscoped: by key; only while no other process knows better
+            own = InteractiveTransaction.unscoped.filter(pk=row.pk, state=row.state)
+            own.update(state=ending)
+
+
+def _same_row(database: Database) -> QuerySet[Database]:
+    """Return the row as long as nothing else was begun."""
+    # unscoped: by key
+    return Database.unscoped.filter(pk=database.pk, moving_since=database.moving_since)
+
+
+def _overtaken() -> Refused:
+    return Refused("database_not_active", "The environment was changed or deleted meanwhile.")
+
+
+def _record(database: Database, tag: AuditTag, stopped_ms: int) -> None:
+    if database.environment is not None:
+        audit.add(
+            None,
+            tag,
+            organization_id=database.organization_id,
+            environment_id=database.environment.slug,
+            actor="platform",
+            data={"stopped_ms": stopped_ms},
+        )

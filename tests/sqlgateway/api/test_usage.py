@@ -1,0 +1,39 @@
+"""GET /v1/sql/usage: what is used, and the limits, of the caller's own environment."""
+
+import pytest
+from django.utils import timezone
+
+from environments import environments
+from platform_site.lib.principals import Scope
+from sqlgateway.models import Database
+from sqlgateway.provisioning import provisioning, quotas
+from tests import cast
+from tests.cast import Caller
+from tests.commands import run
+
+
+def _reader_of(name: str) -> tuple[int, Caller]:
+    organization = cast.organization(name)
+    address = f"reader-{organization.pk}@example.com"
+    return organization.pk, cast.signed_in(cast.member(organization, address, role="reader"))
+
+
+@pytest.mark.provisions
+def test_usage_shows_the_own_environments_size_and_limits(databases: None) -> None:
+    organization_id, reader = _reader_of("Alice's")
+    live = environments.find(organization_id, "live")
+    before = reader.get("/v1/sql/usage").body
+    provisioning.database_for(Scope(organization_id, live.pk))
+    quotas.measure(Database.unscoped.get(), now=timezone.now())
+    run("setquota", str(organization_id), "--environments", "7")
+
+    usage = reader.get("/v1/sql/usage").body
+
+    assert before["disk"]["used_bytes"] is None
+    assert 0 < usage["disk"]["used_bytes"] < usage["disk"]["limit_bytes"]
+    assert usage["disk"]["exceeded"] is False
+    assert usage["environments"] == {"used": 2, "limit": 7}
+    assert usage["statements"]["max_rows"] == 10_000
+    other = _reader_of("Charlie's")[1].get("/v1/sql/usage").body
+    assert other["disk"]["used_bytes"] is None
+    assert other["environments"] == {"used": 2, "limit": 100}

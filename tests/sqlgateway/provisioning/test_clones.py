@@ -1,0 +1,100 @@
+"""A clone of an environment: another one with the same data, made in the background."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from procrastinate.contrib.django.models import ProcrastinateJob
+from pytest_django import Settings
+
+from environments import environments
+from environments.errors import EnvironmentNotFound, EnvironmentNotReady
+from environments.models import Environment
+from platform_site.lib.principals import Scope
+from sqlgateway import tasks
+from sqlgateway.errors import DatabaseNotReady
+from sqlgateway.models import Database
+from sqlgateway.provisioning import clones, provisioning
+from sqlgateway.provisioning.copying import CopyFailed
+from tests.sqlgateway.provisioning.test_moves import check_copy, furnish
+from tests.sqlgateway.support import Caller
+
+pytestmark = pytest.mark.provisions
+
+
+def _clone(someone: Caller, name: str = "staging", source: str = "live") -> Caller:
+    made = environments.create(someone.scope.organization_id, name, copy_from=source)
+    return Caller(Scope(someone.scope.organization_id, made.pk), someone.role)
+
+
+def _run_jobs() -> None:
+    jobs = ProcrastinateJob.objects.filter(task_name="sqlgateway.tasks.clone_database")
+    for job in jobs:
+        tasks.clone_database(**job.args)
+
+
+def test_a_clone_has_the_data_the_owners_and_what_was_closed(
+    alice: Caller, settings: Settings
+) -> None:
+    settings.SQL = replace(settings.SQL, move_wait_ms=0)
+    alice.value("SELECT 1")
+    furnish(alice)
+
+    staging = _clone(alice)
+    early = staging.sql("SELECT 1")
+    assert (early.status, early.code) == (503, "database_not_ready")
+    assert provisioning.state_of(staging.scope.environment_pk) == "copying"
+    _run_jobs()
+
+    assert provisioning.state_of(staging.scope.environment_pk) == "ready"
+    check_copy(staging)
+    # Two databases from now on: neither roles nor rows are shared.
+    assert alice.value("SELECT count(*) FROM items") == 50
+    assert not set(staging.database.roles.values()) & set(alice.database.roles.values())
+    _run_jobs()
+    assert staging.value("SELECT count(*) FROM items") == 51
+
+
+def test_a_clone_of_an_environment_without_data_is_empty(alice: Caller) -> None:
+    staging = _clone(alice)
+
+    assert not ProcrastinateJob.objects.filter(task_name="sqlgateway.tasks.clone_database").exists()
+    assert provisioning.state_of(staging.scope.environment_pk) == "none"
+    assert staging.value("SELECT 1") == 1
+
+
+def test_only_an_environment_of_the_own_organization_is_cloned(
+    alice: Caller, charlie: Caller
+) -> None:
+    Environment.unscoped.filter(pk=charlie.scope.environment_pk).update(slug="charlies")
+
+    with pytest.raises(EnvironmentNotFound):
+        _clone(alice, source="charlies")
+    assert clones.prepare(alice.scope.organization_id, charlie.scope.environment_pk, 0) is None
+
+
+def test_a_clone_that_fails_is_tried_again_and_then_given_up(
+    alice: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice.value("SELECT 1")
+    staging = _clone(alice)
+
+    def fail(*_: Any) -> None:
+        raise CopyFailed("No.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(clones, "copy_database", fail)
+        for _ in range(clones.MAX_ATTEMPTS - 1):
+            with pytest.raises(DatabaseNotReady):
+                _run_jobs()
+        tasks.recover_copies(0)
+        _run_jobs()
+
+    answer = staging.sql("SELECT 1")
+    assert (answer.status, answer.code) == (409, "clone_failed")
+    with pytest.raises(EnvironmentNotReady) as refusal:
+        _clone(alice, "another", "staging")
+    assert refusal.value.code == "environment_not_ready"
+    provisioning.on_environment_deleted(staging.scope.environment_pk)
+    provisioning.on_environment_dropped(staging.scope.environment_pk)
+    assert Database.unscoped.get().environment_id == alice.scope.environment_pk

@@ -1,0 +1,257 @@
+"""An environment moves to another server: nothing is lost, nothing is opened, a crash is undone."""
+
+import threading
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+from pytest_django import Settings
+
+from sqlgateway import tasks
+from sqlgateway.models import Cluster, Database, RetiredDatabase
+from sqlgateway.provisioning import clusters, moves, provisioning, retirement, switching
+from sqlgateway.provisioning.copying import CopyFailed
+from sqlgateway.provisioning.locks import exclusive
+from tests.commands import facts, help_of, refused
+from tests.sqlgateway.support import Caller
+
+pytestmark = pytest.mark.provisions
+
+# What a copy must keep, beside rows: sequences, policies, and what was closed to others.
+RICH = """
+        CREATE TABLE items (
+            id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "Näme" text, tags int[]
+        );
+        INSERT INTO items ("Näme", tags)
+            SELECT 'item ' || g, ARRAY[g, NULL] FROM generate_series(1, 50) g;
+        CREATE TABLE salaries (who text, amount numeric);
+        INSERT INTO salaries VALUES ('alice', 1), ('bob', 2);
+        REVOKE ALL ON salaries FROM PUBLIC;
+        GRANT SELECT (who) ON salaries TO PUBLIC;
+        ALTER TABLE salaries ENABLE ROW LEVEL SECURITY;
+        ALTER TABLE salaries FORCE ROW LEVEL SECURITY;
+        CREATE TABLE hidden AS SELECT 1 AS id;
+        REVOKE ALL ON hidden FROM CURRENT_USER;
+        CREATE VIEW names AS SELECT "Näme" FROM items;
+        CREATE MATERIALIZED VIEW counted AS SELECT count(*) AS n FROM items;
+        CREATE FUNCTION twice(n int) RETURNS int LANGUAGE sql AS 'SELECT n * 2';
+        CREATE EXTENSION hstore;
+        CREATE SCHEMA workshop;
+"""
+
+
+def furnish(someone: Caller) -> None:
+    """Fill an environment's database, also with a table of the operator's own."""
+    operator = someone.database.operator_role
+    for role, text in (
+        ("admin", RICH),
+        ("admin", f"GRANT CREATE, USAGE ON SCHEMA workshop TO {operator}"),
+        ("operator", "CREATE TABLE workshop.own (id int)"),
+    ):
+        answer = someone.be(role).sql(text)
+        assert answer.status == 200, answer.body
+
+
+def check_copy(someone: Caller) -> None:
+    """Check that an environment holds what ``furnish`` made, and that closed stayed closed."""
+    operator, reader = someone.be("operator"), someone.be("reader")
+    assert someone.value("SELECT count(*) FROM items") == 50
+    inserted = "INSERT INTO items (\"Näme\") VALUES ('new') RETURNING id"
+    assert operator.value(inserted) == 51
+    assert reader.value('SELECT "Näme" FROM names LIMIT 1') == "item 1"
+    assert reader.value("SELECT n FROM counted") == 50
+    assert reader.sql("SELECT amount FROM salaries").body["sqlstate"] == "42501"
+    assert reader.sql("SELECT who FROM salaries").rows == []
+    assert someone.sql("SELECT id FROM hidden").body["sqlstate"] == "42501"
+    # What an operator owns is not the admin's: a function of the former must not run as the latter.
+    owner = "SELECT relowner::regrole::text FROM pg_class WHERE relname = 'own'"
+    assert someone.value(owner) == someone.database.operator_role
+    # The defaults for what is created next.
+    someone.sql("CREATE TABLE later (id int)")
+    assert operator.sql("INSERT INTO later VALUES (1)").status == 200
+    assert reader.value("SELECT id FROM later") == 1
+
+
+def _move(someone: Caller, to: str) -> Any:
+    return facts("moveenvironment", str(someone.scope.organization_id), "live", "--to", to)
+
+
+def test_a_moved_environment_keeps_its_data_its_owners_and_what_was_closed(
+    alice: Caller, second: Cluster
+) -> None:
+    alice.value("SELECT 1")
+    origin = alice.database.cluster
+    target = Cluster.objects.exclude(pk=origin.pk).get()
+    furnish(alice)
+
+    answer = _move(alice, target.name)
+
+    assert answer["cluster"] == target.name
+    assert 0 < answer["stopped_ms"] <= answer["elapsed_ms"]
+    assert alice.database.cluster == target
+    check_copy(alice)
+    # The old database is kept for a while, and nobody of the tenant reaches it.
+    (kept,) = RetiredDatabase.unscoped.all()
+    assert (kept.cluster, kept.dbname) == (origin, alice.database.dbname)
+    assert _move(alice, target.name)["elapsed_ms"] == 0
+    # Back, over the kept copy.
+    _move(alice, origin.name)
+    assert alice.value("SELECT count(*) FROM items") == 51
+    assert [row.cluster for row in RetiredDatabase.unscoped.all()] == [target]
+    assert retirement.drop_due(now=timezone.now()) == 0
+    RetiredDatabase.unscoped.update(drop_after=timezone.now())
+    assert retirement.drop_due(now=timezone.now()) == 1
+    assert alice.value("SELECT 1") == 1
+
+
+def test_no_acknowledged_write_is_lost_while_a_database_moves(
+    committed: Caller, second: Cluster
+) -> None:
+    committed.sql("CREATE TABLE log (id int)")
+    target = Cluster.objects.exclude(pk=committed.database.cluster_id).get()
+    done = threading.Event()
+    acknowledged: list[int] = []
+    refusals: set[str] = set()
+
+    def write() -> None:
+        number = 0
+        try:
+            while not done.is_set():
+                number += 1
+                answer = committed.be("operator").sql("INSERT INTO log VALUES ($1)", [number])
+                if answer.status == 200:
+                    acknowledged.append(number)
+                else:
+                    refusals.add(answer.code)
+        finally:
+            connection.close()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        moves.move(committed.database, target)
+        before = len(acknowledged)
+        while len(acknowledged) < before + 3 and writer.is_alive():
+            done.wait(0.01)
+    finally:
+        done.set()
+        writer.join()
+
+    assert committed.database.cluster == target
+    rows = committed.sql("SELECT id FROM log ORDER BY id", rows="arrays").rows
+    written = {number for (number,) in rows}
+    assert set(acknowledged) <= written
+    assert refusals <= {"database_not_ready", "sql_error", "sql_unavailable", "outcome_unknown"}
+
+
+def test_a_move_whose_process_was_killed_is_undone(
+    alice: Caller, second: Cluster, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.SQL = replace(settings.SQL, move_wait_ms=0)
+    alice.sql("CREATE TABLE t AS SELECT 1 AS id")
+    origin = alice.database.cluster
+    target = Cluster.objects.exclude(pk=origin.pk).get()
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(moves, "copy_database", killed)
+        patched.setattr(switching, "try_roll_back", lambda _: None)
+        with pytest.raises(KeyboardInterrupt):
+            moves.move(alice.database, target)
+
+    assert alice.database.state == Database.State.MOVING
+    waiting = alice.sql("SELECT 1")
+    assert (waiting.status, waiting.code) == (503, "database_not_ready")
+    assert waiting.headers["Retry-After"] == "2"
+    with exclusive(alice.database):
+        # Whoever holds the lock is alive.
+        switching.recover()
+        assert alice.database.state == Database.State.MOVING
+    tasks.recover_copies(0)
+
+    assert (alice.database.state, alice.database.cluster) == (Database.State.ACTIVE, origin)
+    assert alice.value("SELECT id FROM t") == 1
+    there = "SELECT count(*) FROM pg_database WHERE datname = %s"
+    with clusters.administer(clusters.address_of(target)) as server:
+        assert server.execute(there, [alice.database.dbname]).fetchone() == (0,)
+
+
+def test_a_copy_that_differs_is_not_used(
+    alice: Caller, second: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice.sql("CREATE TABLE t AS SELECT 1 AS id")
+    origin = alice.database.cluster
+    target = Cluster.objects.exclude(pk=origin.pk).get()
+
+    def lossy(source: Database, _: Database) -> None:
+        raise CopyFailed(f"The copy of {source.pk} has other rows.")
+
+    monkeypatch.setattr(moves, "copy_database", lossy)
+    arguments = (str(alice.scope.organization_id), "live", "--to", target.name)
+    sentence, error = refused("moveenvironment", *arguments)
+
+    assert error["code"] == "copy_failed"
+    assert sentence.startswith("Nothing was changed.")
+    assert alice.database.cluster == origin
+    assert alice.value("SELECT id FROM t") == 1
+
+
+def test_an_environment_that_is_deleted_while_it_moves_stays_deleted(
+    alice: Caller, second: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice.sql("CREATE TABLE t AS SELECT 1 AS id")
+    origin = alice.database.cluster
+    target = Cluster.objects.exclude(pk=origin.pk).get()
+
+    def delete(*_: object) -> None:
+        provisioning.on_environment_deleted(alice.scope.environment_pk)
+
+    monkeypatch.setattr(moves, "copy_database", delete)
+    arguments = (str(alice.scope.organization_id), "live", "--to", target.name)
+
+    assert refused("moveenvironment", *arguments)[1]["code"] == "database_not_active"
+    assert alice.database.state == Database.State.SUSPENDED
+    assert alice.sql("SELECT 1").status == 404
+
+
+def test_a_drained_cluster_moves_its_environments(alice: Caller, second: Cluster) -> None:
+    alice.sql("CREATE TABLE t AS SELECT 1 AS id")
+    origin = alice.database.cluster
+
+    answer = facts("draincluster", origin.name, "--move")
+
+    assert [row["environment"] for row in answer["moved"]] == ["live"]
+    assert (answer["failed"], answer["state"]) == ([], "draining")
+    RetiredDatabase.unscoped.update(drop_after=timezone.now())
+    tasks.drop_retired(0)
+    assert facts("draincluster", origin.name)["state"] == "closed"
+    assert alice.value("SELECT id FROM t") == 1
+
+
+def test_a_move_that_cannot_be_is_refused_before_anything_stops(
+    alice: Caller, second: Cluster
+) -> None:
+    organization = str(alice.scope.organization_id)
+    missing = refused("moveenvironment", organization, "live", "--to", "second")[1]
+    assert missing["code"] == "database_not_made"
+    alice.value("SELECT 1")
+    target = Cluster.objects.exclude(pk=alice.database.cluster_id).get()
+
+    Cluster.objects.filter(pk=target.pk).update(capacity=0)
+    arguments = (organization, "live", "--to", target.name)
+    assert refused("moveenvironment", *arguments)[1]["code"] == "cluster_full"
+    Cluster.objects.filter(pk=target.pk).update(state="draining")
+    assert refused("moveenvironment", *arguments)[1]["code"] == "cluster_not_open"
+    twin = Cluster(name="twin", capacity=9)
+    twin.url = alice.database.cluster.url
+    twin.save()
+    arguments = (organization, "live", "--to", "twin")
+    assert refused("moveenvironment", *arguments)[1]["code"] == "cluster_taken"
+    with exclusive(alice.database):
+        assert refused("moveenvironment", *arguments)[1]["code"] == "database_busy"
+    assert alice.value("SELECT 1") == 1
+    assert "ZSQL_MOVE_WAIT_MS" in help_of("moveenvironment")

@@ -1,0 +1,138 @@
+"""An environment over its disk quota may only shrink, whatever its admin tries."""
+
+import pytest
+from django.utils import timezone
+
+from environments import environments
+from environments.errors import QuotaExceeded
+from sqlgateway import tasks
+from sqlgateway.models import OrganizationQuota
+from sqlgateway.provisioning import quotas
+from sqlgateway.provisioning.clusters import address_of, administer
+from tests.commands import facts, help_of, misused, refused
+from tests.sqlgateway.support import Caller
+
+pytestmark = pytest.mark.provisions
+
+# Each of them would let the database grow, or take the guard away.
+GROWTH = (
+    "INSERT INTO t VALUES (2)",
+    "UPDATE t SET id = 3",
+    "INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING",
+    "MERGE INTO t USING (VALUES (1)) AS v (id) ON false WHEN NOT MATCHED THEN INSERT VALUES (9)",
+    "INSERT INTO v VALUES (2)",
+    "INSERT INTO parts VALUES (1)",
+    "INSERT INTO parts_1 VALUES (1)",
+    "WITH added AS (INSERT INTO t VALUES (2) RETURNING id) SELECT * FROM added",
+    "SELECT fill()",
+    "DO $$ BEGIN INSERT INTO t VALUES (2); END $$",
+    "CREATE TABLE bigger AS SELECT g FROM generate_series(1, 1000) g",
+    "SELECT 1 AS id INTO bigger",
+    "CREATE TABLE bigger (id int)",
+    "CREATE TEMP TABLE bigger (id int)",
+    "CREATE MATERIALIZED VIEW bigger AS SELECT 1 AS id",
+    "REFRESH MATERIALIZED VIEW m",
+    "CREATE INDEX ON t (id)",
+    "ALTER TABLE t ADD COLUMN more text DEFAULT 'more'",
+    "ALTER TABLE t DISABLE TRIGGER ALL",
+    "ALTER TABLE t DISABLE TRIGGER zonal_over_quota",
+    "DROP TRIGGER zonal_over_quota ON t",
+    "ALTER TRIGGER zonal_over_quota ON t RENAME TO other",
+    "CREATE OR REPLACE FUNCTION fill() RETURNS void LANGUAGE sql AS 'SELECT'",
+)
+# PostgreSQL itself refuses these.
+FORBIDDEN = (
+    "DROP EVENT TRIGGER zonal_over_quota",
+    "SET session_replication_role = replica; INSERT INTO t VALUES (2)",
+    "ALTER EVENT TRIGGER zonal_over_quota DISABLE",
+    "DROP FUNCTION pg_catalog.zonal_over_quota() CASCADE",
+    "DROP FUNCTION pg_catalog.zonal_over_quota_ddl() CASCADE",
+    "CREATE OR REPLACE FUNCTION pg_catalog.zonal_over_quota() RETURNS int LANGUAGE sql AS 'SELECT'",
+)
+
+
+def _fill(someone: Caller) -> None:
+    answer = someone.sql(
+        """
+        CREATE TABLE t (id int);
+        INSERT INTO t VALUES (1);
+        CREATE VIEW v AS SELECT id FROM t;
+        CREATE MATERIALIZED VIEW m AS SELECT id FROM t;
+        CREATE TABLE parts (id int) PARTITION BY LIST (id);
+        CREATE TABLE parts_1 PARTITION OF parts FOR VALUES IN (1);
+        CREATE TABLE gone (id int);
+        CREATE FUNCTION fill() RETURNS void LANGUAGE sql AS 'INSERT INTO t VALUES (2)';
+        """
+    )
+    assert answer.status == 200, answer.body
+
+
+def _limit(someone: Caller, disk_bytes: str) -> None:
+    facts("setquota", str(someone.scope.organization_id), "--disk-bytes", disk_bytes)
+    tasks.measure_disk(0)
+
+
+def test_a_database_over_its_quota_only_shrinks_until_it_is_below(alice: Caller) -> None:
+    alice.value("SELECT 1")
+    _fill(alice)
+    _limit(alice, "1000000")
+
+    for statement in GROWTH:
+        answer = alice.sql(statement)
+        assert (answer.status, answer.code) == (403, "quota_exceeded"), (statement, answer.body)
+    for statement in FORBIDDEN:
+        assert alice.sql(statement).status in {400, 403}, statement
+    assert alice.be("operator").sql("INSERT INTO t VALUES (2)").code == "quota_exceeded"
+    assert alice.be("reader").value("SELECT count(*) FROM t") == 1
+    for statement in ("DELETE FROM t", "TRUNCATE parts", "DROP TABLE gone", "VACUUM FULL t"):
+        assert alice.sql(statement).status == 200, statement
+    states = [alice.database.is_over_quota]
+
+    _limit(alice, "default")
+
+    assert [*states, alice.database.is_over_quota] == [True, False]
+    assert alice.sql("INSERT INTO t VALUES (2); CREATE INDEX ON t (id)").status == 200
+    assert alice.value("SELECT count(*) FROM pg_trigger") == 0
+
+
+def test_a_table_that_was_made_before_the_guard_came_is_guarded_by_the_next_measurement(
+    alice: Caller,
+) -> None:
+    alice.sql("CREATE TABLE t (id int)")
+    _limit(alice, "1000000")
+
+    with administer(address_of(alice.database.cluster), alice.database.dbname) as inside:
+        inside.execute("DROP TRIGGER zonal_over_quota ON public.t")
+    assert alice.sql("INSERT INTO t VALUES (1)").status == 200
+    quotas.measure(alice.database, now=timezone.now())
+
+    assert alice.sql("INSERT INTO t VALUES (1)").code == "quota_exceeded"
+    quotas.release(alice.database)
+
+
+def test_an_environment_over_its_quota_is_not_cloned(alice: Caller) -> None:
+    alice.sql("CREATE TABLE t (id int)")
+    _limit(alice, "1000000")
+
+    with pytest.raises(QuotaExceeded):
+        environments.create(alice.scope.organization_id, "staging", copy_from="live")
+    quotas.release(alice.database)
+
+
+def test_an_organization_has_as_many_environments_as_its_quota_says(
+    alice: Caller, charlie: Caller
+) -> None:
+    answer = facts("setquota", str(alice.scope.organization_id), "--environments", "3")
+    assert answer["environments"] == 3
+
+    environments.create(alice.scope.organization_id, "third")
+    with pytest.raises(QuotaExceeded):
+        environments.create(alice.scope.organization_id, "fourth")
+    environments.create(charlie.scope.organization_id, "third")
+    assert OrganizationQuota.unscoped.count() == 1
+
+
+def test_a_quota_of_nobody_or_of_no_number_is_refused(alice: Caller) -> None:
+    assert refused("setquota", "0")[1]["code"] == "organization_not_found"
+    assert misused("setquota", "1", "--environments", "-1") == 2
+    assert "ZSQL_DISK_LIMIT_BYTES" in help_of("setquota")

@@ -1,0 +1,138 @@
+"""An environment's data goes to a file and comes back; the file may be anyone's."""
+
+import stat
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from sqlgateway.models import RetiredDatabase
+from sqlgateway.provisioning import restores, switching, tenant_databases
+from sqlgateway.provisioning.clusters import address_of, administer
+from tests.commands import facts, refused
+from tests.sqlgateway.support import Caller, as_provisioner
+
+pytestmark = pytest.mark.provisions
+
+DATABASES = "SELECT count(*) FROM pg_database WHERE datname LIKE 'zd\\_%'"
+
+
+def _dump(someone: Caller, file: Path) -> Path:
+    facts("dumpenvironment", str(someone.scope.organization_id), "live", str(file))
+    return file
+
+
+def _restore(someone: Caller, file: Path, *options: str) -> None:
+    arguments = (str(someone.scope.organization_id), "live", str(file), *options)
+    facts("restoreenvironment", *arguments)
+
+
+def _refusal(someone: Caller, file: Path, *options: str) -> str:
+    arguments = (str(someone.scope.organization_id), "live", str(file), *options)
+    return str(refused("restoreenvironment", *arguments)[1]["code"])
+
+
+def test_a_dump_brings_the_data_back_and_what_was_closed_stays_closed(
+    alice: Caller, tmp_path: Path
+) -> None:
+    alice.sql(
+        """
+        CREATE TABLE items (id int GENERATED ALWAYS AS IDENTITY, name text);
+        INSERT INTO items (name) VALUES ('first');
+        CREATE TABLE salaries (amount int);
+        REVOKE ALL ON salaries FROM PUBLIC;
+        CREATE EXTENSION hstore;
+        """
+    )
+    file = _dump(alice, tmp_path / "live.dump")
+    alice.sql("DROP TABLE salaries; DELETE FROM items; CREATE TABLE newer (id int)")
+    before = alice.database.dbname
+
+    _restore(alice, file)
+
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert alice.database.dbname != before
+    assert alice.value("SELECT name FROM items") == "first"
+    assert alice.be("operator").value("INSERT INTO items (name) VALUES ('x') RETURNING id") == 2
+    assert alice.be("reader").sql("SELECT * FROM salaries").body["sqlstate"] == "42501"
+    assert alice.sql("SELECT * FROM newer").body["sqlstate"] == "42P01"
+    alice.sql("CREATE TABLE later (id int)")
+    assert alice.be("reader").sql("SELECT * FROM later").status == 200
+    # The replaced database is kept, closed to everyone, and its roles live on.
+    (kept,) = RetiredDatabase.unscoped.all()
+    assert (kept.dbname, kept.roles) == (before, [])
+    with pytest.raises(psycopg.OperationalError, match="not currently accepting"):
+        psycopg.connect(alice.database.cluster.url, dbname=before)
+
+
+def test_a_dump_of_another_environment_needs_a_word(
+    alice: Caller, charlie: Caller, tmp_path: Path
+) -> None:
+    charlie.sql("CREATE TABLE items AS SELECT 7 AS id")
+    alice.sql("CREATE TABLE own (id int)")
+    file = _dump(charlie, tmp_path / "charlie.dump")
+
+    assert _refusal(alice, file) == "owners_differ"
+    assert alice.sql("SELECT * FROM own").status == 200
+    _restore(alice, file, "--all-to-admin")
+
+    assert alice.be("reader").value("SELECT id FROM items") == 7
+    assert charlie.value("SELECT id FROM items") == 7
+
+
+def test_a_hostile_dump_gets_no_further_than_its_tenant(alice: Caller, tmp_path: Path) -> None:
+    alice.sql("CREATE TABLE items AS SELECT 1 AS id")
+    with administer(address_of(alice.database.cluster), alice.database.dbname) as inside:
+        # Only a superuser may make it, so the dump says what no tenant could do.
+        inside.execute(
+            "CREATE FUNCTION public.escape() RETURNS int LANGUAGE internal AS 'pg_backend_pid'"
+        )
+        inside.execute(
+            f"ALTER FUNCTION public.escape() OWNER TO {alice.database.admin_role}".encode()
+        )
+    file = _dump(alice, tmp_path / "hostile.dump")
+    ((before,),) = as_provisioner(DATABASES)
+
+    assert _refusal(alice, file) == "copy_failed"
+    script = tmp_path / "script.sql"
+    script.write_text("\\! id\nDROP TABLE items;\n")
+    assert _refusal(alice, script) == "copy_failed"
+    cut = tmp_path / "cut.dump"
+    cut.write_bytes(file.read_bytes()[:200])
+    assert _refusal(alice, cut) == "copy_failed"
+    assert _refusal(alice, tmp_path / "absent") == "copy_failed"
+
+    assert alice.value("SELECT id FROM items") == 1
+    assert as_provisioner(DATABASES) == [(before,)]
+
+
+def test_a_restore_whose_process_was_killed_is_undone(
+    alice: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice.sql("CREATE TABLE items AS SELECT 1 AS id")
+    file = _dump(alice, tmp_path / "live.dump")
+    ((before,),) = as_provisioner(DATABASES)
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(tenant_databases, "set_passwords", killed)
+        patched.setattr(switching, "try_roll_back", lambda _: None)
+        with pytest.raises(KeyboardInterrupt):
+            restores.restore(alice.database, file, all_to_admin=False)
+    assert as_provisioner(DATABASES) == [(before + 1,)]
+    switching.recover()
+
+    assert alice.value("SELECT id FROM items") == 1
+    assert as_provisioner(DATABASES) == [(before,)]
+
+
+def test_a_dump_never_replaces_a_file(alice: Caller, tmp_path: Path) -> None:
+    alice.value("SELECT 1")
+    file = tmp_path / "live.dump"
+    file.write_text("mine")
+
+    arguments = (str(alice.scope.organization_id), "live", str(file))
+    assert refused("dumpenvironment", *arguments)[1]["code"] == "file_unwritable"
+    assert file.read_text() == "mine"
