@@ -79,6 +79,9 @@ class Lanes:
             self._queue.setdefault(key, deque()).append(job)
             self._dispatch()
 
+    def shutdown(self, *, wait: bool) -> None:
+        """Do nothing, as its threads end with the process: gunicorn asks an executor for this."""
+
     def relieve(self) -> None:
         """Take their lanes from threads that kept them for too long."""
         latest = time.monotonic() - PATIENCE_S

@@ -26,6 +26,8 @@ from platform_site.web_server.framing import Progress, progress
 # How long a process leaves a new connection to one that has fewer. It then accepts it whatever the
 # counts say: the other may hang.
 LEAVE_S: Final = 0.05
+# When it looks again whether the connection and the difference are still there.
+PAUSE_S: Final = 0.001
 # How long a thread waits for a client that takes or sends nothing: 10 s (struct timeval).
 STALL_LIMIT: Final = struct.pack("ll", 10, 0)
 # The part of the threads that may read large bodies while they arrive.
@@ -75,22 +77,23 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
 
     def init_process(self) -> None:
         """Publish that this process accepts connections, then serve."""
-        self._accepts_after = 0.0
+        self._accepts_after = self._left_at = 0.0
+        self._was_asked = False
         self._receiving: set[Connection] = set()
         self._streams = 0
         self.nr_conns = 0
         super().init_process()
 
     def accept(self, listener: Any) -> None:
-        """Accept a connection, unless a process with fewer should have it.
-
-        What was left once and is still there is accepted.
-        """
+        """Accept a connection, unless a process with fewer should have it."""
         now = time.monotonic()
-        if now > self._accepts_after + LEAVE_S and self.counts.is_above_another(self.slot):
-            self._accepts_after = now + LEAVE_S
+        self._was_asked = True
+        self._left_at = self._left_at or now
+        if now - self._left_at < LEAVE_S and self.counts.is_above_another(self.slot):
+            self._accepts_after = now + PAUSE_S
             self.set_accept_enabled(False)
         else:
+            self._left_at = 0.0
             self._accept(listener)
 
     def _accept(self, listener: Any) -> bool:
@@ -201,7 +204,11 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
             timeout = min(timeout, PATIENCE_S)
         if self.alive and not self._accepting:
             timeout = min(timeout, max(self._accepts_after - time.monotonic(), 0.0))
+        listened, self._was_asked = self._accepting, False
         super().wait_for_and_dispatch_events(timeout)
+        if listened and not self._was_asked:
+            # Another process has accepted what was left.
+            self._left_at = 0.0
 
     def _answer(self, conn: Connection) -> None:
         """Answer one request; runs in a lane."""

@@ -60,7 +60,7 @@ def running() -> Iterator[Server]:
     port = free_port()
     command = [sys.executable, "-m", "gunicorn", "-c", f"python:{APPLICATION}"]
     command += ["--bind", f"127.0.0.1:{port}", f"{APPLICATION}:application"]
-    process = subprocess.Popen(command)
+    process = subprocess.Popen(command, stderr=subprocess.PIPE)
     try:
         server = Server(port, process)
         wait_until(server.is_up)
@@ -164,4 +164,5 @@ def test_a_server_that_ends_answers_what_has_connected() -> None:
         server.process.send_signal(signal.SIGTERM)
 
         assert all(client.getresponse().read() for client in clients)
-        assert server.process.wait(15) == 0
+        _, complaints = server.process.communicate(timeout=15)
+    assert (server.process.returncode, complaints) == (0, b"")
