@@ -5,7 +5,7 @@ import os
 
 from benchmarks.prepare import prepare
 
-USUAL = ("request_cost", "sql_rows", "first_sql", "neighbours")
+USUAL = ("request_cost", "sql_rows", "first_sql", "neighbours", "crowd")
 
 
 def main() -> None:
@@ -28,6 +28,7 @@ def main() -> None:
     from benchmarks import (  # noqa: PLC0415 - after django.setup()
         cache_gateway,
         cache_worker,
+        crowd,
         first_sql,
         neighbours,
         postgres_meta,
@@ -42,6 +43,7 @@ def main() -> None:
         "sql_rows": sql_rows,
         "first_sql": first_sql,
         "neighbours": neighbours,
+        "crowd": crowd,
         "second_factor": second_factor,
         "web_server": web_server,
         "cache_worker": cache_worker,

@@ -66,8 +66,9 @@ def running() -> Iterator[Server]:
         wait_until(server.is_up)
         yield server
     finally:
-        process.kill() if process.poll() is None else None
-        process.wait(10)
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=10)
 
 
 @pytest.fixture(scope="module")
