@@ -161,6 +161,28 @@ class SqlSettings:
             maximum=100_000,
         ),
     ]
+    idempotency_hours: Annotated[
+        int,
+        Integer(
+            "ZSQL_IDEMPOTENCY_HOURS",
+            "How long the answer to a request with an Idempotency-Key is repeated.",
+            default=24,
+            unit="hours",
+            minimum=1,
+            maximum=8_760,
+        ),
+    ]
+    idempotency_bytes: Annotated[
+        int,
+        Integer(
+            "ZSQL_IDEMPOTENCY_BYTES",
+            "Longest answer that is kept for an Idempotency-Key.",
+            default=MIB,
+            unit="bytes",
+            minimum=1_024,
+            maximum=16 * MIB,
+        ),
+    ]
     connections: Annotated[
         int,
         Integer(

@@ -8,9 +8,11 @@
     │                          UploadInterrupted
     ├── Forbidden         403  SqlForbidden
     ├── NotFound          404  ExtensionNotFound, TransactionNotFound, RequestNotRunning
-    ├── Conflict          409  SqlConflict, ExtensionInUse, StatementOutOfOrder, TransactionBusy
+    ├── Conflict          409  SqlConflict, ExtensionInUse, StatementOutOfOrder, TransactionBusy,
+    │                          IdempotencyKeyInUse
     ├── Gone              410  TransactionOver
     ├── PayloadTooLarge   413  SqlTooLarge, ResultTooWide
+    ├── Unprocessable     422  IdempotencyKeyReused
     ├── TooManyRequests   429  TooManyQueries, TooManyTransactions
     ├── EngineError       502  EngineFault, OutcomeUnknown
     └── Unavailable       503  SqlUnavailable, EngineAway, DatabaseNotReady, SqlBusy
@@ -127,6 +129,28 @@ class TransactionEnded(errors.InvalidRequest):
     code = "transaction_ended"
     title = "A statement ended the request's transaction."
     members = {"statement": shapes.COUNT}
+
+
+class IdempotencyNotSupported(errors.InvalidRequest):
+    """The request cannot run within one transaction, or its answer cannot be kept."""
+
+    code = "idempotency_not_supported"
+    title = "This request cannot have an Idempotency-Key."
+
+
+class IdempotencyKeyInUse(errors.Conflict):
+    """Another request of the same key runs; nothing ran of this one."""
+
+    code = "idempotency_key_in_use"
+    title = "A request with this Idempotency-Key is running."
+    retry_after_s = 1
+
+
+class IdempotencyKeyReused(errors.Unprocessable):
+    """The key came with another body, or from another role; nothing ran."""
+
+    code = "idempotency_key_reused"
+    title = "This Idempotency-Key belongs to another request."
 
 
 class TransactionNotFound(errors.NotFound):

@@ -2,10 +2,24 @@
 
 import hashlib
 import hmac
+import secrets
+from base64 import urlsafe_b64decode
 from functools import lru_cache
+from typing import Final
 
+from cryptography.exceptions import InvalidTag
 from cryptography.fernet import Fernet, MultiFernet
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
+
+SALT_BYTES: Final = 16
+NONCE_BYTES: Final = 12
+
+
+class NotAuthentic(Exception):
+    """Sealed bytes that none of our keys sealed for this purpose and these associated bytes."""
 
 
 def keyed_digest(key: str, *parts: object) -> bytes:
@@ -27,6 +41,39 @@ def decrypt(token: str) -> str:
     Raises cryptography.fernet.InvalidToken when none of the keys made it.
     """
     return _fernet(tuple(settings.SECRET_KEYS)).decrypt(token.encode()).decode()
+
+
+def seal(data: bytes, *, purpose: str, associated: bytes) -> bytes:
+    """Encrypt bytes that others can read and replace, under the first of ZSECRET_KEYS.
+
+    associated: authenticated with them, not stored: what the bytes are bound to. Each call has a
+    key of its own, so that no number of calls wears the nonces out (AES-256-GCM, HKDF-SHA256).
+    """
+    salt, nonce = secrets.token_bytes(SALT_BYTES), secrets.token_bytes(NONCE_BYTES)
+    key = _derived(settings.SECRET_KEYS[0], purpose, salt)
+    return salt + nonce + AESGCM(key).encrypt(nonce, data, associated)
+
+
+def unseal(sealed: bytes, *, purpose: str, associated: bytes) -> bytes:
+    """Return what ``seal`` sealed, under whichever of ZSECRET_KEYS.
+
+    Raises NotAuthentic.
+    """
+    salt, rest = sealed[:SALT_BYTES], sealed[SALT_BYTES:]
+    nonce, encrypted = rest[:NONCE_BYTES], rest[NONCE_BYTES:]
+    if len(nonce) < NONCE_BYTES:
+        raise NotAuthentic
+    for secret_key in settings.SECRET_KEYS:
+        try:
+            return AESGCM(_derived(secret_key, purpose, salt)).decrypt(nonce, encrypted, associated)
+        except InvalidTag:
+            continue
+    raise NotAuthentic
+
+
+def _derived(secret_key: str, purpose: str, salt: bytes) -> bytes:
+    kdf = HKDF(SHA256(), length=32, salt=salt, info=b"zonal " + purpose.encode())
+    return kdf.derive(urlsafe_b64decode(secret_key))
 
 
 @lru_cache(maxsize=4)

@@ -13,6 +13,7 @@ One tree; its branches are HTTP statuses, its leaves carry a stable ``code`` (do
     ├── Gone                410  expired or used up
     ├── PayloadTooLarge     413
     ├── UnsupportedMedia    415
+    ├── Unprocessable       422
     ├── TooManyRequests     429  answered with Retry-After
     ├── InternalError       500
     ├── EngineError         502  raised by the engine behind Zonal
@@ -196,6 +197,14 @@ class UnsupportedMedia(PlatformError):
     status = 415
     code = "unsupported_media_type"
     title = "Send application/json."
+
+
+class Unprocessable(PlatformError, branch=True):
+    """The request is well-formed and contradicts an earlier one."""
+
+    status = 422
+    code = "unprocessable"
+    title = "The request cannot be processed."
 
 
 class TooManyRequests(PlatformError, branch=True):

@@ -4,7 +4,7 @@ from typing import Any, Final, cast
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status
 from rest_framework.request import Request
 
@@ -20,8 +20,10 @@ from sqlgateway.execution import gateway
 from sqlgateway.execution.params import encode_params
 from sqlgateway.execution.requests import Caller, Piece, SqlRequest, explained
 from sqlgateway.formats.results import RowFormat
+from sqlgateway.idempotency.records import HEADER, Key
 
 PARSER: Final = StrictJsonParser()
+REPLAYED: Final = "Idempotent-Replayed"
 
 
 class SqlViewSet(PlatformViewSet):
@@ -34,7 +36,20 @@ class SqlViewSet(PlatformViewSet):
     success_statuses = {"create": status.HTTP_200_OK}
     body_limit_bytes = settings.SQL.body_limit_bytes
 
-    @extend_schema(operation_id="sql", summary="Run SQL")
+    @extend_schema(
+        operation_id="sql",
+        summary="Run SQL",
+        parameters=[
+            OpenApiParameter(
+                HEADER,
+                str,
+                OpenApiParameter.HEADER,
+                description="1 to 255 visible ASCII characters: a write with this key happens "
+                "once. The same request again gets the kept answer, with "
+                "`Idempotent-Replayed: true`.",
+            )
+        ],
+    )
     def create(self, request: Request) -> HttpResponse:
         """Run statements in the environment's own PostgreSQL database.
 
@@ -66,8 +81,20 @@ class SqlViewSet(PlatformViewSet):
         self, request: PlatformRequest, principal: Principal, body: dict[str, Any]
     ) -> HttpResponse:
         given = body if is_plain(body) else self.validated(SqlSerializer, body)
-        answer = gateway.answer(Caller.of(principal), parsed(given), request_id=request.request_id)
-        return HttpResponse(answer, content_type="application/json", headers=NO_STORE)
+        caller, wanted = Caller.of(principal), parsed(given)
+        headers = dict(NO_STORE)
+        key_text = request.META.get("HTTP_IDEMPOTENCY_KEY")
+        key = None if key_text is None else Key.of(caller, key_text, body)
+        # Who only reads changes nothing by running again, and cannot write a record.
+        if key is None or wanted.read_only or caller.role == "reader":
+            answer = gateway.answer(caller, wanted, request_id=request.request_id)
+        else:
+            answer, is_replayed = gateway.answer_once(
+                caller, wanted, key, request_id=request.request_id
+            )
+            if is_replayed:
+                headers[REPLAYED] = "true"
+        return HttpResponse(answer, content_type="application/json", headers=headers)
 
 
 def _is_usual(request: PlatformRequest) -> bool:

@@ -14,7 +14,7 @@ from sqlgateway.connection.watchdog import WATCHDOG
 from sqlgateway.execution import outcomes, sqlstates
 from sqlgateway.execution.cancellation import Cancellation
 from sqlgateway.execution.cutting import Cutter
-from sqlgateway.execution.outcomes import Failed, Outcome
+from sqlgateway.execution.outcomes import AlreadyAnswered, Failed, Outcome
 from sqlgateway.execution.pieces import PieceRunner
 from sqlgateway.execution.requests import SqlRequest
 from sqlgateway.execution.sinks import Sink
@@ -88,6 +88,8 @@ class Execution:
         outcome, session = self.outcome, self._session
         try:
             yield from self._run()
+        except AlreadyAnswered:
+            return
         except Failed as failed:
             outcome.error = outcomes.refusal(session, failed)
             outcome.is_clean = outcome.is_clean and not failed.is_fatal

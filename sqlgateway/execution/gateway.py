@@ -14,13 +14,17 @@ from sqlgateway.connection import cache
 from sqlgateway.connection.cache import LoginRefused
 from sqlgateway.connection.session_settings import CLUSTER_SETTINGS
 from sqlgateway.connection.tenant_connection import TenantConnection
-from sqlgateway.errors import DatabaseNotReady, EngineAway
+from sqlgateway.errors import DatabaseNotReady, EngineAway, IdempotencyNotSupported
+from sqlgateway.execution import sqlstates
 from sqlgateway.execution.admission import ADMISSION
 from sqlgateway.execution.cancellation import Cancellation
 from sqlgateway.execution.execution import Execution
 from sqlgateway.execution.json_answer import JsonSink, render
 from sqlgateway.execution.outcomes import Outcome
 from sqlgateway.execution.requests import Caller, SqlRequest
+from sqlgateway.execution.tokens import controls_transaction
+from sqlgateway.idempotency.boundary import KeyedBoundary
+from sqlgateway.idempotency.records import Key
 from sqlgateway.provisioning import role_repair
 from sqlgateway.provisioning.placements import CACHE
 from sqlgateway.provisioning.provisioning import database_for
@@ -47,6 +51,41 @@ def answer(caller: Caller, request: SqlRequest, *, request_id: str) -> bytes:
         sink, outcome = _collected(caller.scope, caller.role, request, running.cancellation)
         record.row_count = sink.row_count
     return _rendered(sink, outcome, started, request_id)
+
+
+def answer_once(
+    caller: Caller, request: SqlRequest, key: Key, *, request_id: str
+) -> tuple[bytes, bool]:
+    """Run a request once for its key; return its answer, and True if an earlier run gave it.
+
+    Raises what ``answer`` raises, and the errors of idempotency.
+    """
+    if controls_transaction(request.text):
+        raise IdempotencyNotSupported("The key's record is part of the request's transaction.")
+    started = time.perf_counter()
+    running, sink = Running(caller, request_id, request), JsonSink(request)
+
+    def rendered(session: TenantConnection) -> bytes:
+        sink.complete(session)
+        notices = [sqlstates.notice(notice, session.login) for notice in session.notices]
+        return _rendered(sink, Outcome(notices), started, request_id)
+
+    boundary = KeyedBoundary(request, key, render=rendered)
+    with (
+        ADMISSION.slot(caller.scope),
+        REGISTRY.running(running),
+        recorded(caller, request, request_id=request_id) as record,
+    ):
+        session = connect(caller.scope, caller.role)
+        execution = Execution(
+            session, request, sink, boundary=boundary, cancellation=running.cancellation
+        )
+        outcome = _run(session, execution)
+        if outcome.error is not None:
+            raise outcome.error
+        record.row_count = sink.row_count
+        record.outcome = "replayed" if boundary.is_replayed else record.outcome
+    return boundary.answer, boundary.is_replayed
 
 
 def ask(scope: Scope, role: Role, request: SqlRequest, *, request_id: str) -> bytes:

@@ -64,7 +64,9 @@ class JsonSink:
             self._dropped += 1
 
     def complete(self, session: TenantConnection) -> None:
-        """Look up unknown types' names, then encode what is left."""
+        """Look up unknown types' names, then encode what is left; only the first call counts."""
+        if self.statements:
+            return
         unknown = set[int]().union(*(collector.unknown for collector, _ in self._finished))
         if unknown:
             lookups.learn_kinds(session, unknown)

@@ -30,6 +30,10 @@ class Outcome:
     is_clean: bool = True
 
 
+class AlreadyAnswered(Exception):
+    """A boundary has the answer without running the pieces."""
+
+
 class Failed(Exception):
     """A piece failed; ``result`` is the server's error."""
 

@@ -19,7 +19,7 @@ class Boundary(Protocol):
     """What happens before, between and after the pieces of a request."""
 
     def open(self, session: TenantConnection) -> None:
-        """Begin, before the first piece."""
+        """Begin, before the first piece; raise AlreadyAnswered if none is to run."""
 
     def check(self, session: TenantConnection, number: int) -> None:
         """Look at the transaction after the piece of this number, from 1."""

@@ -8,6 +8,8 @@ them is the secret cannot be known. In doubt the text is removed as a whole.
 import re
 from typing import Final
 
+from sqlgateway.execution.tokens import TOKENS, UNREADABLE
+
 REMOVED: Final = "'[removed]'"
 ALL_REMOVED: Final = "[removed: the text may contain a secret]"
 
@@ -16,24 +18,6 @@ MENTIONS: Final = re.compile(
     r"passw|passphrase|pwd|secret|token|credential|api_?key|private_?key|crypt|hmac|bearer"
     r"|://[^\s/@]*:[^\s/@]*@",
     re.IGNORECASE,
-)
-# What the pattern below would read differently than the server: literals that escape by
-# backslash, and comments inside comments.
-UNREADABLE: Final = re.compile(
-    r"standard_conforming_strings|/\*(?:(?!\*/).)*/\*", re.IGNORECASE | re.DOTALL
-)
-# Quoted names are read as well, since they may contain quotes, and stay. The last token may be cut
-# off. E'...' goes on after a line break (PostgreSQL, 4.1.2.1).
-TOKENS: Final = re.compile(
-    r"""
-    (?P<name> "(?:[^"]|"")*(?:"|\Z) )
-    | --[^\n]*
-    | /\*.*?(?:\*/|\Z)
-    | (?<![\w$])[eE]'(?:[^'\\]|''|\\.)*(?:'(?:\s*\n\s*'(?:[^'\\]|''|\\.)*')*|\\?\Z)
-    | '(?:[^']|'')*(?:'|\Z)
-    | (?<![\w$])\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?(?:\$(?P=tag)\$|\Z)
-    """,
-    re.DOTALL | re.VERBOSE,
 )
 
 

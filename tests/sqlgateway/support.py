@@ -1,8 +1,9 @@
 """The cast with databases: callers of ``POST /v1/sql`` without the rest of the platform."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+from uuid import UUID
 
 from django.http import HttpResponse
 from django.test import RequestFactory
@@ -44,17 +45,18 @@ class Caller:
 
     scope: Scope
     role: str = "admin"
+    user_id: UUID | None = None
 
     def be(self, role: str) -> "Caller":
         """Return somebody else in the same environment."""
         return Caller(self.scope, role)
 
-    def post(self, body: dict[str, Any]) -> Answer:
-        """POST a body."""
+    def post(self, body: dict[str, Any], **headers: str) -> Answer:
+        """POST a body; header names: X-Y is spelled X_Y."""
         request: Any = RequestFactory().post(
-            "/v1/sql", json.dumps(body), content_type="application/json"
+            "/v1/sql", json.dumps(body), content_type="application/json", headers=headers
         )
-        request.principal = principal(self.scope, self.role)
+        request.principal = replace(principal(self.scope, self.role), user_id=self.user_id)
         request.principal_error = None
         request.request_id = "request-of-a-test"
         response = VIEW(request)

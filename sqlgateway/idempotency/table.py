@@ -1,0 +1,98 @@
+"""The table of records in a tenant's database, made by the administrator at its first use.
+
+Its schema belongs to the platform, so that no tenant role can change or drop the table. Admins and
+operators may write rows; a reader may not, or it could fill the disk.
+"""
+
+from typing import Final
+
+import psycopg
+import structlog
+from psycopg import sql
+
+from sqlgateway.errors import EngineAway
+from sqlgateway.models import Database
+from sqlgateway.provisioning import clusters
+from sqlgateway.provisioning.placements import Login
+
+CREATE: Final = sql.SQL(
+    """
+    CREATE SCHEMA IF NOT EXISTS zonal;
+    CREATE TABLE IF NOT EXISTS zonal.idempotency (
+        key pg_catalog.bytea PRIMARY KEY,
+        made_at pg_catalog.timestamptz NOT NULL DEFAULT pg_catalog.now(),
+        record pg_catalog.bytea
+    );
+    CREATE INDEX IF NOT EXISTS idempotency_made_at ON zonal.idempotency (made_at);
+    GRANT USAGE ON SCHEMA zonal TO {admin}, {operator};
+    GRANT SELECT, INSERT, UPDATE, DELETE ON zonal.idempotency TO {admin}, {operator};
+    """
+)
+# Two requests may be the first ones at the same time.
+LOCK: Final = "SELECT pg_catalog.pg_advisory_xact_lock(7305808869229538)"
+# SQLSTATEs of a missing table or schema, and of missing privileges after a restore.
+MISSING: Final = frozenset({"42P01", "3F000", "42501"})
+
+log = structlog.get_logger(__name__)
+
+
+def create(login: Login) -> None:
+    """Make the schema and the table, or what is missing of them and their privileges.
+
+    Raises EngineAway.
+    """
+    database = Database.unscoped.get(pk=login.database_id)  # unscoped: that of an open connection
+    roles = {role: sql.Identifier(name) for role, name in database.roles.items()}
+    try:
+        with (
+            clusters.administer(login.address, login.dbname) as connection,
+            connection.transaction(),
+        ):
+            connection.execute(LOCK)
+            connection.execute(CREATE.format(**roles))
+    except psycopg.Error as exc:
+        log.warning("sql_idempotency_table_failed", database=database.pk, sqlstate=exc.sqlstate)
+        raise EngineAway from None
+
+
+def literal(digest: bytes) -> bytes:
+    """Return a key as a constant; hexadecimal digits need no quoting."""
+    return b"'\\x%b'::pg_catalog.bytea" % digest.hex().encode()
+
+
+def claim(digest: bytes, begin: bytes, *, wait_ms: int) -> bytes:
+    """Return the text that begins the transaction and inserts the key without a record.
+
+    A second request of the same key waits for the end of the first one's transaction.
+    """
+    return (
+        b"%b; SET LOCAL lock_timeout = %d;"
+        b" INSERT INTO zonal.idempotency (key) VALUES (%b) ON CONFLICT (key) DO NOTHING;"
+        b" SET LOCAL lock_timeout TO DEFAULT" % (begin, wait_ms, literal(digest))
+    )
+
+
+def select(digest: bytes) -> bytes:
+    """Return the query of a key's record, which locks it."""
+    return (
+        b"SELECT record FROM zonal.idempotency WHERE key OPERATOR(pg_catalog.=) %b FOR UPDATE"
+        % literal(digest)
+    )
+
+
+def update(digest: bytes) -> bytes:
+    """Return the statement that sets a key's record to $1."""
+    return (
+        b"UPDATE zonal.idempotency SET record = $1, made_at = pg_catalog.now()"
+        b" WHERE key OPERATOR(pg_catalog.=) %b" % literal(digest)
+    )
+
+
+def clean(hours: int) -> bytes:
+    """Return the statement that deletes some old records."""
+    return (
+        b"DELETE FROM zonal.idempotency WHERE key IN (SELECT key FROM zonal.idempotency"
+        b" WHERE made_at OPERATOR(pg_catalog.<)"
+        b" (pg_catalog.now() OPERATOR(pg_catalog.-) '%d hours'::pg_catalog.interval)"
+        b" LIMIT 100 FOR UPDATE SKIP LOCKED)" % hours
+    )
