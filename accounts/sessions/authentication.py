@@ -11,8 +11,8 @@ from accounts import grace_period
 from accounts.errors import SessionRevoked
 from accounts.models import Session
 from accounts.tokens import tokens
+from platform_site.lib.database.prepared import PreparedQuery
 from platform_site.lib.errors import NotAuthenticated, TokenInvalid
-from platform_site.lib.prepared import PreparedQuery
 from platform_site.lib.principals import PlatformRequest, Principal
 
 AAL2: Final = 2

@@ -14,8 +14,8 @@ from django.conf import settings
 from accounts.errors import DevTokenRefused
 from platform_site.env import is_production
 from platform_site.lib.crypto import keyed_digest
+from platform_site.lib.database.prepared import PreparedQuery
 from platform_site.lib.errors import TokenInvalid
-from platform_site.lib.prepared import PreparedQuery
 from platform_site.lib.principals import PlatformRequest, Principal
 
 MARK: Final = "_dev_"

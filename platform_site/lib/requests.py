@@ -9,7 +9,7 @@ import structlog
 from django.http import HttpRequest, HttpResponse
 
 from platform_site.lib import clients, metrics
-from platform_site.lib.database_watchdog import WATCHDOG
+from platform_site.lib.database.watchdog import WATCHDOG
 from platform_site.lib.ids import uuid7
 from platform_site.lib.principals import PlatformRequest
 

@@ -7,8 +7,8 @@ from django.db import connection
 
 from accounts.models import Session, User
 from environments.models import Organization
-from platform_site.lib import joined_rows
-from platform_site.lib.joined_rows import Part
+from platform_site.lib.database import joined_rows
+from platform_site.lib.database.joined_rows import Part
 from twofactor.errors import ChallengeGone
 from twofactor.models import Challenge, Factor
 from twofactor.stored_secrets import digest

@@ -10,8 +10,8 @@ from django.db.models import Q
 
 from accounts.models import User
 from environments.models import MFA_METHODS, Organization
-from platform_site.lib import joined_rows
-from platform_site.lib.joined_rows import Part
+from platform_site.lib.database import joined_rows
+from platform_site.lib.database.joined_rows import Part
 from twofactor.models import Factor
 
 _PARTS: Final = (

@@ -14,9 +14,9 @@ from django.utils import timezone
 from accounts.models import User
 from accounts.tokens.signing import SignedToken, header_of
 from environments.models import Environment
-from platform_site.lib import joined_rows
+from platform_site.lib.database import joined_rows
+from platform_site.lib.database.joined_rows import Part
 from platform_site.lib.errors import TokenExpired, TokenInvalid
-from platform_site.lib.joined_rows import Part
 from platform_site.lib.principals import PlatformRequest, Principal
 from twofactor.errors import ChallengeGone, EnrolmentGone
 from twofactor.models import PendingSignIn

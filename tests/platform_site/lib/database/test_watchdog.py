@@ -13,18 +13,18 @@ from pytest_django import Settings
 
 from accounts.models import User
 from platform_site.conf import control_database
-from platform_site.lib import database_watchdog
+from platform_site.lib.database import watchdog
 from tests import cast
 
 
 @pytest.fixture(autouse=True)
 def _short_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database_watchdog, "LIMIT_S", 1.0)
-    monkeypatch.setattr(database_watchdog, "CHECK_EVERY_S", 0.1)
+    monkeypatch.setattr(watchdog, "LIMIT_S", 1.0)
+    monkeypatch.setattr(watchdog, "CHECK_EVERY_S", 0.1)
 
 
 # Before the fixture shortens them.
-WAIT_S = database_watchdog.LIMIT_S + database_watchdog.CHECK_EVERY_S
+WAIT_S = watchdog.LIMIT_S + watchdog.CHECK_EVERY_S
 
 
 def test_a_frozen_database_is_a_503_within_the_documented_ten_seconds(settings: Settings) -> None:
@@ -48,7 +48,7 @@ def frozen_backend() -> Iterator[int]:
 
 
 def test_a_connection_that_does_not_answer_is_shut_down(transactional_db: None) -> None:
-    with frozen_backend(), pytest.raises(OperationalError), database_watchdog.WATCHDOG.watching():
+    with frozen_backend(), pytest.raises(OperationalError), watchdog.WATCHDOG.watching():
         connection.cursor().execute("SELECT 1")
 
 
@@ -63,7 +63,7 @@ def test_a_request_continues_on_another_connection(transactional_db: None, alice
 
 
 def test_a_shorter_statement_is_left_alone(transactional_db: None) -> None:
-    with database_watchdog.WATCHDOG.watching(), connection.cursor() as cursor:
+    with watchdog.WATCHDOG.watching(), connection.cursor() as cursor:
         cursor.execute("SELECT pg_sleep(0.3)")
         cursor.execute("SELECT 1")
         assert cursor.fetchone() == (1,)
@@ -85,7 +85,7 @@ def test_the_watchdog_survives_a_check_that_fails(
         checked.release()
         raise RuntimeError("a check that fails")
 
-    watcher = database_watchdog.DatabaseWatchdog()
+    watcher = watchdog.DatabaseWatchdog()
     monkeypatch.setattr(watcher, "_check", fail)
     with watcher.watching():
         assert checked.acquire(timeout=10)

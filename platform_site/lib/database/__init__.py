@@ -1,0 +1,1 @@
+"""How the control database is queried: prepared statements, joined rows, deadlines."""
