@@ -4,6 +4,7 @@ psycopg's cursors would hold a whole result; here each result is read in turn, i
 bytes that libpq holds are counted (wire.py).
 """
 
+import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -36,7 +37,13 @@ MAX_NOTICES: Final = 100
 NOTICE_LIMIT_BYTES: Final = 8192
 MAX_LIFE_S: Final = 600.0
 SETTLE_S: Final = 2.0
-RESET: Final = b"DISCARD ALL"
+# DISCARD ALL in its parts (no tenant's role gets an advisory lock), which can stand before another
+# statement: it leaves the seed of random(), so that the next request's values would be known.
+RESET: Final = (
+    b"CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; DEALLOCATE ALL; UNLISTEN *;"
+    b"DISCARD PLANS; DISCARD TEMP; DISCARD SEQUENCES; SET seed = %.17f"
+)
+RANDOM: Final = random.SystemRandom()
 # The message that ends an answer outside a transaction.
 READY_AND_IDLE: Final = b"Z\x00\x00\x00\x05I"
 
@@ -293,7 +300,7 @@ class TenantConnection:
     def park(self) -> bool:
         """Clean up; True if the connection may be used again.
 
-        This does not wait for the answer to DISCARD ALL: the server works while the caller's
+        This does not wait for its answer: the server works while the caller's
         answer is written, and ``settle`` reads it before the next request.
         """
         self.notices = []
@@ -310,7 +317,8 @@ class TenantConnection:
                 self._drop_notifications()
             if not self._wire.unpipe():
                 return False
-            self._send(lambda: self.pgconn.send_query(RESET), len(RESET), is_chunked=False)
+            text = RESET % RANDOM.uniform(-1, 1)
+            self._send(lambda: self.pgconn.send_query(text), len(text), is_chunked=False)
             self._is_resetting = True
         except (ConnectionLost, psycopg.Error):
             return False
