@@ -1,0 +1,210 @@
+"""Run the harmless attacks against a server in production, in two databases made for it.
+
+The attacks are sent as tenants send them, by the tenants' own roles, but without HTTP: this checks
+the server and the hardening. Nothing of a real tenant is read or changed.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import psycopg
+import structlog
+from psycopg import pq, sql
+
+from platform_site.lib.commands import Refused
+from platform_site.lib.errors import PlatformError
+from platform_site.lib.permissions import Role
+from sqlgateway.connection import cache
+from sqlgateway.connection.cache import LoginRefused
+from sqlgateway.connection.tenant_connection import (
+    ConnectionLost,
+    ResultOverflow,
+    TenantConnection,
+)
+from sqlgateway.isolation.attacks import REFUSED, Attack, Result, Step, filled, load, subjects
+from sqlgateway.isolation.world import AGAIN, STATE, WORLD, names_of
+from sqlgateway.models import Cluster, Database
+from sqlgateway.provisioning import stock, tenant_databases
+from sqlgateway.provisioning.clusters import address_of, administer
+from sqlgateway.provisioning.placements import Placement, placement_of
+
+# The comment of a database made here: a later run drops what a crashed one left. Its lock lets only
+# one run at a time on a server.
+MARK = "zonal isolation check"
+LOCK: Final = "SELECT pg_try_advisory_lock(hashtext(%s))"
+LEFT: Final = """
+SELECT datname, split_part(description, ': ', 2)
+FROM pg_database JOIN pg_shdescription ON objoid = pg_database.oid
+WHERE classoid = 'pg_database'::regclass AND starts_with(description, %s)
+"""
+ANSWER_S: Final = 30.0
+ROLES: Final[tuple[Role, ...]] = ("admin", "operator", "reader")
+# libpq's text of a boolean, as the attacks write it.
+BOOLEANS: Final = {"t": "True", "f": "False"}
+BOOL_OID: Final = 16
+# Classes of SQLSTATEs that are no refusal: lost connections, resources, the server's own errors.
+FAULTS: Final = ("08", "53", "57", "58", "XX")
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The outcome of a check. findings: one object for each unexpected outcome."""
+
+    cluster: str
+    attacks: int
+    elapsed_ms: int
+    findings: list[dict[str, str]] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the members of the command's JSON."""
+        return {
+            "cluster": self.cluster,
+            "attacks": self.attacks,
+            "elapsed_ms": self.elapsed_ms,
+            "findings": self.findings,
+        }
+
+
+def check(cluster: Cluster) -> Report:
+    """Run all harmless attacks on a cluster, in two databases that are dropped in the end.
+
+    Raises Refused (another run is at work), EngineAway.
+    """
+    started = time.monotonic()
+    attacks = [one for subject in subjects() for one in load(subject) if one.is_harmless]
+    with _two_databases(cluster) as (own, other):
+        tenants = Tenants(own, other)
+        tenants.prepare()
+        findings = [finding for attack in attacks for finding in tenants.run(attack)]
+    elapsed_ms = round((time.monotonic() - started) * 1000)
+    return Report(cluster.name, len(attacks), elapsed_ms, findings)
+
+
+class Tenants:
+    """Two tenants of a server that nobody else knows."""
+
+    def __init__(self, own: Database, other: Database) -> None:
+        self._names = names_of(own, other)
+        self._own, self._other = placement_of(own), placement_of(other)
+        self._before: list[str | None] = []
+
+    def prepare(self) -> None:
+        """Create what the attacks are about."""
+        for placement in (self._own, self._other):
+            _send(placement, Step("admin", WORLD, ("ok",)), WORLD)
+        self._before = self._state()
+
+    def run(self, attack: Attack) -> Iterator[dict[str, str]]:
+        """Yield a finding for each unexpected outcome."""
+        _send(self._own, Step("admin", AGAIN, ("ok",)), AGAIN)
+        for step in attack.steps:
+            placement = self._other if step.of_other else self._own
+            result = _send(placement, step, filled(step.sql, self._names))
+            if not result.is_one_of(step.expect):
+                # The attack's own text, without the names of databases and roles.
+                yield _finding(attack, step.sql, " or ".join(step.expect), result)
+        if self._state() != self._before:
+            yield _finding(attack, attack.name, "no other effect", Result(frozenset({"changed"})))
+
+    def _state(self) -> list[str | None]:
+        seen = [_send(self._own, Step(role, STATE, ("ok",)), STATE).value for role in ROLES]
+        return [*seen, _send(self._other, Step("admin", STATE, ("ok",)), STATE).value]
+
+
+def _finding(attack: Attack, text: str, expected: str, result: Result) -> dict[str, str]:
+    return {
+        "subject": attack.subject,
+        "role": attack.role,
+        "statement": text,
+        "reason": attack.reason,
+        "expected": expected,
+        "outcome": " ".join(sorted(result.outcomes)),
+    }
+
+
+@contextmanager
+def _two_databases(cluster: Cluster) -> Iterator[tuple[Database, Database]]:
+    with administer(address_of(cluster)) as connection:
+        row = connection.execute(LOCK, [MARK]).fetchone()
+        if row is None or not row[0]:
+            raise Refused("check_running", f"Another check of {cluster.name} is running.")
+        _drop_left(connection)
+        # Without rows: no other process takes them for prepared ones.
+        own, other = stock.new_row(cluster), stock.new_row(cluster)
+        try:
+            for database in (own, other):
+                tenant_databases.create(database)
+                mark(connection, database)
+            yield own, other
+        finally:
+            for database in (own, other):
+                cache.CACHE.forget(database.dbname)
+                tenant_databases.drop(database)
+
+
+def mark(connection: psycopg.Connection, database: Database) -> None:
+    """Let a later check drop a database and its roles, should this one crash."""
+    roles = " ".join(database.roles.values())
+    connection.execute(
+        sql.SQL("COMMENT ON DATABASE {} IS {}").format(
+            sql.Identifier(database.dbname), sql.Literal(f"{MARK}: {roles}")
+        )
+    )
+
+
+def _drop_left(connection: psycopg.Connection) -> None:
+    for dbname, roles in connection.execute(LEFT, [MARK]).fetchall():
+        log.info("sql_isolation_check_left", count=1)
+        connection.execute(
+            sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(dbname))
+        )
+        for role in roles.split():
+            connection.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(sql.Identifier(role)))
+
+
+def _send(placement: Placement, step: Step, text: str) -> Result:
+    login = placement.login(step.role)
+    if step.is_fresh:
+        cache.CACHE.forget(login.dbname)
+    try:
+        session = cache.CACHE.checkout(login)
+    except (LoginRefused, PlatformError) as exc:
+        return Result(frozenset({type(exc).__name__}))
+    try:
+        result = _answer(session, text, step.options.get("params"))
+    except (ConnectionLost, ResultOverflow) as exc:
+        cache.CACHE.discard(session)
+        return Result(frozenset({type(exc).__name__}))
+    cache.CACHE.release(session)
+    return result
+
+
+def _answer(session: TenantConnection, text: str, params: list[Any] | None) -> Result:
+    session.give_up_at = time.monotonic() + ANSWER_S
+    if params is None:
+        session.send_text(text.encode())
+    else:
+        session.send_statement(text.encode(), [str(value).encode() for value in params])
+    failed = ""
+    value: str | None = None
+    while (result := session.next_result()) is not None:
+        if result.status == pq.ExecStatus.FATAL_ERROR:
+            state = result.error_field(pq.DiagnosticField.SQLSTATE) or b""
+            failed = failed or state.decode("ascii", "replace")
+        elif result.status in {pq.ExecStatus.COPY_IN, pq.ExecStatus.COPY_OUT}:
+            raise ConnectionLost
+        elif result.nfields:
+            value = _value(result) if result.ntuples else value
+    if not failed:
+        return Result(frozenset({"ok"}), value)
+    return Result(frozenset({failed} if failed.startswith(FAULTS) else {failed, REFUSED}))
+
+
+def _value(result: Any) -> str:
+    given = (result.get_value(0, 0) or b"").decode("utf-8", "replace")
+    return BOOLEANS.get(given, given) if result.ftype(0) == BOOL_OID else given

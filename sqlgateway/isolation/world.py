@@ -1,0 +1,34 @@
+"""The databases that attacks run in: two tenants with the same few objects."""
+
+from typing import Final
+
+from sqlgateway.models import Database
+from sqlgateway.provisioning.tenant_databases import TEMPLATE
+
+# Run by each tenant's admin once.
+WORLD: Final = (
+    "CREATE TABLE t (id int); INSERT INTO t VALUES (1); CREATE SEQUENCE s;"
+    "CREATE MATERIALIZED VIEW v AS SELECT 1 AS one; CREATE VIEW seen AS SELECT * FROM t"
+)
+# Run before each attack: a schema for what it makes.
+AGAIN: Final = "DROP SCHEMA IF EXISTS evil CASCADE; CREATE SCHEMA evil"
+# Rows, privileges and settings as one value, for each role before and after an attack. The settings
+# of extensions depend on what a session has loaded.
+STATE: Final = """
+SELECT concat_ws(' ', (SELECT string_agg(id::text, ',') FROM public.t),
+    has_table_privilege('public.t', 'INSERT'), has_table_privilege('public.t', 'TRUNCATE'),
+    (SELECT last_value || is_called::text FROM public.s),
+    (SELECT md5(string_agg(name || setting, ' ' ORDER BY name)) FROM pg_settings
+     WHERE name NOT LIKE '%.%'))
+"""
+
+
+def names_of(own: Database, other: Database) -> dict[str, str]:
+    """Return the names that attacks use, such as ``own_db``."""
+    return {
+        **{str(role): name for role, name in own.roles.items()},
+        "own_db": own.dbname,
+        "other_db": other.dbname,
+        "other_role": other.admin_role,
+        "template": TEMPLATE,
+    }

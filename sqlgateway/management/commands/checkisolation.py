@@ -1,0 +1,57 @@
+"""``manage.py checkisolation``: attack the servers of tenants' databases, without harm."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from platform_site.lib.commands import OpsCommand, Outcome, Refused
+from sqlgateway.errors import EngineAway
+from sqlgateway.isolation.check import Report, check
+from sqlgateway.models import Cluster
+from sqlgateway.provisioning import cluster_registry, clusters
+
+
+class Command(OpsCommand):
+    """Attack every cluster as a tenant would, in databases made for it."""
+
+    help = (
+        "Attack the servers of tenants' databases as a hostile tenant would, in two databases that "
+        "are made for it and dropped again. Only attacks that load nothing and change nothing "
+        "shared. Safe on servers in production, at any time; takes some ten seconds for each. An "
+        "attack with an unexpected outcome, or a server that does not answer, is exit status 1."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take the name of one cluster."""
+        parser.add_argument("cluster", nargs="?", help="Its name; all if it is missing.")
+
+    def run(self, options: dict[str, Any]) -> Outcome:
+        """Check them."""
+        clusters.default()
+        name = options["cluster"]
+        chosen = [cluster_registry.find(name)] if name else list(Cluster.objects.order_by("id"))
+        reports = [report for cluster in chosen if (report := _report(cluster)) is not None]
+        facts = {"clusters": [report.as_json() for report in reports]}
+        away = sorted({cluster.name for cluster in chosen} - {one.cluster for one in reports})
+        text = "\n".join([*map(_text, reports), *(f"{name}: does not answer." for name in away)])
+        if away or any(report.findings for report in reports):
+            raise Refused("isolation_not_confirmed", text, **facts, unchecked=away)
+        return Outcome(facts, text)
+
+
+def _report(cluster: Cluster) -> Report | None:
+    try:
+        return check(cluster)
+    except EngineAway:
+        return None
+
+
+def _text(report: Report) -> str:
+    lines = [
+        f"{report.cluster}: {report.attacks} attacks, {len(report.findings)} unexpected outcomes."
+    ]
+    lines += [
+        f"  {one['role']}: {one['statement']}: {one['outcome']}, not {one['expected']}. "
+        f"{one['reason']}"
+        for one in report.findings
+    ]
+    return "\n".join(lines)

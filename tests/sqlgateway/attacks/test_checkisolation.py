@@ -1,0 +1,98 @@
+"""``manage.py checkisolation`` on a server in use."""
+
+import secrets
+
+import pytest
+
+from sqlgateway.isolation import check
+from sqlgateway.isolation.attacks import Attack, Step
+from sqlgateway.models import Database
+from sqlgateway.provisioning import clusters, stock, tenant_databases
+from tests.commands import facts, help_of, refused
+from tests.sqlgateway.support import as_provisioner
+
+OPEN = Attack("x", "open", "admin", "A test.", True, (Step("admin", "SELECT 1", ("42501",)),))
+SHUT = Attack("x", "shut", "admin", "A test.", True, (Step("admin", "SET ROLE x", ("22023",)),))
+LEFT = "SELECT datname FROM pg_database WHERE datname = ANY(%s)"
+ROLES_LEFT = "SELECT rolname FROM pg_roles WHERE rolname = ANY(%s)"
+
+
+@pytest.fixture(autouse=True)
+def made(databases: None, monkeypatch: pytest.MonkeyPatch) -> list[Database]:
+    """Return the databases that checks make; other processes' tests check the same server."""
+    monkeypatch.setattr(check, "MARK", f"isolation check {secrets.token_hex(4)}")
+    rows: list[Database] = []
+    create = tenant_databases.create
+
+    def note(database: Database) -> None:
+        rows.append(database)
+        create(database)
+
+    monkeypatch.setattr(tenant_databases, "create", note)
+    return rows
+
+
+def _nothing_is_left_of(made: list[Database]) -> bool:
+    names = [database.dbname for database in made]
+    roles = [name for database in made for name in database.roles.values()]
+    return as_provisioner(LEFT, [names]) == as_provisioner(ROLES_LEFT, [roles]) == []
+
+
+@pytest.fixture
+def few_attacks(monkeypatch: pytest.MonkeyPatch) -> list[Attack]:
+    """Run these attacks only."""
+    attacks = [SHUT]
+    monkeypatch.setattr(check, "subjects", lambda: ["x"])
+    monkeypatch.setattr(check, "load", lambda subject: attacks)
+    return attacks
+
+
+def test_a_safe_server_passes_and_nothing_stays(made: list[Database]) -> None:
+    report = check.check(clusters.default())
+
+    # Debian's server lets anybody install a few more extensions; that is what it finds.
+    found = [one for one in report.findings if not one["statement"].startswith("CREATE EXTENSION")]
+    assert found == []
+    assert report.attacks > 400
+    assert len(made) == 2
+    assert _nothing_is_left_of(made)
+
+
+def test_an_attack_that_succeeds_is_reported_and_the_command_fails(
+    few_attacks: list[Attack],
+) -> None:
+    assert facts("checkisolation")["clusters"][0]["findings"] == []
+    few_attacks.append(OPEN)
+
+    _, answer = refused("checkisolation", "default")
+
+    assert answer["code"] == "isolation_not_confirmed"
+    (finding,) = answer["clusters"][0]["findings"]
+    assert (finding["statement"], finding["outcome"]) == ("SELECT 1", "ok")
+
+
+def test_what_a_crashed_check_left_is_dropped(
+    few_attacks: list[Attack], made: list[Database]
+) -> None:
+    left = stock.new_row(clusters.default())
+    tenant_databases.create(left)
+    with clusters.administer(clusters.address_of(left.cluster)) as connection:
+        check.mark(connection, left)
+
+    facts("checkisolation")
+
+    assert _nothing_is_left_of(made)
+
+
+def test_two_checks_of_a_server_do_not_run_at_once(few_attacks: list[Attack]) -> None:
+    address = clusters.address_of(clusters.default())
+    with clusters.administer(address) as connection:
+        connection.execute(check.LOCK, [check.MARK])
+
+        _, answer = refused("checkisolation")
+
+    assert answer["code"] == "check_running"
+
+
+def test_the_command_explains_itself() -> None:
+    assert "hostile tenant" in help_of("checkisolation")
