@@ -5,7 +5,7 @@ import os
 
 from benchmarks.prepare import prepare
 
-USUAL = ("request_cost", "sql_rows", "first_sql", "neighbours", "crowd")
+USUAL = ("request_cost", "sql_rows", "sql_streams", "first_sql", "neighbours", "crowd")
 
 
 def main() -> None:
@@ -35,12 +35,14 @@ def main() -> None:
         request_cost,
         second_factor,
         sql_rows,
+        sql_streams,
         web_server,
     )
 
     modules = {
         "request_cost": request_cost,
         "sql_rows": sql_rows,
+        "sql_streams": sql_streams,
         "first_sql": first_sql,
         "neighbours": neighbours,
         "crowd": crowd,

@@ -11,9 +11,11 @@ from rest_framework.response import Response
 
 from platform_site.lib.api import NEGOTIATOR, NO_STORE
 from platform_site.lib.errors import InvalidRequest, UnsupportedMedia
-from platform_site.lib.permissions import highest_role, needs
+from platform_site.lib.permissions import needs
 from platform_site.lib.viewsets import PlatformViewSet
+from sqlgateway.api.negotiation import refuse_repetition
 from sqlgateway.api.serializers import ImportQuerySerializer, ImportSerializer
+from sqlgateway.execution.requests import Caller
 from sqlgateway.transfer import identifiers, imports
 from sqlgateway.transfer.imports import ImportRequest
 from sqlgateway.transfer.uploads import Upload
@@ -51,19 +53,21 @@ class ImportViewSet(PlatformViewSet):
             raise UnsupportedMedia(f"The content type here is {CSV}.")
         environ = self.platform_request.META
         upload = Upload(environ, limit_bytes=settings.SQL.import_limit_bytes)
+        refuse_repetition(environ)
+        request_id = self.platform_request.request_id
         done = imports.run(
-            self.principal.scope,
-            highest_role(self.principal.roles),
+            Caller.of(self.principal),
             parsed(self.read_query()),
             upload,
-            environ,
+            environ=environ,
+            request_id=request_id,
         )
         value = {
             "command": "COPY",
             "row_count": done.row_count,
             "notices": done.notices,
             "stats": {"elapsed_ms": done.elapsed_ms, "bytes": done.size_bytes},
-            "request_id": self.platform_request.request_id,
+            "request_id": request_id,
         }
         return self.respond(value, headers=NO_STORE)
 

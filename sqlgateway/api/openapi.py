@@ -4,6 +4,7 @@ from typing import Final
 
 from environments.errors import EnvironmentNotFound, QuotaExceeded
 from platform_site.lib.errors import NotFound, PayloadTooLarge, UnsupportedMedia
+from platform_site.lib.openapi import shapes
 from platform_site.lib.openapi.operations import Operation, Operations
 from sqlgateway.errors import (
     CloneFailed,
@@ -109,6 +110,7 @@ OPERATIONS: Final[Operations] = {
             DatabaseNotReady,
             CloneFailed,
         ),
+        streams={"application/x-ndjson": shapes.TEXT, "text/csv": shapes.TEXT},
         request={"query": "SELECT $1::int + $2::int AS sum", "params": [2, 3]},
         response=RESULT,
     ),

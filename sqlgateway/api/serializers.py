@@ -10,6 +10,7 @@ from rest_framework import serializers
 from platform_site.lib.api import StrictSerializer
 from sqlgateway.execution.requests import ISOLATIONS
 
+FORMATS: Final = ("json", "ndjson", "csv")
 # By far the most frequent bodies; DRF would validate them for longer than PostgreSQL runs.
 PLAIN: Final = (frozenset({"query"}), frozenset({"query", "params"}))
 
@@ -114,6 +115,9 @@ class SqlSerializer(FormatSerializer):
     )
     isolation = serializers.ChoiceField(choices=list(ISOLATIONS), required=False)
     timeout_ms = TimeoutField(required=False, min_value=1)
+    format = serializers.ChoiceField(  # a field of that name
+        choices=list(FORMATS), required=False, help_text="The answer's form; outranks `Accept`."
+    )
 
     def to_internal_value(self, data: Any) -> Any:
         """Validate the request, with its limits."""

@@ -6,21 +6,25 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status
+from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
 from platform_site.lib import problems
-from platform_site.lib.api import JSON_ACCEPTED, NO_STORE
+from platform_site.lib.api import JSON_ACCEPTED, NO_STORE, RENDERER
 from platform_site.lib.bodies import StrictJsonParser
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.permissions import authorize, needs
 from platform_site.lib.principals import PlatformRequest, Principal
 from platform_site.lib.viewsets import PlatformViewSet
+from sqlgateway.api import negotiation
+from sqlgateway.api.negotiation import AnswerFormat
 from sqlgateway.api.serializers import SqlAnswerSerializer, SqlSerializer, is_plain
 from sqlgateway.execution import gateway
 from sqlgateway.execution.params import encode_params
 from sqlgateway.execution.requests import Caller, Piece, SqlRequest, explained
 from sqlgateway.formats.results import RowFormat
 from sqlgateway.idempotency.records import HEADER, Key
+from sqlgateway.transfer.exports import Export
 
 PARSER: Final = StrictJsonParser()
 REPLAYED: Final = "Idempotent-Replayed"
@@ -35,6 +39,7 @@ class SqlViewSet(PlatformViewSet):
     # Nothing is created: the answer is the statements' result.
     success_statuses = {"create": status.HTTP_200_OK}
     body_limit_bytes = settings.SQL.body_limit_bytes
+    accepted_format: AnswerFormat = "json"
 
     @extend_schema(
         operation_id="sql",
@@ -50,11 +55,12 @@ class SqlViewSet(PlatformViewSet):
             )
         ],
     )
-    def create(self, request: Request) -> HttpResponse:
+    def create(self, request: Request) -> HttpResponseBase:
         """Run statements in the environment's own PostgreSQL database.
 
         What they may do is up to the caller's role: an admin owns what it creates, an operator
-        reads and writes rows, a reader reads.
+        reads and writes rows, a reader reads. With `Accept: application/x-ndjson` or `text/csv`,
+        or `format`, the rows of one statement are streamed, without a cap.
         """
         return self._answer(self.platform_request, self.principal, request.data)
 
@@ -77,24 +83,44 @@ class SqlViewSet(PlatformViewSet):
                 raise
             return problems.respond(request, error)
 
+    def perform_content_negotiation(
+        self, request: Request, force: bool = False
+    ) -> tuple[BaseRenderer, str]:
+        """Choose the answer's form; problem documents are JSON whatever it is."""
+        if not force and self.accept_header not in JSON_ACCEPTED:
+            self.accepted_format = negotiation.accepted(request)
+        return RENDERER, RENDERER.media_type
+
     def _answer(
         self, request: PlatformRequest, principal: Principal, body: dict[str, Any]
-    ) -> HttpResponse:
+    ) -> HttpResponseBase:
         given = body if is_plain(body) else self.validated(SqlSerializer, body)
         caller, wanted = Caller.of(principal), parsed(given)
-        headers = dict(NO_STORE)
-        key_text = request.META.get("HTTP_IDEMPOTENCY_KEY")
-        key = None if key_text is None else Key.of(caller, key_text, body)
-        # Who only reads changes nothing by running again, and cannot write a record.
-        if key is None or wanted.read_only or caller.role == "reader":
-            answer = gateway.answer(caller, wanted, request_id=request.request_id)
-        else:
-            answer, is_replayed = gateway.answer_once(
-                caller, wanted, key, request_id=request.request_id
-            )
-            if is_replayed:
-                headers[REPLAYED] = "true"
-        return HttpResponse(answer, content_type="application/json", headers=headers)
+        form = negotiation.chosen(given, self.accepted_format)
+        if form == "json":
+            return _collected(request, caller, wanted, body)
+        negotiation.check_streamable(given)
+        negotiation.refuse_repetition(request.META)
+        export = Export(caller, wanted, form, request_id=request.request_id)
+        return negotiation.streamed(export.open(request.META), form)
+
+
+def _collected(
+    request: PlatformRequest, caller: Caller, wanted: SqlRequest, body: dict[str, Any]
+) -> HttpResponse:
+    headers = dict(NO_STORE)
+    key_text = request.META.get("HTTP_IDEMPOTENCY_KEY")
+    key = None if key_text is None else Key.of(caller, key_text, body)
+    # Who only reads changes nothing by running again, and cannot write a record.
+    if key is None or wanted.read_only or caller.role == "reader":
+        answer = gateway.answer(caller, wanted, request_id=request.request_id)
+    else:
+        answer, is_replayed = gateway.answer_once(
+            caller, wanted, key, request_id=request.request_id
+        )
+        if is_replayed:
+            headers[REPLAYED] = "true"
+    return HttpResponse(answer, content_type="application/json", headers=headers)
 
 
 def _is_usual(request: PlatformRequest) -> bool:

@@ -6,13 +6,15 @@ bytes that libpq holds are counted (wire.py).
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Self
 
 import psycopg
 from django.conf import settings
 from psycopg import pq
+from psycopg.abc import Buffer
 from psycopg.pq.abc import PGresult
 
 from sqlgateway.connection.copying import CopyIn
@@ -33,6 +35,8 @@ NARROW_BYTES: Final = 512
 KEEP_LIMIT_BYTES: Final = 2**20
 # At most this many bytes are written to a socket at once.
 SMALL_BYTES: Final = 4 * 1024
+# Lines of a COPY that are handed on at once.
+COPY_LINES: Final = 2048
 MAX_NOTICES: Final = 100
 NOTICE_LIMIT_BYTES: Final = 8192
 MAX_LIFE_S: Final = 600.0
@@ -224,12 +228,12 @@ class TenantConnection:
             self._flush()
         except psycopg.Error:
             # It is not a COPY that waits for data.
-            self._read_copy()
+            deque(self.copy_lines(), maxlen=0)
         while (result := self.next_result()) is not None:
             if result.status == pq.ExecStatus.COPY_IN:
                 return self.end_copy()
             if result.status == pq.ExecStatus.COPY_OUT:
-                self._read_copy()
+                deque(self.copy_lines(), maxlen=0)
             has_failed = has_failed or result.status == pq.ExecStatus.FATAL_ERROR
         return has_failed
 
@@ -243,15 +247,28 @@ class TenantConnection:
             return "unknown"
         return "committed" if READY_AND_IDLE in self._wire.tail() else "rolled_back"
 
-    def _read_copy(self) -> None:
+    def copy_lines(self) -> Iterator[list[Buffer]]:
+        """Yield the lines of a COPY TO STDOUT, as many as have arrived and at most COPY_LINES.
+
+        Raises ConnectionLost, ResultOverflow.
+        """
+        lines: list[Buffer] = []
+        get = self.pgconn.get_copy_data
         try:
-            while (length := self.pgconn.get_copy_data(1)[0]) >= 0:
-                if length == 0:
-                    self._read()
-                else:
+            while (taken := get(1))[0] >= 0:
+                length, line = taken
+                if length:
+                    lines.append(line)
                     self._wire.counted = 0
+                if lines and (not length or len(lines) == COPY_LINES):
+                    yield lines
+                    lines = []
+                elif not length:
+                    self._read()
         except psycopg.Error as exc:
             raise ConnectionLost from exc
+        if lines:
+            yield lines
 
     def run(self, text: bytes) -> PGresult:
         """Run a statement of the gateway and return its last result.

@@ -1,7 +1,7 @@
 """Run one request on one connection, up to its deadline."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import partial
 from typing import Final
 
@@ -57,7 +57,7 @@ class Execution:
             pass
         return self.outcome
 
-    def steps(self) -> Iterator[None]:
+    def steps(self) -> Generator[None]:
         """Run the request, yielding after each chunk of rows that the sink got.
 
         The deadline also counts while nobody asks for the next step. A caller that stops early

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import orjson
 from django.conf import settings
+from psycopg.abc import Buffer
 from psycopg.pq.abc import PGresult
 
 from sqlgateway.connection.tenant_connection import TenantConnection
@@ -30,6 +31,11 @@ class JsonSink:
         self.statements: list[Statement] = []
 
     @property
+    def takes_copy(self) -> bool:
+        """False: the lines of a COPY are not JSON."""
+        return False
+
+    @property
     def is_full(self) -> bool:
         """True if the running statement reached a cap."""
         return self._collector is not None and self._collector.is_full
@@ -53,6 +59,9 @@ class JsonSink:
         """Collect a chunk's rows, as many as fit."""
         if self._collector is not None:
             self._collector.add(result, is_plain=session.is_plain, held_bytes=session.last_bytes)
+
+    def add_lines(self, lines: Sequence[Buffer]) -> None:
+        """Take nothing: COPY is refused."""
 
     def end(self, command_tag: str) -> None:
         """End a statement. The last one is always reported; of the others the first ones."""

@@ -54,6 +54,25 @@ def learn_kinds(session: TenantConnection, oids: Iterable[int]) -> None:
             session.kinds[int(oid)] = ColumnType(shown, is_array=bool(element))
 
 
+def learn_kinds_beside(session: TenantConnection, oids: Iterable[int]) -> None:
+    """Look up types' names on another connection, while this one runs a query.
+
+    A type that is not found, or cannot be looked up now, remains unknown.
+    """
+    try:
+        other = cache.CACHE.checkout(session.login)
+    except (PlatformError, LoginRefused):
+        return
+    try:
+        other.give_up_at = time.monotonic() + PARSE_S
+        learn_kinds(other, oids)
+        session.kinds.update(other.kinds)
+    except (ConnectionLost, ResultOverflow):
+        return
+    finally:
+        cache.CACHE.release(other)
+
+
 def is_single(login: Login, piece: Piece) -> bool:
     """True if a text is one statement; PostgreSQL parses it, on another connection.
 

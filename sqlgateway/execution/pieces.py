@@ -56,7 +56,9 @@ class PieceRunner:
                 if status == Status.TUPLES_CHUNK and sink.is_full:
                     cutter.cut(piece, is_last=is_last)
                 yield
-            if status in COPIES:
+            if status == Status.COPY_OUT and sink.takes_copy:
+                yield from self._copy_lines()
+            elif status in COPIES:
                 self._refuse_copy()
             elif status in FAILURES:
                 failure = failure or result
@@ -97,6 +99,11 @@ class PieceRunner:
             self._sink.start(result, self._session)
         self._sink.add(result, self._session)
 
+    def _copy_lines(self) -> Iterator[None]:
+        for lines in self._session.copy_lines():
+            self._sink.add_lines(lines)
+            yield
+
     def _end(self, tag: str) -> None:
         self._sink.end(tag)
 
@@ -109,7 +116,7 @@ class PieceRunner:
         self._outcome.is_clean = False
         raise errors.CopyNotSupported(
             "Use INSERT to write, and SELECT to read.",
-            extra={"hint": "Accept: text/csv", "outcome": self._end_copy()},
+            extra={"hint": "Accept: text/csv, or POST /v1/sql/import", "outcome": self._end_copy()},
         )
 
     def _end_copy(self) -> str:

@@ -1,7 +1,9 @@
 """What takes the rows of a request."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
+from psycopg.abc import Buffer
 from psycopg.pq.abc import PGresult
 
 from sqlgateway.connection.tenant_connection import TenantConnection
@@ -17,6 +19,10 @@ class Sink(Protocol):
     """
 
     @property
+    def takes_copy(self) -> bool:
+        """True if the lines of a COPY TO STDOUT are the rows; otherwise COPY is refused."""
+
+    @property
     def is_full(self) -> bool:
         """True if the running statement's further rows are not needed."""
 
@@ -25,6 +31,9 @@ class Sink(Protocol):
 
     def add(self, result: PGresult, session: TenantConnection) -> None:
         """Take a chunk's rows, the first chunk's as well; called also while ``is_full``."""
+
+    def add_lines(self, lines: Sequence[Buffer]) -> None:
+        """Take lines of a COPY TO STDOUT."""
 
     def end(self, command_tag: str) -> None:
         """End a statement; the tag is as ``INSERT 0 5``, empty for a query that was cut."""

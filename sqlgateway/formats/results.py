@@ -1,7 +1,7 @@
 """The rows of a statement as JSON, collected piece by piece up to the caps."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 from typing import Any, Final, Literal
@@ -10,7 +10,7 @@ import orjson
 from psycopg.pq.abc import PGresult
 
 from sqlgateway.formats.column_types import BUILTIN, ColumnType, NumericAs, encoder_for
-from sqlgateway.formats.encoders import Encoder, Values
+from sqlgateway.formats.encoders import Values
 
 RowsAs = Literal["objects", "arrays"]
 
@@ -60,7 +60,7 @@ class Statement:
 
     def members(self) -> bytes:
         """Return ``"columns": …, "rows": …`` and the rest, without the outer braces."""
-        columns = orjson.dumps([self._column(column) for column in self.columns])
+        columns = orjson.dumps(described(self.columns, self.kinds))
         return b'"columns":%b,"rows":[%b],"row_count":%d,"command":%b,%b"truncated":%b' % (
             columns,
             b",".join(self.rows),
@@ -70,16 +70,56 @@ class Statement:
             b"true" if self.truncated else b"false",
         )
 
-    def _column(self, column: Column) -> dict[str, Any]:
-        kind = self.kinds.get(column.oid)
-        shown = {
-            "name": column.name,
-            "type": kind.name if kind is not None else "unknown",
-            "oid": column.oid,
-        }
-        if column.key != column.name:
-            shown["key"] = column.key
-        return shown
+
+class RowEncoder:
+    """Encodes rows with these columns as JSON texts."""
+
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        kinds: Mapping[int, ColumnType],
+        *,
+        rows_as: RowsAs,
+        numeric: NumericAs,
+    ) -> None:
+        self._kinds = [kinds[column.oid] for column in columns]
+        # A percent sign in a name is not a placeholder.
+        keys = [orjson.dumps(column.key).replace(b"%", b"%%") for column in columns]
+        self._names = None if rows_as == "arrays" else keys
+        self._numeric = numeric
+
+    def lines(self, values: Sequence[Values], count: int, *, is_plain: bool) -> list[bytes]:
+        """Return one JSON text for each row; values are by column."""
+        encoders = [encoder_for(kind, self._numeric, is_plain=is_plain) for kind in self._kinds]
+        encoded = [encode(column) for encode, column in zip(encoders, values, strict=True)]
+        template = self._template([is_quoted for _, is_quoted in encoded])
+        if not encoded:
+            return [template] * count
+        return [template % row for row in zip(*(parts for parts, _ in encoded), strict=True)]
+
+    def _template(self, quoted: Sequence[bool]) -> bytes:
+        """Return a row's JSON with a placeholder for each value."""
+        places = [b'"%b"' if is_quoted else b"%b" for is_quoted in quoted]
+        if self._names is None:
+            return b"[" + b",".join(places) + b"]"
+        pairs = [name + b":" + place for name, place in zip(self._names, places, strict=True)]
+        return b"{" + b",".join(pairs) + b"}"
+
+
+def described(columns: Sequence[Column], kinds: Mapping[int, ColumnType]) -> list[dict[str, Any]]:
+    """Return the JSON of columns: name, type, oid, and the key in objects where it differs."""
+    return [_described(column, kinds.get(column.oid)) for column in columns]
+
+
+def _described(column: Column, kind: ColumnType | None) -> dict[str, Any]:
+    shown = {
+        "name": column.name,
+        "type": kind.name if kind is not None else "unknown",
+        "oid": column.oid,
+    }
+    if column.key != column.name:
+        shown["key"] = column.key
+    return shown
 
 
 class Collector:
@@ -177,32 +217,15 @@ class Collector:
         count, self._pending_rows, self._pending_bytes = self._pending_rows, 0, 0
         if not count:
             return
-        encoders = [
-            encoder_for(self._known[column.oid], self._form.numeric, is_plain=self._is_plain)
-            for column in self.statement.columns
-        ]
-        lines = self._lines(encoders, self._values, count)
+        encoder = RowEncoder(
+            self.statement.columns,
+            self._known,
+            rows_as=self._form.rows_as,
+            numeric=self._form.numeric,
+        )
+        lines = encoder.lines(self._values, count, is_plain=self._is_plain)
         self._values = [[] for _ in self._values]
         self._keep(lines)
-
-    def _lines(
-        self, encoders: Sequence[Encoder], values: Sequence[Values], count: int
-    ) -> list[bytes]:
-        encoded = [encode(column) for encode, column in zip(encoders, values, strict=True)]
-        template = self._template([is_quoted for _, is_quoted in encoded])
-        if not encoded:
-            return [template] * count
-        return [template % row for row in zip(*(parts for parts, _ in encoded), strict=True)]
-
-    def _template(self, quoted: Sequence[bool]) -> bytes:
-        """Return a row's JSON with a placeholder for each value."""
-        places = [b'"%b"' if is_quoted else b"%b" for is_quoted in quoted]
-        if self._form.rows_as == "arrays":
-            return b"[" + b",".join(places) + b"]"
-        # A percent sign in a name is not a placeholder.
-        names = [orjson.dumps(column.key).replace(b"%", b"%%") for column in self.statement.columns]
-        pairs = [name + b":" + place for name, place in zip(names, places, strict=True)]
-        return b"{" + b",".join(pairs) + b"}"
 
     def _keep(self, lines: list[bytes]) -> None:
         statement = self.statement

@@ -22,6 +22,7 @@ from django.db import connection
 
 from platform_site.lib.errors import PlatformError
 from platform_site.lib.ids import uuid7
+from sqlgateway.errors import QueryCancelled
 from sqlgateway.execution.requests import Caller, SqlRequest
 from sqlgateway.records import retention
 from sqlgateway.records.redaction import redacted
@@ -142,6 +143,10 @@ def recorded(caller: Caller, request: SqlRequest, *, request_id: str) -> Iterato
     except PlatformError as error:
         entry.outcome = error.code
         entry.sqlstate = str(error.extra.get("sqlstate", ""))
+        raise
+    except GeneratorExit:
+        # The client of a streamed result went away.
+        entry.outcome = QueryCancelled.code
         raise
     except BaseException:
         entry.outcome = "internal_error"

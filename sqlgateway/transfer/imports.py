@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Literal
 
 from django.conf import settings
@@ -12,17 +13,19 @@ from psycopg import pq
 from psycopg.pq.abc import PGresult
 
 from platform_site.lib.errors import PlatformError
-from platform_site.lib.permissions import Role
-from platform_site.lib.principals import Scope
 from sqlgateway.connection import cache
 from sqlgateway.connection.copying import CopyBroken, CopyIn
 from sqlgateway.connection.tenant_connection import ConnectionLost, ResultOverflow, TenantConnection
 from sqlgateway.connection.watchdog import WATCHDOG
-from sqlgateway.errors import EngineAway, OutcomeUnknown, QueryTimeout
+from sqlgateway.errors import EngineAway, OutcomeUnknown, QueryCancelled, QueryTimeout
 from sqlgateway.execution import gateway, sqlstates
 from sqlgateway.execution.admission import ADMISSION
+from sqlgateway.execution.cancellation import Cancellation
+from sqlgateway.execution.requests import Caller, Piece, SqlRequest
 from sqlgateway.execution.sqlstates import ErrorPosition
 from sqlgateway.formats.results import split_tag
+from sqlgateway.records.history import recorded
+from sqlgateway.records.running import REGISTRY, Running
 from sqlgateway.transfer import identifiers
 from sqlgateway.transfer.pace import PACEMAKER, Transfer
 from sqlgateway.transfer.uploads import Upload
@@ -75,35 +78,55 @@ class Imported:
 
 
 def run(
-    scope: Scope, role: Role, request: ImportRequest, upload: Upload, environ: dict[str, Any]
+    caller: Caller,
+    request: ImportRequest,
+    upload: Upload,
+    *,
+    environ: dict[str, Any],
+    request_id: str,
 ) -> Imported:
     """Import a body and commit; on any error nothing of it is kept.
 
-    environ: the WSGI environment.
+    environ: the WSGI environment. The history shows the COPY statement.
     Raises the errors of sqlgateway.errors, PayloadTooLarge, and NotFound for a deleted environment.
     """
     started = time.monotonic()
     deadline = started + settings.SQL.import_timeout_s
-    with ADMISSION.slot(scope):
-        session = gateway.connect(scope, role)
+    shown = SqlRequest(pieces=(Piece(request.statement.decode()),))
+    running = Running(caller, request_id, shown)
+    with (
+        ADMISSION.slot(caller.scope),
+        REGISTRY.running(running),
+        recorded(caller, shown, request_id=request_id) as record,
+    ):
+        session = gateway.connect(caller.scope, caller.role)
         try:
             with PACEMAKER.upload(environ, deadline=deadline) as transfer:
-                result = Import(session, request, deadline).run(upload, transfer)
+                copy = Import(session, request, deadline, running.cancellation)
+                result = copy.run(upload, transfer)
             notices = [sqlstates.notice(notice, session.login) for notice in session.notices]
         finally:
             # Its settings differ from those of other requests.
             cache.CACHE.discard(session)
+        record.row_count = _row_count(result)
     elapsed_ms = round((time.monotonic() - started) * 1000, 1)
     return Imported(_row_count(result), upload.size_bytes, elapsed_ms, notices)
 
 
 class Import:
-    """One import on one connection. deadline: time.monotonic."""
+    """One import on one connection. deadline: time.monotonic. cancellation: ends it early."""
 
-    def __init__(self, session: TenantConnection, request: ImportRequest, deadline: float) -> None:
+    def __init__(
+        self,
+        session: TenantConnection,
+        request: ImportRequest,
+        deadline: float,
+        cancellation: Cancellation,
+    ) -> None:
         self._session = session
         self._request = request
         self._deadline = deadline
+        self._cancellation = cancellation
         self._may_be_committed = False
 
     def run(self, upload: Upload, transfer: Transfer) -> PGresult:
@@ -114,6 +137,7 @@ class Import:
         session = self._session
         session.give_up_at = self._deadline + settings.SQL.grace_ms / 1000 + GRACE_S
         watch = WATCHDOG.watch(session, self._deadline)
+        self._cancellation.attach(partial(WATCHDOG.cancel, watch))
         error: PlatformError | None = None
         try:
             self._set_limits()
@@ -123,7 +147,9 @@ class Import:
             error = self._lost()
         finally:
             was_late = WATCHDOG.finish(watch)
-        if was_late and (watch.was_open or _is_late(error)):
+        if was_late and self._cancellation.is_requested and error is not None:
+            error = QueryCancelled("Its cancellation was requested.")
+        elif was_late and (watch.was_open or _is_late(error)):
             error = QueryTimeout(f"The limit was {settings.SQL.import_timeout_s} s.")
         if error is not None:
             raise error

@@ -32,6 +32,7 @@ class Operation:
     problems: what this operation answers beside ``platform_site.lib.openapi.problems.common``.
     request: an example of the body, text where it is not JSON; a test sends it.
     response: an example of the successful answer's body.
+    streams: other forms of the successful answer, a schema by media type.
     path: the schemas of the path's parameters, where they are more than text.
     """
 
@@ -39,6 +40,7 @@ class Operation:
     problems: tuple[type[PlatformError], ...] = ()
     request: Mapping[str, Any] | str | None = None
     response: Mapping[str, Any] | None = None
+    streams: Mapping[str, Shape] = field(default_factory=dict)
     path: Mapping[str, Shape] = field(default_factory=dict)
 
 

@@ -133,3 +133,6 @@ def _add_examples(operation: dict[str, Any], described: Operation) -> None:
         status = min(operation["responses"])
         (answer,) = operation["responses"][status]["content"].values()
         answer["example"] = described.response
+        operation["responses"][status]["content"] |= {
+            media: {"schema": dict(shape)} for media, shape in described.streams.items()
+        }

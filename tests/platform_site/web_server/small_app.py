@@ -1,8 +1,9 @@
 """gunicorn's configuration and a small application for the tests of the worker."""
 
+import errno
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from platform_site import gunicorn
@@ -19,10 +20,18 @@ loglevel = "warning"
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """Answer the process id, or the size of the body; wait first if the path says so."""
+    """Answer the process id, or what else the path asks for."""
     if environ["PATH_INFO"] == "/slow":
         time.sleep(0.3)
+    if environ["PATH_INFO"] == "/cut":
+        start_response("200 OK", [])
+        return _cut()
     size = len(environ["wsgi.input"].read())
     body = str(size if environ["PATH_INFO"] == "/size" else os.getpid()).encode()
     start_response("200 OK", [("Content-Length", str(len(body)))])
     return [body]
+
+
+def _cut() -> Iterator[bytes]:
+    yield b"beginning"
+    raise ConnectionResetError(errno.ECONNRESET, "cut")

@@ -167,3 +167,11 @@ def test_a_server_that_ends_answers_what_has_connected() -> None:
         assert all(client.getresponse().read() for client in clients)
         _, complaints = server.process.communicate(timeout=15)
     assert (server.process.returncode, complaints) == (0, b"")
+
+
+def test_a_body_that_is_cut_has_no_last_chunk(server: Server) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
+        client.sendall(b"GET /cut HTTP/1.1\r\nHost: x\r\n\r\n")
+        received = b"".join(iter(lambda: client.recv(4096), b""))
+    assert b"Transfer-Encoding: chunked" in received
+    assert received.endswith(b"\r\n9\r\nbeginning\r\n")

@@ -147,7 +147,7 @@ def test_copy_is_refused_with_the_outcome_of_its_transaction(alice: Caller) -> N
         answer = alice.sql(text)
         assert (answer.status, answer.code) == (400, "copy_not_supported"), text
         assert answer.body["outcome"] == outcome, text
-        assert answer.body["hint"] == "Accept: text/csv"
+        assert answer.body["hint"].startswith("Accept: text/csv")
         assert alice.value("SELECT count(*) FROM t") == kept, text
     with_params = alice.sql("COPY t TO STDOUT", [])
     assert with_params.code == "copy_not_supported"

@@ -1,0 +1,70 @@
+"""Which form an answer of SQL has: JSON, or rows as a stream."""
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from django.http import StreamingHttpResponse
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+
+from platform_site.lib.api import NEGOTIATOR, NO_STORE, RENDERER
+from platform_site.lib.errors import InvalidRequest
+from sqlgateway.transfer.exports import MEDIA_TYPES, Body, StreamFormat
+
+AnswerFormat = Literal["json"] | StreamFormat
+
+
+class Ndjson(BaseRenderer):
+    """Declares the media type; the body is a stream."""
+
+    media_type = "application/x-ndjson"
+    format = "ndjson"
+
+
+class Csv(BaseRenderer):
+    """Declares the media type; the body is a stream."""
+
+    media_type = "text/csv"
+    format = "csv"
+
+
+FORMS: Final = (RENDERER, Ndjson(), Csv())
+
+
+def accepted(request: Request) -> AnswerFormat:
+    """Return the form that the request's Accept header asks for.
+
+    Raises rest_framework.exceptions.NotAcceptable (406).
+    """
+    renderer, _ = NEGOTIATOR.select_renderer(request, list(FORMS))
+    found: AnswerFormat = renderer.format
+    return found
+
+
+def chosen(given: Mapping[str, Any], accepted_format: AnswerFormat) -> AnswerFormat:
+    """Return the form of an answer: the body's ``format`` outranks the Accept header."""
+    form: AnswerFormat = given.get("format") or accepted_format
+    return form
+
+
+def check_streamable(given: Mapping[str, Any]) -> None:
+    """Raise InvalidRequest naming what a stream cannot do."""
+    if "queries" in given:
+        raise InvalidRequest.for_field("queries", "A stream is the result of one statement.")
+    if "max_rows" in given:
+        raise InvalidRequest.for_field("max_rows", "A stream has no cap on rows: use LIMIT.")
+
+
+def refuse_repetition(environ: Mapping[str, Any]) -> None:
+    """Raise InvalidRequest if the request has an Idempotency-Key: a body cannot be repeated."""
+    if "HTTP_IDEMPOTENCY_KEY" in environ:
+        raise InvalidRequest.for_field(
+            "Idempotency-Key", "Streams and imports are not repeated: send none."
+        )
+
+
+def streamed(body: Body, form: StreamFormat) -> StreamingHttpResponse:
+    """Return the response whose body is a stream."""
+    # nginx would read as fast as PostgreSQL sends, into files.
+    headers = NO_STORE | {"X-Accel-Buffering": "no"}
+    return StreamingHttpResponse(body, content_type=MEDIA_TYPES[form], headers=headers)

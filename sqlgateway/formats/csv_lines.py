@@ -1,0 +1,61 @@
+"""Rows as CSV, written as PostgreSQL's own COPY writes them.
+
+One form whether the server wrote the lines or this module did: PostgreSQL's text of each value,
+NULL empty, an empty text ``""``, lines that end with LF (RFC 4180 but for its CR).
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from sqlgateway.formats.encoders import Values
+from sqlgateway.formats.results import Column
+from sqlgateway.formats.rows import Kinds
+
+SPECIAL: Final = re.compile(rb'[",\r\n]')
+# Alone on its line it ends a file of COPY.
+END_OF_DATA: Final = b"\\."
+
+
+class CsvWriter:
+    """A header line, then a line for each row."""
+
+    def start(self, columns: Sequence[Column], kinds: Kinds) -> bytes:
+        """Return the header line; nothing for a statement without rows."""
+        if not columns:
+            return b""
+        return b",".join(_quoted(column.name.encode()) for column in columns) + b"\n"
+
+    def rows(self, values: Sequence[Values], count: int, *, is_plain: bool) -> bytes:
+        """Return the lines."""
+        if not values:
+            return b"\n" * count
+        is_single = len(values) == 1
+        fields = [_fields(column, is_plain=is_plain, is_single=is_single) for column in values]
+        return b"\n".join(map(b",".join, zip(*fields, strict=True))) + b"\n"
+
+    def end(self) -> bytes:
+        """Return nothing: the last chunk marks the end."""
+        return b""
+
+
+def _fields(values: Values, *, is_plain: bool, is_single: bool) -> Sequence[bytes]:
+    if not is_plain:
+        values = [None if value is None else _utf8(value) for value in values]
+    # Most columns need no quotes, which one search over all of their values shows.
+    if None not in values and b"" not in values and not is_single:
+        texts: Sequence[bytes] = values  # type: ignore[assignment]  # no None among them
+        if SPECIAL.search(b"".join(texts)) is None:
+            return texts
+    return [b"" if value is None else _quoted(value, is_single=is_single) for value in values]
+
+
+def _quoted(value: bytes, *, is_single: bool = False) -> bytes:
+    if value == b"" or SPECIAL.search(value) or (is_single and value == END_OF_DATA):
+        return b'"%b"' % value.replace(b'"', b'""')
+    return value
+
+
+def _utf8(value: bytes) -> bytes:
+    """Return text of another client encoding with replacement characters."""
+    return value.decode("utf-8", "replace").encode()

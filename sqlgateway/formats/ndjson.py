@@ -1,0 +1,41 @@
+"""Rows as NDJSON: a record with the columns, one for each row, and one that marks the end."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from sqlgateway.formats.column_types import NumericAs
+from sqlgateway.formats.encoders import Values
+from sqlgateway.formats.results import Column, RowEncoder, RowsAs, described
+from sqlgateway.formats.rows import Kinds
+
+
+class NdjsonWriter:
+    """``{"columns": […]}``, then objects or arrays."""
+
+    def __init__(self, *, rows_as: RowsAs, numeric: NumericAs) -> None:
+        self._rows_as = rows_as
+        self._numeric = numeric
+        self._encoder: RowEncoder | None = None
+
+    def start(self, columns: Sequence[Column], kinds: Kinds) -> bytes:
+        """Return the first record."""
+        self._encoder = RowEncoder(columns, kinds, rows_as=self._rows_as, numeric=self._numeric)
+        return record({"columns": described(columns, kinds)})
+
+    def rows(self, values: Sequence[Values], count: int, *, is_plain: bool) -> bytes:
+        """Return a record for each row."""
+        if self._encoder is None:
+            return b""
+        lines = self._encoder.lines(values, count, is_plain=is_plain)
+        return b"\n".join(lines) + b"\n"
+
+    def end(self) -> bytes:
+        """Return nothing: the stream's last record tells how it ended."""
+        return b""
+
+
+def record(value: dict[str, Any]) -> bytes:
+    """Return one record of the stream."""
+    return orjson.dumps(value) + b"\n"

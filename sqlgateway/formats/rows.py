@@ -1,0 +1,58 @@
+"""What every form of streamed rows needs: their columns, and their values column by column."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
+
+from psycopg.pq.abc import PGresult
+
+from sqlgateway.formats.column_types import BUILTIN, ColumnType
+from sqlgateway.formats.encoders import Values
+from sqlgateway.formats.results import Column, unique_keys
+
+UNKNOWN: Final = ColumnType("unknown")
+Kinds = Mapping[int, ColumnType]
+
+
+class RowWriter(Protocol):
+    """Writes the rows of one result in one form.
+
+    Every method returns bytes of the body; ``start`` comes first, even if there are no columns.
+    """
+
+    def start(self, columns: Sequence[Column], kinds: Kinds) -> bytes:
+        """Begin with the columns and their types."""
+
+    def rows(self, values: Sequence[Values], count: int, *, is_plain: bool) -> bytes:
+        """Write rows.
+
+        values: by column, PostgreSQL's text or None. is_plain: see column_types.encoder_for.
+        """
+
+    def end(self) -> bytes:
+        """Return what marks the end of the rows."""
+
+
+def columns_of(result: PGresult) -> list[Column]:
+    """Return a result's columns."""
+    fields = range(result.nfields)
+    names = [(result.fname(i) or b"").decode("utf-8", "replace") for i in fields]
+    keys = unique_keys(names)
+    return [Column(names[i], keys[i], result.ftype(i)) for i in fields]
+
+
+def kinds_of(columns: Sequence[Column], known: Kinds) -> dict[int, ColumnType]:
+    """Return the columns' types by oid; ``known`` are those looked up in this database."""
+    oids = {column.oid for column in columns}
+    return {oid: BUILTIN.get(oid) or known.get(oid, UNKNOWN) for oid in oids}
+
+
+def unknown_oids(columns: Sequence[Column], known: Kinds) -> set[int]:
+    """Return the types that have to be looked up."""
+    return {column.oid for column in columns} - BUILTIN.keys() - known.keys()
+
+
+def values_of(result: PGresult) -> list[list[bytes | None]]:
+    """Return a chunk's values by column."""
+    get = result.get_value
+    rows = range(result.ntuples)
+    return [[get(row, column) for row in rows] for column in range(result.nfields)]

@@ -1,0 +1,104 @@
+"""A sink that passes rows on in one form instead of collecting them."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from psycopg.abc import Buffer
+from psycopg.pq.abc import PGresult
+
+from sqlgateway.connection.tenant_connection import TenantConnection
+from sqlgateway.execution import lookups
+from sqlgateway.formats import rows
+from sqlgateway.formats.results import split_tag
+from sqlgateway.formats.rows import RowWriter
+
+# Rows are written in batches: long enough for C to do the work, short enough to hold little.
+BATCH_ROWS: Final = 512
+BATCH_BYTES: Final = 256 * 1024
+# What is handed to the client at once, so that few system calls carry much.
+PIECE_BYTES: Final = 64 * 1024
+
+
+class RowStream:
+    """Writes one statement's rows as they come.
+
+    takes_copy: the statement is a COPY whose lines are the body. has_lines: the COPY has begun.
+    """
+
+    def __init__(self, writer: RowWriter, *, takes_copy: bool = False) -> None:
+        self._writer = writer
+        self._values: list[list[bytes | None]] = []
+        self._pending_rows = self._pending_bytes = 0
+        self._is_plain = True
+        self._parts: list[bytes] = []
+        self._part_bytes = 0
+        self._has_started = False
+        self._given_rows = 0
+        self.takes_copy = takes_copy
+        self.has_lines = False
+        self.command = ""
+        self.row_count = 0
+        self.size_bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        """False: a stream has no cap on rows."""
+        return False
+
+    def start(self, result: PGresult, session: TenantConnection) -> None:
+        """Write the columns; types of the tenant's own are looked up beside the running query."""
+        columns = rows.columns_of(result)
+        unknown = rows.unknown_oids(columns, session.kinds)
+        if unknown:
+            lookups.learn_kinds_beside(session, unknown)
+        self._values = [[] for _ in columns]
+        self._write(self._writer.start(columns, rows.kinds_of(columns, session.kinds)))
+        self._has_started = True
+
+    def add(self, result: PGresult, session: TenantConnection) -> None:
+        """Write a chunk's rows, or keep them for the next batch."""
+        for kept, values in zip(self._values, rows.values_of(result), strict=True):
+            kept.extend(values)
+        self._is_plain = self._is_plain and session.is_plain
+        self._pending_rows += result.ntuples
+        self._pending_bytes += session.last_bytes
+        if self._pending_rows >= BATCH_ROWS or self._pending_bytes >= BATCH_BYTES:
+            self._write_rows()
+
+    def add_lines(self, lines: Sequence[Buffer]) -> None:
+        """Pass on lines of a COPY, unchanged."""
+        self.has_lines = True
+        self._write(b"".join(lines))
+
+    def end(self, command_tag: str) -> None:
+        """Write what is left."""
+        if not (self._has_started or self.has_lines):
+            self._write(self._writer.start([], {}))
+        self._write_rows()
+        self.command, count = split_tag(command_tag)
+        self.row_count = self._given_rows if count is None else count
+
+    def complete(self, session: TenantConnection) -> None:
+        """Mark the end of the rows: their transaction is committed."""
+        self._write(self._writer.end())
+
+    def _write_rows(self) -> None:
+        count, self._pending_rows, self._pending_bytes = self._pending_rows, 0, 0
+        if not count:
+            return
+        self._given_rows += count
+        self._write(self._writer.rows(self._values, count, is_plain=self._is_plain))
+        self._values = [[] for _ in self._values]
+
+    def _write(self, part: bytes) -> None:
+        self._parts.append(part)
+        self._part_bytes += len(part)
+        self.size_bytes += len(part)
+
+    def take(self, *, at_least_bytes: int = PIECE_BYTES) -> bytes:
+        """Return what was written since the last call, nothing while it is less than asked for."""
+        if self._part_bytes < at_least_bytes:
+            return b""
+        piece = b"".join(self._parts)
+        self._parts, self._part_bytes = [], 0
+        return piece
