@@ -17,9 +17,11 @@ from sqlgateway.connection.tenant_connection import ConnectionLost, TenantConnec
 from sqlgateway.execution.execution import Execution
 from sqlgateway.execution.json_answer import JsonSink, render
 from sqlgateway.execution.outcomes import Failed, refusal
-from sqlgateway.execution.requests import SqlRequest
+from sqlgateway.execution.requests import Caller, SqlRequest
 from sqlgateway.execution.sqlstates import ErrorPosition
 from sqlgateway.execution.transactions import FAILURES
+from sqlgateway.records.history import recorded
+from sqlgateway.records.running import REGISTRY, Running
 
 Status = pq.TransactionStatus
 Ending = Literal["committed", "rolled_back", "unknown"]
@@ -54,6 +56,7 @@ class Held:
     """
 
     session: TenantConnection
+    caller: Caller
     expires_at: float
     idle_until: float
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -74,11 +77,12 @@ class HeldTransactions:
         self._held: dict[str, Held] = {}
         self._reaper: threading.Thread | None = None
 
-    def hold(self, transaction_id: str, session: TenantConnection) -> None:
-        """Keep a connection with an open transaction until it ends or a limit passes."""
+    def hold(self, transaction_id: str, session: TenantConnection, caller: Caller) -> None:
+        """Keep a caller's connection with an open transaction until it ends or a limit passes."""
         now = time.monotonic()
         held = Held(
             session,
+            caller,
             expires_at=now + settings.SQL.transaction_life_s,
             idle_until=now + settings.SQL.transaction_idle_s,
         )
@@ -189,10 +193,25 @@ class HeldTransactions:
         return held
 
     def _run(self, transaction_id: str, held: Held, request: SqlRequest, request_id: str) -> bytes:
+        running, sink = Running(held.caller, request_id, request), JsonSink(request)
+        with (
+            REGISTRY.running(running),
+            recorded(held.caller, request, request_id=request_id) as record,
+        ):
+            answer = self._answer(transaction_id, held, running, sink)
+            record.row_count = sink.row_count
+        return answer
+
+    def _answer(self, transaction_id: str, held: Held, running: Running, sink: JsonSink) -> bytes:
         started = time.perf_counter()
-        sink = JsonSink(request)
         held.session.notices = []
-        outcome = Execution(held.session, request, sink, boundary=HeldBoundary()).run()
+        outcome = Execution(
+            held.session,
+            running.request,
+            sink,
+            boundary=HeldBoundary(),
+            cancellation=running.cancellation,
+        ).run()
         is_over = not outcome.is_clean or held.session.status == Status.IDLE
         if is_over:
             self._drop(transaction_id, held)
@@ -202,7 +221,7 @@ class HeldTransactions:
                 raise errors.TransactionOver(extra={"outcome": "rolled_back"})
             raise outcome.error
         elapsed_ms = round((time.perf_counter() - started) * 1000, 1)
-        return render(sink, outcome.notices, elapsed_ms=elapsed_ms, request_id=request_id)
+        return render(sink, outcome.notices, elapsed_ms=elapsed_ms, request_id=running.request_id)
 
     def _end(self, transaction_id: str, held: Held, *, commit: bool) -> Ending:
         session = held.session

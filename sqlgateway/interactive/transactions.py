@@ -27,7 +27,7 @@ from sqlgateway.connection.cache import CACHE
 from sqlgateway.connection.tenant_connection import ConnectionLost, TenantConnection
 from sqlgateway.execution import gateway
 from sqlgateway.execution.admission import ADMISSION
-from sqlgateway.execution.requests import ARRAYS, Isolation, Piece, SqlRequest
+from sqlgateway.execution.requests import ARRAYS, Caller, Isolation, Piece, SqlRequest
 from sqlgateway.execution.transactions import FAILURES
 from sqlgateway.interactive import owner
 from sqlgateway.interactive.channel import CHANNEL, OwnerAway
@@ -61,7 +61,7 @@ def begin(
     except BaseException:
         row.delete()
         raise
-    HELD.hold(str(row.pk), session)
+    HELD.hold(str(row.pk), session, Caller.of(principal))
     return row
 
 

@@ -12,6 +12,7 @@ from django.test import override_settings
 from sqlgateway.connection.tenant_connection import ConnectionLost, TenantConnection
 from sqlgateway.interactive.held import HELD
 from sqlgateway.models import InteractiveTransaction
+from sqlgateway.records.history import RECORDER
 from tests.cast import Caller
 from tests.sqlgateway.interactive.support import PATH, begin, sql
 from tests.sqlgateway.support import as_provisioner
@@ -44,6 +45,16 @@ def test_what_a_transaction_writes_is_seen_by_others_after_its_commit(admin: Cal
     assert ours.commit().body["state"] == "committed"
     assert ours.run("SELECT 1").body["outcome"] == "committed"
     assert ours.roll_back().body["outcome"] == "committed"
+
+
+def test_statements_of_a_transaction_are_in_the_history(admin: Caller) -> None:
+    ours = begin(admin, read_only=True)
+    asked = ours.run("SELECT 1 AS inside")
+    ours.run("SELECT nonesuch")
+    RECORDER.flush()
+    failed, done = admin.get("/v1/sql/history").body["results"][:2]
+    assert (done["query"], done["request_id"]) == ("SELECT 1 AS inside", asked.body["request_id"])
+    assert (failed["outcome"], failed["sqlstate"]) == ("sql_error", "42703")
 
 
 def test_a_rolled_back_transaction_leaves_nothing(admin: Caller) -> None:
