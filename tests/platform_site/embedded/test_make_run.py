@@ -1,5 +1,8 @@
 """`make run` as a user sees it: the banner's values work, and killed processes restart."""
 
+import http.client
+import itertools
+import json
 import os
 import re
 import shlex
@@ -8,9 +11,12 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -21,6 +27,8 @@ from tests.platform_site.embedded.support import PROJECT, environment
 from tests.ports import free_port
 from tests.waiting import wait_until
 
+# Words of the commands of the cache's processes.
+CACHE = ("edgecache.brain", "eu-central", "us-east")
 PORTS = ("PORT", "ZBRAIN_PORT", "ZBRAIN_S3_PORT", "ZBRAIN_WORKER_PORT")
 
 
@@ -52,7 +60,7 @@ class Run:
             except (OSError, ValueError):
                 continue
             if parent == self.process.pid:
-                for word in ("edgecache.brain", "eu-central", "us-east"):
+                for word in (*CACHE, "gunicorn", "tenants"):
                     if word in command:
                         found[word] = int(folder.name)
         return found
@@ -117,17 +125,71 @@ def test_the_banner_s_values_work_and_killed_processes_restart(run: Run) -> None
     # A process of the web server checks for it, but only once it serves requests.
     wait_until(lambda: run.started("cache_available") > 0)
 
-    for name, pid in run.children().items():
+    for name in CACHE:
+        pid = run.children()[name]
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda: run.children().get(name, pid) != pid)  # noqa: B023 - used at once
         wait_until(reads)
     wait_until(lambda: ask(status_url, bearer=token).body.get("online_nodes") == 2)
+    no_acknowledged_write_is_lost(run, token)
 
     run.process.send_signal(signal.SIGINT)
     assert run.process.wait(60) == 0
     assert run.children() == {}
     assert run.started("cache_available") == 1
     client.close()
+
+
+def no_acknowledged_write_is_lost(run: Run, token: str) -> None:
+    """Write over SQL from several threads while the web server and the cluster are killed."""
+    url = f"http://127.0.0.1:{run.ports['PORT']}/v1/sql"
+    acknowledged: set[int] = set()
+    numbers = itertools.count()
+    is_over = threading.Event()
+
+    def sql(query: str, params: list[int]) -> dict[str, Any] | None:
+        body = json.dumps({"query": query, "params": params, "rows": "arrays"}).encode()
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
+        try:
+            with urllib.request.urlopen(
+                urllib.request.Request(url, body, headers), timeout=60
+            ) as got:
+                answer: dict[str, Any] = json.load(got)
+        except (OSError, http.client.HTTPException):
+            return None
+        return answer
+
+    def write() -> None:
+        while not is_over.is_set():
+            number = next(numbers)
+            if sql("INSERT INTO written VALUES ($1)", [number]) is not None:
+                acknowledged.add(number)
+
+    def writes_succeed() -> None:
+        known = len(acknowledged)
+        wait_until(lambda: len(acknowledged) >= known + 20)
+
+    wait_until(lambda: sql("CREATE TABLE IF NOT EXISTS written (n int)", []) is not None)
+    writers = [threading.Thread(target=write) for _ in range(4)]
+    for writer in writers:
+        writer.start()
+    try:
+        writes_succeed()
+        for pid in (*children_of(run.children()["gunicorn"]), run.children()["tenants"]):
+            os.kill(pid, signal.SIGKILL)
+            writes_succeed()
+    finally:
+        is_over.set()
+        for writer in writers:
+            writer.join()
+    answer = sql("SELECT array_agg(n) FROM written", [])
+    assert answer is not None
+    assert acknowledged <= set(answer["rows"][0][0])
+
+
+def children_of(pid: int) -> list[int]:
+    """Return the process ids of a process's children."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 @pytest.mark.parametrize("setting", ["ZBRAIN_PORT", "ZBRAIN_S3_PORT", "ZBRAIN_WORKER_PORT"])
