@@ -34,7 +34,7 @@ def _servers(identity: Mapping[str, str], development: str) -> Iterator[tuple[Se
         yield (
             stack.enter_context(serve(PLATFORM, Shape(), probe="/readyz", **organization)),
             stack.enter_context(serve("benchmarks.bare", YARDSTICK, probe="/", **session)),
-            stack.enter_context(serve("benchmarks.drf", YARDSTICK, probe="/", **session)),
+            stack.enter_context(serve("benchmarks.drf", YARDSTICK, probe="/")),
         )
 
 

@@ -7,6 +7,7 @@ sign-in, health and the console find a thread. Counts are for this process.
 
 import os
 import threading
+import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,8 @@ from platform_site.lib.lanes import waiting
 from platform_site.lib.principals import Scope
 from sqlgateway.errors import QueryCancelled, SqlBusy, TooManyQueries
 
+# Statements of an organization that began none for so long are slow.
+SLOW_S: Final = 1.0
 Queues = OrderedDict[int, deque[threading.Event]]
 
 
@@ -35,6 +38,7 @@ class Admission:
         self._total = 0
         self._of_organization: Counter[int] = Counter()
         self._of_environment: Counter[int] = Counter()
+        self._began_at: dict[int, float] = {}
         self._waits = 0
         self._waiting: OrderedDict[int, Queues] = OrderedDict()
 
@@ -82,6 +86,8 @@ class Admission:
                 counts[key] -= 1
                 if not counts[key]:
                     del counts[key]
+            if scope.organization_id not in self._of_organization:
+                del self._began_at[scope.organization_id]
             while self._give_one():
                 pass
 
@@ -105,19 +111,20 @@ class Admission:
     def _is_free(self, scope: Scope) -> bool:
         """True if the scope's next request may run.
 
-        The fewer slots are left, the fewer an organization may hold: some that run all they may
-        never keep out one that runs nothing.
+        Organizations that run all they may never keep out one that runs nothing.
         """
         limits = settings.SQL
         own = self._of_organization[scope.organization_id]
         return (
-            own < min(limits.running_per_organization, limits.running - self._total)
+            own < limits.running_per_organization
             and self._of_environment[scope.environment_pk] < limits.running_per_environment
+            and _is_fair(own, taken=self._total, of=limits.running)
         )
 
     def _take(self, scope: Scope) -> None:
         self._total += 1
         self._of_organization[scope.organization_id] += 1
+        self._began_at[scope.organization_id] = time.monotonic()
         self._of_environment[scope.environment_pk] += 1
 
     # --- the queue ------------------------------------------------------------------------------
@@ -126,13 +133,19 @@ class Admission:
         return self._waiting.get(scope.organization_id, NO_QUEUES)
 
     def _may_wait(self, scope: Scope) -> bool:
-        """True if the queue has a place; as with slots, the fewer are left the fewer for one."""
+        """True if the queue has a place for the scope's next request.
+
+        Not behind slow statements: it would wait in vain, in a place that others could use.
+        """
         limits = settings.SQL
+        began_at = self._began_at.get(scope.organization_id)
+        if began_at is not None and time.monotonic() - began_at > SLOW_S:
+            return False
         queues = self._queues(scope)
         own = sum(map(len, queues.values()))
         if len(queues.get(scope.environment_pk, ())) >= limits.queue_per_environment:
             return False
-        return own < limits.queue - self._waits
+        return _is_fair(own, taken=self._waits, of=limits.queue)
 
     def _remove(self, scope: Scope, turn: threading.Event) -> None:
         queues = self._waiting[scope.organization_id]
@@ -151,6 +164,15 @@ class Admission:
         ):
             return TooManyQueries()
         return SqlBusy()
+
+
+def _is_fair(own: int, *, taken: int, of: int) -> bool:
+    """True if an organization that holds some places may take another.
+
+    The fewer are free, the fewer it may hold: for a second place more than a quarter must be free,
+    for a third more than half. A first one is always granted while there is any.
+    """
+    return own * max(of // 4, 1) < of - taken
 
 
 NO_QUEUES: Final[Queues] = OrderedDict()

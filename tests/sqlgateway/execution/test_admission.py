@@ -16,6 +16,7 @@ from platform_site.lib import clients
 from platform_site.lib.errors import PlatformError
 from platform_site.lib.principals import Scope
 from sqlgateway.errors import QueryCancelled, SqlBusy, TooManyQueries
+from sqlgateway.execution import admission
 from sqlgateway.execution.admission import Admission
 
 # Alice's organization has two environments.
@@ -136,6 +137,16 @@ def test_one_organization_never_fills_the_queue(runner: Runner) -> None:
         assert not waiting.done()
 
 
+def test_no_request_waits_behind_slow_statements_of_its_organization(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "SLOW_S", -1.0)
+    runner.start(ALICE, "a1")
+    refused = runner.start(ALICE, "a2")
+
+    assert isinstance(refused.exception(1), TooManyQueries)
+
+
 def test_a_wait_ends(runner: Runner) -> None:
     with override_settings(SQL=replace(settings.SQL, queue_wait_ms=50, running=1)):
         runner.start(ALICE, "a1")
@@ -185,4 +196,4 @@ def test_no_slot_is_ever_lost() -> None:
         list(pool.map(work, range(600)))
 
     assert (gate._total, gate._of_organization, gate._of_environment) == (0, {}, {})
-    assert (gate._waits, gate._waiting) == (0, {})
+    assert (gate._waits, gate._waiting, gate._began_at) == (0, {}, {})
