@@ -175,11 +175,12 @@ def _checkout(scope: Scope, role: Role) -> TenantConnection:
     except LoginRefused:
         CACHE.forget(scope.environment_pk)
     login = database_for(scope).login(role)
-    # A server of another version may refuse settings that the last one had.
-    CLUSTER_SETTINGS.forget(login.address)
     with role_repair.intact(login):
         try:
             return cache.CACHE.checkout(login)
         except LoginRefused:
+            # A server of another version may refuse settings that the last one had. Not before: a
+            # tenant that locks itself out in a loop would have them read each time.
+            CLUSTER_SETTINGS.forget(login.address)
             log.warning("sql_role_refused_again", database=login.database_id, role=role)
             raise EngineAway from None

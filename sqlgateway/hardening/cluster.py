@@ -7,6 +7,8 @@ import psycopg
 
 # Older servers have published security holes that a tenant could use (2026-11).
 FLOORS: Final = {15: 150020, 16: 160016, 17: 170012, 18: 180007}
+# A role's new verifier is compared with the empty password, with as many iterations as it names.
+INTERRUPTS_SCRAM: Final = 160000
 # They reach other servers, the server's files, or the operating system.
 FORBIDDEN: Final = (
     *("dblink", "postgres_fdw", "file_fdw", "adminpack", "plpython3u", "plperlu", "pltclu"),
@@ -43,6 +45,11 @@ def complaints(connection: psycopg.Connection) -> Iterator[str]:
     too_old = version_complaint(connection.info.server_version)
     if too_old is not None:
         yield too_old
+    if connection.info.server_version < INTERRUPTS_SCRAM:
+        yield (
+            "PostgreSQL 15 cannot interrupt ALTER ROLE with a verifier of many iterations, so that "
+            "a tenant can occupy processors for hours; use 16 or later."
+        )
     yield from _settings(connection)
     yield from _extensions(connection)
     yield from _authentication(connection)

@@ -1,7 +1,11 @@
 """What a role keeps for itself (ALTER ROLE ... SET) changes none of its later sessions."""
 
 from sqlgateway.connection import cache
-from sqlgateway.connection.session_settings import LIMIT_BYTES, startup_options
+from sqlgateway.connection.session_settings import (
+    CLUSTER_SETTINGS,
+    LIMIT_BYTES,
+    startup_options,
+)
 from sqlgateway.provisioning import clusters
 from tests.sqlgateway.support import Caller, as_provisioner
 
@@ -101,3 +105,12 @@ def test_options_fit_into_the_start_up_packet(alice: Caller) -> None:
 
     assert len(options) < LIMIT_BYTES * 0.6
     assert "-cdefault_transaction_isolation=read\\ committed " in options
+
+
+def test_a_setting_that_an_upgraded_server_dropped_fails_one_request_only(alice: Caller) -> None:
+    alice.value("SELECT 1")
+    cache.CACHE.clear()
+    CLUSTER_SETTINGS.of(clusters.address_of(clusters.default()))["dropped_setting"] = "1"
+
+    assert alice.sql("SELECT 1").code == "sql_unavailable"
+    assert alice.value("SELECT 1") == 1
