@@ -8,7 +8,8 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
 from platform_site.lib.api import NEGOTIATOR, NO_STORE, RENDERER
-from platform_site.lib.errors import InvalidRequest
+from platform_site.lib.errors import InvalidRequest, NotAcceptable
+from sqlgateway.formats import arrow_batches
 from sqlgateway.transfer.exports import MEDIA_TYPES, Body, StreamFormat
 
 AnswerFormat = Literal["json"] | StreamFormat
@@ -28,7 +29,14 @@ class Csv(BaseRenderer):
     format = "csv"
 
 
-FORMS: Final = (RENDERER, Ndjson(), Csv())
+class Arrow(BaseRenderer):
+    """Declares the media type; the body is a stream."""
+
+    media_type = "application/vnd.apache.arrow.stream"
+    format = "arrow"
+
+
+FORMS: Final = (RENDERER, Ndjson(), Csv(), Arrow())
 
 
 def accepted(request: Request) -> AnswerFormat:
@@ -42,8 +50,13 @@ def accepted(request: Request) -> AnswerFormat:
 
 
 def chosen(given: Mapping[str, Any], accepted_format: AnswerFormat) -> AnswerFormat:
-    """Return the form of an answer: the body's ``format`` outranks the Accept header."""
+    """Return the form of an answer: the body's ``format`` outranks the Accept header.
+
+    Raises NotAcceptable if it is Arrow and the extra is not installed.
+    """
     form: AnswerFormat = given.get("format") or accepted_format
+    if form == "arrow" and not arrow_batches.is_available():
+        raise NotAcceptable("Arrow needs the platform's extra `arrow`, which is not installed.")
     return form
 
 

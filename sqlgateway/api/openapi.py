@@ -110,7 +110,11 @@ OPERATIONS: Final[Operations] = {
             DatabaseNotReady,
             CloneFailed,
         ),
-        streams={"application/x-ndjson": shapes.TEXT, "text/csv": shapes.TEXT},
+        streams={
+            "application/x-ndjson": shapes.TEXT,
+            "text/csv": shapes.TEXT,
+            "application/vnd.apache.arrow.stream": {"type": "string", "format": "binary"},
+        },
         request={"query": "SELECT $1::int + $2::int AS sum", "params": [2, 3]},
         response=RESULT,
     ),

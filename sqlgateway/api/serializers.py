@@ -10,7 +10,7 @@ from rest_framework import serializers
 from platform_site.lib.api import StrictSerializer
 from sqlgateway.execution.requests import ISOLATIONS
 
-FORMATS: Final = ("json", "ndjson", "csv")
+FORMATS: Final = ("json", "ndjson", "csv", "arrow")
 # By far the most frequent bodies; DRF would validate them for longer than PostgreSQL runs.
 PLAIN: Final = (frozenset({"query"}), frozenset({"query", "params"}))
 

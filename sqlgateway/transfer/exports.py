@@ -27,6 +27,7 @@ from sqlgateway.execution.execution import Execution
 from sqlgateway.execution.outcomes import Outcome
 from sqlgateway.execution.requests import Caller, Piece, SqlRequest
 from sqlgateway.formats import ndjson
+from sqlgateway.formats.arrow_batches import ArrowWriter
 from sqlgateway.formats.csv_lines import CsvWriter
 from sqlgateway.formats.ndjson import NdjsonWriter
 from sqlgateway.formats.rows import RowWriter
@@ -35,11 +36,12 @@ from sqlgateway.records.running import REGISTRY, Running
 from sqlgateway.transfer.pace import PACEMAKER
 from sqlgateway.transfer.row_stream import RowStream
 
-StreamFormat = Literal["ndjson", "csv"]
+StreamFormat = Literal["ndjson", "csv", "arrow"]
 
 MEDIA_TYPES: Final[dict[StreamFormat, str]] = {
     "ndjson": "application/x-ndjson",
     "csv": "text/csv; charset=utf-8",
+    "arrow": "application/vnd.apache.arrow.stream",
 }
 COPY_BEFORE: Final = "COPY ("
 # The line break ends a comment of the query's; without quotes here, one that it leaves open stays
@@ -150,6 +152,8 @@ class Export:
     def _writer(self) -> RowWriter:
         if self.format == "csv":
             return CsvWriter()
+        if self.format == "arrow":
+            return ArrowWriter()
         (piece,) = self.request.pieces
         return NdjsonWriter(rows_as=piece.form.rows_as, numeric=piece.form.numeric)
 

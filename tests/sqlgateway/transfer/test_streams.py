@@ -14,6 +14,7 @@ from django.db import close_old_connections
 from django.http import StreamingHttpResponse
 from django.test import RequestFactory
 
+from sqlgateway.formats import arrow_batches
 from sqlgateway.transfer import pace
 from sqlgateway.transfer.exports import StreamCut
 from tests.sqlgateway.support import VIEW, Caller, backends_of, principal
@@ -152,6 +153,32 @@ def test_csv_is_the_same_from_copy_and_from_rows(alice: Caller) -> None:
     assert single.text == with_params.text == 'column1\n"\\."\n\n""\n'
 
 
+def test_arrow_has_typed_columns(alice: Caller) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    query = (
+        "SELECT i::int8 AS a, true AS b, 'é' AS c, '\\x00ff'::bytea AS d, 1.5::float8 AS e,"
+        " '2026-01-02'::date AS f, '2026-01-02 03:04:05.6+00'::timestamptz AS g, 1.10::numeric"
+        " AS h, NULL::int4 AS i, ARRAY[1, 2] AS j FROM generate_series(1, 20000) AS i"
+    )
+    body = b"".join(stream(alice, query, format="arrow").pieces)
+    table = arrow.ipc.open_stream(body).read_all()
+    assert [str(kind) for kind in table.schema.types] == [
+        *("int64", "bool", "string", "binary", "double", "date32[day]"),
+        *("timestamp[us, tz=UTC]", "string", "int32", "string"),
+    ]
+    last = table.slice(MANY - 1).to_pylist()[0]
+    assert (last["a"], last["b"], last["c"], last["d"]) == (MANY, True, "é", b"\x00\xff")
+    assert (last["g"].microsecond, last["h"], last["i"], last["j"]) == (
+        600000,
+        "1.10",
+        None,
+        "{1,2}",
+    )
+    refused = stream(alice, "SELECT 'infinity'::date AS d", format="arrow").problem
+    assert refused["errors"][0]["field"] == "format"
+    assert alice.value("SELECT 1") == 1
+
+
 def test_what_copy_cannot_run_is_run_as_rows(alice: Caller) -> None:
     assert stream(alice, "SHOW timezone", CSV).text == "TimeZone\nUTC\n"
     assert stream(alice, "CREATE TABLE t (id int)", CSV).text == ""
@@ -193,8 +220,11 @@ def test_a_write_is_committed_before_the_end_is_sent(alice: Caller) -> None:
     assert stream(alice.be("reader"), insert, CSV).problem["status"] == 403
 
 
-def test_the_form_is_negotiated(alice: Caller) -> None:
+def test_the_form_is_negotiated(alice: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     assert stream(alice, "SELECT 1", "image/png").problem["code"] == "not_acceptable"
+    monkeypatch.setattr(arrow_batches, "is_available", lambda: False)
+    missing = stream(alice, "SELECT 1", "application/vnd.apache.arrow.stream").problem
+    assert "`arrow`" in missing["detail"]
     assert stream(alice, "SELECT 1 AS a", "*/*", format="csv").text == "a\n1\n"
     assert json.loads(stream(alice, "SELECT 1", CSV, format="json").response.content)["rows"]
     refused: list[tuple[str, dict[str, Any], str]] = [

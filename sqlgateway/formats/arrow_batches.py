@@ -1,0 +1,106 @@
+"""Rows as an Arrow stream: typed columns in record batches. Needs the extra ``arrow`` (pyarrow)."""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Final
+
+from platform_site.lib.errors import InvalidRequest
+from sqlgateway.formats.column_types import ColumnType
+from sqlgateway.formats.encoders import Values
+from sqlgateway.formats.results import Column
+from sqlgateway.formats.rows import Kinds
+
+# The end of a stream: a continuation mark and a length of 0 (Arrow IPC streaming format).
+END: Final = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+
+
+class ArrowWriter:
+    """A schema, then a record batch for each call. Only where ``is_available``."""
+
+    def __init__(self) -> None:
+        self._columns: Sequence[Column] = ()
+        self._kinds: list[ColumnType] = []
+        self._schema: Any = None
+
+    def start(self, columns: Sequence[Column], kinds: Kinds) -> bytes:
+        """Return the schema."""
+        arrow = _arrow()
+        self._columns, self._kinds = columns, [kinds[column.oid] for column in columns]
+        fields = zip(columns, self._kinds, strict=True)
+        self._schema = arrow.schema([(column.key, _type(kind)) for column, kind in fields])
+        return bytes(self._schema.serialize())
+
+    def rows(self, values: Sequence[Values], count: int, *, is_plain: bool) -> bytes:
+        """Return a record batch; none for rows without columns.
+
+        Raises InvalidRequest for a value that its column's type cannot hold, such as infinity.
+        """
+        if not values:
+            return b""
+        arrow = _arrow()
+        arrays = []
+        for column, kind, given in zip(self._columns, self._kinds, values, strict=True):
+            try:
+                arrays.append(_array(kind, given))
+            except arrow.ArrowInvalid:
+                message = f"A value of {column.name} has no form in Arrow: cast it to text."
+                raise InvalidRequest.for_field("format", message) from None
+        return bytes(arrow.record_batch(arrays, schema=self._schema).serialize())
+
+    def end(self) -> bytes:
+        """Return the mark of the end, without which a stream is incomplete."""
+        return END
+
+
+def is_available() -> bool:
+    """True if the extra is installed."""
+    return find_spec("pyarrow") is not None
+
+
+@cache
+def _arrow() -> Any:
+    """Return pyarrow, loaded at its first use: it takes 50 MB."""
+    return import_module("pyarrow")
+
+
+@cache
+def _types() -> dict[str, Any]:
+    arrow = _arrow()
+    return {
+        "bool": arrow.bool_(),
+        "int2": arrow.int16(),
+        "int4": arrow.int32(),
+        "int8": arrow.int64(),
+        "float4": arrow.float32(),
+        "float8": arrow.float64(),
+        "bytea": arrow.binary(),
+        "date": arrow.date32(),
+        "timestamp": arrow.timestamp("us"),
+        "timestamptz": arrow.timestamp("us", "UTC"),
+    }
+
+
+def _type(kind: ColumnType) -> Any:
+    """Return the Arrow type; text for numeric, whose precision no Arrow type has, and the rest."""
+    text = _arrow().string()
+    return text if kind.is_array else _types().get(kind.encoder, text)
+
+
+def _array(kind: ColumnType, values: Values) -> Any:
+    arrow, wanted = _arrow(), _type(kind)
+    convert = CONVERSIONS.get(kind.encoder)
+    if convert is not None and not kind.is_array:
+        return arrow.array([None if value is None else convert(value) for value in values], wanted)
+    return arrow.array(values, arrow.binary()).cast(arrow.string()).cast(wanted)
+
+
+def _bytea(value: bytes) -> bytes:
+    return bytes.fromhex(value[2:].decode())
+
+
+CONVERSIONS: Final[dict[str, Callable[[bytes], Any]]] = {
+    "bool": lambda value: value == b"t",
+    "bytea": _bytea,
+}
