@@ -5,7 +5,7 @@
     PlatformError
     ├── InvalidRequest    400  SqlRefused, QueryTimeout, QueryCancelled,
     │                          TransactionNotCommitted, TransactionEnded, CopyNotSupported,
-    │                          UploadInterrupted
+    │                          ResultNotText, UploadInterrupted
     ├── Forbidden         403  SqlForbidden
     ├── NotFound          404  ExtensionNotFound, TransactionNotFound, RequestNotRunning
     ├── Conflict          409  SqlConflict, ExtensionInUse, StatementOutOfOrder, TransactionBusy,
@@ -20,7 +20,7 @@
 The four with the code ``sql_error`` carry PostgreSQL's own message; sqlstates.py chooses the class.
 """
 
-from typing import Final
+from typing import Any, Final
 
 from platform_site.lib import errors
 from platform_site.lib.openapi import shapes
@@ -107,6 +107,7 @@ class QueryTimeout(errors.InvalidRequest):
 
     code = "query_timeout"
     title = "The query exceeded its deadline."
+    members = {"hint": shapes.TEXT}
 
 
 class QueryCancelled(errors.InvalidRequest):
@@ -124,11 +125,14 @@ class TransactionNotCommitted(errors.InvalidRequest):
 
 
 class TransactionEnded(errors.InvalidRequest):
-    """A statement ended the transaction that ``queries`` or ``isolation`` had opened."""
+    """A statement ends the transaction that ``queries`` or ``isolation`` opens.
+
+    Most are refused before anything runs. ``outcome`` is there if one was found only afterwards.
+    """
 
     code = "transaction_ended"
-    title = "A statement ended the request's transaction."
-    members = {"statement": shapes.COUNT}
+    title = "A statement ends the request's transaction."
+    members = {"statement": shapes.COUNT, "outcome": OUTCOME}
 
 
 class IdempotencyNotSupported(errors.InvalidRequest):
@@ -196,6 +200,18 @@ class UploadInterrupted(errors.InvalidRequest):
 
     code = "upload_interrupted"
     title = "The body did not arrive completely, so nothing was imported."
+
+
+class ResultNotText(errors.InvalidRequest):
+    """A result has a form that JSON cannot carry; ``outcome`` says what its transaction did."""
+
+    code = "result_not_text"
+    title = "The result is not UTF-8 text."
+    members = {"hint": shapes.TEXT, "outcome": OUTCOME}
+
+    def __init__(self, detail: str = "", **options: Any) -> None:
+        hint = "Leave client_encoding as it is, and declare cursors without BINARY."
+        super().__init__(detail, **{"extra": {"hint": hint}, **options})
 
 
 class ResultTooWide(errors.PayloadTooLarge):

@@ -21,9 +21,6 @@ IS_OPEN: Final = (
     " AND (backend_xid IS NULL OR coalesce(wait_event_type NOT IN ('IO', 'IPC', 'LWLock'), true))"
     " FROM pg_stat_activity WHERE pid = %s AND usename = %s"
 )
-HAS_WRITTEN: Final = (
-    "SELECT backend_xid IS NOT NULL FROM pg_stat_activity WHERE pid = %s AND usename = %s"
-)
 
 log = structlog.get_logger(__name__)
 
@@ -90,18 +87,6 @@ class Administrator:
         except psycopg.Error:
             return False
         return None if answer is None else bool(answer)
-
-    def has_written(self, session: TenantConnection) -> bool:
-        """True if the connection's open transaction has written.
-
-        A transaction gets an id only when it writes. True also if this cannot be determined.
-        """
-        login = session.login
-        try:
-            answer = self.ask(login.address, HAS_WRITTEN, [session.pid, login.user])
-        except psycopg.Error:
-            return True
-        return answer is not False
 
 
 ADMINISTRATOR: Final = Administrator()

@@ -29,11 +29,14 @@ def is_whole_answer(said: bytes) -> bool:
 
 
 def longest_row(beginning: bytes) -> int | None:
-    """Return the length of the longest of an answer's first rows; None without a whole row."""
+    """Return the length of the longest of an answer's first rows; None without any.
+
+    The last one may have only begun: its length is in its first bytes.
+    """
     lengths = []
     begin = 0
     for kind, end in _messages(beginning):
-        if kind == ROW and end <= len(beginning):
+        if kind == ROW:
             lengths.append(end - begin)
         begin = end
     return max(lengths, default=None)

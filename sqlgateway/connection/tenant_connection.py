@@ -28,9 +28,12 @@ from sqlgateway.provisioning.placements import Login
 APPLICATION_NAME: Final = "zonal"
 # Rows that libpq returns at once. It holds all of them, so there must be few wide ones; each time
 # costs two calls that release the interpreter lock, so there should be many narrow ones.
-CHUNK_ROWS: Final = 64
 NARROW_CHUNK_ROWS: Final = 256
 NARROW_BYTES: Final = 512
+WIDE_CHUNK_ROWS: Final = 64
+WIDE_CHUNK_BYTES: Final = 2**20
+# The first row was not visible: behind TLS, or after a long description.
+BLIND_CHUNK_ROWS: Final = 16
 # libpq's buffer never shrinks: a connection that once held this much is not kept.
 KEEP_LIMIT_BYTES: Final = 2**20
 # At most this many bytes are written to a socket at once.
@@ -90,7 +93,8 @@ class TenantConnection:
         self.opened_at = self.used_at = time.monotonic()
         self.kinds: dict[int, ColumnType] = {}
         self.notices: list[Notice] = []
-        self.give_up_at = self.opened_at
+        # Of the running request (time.monotonic): its deadline, and when silence is a loss.
+        self.deadline = self.give_up_at = self.opened_at
         self.last_bytes = 0
         self._most_bytes = 0
         self._is_resetting = False
@@ -309,8 +313,16 @@ class TenantConnection:
         return pq.TransactionStatus(self.pgconn.transaction_status)
 
     @property
+    def starts_read_only(self) -> bool:
+        """True if a transaction that begins now is READ ONLY.
+
+        As the server reported it before the text; what the text changes is reported after it.
+        """
+        return self.pgconn.parameter_status(b"default_transaction_read_only") == b"on"
+
+    @property
     def is_plain(self) -> bool:
-        """True if values come as set at the start: UTF-8 and ISO dates."""
+        """True if the server last reported UTF-8 and ISO dates, as set at the start."""
         told = self.pgconn.parameter_status
         return told(b"client_encoding") == b"UTF8" and (told(b"DateStyle") or b"")[:3] == b"ISO"
 
@@ -370,8 +382,11 @@ class TenantConnection:
 def _chunk_rows(beginning: bytes) -> int:
     """Return how many rows to read at once, from the width of an answer's first rows."""
     longest = longest_row(beginning)
-    is_narrow = longest is not None and longest <= NARROW_BYTES
-    return NARROW_CHUNK_ROWS if is_narrow else CHUNK_ROWS
+    if longest is None:
+        return BLIND_CHUNK_ROWS
+    if longest <= NARROW_BYTES:
+        return NARROW_CHUNK_ROWS
+    return max(1, min(WIDE_CHUNK_ROWS, WIDE_CHUNK_BYTES // longest))
 
 
 def open_connection(login: Login) -> TenantConnection:

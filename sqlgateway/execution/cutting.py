@@ -1,10 +1,12 @@
 """End a query whose further rows are not needed.
 
 Rows past the cap are not needed, but their statement may have written or others may follow it, and
-cancelling would silently undo that. So the query is cancelled only if nothing can be lost: it is
-the request's last statement and its transaction has not written. In every other case the remaining
-rows are read and discarded, up to the deadline; the answer is then truncated and every statement
-has run. At the deadline everything is rolled back, and the answer is ``query_timeout``.
+cancelling would silently undo that. What a transaction has written so far proves nothing about its
+last rows. So a query is cancelled only if it is proved to write nothing: it is the request's last
+statement, in a transaction that began READ ONLY and can no longer become READ WRITE, since a query
+that returns rows has taken a snapshot. In every other case the remaining rows are read and
+discarded, up to the deadline; the answer is then truncated and every statement has run. At the
+deadline everything is rolled back, and the answer is ``query_timeout``.
 """
 
 from typing import Final
@@ -13,13 +15,14 @@ import psycopg
 import structlog
 from psycopg.pq.abc import PGresult
 
-from sqlgateway.connection.administrator import ADMINISTRATOR
 from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.execution import lookups, sqlstates
 from sqlgateway.execution.requests import Piece
 
 CANCEL_S: Final = 3.0
 CANCELLED: Final = "57014"
+# A CALL returns one row, and may have ended one transaction and begun another READ WRITE.
+MIN_ROWS: Final = 2
 
 log = structlog.get_logger(__name__)
 
@@ -27,24 +30,28 @@ log = structlog.get_logger(__name__)
 class Cutter:
     """Cancels the last query of a request once, if that cannot lose a write.
 
-    has_cancelled: a cancel was sent; a statement that ends before it arrives has run normally.
-    was_cut: the cancel ended the query.
+    is_read_only: the transaction of the request is or will be READ ONLY. has_cancelled: a cancel
+    was sent; a statement that ends before it arrives has run normally. was_cut: the cancel ended
+    the query. is_discarding: rows are read only to reach the end.
     """
 
     def __init__(self, session: TenantConnection) -> None:
         self._session = session
         self._asked: Piece | None = None
-        self.has_cancelled = self.was_cut = False
+        self.is_read_only = False
+        self.has_cancelled = self.was_cut = self.is_discarding = False
 
-    def cut(self, piece: Piece, *, is_last: bool) -> None:
-        """Cancel the piece's query if nothing can be lost; asked once for each piece."""
-        if self._asked is piece:
+    def cut(self, piece: Piece, *, is_last: bool, row_count: int) -> None:
+        """Cancel the piece's query if nothing can be lost.
+
+        row_count: rows of its running statement so far.
+        """
+        if self._asked is piece or row_count < MIN_ROWS:
             return
         self._asked = piece
         session = self._session
-        if not is_last or not lookups.is_single(session.login, piece):
-            return
-        if ADMINISTRATOR.has_written(session):
+        if not (is_last and self.is_read_only and lookups.is_single(session.login, piece)):
+            self.is_discarding = True
             return
         self.has_cancelled = True
         try:

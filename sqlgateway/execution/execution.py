@@ -6,6 +6,7 @@ from functools import partial
 from typing import Final
 
 from django.conf import settings
+from psycopg import pq
 
 from platform_site.lib.errors import PlatformError
 from sqlgateway import errors
@@ -24,6 +25,9 @@ from sqlgateway.execution.transactions import Boundary, RequestBoundary
 GRACE_S: Final = 3.0
 # SQLSTATEs that the watchdog's cancel and termination cause.
 LATE: Final = frozenset({"57014", "57P01"})
+READ_ONLY_HINT: Final = (
+    "The answer was full, and the rest was read in case it writes. With read_only: true it is cut."
+)
 
 
 class Execution:
@@ -48,7 +52,7 @@ class Execution:
         self._boundary = boundary or RequestBoundary(request)
         self._cancellation = cancellation or Cancellation()
         self._cutter = Cutter(session)
-        self._looks_late = self._is_lost = False
+        self._looks_late = self._is_lost = self._is_over = False
         self.outcome = Outcome()
 
     def run(self) -> Outcome:
@@ -65,6 +69,7 @@ class Execution:
         """
         timeout_s = min(self._request.timeout_ms, settings.SQL.timeout_ms) / 1000
         deadline = time.monotonic() + timeout_s
+        self._session.deadline = deadline
         self._session.give_up_at = deadline + settings.SQL.grace_ms / 1000 + GRACE_S
         watch = WATCHDOG.watch(self._session, deadline)
         self._cancellation.attach(partial(WATCHDOG.cancel, watch))
@@ -77,11 +82,13 @@ class Execution:
         # A backend that is terminated while it writes to the gateway sends no last message.
         is_open = self._looks_late or (watch.was_open and self._is_lost)
         if was_late and is_open and not watch.is_abandoned:
-            self.outcome.error = (
-                errors.QueryCancelled("Its cancellation was requested.")
-                if self._cancellation.is_requested
-                else errors.QueryTimeout(f"The limit was {timeout_s:g} s.")
-            )
+            self.outcome.error = self._ended_late(timeout_s)
+
+    def _ended_late(self, timeout_s: float) -> PlatformError:
+        if self._cancellation.is_requested:
+            return errors.QueryCancelled("Its cancellation was requested.")
+        hint = {"hint": READ_ONLY_HINT} if self._cutter.is_discarding else {}
+        return errors.QueryTimeout(f"The limit was {timeout_s:g} s.", extra=hint)
 
     def _answered(self) -> Iterator[None]:
         """Run the request; what it raises becomes the outcome's error."""
@@ -96,6 +103,11 @@ class Execution:
             self._looks_late = failed.sqlstate in LATE
         except PlatformError as error:
             outcome.error = error
+            if self._is_over and isinstance(error, errors.ResultNotText):
+                error.extra["outcome"] = "committed"
+            if session.status == pq.TransactionStatus.ACTIVE and outcome.is_clean:
+                outcome.is_clean = False
+                outcome.error = outcomes.end_early(session, error)
         except ResultOverflow:
             outcome.is_clean = False
             outcome.error = outcomes.end_overflow(session)
@@ -107,6 +119,9 @@ class Execution:
     def _run(self) -> Iterator[None]:
         session, request = self._session, self._request
         runner = PieceRunner(session, self._sink, cutter=self._cutter, outcome=self.outcome)
+        # A transaction that is open already began as somebody else decided.
+        begins = session.status == pq.TransactionStatus.IDLE
+        self._cutter.is_read_only = begins and session.starts_read_only
         self._boundary.open(session)
         for number, piece in enumerate(request.pieces, start=1):
             yield from runner.run(
@@ -116,6 +131,7 @@ class Execution:
             )
             self._boundary.check(session, number)
         self._boundary.close(session, was_cut=self._cutter.was_cut)
+        self._is_over = True
         self._sink.complete(session)
         self.outcome.notices = [
             sqlstates.notice(notice, session.login) for notice in session.notices

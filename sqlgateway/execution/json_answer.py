@@ -52,20 +52,24 @@ class JsonSink:
 
     def start(self, result: PGresult, session: TenantConnection) -> None:
         """Read a statement's columns."""
+        self._budget.deadline = session.deadline
         self._collector = self._new_collector()
         self._collector.start(result, session.kinds)
 
     def add(self, result: PGresult, session: TenantConnection) -> None:
         """Collect a chunk's rows, as many as fit."""
         if self._collector is not None:
-            self._collector.add(result, is_plain=session.is_plain, held_bytes=session.last_bytes)
+            self._collector.add(result, held_bytes=session.last_bytes)
 
     def add_lines(self, lines: Sequence[Buffer]) -> None:
         """Take nothing: COPY is refused."""
 
     def end(self, command_tag: str) -> None:
         """End a statement. The last one is always reported; of the others the first ones."""
-        self._finished.append((self._collector or self._new_collector(), command_tag))
+        collector = self._collector or self._new_collector()
+        # Before the gateway commits: what cannot be encoded is then rolled back.
+        collector.encode()
+        self._finished.append((collector, command_tag))
         self._collector = None
         self._ended += 1
         if len(self._finished) > settings.SQL.max_statements:
@@ -83,8 +87,8 @@ class JsonSink:
             collector.finish(tag, session.kinds) for collector, tag in self._finished
         ]
         for piece, statement in zip(self._request.pieces, self.statements, strict=False):
-            if piece.is_explained and statement.rows:
-                statement.plan = _plan(statement.rows[0])
+            if piece.is_explained and statement.batches:
+                statement.plan = _plan(statement.batches[0])
 
     def _new_collector(self) -> Collector:
         """Return one for the statement that comes next; each of ``queries`` is one statement."""

@@ -3,18 +3,22 @@
 from dataclasses import dataclass, field
 from typing import Final
 
+import psycopg
 from django.conf import settings
+from psycopg import pq
 from psycopg.pq.abc import PGresult
 
 from platform_site.lib.errors import PlatformError
 from sqlgateway import errors
 from sqlgateway.connection.administrator import ADMINISTRATOR
-from sqlgateway.connection.tenant_connection import TenantConnection
+from sqlgateway.connection.tenant_connection import ConnectionLost, ResultOverflow, TenantConnection
 from sqlgateway.execution import sqlstates
 from sqlgateway.execution.sqlstates import ErrorPosition
 
 # The server ends all its processes at once: the commit may have been under way.
 CRASH: Final = "57P02"
+FAILURES: Final = frozenset({pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE})
+CANCEL_S: Final = 3.0
 
 
 @dataclass(slots=True)
@@ -65,6 +69,24 @@ def connection_lost(session: TenantConnection) -> PlatformError:
     if session.login.role == "reader":
         return errors.EngineAway("The connection was lost; a reader changes nothing.")
     return errors.OutcomeUnknown(extra={"retryable": False})
+
+
+def end_early(session: TenantConnection, error: PlatformError) -> PlatformError:
+    """Cancel what still runs for an answer that cannot be given; add how the transaction ended."""
+    try:
+        session.connection.cancel_safe(timeout=CANCEL_S)
+        has_failed = False
+        while (result := session.next_result()) is not None:
+            has_failed = has_failed or result.status in FAILURES
+    except (ConnectionLost, psycopg.Error):
+        outcome = "unknown"
+    except ResultOverflow:
+        outcome = end_overflow(session).extra["outcome"]
+    else:
+        is_kept = not has_failed and session.status == pq.TransactionStatus.IDLE
+        outcome = "committed" if is_kept else "rolled_back"
+    error.extra.setdefault("outcome", outcome)
+    return error
 
 
 def end_overflow(session: TenantConnection) -> PlatformError:

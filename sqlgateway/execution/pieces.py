@@ -10,12 +10,11 @@ from sqlgateway import errors
 from sqlgateway.connection.tenant_connection import ConnectionLost, TenantConnection
 from sqlgateway.execution import sqlstates
 from sqlgateway.execution.cutting import Cutter
-from sqlgateway.execution.outcomes import Failed, Outcome
+from sqlgateway.execution.outcomes import FAILURES, Failed, Outcome
 from sqlgateway.execution.parameter_types import NotParsed, decide
 from sqlgateway.execution.requests import Piece
 from sqlgateway.execution.sinks import Sink
 from sqlgateway.execution.sqlstates import ErrorPosition
-from sqlgateway.execution.transactions import FAILURES
 
 Status = pq.ExecStatus
 
@@ -43,9 +42,9 @@ class PieceRunner:
         self._send(piece, number)
         sink, cutter = self._sink, self._cutter
         failure: PGresult | None = None
-        has_rows = False
         tag = ""
-        done = 0
+        has_rows = False
+        row_count = done = 0
         while (result := self._next(failure)) is not None:
             status = result.status
             # libpq puts the tag on a statement's last rows, or on the empty result after them.
@@ -53,8 +52,9 @@ class PieceRunner:
             if status in {Status.TUPLES_CHUNK, Status.TUPLES_OK}:
                 self._rows(result, is_first=not has_rows)
                 has_rows = True
+                row_count += result.ntuples
                 if status == Status.TUPLES_CHUNK and sink.is_full:
-                    cutter.cut(piece, is_last=is_last)
+                    cutter.cut(piece, is_last=is_last, row_count=row_count)
                 yield
             if status == Status.COPY_OUT and sink.takes_copy:
                 yield from self._copy_lines()
@@ -65,7 +65,7 @@ class PieceRunner:
             elif status != Status.TUPLES_CHUNK:
                 self._end(tag)
                 has_rows, tag = False, ""
-                done += 1
+                row_count, done = 0, done + 1
         if failure is not None and has_rows and cutter.is_own_cancel(failure):
             cutter.was_cut = True
             self._end("")

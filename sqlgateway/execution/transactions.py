@@ -1,18 +1,21 @@
 """The transaction around the pieces of a request."""
 
+import secrets
 from typing import Final, Protocol
 
 from psycopg import pq
 
 from sqlgateway import errors
 from sqlgateway.connection.tenant_connection import TenantConnection
-from sqlgateway.execution.outcomes import Failed
+from sqlgateway.execution import transaction_control
+from sqlgateway.execution.outcomes import FAILURES, Failed
 from sqlgateway.execution.requests import SqlRequest
 from sqlgateway.execution.sqlstates import ErrorPosition
 
 Status = pq.TransactionStatus
 
-FAILURES: Final = frozenset({pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE})
+# ROLLBACK TO or RELEASE of a savepoint that the transaction does not have.
+NO_SAVEPOINT: Final = "3B001"
 
 
 class Boundary(Protocol):
@@ -29,42 +32,78 @@ class Boundary(Protocol):
 
 
 class RequestBoundary:
-    """The transaction of one request: nothing of it stays open."""
+    """The transaction of one request: nothing of it stays open.
+
+    A savepoint marks the gateway's transaction: it is gone if a statement ended the transaction,
+    even if another one was begun at once (COMMIT AND CHAIN). Inside a savepoint the transaction
+    cannot become READ WRITE either.
+    """
 
     def __init__(self, request: SqlRequest) -> None:
         self._request = request
+        # A text must not be able to name it.
+        self._mark = f"zonal_{secrets.token_hex(8)}"
 
     def open(self, session: TenantConnection) -> None:
-        """Begin if the request asks for one transaction around its pieces."""
-        if self._request.opens_transaction:
-            self._command(session, self._request.begin)
+        """Begin if the request asks for one transaction around its pieces.
+
+        Raises TransactionEnded if a statement would end it.
+        """
+        if not self._request.opens_transaction:
+            return
+        for number, piece in enumerate(self._request.pieces, start=1):
+            found = transaction_control.first_control(piece.text)
+            if found:
+                raise errors.TransactionEnded(
+                    "The request's transaction is the gateway's to begin and to end. Nothing ran.",
+                    extra={"statement": number if self._request.is_batch else found},
+                )
+        self._command(session, b"%b; SAVEPOINT %b" % (self._request.begin, self._mark.encode()))
 
     def check(self, session: TenantConnection, number: int) -> None:
         """Raise TransactionEnded if a statement of ``queries`` ended their transaction."""
         if self._request.is_batch and session.status == Status.IDLE:
-            raise errors.TransactionEnded(
-                "It committed or rolled back the statements before it; the statements "
-                "after it did not run.",
-                extra={"statement": number},
-            )
+            raise _ended(number)
 
     def close(self, session: TenantConnection, *, was_cut: bool) -> None:
         """Commit the gateway's transaction; roll back and report one that the text left open."""
+        if not self._request.opens_transaction:
+            self._close_own(session, was_cut=was_cut)
+        elif was_cut:
+            session.run(b"ROLLBACK")
+        elif session.status == Status.IDLE:
+            raise _ended()
+        elif session.status == Status.INERROR:
+            session.run(b"ROLLBACK")
+            raise errors.TransactionNotCommitted("One of its statements failed.")
+        else:
+            self._commit(session)
+
+    def _close_own(self, session: TenantConnection, *, was_cut: bool) -> None:
+        """End what the text left open; a query that was cut had written nothing."""
         if session.status == Status.IDLE:
             return
-        if was_cut:
-            session.run(b"ROLLBACK")
-            return
-        if not self._request.opens_transaction:
-            session.run(b"ROLLBACK")
+        session.run(b"ROLLBACK")
+        if not was_cut:
             raise errors.TransactionNotCommitted("End it with COMMIT in the same text.")
-        was_aborted = session.status == Status.INERROR
-        self._command(session, b"COMMIT")
-        if was_aborted:
-            raise errors.TransactionNotCommitted("One of its statements failed.")
+
+    def _commit(self, session: TenantConnection) -> None:
+        try:
+            self._command(session, b"RELEASE %b; COMMIT" % self._mark.encode())
+        except Failed as failed:
+            if failed.sqlstate == NO_SAVEPOINT:
+                raise _ended() from None
+            raise
 
     def _command(self, session: TenantConnection, text: bytes) -> None:
         result = session.run(text)
         if result.status in FAILURES:
             # A COMMIT fails for what the statements did: a deferred constraint, a serialization.
             raise Failed(result, ErrorPosition("", len(self._request.pieces)))
+
+
+def _ended(number: int = 0) -> errors.TransactionEnded:
+    return errors.TransactionEnded(
+        "It committed or rolled back the statements before it, which cannot be undone.",
+        extra={"outcome": "unknown", **({"statement": number} if number else {})},
+    )

@@ -5,13 +5,12 @@ from typing import Final, Literal, NamedTuple
 
 import psycopg
 
-from sqlgateway.formats import encoders
-from sqlgateway.formats.encoders import Encoder
+from sqlgateway.formats import arrays, encoders
+from sqlgateway.formats.encoders import Check, Encoder
 
 NumericAs = Literal["string", "number"]
 
-# Values of other types, and of these in another form (SET client_encoding, DateStyle), are
-# returned as PostgreSQL's text.
+# Values of other types are returned as PostgreSQL's text.
 ENCODERS: Final[Mapping[str, Encoder]] = {
     "bool": encoders.boolean,
     "int2": encoders.literal,
@@ -19,8 +18,8 @@ ENCODERS: Final[Mapping[str, Encoder]] = {
     "int8": encoders.int8,
     "float4": encoders.number,
     "float8": encoders.number,
-    "json": encoders.literal,
-    "jsonb": encoders.literal,
+    "json": encoders.json,
+    "jsonb": encoders.json,
     "timestamp": encoders.timestamp,
     "timestamptz": encoders.timestamptz,
 }
@@ -55,14 +54,14 @@ def _builtin() -> dict[int, ColumnType]:
 BUILTIN: Final = _builtin()
 
 
-def encoder_for(kind: ColumnType, numeric: NumericAs, *, is_plain: bool) -> Encoder:
+def encoder_for(
+    kind: ColumnType, numeric: NumericAs, *, check: Check = encoders.unlimited
+) -> Encoder:
     """Return the encoder of a type's values.
 
-    is_plain: values come as set at the start (UTF-8, ISO dates); otherwise everything is text.
+    check: called while a long value is converted, with the length of its JSON so far.
     """
-    if not is_plain:
-        return encoders.any_text
-    scalar = ENCODERS.get(kind.encoder, encoders.text)
+    scalar = ENCODERS.get(kind.encoder) or encoders.text_of(check)
     if kind.encoder == "numeric" and numeric == "number":
         scalar = encoders.number
-    return encoders.array_of(scalar) if kind.is_array else scalar
+    return arrays.array_of(scalar, check) if kind.is_array else scalar

@@ -4,8 +4,13 @@ An encoder takes a column's values (None is NULL) and returns ``(fragments, is_q
 fragment is a whole JSON value, or with ``is_quoted`` the inside of a string, so that the quotes
 are part of the row's template. Whole columns are checked with one call of C where possible, which
 is much faster than a loop over the values.
+
+The form of a value is never assumed: a text can change DateStyle or client_encoding before its
+first row. A value that does not have the expected form is returned as PostgreSQL's text; bytes
+that are not UTF-8 raise UnicodeDecodeError here, or are found in the rows (results.py).
 """
 
+import codecs
 import re
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -15,6 +20,8 @@ import orjson
 Values = Sequence[bytes | None]
 Encoded = tuple[Sequence[bytes], bool]
 Encoder = Callable[[Values], Encoded]
+# Called with the length of a value's JSON so far; raises Exceeded.
+Check = Callable[[int], None]
 
 NULL: Final = b"null"
 # Characters that JSON escapes; a column without any is copied unchanged.
@@ -23,35 +30,83 @@ BOOLS: Final = {b"t": b"true", b"f": b"false", None: NULL}
 # IEEE 754 doubles hold every whole number up to here (RFC 8259 §6).
 MAX_SAFE: Final = 2**53 - 1
 SAFE_DIGITS: Final = 15
+# Longer values are converted in pieces, so that their copies stay short.
+PIECE_BYTES: Final = 64 * 1024
 TIMESTAMP: Final = re.compile(
     rb"(\d{4,}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d+)?)(?:([+-]\d\d)(:[\d:]+)?)?( BC)?"
 )
+# In some client encodings a backslash can be the second byte of a character.
+DOUBTFUL: Final = re.compile(rb"[\x80-\xff]\\")
 
 
-def text(values: Values) -> Encoded:
-    """Strings."""
-    if None not in values:
-        blob = b"".join(values)  # type: ignore[arg-type]  # no None among them
-        if len(blob.translate(None, ESCAPED)) == len(blob):
-            return values, True  # type: ignore[return-value]  # no None among them
-    return [NULL if value is None else quote(value) for value in values], False
+class Exceeded(Exception):
+    """The conversion of a value takes longer, or its JSON is longer, than the answer allows."""
 
 
-def any_text(values: Values) -> Encoded:
-    """Strings in any client encoding."""
-    return [NULL if value is None else quote(value) for value in values], False
+def unlimited(_size_bytes: int) -> None:
+    """Accept any length: a Check for callers that bound values themselves."""
 
 
-def quote(value: bytes) -> bytes:
-    """Return one JSON string; bytes that are not UTF-8 become replacement characters."""
-    return orjson.dumps(value.decode("utf-8", "replace"))
+def text_of(check: Check) -> Encoder:
+    """Return the encoder of strings."""
+
+    def text(values: Values) -> Encoded:
+        if None not in values:
+            blob = b"".join(values)  # type: ignore[arg-type]  # no None among them
+            if len(blob.translate(None, ESCAPED)) == len(blob):
+                return values, True  # type: ignore[return-value]  # no None among them
+        return [NULL if value is None else quote(value, check) for value in values], False
+
+    return text
+
+
+text: Final = text_of(unlimited)
+
+
+def quote(value: bytes, check: Check = unlimited) -> bytes:
+    """Return one JSON string.
+
+    Raises UnicodeDecodeError for bytes that are not UTF-8, Exceeded by ``check``.
+    """
+    if len(value) <= PIECE_BYTES:
+        return orjson.dumps(value.decode())
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    parts: list[bytes] = []
+    size = 0
+    for at in range(0, len(value), PIECE_BYTES):
+        is_last = at + PIECE_BYTES >= len(value)
+        piece = decoder.decode(value[at : at + PIECE_BYTES], is_last)
+        parts.append(orjson.dumps(piece)[1:-1])
+        size += len(parts[-1])
+        check(size)
+    return b'"%b"' % b"".join(parts)
 
 
 def literal(values: Values) -> Encoded:
-    """Values whose text is JSON already: int2, int4, json, jsonb."""
+    """Values whose text is JSON already: int2, int4."""
     if None not in values:
         return values, False  # type: ignore[return-value]  # no None among them
     return [NULL if value is None else value for value in values], False
+
+
+def json(values: Values) -> Encoded:
+    """JSON as it is, on one line: outside strings a line's end is only a blank."""
+    given = [NULL if value is None else value for value in values]
+    blob = b"".join(given)
+    if b"\n" in blob or b"\r" in blob:
+        given = [value.replace(b"\n", b" ").replace(b"\r", b" ") for value in given]
+    if not blob.isascii() and DOUBTFUL.search(blob):
+        given = [_json(value) for value in given]
+    return given, False
+
+
+def _json(value: bytes) -> bytes:
+    if DOUBTFUL.search(value):
+        try:
+            orjson.loads(value)
+        except orjson.JSONDecodeError:
+            return quote(value)
+    return value
 
 
 def boolean(values: Values) -> Encoded:
@@ -93,7 +148,7 @@ def timestamp(values: Values) -> Encoded:
     """ISO 8601 with ``T``; infinities and BC as PostgreSQL's own to_json writes them."""
     if None not in values:
         blob = b"\n".join(values)  # type: ignore[arg-type]  # no None among them
-        if blob.count(b" ") == len(values) and b"B" not in blob and b"\\" not in blob:
+        if _is_iso(blob, len(values)) and b"\\" not in blob:
             return blob.replace(b" ", b"T").split(b"\n"), True
     return _each_timestamp(values)
 
@@ -102,10 +157,19 @@ def timestamptz(values: Values) -> Encoded:
     """ISO 8601 with ``T`` and an offset in hours and minutes."""
     if None not in values:
         blob = b"\n".join([*values, b""])  # type: ignore[list-item]  # no None among them
-        if blob.count(b" ") == blob.count(b"+00\n") == len(values):
+        if blob.count(b"+00\n") == len(values) and _is_iso(blob, len(values)):
             blob = blob.replace(b" ", b"T").replace(b"+00\n", b"+00:00\n")
             return blob.split(b"\n")[:-1], True
     return _each_timestamp(values)
+
+
+def _is_iso(blob: bytes, count: int) -> bool:
+    """True if each of the timestamps has the ISO form (of this era).
+
+    Only that form has one blank and two hyphens: SQL and German have no hyphen, Postgres has more
+    blanks, infinities have no blank.
+    """
+    return blob.count(b" ") == count and blob.count(b"-") == 2 * count and b"B" not in blob
 
 
 def _each_timestamp(values: Values) -> Encoded:
@@ -119,52 +183,3 @@ def _timestamp(value: bytes) -> bytes:
     day, clock, hours, minutes, era = match.groups()
     offset = b"" if hours is None else hours + (minutes or b":00")
     return day + b"T" + clock + offset + (era or b"")
-
-
-def array_of(encoder: Encoder) -> Encoder:
-    """Return the encoder of arrays whose elements the encoder takes."""
-
-    def array(values: Values) -> Encoded:
-        return _arrays(values, encoder), False
-
-    return array
-
-
-# Structure, a quoted element, or a bare one; PostgreSQL quotes everything ambiguous.
-TOKEN: Final = re.compile(rb'[{},]|"(?:[^"\\]|\\.)*"|[^{},"]+', re.DOTALL)
-BOUNDS: Final = re.compile(rb"(?:\[-?\d+:-?\d+\])+=")
-ESCAPE: Final = re.compile(rb"\\(.)", re.DOTALL)
-STRUCTURE: Final = {b"{": b"[", b"}": b"]", b",": b","}
-
-
-def _arrays(values: Values, encoder: Encoder) -> list[bytes]:
-    """Encode the elements of all arrays in one call, then restore their brackets."""
-    leaves: list[bytes | None] = []
-    shapes = [None if value is None else _shape(value, leaves) for value in values]
-    encoded, is_quoted = encoder(leaves)
-    fragments = iter([b'"%b"' % leaf for leaf in encoded] if is_quoted else encoded)
-    return [
-        NULL
-        if shape is None
-        else b"".join([next(fragments) if part is None else part for part in shape])
-        for shape in shapes
-    ]
-
-
-def _shape(value: bytes, leaves: list[bytes | None]) -> list[bytes | None]:
-    """Return an array's brackets and commas with None for each element, added to ``leaves``."""
-    bounds = BOUNDS.match(value)
-    shape: list[bytes | None] = []
-    for token in TOKEN.findall(value, bounds.end() if bounds else 0):
-        structure = STRUCTURE.get(token)
-        shape.append(structure)
-        if structure is None:
-            leaves.append(_leaf(token))
-    return shape
-
-
-def _leaf(token: bytes) -> bytes | None:
-    if token[:1] == b'"':
-        inside = token[1:-1]
-        return ESCAPE.sub(rb"\1", inside) if b"\\" in inside else inside
-    return None if token == b"NULL" else token

@@ -28,7 +28,7 @@ class NdjsonWriter:
         """Return a record for each row."""
         if self._encoder is None:
             return b""
-        lines = self._encoder.lines(values, count, is_plain=is_plain)
+        lines = self._encoder.lines(values, count)
         return b"\n".join(lines) + b"\n"
 
     def end(self) -> bytes:

@@ -1,5 +1,7 @@
 """The rows of a statement as JSON, collected piece by piece up to the caps."""
 
+import math
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,14 +11,22 @@ from typing import Any, Final, Literal
 import orjson
 from psycopg.pq.abc import PGresult
 
+from sqlgateway.errors import ResultNotText
 from sqlgateway.formats.column_types import BUILTIN, ColumnType, NumericAs, encoder_for
-from sqlgateway.formats.encoders import Values
+from sqlgateway.formats.encoders import Check, Exceeded, Values, unlimited
 
 RowsAs = Literal["objects", "arrays"]
 
 # Rows are encoded in batches: long enough for C to do the work, short enough to hold little.
 BATCH_ROWS: Final = 512
 BATCH_BYTES: Final = 2**20
+# The JSON of a row is at least as long as its values' text, but for the bounds of arrays.
+SHORTER_BYTES: Final = 4096
+# What a value costs in Python beside its bytes.
+VALUE_BYTES: Final = 40
+# Values of unknown types are kept until their types are known; they may hold this multiple of what
+# is left of the answer.
+UNKNOWN_FACTOR: Final = 4
 CHANGES: Final = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
 
 
@@ -31,9 +41,13 @@ class RowFormat:
 
 @dataclass(slots=True)
 class Budget:
-    """What one answer may still hold, over all its results."""
+    """What one answer may still hold, over all its results.
+
+    deadline: time.monotonic; conversion stops there, and the result is cut.
+    """
 
     bytes_left: int
+    deadline: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +61,16 @@ class Column:
 
 @dataclass(slots=True)
 class Statement:
-    """The result of one statement. plan: JSON of an explained statement, else empty."""
+    """The result of one statement.
+
+    batches: rows as JSON, joined by commas. kept: rows in them. row_count: these, or rows changed.
+    plan: JSON of an explained statement, else empty.
+    """
 
     columns: list[Column] = field(default_factory=list)
     kinds: dict[int, ColumnType] = field(default_factory=dict)
-    rows: list[bytes] = field(default_factory=list)
+    batches: list[bytes] = field(default_factory=list)
+    kept: int = 0
     row_count: int = 0
     size_bytes: int = 0
     command: str = ""
@@ -63,7 +82,7 @@ class Statement:
         columns = orjson.dumps(described(self.columns, self.kinds))
         return b'"columns":%b,"rows":[%b],"row_count":%d,"command":%b,%b"truncated":%b' % (
             columns,
-            b",".join(self.rows),
+            b",".join(self.batches),
             self.row_count,
             orjson.dumps(self.command),
             b'"plan":%b,' % self.plan if self.plan else b"",
@@ -88,14 +107,24 @@ class RowEncoder:
         self._names = None if rows_as == "arrays" else keys
         self._numeric = numeric
 
-    def lines(self, values: Sequence[Values], count: int, *, is_plain: bool) -> list[bytes]:
-        """Return one JSON text for each row; values are by column."""
-        encoders = [encoder_for(kind, self._numeric, is_plain=is_plain) for kind in self._kinds]
-        encoded = [encode(column) for encode, column in zip(encoders, values, strict=True)]
-        template = self._template([is_quoted for _, is_quoted in encoded])
-        if not encoded:
-            return [template] * count
-        return [template % row for row in zip(*(parts for parts, _ in encoded), strict=True)]
+    def lines(
+        self, values: Sequence[Values], count: int, *, check: Check = unlimited
+    ) -> list[bytes]:
+        """Return one JSON text for each row; values are by column.
+
+        Raises ResultNotText, Exceeded by ``check``.
+        """
+        encoders = [encoder_for(kind, self._numeric, check=check) for kind in self._kinds]
+        try:
+            encoded = [encode(column) for encode, column in zip(encoders, values, strict=True)]
+            template = self._template([is_quoted for _, is_quoted in encoded])
+            if not encoded:
+                return [template] * count
+            rows = [template % row for row in zip(*(parts for parts, _ in encoded), strict=True)]
+            b"".join(rows).decode()
+        except UnicodeDecodeError as exc:
+            raise ResultNotText("A value is not UTF-8.") from exc
+        return rows
 
     def _template(self, quoted: Sequence[bool]) -> bytes:
         """Return a row's JSON with a placeholder for each value."""
@@ -136,7 +165,6 @@ class Collector:
         self._pending_rows = 0
         self._pending_bytes = 0
         self._taken = 0
-        self._is_plain = True
         self._known: dict[int, ColumnType] = BUILTIN
         self.statement = Statement()
         self.unknown: set[int] = set()
@@ -147,9 +175,15 @@ class Collector:
         return self.statement.truncated
 
     def start(self, result: PGresult, known: dict[int, ColumnType]) -> None:
-        """Read the columns; ``known`` are the types looked up before in this database."""
-        names = [(result.fname(i) or b"").decode("utf-8", "replace") for i in range(result.nfields)]
-        oids = [result.ftype(i) for i in range(result.nfields)]
+        """Read the columns; ``known`` are the types looked up before in this database.
+
+        Raises ResultNotText for values in PostgreSQL's binary form.
+        """
+        fields = range(result.nfields)
+        if any(result.fformat(i) for i in fields):
+            raise ResultNotText("A column has PostgreSQL's binary form.")
+        names = [(result.fname(i) or b"").decode("utf-8", "replace") for i in fields]
+        oids = [result.ftype(i) for i in fields]
         keys = unique_keys(names)
         self.statement.columns = [
             Column(name, key, oid) for name, key, oid in zip(names, keys, oids, strict=True)
@@ -160,48 +194,58 @@ class Collector:
             oid: BUILTIN.get(oid) or known.get(oid, ColumnType("unknown")) for oid in oids
         }
 
-    def add(self, result: PGresult, *, is_plain: bool, held_bytes: int) -> None:
+    def add(self, result: PGresult, *, held_bytes: int) -> None:
         """Add a piece's rows, as many as fit.
 
-        is_plain: see column_types.encoder_for. held_bytes: approximate length of the piece.
+        held_bytes: approximate length of the piece. Raises ResultNotText.
         """
         if self.is_full:
             return
-        self._is_plain = self._is_plain and is_plain
-        room = self._form.max_rows - self._taken
-        taken = min(result.ntuples, room)
-        rows = range(taken)
+        taken = min(result.ntuples, self._form.max_rows - self._taken)
+        if held_bytes <= BATCH_BYTES:
+            self._take(result, range(taken), held_bytes)
+        else:
+            # A row that cannot be part of the answer is not even copied into the batch.
+            for row in range(taken):
+                self._take_row(result, row)
+        if result.ntuples > taken and not self.is_full:
+            self.statement.truncated = True
+
+    def _take(self, result: PGresult, rows: range, size_bytes: int) -> None:
         get = result.get_value
         for index, values in enumerate(self._values):
             values += [get(row, index) for row in rows]
-        self._taken += taken
-        self._pending_rows += taken
+        self._taken += len(rows)
+        self._pending_rows += len(rows)
+        self._pending_bytes += size_bytes
         if self.unknown:
-            self._pending_bytes += sum(
-                len(get(row, index) or b"") for row in rows for index in range(len(self._values))
-            )
-        else:
-            self._pending_bytes += held_bytes
-        if result.ntuples > room:
-            self.statement.truncated = True
-        self._encode_if_due()
-
-    def _encode_if_due(self) -> None:
-        if self.unknown:
-            # The text is about as long as its JSON; `finish` cuts exactly.
-            if self._pending_bytes > self._budget.bytes_left:
+            self._pending_bytes += VALUE_BYTES * len(rows) * len(self._values)
+            if self._pending_bytes > UNKNOWN_FACTOR * self._budget.bytes_left:
                 self.statement.truncated = True
         elif self._pending_rows >= BATCH_ROWS or self._pending_bytes >= BATCH_BYTES:
-            self._encode()
+            self.encode()
+
+    def _take_row(self, result: PGresult, row: int) -> None:
+        if self.is_full:
+            return
+        columns = range(len(self._values))
+        size = sum(len(result.get_value(row, column) or b"") for column in columns)
+        if size > self._budget.bytes_left + SHORTER_BYTES:
+            self.encode()
+            self.statement.truncated = True
+            return
+        self._take(result, range(row, row + 1), size + 8 * len(columns))
 
     def finish(self, command_tag: str, known: dict[int, ColumnType]) -> Statement:
         """Encode the remaining values and return the statement.
 
         command_tag: such as ``INSERT 0 5``; empty for a statement that was cut.
+        Raises ResultNotText.
         """
         for oid in self.unknown:
             self._known[oid] = known.get(oid, ColumnType("unknown"))
-        self._encode()
+        self.unknown = set()
+        self.encode()
         statement = self.statement
         statement.kinds = self._known
         statement.command, count = split_tag(command_tag)
@@ -209,33 +253,60 @@ class Collector:
             statement.command = "SELECT"
         # Whether a cut SELECT reached its end is chance; counts of changed rows are exact.
         is_given = count is None or (statement.truncated and statement.command not in CHANGES)
-        statement.row_count = len(statement.rows) if is_given else count or 0
+        statement.row_count = statement.kept if is_given else count or 0
         self._values = []
         return statement
 
-    def _encode(self) -> None:
-        count, self._pending_rows, self._pending_bytes = self._pending_rows, 0, 0
-        if not count:
+    def encode(self) -> None:
+        """Encode the values of known types that wait for it.
+
+        Raises ResultNotText.
+        """
+        count = self._pending_rows
+        if not count or self.unknown:
             return
+        self._pending_rows = self._pending_bytes = 0
+        values, self._values = self._values, [[] for _ in self._values]
         encoder = RowEncoder(
             self.statement.columns,
             self._known,
             rows_as=self._form.rows_as,
             numeric=self._form.numeric,
         )
-        lines = encoder.lines(self._values, count, is_plain=self._is_plain)
-        self._values = [[] for _ in self._values]
-        self._keep(lines)
+        try:
+            self._keep(encoder.lines(values, count, check=self._check))
+        except Exceeded:
+            self._encode_each(encoder, values, count)
 
-    def _keep(self, lines: list[bytes]) -> None:
+    def _encode_each(self, encoder: RowEncoder, values: Sequence[Values], count: int) -> None:
+        """Encode row by row up to the one that exceeds what is left."""
+        try:
+            for row in range(count):
+                one = [column[row : row + 1] for column in values]
+                if not self._keep(encoder.lines(one, 1, check=self._check)):
+                    return
+        except Exceeded:
+            self.statement.truncated = True
+
+    def _check(self, size_bytes: int) -> None:
+        if size_bytes > self._budget.bytes_left or time.monotonic() > self._budget.deadline:
+            raise Exceeded
+
+    def _keep(self, lines: list[bytes]) -> bool:
+        """Keep the rows that fit; True if all of them did."""
         statement = self.statement
         size = sum(map(len, lines)) + len(lines)
-        if size > self._budget.bytes_left:
+        is_whole = size <= self._budget.bytes_left
+        if not is_whole:
             lines, size = _that_fit(lines, self._budget.bytes_left)
             statement.truncated = True
-        statement.rows += lines
+        if not lines:
+            return is_whole
+        statement.batches.append(b",".join(lines))
+        statement.kept += len(lines)
         statement.size_bytes += size
         self._budget.bytes_left -= size
+        return is_whole
 
 
 def _that_fit(lines: list[bytes], limit_bytes: int) -> tuple[list[bytes], int]:

@@ -16,10 +16,9 @@ from psycopg.pq.abc import PGresult
 from sqlgateway import errors
 from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.execution import sqlstates
-from sqlgateway.execution.outcomes import AlreadyAnswered, Failed
+from sqlgateway.execution.outcomes import FAILURES, AlreadyAnswered, Failed
 from sqlgateway.execution.requests import SqlRequest
 from sqlgateway.execution.sqlstates import ErrorPosition
-from sqlgateway.execution.transactions import FAILURES
 from sqlgateway.idempotency import table
 from sqlgateway.idempotency.records import Key
 

@@ -16,10 +16,9 @@ from sqlgateway.connection import cache
 from sqlgateway.connection.tenant_connection import ConnectionLost, TenantConnection
 from sqlgateway.execution.execution import Execution
 from sqlgateway.execution.json_answer import JsonSink, render
-from sqlgateway.execution.outcomes import Failed, refusal
+from sqlgateway.execution.outcomes import FAILURES, Failed, refusal
 from sqlgateway.execution.requests import Caller, SqlRequest
 from sqlgateway.execution.sqlstates import ErrorPosition
-from sqlgateway.execution.transactions import FAILURES
 from sqlgateway.records.history import recorded
 from sqlgateway.records.running import REGISTRY, Running
 

@@ -27,8 +27,8 @@ from sqlgateway.connection.cache import CACHE
 from sqlgateway.connection.tenant_connection import ConnectionLost, TenantConnection
 from sqlgateway.execution import gateway
 from sqlgateway.execution.admission import ADMISSION
+from sqlgateway.execution.outcomes import FAILURES
 from sqlgateway.execution.requests import ARRAYS, Caller, Isolation, Piece, SqlRequest
-from sqlgateway.execution.transactions import FAILURES
 from sqlgateway.interactive import owner
 from sqlgateway.interactive.channel import CHANNEL, OwnerAway
 from sqlgateway.interactive.held import HELD

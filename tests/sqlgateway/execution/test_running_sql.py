@@ -1,5 +1,7 @@
 """What an answer holds, for one statement and for several."""
 
+import pytest
+
 from tests.sqlgateway.support import Caller
 
 
@@ -97,14 +99,59 @@ def test_queries_are_one_transaction(alice: Caller) -> None:
     assert alice.value("SELECT count(*) FROM t") == 1
 
 
-def test_a_commit_among_queries_stops_them(alice: Caller) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "COMMIT",
+        "commit and chain",
+        ";; /* a /* nested */ comment */ -- and another\n ROLLBACK AND CHAIN",
+        "END",
+        "ABORT",
+        "ROLLBACK WORK",
+        "BEGIN",
+        "START TRANSACTION",
+        "PREPARE TRANSACTION 'x'",
+    ],
+)
+def test_transaction_control_is_refused_before_anything_runs(alice: Caller, text: str) -> None:
     alice.sql("CREATE TABLE t (id int)")
+    insert = "INSERT INTO t VALUES (1)"
 
-    answer = alice.post({"queries": [{"query": "COMMIT"}, {"query": "INSERT INTO t VALUES (1)"}]})
+    batch = alice.post({"queries": [{"query": insert}, {"query": text}, {"query": insert}]})
+    isolated = alice.sql(f"{insert}; {text}; {insert}", isolation="serializable")
+
+    for answer in (batch, isolated):
+        assert (answer.status, answer.code) == (400, "transaction_ended"), answer.body
+        assert answer.body["statement"] == 2
+        assert "outcome" not in answer.body
+    assert alice.value("SELECT count(*) FROM t") == 0
+
+
+@pytest.mark.parametrize("end", ["COMMIT", "COMMIT AND CHAIN", "ROLLBACK AND CHAIN"])
+def test_a_transaction_that_was_ended_unnoticed_is_reported(alice: Caller, end: str) -> None:
+    alice.sql("CREATE TABLE t (id int)")
+    # A text that is read wrongly: behind ATOMIC nothing is looked at.
+    text = "; ".join(["SELECT 1, 2, 3 AS atomic", end, "INSERT INTO t VALUES (1)"])
+
+    answer = alice.sql(text, isolation="serializable")
 
     assert (answer.status, answer.code) == (400, "transaction_ended")
-    assert answer.body["statement"] == 1
-    assert alice.value("SELECT count(*) FROM t") == 0
+    assert answer.body["outcome"] == "unknown"
+    assert alice.value("SELECT count(*) FROM t") == ("CHAIN" not in end)
+
+
+def test_words_that_only_look_like_transaction_control_run(alice: Caller) -> None:
+    text = (
+        "SAVEPOINT a; ROLLBACK TO a; ROLLBACK TRANSACTION TO SAVEPOINT a; RELEASE a;"
+        " SELECT '; COMMIT;' AS a, $x$; COMMIT; $$ $x$ AS b, E'\\'; COMMIT;' AS c /* ; COMMIT */"
+        ' , 1 AS "; COMMIT", CASE WHEN true THEN 1 END -- ; COMMIT'
+    )
+
+    assert alice.sql(text, isolation="read committed").status == 200
+    function = "CREATE FUNCTION f() RETURNS int LANGUAGE sql BEGIN ATOMIC SELECT 1; SELECT 2; END"
+    assert alice.sql(function, isolation="read committed").status == 200
+    queries = [{"query": "SAVEPOINT a"}, {"query": "ROLLBACK TO a"}]
+    assert alice.post({"queries": queries}).status == 200
 
 
 def test_isolation_opens_the_transaction(alice: Caller) -> None:

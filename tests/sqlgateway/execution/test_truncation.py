@@ -63,7 +63,7 @@ def test_the_caps_are_of_the_whole_answer_in_bytes(alice: Caller) -> None:
 def test_an_endless_select_is_cut_at_once_and_is_gone_from_the_server(alice: Caller) -> None:
     started = time.monotonic()
 
-    answer = alice.sql("SELECT generate_series(1, 1000000000000) AS i")
+    answer = alice.sql("SELECT generate_series(1, 1000000000000) AS i", read_only=True)
 
     assert (answer.status, answer.body["truncated"]) == (200, True)
     assert time.monotonic() - started < 5
@@ -74,8 +74,8 @@ def test_an_endless_select_is_cut_at_once_and_is_gone_from_the_server(alice: Cal
 def test_a_cut_inside_a_transaction_of_the_gateways_ends_it(alice: Caller) -> None:
     endless = "SELECT generate_series(1, 1000000000000) AS i"
 
-    alone = alice.sql(endless, isolation="serializable")
-    last = alice.post({"queries": [{"query": "SELECT 1"}, {"query": endless}]})
+    alone = alice.sql(endless, isolation="serializable", read_only=True)
+    last = alice.post({"queries": [{"query": "SELECT 1"}, {"query": endless}], "read_only": True})
 
     for answer in (alone, last):
         assert (answer.status, answer.body["truncated"]) == (200, True)
@@ -84,18 +84,16 @@ def test_a_cut_inside_a_transaction_of_the_gateways_ends_it(alice: Caller) -> No
     assert alice.value("SELECT 1") == 1
 
 
-def test_a_cut_survives_the_loss_of_the_administrators_connection(alice: Caller) -> None:
-    endless = "SELECT generate_series(1, 1000000000000) AS i"
-    alice.sql(endless)
+def test_the_loss_of_the_administrators_connection_is_survived(alice: Caller) -> None:
+    too_long = "SELECT repeat('x', 150000000)"
+    alice.sql(too_long)
     as_provisioner(
         "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
         "WHERE application_name = %s AND pid <> pg_backend_pid()",
         [f"zonal-admin-{os.getpid()}"],
     )
 
-    answer = alice.sql(endless)
-
-    assert (answer.status, answer.body["truncated"]) == (200, True)
+    assert alice.sql(too_long).body["outcome"] == "rolled_back"
     assert alice.sql("SELECT pg_sleep(60)", timeout_ms=100).code == "query_timeout"
 
 
@@ -188,6 +186,61 @@ def test_a_write_inside_a_function_is_not_lost_either(alice: Caller) -> None:
 
     assert answer.body["truncated"] is True
     assert alice.value("SELECT count(*) FROM t") == 12000
+
+
+# Writes at its last row, which is far behind the cap.
+LATE_WRITE = """
+CREATE TABLE t (id int);
+CREATE FUNCTION w(i int) RETURNS int LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
+    IF i = 300001 THEN INSERT INTO public.t VALUES (i); END IF;
+    RETURN i;
+END $$;
+GRANT EXECUTE ON FUNCTION w TO PUBLIC
+"""
+WRITES_LAST = "SELECT w(g) FROM generate_series(1, 300001) AS g"
+
+
+def test_a_write_at_the_last_row_of_a_cut_result_is_kept(alice: Caller) -> None:
+    alice.sql(LATE_WRITE)
+
+    answers = [
+        alice.sql(WRITES_LAST),
+        alice.sql(WRITES_LAST, []),
+        alice.sql(WRITES_LAST, isolation="repeatable read"),
+        alice.post({"queries": [{"query": "SELECT 1"}, {"query": WRITES_LAST}]}),
+        alice.sql(f"BEGIN READ WRITE; {WRITES_LAST}; COMMIT", read_only=True),
+    ]
+
+    assert [one.status for one in answers] == [200] * 5
+    assert all(one.body["truncated"] for one in answers)
+    assert alice.value("SELECT count(*) FROM t") == 5
+
+
+def test_a_read_only_request_cannot_become_one_that_writes_and_is_cut(alice: Caller) -> None:
+    alice.sql(LATE_WRITE)
+
+    items = [{"query": "SET TRANSACTION READ WRITE"}, {"query": WRITES_LAST}]
+
+    assert alice.post({"queries": items, "read_only": True}).status == 400
+    assert alice.sql(WRITES_LAST, read_only=True).body["truncated"] is True
+    assert alice.value("SELECT count(*) FROM t") == 0
+
+
+def test_an_endless_select_that_might_write_ends_at_its_deadline_with_a_hint(alice: Caller) -> None:
+    answer = alice.sql("SELECT generate_series(1, 1000000000000)", timeout_ms=700)
+
+    assert (answer.status, answer.code) == (400, "query_timeout")
+    assert "read_only: true" in answer.body["hint"]
+    assert "hint" not in alice.sql("SELECT pg_sleep(60)", timeout_ms=50).body
+
+
+def test_wide_rows_are_cut_at_few_rows_as_well(alice: Caller) -> None:
+    wide = "SELECT repeat('x', 1000000) AS t FROM generate_series(1, 1000)"
+
+    answer = alice.sql(wide, max_rows=1)
+
+    assert (answer.body["truncated"], len(answer.rows)) == (True, 1)
+    assert len(alice.sql(wide).rows) == 8
 
 
 def test_a_cut_result_among_queries_keeps_the_transaction(alice: Caller) -> None:

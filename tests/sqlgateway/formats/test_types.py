@@ -39,6 +39,7 @@ VALUES: list[tuple[str, Any]] = [
     ('\'{"b": [1, null], "a": 1e5}\'::json', {"b": [1, None], "a": 1e5}),
     ("'{\"b\": [1, null]}'::jsonb", {"b": [1, None]}),
     ("'null'::jsonb", None),
+    ("E'{\\n\"é\\\\\\\\\": 1}'::json", {"é\\": 1}),
     ("'\"text\"'::jsonb", "text"),
     ("DATE '2024-02-29'", "2024-02-29"),
     ("DATE '4714-11-24 BC'", "4714-11-24 BC"),
@@ -78,6 +79,11 @@ VALUES: list[tuple[str, Any]] = [
     ("ARRAY['{\"a\": [1]}', NULL]::jsonb[]", [{"a": [1]}, None]),
     ("ARRAY[TIMESTAMPTZ '2024-01-01 00:00+00']", ["2024-01-01T00:00:00+00:00"]),
     ("ARRAY['\\x00ff']::bytea[]", ["\\x00ff"]),
+    ("ARRAY[['a', NULL], ['b c', '']]", [["a", None], ["b c", ""]]),
+    ("ARRAY[repeat('a', 70000), repeat('é\"', 70000)]", ["a" * 70_000, 'é"' * 70_000]),
+    ("ARRAY[E'\\x01', 'a']", ["\x01", "a"]),
+    ("repeat(E'é\\x02', 70000)", "é\x02" * 70_000),
+    ("ARRAY['1', 'null', '\"a\"']::json[]", [1, None, "a"]),
     ("ARRAY['(0,0),(1,1)']::box[]", "{(1,1),(0,0)}"),
 ]
 
@@ -160,6 +166,77 @@ def test_a_session_that_changes_how_values_are_written_cannot_break_the_answer(
         )
         assert answer.status == 200, setting
         assert len(answer.rows) == 1, setting
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SET client_encoding = 'LATIN1'; SELECT 'é' AS a",
+        "SET client_encoding = 'LATIN1'; SELECT ARRAY['é']",
+        "SET client_encoding = 'LATIN1'; SELECT '[\"é\"]'::json",
+        "SET client_encoding = 'LATIN1'; SELECT repeat('é', 200000) FROM generate_series(1, 9)",
+        "SELECT set_config('client_encoding', 'SJIS', false), 'あ' AS a",
+        "DECLARE c BINARY CURSOR FOR SELECT 1, 'é'; FETCH c",
+    ],
+)
+def test_values_that_are_not_utf8_text_are_refused_with_the_outcome(
+    alice: Caller, text: str
+) -> None:
+    alice.sql("CREATE TABLE t (id int)")
+
+    for before in ("", "BEGIN"):
+        answer = alice.sql("; ".join([before, "INSERT INTO t VALUES (1)", text]))
+        assert (answer.status, answer.code) == (400, "result_not_text"), answer.body
+        kept = alice.value("WITH d AS (DELETE FROM t RETURNING 1) SELECT count(*) FROM d")
+        assert answer.body["outcome"] == ("committed" if kept else "rolled_back")
+        assert not (before and kept)
+    assert "client_encoding" in answer.body["hint"]
+    assert alice.value("SELECT 'é'") == "é"
+
+
+def test_an_answer_in_a_foreign_encoding_is_rolled_back_inside_the_gateways_transaction(
+    alice: Caller,
+) -> None:
+    alice.sql("CREATE TABLE t (id int)")
+
+    answer = alice.post(
+        {
+            "queries": [
+                {"query": "INSERT INTO t VALUES (1)"},
+                {"query": "SET client_encoding = 'LATIN1'"},
+                {"query": "SELECT chr(233)"},
+            ]
+        }
+    )
+
+    assert (answer.code, answer.body["outcome"]) == ("result_not_text", "rolled_back")
+    assert alice.value("SELECT count(*) FROM t") == 0
+
+
+def test_json_whose_bytes_only_look_like_utf8_is_returned_as_a_string(alice: Caller) -> None:
+    # In Shift JIS the text is two characters, the second of which ends with a backslash's byte.
+    text = bytes([0xE3, 0x81, 0x83, 0x5C]).decode("shift_jis")
+
+    for kind in ("json", "json[]"):
+        value = f'["{text}"]' if kind == "json" else f'{{"[\\"{text}\\"]"}}'
+        answer = alice.sql(f"SET client_encoding = 'SJIS'; SELECT '{value}'::{kind} AS a")
+        assert answer.status == 200
+
+
+def test_times_in_another_style_are_the_servers_text(alice: Caller) -> None:
+    for style, shown in (
+        ("SQL, DMY", "22/11/2026 10:00:00"),
+        ("Postgres", "Sun Nov 22 10:00:00 2026"),
+        ("German", "22.11.2026 10:00:00"),
+        ("ISO, DMY", "2026-11-22T10:00:00"),
+    ):
+        answer = alice.sql(
+            f"SET DateStyle = '{style}'; SELECT TIMESTAMP '2026-11-22 10:00' AS a,"
+            " ARRAY[TIMESTAMP '2026-11-22 10:00'] AS b, TIMESTAMPTZ '2026-11-22 10:00+00' AS c"
+        )
+        assert answer.rows[0]["a"] == shown
+        assert answer.rows[0]["b"] == [shown]
+        assert answer.rows[0]["c"].startswith(shown[:10])
 
 
 def test_a_local_offset_has_hours_and_minutes(alice: Caller) -> None:

@@ -1,0 +1,181 @@
+"""Arrays from PostgreSQL's text to JSON, in bounded memory.
+
+An array of 8 MiB has up to four million elements: as Python objects they would take a hundred
+times its length. Most arrays are converted by replacing characters in the whole text; all others
+element by element in small groups, each followed by a look at the clock.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Final
+
+from sqlgateway.formats import encoders
+from sqlgateway.formats.encoders import ESCAPED, NULL, Check, Encoded, Encoder, Values
+
+# Structure, a quoted element, or a bare one; PostgreSQL quotes everything ambiguous. Possessive:
+# a long element must not fill the regular expression's stack.
+TOKEN: Final = re.compile(rb'[{},]|"(?:[^"\\]++|\\.)*+"|[^{},"]++', re.DOTALL)
+GROUP_TOKENS: Final = 4096
+BOUNDS: Final = re.compile(rb"(?:\[-?\d+:-?\d+\])+=")
+STRUCTURE: Final = {b"{": b"[", b"}": b"]", b",": b","}
+BRACKETS: Final = bytes.maketrans(b"{}", b"[]")
+# Neighbours that no array has; ``x`` is an element.
+IMPOSSIBLE: Final = (b"xx", b"x{", b"{,", b",,", b",}", b"}x", b"}{")
+NUMBERS: Final = b"0123456789+-.e,{}NUL"
+BOOLEANS: Final = b"tf,{}NUL"
+LONG_NUMBER: Final = re.compile(rb"\d{16}")
+
+Whole = Callable[[bytes, Check], bytes | None]
+
+
+class Malformed(Exception):
+    """A text that is no array, such as one in a foreign client encoding."""
+
+
+def array_of(encoder: Encoder, check: Check) -> Encoder:
+    """Return the encoder of arrays whose elements the encoder takes.
+
+    check: called now and then while one array is converted.
+    """
+    whole = WHOLE.get(encoder, _strings)
+
+    def array(values: Values) -> Encoded:
+        return [
+            NULL if value is None else _array(value, encoder, whole, check) for value in values
+        ], False
+
+    return array
+
+
+def _array(value: bytes, encoder: Encoder, whole: Whole, check: Check) -> bytes:
+    bounds = BOUNDS.match(value)
+    inside = value[bounds.end() :] if bounds else value
+    done = whole(inside, check)
+    if done is not None:
+        return done
+    try:
+        return b"".join(_groups(inside, encoder, check))
+    except Malformed:
+        return encoders.quote(value, check)
+
+
+# --- the whole text at once -----------------------------------------------------------------------
+
+
+def _numbers(value: bytes, _check: Check) -> bytes | None:
+    if value.translate(None, NUMBERS):
+        return None
+    return value.translate(BRACKETS).replace(b"NULL", NULL)
+
+
+def _long_numbers(value: bytes, check: Check) -> bytes | None:
+    return None if LONG_NUMBER.search(value) else _numbers(value, check)
+
+
+def _booleans(value: bytes, check: Check) -> bytes | None:
+    if value.translate(None, BOOLEANS):
+        return None
+    check(len(value) + 3 * value.count(b"t") + 4 * value.count(b"f"))
+    value = value.translate(BRACKETS).replace(b"NULL", NULL)
+    return value.replace(b"f", b"false").replace(b"t", b"true")
+
+
+def _strings(value: bytes, check: Check) -> bytes | None:
+    """Convert one dimension of elements that PostgreSQL did not need to quote."""
+    if value.count(b"{") != 1 or value.count(b"}") != 1 or value[-1:] != b"}" or value == b"{}":
+        return None
+    if len(value.translate(None, ESCAPED)) != len(value):
+        return None
+    check(len(value) + 2 * value.count(b","))
+    elements = value[1:-1].replace(b",", b'","')
+    return b'["%b"]' % elements if b"NULL" not in value else _with_nulls(elements)
+
+
+def _with_nulls(elements: bytes) -> bytes:
+    return (b'["%b"]' % elements).replace(b'"NULL"', NULL)
+
+
+# By the encoder of elements; those of timestamps and JSON are nearly always quoted.
+WHOLE: Final[dict[Encoder, Whole]] = {
+    encoders.literal: _numbers,
+    encoders.number: _numbers,
+    encoders.json: _numbers,
+    encoders.int8: _long_numbers,
+    encoders.boolean: _booleans,
+    encoders.timestamp: lambda _value, _check: None,
+    encoders.timestamptz: lambda _value, _check: None,
+}
+
+
+# --- in groups of elements ------------------------------------------------------------------------
+
+
+def _groups(value: bytes, encoder: Encoder, check: Check) -> Iterator[bytes]:
+    """Yield the JSON of an array, some thousand elements at a time.
+
+    Raises Malformed, Exceeded by ``check``.
+    """
+    tokens = (match.group() for match in TOKEN.finditer(value))
+    shape = _Shape()
+    size = read = 0
+    while group := list(islice(tokens, GROUP_TOKENS)):
+        shape.add(group)
+        read += sum(map(len, group))
+        part = _encode(group, encoder)
+        size += len(part)
+        check(size)
+        yield part
+    if read != len(value) or not shape.is_closed:
+        raise Malformed
+
+
+def _encode(group: list[bytes], encoder: Encoder) -> bytes:
+    """Encode the elements of a group in one call, then put them between their brackets."""
+    leaves = [_leaf(token) for token in group if token not in STRUCTURE]
+    encoded, is_quoted = encoder(leaves)
+    fragments = iter([b'"%b"' % leaf for leaf in encoded] if is_quoted else encoded)
+    return b"".join([STRUCTURE.get(token) or next(fragments) for token in group])
+
+
+def _leaf(token: bytes) -> bytes | None:
+    if token[:1] != b'"':
+        return None if token == b"NULL" else token
+    inside = token[1:-1]
+    if b"\\" not in inside:
+        return inside
+    # PostgreSQL's text holds no NUL, so it can stand for an escaped backslash meanwhile.
+    return inside.replace(b"\\\\", b"\0").replace(b"\\", b"").replace(b"\0", b"\\")
+
+
+class _Shape:
+    """Follows the brackets of an array."""
+
+    def __init__(self) -> None:
+        self._last = b""
+        self._depth = 0
+        self._has_begun = False
+
+    @property
+    def is_closed(self) -> bool:
+        """True if every bracket was closed."""
+        return self._last == b"}" and self._depth == 0
+
+    def add(self, group: list[bytes]) -> None:
+        """Follow the next tokens.
+
+        Raises Malformed for neighbours that no array has, and for tokens after its end.
+        """
+        if not self._has_begun and group[0] != b"{":
+            raise Malformed
+        marks = self._last + b"".join([t if t in STRUCTURE else b"x" for t in group])
+        if any(pair in marks for pair in IMPOSSIBLE):
+            raise Malformed
+        for mark in marks[len(self._last) :].translate(None, b"x,"):
+            if self._depth == 0 and self._has_begun:
+                raise Malformed
+            self._has_begun = True
+            self._depth += 1 if mark == b"{"[0] else -1
+        if self._depth == 0 and marks[-1:] != b"}":
+            raise Malformed
+        self._last = marks[-1:]
