@@ -10,6 +10,8 @@ from django.core.checks import CheckMessage, Error, register
 
 # The part of a process's threads that requests of SQL may hold, running and waiting.
 SQL_SHARE: Final = Fraction(2, 3)
+# The rows, their parts, and the body made of them, beside what libpq holds.
+RESULT_COPIES: Final = 8
 
 
 @register(deploy=True)
@@ -45,8 +47,6 @@ def check_limits(
                 id="sqlgateway.E003",
             )
         )
-    if settings.SQL.buffer_bytes < settings.SQL.max_bytes:
-        found.append(Error("ZSQL_BUFFER_BYTES is below ZSQL_MAX_BYTES.", id="sqlgateway.E004"))
     if limits.transaction_idle_s > limits.transaction_life_s:
         found.append(
             Error("ZSQL_TRANSACTION_IDLE_S is above ZSQL_TRANSACTION_LIFE_S.", id="sqlgateway.E006")
@@ -57,6 +57,32 @@ def check_limits(
                 "ZSQL_RUNNING and ZSQL_QUEUE are together above two thirds of ZWEB_THREADS: SQL "
                 "may take the threads that sign-in and health checks need.",
                 id="sqlgateway.E005",
+            )
+        )
+    return found
+
+
+@register("settings")
+def check_memory(
+    app_configs: Sequence[AppConfig] | None = None, **options: Any
+) -> list[CheckMessage]:
+    """Check that what requests may hold suffices for them."""
+    found: list[CheckMessage] = []
+    limits = settings.SQL
+    if limits.request_bytes < RESULT_COPIES * limits.max_bytes:
+        found.append(
+            Error(
+                f"ZSQL_REQUEST_BYTES must be at least {RESULT_COPIES} times ZSQL_MAX_BYTES: an "
+                "answer is held several times while it is made.",
+                id="sqlgateway.E004",
+            )
+        )
+    if limits.results_bytes < limits.request_bytes * (limits.running_per_organization + 1):
+        found.append(
+            Error(
+                "ZSQL_RESULTS_BYTES must be at least ZSQL_REQUEST_BYTES times "
+                "(ZSQL_RUNNING_PER_ORGANIZATION + 1): one organization may hold all of it.",
+                id="sqlgateway.E007",
             )
         )
     return found

@@ -64,15 +64,27 @@ class SqlSettings:
             maximum=256 * MIB,
         ),
     ]
-    buffer_bytes: Annotated[
+    request_bytes: Annotated[
         int,
         Integer(
-            "ZSQL_BUFFER_BYTES",
-            "Undivided result (some rows, one notice) that one request may hold.",
-            default=32 * MIB,
+            "ZSQL_REQUEST_BYTES",
+            "Memory that one SQL request may hold over all its parts; its longest row or notice is "
+            "a quarter of it.",
+            default=64 * MIB,
             unit="bytes",
-            minimum=MIB,
-            maximum=1024 * MIB,
+            minimum=4 * MIB,
+            maximum=4096 * MIB,
+        ),
+    ]
+    results_bytes: Annotated[
+        int,
+        Integer(
+            "ZSQL_RESULTS_BYTES",
+            "Memory of all large results of a process at once; further ones wait, then get 503.",
+            default=512 * MIB,
+            unit="bytes",
+            minimum=64 * MIB,
+            maximum=1024 * 1024 * MIB,
         ),
     ]
     body_limit_bytes: Annotated[
@@ -434,6 +446,11 @@ class SqlSettings:
             maximum=2_097_152,
         ),
     ]
+
+    @property
+    def row_bytes(self) -> int:
+        """Longest undivided part of a result: libpq holds it twice, its values are copied once."""
+        return self.request_bytes // 4
 
 
 TABLES: Final = (SqlSettings,)

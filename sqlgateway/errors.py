@@ -283,7 +283,10 @@ class CloneFailed(errors.Conflict):
 
 
 class SqlBusy(errors.Unavailable):
-    """The gateway runs as many requests as it may; nothing ran."""
+    """The gateway runs as many requests, or holds as many large results, as it may.
+
+    Nothing ran, or it was rolled back.
+    """
 
     code = "sql_busy"
     title = "The gateway is busy."

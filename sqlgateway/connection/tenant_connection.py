@@ -60,7 +60,7 @@ class ConnectionLost(Exception):
 
 
 class ResultOverflow(Exception):
-    """One indivisible piece of a result is longer than SQL_BUFFER_BYTES."""
+    """One indivisible piece of a result is longer than a request may hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +95,15 @@ class TenantConnection:
         self.notices: list[Notice] = []
         # Of the running request (time.monotonic): its deadline, and when silence is a loss.
         self.deadline = self.give_up_at = self.opened_at
+        # Called with the bytes that libpq holds; may raise to refuse more.
+        self.on_held: Callable[[int], None] | None = None
         self.last_bytes = 0
         self._most_bytes = 0
         self._is_resetting = False
         self._is_sent = self._is_at_hand = self._is_chunked = False
         self._wire = Wire(
             self.pgconn.socket,
-            limit_bytes=settings.SQL.buffer_bytes,
+            limit_bytes=settings.SQL.row_bytes,
             is_encrypted=bool(self.pgconn.ssl_in_use),
         )
         self.pgconn.notice_handler = self._on_notice
@@ -219,6 +221,8 @@ class TenantConnection:
             raise ConnectionLost from exc
         except WireFull as exc:
             raise ResultOverflow from exc
+        if self.on_held is not None:
+            self.on_held(self._wire.counted)
         self.pgconn.consume_input()
 
     def end_copy(self) -> bool:

@@ -15,6 +15,7 @@ from sqlgateway.connection.watchdog import WATCHDOG
 from sqlgateway.execution import outcomes, sqlstates
 from sqlgateway.execution.cancellation import Cancellation
 from sqlgateway.execution.cutting import Cutter
+from sqlgateway.execution.memory import LARGE_RESULTS, LargeResult
 from sqlgateway.execution.outcomes import AlreadyAnswered, Failed, Outcome
 from sqlgateway.execution.pieces import PieceRunner
 from sqlgateway.execution.requests import SqlRequest
@@ -70,6 +71,8 @@ class Execution:
         timeout_s = min(self._request.timeout_ms, settings.SQL.timeout_ms) / 1000
         deadline = time.monotonic() + timeout_s
         self._session.deadline = deadline
+        large = LargeResult(LARGE_RESULTS, deadline)
+        self._session.on_held = large.hold
         self._session.give_up_at = deadline + settings.SQL.grace_ms / 1000 + GRACE_S
         watch = WATCHDOG.watch(self._session, deadline)
         self._cancellation.attach(partial(WATCHDOG.cancel, watch))
@@ -77,6 +80,8 @@ class Execution:
             yield from self._answered()
         finally:
             was_late = WATCHDOG.finish(watch)
+            self._session.on_held = None
+            large.release()
         if was_late or self._cutter.has_cancelled:
             self.outcome.is_clean = False
         # A backend that is terminated while it writes to the gateway sends no last message.

@@ -58,6 +58,8 @@ class JsonSink:
 
     def add(self, result: PGresult, session: TenantConnection) -> None:
         """Collect a chunk's rows, as many as fit."""
+        if session.on_held is not None:
+            session.on_held(settings.SQL.max_bytes - self._budget.bytes_left)
         if self._collector is not None:
             self._collector.add(result, held_bytes=session.last_bytes)
 

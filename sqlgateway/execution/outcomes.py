@@ -72,7 +72,12 @@ def connection_lost(session: TenantConnection) -> PlatformError:
 
 
 def end_early(session: TenantConnection, error: PlatformError) -> PlatformError:
-    """Cancel what still runs for an answer that cannot be given; add how the transaction ended."""
+    """Cancel what still runs for an answer that cannot be given.
+
+    Returns the error with ``outcome``: how the transaction ended.
+    """
+    # What is still to come is thrown away.
+    session.on_held = None
     try:
         session.connection.cancel_safe(timeout=CANCEL_S)
         has_failed = False
@@ -85,6 +90,11 @@ def end_early(session: TenantConnection, error: PlatformError) -> PlatformError:
     else:
         is_kept = not has_failed and session.status == pq.TransactionStatus.IDLE
         outcome = "committed" if is_kept else "rolled_back"
+    if isinstance(error, errors.SqlBusy):
+        if outcome == "rolled_back" or session.login.role == "reader":
+            return error
+        # The caller must not take it for one that did not run.
+        error = errors.ResultTooWide("The gateway held too many large results.")
     error.extra.setdefault("outcome", outcome)
     return error
 
@@ -97,6 +107,6 @@ def end_overflow(session: TenantConnection) -> PlatformError:
     if outcome == "rolled_back" and not (was_open and was_terminated):
         outcome = "unknown"
     return errors.ResultTooWide(
-        f"Single rows must stay well below {settings.SQL.buffer_bytes} bytes.",
+        f"Single rows must stay well below {settings.SQL.row_bytes} bytes.",
         extra={"outcome": outcome},
     )

@@ -67,12 +67,15 @@ def test_the_admin_shows_no_secret_and_changes_nothing() -> None:
 def test_contradicting_limits_are_reported() -> None:
     assert checks.check_limits() == []
     with override_settings(
-        SQL=replace(
-            settings.SQL, running=1, running_per_environment=2, connections=1, buffer_bytes=1
-        )
+        SQL=replace(settings.SQL, running=1, running_per_environment=2, connections=1)
     ):
         found = [message.id for message in checks.check_limits()]
-    assert found == ["sqlgateway.E002", "sqlgateway.E003", "sqlgateway.E004"]
+    assert found == ["sqlgateway.E002", "sqlgateway.E003"]
+    assert checks.check_memory() == []
+    with override_settings(SQL=replace(settings.SQL, request_bytes=2**24)):
+        assert [message.id for message in checks.check_memory()] == ["sqlgateway.E004"]
+    with override_settings(SQL=replace(settings.SQL, results_bytes=2**26)):
+        assert [message.id for message in checks.check_memory()] == ["sqlgateway.E007"]
     with override_settings(WEB_THREADS=8):
         assert [message.id for message in checks.check_limits()] == ["sqlgateway.E005"]
     with override_settings(SQL=replace(settings.SQL, cluster_url="")):
@@ -81,7 +84,7 @@ def test_contradicting_limits_are_reported() -> None:
 
 def test_nothing_starts_with_limits_that_contradict_each_other() -> None:
     with (
-        override_settings(SQL=replace(settings.SQL, buffer_bytes=1)),
+        override_settings(SQL=replace(settings.SQL, request_bytes=1)),
         pytest.raises(SystemCheckError, match="E004"),
     ):
         call_command("bootstrap", skip_checks=False)

@@ -125,7 +125,7 @@ def test_a_row_slightly_too_long_reports_whether_its_write_was_kept(alice: Calle
     alice.sql("CREATE TABLE t (id int)")
     for number in range(5):
         # The server has sent all of it, and committed, before it is found to be too long.
-        length = 32 * 2**20 - 30 + number * 10_000
+        length = settings.SQL.row_bytes - 30 + number * 10_000
 
         answer = alice.sql("INSERT INTO t VALUES (1) RETURNING repeat('x', $1)", [length])
 

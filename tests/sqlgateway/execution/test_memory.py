@@ -1,0 +1,141 @@
+"""What one request and all requests of a process may hold."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.db import connection
+from django.test import override_settings
+
+from sqlgateway.execution.memory import LARGE_RESULTS
+from sqlgateway.formats import arrays, encoders
+from sqlgateway.formats.encoders import Exceeded
+from tests.sqlgateway.support import Answer, Caller
+
+# Values of many tiny parts: as objects of Python they took a hundred times their length.
+BOMBS = [
+    "SELECT array_fill(1, ARRAY[14000000])",
+    "SELECT array_fill(NULL::int, ARRAY[6000000])",
+    "SELECT array_fill(1, ARRAY[3500000])",
+    "SELECT array_fill(NULL::text, ARRAY[1500000])",
+    "SELECT array_fill(true, ARRAY[1500000])",
+    "SELECT array_fill('x'::text, ARRAY[1500000])",
+    "SELECT repeat(E'\\x01', 8000000)",
+    "SELECT array_fill(1, ARRAY[3500000]) FROM generate_series(1, 9)",
+]
+
+
+@contextmanager
+def _growth() -> Iterator[list[int]]:
+    """Yield a list whose last entry is, in the end, how many bytes the process grew at most."""
+    before = _resident_bytes()
+    highest = [before]
+    is_over = threading.Event()
+
+    def look() -> None:
+        while not is_over.wait(0.005):
+            highest.append(max(highest[-1], _resident_bytes()))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield highest
+    finally:
+        is_over.set()
+        thread.join()
+        highest.append(max(highest) - before)
+
+
+def _resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+@pytest.mark.parametrize("text", BOMBS, ids=range(len(BOMBS)))
+def test_a_value_of_many_parts_is_held_within_the_limit(alice: Caller, text: str) -> None:
+    alice.value("SELECT 1")
+
+    with _growth() as growth:
+        answer = alice.sql(text, timeout_ms=10_000)
+
+    assert (answer.status, answer.body.get("outcome")) in {(200, None), (413, "rolled_back")}
+    # The parsed answer, too, is in this process.
+    assert growth[-1] < 2 * settings.SQL.request_bytes
+
+
+def test_eight_bombs_at_once_are_held_within_the_limit(committed: Caller) -> None:
+    committed.value("SELECT 1")
+    limits = replace(settings.SQL, running=9, running_per_organization=8, running_per_environment=8)
+
+    def run(text: str) -> Answer:
+        try:
+            return committed.sql(text)
+        finally:
+            connection.close()
+
+    with override_settings(SQL=limits), _growth() as growth, ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(run, [BOMBS[0]] * 8))
+
+    assert {answer.status for answer in answers} <= {413, 503}
+    assert growth[-1] < settings.SQL.results_bytes
+
+
+def test_a_large_result_waits_for_its_share_and_is_refused_without_one(alice: Caller) -> None:
+    alice.sql("CREATE TABLE t (id int)")
+    wide = "INSERT INTO t SELECT 1 FROM generate_series(1, 60) RETURNING repeat('x', 100000)"
+    limits = replace(settings.SQL, results_bytes=settings.SQL.request_bytes, queue_wait_ms=20)
+
+    with override_settings(SQL=limits):
+        LARGE_RESULTS.take(time.monotonic())
+        try:
+            small = alice.sql("SELECT repeat('x', 100000)")
+            read = alice.sql(
+                "SELECT repeat('x', 100000) FROM generate_series(1, 60)", read_only=True
+            )
+            written = alice.sql(wide)
+        finally:
+            LARGE_RESULTS.give_back()
+        kept = alice.value("SELECT count(*) FROM t")
+        afterwards = alice.sql(wide)
+
+    assert small.status == 200
+    assert (read.status, read.code, read.headers["Retry-After"]) == (503, "sql_busy", "1")
+    assert (written.code, written.body.get("outcome"), kept) in {
+        ("sql_busy", None, 0),
+        ("result_too_large", "committed", 60),
+    }
+    assert len(afterwards.rows) == 60
+
+
+def test_no_share_is_kept(alice: Caller) -> None:
+    for text in ("SELECT repeat('x', 3000000)", "SELECT repeat('x', 30000000)", "SELECT 1/0"):
+        alice.sql(text)
+
+    assert LARGE_RESULTS._taken == 0
+
+
+def test_the_clock_is_looked_at_while_one_array_is_converted() -> None:
+    looks = count(1)
+
+    def check(_size_bytes: int) -> None:
+        if next(looks) == 3:
+            raise Exceeded
+
+    value = b'{"a b"' + b',"a b"' * 100_000 + b"}"
+    with pytest.raises(Exceeded):
+        arrays.array_of(encoders.text, check)([value])
+    assert next(looks) == 4
+
+
+@pytest.mark.parametrize("value", [b"{a},{b}", b"{a", b"{a}}", b"{{a}", b"{a}b", b'{a"b}', b""])
+def test_what_is_no_array_is_still_json(value: bytes) -> None:
+    ((encoded,), _) = arrays.array_of(encoders.text, encoders.unlimited)([value])
+
+    assert json.loads(encoded) == value.decode()
