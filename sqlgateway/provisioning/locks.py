@@ -1,7 +1,7 @@
 """One process at a time moves, clones or restores a database; a crash releases it."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import psycopg
 from django.db import connection
@@ -20,9 +20,14 @@ def exclusive(database: Database) -> Iterator[None]:
     It belongs to a connection of its own: it outlasts transactions and ends with the process.
     Raises Busy.
     """
-    key = f"sqlgateway database {database.pk}"
+    key = [f"sqlgateway database {database.pk}"]
     with psycopg.connect(**connection.get_connection_params(), autocommit=True) as own:
-        row = own.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", [key]).fetchone()
+        row = own.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", key).fetchone()
         if row is None or not row[0]:
             raise Busy
-        yield
+        try:
+            yield
+        finally:
+            # The server ends a closed connection a moment later, and a caller may try again sooner.
+            with suppress(psycopg.OperationalError):
+                own.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", key)

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from sqlgateway.connection import cache
-from sqlgateway.models import Database
-from sqlgateway.provisioning import clusters
+from sqlgateway.models import Database, RetiredDatabase
+from sqlgateway.provisioning import clusters, tenant_databases
 from sqlgateway.provisioning.placements import CACHE
 from tests import cast
 from tests.cast import Caller
@@ -41,6 +41,8 @@ def _take_back() -> None:
     cache.CACHE.clear()
     # A test may have led the cluster's address astray.
     clusters.default()
+    for retired in RetiredDatabase.unscoped.select_related("cluster"):
+        tenant_databases.drop_named(retired.cluster, retired.dbname, retired.roles)
     for database in Database.unscoped.select_related("cluster"):
         KEPT.take(database)
 

@@ -20,8 +20,10 @@ PRIVILEGES: Final = ("ACL ", "DEFAULT ACL ")
 # The platform made these already, or lets no tenant make them.
 LEFT_OUT: Final = re.compile(
     r"(ACL|COMMENT|SECURITY LABEL) (pg_catalog|information_schema) "
-    r"|(ACL|COMMENT|SECURITY LABEL) - (SCHEMA public|LANGUAGE|EXTENSION|DATABASE)\b"
-    r"|SCHEMA - public |DATABASE|EXTENSION - plpgsql|SUBSCRIPTION|PUBLICATION|EVENT TRIGGER"
+    r"|(ACL|COMMENT|SECURITY LABEL) - (SCHEMA (public|zonal)|LANGUAGE|EXTENSION|DATABASE)\b"
+    # The platform's own schema: no tenant may own what is in it.
+    r"|SCHEMA - (public|zonal) |[A-Z ]+ zonal |DATABASE|EXTENSION - plpgsql"
+    r"|SUBSCRIPTION|PUBLICATION|EVENT TRIGGER"
     rf"|TRIGGER \S+ .*{GUARD} "
 )
 

@@ -99,6 +99,16 @@ WHERE deptype = 'o' AND refclassid = 'pg_authid'::regclass AND rolname = ANY(%(r
     AND classid <> 'pg_default_acl'::regclass
     AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
+# The platform's own schema, in the databases that have it: restored as the admin's, and it must not
+# remain so.
+OF_PLATFORM: Final = """
+SELECT 'SCHEMA', quote_ident(nspname) FROM pg_namespace JOIN pg_roles ON pg_roles.oid = nspowner
+WHERE nspname = 'zonal' AND rolname <> ALL(%(roles)s)
+UNION ALL
+SELECT 'TABLE', relation.oid::regclass::text FROM pg_class AS relation
+JOIN pg_namespace AS own ON own.oid = relnamespace JOIN pg_roles ON pg_roles.oid = relowner
+WHERE nspname = 'zonal' AND relkind = 'r' AND rolname <> ALL(%(roles)s)
+"""
 # Where the words of pg_identify_object are not those of ALTER.
 STATEMENT_WORDS: Final = {"composite type": "TYPE", "statistics object": "STATISTICS"}
 
@@ -126,11 +136,16 @@ class Grant(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Privileges:
-    """All of a database. owners: (type, identity, kind of role) of what is not the admin's."""
+    """All of a database.
+
+    owners: (type, identity, kind of role) of what is not the admin's. of_platform: (type, identity)
+    of what is no tenant's.
+    """
 
     objects: frozenset[Object]
     grants: frozenset[Grant]
     owners: frozenset[tuple[str, str, str]]
+    of_platform: frozenset[tuple[str, str]]
 
 
 def read(inside: psycopg.Connection, roles: Mapping[Role, str]) -> Privileges:
@@ -156,10 +171,12 @@ def read(inside: psycopg.Connection, roles: Mapping[Role, str]) -> Privileges:
         if who in kinds:
             held[on, column, kinds[who], is_grantable, letter].add(privilege)
     owners = inside.execute(OWNERS.encode(), values).fetchall()
+    platforms = inside.execute(OF_PLATFORM.encode(), values).fetchall()
     return Privileges(
         frozenset(objects),
         frozenset(_grants(held, everything)),
         frozenset((kind, name, kinds[who]) for kind, name, who in owners if kinds[who] != "admin"),
+        frozenset((str(kind), str(name)) for kind, name in platforms),
     )
 
 
@@ -172,6 +189,8 @@ def apply(inside: psycopg.Connection, roles: Mapping[Role, str], wanted: Privile
         str(kind): sql.Identifier(name).as_string(inside) for kind, name in roles.items()
     }
     identifiers[PUBLIC] = PUBLIC
+    for kind, name in wanted.of_platform:
+        inside.execute(f"ALTER {kind} {name} OWNER TO CURRENT_USER".encode())
     for kind, name, who in wanted.owners:
         words = STATEMENT_WORDS.get(kind, kind.upper())
         # A sequence follows its table, and cannot be changed by itself.

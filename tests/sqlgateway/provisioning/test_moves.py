@@ -33,7 +33,6 @@ RICH = """
         ALTER TABLE salaries ENABLE ROW LEVEL SECURITY;
         ALTER TABLE salaries FORCE ROW LEVEL SECURITY;
         CREATE TABLE hidden AS SELECT 1 AS id;
-        REVOKE ALL ON hidden FROM CURRENT_USER;
         CREATE VIEW names AS SELECT "Näme" FROM items;
         CREATE MATERIALIZED VIEW counted AS SELECT count(*) AS n FROM items;
         CREATE FUNCTION twice(n int) RETURNS int LANGUAGE sql AS 'SELECT n * 2';
@@ -48,6 +47,7 @@ def furnish(someone: Caller) -> None:
     for role, text in (
         ("admin", RICH),
         ("admin", f"GRANT CREATE, USAGE ON SCHEMA workshop TO {operator}"),
+        ("admin", f"REVOKE ALL ON hidden FROM CURRENT_USER, PUBLIC, {operator}"),
         ("operator", "CREATE TABLE workshop.own (id int)"),
     ):
         answer = someone.be(role).sql(text)
@@ -85,6 +85,8 @@ def test_a_moved_environment_keeps_its_data_its_owners_and_what_was_closed(
     origin = alice.database.cluster
     target = Cluster.objects.exclude(pk=origin.pk).get()
     furnish(alice)
+    once = {"query": "CREATE TABLE once ()"}
+    assert alice.post(once, Idempotency_Key="k").status == 200
 
     answer = _move(alice, target.name)
 
@@ -92,6 +94,9 @@ def test_a_moved_environment_keeps_its_data_its_owners_and_what_was_closed(
     assert 0 < answer["stopped_ms"] <= answer["elapsed_ms"]
     assert alice.database.cluster == target
     check_copy(alice)
+    # Keys are still known, and their table is no tenant's.
+    assert alice.post(once, Idempotency_Key="k").status == 200
+    assert alice.sql("DROP TABLE zonal.idempotency").body["sqlstate"] == "42501"
     # The old database is kept for a while, and nobody of the tenant reaches it.
     (kept,) = RetiredDatabase.unscoped.all()
     assert (kept.cluster, kept.dbname) == (origin, alice.database.dbname)
