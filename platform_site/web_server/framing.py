@@ -15,9 +15,12 @@ BUFFER_LIMIT_BYTES: Final = 2**20 + HEAD_LIMIT_BYTES
 
 _END: Final = b"\r\n\r\n"
 _LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*\r\n", re.IGNORECASE)
+# In another form, as with a hundred leading zeros, gunicorn may still read it as a length.
+_UNREAD_LENGTH: Final = re.compile(rb"\r\ncontent-length[ \t]*:", re.IGNORECASE)
+_CHUNKED: Final = re.compile(rb"\r\ntransfer-encoding[ \t]*:", re.IGNORECASE)
+_CHUNK_SIZE: Final = re.compile(rb"([0-9a-f]{1,8})\r\n", re.IGNORECASE)
 # A client that expects 100 (Continue) sends no body before a thread has asked for it.
-_UNMEASURED: Final = re.compile(rb"\r\n(transfer-encoding|expect):", re.IGNORECASE)
-_LAST_CHUNK: Final = b"\r\n0\r\n\r\n"
+_EXPECT: Final = re.compile(rb"\r\nexpect[ \t]*:", re.IGNORECASE)
 
 
 class Progress(Enum):
@@ -40,12 +43,27 @@ def progress(received: bytes | bytearray) -> Progress:
         return Progress.TOO_LONG if len(received) > HEAD_LIMIT_BYTES else Progress.PARTIAL
     # With the line break after the last header.
     head = bytes(received[: end + 2])
-    if _UNMEASURED.search(head):
-        return Progress.COMPLETE if received.endswith(_LAST_CHUNK) else Progress.STREAM
+    body_start = end + len(_END)
+    if _CHUNKED.search(head):
+        return Progress.COMPLETE if _has_last_chunk(received, body_start) else Progress.STREAM
     length = _LENGTH.search(head)
     if length is None:
-        return Progress.COMPLETE
-    size = end + len(_END) + int(length[1])
+        return Progress.STREAM if _UNREAD_LENGTH.search(head) else Progress.COMPLETE
+    size = body_start + int(length[1])
     if len(received) >= size:
         return Progress.COMPLETE
-    return Progress.STREAM if size > BUFFER_LIMIT_BYTES else Progress.PARTIAL
+    is_long = size > BUFFER_LIMIT_BYTES or _EXPECT.search(head) is not None
+    return Progress.STREAM if is_long else Progress.PARTIAL
+
+
+def _has_last_chunk(received: bytes | bytearray, at: int) -> bool:
+    """True if the chunks from there on are whole.
+
+    They are counted: the bytes of a last chunk may also be the content of an unfinished one.
+    """
+    while (size := _CHUNK_SIZE.match(received, at)) is not None:
+        length = int(size[1], 16)
+        if not length:
+            return received.startswith(b"\r\n", size.end())
+        at = size.end() + length + len(b"\r\n")
+    return False

@@ -6,9 +6,10 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 
 import pytest
@@ -103,6 +104,30 @@ def test_clients_that_send_slowly_hold_no_thread(server: Server, beginning: byte
             sock.sendall(beginning)
 
         assert server.get()
+
+
+@pytest.mark.parametrize(
+    "beginning",
+    [
+        # Each looks complete to a reader that is less exact than gunicorn's parser.
+        b"Content-Length: 00000000000000000000100\r\n\r\n{",
+        b"Transfer-Encoding: chunked\r\n\r\nff\r\n{\r\n0\r\n\r\n",
+        b"Expect: 100-continue\r\nContent-Length: 99\r\n\r\n{\r\n0\r\n\r\n",
+    ],
+)
+def test_bodies_that_seem_complete_leave_threads_for_others(
+    server: Server, beginning: bytes
+) -> None:
+    with ExitStack() as stack:
+        for _ in range(40):
+            sock = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+            with suppress(ConnectionError):
+                sock.sendall(b"POST /size HTTP/1.1\r\nHost: localhost\r\n" + beginning)
+
+        started = time.monotonic()
+        assert server.get()
+        # The server itself gives up on a client after ten seconds.
+        assert time.monotonic() - started < 8
 
 
 def test_large_bodies_that_arrive_slowly_leave_threads_for_others(server: Server) -> None:
