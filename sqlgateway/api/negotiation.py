@@ -9,6 +9,7 @@ from rest_framework.request import Request
 
 from platform_site.lib.api import NEGOTIATOR, NO_STORE, RENDERER
 from platform_site.lib.errors import InvalidRequest, NotAcceptable
+from sqlgateway.errors import IdempotencyNotSupported
 from sqlgateway.formats import arrow_batches
 from sqlgateway.transfer.exports import MEDIA_TYPES, Body, StreamFormat
 
@@ -69,11 +70,9 @@ def check_streamable(given: Mapping[str, Any]) -> None:
 
 
 def refuse_repetition(environ: Mapping[str, Any]) -> None:
-    """Raise InvalidRequest if the request has an Idempotency-Key: a body cannot be repeated."""
+    """Raise IdempotencyNotSupported if the request has a key: a body cannot be repeated."""
     if "HTTP_IDEMPOTENCY_KEY" in environ:
-        raise InvalidRequest.for_field(
-            "Idempotency-Key", "Streams and imports are not repeated: send none."
-        )
+        raise IdempotencyNotSupported("Streams and imports are not repeated.")
 
 
 def streamed(body: Body, form: StreamFormat) -> StreamingHttpResponse:

@@ -224,7 +224,13 @@ OPERATIONS: Final[Operations] = {
     ),
     "POST /v1/sql/import": Operation(
         tag="SQL",
-        problems=(*STATEMENT, PayloadTooLarge, UnsupportedMedia, UploadInterrupted),
+        problems=(
+            *STATEMENT,
+            IdempotencyNotSupported,
+            PayloadTooLarge,
+            UnsupportedMedia,
+            UploadInterrupted,
+        ),
         request="id,name\n1,first\n2,second\n",
         response={
             "command": "COPY",

@@ -9,7 +9,9 @@ import pytest
 from django.conf import settings
 from django.test import override_settings
 
+from sqlgateway.connection.tenant_connection import ConnectionLost
 from sqlgateway.idempotency import boundary
+from sqlgateway.idempotency.boundary import KeyedBoundary
 from tests.parallel import at_once
 from tests.sqlgateway.support import Answer, Caller
 
@@ -64,6 +66,25 @@ def test_a_key_belongs_to_its_body_user_and_role(writer: Caller) -> None:
     assert count(writer) == 1
     assert REPLAYED not in once(colleague, INSERT).headers
     assert count(writer) == 2
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_a_lost_answer_is_repeated_if_its_write_was_committed(
+    writer: Caller, monkeypatch: pytest.MonkeyPatch, is_committed: bool
+) -> None:
+    def close(*args: Any, **options: Any) -> None:
+        if is_committed:
+            usual(*args, **options)
+        raise ConnectionLost
+
+    usual = KeyedBoundary.close
+    with monkeypatch.context() as patched:
+        patched.setattr(KeyedBoundary, "close", close)
+        assert once(writer, INSERT).code == "outcome_unknown"
+    assert count(writer) == is_committed
+
+    assert (REPLAYED in once(writer, INSERT).headers) == is_committed
+    assert count(writer) == 1
 
 
 def test_nothing_is_kept_of_a_request_that_failed(writer: Caller) -> None:
