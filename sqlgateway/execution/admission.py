@@ -23,6 +23,9 @@ from sqlgateway.errors import QueryCancelled, SqlBusy, TooManyQueries
 
 # Statements of an organization that began none for so long are slow.
 SLOW_S: Final = 1.0
+# How late a refusal is answered, and how many threads may wait for that.
+REFUSAL_S: Final = 0.1
+LATE_REFUSALS: Final = 8
 Queues = OrderedDict[int, deque[threading.Event]]
 
 
@@ -40,6 +43,7 @@ class Admission:
         self._of_environment: Counter[int] = Counter()
         self._began_at: dict[int, float] = {}
         self._waits = 0
+        self._late_refusals = threading.BoundedSemaphore(LATE_REFUSALS)
         self._waiting: OrderedDict[int, Queues] = OrderedDict()
 
     @contextmanager
@@ -59,12 +63,14 @@ class Admission:
             if scope.environment_pk not in self._queues(scope) and self._is_free(scope):
                 self._take(scope)
                 return
-            if not self._may_wait(scope):
-                raise self._refusal(scope)
-            turn = threading.Event()
-            queues = self._waiting.setdefault(scope.organization_id, OrderedDict())
-            queues.setdefault(scope.environment_pk, deque()).append(turn)
-            self._waits += 1
+            turn = threading.Event() if self._may_wait(scope) else None
+            if turn is not None:
+                queues = self._waiting.setdefault(scope.organization_id, OrderedDict())
+                queues.setdefault(scope.environment_pk, deque()).append(turn)
+                self._waits += 1
+        if turn is None:
+            self._slow_down()
+            raise self._refusal(scope)
         with waiting():
             is_granted = turn.wait(settings.SQL.queue_wait_ms / 1000)
         with self._lock:
@@ -75,6 +81,17 @@ class Admission:
         if clients.is_gone():
             self._leave(scope)
             raise QueryCancelled("The client went away.")
+
+    def _slow_down(self) -> None:
+        """Answer a refusal late, a few at a time.
+
+        A client that tries again at once, whatever Retry-After says, would take more of the
+        processor by its refusals than by its statements.
+        """
+        if self._late_refusals.acquire(blocking=False):
+            with waiting():
+                time.sleep(REFUSAL_S)
+            self._late_refusals.release()
 
     def _leave(self, scope: Scope) -> None:
         with self._lock:
