@@ -54,9 +54,9 @@ class Upload:
                     piece = self._stream.read(size)
             except OSError:
                 # Also what gunicorn raises for a chunk that is cut or malformed.
-                raise UploadInterrupted from None
+                raise _interrupted(transfer) from None
             if transfer.has_ended_late:
-                raise UploadInterrupted("It came too slowly.")
+                raise _interrupted(transfer)
             if self._left is not None:
                 self._left -= len(piece)
                 if len(piece) < size:
@@ -64,6 +64,10 @@ class Upload:
             elif not piece:
                 return
             yield piece
+
+
+def _interrupted(transfer: Transfer) -> UploadInterrupted:
+    return UploadInterrupted("It came too slowly." if transfer.has_ended_late else "")
 
 
 def _length(environ: Mapping[str, Any]) -> int | None:
