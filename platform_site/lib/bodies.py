@@ -22,10 +22,14 @@ def read_body(stream: Any, *, encoding: str, limit_bytes: int) -> bytes:
 
     encoding: the Content-Encoding header: empty, ``identity`` or ``gzip``. The limit holds for the
     sent bytes and for what they expand to, and no more than that is ever expanded.
-    Raises PayloadTooLarge (413), UnsupportedMedia (415), MalformedJson (400: not whole gzip).
+    Raises PayloadTooLarge (413), UnsupportedMedia (415), MalformedJson (400: not whole gzip, or the
+    client stopped sending).
     """
-    # One byte past the limit shows that a body is too long without reading all of it.
-    body: bytes = stream.read(limit_bytes + 1)
+    try:
+        # One byte past the limit shows that a body is too long without reading all of it.
+        body: bytes = stream.read(limit_bytes + 1)
+    except OSError as exc:
+        raise MalformedJson("The body did not arrive.") from exc
     name = encoding.strip().lower()
     if name in {"gzip", "x-gzip"}:
         body = _expand(body, limit_bytes)

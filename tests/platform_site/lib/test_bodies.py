@@ -2,13 +2,18 @@
 
 import gzip
 import json
+import socket
+import struct
 import zlib
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.conf import settings
 
 from accounts.models import User
+from platform_site.lib.bodies import read_body
+from platform_site.lib.errors import MalformedJson
 from tests.cast import signed_in
 
 LOGIN = "/v1/auth/login"
@@ -57,3 +62,11 @@ def test_a_body_that_expands_a_thousandfold_is_not_expanded(anyone: Any, db: Non
     assert len(bomb) < LIMIT_BYTES * 2
 
     assert anyone.call("POST", LOGIN, bomb[:LIMIT_BYTES], CONTENT_ENCODING="gzip").status == 413
+
+
+def test_a_body_whose_client_stops_sending_is_malformed() -> None:
+    ours, theirs = socket.socketpair()
+    # As the web server's sockets, but sooner.
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 1000))
+    with ours, theirs, pytest.raises(MalformedJson):
+        read_body(SimpleNamespace(read=ours.recv), encoding="", limit_bytes=10)
