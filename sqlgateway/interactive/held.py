@@ -14,7 +14,8 @@ from platform_site.lib.errors import PlatformError
 from sqlgateway import errors
 from sqlgateway.connection import cache
 from sqlgateway.connection.tenant_connection import ConnectionLost, TenantConnection
-from sqlgateway.execution.execution import Execution
+from sqlgateway.connection.watchdog import WATCHDOG
+from sqlgateway.execution.execution import GRACE_S, Execution
 from sqlgateway.execution.json_answer import JsonSink, render
 from sqlgateway.execution.outcomes import FAILURES, Failed, refusal
 from sqlgateway.execution.requests import Caller, SqlRequest
@@ -51,7 +52,8 @@ class Held:
     """One open transaction.
 
     number: of the last statement that ran. digest, answer: what was asked then and what came of it;
-    answer is None if it was too long to keep.
+    answer is None if it was too long to keep. is_ending: it is being committed or is to be rolled
+    back, so that no statement runs any more.
     """
 
     session: TenantConnection
@@ -62,6 +64,7 @@ class Held:
     number: int = 0
     digest: bytes = b""
     answer: bytes | PlatformError | None = None
+    is_ending: bool = False
 
     def is_due(self, now: float) -> bool:
         """True if a limit has passed; a running statement is not idle, but its time is limited."""
@@ -112,6 +115,8 @@ class HeldTransactions:
         """
         held = self._take(transaction_id)
         try:
+            if held.is_ending:
+                raise errors.TransactionBusy
             if number == held.number and number > 0:
                 return _repeated(held, digest), True
             if number != held.number + 1:
@@ -132,10 +137,12 @@ class HeldTransactions:
     def xid(self, transaction_id: str) -> str | None:
         """Return the transaction's id in PostgreSQL, None if it has written nothing.
 
+        No statement runs afterwards: a write after None could not be looked up.
         Raises TransactionOver, TransactionBusy.
         """
         held = self._take(transaction_id)
         try:
+            held.is_ending = True
             if held.session.status != Status.INTRANS:
                 return None
             held.session.give_up_at = time.monotonic() + settings.SQL.timeout_ms / 1000
@@ -151,10 +158,16 @@ class HeldTransactions:
     def end(self, transaction_id: str, *, commit: bool) -> Ending:
         """Commit or roll back, and return what happened.
 
+        A running statement delays the rollback, but nothing can commit any more.
         Raises TransactionOver if the process does not hold it, TransactionBusy, and the error that
         a commit met: a deferred constraint, a serialization failure.
         """
-        held = self._take(transaction_id)
+        try:
+            held = self._take(transaction_id)
+        except errors.TransactionBusy:
+            if commit or not self._end_soon(transaction_id):
+                raise
+            return "rolled_back"
         try:
             return self._end(transaction_id, held, commit=commit)
         finally:
@@ -176,6 +189,13 @@ class HeldTransactions:
             gone, self._held = list(self._held.values()), {}
         for held in gone:
             cache.CACHE.discard(held.session)
+
+    def _end_soon(self, transaction_id: str) -> bool:
+        """Have a transaction in use rolled back as soon as it is not: its row counts no longer."""
+        held = self._held.get(transaction_id)
+        if held is not None:
+            held.is_ending, held.expires_at = True, 0.0
+        return held is not None
 
     # --- one transaction, whose lock is held ----------------------------------------------------
 
@@ -204,13 +224,19 @@ class HeldTransactions:
     def _answer(self, transaction_id: str, held: Held, running: Running, sink: JsonSink) -> bytes:
         started = time.perf_counter()
         held.session.notices = []
-        outcome = Execution(
+        execution = Execution(
             held.session,
             running.request,
             sink,
             boundary=HeldBoundary(),
             cancellation=running.cancellation,
-        ).run()
+        )
+        try:
+            outcome = execution.run()
+        except BaseException:
+            # The rest of its answer must not become the next statement's.
+            self._drop(transaction_id, held)
+            raise
         is_over = not outcome.is_clean or held.session.status == Status.IDLE
         if is_over:
             self._drop(transaction_id, held)
@@ -224,20 +250,28 @@ class HeldTransactions:
 
     def _end(self, transaction_id: str, held: Held, *, commit: bool) -> Ending:
         session = held.session
-        session.give_up_at = time.monotonic() + settings.SQL.timeout_ms / 1000
+        # A commit runs deferred triggers, which are the tenant's code.
+        deadline = time.monotonic() + settings.SQL.timeout_ms / 1000
+        session.give_up_at = deadline + settings.SQL.grace_ms / 1000 + GRACE_S
         was_aborted = session.status == Status.INERROR
+        watch = WATCHDOG.watch(session, deadline)
         try:
             result = session.run(b"COMMIT" if commit else b"ROLLBACK")
         except ConnectionLost:
             self._drop(transaction_id, held)
             return "unknown" if commit else "rolled_back"
+        finally:
+            was_late = WATCHDOG.finish(watch)
         if result.status in FAILURES:
             failed = Failed(result, ErrorPosition("", 0))
             error = refusal(session, failed)
             self._drop(transaction_id, held)
             raise error
-        self._forget(transaction_id)
-        cache.CACHE.release(session)
+        if was_late:
+            self._drop(transaction_id, held)
+        else:
+            self._forget(transaction_id)
+            cache.CACHE.release(session)
         return "committed" if commit and not was_aborted else "rolled_back"
 
     def _forget(self, transaction_id: str) -> None:

@@ -32,7 +32,7 @@ from sqlgateway.execution.requests import ARRAYS, Caller, Isolation, Piece, SqlR
 from sqlgateway.interactive import owner
 from sqlgateway.interactive.channel import CHANNEL, OwnerAway
 from sqlgateway.interactive.held import HELD
-from sqlgateway.models import InteractiveTransaction
+from sqlgateway.models import InteractiveTransaction, RetiredDatabase
 
 State = InteractiveTransaction.State
 
@@ -98,11 +98,14 @@ def run(
     Raises TransactionOver, TransactionBusy, StatementOutOfOrder and the errors of ``POST /v1/sql``.
     """
     row = _open_row(principal, transaction_id)
-    row.active_until = timezone.now() + timedelta(seconds=settings.SQL.transaction_idle_s) + MARGIN
-    row.save(update_fields=["active_until"])
     question = {"call": "run", "number": number, "body": body, "request_id": request_id}
     with ADMISSION.slot(principal.scope):
-        answer = _ask(row, question)
+        # It counts against the caps while the statement may run, and as idle again after it.
+        _count(row, running_s=settings.SQL.timeout_ms / 1000)
+        try:
+            answer = _ask(row, question)
+        finally:
+            _count(row)
     return base64.b64decode(answer["json"]), answer["is_repeated"]
 
 
@@ -189,6 +192,12 @@ def _open(session: TenantConnection, isolation: Isolation | None) -> None:
         raise errors.EngineAway
 
 
+def _count(row: InteractiveTransaction, *, running_s: float = 0.0) -> None:
+    idle_s = settings.SQL.transaction_idle_s
+    until = timezone.now() + timedelta(seconds=running_s + idle_s) + MARGIN
+    InteractiveTransaction.unscoped.filter(pk=row.pk).update(active_until=until)  # unscoped: by key
+
+
 def _open_row(principal: Principal, transaction_id: UUID) -> InteractiveTransaction:
     row = find(principal, transaction_id)
     if row.state != State.OPEN:
@@ -231,12 +240,25 @@ def _look_up(scope: Scope, row: InteractiveTransaction) -> str:
     if not row.xid:
         # It had written nothing: committed or not, the data is the same.
         return State.COMMITTED.value
+    if _has_moved(row):
+        # The server that knew the number has been left; what it said before is in the row.
+        row.refresh_from_db()
+        if row.state == State.COMMITTING:
+            raise errors.OutcomeUnknown(extra={"retryable": False})
+        return row.state
     request = SqlRequest((Piece(XACT_STATUS, [row.xid.encode()], ARRAYS),))
     status = gateway.rows(scope, cast(Role, row.role), request)[0][0]
     endings = {"committed": State.COMMITTED.value, "aborted": State.ROLLED_BACK.value}
     if status not in endings:
         raise errors.OutcomeUnknown(extra={"retryable": True})
     return endings[status]
+
+
+def _has_moved(row: InteractiveTransaction) -> bool:
+    left = RetiredDatabase.unscoped.filter(  # unscoped: of the row's own environment
+        environment_id=row.environment_id, retired_at__gte=row.created_at
+    )
+    return left.exists()
 
 
 def _move(row: InteractiveTransaction, before: str, after: str, *, xid: str | None = None) -> None:

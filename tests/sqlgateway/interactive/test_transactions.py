@@ -1,17 +1,22 @@
 """``/v1/sql/transactions``: one transaction over several requests, in the process that owns it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 from django.conf import settings
 from django.test import override_settings
+from django.utils import timezone
 
 from sqlgateway.connection.tenant_connection import ConnectionLost, TenantConnection
+from sqlgateway.execution.execution import Execution
+from sqlgateway.interactive import owner, transactions
 from sqlgateway.interactive.held import HELD
-from sqlgateway.models import InteractiveTransaction
+from sqlgateway.models import Database, InteractiveTransaction, RetiredDatabase
 from sqlgateway.records.history import RECORDER
 from tests.cast import Caller
 from tests.sqlgateway.interactive.support import PATH, begin, sql
@@ -219,3 +224,95 @@ def test_two_statements_at_once_are_refused(admin: Caller) -> None:
         assert (busy.status, busy.code) == (409, "transaction_busy")
         assert ours.commit().code == "transaction_busy"
     assert ours.send(1, "SELECT 1 AS one").body["rows"] == [{"one": 1}]
+
+
+def test_a_rollback_while_a_statement_runs_frees_the_connection_soon(admin: Caller) -> None:
+    ours = begin(admin)
+    with HELD._held[ours.id].lock:  # as if a statement ran
+        assert ours.roll_back().status == 204
+    # Its row counts no longer, so it must not wait for its idle time.
+    assert ours.run("SELECT 1").code == "transaction_over"
+    HELD.end_due()
+    assert ours.id not in HELD._held
+
+
+def test_a_transaction_counts_as_long_as_its_statement_may_run(admin: Caller) -> None:
+    ours = begin(admin)
+    seen: list[datetime] = []
+    real = owner.ask
+
+    def look(row: InteractiveTransaction, question: Mapping[str, Any]) -> dict[str, Any]:
+        seen.append(InteractiveTransaction.unscoped.get(pk=row.pk).active_until)
+        return real(row, question)
+
+    longest = timezone.now() + timedelta(milliseconds=settings.SQL.timeout_ms)
+    with patch.object(owner, "ask", look):
+        ours.run("SELECT 1")
+    assert seen[0] > longest
+    assert InteractiveTransaction.unscoped.get(pk=ours.id).active_until < longest
+
+
+def test_no_statement_writes_once_the_commit_has_begun(admin: Caller) -> None:
+    ours = begin(admin)
+    late: list[str] = []
+    real = transactions._move
+
+    def write_first(*arguments: Any, **members: Any) -> None:
+        late.append(ours.run("INSERT INTO items VALUES (1)").code)
+        real(*arguments, **members)
+
+    with patch.object(transactions, "_move", write_first):
+        assert ours.commit().body["state"] == "committed"
+    assert late[0] == "transaction_busy"
+    assert sql(admin, "SELECT id FROM items") == []
+
+
+def test_a_commit_that_runs_too_long_is_ended(admin: Caller) -> None:
+    sql(
+        admin,
+        "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql"
+        " AS 'BEGIN PERFORM pg_sleep(60); RETURN NULL; END'",
+    )
+    sql(
+        admin,
+        "CREATE CONSTRAINT TRIGGER wait AFTER INSERT ON items"
+        " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait()",
+    )
+    ours = begin(admin)
+    ours.run("SET statement_timeout = 0")
+    ours.run("SET transaction_timeout = 0")
+    ours.run("INSERT INTO items VALUES (1)")
+    with override_settings(SQL=replace(settings.SQL, timeout_ms=200)):
+        assert ours.commit().body["sqlstate"] == "57014"
+    assert admin.get(ours.path).body["state"] == "rolled_back"
+
+
+def test_the_outcome_of_a_commit_is_unknown_after_a_move(admin: Caller) -> None:
+    ours = begin(admin)
+    ours.run("INSERT INTO items VALUES (1)")
+    row = InteractiveTransaction.unscoped.get(pk=ours.id)
+    placed = Database.unscoped.get(environment_id=row.environment_id)
+    real = TenantConnection.run
+
+    def lose(self: TenantConnection, text: bytes) -> Any:
+        result = real(self, text)
+        if text == b"COMMIT":
+            RetiredDatabase.unscoped.create(
+                organization_id=row.organization_id,
+                environment_id=row.environment_id,
+                cluster=placed.cluster,
+                dbname="left",
+                drop_after=timezone.now(),
+            )
+            raise ConnectionLost
+        return result
+
+    with patch.object(TenantConnection, "run", lose):
+        assert ours.commit().code == "outcome_unknown"
+
+
+def test_a_failure_of_the_gateway_ends_the_transaction(admin: Caller) -> None:
+    ours = begin(admin)
+    with patch.object(Execution, "run", side_effect=ValueError), suppress(ValueError):
+        ours.run("SELECT 1")
+    assert ours.run("SELECT 1").code == "transaction_over"
