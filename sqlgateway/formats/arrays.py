@@ -25,6 +25,7 @@ IMPOSSIBLE: Final = (b"xx", b"x{", b"{,", b",,", b",}", b"}x", b"}{")
 NUMBERS: Final = b"0123456789+-.e,{}NUL"
 BOOLEANS: Final = b"tf,{}NUL"
 LONG_NUMBER: Final = re.compile(rb"\d{16}")
+MINUS_ZERO: Final = re.compile(rb"[{,]-0[,}]")
 
 Whole = Callable[[bytes, Check], bytes | None]
 
@@ -69,6 +70,10 @@ def _numbers(value: bytes, _check: Check) -> bytes | None:
     return value.translate(BRACKETS).replace(b"NULL", NULL)
 
 
+def _floats(value: bytes, check: Check) -> bytes | None:
+    return None if MINUS_ZERO.search(value) else _numbers(value, check)
+
+
 def _long_numbers(value: bytes, check: Check) -> bytes | None:
     return None if LONG_NUMBER.search(value) else _numbers(value, check)
 
@@ -99,7 +104,7 @@ def _with_nulls(elements: bytes) -> bytes:
 # By the encoder of elements; those of timestamps and JSON are nearly always quoted.
 WHOLE: Final[dict[Encoder, Whole]] = {
     encoders.literal: _numbers,
-    encoders.number: _numbers,
+    encoders.number: _floats,
     encoders.json: _numbers,
     encoders.int8: _long_numbers,
     encoders.boolean: _booleans,

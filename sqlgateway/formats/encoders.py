@@ -24,6 +24,7 @@ Encoder = Callable[[Values], Encoded]
 Check = Callable[[int], None]
 
 NULL: Final = b"null"
+MINUS_ZERO: Final = b"-0"
 # Characters that JSON escapes; a column without any is copied unchanged.
 ESCAPED: Final = bytes([*range(32), 0x22, 0x5C])
 BOOLS: Final = {b"t": b"true", b"f": b"false", None: NULL}
@@ -133,7 +134,7 @@ def number(values: Values) -> Encoded:
     """Floats, and numeric when asked for: numbers, but NaN and the infinities as strings."""
     if None not in values:
         blob = b"".join(values)  # type: ignore[arg-type]  # no None among them
-        if b"N" not in blob and b"I" not in blob:
+        if b"N" not in blob and b"I" not in blob and MINUS_ZERO not in values:
             return values, False  # type: ignore[return-value]  # no None among them
     return [_number(value) for value in values], False
 
@@ -141,6 +142,9 @@ def number(values: Values) -> Encoded:
 def _number(value: bytes | None) -> bytes:
     if value is None:
         return NULL
+    if value == MINUS_ZERO:
+        # Without a fraction many readers take it for an integer, which has no sign.
+        return b"-0.0"
     return b'"%b"' % value if value[-1:] in b"Ny" else value
 
 

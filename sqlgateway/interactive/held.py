@@ -15,6 +15,7 @@ from sqlgateway import errors
 from sqlgateway.connection import cache
 from sqlgateway.connection.tenant_connection import ConnectionLost, TenantConnection
 from sqlgateway.connection.watchdog import WATCHDOG
+from sqlgateway.execution import transaction_control
 from sqlgateway.execution.execution import GRACE_S, Execution
 from sqlgateway.execution.json_answer import JsonSink, render
 from sqlgateway.execution.outcomes import FAILURES, Failed, refusal
@@ -41,7 +42,7 @@ class HeldBoundary:
     def check(self, session: TenantConnection, number: int) -> None:
         """Raise TransactionEnded if the statement ended the transaction."""
         if session.status == Status.IDLE:
-            raise errors.TransactionEnded("Use commit or rollback of the transaction itself.")
+            raise errors.TransactionEnded(extra={"outcome": "unknown"})
 
     def close(self, session: TenantConnection, *, was_cut: bool) -> None:
         """Do nothing: the transaction goes on."""
@@ -222,6 +223,8 @@ class HeldTransactions:
         return answer
 
     def _answer(self, transaction_id: str, held: Held, running: Running, sink: JsonSink) -> bytes:
+        if transaction_control.first_control(running.request.pieces[0].text):
+            raise errors.TransactionEnded("Use the transaction's own commit or rollback.")
         started = time.perf_counter()
         held.session.notices = []
         execution = Execution(

@@ -209,10 +209,8 @@ def _ask(row: InteractiveTransaction, question: dict[str, Any]) -> dict[str, Any
     """Ask the owner about an open transaction; one that it lost is rolled back."""
     try:
         return owner.ask(row, question)
-    except (OwnerAway, errors.TransactionOver, errors.TransactionEnded) as exc:
+    except (OwnerAway, errors.TransactionOver):
         _move(row, State.OPEN, State.ROLLED_BACK)
-        if isinstance(exc, errors.TransactionEnded):
-            raise
         raise errors.TransactionOver(extra={"outcome": "rolled_back"}) from None
 
 

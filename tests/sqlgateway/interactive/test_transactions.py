@@ -107,15 +107,20 @@ def test_a_savepoint_undoes_a_failed_statement(admin: Caller) -> None:
     assert sql(admin, "SELECT id FROM items") == [[7]]
 
 
-@pytest.mark.parametrize("query", ["COMMIT", "/* x */ ROLLBACK"])
-def test_transaction_control_inside_it_is_refused(admin: Caller, query: str) -> None:
+@pytest.mark.parametrize("query", ["COMMIT", "/* x */ ROLLBACK", "COMMIT AND CHAIN", "BEGIN"])
+def test_transaction_control_inside_it_is_refused_and_changes_nothing(
+    admin: Caller, query: str
+) -> None:
     ours = begin(admin)
     ours.run("INSERT INTO items VALUES (1)")
-    assert ours.run(query).code in {"transaction_ended", "transaction_control"}
+    assert ours.run(query).code == "transaction_ended"
+    assert sql(admin, "SELECT * FROM items") == []
+    assert ours.commit().body["state"] == "committed"
+    assert sql(admin, "SELECT id FROM items") == [[1]]
 
 
 def test_two_texts_in_one_statement_are_refused(admin: Caller) -> None:
-    assert begin(admin).run("SELECT 1; COMMIT").body["sqlstate"] == "42601"
+    assert begin(admin).run("SELECT 1; SELECT 2").body["sqlstate"] == "42601"
 
 
 def test_it_is_its_own_session_s_alone(admin: Caller, signed_in_as: SignIn) -> None:
