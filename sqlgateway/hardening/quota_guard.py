@@ -8,6 +8,7 @@ disable them, since that is DDL. DELETE, TRUNCATE, DROP and VACUUM go on.
 Creating a trigger runs no code of the tenant.
 """
 
+import time
 from typing import Final
 
 import psycopg
@@ -64,13 +65,23 @@ GUARD: Final = (
     " FOR EACH STATEMENT EXECUTE FUNCTION pg_catalog.{name}();"
     " ALTER TABLE ONLY {table} ENABLE ALWAYS TRIGGER {name}"
 )
+# A tenant that is over its quota must not keep a table from being guarded by writing to it.
+END_WRITERS: Final = """
+SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_stat_activity USING (pid)
+WHERE relation = %s::regclass AND datname = current_database() AND pid <> pg_backend_pid()
+    AND backend_type = 'client backend' AND mode NOT IN ('AccessShareLock', 'RowShareLock')
+"""
+LOCK_TIMEOUT: Final = "SET lock_timeout = '1s'"
+# For all tables: locks of one tenant must not delay the measurement of the others for longer.
+BUDGET_S: Final = 10.0
 
 log = structlog.get_logger(__name__)
 
 
 def impose(inside: psycopg.Connection) -> bool:
-    """Guard the administrator's present database; False if a table was locked: repeat it then.
+    """Guard the administrator's present database; False if it is incomplete: repeat it then.
 
+    A session that writes to a table, and keeps it from being guarded, is terminated.
     Tables that were made since the last call are guarded too.
     """
     inside.execute(REFUSAL.encode())
@@ -78,7 +89,7 @@ def impose(inside: psycopg.Connection) -> bool:
     # First, so that no table is made any more while the existing ones are guarded.
     if inside.execute(HAS_EVENT_TRIGGER, [NAME]).fetchone() is None:
         inside.execute(CREATE_EVENT_TRIGGER.encode())
-    return _each(inside, GUARD, guarded=False)
+    return _each(inside, GUARD, guarded=False, ends_writers=True)
 
 
 def lift(inside: psycopg.Connection) -> bool:
@@ -93,13 +104,30 @@ def lift(inside: psycopg.Connection) -> bool:
     return _each(inside, "DROP TRIGGER IF EXISTS {name} ON {table}", guarded=True)
 
 
-def _each(inside: psycopg.Connection, statement: str, *, guarded: bool) -> bool:
+def _each(
+    inside: psycopg.Connection, statement: str, *, guarded: bool, ends_writers: bool = False
+) -> bool:
     is_complete = True
+    deadline = time.monotonic() + BUDGET_S
+    inside.execute(LOCK_TIMEOUT)
     for (table,) in inside.execute(TABLES, {"guarded": guarded, "name": NAME}).fetchall():
-        try:
-            # One transaction for each: a tenant that holds one lock delays one table.
-            inside.execute(statement.format(name=NAME, table=table).encode())
-        except (psycopg.errors.LockNotAvailable, psycopg.errors.UndefinedTable) as exc:
-            log.info("sql_quota_guard_waits", kind=type(exc).__name__)
-            is_complete = False
+        if time.monotonic() > deadline:
+            log.warning("sql_quota_guard_incomplete")
+            return False
+        text = statement.format(name=NAME, table=table)
+        is_done = _attempt(inside, text)
+        if not is_done and ends_writers:
+            inside.execute(END_WRITERS, [table])
+            is_done = _attempt(inside, text)
+        is_complete = is_complete and is_done
     return is_complete
+
+
+def _attempt(inside: psycopg.Connection, text: str) -> bool:
+    try:
+        # One transaction for each table: a tenant that holds one lock delays one table.
+        inside.execute(text.encode())
+    except (psycopg.errors.LockNotAvailable, psycopg.errors.UndefinedTable) as exc:
+        log.info("sql_quota_guard_waits", kind=type(exc).__name__)
+        return False
+    return True

@@ -1,11 +1,16 @@
 """An environment over its disk quota may only shrink, whatever its admin tries."""
 
+from unittest.mock import patch
+
 import pytest
 from django.utils import timezone
 
 from environments import environments
 from environments.errors import QuotaExceeded
 from sqlgateway import tasks
+from sqlgateway.connection.cache import CACHE
+from sqlgateway.execution import gateway
+from sqlgateway.hardening import quota_guard
 from sqlgateway.models import OrganizationQuota
 from sqlgateway.provisioning import quotas
 from sqlgateway.provisioning.clusters import address_of, administer
@@ -107,6 +112,32 @@ def test_a_table_that_was_made_before_the_guard_came_is_guarded_by_the_next_meas
     quotas.measure(alice.database, now=timezone.now())
 
     assert alice.sql("INSERT INTO t VALUES (1)").code == "quota_exceeded"
+    quotas.release(alice.database)
+
+
+def test_an_open_transaction_does_not_keep_its_tables_from_being_guarded(alice: Caller) -> None:
+    alice.sql("CREATE TABLE t (id int)")
+    writer = gateway.connect(alice.scope, "admin")
+    try:
+        writer.run(b"BEGIN")
+        writer.run(b"INSERT INTO t VALUES (1)")
+        with patch.object(quota_guard, "LOCK_TIMEOUT", "SET lock_timeout = '20ms'"):
+            _limit(alice, "1000000")
+
+        assert alice.sql("INSERT INTO t VALUES (1)").code == "quota_exceeded"
+        assert alice.value("SELECT count(*) FROM t") == 0
+    finally:
+        CACHE.discard(writer)
+    quotas.release(alice.database)
+
+
+def test_locks_of_one_tenant_delay_the_measurement_for_a_limited_time(alice: Caller) -> None:
+    alice.sql("CREATE TABLE t (id int); CREATE TABLE u (id int)")
+    with patch.object(quota_guard, "BUDGET_S", -1.0):
+        _limit(alice, "1000000")
+    # No table was guarded, but none can be added either.
+    assert alice.sql("CREATE TABLE w (id int)").code == "quota_exceeded"
+    assert alice.sql("INSERT INTO t VALUES (1)").status == 200
     quotas.release(alice.database)
 
 
