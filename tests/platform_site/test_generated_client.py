@@ -27,8 +27,10 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Generate the client, importable under its package's name."""
     folder = tmp_path_factory.mktemp("client")
     config = folder / "config.yaml"
-    # Generated code needs no formatter.
-    config.write_text("post_hooks: []\n")
+    # Generated code needs no formatter; to the generator a CSV body is a file.
+    config.write_text(
+        "post_hooks: []\ncontent_type_overrides:\n  text/csv: application/octet-stream\n"
+    )
     program = Path(sys.executable).with_name("openapi-python-client")
     command = [
         *(str(program), "generate", "--path", str(DOCUMENT), "--config", str(config)),
