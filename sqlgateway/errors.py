@@ -203,7 +203,7 @@ class UploadInterrupted(errors.InvalidRequest):
 
 
 class ResultNotText(errors.InvalidRequest):
-    """A result has a form that JSON cannot carry; ``outcome`` says what its transaction did."""
+    """A result is not UTF-8 text; ``outcome`` says what its transaction did."""
 
     code = "result_not_text"
     title = "The result is not UTF-8 text."

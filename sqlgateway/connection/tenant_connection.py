@@ -324,12 +324,6 @@ class TenantConnection:
         """
         return self.pgconn.parameter_status(b"default_transaction_read_only") == b"on"
 
-    @property
-    def is_plain(self) -> bool:
-        """True if the server last reported UTF-8 and ISO dates, as set at the start."""
-        told = self.pgconn.parameter_status
-        return told(b"client_encoding") == b"UTF8" and (told(b"DateStyle") or b"")[:3] == b"ISO"
-
     def park(self) -> bool:
         """Clean up; True if the connection may be used again.
 

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import Any, Final
 
 from platform_site.lib.errors import InvalidRequest
+from sqlgateway.errors import ResultNotText
 from sqlgateway.formats.column_types import ColumnType
 from sqlgateway.formats.encoders import Values
 from sqlgateway.formats.results import Column
@@ -32,10 +33,11 @@ class ArrowWriter:
         self._schema = arrow.schema([(column.key, _type(kind)) for column, kind in fields])
         return bytes(self._schema.serialize())
 
-    def rows(self, values: Sequence[Values], count: int, *, is_plain: bool) -> bytes:
+    def rows(self, values: Sequence[Values], count: int) -> bytes:
         """Return a record batch; none for rows without columns.
 
-        Raises InvalidRequest for a value that its column's type cannot hold, such as infinity.
+        Raises InvalidRequest for a value that its column's type cannot hold, such as infinity;
+        ResultNotText for bytes that are not UTF-8.
         """
         if not values:
             return b""
@@ -44,7 +46,9 @@ class ArrowWriter:
         for column, kind, given in zip(self._columns, self._kinds, values, strict=True):
             try:
                 arrays.append(_array(kind, given))
-            except arrow.ArrowInvalid:
+            except UnicodeDecodeError as exc:
+                raise ResultNotText("A value is not UTF-8.") from exc
+            except ValueError:
                 message = f"A value of {column.name} has no form in Arrow: cast it to text."
                 raise InvalidRequest.for_field("format", message) from None
         return bytes(arrow.record_batch(arrays, schema=self._schema).serialize())
@@ -89,7 +93,12 @@ def _type(kind: ColumnType) -> Any:
 
 
 def _array(kind: ColumnType, values: Values) -> Any:
+    """Return a column's values.
+
+    Raises UnicodeDecodeError; ValueError, of which ArrowInvalid is one, for a text of another form.
+    """
     arrow, wanted = _arrow(), _type(kind)
+    b"\n".join([value for value in values if value is not None]).decode()
     convert = CONVERSIONS.get(kind.encoder)
     if convert is not None and not kind.is_array:
         return arrow.array([None if value is None else convert(value) for value in values], wanted)
@@ -97,6 +106,9 @@ def _array(kind: ColumnType, values: Values) -> Any:
 
 
 def _bytea(value: bytes) -> bytes:
+    if value[:2] != b"\\x":
+        # bytea_output was changed to escape.
+        raise ValueError
     return bytes.fromhex(value[2:].decode())
 
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from sqlgateway.errors import ResultNotText
 from sqlgateway.formats.encoders import Values
 from sqlgateway.formats.results import Column
 from sqlgateway.formats.rows import Kinds
@@ -26,22 +27,28 @@ class CsvWriter:
             return b""
         return b",".join(_quoted(column.name.encode()) for column in columns) + b"\n"
 
-    def rows(self, values: Sequence[Values], count: int, *, is_plain: bool) -> bytes:
-        """Return the lines."""
+    def rows(self, values: Sequence[Values], count: int) -> bytes:
+        """Return the lines.
+
+        Raises ResultNotText.
+        """
         if not values:
             return b"\n" * count
         is_single = len(values) == 1
-        fields = [_fields(column, is_plain=is_plain, is_single=is_single) for column in values]
-        return b"\n".join(map(b",".join, zip(*fields, strict=True))) + b"\n"
+        fields = [_fields(column, is_single=is_single) for column in values]
+        lines = b"\n".join(map(b",".join, zip(*fields, strict=True))) + b"\n"
+        try:
+            lines.decode()
+        except UnicodeDecodeError as exc:
+            raise ResultNotText("A value is not UTF-8.") from exc
+        return lines
 
     def end(self) -> bytes:
         """Return nothing: the last chunk marks the end."""
         return b""
 
 
-def _fields(values: Values, *, is_plain: bool, is_single: bool) -> Sequence[bytes]:
-    if not is_plain:
-        values = [None if value is None else _utf8(value) for value in values]
+def _fields(values: Values, *, is_single: bool) -> Sequence[bytes]:
     # Most columns need no quotes, which one search over all of their values shows.
     if None not in values and b"" not in values and not is_single:
         texts: Sequence[bytes] = values  # type: ignore[assignment]  # no None among them
@@ -54,8 +61,3 @@ def _quoted(value: bytes, *, is_single: bool = False) -> bytes:
     if value == b"" or SPECIAL.search(value) or (is_single and value == END_OF_DATA):
         return b'"%b"' % value.replace(b'"', b'""')
     return value
-
-
-def _utf8(value: bytes) -> bytes:
-    """Return text of another client encoding with replacement characters."""
-    return value.decode("utf-8", "replace").encode()

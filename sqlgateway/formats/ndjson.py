@@ -24,8 +24,11 @@ class NdjsonWriter:
         self._encoder = RowEncoder(columns, kinds, rows_as=self._rows_as, numeric=self._numeric)
         return record({"columns": described(columns, kinds)})
 
-    def rows(self, values: Sequence[Values], count: int, *, is_plain: bool) -> bytes:
-        """Return a record for each row."""
+    def rows(self, values: Sequence[Values], count: int) -> bytes:
+        """Return a record for each row.
+
+        Raises ResultNotText.
+        """
         if self._encoder is None:
             return b""
         lines = self._encoder.lines(values, count)

@@ -135,6 +135,22 @@ class RowEncoder:
         return b"{" + b",".join(pairs) + b"}"
 
 
+def columns_of(result: PGresult) -> list[Column]:
+    """Return a result's columns.
+
+    Raises ResultNotText for values in PostgreSQL's binary form, and for names that are not UTF-8.
+    """
+    fields = range(result.nfields)
+    if any(result.fformat(i) for i in fields):
+        raise ResultNotText("A column has PostgreSQL's binary form.")
+    try:
+        names = [(result.fname(i) or b"").decode() for i in fields]
+    except UnicodeDecodeError as exc:
+        raise ResultNotText("A column's name is not UTF-8.") from exc
+    keys = unique_keys(names)
+    return [Column(names[i], keys[i], result.ftype(i)) for i in fields]
+
+
 def described(columns: Sequence[Column], kinds: Mapping[int, ColumnType]) -> list[dict[str, Any]]:
     """Return the JSON of columns: name, type, oid, and the key in objects where it differs."""
     return [_described(column, kinds.get(column.oid)) for column in columns]
@@ -177,18 +193,11 @@ class Collector:
     def start(self, result: PGresult, known: dict[int, ColumnType]) -> None:
         """Read the columns; ``known`` are the types looked up before in this database.
 
-        Raises ResultNotText for values in PostgreSQL's binary form.
+        Raises ResultNotText.
         """
-        fields = range(result.nfields)
-        if any(result.fformat(i) for i in fields):
-            raise ResultNotText("A column has PostgreSQL's binary form.")
-        names = [(result.fname(i) or b"").decode("utf-8", "replace") for i in fields]
-        oids = [result.ftype(i) for i in fields]
-        keys = unique_keys(names)
-        self.statement.columns = [
-            Column(name, key, oid) for name, key, oid in zip(names, keys, oids, strict=True)
-        ]
-        self._values = [[] for _ in names]
+        self.statement.columns = columns = columns_of(result)
+        oids = {column.oid for column in columns}
+        self._values = [[] for _ in columns]
         self.unknown = {oid for oid in oids if oid not in BUILTIN and oid not in known}
         self._known = {
             oid: BUILTIN.get(oid) or known.get(oid, ColumnType("unknown")) for oid in oids

@@ -7,7 +7,7 @@ from psycopg.pq.abc import PGresult
 
 from sqlgateway.formats.column_types import BUILTIN, ColumnType
 from sqlgateway.formats.encoders import Values
-from sqlgateway.formats.results import Column, unique_keys
+from sqlgateway.formats.results import Column
 
 UNKNOWN: Final = ColumnType("unknown")
 Kinds = Mapping[int, ColumnType]
@@ -22,22 +22,15 @@ class RowWriter(Protocol):
     def start(self, columns: Sequence[Column], kinds: Kinds) -> bytes:
         """Begin with the columns and their types."""
 
-    def rows(self, values: Sequence[Values], count: int, *, is_plain: bool) -> bytes:
+    def rows(self, values: Sequence[Values], count: int) -> bytes:
         """Write rows.
 
-        values: by column, PostgreSQL's text or None. is_plain: see column_types.encoder_for.
+        values: by column, PostgreSQL's text or None.
+        Raises ResultNotText for bytes that are not UTF-8.
         """
 
     def end(self) -> bytes:
         """Return what marks the end of the rows."""
-
-
-def columns_of(result: PGresult) -> list[Column]:
-    """Return a result's columns."""
-    fields = range(result.nfields)
-    names = [(result.fname(i) or b"").decode("utf-8", "replace") for i in fields]
-    keys = unique_keys(names)
-    return [Column(names[i], keys[i], result.ftype(i)) for i in fields]
 
 
 def kinds_of(columns: Sequence[Column], known: Kinds) -> dict[int, ColumnType]:

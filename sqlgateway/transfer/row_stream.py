@@ -9,7 +9,7 @@ from psycopg.pq.abc import PGresult
 from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.execution import lookups
 from sqlgateway.formats import rows
-from sqlgateway.formats.results import split_tag
+from sqlgateway.formats.results import columns_of, split_tag
 from sqlgateway.formats.rows import RowWriter
 
 # Rows are written in batches: long enough for C to do the work, short enough to hold little.
@@ -29,7 +29,6 @@ class RowStream:
         self._writer = writer
         self._values: list[list[bytes | None]] = []
         self._pending_rows = self._pending_bytes = 0
-        self._is_plain = True
         self._parts: list[bytes] = []
         self._part_bytes = 0
         self._has_started = False
@@ -46,8 +45,11 @@ class RowStream:
         return False
 
     def start(self, result: PGresult, session: TenantConnection) -> None:
-        """Write the columns; types of the tenant's own are looked up beside the running query."""
-        columns = rows.columns_of(result)
+        """Write the columns; types of the tenant's own are looked up beside the running query.
+
+        Raises ResultNotText.
+        """
+        columns = columns_of(result)
         unknown = rows.unknown_oids(columns, session.kinds)
         if unknown:
             lookups.learn_kinds_beside(session, unknown)
@@ -56,10 +58,12 @@ class RowStream:
         self._has_started = True
 
     def add(self, result: PGresult, session: TenantConnection) -> None:
-        """Write a chunk's rows, or keep them for the next batch."""
+        """Write a chunk's rows, or keep them for the next batch.
+
+        Raises ResultNotText.
+        """
         for kept, values in zip(self._values, rows.values_of(result), strict=True):
             kept.extend(values)
-        self._is_plain = self._is_plain and session.is_plain
         self._pending_rows += result.ntuples
         self._pending_bytes += session.last_bytes
         if self._pending_rows >= BATCH_ROWS or self._pending_bytes >= BATCH_BYTES:
@@ -87,7 +91,7 @@ class RowStream:
         if not count:
             return
         self._given_rows += count
-        self._write(self._writer.rows(self._values, count, is_plain=self._is_plain))
+        self._write(self._writer.rows(self._values, count))
         self._values = [[] for _ in self._values]
 
     def _write(self, part: bytes) -> None:

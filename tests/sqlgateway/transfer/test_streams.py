@@ -4,8 +4,9 @@ import csv
 import io
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,9 +15,17 @@ from django.db import close_old_connections
 from django.http import StreamingHttpResponse
 from django.test import RequestFactory
 
+from sqlgateway.connection import cache
+from sqlgateway.errors import ResultNotText
+from sqlgateway.execution import gateway
 from sqlgateway.formats import arrow_batches
+from sqlgateway.formats.arrow_batches import ArrowWriter
+from sqlgateway.formats.csv_lines import CsvWriter
+from sqlgateway.formats.ndjson import NdjsonWriter
+from sqlgateway.formats.rows import RowWriter
 from sqlgateway.transfer import pace
 from sqlgateway.transfer.exports import StreamCut
+from sqlgateway.transfer.row_stream import RowStream
 from tests.sqlgateway.support import VIEW, Caller, backends_of, principal
 from tests.waiting import wait_until
 
@@ -177,6 +186,58 @@ def test_arrow_has_typed_columns(alice: Caller) -> None:
     refused = stream(alice, "SELECT 'infinity'::date AS d", format="arrow").problem
     assert refused["errors"][0]["field"] == "format"
     assert alice.value("SELECT 1") == 1
+
+
+@pytest.mark.parametrize("form", ["ndjson", "csv", "arrow"])
+def test_values_that_are_not_utf8_end_every_stream_with_an_error(alice: Caller, form: str) -> None:
+    if form == "arrow":
+        pytest.importorskip("pyarrow")
+    query = (
+        "SELECT 'é' AS a, repeat('x', 99), CASE WHEN i = $1::int THEN"
+        " set_config('client_encoding', 'LATIN1', false) END FROM generate_series(1, $1::int) AS i"
+    )
+    # The parameter keeps it from being a COPY, whose encoding is the gateway's.
+    early = stream(alice, query, format=form, params=[1])
+    assert early.response.status_code == 400
+    assert early.problem["code"] == "result_not_text"
+    assert early.problem["outcome"] in {"committed", "rolled_back"}
+
+    late = stream(alice, query, format=form, params=[MANY])
+    if form == "ndjson":
+        *_, last = late.records
+        assert last["error"]["code"] == "result_not_text"
+        assert last["error"]["outcome"] in {"committed", "rolled_back"}
+    else:
+        with pytest.raises(StreamCut):
+            b"".join(late.pieces)
+    assert alice.value("SELECT 'é'") == "é"
+
+
+def test_bytes_of_another_form_are_not_read_as_hexadecimal(alice: Caller) -> None:
+    pytest.importorskip("pyarrow")
+    query = "SELECT set_config('bytea_output', 'escape', false), 'ab12'::bytea AS b"
+
+    refused = stream(alice, query, format="arrow").problem
+
+    assert (refused["status"], refused["errors"][0]["field"]) == (400, "format")
+
+
+@pytest.mark.parametrize(
+    "writer", [CsvWriter, ArrowWriter, partial(NdjsonWriter, rows_as="arrays", numeric="string")]
+)
+def test_a_column_in_binary_form_is_refused_before_the_first_byte(
+    alice: Caller, writer: Callable[[], RowWriter]
+) -> None:
+    """No statement of the extended protocol has one today, so the result is made here."""
+    session = gateway.connect(alice.scope, "admin")
+    try:
+        result = session.pgconn.exec_params(b"SELECT 1", [], result_format=1)
+        found = RowStream(writer())
+        with pytest.raises(ResultNotText):
+            found.start(result, session)
+        assert found.take(at_least_bytes=0) == b""
+    finally:
+        cache.CACHE.discard(session)
 
 
 def test_what_copy_cannot_run_is_run_as_rows(alice: Caller) -> None:
