@@ -17,7 +17,8 @@ class Connection(gthread.TConn):  # type: ignore[misc]  # untyped library
     """A connection whose requests are received before a thread begins with them.
 
     caller: the organization of its latest request. is_stream: a thread reads the body meanwhile.
-    begun_at: when the first byte of an incomplete request arrived (time.monotonic).
+    begun_at: when the first byte of an incomplete request arrived (time.monotonic). drain_left:
+    bytes that may still come after the last response.
     """
 
     def __init__(self, *arguments: Any) -> None:
@@ -26,6 +27,7 @@ class Connection(gthread.TConn):  # type: ignore[misc]  # untyped library
         self.begun_at = 0.0
         self.caller: int | None = None
         self.is_stream = False
+        self.drain_left = 0
         # What there is to read, the loop reads; a thread has no need to wait for it.
         self.data_ready = True
 

@@ -1,8 +1,9 @@
-"""gunicorn's threaded worker with three changes.
+"""gunicorn's threaded worker with four changes.
 
 Requests run in lanes (platform_site/lib/lanes.py) instead of in an executor; a connection goes to
 the process that has the fewest; a request is received by the loop before a thread begins with it,
-so that clients which send slowly hold no threads.
+so that clients which send slowly hold no threads; and the loop waits for no client that is to close
+its connection.
 """
 
 import struct
@@ -12,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from selectors import EVENT_READ
-from socket import SO_RCVTIMEO, SO_SNDTIMEO, SOL_SOCKET
+from socket import SHUT_WR, SO_RCVTIMEO, SO_SNDTIMEO, SOL_SOCKET
 from typing import Any, Final
 
 from gunicorn.workers import gthread  # type: ignore[import-untyped]  # it has no types
@@ -34,6 +35,10 @@ STALL_LIMIT: Final = struct.pack("ll", 10, 0)
 STREAM_SHARE: Final = 1 / 8
 # What incomplete requests may hold, beyond RECEIVE_BYTES of each.
 RECEIVING_LIMIT_BYTES: Final = 64 * 2**20
+# How long, and for how many bytes, a client may go on sending after the last response (RFC 9112,
+# 9.6: closing at once could take that response from it).
+LINGER_S: Final = 2.0
+LINGER_BYTES: Final = 64 * 1024
 IDLE_SLOT: Final = -1
 
 
@@ -80,6 +85,7 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
         self._accepts_after = self._left_at = 0.0
         self._was_asked = False
         self._receiving: set[Connection] = set()
+        self._lingering: set[Connection] = set()
         self._streams = 0
         self.nr_conns = 0
         super().init_process()
@@ -186,6 +192,45 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
             self._receiving.discard(conn)
             self.poller.unregister(conn.sock)
             self._refuse(conn, "408 Request Timeout")
+        for conn in [conn for conn in self._lingering if conn.timeout <= now]:
+            self._close(conn)
+
+    # --- closing --------------------------------------------------------------------------------
+
+    def _linger(self, conn: Connection) -> None:
+        """Close a connection when its client has read the response; gunicorn's loop waits for it.
+
+        A few clients that stayed connected after a malformed request stopped the whole process.
+        """
+        try:
+            conn.sock.shutdown(SHUT_WR)
+            conn.sock.setblocking(False)
+            self.poller.register(conn.sock, EVENT_READ, partial(self._drain, conn))
+        except (OSError, ValueError):
+            self.nr_conns -= 1
+            conn.close()
+            return
+        conn.drain_left = LINGER_BYTES
+        conn.timeout = time.monotonic() + LINGER_S
+        self._lingering.add(conn)
+
+    def _drain(self, conn: Connection, client: Any) -> None:
+        """Read what a client still sends, and close the connection at its end."""
+        try:
+            piece = conn.sock.recv(RECEIVE_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            piece = b""
+        conn.drain_left -= len(piece)
+        if not piece or conn.drain_left <= 0:
+            self._close(conn)
+
+    def _close(self, conn: Connection) -> None:
+        self._lingering.discard(conn)
+        self.poller.unregister(conn.sock)
+        self.nr_conns -= 1
+        conn.close()
 
     # --- requests -------------------------------------------------------------------------------
 
@@ -232,8 +277,10 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
         if conn.received:
             conn.sock.setblocking(False)
             self._go_on(conn, progress(conn.received))
-        else:
+        elif fs.value:
             super().finish_request(conn, fs)
+        else:
+            self._linger(conn)
 
     def _await_next(self, conn: Connection) -> None:
         """Let the loop wait for the next request, without waking the loop for that.

@@ -130,6 +130,26 @@ def test_bodies_that_seem_complete_leave_threads_for_others(
         assert time.monotonic() - started < 8
 
 
+@pytest.mark.parametrize("request_line", [b"", b"GET / HTTP/1.0"])
+def test_clients_that_stay_after_their_last_response_delay_nobody(
+    server: Server, request_line: bytes
+) -> None:
+    with ExitStack() as stack:
+        for _ in range(12):
+            sock = stack.enter_context(
+                socket.create_connection(("127.0.0.1", server.port), timeout=10)
+            )
+            sock.sendall(request_line + b"\r\n\r\n")
+
+        started = time.monotonic()
+        assert server.get()
+        assert server.get()
+        assert time.monotonic() - started < 2
+        # It is closed all the same, and not before the response.
+        response = b"".join(iter(lambda: sock.recv(1000), b""))
+    assert response.startswith(b"HTTP/1.1 400" if not request_line else b"HTTP/1.")
+
+
 def test_large_bodies_that_arrive_slowly_leave_threads_for_others(server: Server) -> None:
     head = b"POST /size HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000000\r\n\r\n{"
     with ExitStack() as stack:
