@@ -22,7 +22,7 @@ from sqlgateway.execution.execution import Execution
 from sqlgateway.execution.json_answer import JsonSink, render
 from sqlgateway.execution.outcomes import Outcome
 from sqlgateway.execution.requests import Caller, SqlRequest
-from sqlgateway.execution.tokens import controls_transaction
+from sqlgateway.execution.transaction_control import first_control
 from sqlgateway.idempotency.boundary import KeyedBoundary
 from sqlgateway.idempotency.records import Key
 from sqlgateway.provisioning import role_repair
@@ -60,7 +60,7 @@ def answer_once(
 
     Raises what ``answer`` raises, and the errors of idempotency.
     """
-    if controls_transaction(request.text):
+    if any(first_control(piece.text) for piece in request.pieces):
         raise IdempotencyNotSupported("The key's record is part of the request's transaction.")
     started = time.perf_counter()
     running, sink = Running(caller, request_id, request), JsonSink(request)

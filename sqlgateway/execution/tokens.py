@@ -1,43 +1,65 @@
-"""Literals, comments and quoted names of a text, for guesses that protect nobody from its author.
+"""Split the text of statements into tokens, as PostgreSQL's lexer does.
 
-PostgreSQL alone decides what a text means; this reads it as the server does under the settings that
-every request begins with.
+PostgreSQL alone decides what a text means; this reads it under the settings that every request
+begins with (standard_conforming_strings is on). Source: PostgreSQL's scan.l, documentation 4.1.
 """
 
 import re
-from typing import Final
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
-# What the pattern below would read differently than the server: literals that escape by
-# backslash, and comments inside comments.
-UNREADABLE: Final = re.compile(
-    r"standard_conforming_strings|/\*(?:(?!\*/).)*/\*", re.IGNORECASE | re.DOTALL
-)
-# Quoted names are read as well, since they may contain quotes. The last token may be cut off.
-# E'...' goes on after a line break (PostgreSQL, 4.1.2.1).
-TOKENS: Final = re.compile(
+# Repetitions are possessive, and what is not closed reaches to the end: a text of 1 MiB is read in
+# one pass, whatever is in it.
+TOKEN: Final = re.compile(
     r"""
-    (?P<name> "(?:[^"]|"")*(?:"|\Z) )
-    | (?P<comment> --[^\n]* | /\*.*?(?:\*/|\Z) )
-    | (?<![\w$])[eE]'(?:[^'\\]|''|\\.)*(?:'(?:\s*\n\s*'(?:[^'\\]|''|\\.)*')*|\\?\Z)
-    | '(?:[^']|'')*(?:'|\Z)
-    | (?<![\w$])\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?(?:\$(?P=tag)\$|\Z)
+    (?P<blank> [ \t\n\r\f\v]++ )
+    | (?P<literal>
+        '[^']*+(?:''[^']*+)*+(?:'|\Z)
+        # E'...' goes on after a line break, and escapes by backslash there too.
+        | [eE]'[^'\\]*+(?:(?:''|\\.)[^'\\]*+)*+
+          (?:'(?:[ \t\f\v]++|--[^\n\r]*+)*+[\n\r](?:[ \t\n\r\f\v]++|--[^\n\r]*+[\n\r])*+
+            '[^'\\]*+(?:(?:''|\\.)[^'\\]*+)*+)*+
+          (?:'|\\?\Z)
+        | \$(?P<tag>(?:[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_\x80-\U0010ffff]*+)?+)\$
+          .*?(?:\$(?P=tag)\$|\Z)
+      )
+    | (?P<word> [A-Za-z_\x80-\U0010ffff][A-Za-z0-9_$\x80-\U0010ffff]*+ )
+    | (?P<end> ; )
+    | (?P<comment> --[^\n\r]*+ | (?P<block>/\*) )
+    | (?P<name> "[^"]*+(?:""[^"]*+)*+(?:"|\Z) )
+    | (?P<other> [^ \t\n\r\f\vA-Za-z_\x80-\U0010ffff'"$;/-]++ | . )
     """,
     re.DOTALL | re.VERBOSE,
 )
-# ROLLBACK TO a savepoint stays in its transaction.
-CONTROL: Final = re.compile(
-    r"(?:\A|;)\s*(?:BEGIN|START|COMMIT|END|ROLLBACK|ABORT|PREPARE\s+TRANSACTION)\b"
-    r"(?!\s+(?:(?:WORK|TRANSACTION)\s+)?TO\b)",
-    re.IGNORECASE,
-)
-# The body of a function holds statements and an END of its own.
-ATOMIC: Final = re.compile(r"\bBEGIN\s+ATOMIC\b", re.IGNORECASE)
+BLOCK: Final = re.compile(r"/\*|\*/")
 
 
-def controls_transaction(text: str) -> bool:
-    """True if one of the statements of a text begins or ends a transaction, as far as one can see.
+class Token(NamedTuple):
+    """A piece of a text.
 
-    The server's state after the text is the proof; this is for an error before anything runs.
+    kind: ``blank``, ``literal``, ``word`` (keywords and bare names), ``end`` (a semicolon),
+    ``comment``, ``name`` (in quotes), ``other``. The last token of a text may be cut off.
     """
-    code = TOKENS.sub(lambda match: " " if match["comment"] is not None else "''", text)
-    return CONTROL.search(code) is not None and ATOMIC.search(code) is None
+
+    kind: str
+    text: str
+
+
+def tokens(text: str) -> Iterator[Token]:
+    """Yield the tokens of a text; joined, they are the text."""
+    at = 0
+    while (match := TOKEN.match(text, at)) is not None:
+        end = match.end()
+        if match["block"] is not None:
+            end = _end_of_block(text, end)
+        yield Token(match.lastgroup or "other", text[at:end])
+        at = end
+
+
+def _end_of_block(text: str, at: int) -> int:
+    """Return the end of a comment, which may hold comments."""
+    depth = 1
+    while depth and (match := BLOCK.search(text, at)) is not None:
+        depth += 1 if match.group() == "/*" else -1
+        at = match.end()
+    return at if depth == 0 else len(text)

@@ -8,31 +8,24 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-TOKEN: Final = re.compile(
-    r"""
-    (?P<skip>\s++ | --[^\r\n]*+)
-    | (?P<comment>/\*)
-    | [eE]'(?:[^'\\]++|''|\\.)*+'
-    | '(?:[^']++|'')*+'
-    | "(?:[^"]++|"")*+"
-    | \$(?P<tag>\w*+)\$.*?\$(?P=tag)\$
-    | (?P<end>;)
-    | (?P<word>[A-Za-z_][\w$]*+)
-    | .
-    """,
-    re.DOTALL | re.VERBOSE,
-)
-COMMENT: Final = re.compile(r"/\*|\*/")
-# ROLLBACK TRANSACTION TO is the longest beginning that matters.
-WORDS: Final = 3
+from sqlgateway.execution.tokens import tokens
+
+# CREATE OR REPLACE FUNCTION and ROLLBACK TRANSACTION TO are the longest beginnings that matter.
+WORDS: Final = 4
 CONTROL: Final = frozenset({"ABORT", "BEGIN", "COMMIT", "END", "START"})
 FILLERS: Final = frozenset({"TRANSACTION", "WORK"})
-# The body of a function in standard SQL holds semicolons and an END.
-ATOMIC: Final = "ATOMIC"
+# Most texts have none of the words, which one search shows. Only a blank, a comment or a semicolon
+# comes before a statement.
+MENTIONS: Final = re.compile(
+    r"\b(?:ABORT|BEGIN|COMMIT|END|PREPARE|ROLLBACK|START)\b", re.IGNORECASE
+)
+ROUTINES: Final = frozenset({"FUNCTION", "PROCEDURE"})
 
 
 def first_control(text: str) -> int:
     """Return which statement of a text is the first transaction control, from 1; 0 if none is."""
+    if MENTIONS.search(text) is None:
+        return 0
     for number, words in enumerate(_beginnings(text), start=1):
         if is_control(words):
             return number
@@ -51,30 +44,33 @@ def is_control(words: list[str]) -> bool:
 
 
 def _beginnings(text: str) -> Iterator[list[str]]:
-    """Yield the first words of each statement, in capitals; a word that is none is empty."""
+    """Yield the first words of each statement, in capitals; a token that is none is empty."""
     words: list[str] = []
-    at = 0
-    while (match := TOKEN.match(text, at)) is not None:
-        at = match.end()
-        if match["skip"] is not None:
+    depth = 0
+    last = ""
+    for kind, token in tokens(text):
+        if kind in {"blank", "comment"}:
             continue
-        if match["comment"] is not None:
-            at = _end_of_comment(text, at)
-        elif match["end"] is not None:
+        if kind == "end" and depth == 0:
             if words:
                 yield words
-            words = []
-        elif len(words) < WORDS:
-            words.append((match["word"] or "").upper())
-        elif (match["word"] or "").upper() == ATOMIC:
-            break
+            words, last = [], ""
+            continue
+        word = token.upper() if kind == "word" else ""
+        if len(words) < WORDS:
+            words.append(word)
+        elif words[0] == "CREATE" and not ROUTINES.isdisjoint(words):
+            depth = _depth(depth, last, word)
+        last = word
     if words:
         yield words
 
 
-def _end_of_comment(text: str, at: int) -> int:
-    depth = 1
-    while depth and (match := COMMENT.search(text, at)) is not None:
-        depth += 1 if match.group() == "/*" else -1
-        at = match.end()
-    return at if depth == 0 else len(text)
+def _depth(depth: int, last: str, word: str) -> int:
+    """Return how deep a function's body is after a word, 0 outside of it.
+
+    A body in standard SQL is BEGIN ATOMIC ... END, with semicolons, and CASE ... END, in it.
+    """
+    if depth == 0:
+        return 1 if (last, word) == ("BEGIN", "ATOMIC") else 0
+    return depth + (word == "CASE") - (word == "END")

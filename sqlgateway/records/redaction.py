@@ -8,9 +8,13 @@ them is the secret cannot be known. In doubt the text is removed as a whole.
 import re
 from typing import Final
 
-from sqlgateway.execution.tokens import TOKENS, UNREADABLE
+from sqlgateway.execution.tokens import tokens
 
 REMOVED: Final = "'[removed]'"
+# Kinds of tokens that may hold a secret.
+HIDING: Final = frozenset({"literal", "comment"})
+# It decides where literals end.
+SETTING: Final = "standard_conforming_strings"
 ALL_REMOVED: Final = "[removed: the text may contain a secret]"
 
 # Words that go with a secret, and URLs with a password.
@@ -25,10 +29,6 @@ def redacted(text: str) -> str:
     """Return a text, which may have been cut, without what may be a secret."""
     if MENTIONS.search(text) is None:
         return text
-    if UNREADABLE.search(text) is not None:
+    if SETTING in text.lower():
         return ALL_REMOVED
-    return TOKENS.sub(_replacement, text)
-
-
-def _replacement(match: re.Match[str]) -> str:
-    return match[0] if match["name"] is not None else REMOVED
+    return "".join(REMOVED if kind in HIDING else token for kind, token in tokens(text))

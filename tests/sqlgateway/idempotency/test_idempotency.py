@@ -13,7 +13,7 @@ from sqlgateway.connection.tenant_connection import ConnectionLost
 from sqlgateway.idempotency import boundary
 from sqlgateway.idempotency.boundary import KeyedBoundary
 from tests.parallel import at_once
-from tests.sqlgateway.support import Answer, Caller
+from tests.sqlgateway.support import UNREADABLE, Answer, Caller
 
 KEY = "order-4711"
 INSERT = {"query": "INSERT INTO t (id, note) VALUES (1, $1) RETURNING *", "params": ["hidden"]}
@@ -158,7 +158,8 @@ def test_a_reader_needs_no_key(writer: Caller) -> None:
         ("VACUUM t", "sql_error"),
         ("CREATE INDEX CONCURRENTLY ON t (id)", "sql_error"),
         ("COPY t FROM STDIN", "copy_not_supported"),
-        ("INSERT INTO t VALUES (1); /* /* */ ' */ ROLLBACK --'", "transaction_ended"),
+        ("INSERT INTO t VALUES (1); /* /* */ ' */ ROLLBACK --'", "idempotency_not_supported"),
+        ("; ".join(["INSERT INTO t VALUES (1)", UNREADABLE, "ROLLBACK"]), "transaction_ended"),
     ],
 )
 def test_what_cannot_run_in_one_transaction_is_refused(

@@ -26,7 +26,8 @@ SECRET = "hunter2"
         "SELECT pgp_sym_encrypt('x', 'hunter2')",
         "UPDATE t SET api_key = 'hunter2' /* hunter2",
         "SET standard_conforming_strings = off; SELECT '\\', password 'hunter2'",
-        "SELECT /* a /* b */ ' */ 'x', hunter2 AS password",
+        "SELECT /* a /* b */ ' */ 'hunter2' AS password",
+        "SELECT 'password', E'a' -- goes on\n'\\' hunter2'",
     ],
 )
 def test_a_secret_is_removed(text: str) -> None:

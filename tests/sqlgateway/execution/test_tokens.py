@@ -1,0 +1,64 @@
+"""Texts are split where PostgreSQL splits them, in one pass."""
+
+import pytest
+
+from sqlgateway.execution.tokens import tokens
+from sqlgateway.execution.transaction_control import first_control
+
+MEBIBYTE = 2**20
+FUNCTION = "CREATE OR REPLACE FUNCTION f() RETURNS int LANGUAGE sql BEGIN ATOMIC {}; END"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/* a /* b */ ; */",
+        "-- a ; b",
+        "'it''s ;'",
+        r"'a\'",
+        r"E'it\'s ;'",
+        "e'a' -- b\n \t'\\' ;'",
+        "$$ ' ; $a$ $$",
+        "$é1$ ; $$ ; $é1$",
+        '"a"";"',
+        "/* a /* b */ ;",
+        r"E'a\' ;",
+        "$a$ ;",
+    ],
+)
+def test_what_belongs_together_is_one_token(text: str) -> None:
+    assert [token.text for token in tokens(text)] == [text]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("SELECT '\\'; COMMIT --'", 2),
+        ("SELECT E'a' '\\'; COMMIT; --'", 2),
+        ("SELECT a$b$ ; END; $b$", 2),
+        ("SELECT 1$a$; END; $a$", 0),
+        ('SELECT "begin"; ; /* ; */ commit', 2),
+        (FUNCTION.format("SELECT CASE WHEN true THEN 1 END; SELECT 2"), 0),
+        (FUNCTION.format("SELECT CASE WHEN true THEN 1 END; SELECT 2") + "; COMMIT", 2),
+        ("SELECT 1 AS begin, 2, 3 AS atomic; ROLLBACK", 2),
+        ("ROLLBACK WORK TO SAVEPOINT a; ROLLBACK WORK", 2),
+    ],
+)
+def test_the_first_transaction_control_is_found(text: str, number: int) -> None:
+    assert first_control(text) == number
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        " ".join(f"$a{number}$" for number in range(MEBIBYTE // 8)),
+        "/*" * (MEBIBYTE // 2),
+        "E'a'\n" * (MEBIBYTE // 5),
+        "E''" + "\n" * MEBIBYTE,
+        "E'" + "\\'" * (MEBIBYTE // 2),
+    ],
+    ids=["tags", "comments", "literals", "lines", "escapes"],
+)
+def test_a_hostile_text_is_read_in_one_pass(text: str) -> None:
+    """Each of them would take minutes if what was read in vain were read again."""
+    assert "".join(token.text for token in tokens(text)) == text
