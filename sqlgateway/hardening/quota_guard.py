@@ -5,6 +5,12 @@ while an environment is over its disk quota every table has a trigger before INS
 an event trigger refuses DDL but DROP. Both belong to the platform: the tenant can neither drop nor
 disable them, since that is DDL. DELETE, TRUNCATE, DROP and VACUUM go on.
 
+The platform's own tables take the record of a DELETE with an Idempotency-Key. The tenant may write
+them too, so they may grow by a limited number of bytes while the guard is there.
+
+The functions' search_path is their own, or operators of the tenant would decide. Only the
+platform may make triggers of them, or a table would look guarded by a trigger that never fires.
+
 Creating a trigger runs no code of the tenant.
 """
 
@@ -17,18 +23,28 @@ import structlog
 # Class ZQ is not PostgreSQL's; the gateway answers it with 403 quota_exceeded.
 SQLSTATE: Final = "ZQ001"
 NAME: Final = "zonal_over_quota"
-# In pg_catalog, so that no dump holds them and no tenant can replace them.
+PLATFORM_SCHEMA: Final = "zonal"
+# By which the platform's own tables may grow: thousands of usual records.
+ALLOWANCE_BYTES: Final = 16 * 1024 * 1024
+# In pg_catalog, so that no dump holds them and no tenant can replace them. A trigger with an
+# argument, for each row, permits its table to grow to that size.
 REFUSAL: Final = f"""
-CREATE OR REPLACE FUNCTION pg_catalog.{NAME}() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION pg_catalog.{NAME}() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog AS $$
 BEGIN
+    IF tg_nargs = 1 AND pg_total_relation_size(tg_relid) + octet_length(new::text)
+        <= tg_argv[0]::bigint THEN
+        RETURN new;
+    END IF;
     RAISE EXCEPTION USING ERRCODE = '{SQLSTATE}', MESSAGE = 'The disk quota is used up',
         HINT = 'DELETE, TRUNCATE and DROP work.';
 END $$
 """
 DDL_REFUSAL: Final = f"""
-CREATE OR REPLACE FUNCTION pg_catalog.{NAME}_ddl() RETURNS event_trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION pg_catalog.{NAME}_ddl() RETURNS event_trigger LANGUAGE plpgsql
+SET search_path = pg_catalog AS $$
 BEGIN
-    IF pg_catalog.current_setting('is_superuser') = 'off' AND tg_tag NOT IN (
+    IF current_setting('is_superuser') = 'off' AND tg_tag NOT IN (
         'DROP TABLE', 'DROP INDEX', 'DROP VIEW', 'DROP MATERIALIZED VIEW', 'DROP SCHEMA',
         'DROP SEQUENCE', 'DROP TYPE', 'DROP DOMAIN', 'DROP FUNCTION', 'DROP PROCEDURE',
         'DROP ROUTINE', 'DROP AGGREGATE', 'DROP STATISTICS', 'DROP EXTENSION'
@@ -42,15 +58,17 @@ END $$
 PERMISSION: Final = f"""
 CREATE OR REPLACE FUNCTION pg_catalog.{NAME}() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    RETURN NULL;
+    RETURN new;
 END $$
 """
+OWN: Final = f"REVOKE EXECUTE ON FUNCTION pg_catalog.{NAME}(), pg_catalog.{NAME}_ddl() FROM PUBLIC"
 CREATE_EVENT_TRIGGER: Final = (
     f"CREATE EVENT TRIGGER {NAME} ON ddl_command_start EXECUTE FUNCTION pg_catalog.{NAME}_ddl()"
 )
 HAS_EVENT_TRIGGER: Final = "SELECT FROM pg_event_trigger WHERE evtname = %s"
 TABLES: Final = """
-SELECT relation.oid::regclass::text FROM pg_class AS relation
+SELECT relation.oid::regclass::text, schema.nspname, pg_total_relation_size(relation.oid)
+FROM pg_class AS relation
 JOIN pg_namespace AS schema ON schema.oid = relation.relnamespace
 WHERE relation.relkind IN ('r', 'p') AND relation.relpersistence <> 't'
     AND schema.nspname NOT LIKE 'pg\\_%%' AND schema.nspname <> 'information_schema'
@@ -62,7 +80,7 @@ WHERE relation.relkind IN ('r', 'p') AND relation.relpersistence <> 't'
 """
 GUARD: Final = (
     "CREATE OR REPLACE TRIGGER {name} BEFORE INSERT OR UPDATE ON {table}"
-    " FOR EACH STATEMENT EXECUTE FUNCTION pg_catalog.{name}();"
+    " FOR EACH {level} EXECUTE FUNCTION pg_catalog.{name}({argument});"
     " ALTER TABLE ONLY {table} ENABLE ALWAYS TRIGGER {name}"
 )
 # A tenant that is over its quota must not keep a table from being guarded by writing to it.
@@ -86,6 +104,7 @@ def impose(inside: psycopg.Connection) -> bool:
     """
     inside.execute(REFUSAL.encode())
     inside.execute(DDL_REFUSAL.encode())
+    inside.execute(OWN.encode())
     # First, so that no table is made any more while the existing ones are guarded.
     if inside.execute(HAS_EVENT_TRIGGER, [NAME]).fetchone() is None:
         inside.execute(CREATE_EVENT_TRIGGER.encode())
@@ -110,11 +129,14 @@ def _each(
     is_complete = True
     deadline = time.monotonic() + BUDGET_S
     inside.execute(LOCK_TIMEOUT)
-    for (table,) in inside.execute(TABLES, {"guarded": guarded, "name": NAME}).fetchall():
+    found = inside.execute(TABLES, {"guarded": guarded, "name": NAME}).fetchall()
+    for table, schema, size_bytes in found:
         if time.monotonic() > deadline:
             log.warning("sql_quota_guard_incomplete")
             return False
-        text = statement.format(name=NAME, table=table)
+        own = schema == PLATFORM_SCHEMA
+        level, argument = ("ROW", size_bytes + ALLOWANCE_BYTES) if own else ("STATEMENT", "")
+        text = statement.format(name=NAME, table=table, level=level, argument=argument)
         is_done = _attempt(inside, text)
         if not is_done and ends_writers:
             inside.execute(END_WRITERS, [table])

@@ -44,6 +44,7 @@ GROWTH = (
     "DROP TRIGGER zonal_over_quota ON t",
     "ALTER TRIGGER zonal_over_quota ON t RENAME TO other",
     "CREATE OR REPLACE FUNCTION fill() RETURNS void LANGUAGE sql AS 'SELECT'",
+    "SET search_path = mine, pg_catalog; CREATE TABLE public.bigger (id int)",
 )
 # PostgreSQL itself refuses these.
 FORBIDDEN = (
@@ -66,6 +67,9 @@ def _fill(someone: Caller) -> None:
         CREATE TABLE parts (id int) PARTITION BY LIST (id);
         CREATE TABLE parts_1 PARTITION OF parts FOR VALUES IN (1);
         CREATE TABLE gone (id int);
+        CREATE SCHEMA mine;
+        CREATE FUNCTION mine.never(text, text) RETURNS bool LANGUAGE sql AS 'SELECT false';
+        CREATE OPERATOR mine.= (LEFTARG = text, RIGHTARG = text, FUNCTION = mine.never);
         CREATE FUNCTION fill() RETURNS void LANGUAGE sql AS 'INSERT INTO t VALUES (2)';
         """
     )
@@ -98,6 +102,46 @@ def test_a_database_over_its_quota_only_shrinks_until_it_is_below(alice: Caller)
     assert [*states, alice.database.is_over_quota] == [True, False]
     assert alice.sql("INSERT INTO t VALUES (2); CREATE INDEX ON t (id)").status == 200
     assert alice.value("SELECT count(*) FROM pg_trigger") == 0
+
+
+def test_a_delete_with_a_key_works_over_the_quota_and_its_records_are_no_way_around_it(
+    alice: Caller,
+) -> None:
+    alice.sql("CREATE TABLE t (id int); INSERT INTO t VALUES (1), (2), (3)")
+    delete = {"query": "DELETE FROM t WHERE id = (SELECT min(id) FROM t) RETURNING id"}
+    keep = (
+        "INSERT INTO zonal.idempotency (key, record) SELECT sha256(g::text::bytea),"
+        " (SELECT string_agg(sha256((g * h)::text::bytea), '') FROM generate_series(1, $1::int) h)"
+        " FROM generate_series(1, $2::int) g"
+    )
+    for number in range(2):
+        # The first one makes the table, the second meets its guard.
+        _limit(alice, "1000000")
+        answers = [alice.post(delete, Idempotency_Key=f"key-{number}") for _ in range(2)]
+        assert [answer.rows for answer in answers] == [[{"id": number + 1}]] * 2
+
+    for statement, params in (
+        (keep, [1_000, 10_000]),
+        (keep, [600_000, 1]),
+        ("UPDATE zonal.idempotency SET record = decode(repeat('00', 20000000), 'hex')", []),
+    ):
+        answer = alice.be("operator").sql(statement, params)
+        assert (answer.status, answer.code) == (403, "quota_exceeded"), answer.body
+    assert alice.post(delete, Idempotency_Key="key-3").status == 200
+    _limit(alice, "default")
+
+
+def test_a_tenant_cannot_make_a_table_look_guarded(alice: Caller) -> None:
+    alice.sql("CREATE TABLE t (id int)")
+    _limit(alice, "1000000")
+    _limit(alice, "default")
+
+    answer = alice.sql(
+        "CREATE TRIGGER mine BEFORE DELETE ON t EXECUTE FUNCTION pg_catalog.zonal_over_quota();"
+        " ALTER TABLE t ENABLE ALWAYS TRIGGER mine"
+    )
+
+    assert (answer.status, answer.body["sqlstate"]) == (403, "42501")
 
 
 def test_a_table_that_was_made_before_the_guard_came_is_guarded_by_the_next_measurement(
