@@ -1,11 +1,13 @@
-"""The pages outside of console and admin: the landing page and the API docs."""
+"""The pages outside of console and admin: the landing page, the API docs and their document."""
 
+import threading
 from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 from drf_spectacular.utils import extend_schema
-from drf_spectacular.views import SpectacularSwaggerSplitView
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -24,6 +26,9 @@ API_DOCS_POLICY: Final = "; ".join(
         "base-uri 'none'",
     )
 )
+
+_lock = threading.Lock()
+_documents: dict[type[BaseRenderer], bytes] = {}
 
 
 @require_safe
@@ -46,3 +51,31 @@ class ApiDocsView(SpectacularSwaggerSplitView):
         response.headers["Content-Security-Policy"] = API_DOCS_POLICY
         response.headers["Referrer-Policy"] = "no-referrer"
         return response
+
+
+class SchemaView(SpectacularAPIView):
+    """The OpenAPI document, which is the same for everybody.
+
+    It takes a second of the processor to make, so that anonymous requests for it could stop the
+    platform: each process makes it once.
+    """
+
+    @extend_schema(exclude=True)
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Return the document as YAML or, by ``Accept`` or ``?format=json``, as JSON."""
+        renderer: BaseRenderer = request.accepted_renderer
+        charset = f"; charset={renderer.charset}" if renderer.charset else ""
+        return HttpResponse(
+            _document(type(renderer)),
+            content_type=f"{renderer.media_type}{charset}",
+            headers={"Content-Disposition": f'inline; filename="Zonal.{renderer.format}"'},
+        )
+
+
+def _document(kind: type[BaseRenderer]) -> bytes:
+    with _lock:
+        if kind not in _documents:
+            generator = SpectacularAPIView.generator_class()
+            schema = generator.get_schema(request=None, public=True)  # type: ignore[no-untyped-call]  # untyped library
+            _documents[kind] = kind().render(schema, None, {})
+        return _documents[kind]

@@ -3,13 +3,12 @@
 from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path
-from drf_spectacular.views import SpectacularAPIView
 
 import accounts.urls
 import sqlgateway.urls
 from platform_site import health
 from platform_site.lib import problems
-from platform_site.public_pages import ApiDocsView, landing
+from platform_site.public_pages import ApiDocsView, SchemaView, landing
 
 urlpatterns = [
     # Tried in this order, so the most frequent paths come first. They are not behind include(),
@@ -19,7 +18,7 @@ urlpatterns = [
     path("healthz", health.healthz),
     path("readyz", health.readyz),
     path("metrics", health.exposition),
-    path("v1/schema", SpectacularAPIView.as_view(), name="schema"),
+    path("v1/schema", SchemaView.as_view(), name="schema"),
     path("v1/docs", ApiDocsView.as_view(), name="docs"),
     path("", include("environments.urls")),
     path("", include("twofactor.urls")),
