@@ -158,6 +158,8 @@ PRUNING_TASKS: Final = [
     "twofactor.webauthn.tasks.forget_expired",
     "recovery.tasks.forget_expired",
     "environments.tasks.drop_expired_environments",
+    "sqlgateway.tasks.drop_retired",
+    "sqlgateway.tasks.forget_transactions",
 ]
 
 ROOT_URLCONF: Final = "platform_site.urls"

@@ -8,6 +8,7 @@ from sqlgateway.connection import cache
 from sqlgateway.models import Database, RetiredDatabase
 from sqlgateway.provisioning import clusters, tenant_databases
 from sqlgateway.provisioning.placements import CACHE
+from sqlgateway.records.history import RECORDER
 from tests import cast
 from tests.cast import Caller
 from tests.sqlgateway import support
@@ -18,6 +19,8 @@ from tests.sqlgateway.kept import KEPT
 def _no_leftovers() -> Iterator[None]:
     """Start without kept connections or placements of another test."""
     CACHE.clear()
+    # Tests write the history themselves; what others left would fill its queue.
+    RECORDER.__init__()  # type: ignore[misc]  # emptied in place: others hold this object
     yield
     CACHE.clear()
     cache.CACHE.clear()

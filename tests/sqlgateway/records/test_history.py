@@ -22,11 +22,6 @@ from tests.sqlgateway.support import Caller
 PATH = "/v1/sql/history"
 
 
-@pytest.fixture(autouse=True)
-def _empty_queue() -> None:
-    RECORDER.__init__()  # type: ignore[misc]  # of what other tests left
-
-
 @pytest.fixture
 def team(databases: None) -> dict[str, cast.Caller]:
     """Return Alice the admin, Bob the operator and Eve the reader of one organization."""
