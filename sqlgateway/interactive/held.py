@@ -95,9 +95,14 @@ class HeldTransactions:
                 self._reaper = threading.Thread(target=self._reap, name="sql-reaper", daemon=True)
                 self._reaper.start()
 
-    def is_full(self) -> bool:
-        """True if the process holds as many transactions as it may."""
-        return len(self._held) >= settings.SQL.transactions
+    def may_hold(self, organization_id: int) -> bool:
+        """True if the process may hold one more transaction of an organization.
+
+        The fewer places are free, the fewer it may have, so that some that hold all they may leave
+        one to an organization that holds none.
+        """
+        holders = [held.caller.scope.organization_id for held in list(self._held.values())]
+        return holders.count(organization_id) < settings.SQL.transactions - len(holders)
 
     def run(
         self,

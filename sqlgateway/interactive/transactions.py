@@ -50,14 +50,10 @@ def begin(
 
     Raises TooManyTransactions, and the errors of a connection.
     """
-    if HELD.is_full():
-        raise errors.SqlBusy
     role: Role = "reader" if read_only else highest_role(principal.roles)
     row = _reserve(principal, role)
     try:
-        with ADMISSION.slot(principal.scope):
-            session = gateway.connect(principal.scope, role)
-            _open(session, isolation)
+        session = _connect(principal.scope, role, isolation)
     except BaseException:
         row.delete()
         raise
@@ -172,6 +168,16 @@ def _reserve(principal: Principal, role: Role) -> InteractiveTransaction:
             expires_at=now + timedelta(seconds=settings.SQL.transaction_life_s),
         )
     return row
+
+
+def _connect(scope: Scope, role: Role, isolation: Isolation | None) -> TenantConnection:
+    # After the organization's own caps, which are the better answer to it.
+    if not HELD.may_hold(scope.organization_id):
+        raise errors.SqlBusy
+    with ADMISSION.slot(scope):
+        session = gateway.connect(scope, role)
+        _open(session, isolation)
+    return session
 
 
 def _open(session: TenantConnection, isolation: Isolation | None) -> None:

@@ -18,8 +18,10 @@ from sqlgateway.interactive import owner, transactions
 from sqlgateway.interactive.held import HELD
 from sqlgateway.models import Database, InteractiveTransaction, RetiredDatabase
 from sqlgateway.records.history import RECORDER
-from tests.cast import Caller
+from tests.cast import Caller, member, organization, signed_in
+from tests.sqlgateway import support
 from tests.sqlgateway.interactive.support import PATH, begin, sql
+from tests.sqlgateway.kept import KEPT
 from tests.sqlgateway.support import as_provisioner
 
 SignIn = Callable[[str], Caller]
@@ -161,6 +163,18 @@ def test_open_transactions_are_counted_against_the_caps(admin: Caller) -> None:
     assert int(refused.headers["Retry-After"]) > 0
     opened[0].roll_back()
     assert admin.post(PATH, {}).status == 201
+
+
+def test_one_organization_leaves_places_to_others(admin: Caller) -> None:
+    other = organization("Charlie's")
+    KEPT.give(support.caller(other).scope)
+    charlie = signed_in(member(other, "charlie@example.com"))
+    with override_settings(SQL=replace(settings.SQL, transactions=4)):
+        begin(admin)
+        begin(admin)
+        refused = admin.post(PATH, {})
+        assert (refused.status, refused.code) == (503, "sql_busy")
+        begin(charlie)
 
 
 def test_a_commit_whose_answer_is_lost_is_looked_up(admin: Caller) -> None:
