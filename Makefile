@@ -11,7 +11,8 @@ CHOSEN := $(if $(CI),--cov --cov-report=,-m "not browser")
 # The oldest PostgreSQL that works, as Debian 12 has it, and the tests that it must pass.
 POSTGRES15 ?= /usr/lib/postgresql/15/bin
 ISOLATION := $(addprefix tests/sqlgateway/,attacks hardening provisioning \
-  connection/test_connections.py connection/test_session_settings.py connection/test_wire.py)
+  connection/test_connections.py connection/test_session_settings.py \
+  connection/test_wire.py transfer/test_imports.py)
 
 # Tests start hundreds of Python processes: none shall compile the sources anew.
 unexport PYTHONDONTWRITEBYTECODE

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +12,7 @@ from django.conf import settings
 from psycopg import pq
 from psycopg.pq.abc import PGresult
 
-from platform_site.lib.errors import PlatformError
+from platform_site.lib.errors import InvalidRequest, PlatformError
 from sqlgateway.connection import cache
 from sqlgateway.connection.copying import CopyBroken, CopyIn
 from sqlgateway.connection.tenant_connection import ConnectionLost, ResultOverflow, TenantConnection
@@ -38,6 +38,12 @@ BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 GRACE_S: Final = 3.0
 # SQLSTATEs that the watchdog's cancel and termination cause.
 LATE: Final = frozenset({"57014", "57P01"})
+# Older servers end a CSV at a line \. and drop what follows in silence.
+READS_CSV_TO_ITS_END: Final = 180_000
+END_MARKER: Final = re.compile(rb"[\r\n]\\\.[\r\n]")
+END_MARKER_REFUSED: Final = (
+    "This version of PostgreSQL takes a line that holds only \\. for the end of the body."
+)
 # The outermost context of an error within COPY (PostgreSQL's CopyFromErrorCallback).
 PLACE: Final = re.compile(
     r"^COPY .*?, line (?P<line>\d+)(?:, column (?P<column>.*?)(?::|$))?", re.MULTILINE
@@ -174,7 +180,10 @@ class Import:
             return first
         copy = session.copy_in()
         try:
-            _send(copy, upload, transfer)
+            pieces = upload.pieces(transfer)
+            if session.pgconn.server_version < READS_CSV_TO_ITS_END:
+                pieces = _without_end_marker(pieces)
+            _send(copy, pieces)
         except PlatformError:
             # The server rolls back: no row of an incomplete body may be kept.
             with suppress(CopyBroken, ConnectionLost, ResultOverflow):
@@ -198,9 +207,22 @@ class Import:
         return error
 
 
-def _send(copy: CopyIn, upload: Upload, transfer: Transfer) -> None:
+def _without_end_marker(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the pieces; raise InvalidRequest at a line that older servers take for the end."""
+    before = b"\n"
+    for piece in pieces:
+        if END_MARKER.search(before + piece):
+            raise InvalidRequest(END_MARKER_REFUSED)
+        # The marker and the ends of lines around it may lie in different pieces.
+        before = (before + piece)[-3:]
+        yield piece
+    if END_MARKER.search(before + b"\n"):
+        raise InvalidRequest(END_MARKER_REFUSED)
+
+
+def _send(copy: CopyIn, pieces: Iterator[bytes]) -> None:
     is_first = True
-    for piece in upload.pieces(transfer):
+    for piece in pieces:
         rows = piece.removeprefix(BYTE_ORDER_MARK) if is_first else piece
         is_first = False
         if not copy.put(rows):

@@ -212,3 +212,17 @@ def test_notices_do_not_block_the_body(table: Caller) -> None:
     assert answer.status == 200, answer.body
     assert answer.body["row_count"] == 1000
     assert len(answer.body["notices"]) == 100
+
+
+@pytest.mark.parametrize("line", [b"\\.", b'"a\n\\.\nb"'])
+@pytest.mark.parametrize("before", [0, 64 * 1024 - 13, 64 * 1024 - 12])
+def test_no_row_after_an_end_marker_is_dropped_in_silence(
+    table: Caller, line: bytes, before: int
+) -> None:
+    """PostgreSQL before 18 ends a CSV at such a line; then the body is refused."""
+    body = b"id,name\n1," + b"x" * before + b"\n2," + line + b"\n"
+    if line == b"\\.":
+        body = b"id,name\n1," + b"x" * before + b"\n" + line + b"\n"
+    answer = send(table, body + b"3,kept\n", table="items", columns="id,name")
+    assert answer.status == 400 or [row[0] for row in rows(table)] == [1, 2, 3]
+    assert answer.status == 200 or rows(table) == []
