@@ -18,6 +18,7 @@ def main() -> None:
         "cache_worker",
         "cache_gateway",
         "postgres_meta",
+        "soak",
     )
     parser.add_argument("names", nargs="*", choices=[*names, []], help=f"Default: {USUAL}.")
     parser.add_argument("--rounds", type=int, default=7)
@@ -34,6 +35,7 @@ def main() -> None:
         postgres_meta,
         request_cost,
         second_factor,
+        soak,
         sql_rows,
         sql_streams,
         web_server,
@@ -51,6 +53,7 @@ def main() -> None:
         "cache_worker": cache_worker,
         "cache_gateway": cache_gateway,
         "postgres_meta": postgres_meta,
+        "soak": soak,
     }
     for name in options.names or USUAL:
         print(f"{name}: {options.rounds} rounds of {options.seconds} s, medians")
