@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from accounts.models import User
 from accounts.signin import credentials
-from platform_site.lib.addresses import client_address
 from platform_site.lib.errors import PlatformError
+from platform_site.lib.web.addresses import client_address
 
 
 class StaffBackend(BaseBackend):

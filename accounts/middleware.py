@@ -12,9 +12,10 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.module_loading import import_string
 
 from accounts.sessions.authentication import bearer_token
-from platform_site.lib import clients, problems
+from platform_site.lib import problems
 from platform_site.lib.errors import PlatformError, TokenInvalid
 from platform_site.lib.principals import PlatformRequest, Principal
+from platform_site.lib.web import clients
 
 Authenticator = Callable[[PlatformRequest, str], Principal | None]
 

@@ -13,8 +13,8 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from accounts.delivery.metrics import Deliveries
 from platform_site.lib import metrics, problems
-from platform_site.lib.addresses import client_address
 from platform_site.lib.errors import NotFound, PlatformError
+from platform_site.lib.web.addresses import client_address
 
 log = structlog.get_logger(__name__)
 

@@ -132,7 +132,7 @@ LIFECYCLE_HOOKS: Final = {
     "trust_ended": ["twofactor.account_hooks.on_trust_ended"],
     "user_stripped": [
         "accounts.oauth.identities.on_user_stripped",
-        "recovery.account_access.on_user_stripped",
+        "recovery.steps.account_access.on_user_stripped",
     ],
     "factors_stripped": ["twofactor.account_hooks.on_factors_stripped"],
     "user_removed": ["twofactor.account_hooks.on_user_removed"],

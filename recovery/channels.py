@@ -13,7 +13,7 @@ from accounts.models import User
 from platform_site.lib.crypto import decrypt
 from platform_site.lib.emails import folded
 from recovery.models import Recovery
-from recovery.tokens import LIVES
+from recovery.tokens.channel_tokens import LIVES
 from twofactor import sent_codes
 from twofactor.errors import SendingTooOften
 from twofactor.factors.holdings import Holdings

@@ -9,9 +9,10 @@ from accounts.audit import audit
 from accounts.models import User
 from platform_site.lib.errors import NotFound
 from platform_site.lib.principals import PlatformRequest, Principal
-from recovery import account_access, channels
+from recovery import channels
 from recovery.audit_tags import RecoveryTag
 from recovery.errors import OwnFactors
+from recovery.steps import account_access
 from twofactor.factors import factors, holdings
 
 

@@ -12,7 +12,7 @@ from accounts import address_release
 from accounts.models import User
 from recovery.errors import RecoveryGone
 from recovery.models import Purpose, Recovery
-from recovery.reset_tokens import Pointer
+from recovery.tokens.reset_tokens import Pointer
 from twofactor.factors import holdings
 from twofactor.factors.holdings import Holdings
 from twofactor.stored_secrets import digest, is_same

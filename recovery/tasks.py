@@ -9,8 +9,8 @@ from django.utils import timezone
 from procrastinate import RetryStrategy
 from procrastinate.contrib.django import app
 
-from recovery import token_issuing
 from recovery.models import Recovery, RecoveryChallenge
+from recovery.tokens import token_issuing
 
 # For questions about what happened; the audit trail keeps the rest.
 KEEP: Final = timedelta(days=7)

@@ -14,17 +14,7 @@ from platform_site.lib.api import NO_STORE
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.permissions import PUBLIC, USER, needs
 from platform_site.lib.viewsets import PlatformViewSet
-from recovery import (
-    challenges,
-    completion,
-    initiation,
-    lost_factor,
-    member_reset,
-    questions,
-    recoveries,
-    reset_tokens,
-    verification,
-)
+from recovery import member_reset, questions, recoveries
 from recovery.models import Purpose
 from recovery.serializers import (
     RecoveryAnsweredSerializer,
@@ -42,6 +32,8 @@ from recovery.serializers import (
     RecoveryVerifySerializer,
     ResetFactorsSerializer,
 )
+from recovery.steps import challenges, completion, initiation, lost_factor, verification
+from recovery.tokens import reset_tokens
 from twofactor.challenges.serializers import ChallengeSerializer
 from twofactor.factors.contract import ChallengeAnswer
 

@@ -11,9 +11,9 @@ from django.db import transaction
 
 from accounts import limits
 from accounts.models import User
-from platform_site.lib.addresses import client_address, network_of
 from platform_site.lib.ids import capability_id
 from platform_site.lib.principals import PlatformRequest, Principal
+from platform_site.lib.web.addresses import client_address, network_of
 from twofactor.errors import SendingTooOften
 from twofactor.factors import enrolments, throttle
 from twofactor.factors.contract import ChallengeAnswer, FactorType

@@ -3,9 +3,9 @@
 from typing import Any
 
 from accounts.models import AuditEvent, User
-from platform_site.lib.addresses import client_address
 from platform_site.lib.audit import AuditTag
 from platform_site.lib.principals import PlatformRequest
+from platform_site.lib.web.addresses import client_address
 
 
 def record_request(

@@ -16,8 +16,8 @@ from accounts.models import Invitation, User
 from accounts.signin import signin, signup
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
 from environments import environments
-from platform_site.lib.addresses import client_address, network_of
 from platform_site.lib.principals import PlatformRequest
+from platform_site.lib.web.addresses import client_address, network_of
 
 WINDOW: Final = timedelta(hours=1)
 

@@ -29,8 +29,8 @@ from accounts.oauth.organization_matching import OrganizationMatch
 from accounts.oauth.providers.profile import Profile
 from accounts.signin import credentials, signup
 from environments import environments
-from platform_site.lib.addresses import client_address, network_of
 from platform_site.lib.principals import PlatformRequest
+from platform_site.lib.web.addresses import client_address, network_of
 
 SIGN_UP_WINDOW: Final = timedelta(hours=1)
 

@@ -15,9 +15,9 @@ from accounts.profile import proofs
 from accounts.sessions import sessions
 from accounts.signin import credentials
 from accounts.signin.signin import origin_of
-from platform_site.lib.addresses import client_address
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest, Principal
+from platform_site.lib.web.addresses import client_address
 
 
 def has_one(principal: Principal) -> bool:

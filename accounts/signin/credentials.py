@@ -9,8 +9,8 @@ from django.conf import settings
 from accounts import limits, passwords
 from accounts.errors import InvalidCredentials, TooManyAttempts
 from accounts.models import User
-from platform_site.lib.addresses import network_of
 from platform_site.lib.emails import folded
+from platform_site.lib.web.addresses import network_of
 
 WINDOW: Final = timedelta(minutes=15)
 # Whose tries are counted together: guesses at the admin's login do not slow a login by the API.

@@ -23,8 +23,8 @@ from accounts.signin import credentials
 from accounts.tokens import tokens
 from environments import environments
 from environments.models import Environment
-from platform_site.lib.addresses import client_address
 from platform_site.lib.principals import PlatformRequest
+from platform_site.lib.web.addresses import client_address
 
 
 class SignInMethod(StrEnum):

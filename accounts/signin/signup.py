@@ -17,8 +17,8 @@ from accounts.signin.credentials import find
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
 from environments import environments
 from environments.models import Organization
-from platform_site.lib.addresses import client_address, network_of
 from platform_site.lib.principals import PlatformRequest
+from platform_site.lib.web.addresses import client_address, network_of
 
 WINDOW: Final = timedelta(hours=1)
 TAKEN: Final = "If it is your address, sign in, or request a sign-up link by mail."

@@ -19,10 +19,10 @@ from accounts.serializers import (
 )
 from accounts.signin import credentials, signin, signup
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod
-from platform_site.lib.addresses import client_address
 from platform_site.lib.api import NO_STORE
 from platform_site.lib.permissions import PUBLIC
 from platform_site.lib.viewsets import PlatformViewSet
+from platform_site.lib.web.addresses import client_address
 
 
 class SignInViewSet(PlatformViewSet):

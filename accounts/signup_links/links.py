@@ -21,8 +21,8 @@ from accounts.errors import EmailTaken, MailedTooOften, SignupLinkGone, TooManyA
 from accounts.models import SignupLink, User
 from accounts.signin import credentials, signin, signup
 from accounts.signin.signin import SessionTokens, SignInAttempt, SignInMethod, StageResponse
-from platform_site.lib.addresses import client_address, network_of
 from platform_site.lib.principals import PlatformRequest
+from platform_site.lib.web.addresses import client_address, network_of
 
 LIFE: Final = timedelta(hours=24)
 LIFE_HOURS: Final = 24

@@ -9,7 +9,7 @@ from typing import Final
 
 from django.http import HttpRequest, HttpResponse
 
-from platform_site.lib import cookies as lib_cookies
+from platform_site.lib.web import cookies as lib_cookies
 
 # By the field of a response that has the token.
 NAMES: Final = {

@@ -8,10 +8,11 @@ from typing import Final, cast
 import structlog
 from django.http import HttpRequest, HttpResponse
 
-from platform_site.lib import clients, metrics
+from platform_site.lib import metrics
 from platform_site.lib.database.watchdog import WATCHDOG
 from platform_site.lib.ids import uuid7
 from platform_site.lib.principals import PlatformRequest
+from platform_site.lib.web import clients
 
 log = structlog.get_logger("zonal.request")
 

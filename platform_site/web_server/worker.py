@@ -1,9 +1,9 @@
 """gunicorn's threaded worker with four changes.
 
-Requests run in lanes (platform_site/lib/lanes.py) instead of in an executor; a connection goes to
-the process that has the fewest; a request is received by the loop before a thread begins with it,
-so that clients which send slowly hold no threads; and the loop waits for no client that is to close
-its connection.
+Requests run in lanes (platform_site/lib/web/lanes.py) instead of in an executor; a connection
+goes to the process that has the fewest; a request is received by the loop before a thread begins
+with it, so that clients which send slowly hold no threads; and the loop waits for no client that
+is to close its connection.
 """
 
 import struct
@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from gunicorn.workers import gthread  # type: ignore[import-untyped]  # it has no types
 
-from platform_site.lib import clients
-from platform_site.lib.lanes import PATIENCE_S, Lanes
+from platform_site.lib.web import clients
+from platform_site.lib.web.lanes import PATIENCE_S, Lanes
 from platform_site.web_server.connection import RECEIVE_BYTES, Connection
 from platform_site.web_server.connection_counts import CLOSED, ConnectionCounts
 from platform_site.web_server.framing import Progress, progress

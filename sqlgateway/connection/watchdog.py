@@ -19,7 +19,7 @@ import psycopg
 import structlog
 from django.conf import settings
 
-from platform_site.lib import clients
+from platform_site.lib.web import clients
 from sqlgateway.connection.administrator import Administrator
 from sqlgateway.connection.tenant_connection import TenantConnection
 

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from platform_site.lib.clients import GONE
-from platform_site.lib.lanes import waiting
+from platform_site.lib.web.clients import GONE
+from platform_site.lib.web.lanes import waiting
 from sqlgateway.connection.protocol import READY, is_whole_answer
 
 PIECE_BYTES: Final = 64 * 1024

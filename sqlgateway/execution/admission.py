@@ -15,10 +15,10 @@ from typing import Final
 
 from django.conf import settings
 
-from platform_site.lib import clients
 from platform_site.lib.errors import PlatformError
-from platform_site.lib.lanes import waiting
 from platform_site.lib.principals import Scope
+from platform_site.lib.web import clients
+from platform_site.lib.web.lanes import waiting
 from sqlgateway.errors import QueryCancelled, SqlBusy, TooManyQueries
 
 # Statements of an organization that began none for so long are slow.

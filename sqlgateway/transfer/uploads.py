@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from platform_site.lib.errors import InvalidRequest, PayloadTooLarge, UnsupportedMedia
-from platform_site.lib.lanes import waiting
+from platform_site.lib.web.lanes import waiting
 from sqlgateway.errors import UploadInterrupted
 from sqlgateway.transfer.pace import Transfer
 

@@ -9,6 +9,7 @@ from pytest_django import Settings
 from accounts.models import User
 from recovery.models import Recovery
 from tests.cast import HANDLER, Answer, Caller
+from tests.recovery.steps.test_lost_factor import delayed
 from tests.recovery.support import (
     PREFIX,
     complete,
@@ -19,7 +20,6 @@ from tests.recovery.support import (
     with_factor,
     work,
 )
-from tests.recovery.test_lost_factor import delayed
 from tests.twofactor.holder import Holder
 
 pytestmark = pytest.mark.django_db

@@ -9,6 +9,14 @@ from accounts.models import Session, User
 from recovery.models import Recovery
 from tests.cast import PASSWORD, Caller, signed_in
 from tests.parallel import at_once
+from tests.recovery.steps.test_lost_factor import (
+    LATER,
+    cancel,
+    cancel_token,
+    delayed,
+    finish,
+    in_time,
+)
 from tests.recovery.support import (
     NEW_PASSWORD,
     complete,
@@ -18,7 +26,6 @@ from tests.recovery.support import (
     proven,
     verify,
 )
-from tests.recovery.test_lost_factor import LATER, cancel, cancel_token, delayed, finish, in_time
 from tests.twofactor.holder import with_totp
 from tests.twofactor.test_attacks import cut_at
 from twofactor.models import Factor

@@ -8,8 +8,8 @@ from accounts.audit import audit
 from accounts.errors import InvalidCredentials
 from accounts.models import Session
 from accounts.signin import credentials
-from platform_site.lib.addresses import client_address
 from platform_site.lib.principals import PlatformRequest, Principal
+from platform_site.lib.web.addresses import client_address
 from twofactor.audit_tags import TwoFactorTag
 
 

@@ -28,10 +28,10 @@ from accounts.signin.signin import (
     environment_for,
 )
 from environments.models import Environment
-from platform_site.lib.addresses import client_address, network_of
 from platform_site.lib.emails import folded
 from platform_site.lib.ids import capability_id
 from platform_site.lib.principals import PlatformRequest
+from platform_site.lib.web.addresses import client_address, network_of
 from twofactor.errors import ChallengeGone, PasskeyRejected
 from twofactor.factors import holdings
 from twofactor.models import Passkey, PasskeyRequest

@@ -17,8 +17,8 @@ from accounts.oauth.flow import browser_binding, redirects
 from accounts.oauth.flow.secrets import decrypt_json, digest, encrypt_json, is_same, new_secret
 from accounts.oauth.models import OAuthTransaction
 from accounts.oauth.providers import registry
-from platform_site.lib.addresses import client_address, network_of
 from platform_site.lib.principals import PlatformRequest, Principal
+from platform_site.lib.web.addresses import client_address, network_of
 
 LIFETIME: Final = timedelta(seconds=browser_binding.LIFETIME_S)
 RATE_WINDOW: Final = timedelta(minutes=15)

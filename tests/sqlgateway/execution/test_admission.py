@@ -12,9 +12,9 @@ import pytest
 from django.conf import settings
 from django.test import override_settings
 
-from platform_site.lib import clients
 from platform_site.lib.errors import PlatformError
 from platform_site.lib.principals import Scope
+from platform_site.lib.web import clients
 from sqlgateway.errors import QueryCancelled, SqlBusy, TooManyQueries
 from sqlgateway.execution import admission
 from sqlgateway.execution.admission import Admission

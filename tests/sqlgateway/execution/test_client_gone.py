@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from platform_site.lib import clients
+from platform_site.lib.web import clients
 from tests.sqlgateway.support import Caller, backends_of
 
 

@@ -13,13 +13,14 @@ from accounts.delivery import notices
 from accounts.models import User
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest
-from recovery import account_access, challenges, channels, recoveries
+from recovery import channels, recoveries
 from recovery.audit_tags import RecoveryTag
-from recovery.challenges import FactorProof
 from recovery.errors import NoIndependentFactor, RecoveryChallengeRequired, RecoveryGone
 from recovery.models import Recovery
 from recovery.recoveries import Holder
-from recovery.reset_tokens import Pointer
+from recovery.steps import account_access, challenges
+from recovery.steps.challenges import FactorProof
+from recovery.tokens.reset_tokens import Pointer
 from twofactor.errors import CodeRejected
 
 

@@ -9,9 +9,10 @@ from django.db import transaction
 from accounts.audit import audit
 from accounts.models import User
 from accounts.signin import credentials
-from recovery import channels, recoveries, tokens
+from recovery import channels, recoveries
 from recovery.audit_tags import RecoveryTag
 from recovery.models import Method, Purpose, Recovery
+from recovery.tokens import channel_tokens
 from twofactor.factors import holdings
 from twofactor.factors.holdings import Holdings
 from twofactor.stored_secrets import unseal
@@ -59,13 +60,13 @@ def _issue(recovery: Recovery, user: User, recovery_id: str, now: datetime) -> N
         return
     recovery.user, recovery.organization_id = user, user.organization_id
     recovery.fingerprint = recoveries.fingerprint(user, held)
-    token = tokens.new_token(recovery.channel)
+    token = channel_tokens.new_token(recovery.channel)
     if not channels.send_token(recovery, user, to, token, recovery_id=recovery_id, now=now):
         return
-    recovery.token = tokens.token_digest(recovery, token)
+    recovery.token = channel_tokens.token_digest(recovery, token)
     if recovery.channel != "email":
-        cancel = tokens.long_token()
-        recovery.cancel = tokens.cancel_digest(cancel)
+        cancel = channel_tokens.long_token()
+        recovery.cancel = channel_tokens.cancel_digest(cancel)
         channels.tell_cancellable(user, held, cancel, **_origin(recovery))
     else:
         channels.tell(user, held, "recovery_started", besides=user.email, **_origin(recovery))

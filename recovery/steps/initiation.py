@@ -14,14 +14,14 @@ from django.db import transaction
 from accounts import limits
 from accounts.errors import TooManyAttempts
 from accounts.signin.signin import origin_of
-from platform_site.lib.addresses import client_address, network_of
 from platform_site.lib.emails import folded
 from platform_site.lib.ids import capability_id
 from platform_site.lib.principals import PlatformRequest
+from platform_site.lib.web.addresses import client_address, network_of
 from recovery import questions, recoveries, tasks
 from recovery.errors import RecoveryTooOften
 from recovery.models import Method, Recovery
-from recovery.tokens import LIVES
+from recovery.tokens.channel_tokens import LIVES
 from twofactor.stored_secrets import seal
 
 HOUR: Final = timedelta(hours=1)

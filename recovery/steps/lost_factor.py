@@ -17,16 +17,18 @@ from accounts.delivery.links import console_link
 from accounts.models import User
 from accounts.signin import credentials
 from accounts.signin.signin import environment_for
-from platform_site.lib.addresses import client_address
 from platform_site.lib.errors import InvalidRequest
 from platform_site.lib.principals import PlatformRequest
-from recovery import account_access, challenges, channels, recoveries, reset_tokens, tokens
+from platform_site.lib.web.addresses import client_address
+from recovery import channels, recoveries
 from recovery.audit_tags import RecoveryTag
-from recovery.challenges import FactorProof
 from recovery.errors import RecoveryGone, RecoveryNotDue
 from recovery.models import Purpose, Recovery
 from recovery.recoveries import Holder
-from recovery.reset_tokens import Pointer
+from recovery.steps import account_access, challenges
+from recovery.steps.challenges import FactorProof
+from recovery.tokens import channel_tokens, reset_tokens
+from recovery.tokens.reset_tokens import Pointer
 from twofactor import registry
 from twofactor.errors import CodeRejected
 from twofactor.factors import enrolments, factors
@@ -92,13 +94,13 @@ def _lock_holder(recovery: Recovery, proven: User | None) -> Holder:
 def _begin_delay(
     request: PlatformRequest, recovery: Recovery, holder: Holder, *, amr: str, now: datetime
 ) -> dict[str, Any]:
-    user, cancel = holder.user, tokens.long_token()
+    user, cancel = holder.user, channel_tokens.long_token()
     effective_at = now + timedelta(seconds=settings.RECOVERY.delay_s)
     expires_at = effective_at + COMPLETE_WITHIN
     recovery.proven_at, recovery.effective_at, recovery.amr = now, effective_at, [amr]
     recovery.reset_expires_at = expires_at
     recovery.generation += 1
-    recovery.cancel = tokens.cancel_digest(cancel)
+    recovery.cancel = channel_tokens.cancel_digest(cancel)
     recovery.fingerprint = recoveries.fingerprint(user, holder.held)
     recovery.save()
     at = f"{effective_at:%Y-%m-%d %H:%M} UTC"
@@ -190,7 +192,7 @@ def cancel(request: PlatformRequest, token: str, *, now: datetime) -> None:
 
     Raises MalformedRecoveryToken (400), RecoveryGone (410) for unknown, ended and expired alike.
     """
-    digest = tokens.cancel_digest(tokens.canonical_long(token))
+    digest = channel_tokens.cancel_digest(channel_tokens.canonical_long(token))
     with transaction.atomic():
         found = Recovery.unscoped.select_for_update(of=("self",)).select_related("user")
         recovery = found.filter(cancel=digest, ended_at=None).first()  # unscoped: by a capability

@@ -4,7 +4,7 @@ import pytest
 from django.test import RequestFactory
 from pytest_django import Settings
 
-from platform_site.lib.addresses import client_address, network_of
+from platform_site.lib.web.addresses import client_address, network_of
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,13 @@ from django.db import transaction
 
 from accounts.audit import audit
 from platform_site.lib.principals import PlatformRequest
-from recovery import challenges, recoveries, reset_tokens, tokens
+from recovery import recoveries
 from recovery.audit_tags import RecoveryTag
 from recovery.errors import RecoveryTokenRejected
 from recovery.models import Purpose, Recovery
 from recovery.recoveries import Holder
+from recovery.steps import challenges
+from recovery.tokens import channel_tokens, reset_tokens
 from twofactor import registry
 from twofactor.stored_secrets import is_same
 
@@ -28,11 +30,11 @@ def verify(
     Raises MalformedRecoveryToken (400, not counted), RecoveryTokenRejected (401, counted: five
     tries), RecoveryGone (410) for unknown, expired, used, worn out and overtaken alike.
     """
-    token = tokens.canonical(token)
+    token = channel_tokens.canonical(token)
     with transaction.atomic():
         recovery = recoveries.lock_by_capability(recovery_id, now=now)
         # Without an account nothing was sent: '' is no digest, so no token is right.
-        if is_same(recovery.token, tokens.token_digest(recovery, token)):
+        if is_same(recovery.token, channel_tokens.token_digest(recovery, token)):
             return _accept(request, recovery, recoveries.lock_holder(recovery), now)
         recovery.attempts_left -= 1
         recovery.save(update_fields=["attempts_left"])

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from platform_site.lib.lanes import Lanes, waiting
+from platform_site.lib.web.lanes import Lanes, waiting
 
 Job = tuple[Callable[[], object], "Future[object]"]
 
@@ -81,7 +81,7 @@ def test_a_request_that_waits_gives_its_lane_to_another(pool: Pool) -> None:
 def test_a_lane_that_is_kept_too_long_is_given_to_another(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("platform_site.lib.lanes.PATIENCE_S", -1.0)
+    monkeypatch.setattr("platform_site.lib.web.lanes.PATIENCE_S", -1.0)
     held = [pool.hold(), pool.hold()]
     third = pool.run(lambda: 3)
     pool.lanes.relieve()

@@ -11,9 +11,10 @@ from typing import Any, Final
 from django.db import transaction
 
 from platform_site.lib.principals import PlatformRequest
-from recovery import recoveries, reset_tokens
+from recovery import recoveries
 from recovery.errors import NoIndependentFactor, RecoveryChallengeRequired, RecoveryGone
 from recovery.models import Purpose, Recovery, RecoveryChallenge
+from recovery.tokens import reset_tokens
 from twofactor import registry
 from twofactor.challenges import core
 from twofactor.errors import ChallengeGone, MethodNotEnabled
