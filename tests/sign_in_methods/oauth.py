@@ -12,7 +12,7 @@ from accounts.signin.signin import SignInMethod
 from environments.models import Organization
 from tests.accounts.oauth.fake_providers.google import GooglePerson, GoogleServer
 from tests.accounts.oauth.fake_providers.server import CLIENT_ID, CLIENT_SECRET
-from tests.accounts.oauth.flow import APP, OAuthFlow
+from tests.accounts.oauth.support import APP, OAuthFlow
 from tests.cast import Answer, member
 from tests.sign_in_methods.driver import EMAIL, Driver
 

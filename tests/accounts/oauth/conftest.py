@@ -14,7 +14,7 @@ from tests.accounts.oauth.fake_providers.discord import DiscordServer
 from tests.accounts.oauth.fake_providers.github import GitHubServer
 from tests.accounts.oauth.fake_providers.google import GoogleServer
 from tests.accounts.oauth.fake_providers.server import CLIENT_ID, CLIENT_SECRET, ProviderServer
-from tests.accounts.oauth.flow import APP
+from tests.accounts.oauth.support import APP
 
 BASE = "https://zonal.example.com"
 

@@ -10,7 +10,7 @@ from accounts import passwords
 from accounts.models import AuditEvent, Identity, MailboxProof, OAuthGrant, Session, User
 from environments.models import Organization
 from tests.accounts.oauth.fake_providers.google import GooglePerson, GoogleServer
-from tests.accounts.oauth.flow import OAuthFlow
+from tests.accounts.oauth.support import OAuthFlow
 from tests.cast import PASSWORD, Answer, Caller, member, organization, signed_in
 from tests.inbox import notices_to
 from tests.twofactor.holder import with_totp

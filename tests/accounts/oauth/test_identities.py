@@ -12,7 +12,7 @@ from accounts.models import AuditEvent, Identity, OAuthTransaction, Session, Use
 from environments.models import Organization
 from tests.accounts.oauth.conftest import BASE
 from tests.accounts.oauth.fake_providers.google import GooglePerson, GoogleServer
-from tests.accounts.oauth.flow import Browser, OAuthFlow
+from tests.accounts.oauth.support import Browser, OAuthFlow
 from tests.cast import PASSWORD, Caller, member, organization, signed_in
 from tests.inbox import notices_to
 from tests.parallel import at_once

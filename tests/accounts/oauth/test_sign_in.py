@@ -10,7 +10,7 @@ from pytest_django import Settings
 from accounts.models import AuditEvent, Identity, OAuthGrant, User
 from environments.models import Organization
 from tests.accounts.oauth.fake_providers.server import Fault, ProviderServer
-from tests.accounts.oauth.flow import OAuthFlow
+from tests.accounts.oauth.support import OAuthFlow
 from tests.cast import PASSWORD, Caller, member, organization, signed_in
 from tests.twofactor.holder import with_totp
 

@@ -15,7 +15,7 @@ from accounts.oauth import tasks
 from environments.models import Organization
 from tests.accounts.oauth.domains.nameserver import NameServer
 from tests.accounts.oauth.fake_providers.google import GoogleServer
-from tests.accounts.oauth.flow import OAuthFlow
+from tests.accounts.oauth.support import OAuthFlow
 from tests.cast import Answer, Caller, member, signed_in
 from tests.parallel import at_once
 

@@ -23,7 +23,7 @@ from tests.accounts.oauth.conftest import configure
 from tests.accounts.oauth.fake_providers.discord import WEEK_S, DiscordServer
 from tests.accounts.oauth.fake_providers.github import API, GitHubServer
 from tests.accounts.oauth.fake_providers.server import FakeResponse, Fault
-from tests.accounts.oauth.flow import OAuthFlow
+from tests.accounts.oauth.support import OAuthFlow
 from tests.cast import PASSWORD, Caller, member, organization, signed_in
 
 GUILD = "613425648685547541"

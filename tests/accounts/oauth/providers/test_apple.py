@@ -9,7 +9,7 @@ from pytest_django import Settings
 from accounts.models import Identity, User
 from tests.accounts.oauth.conftest import configure
 from tests.accounts.oauth.fake_providers.apple import AppleServer
-from tests.accounts.oauth.flow import Browser, OAuthFlow, read_form
+from tests.accounts.oauth.support import Browser, OAuthFlow, read_form
 from tests.cast import PASSWORD, Caller, member, organization
 
 CALLBACK = "/v1/auth/oauth/apple/callback"

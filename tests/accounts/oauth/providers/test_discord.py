@@ -11,7 +11,7 @@ from environments.models import Organization
 from tests.accounts.oauth.conftest import configure
 from tests.accounts.oauth.fake_providers.discord import API, DiscordServer
 from tests.accounts.oauth.fake_providers.server import FakeResponse, Fault
-from tests.accounts.oauth.flow import OAuthFlow
+from tests.accounts.oauth.support import OAuthFlow
 from tests.cast import Caller, organization
 
 GUILD = "613425648685547541"

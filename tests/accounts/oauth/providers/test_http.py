@@ -11,7 +11,7 @@ from accounts.oauth.providers import http
 from tests.accounts.oauth.conftest import configure
 from tests.accounts.oauth.fake_providers.google import GoogleServer
 from tests.accounts.oauth.fake_providers.server import FakeResponse, Fault
-from tests.accounts.oauth.flow import OAuthFlow
+from tests.accounts.oauth.support import OAuthFlow
 
 AWAY = "provider_unavailable"
 BROKEN = "provider_error"

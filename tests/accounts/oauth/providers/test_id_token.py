@@ -16,7 +16,7 @@ from accounts.models import AuditEvent, Identity, OAuthGrant, User
 from tests.accounts.oauth.fake_providers import keys
 from tests.accounts.oauth.fake_providers.google import GoogleServer
 from tests.accounts.oauth.fake_providers.server import CLIENT_ID, FakeResponse, Fault
-from tests.accounts.oauth.flow import OAuthFlow
+from tests.accounts.oauth.support import OAuthFlow
 
 # Whole hours, so that all test processes generate the same test names.
 HOUR_AGO = int(time.time()) // 3600 * 3600 - 3600

@@ -18,7 +18,7 @@ from accounts.oauth.providers.strategy import TransactionStrategy
 from tests.accounts.oauth.conftest import BASE
 from tests.accounts.oauth.fake_providers.google import GoogleServer
 from tests.accounts.oauth.fake_providers.server import s256
-from tests.accounts.oauth.flow import OAuthFlow
+from tests.accounts.oauth.support import OAuthFlow
 from tests.cast import HANDLER
 
 

@@ -14,7 +14,7 @@ from pytest_django import Settings
 from accounts.models import AuditEvent, Identity, OAuthGrant, Session, User
 from environments.models import Organization
 from tests.accounts.oauth.fake_providers.google import GooglePerson, GoogleServer
-from tests.accounts.oauth.flow import OAuthFlow
+from tests.accounts.oauth.support import OAuthFlow
 from tests.cast import Answer, Caller
 from tests.twofactor.holder import with_totp
 

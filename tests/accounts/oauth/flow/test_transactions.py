@@ -15,7 +15,7 @@ from accounts.oauth import tasks
 from tests.accounts.oauth.conftest import BASE, configure
 from tests.accounts.oauth.fake_providers.google import GoogleServer
 from tests.accounts.oauth.fake_providers.server import CLIENT_SECRET, FakeResponse, Fault
-from tests.accounts.oauth.flow import APP, Browser, OAuthFlow
+from tests.accounts.oauth.support import APP, Browser, OAuthFlow
 from tests.cast import Caller
 
 
