@@ -81,6 +81,8 @@ class ObjectApi:
         identity = await authenticate(request, self._keys)
         if identity is not None:
             entry.access_key = identity.access_key
+            if "authorization" not in request.headers:
+                request = requests.with_query_headers(request)
         context = RequestContext(parts, request, exchange, identity)
         name, operation = operation_of(request)
         entry.operation = name

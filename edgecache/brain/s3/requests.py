@@ -13,6 +13,24 @@ from edgecache.protocol.names import BUCKET
 
 PARAMETER_LIMIT: Final = 100
 _ADDRESS: Final = re.compile(r"\d+\.\d+\.\d+\.\d+")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_QUERY_HEADER: Final = "x-amz-"
+# Parameters of a signature itself, in lower case.
+_OF_SIGNATURES: Final = frozenset(
+    f"x-amz-{name}"
+    for name in (
+        "algorithm",
+        "content-sha256",
+        "credential",
+        "date",
+        "expires",
+        "security-token",
+        "signature",
+        "signedheaders",
+    )
+)
+# In URLs that boto3 presigns with version 2.
+_OF_VERSION_2: Final = frozenset(("content-md5", "content-type"))
 _BROKEN_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
@@ -95,6 +113,34 @@ def parse(scope: Scope, domains: Sequence[str], request_id: str, *, client: str 
         request_id=request_id,
         by_name=by_name,
     )
+
+
+def is_query_header(name: str) -> bool:
+    """True if a presigned URL's parameter of this name stands for a header."""
+    lower = name.lower()
+    is_amz = lower.startswith(_QUERY_HEADER) and lower not in _OF_SIGNATURES
+    return is_amz or name in _OF_VERSION_2
+
+
+def with_query_headers(request: S3Request) -> S3Request:
+    """Return a presigned request with the headers that its query contains, as AWS reads it.
+
+    A header that was also sent wins; then the signature covers that one.
+    Raises S3Error InvalidArgument: a value that is not valid in a header.
+    """
+    found: list[tuple[str, str]] = []
+    for name, value in request.parameters:
+        lower = name.lower()
+        if not is_query_header(name) or lower in request.headers:
+            continue
+        if _CONTROL.search(value):
+            # Signatures of version 2 separate headers by line breaks.
+            raise S3Error("InvalidArgument", extra={"ArgumentName": name[:100]})
+        # As values of headers are: byte for byte.
+        found.append((lower, value.encode().decode("latin-1")))
+    if not found:
+        return request
+    return request._replace(headers=Headers([*request.headers.items(), *found]))
 
 
 def check_key_length(key: str) -> None:

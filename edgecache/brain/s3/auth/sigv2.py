@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from edgecache.brain.s3 import requests
 from edgecache.brain.s3.auth.sigv4.claims import PRESIGNED_LIMIT_S
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import S3Request
@@ -82,16 +83,18 @@ def claim_of(request: S3Request) -> PresignedClaim | None:
             "Query-string authentication requires the Signature, Expires and AWSAccessKeyId "
             "parameters",
         )
-    if not set(request.by_name) <= _SIGNED | _FREE | set(_PARAMETERS):
+    known = _SIGNED | _FREE | set(_PARAMETERS)
+    if not all(name in known or requests.is_query_header(name) for name in request.by_name):
         raise S3Error("AccessDenied", "A parameter is not covered by the signature.")
     return PresignedClaim(values[0], int(expires), values[2])
 
 
 def verify(request: S3Request, claim: PresignedClaim, secret: str) -> None:
-    """Check a signature with the key's secret.
+    """Check a signature with the key's secret, over the query's headers as well.
 
-    Raises S3Error: AccessDenied (expired), SignatureDoesNotMatch.
+    Raises S3Error: AccessDenied (expired), SignatureDoesNotMatch, InvalidArgument.
     """
+    request = requests.with_query_headers(request)
     text = _string_to_sign(request, claim)
     digest = hmac.digest(secret.encode(), text.encode("latin-1", "replace"), "sha1")
     wanted = base64.b64encode(digest)

@@ -148,25 +148,35 @@ class Signer:
         return send(self.url, method, target, signed, body)
 
     def presign(
-        self, method: str, path: str, *, expires: int = 300, now: datetime | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        expires: int = 300,
+        now: datetime | None = None,
+        query: Mapping[str, str] | None = None,
     ) -> str:
-        """Return a presigned target."""
+        """Return a presigned target. query: more parameters, of names in lower case."""
         moment = now or datetime.now(UTC)
         amz_date = moment.strftime("%Y%m%dT%H%M%SZ")
         scope = f"{amz_date[:8]}/{self.region}/{self.service}/aws4_request"
-        query = "&".join(
+        signed = "&".join(
             [
                 "X-Amz-Algorithm=AWS4-HMAC-SHA256",
                 f"X-Amz-Credential={quote(f'{self.keys.access_key}/{scope}', safe='')}",
                 f"X-Amz-Date={amz_date}",
                 f"X-Amz-Expires={expires}",
                 "X-Amz-SignedHeaders=host",
+                *(
+                    f"{name}={quote(value, safe='')}"
+                    for name, value in sorted((query or {}).items())
+                ),
             ]
         )
         host = urlsplit(self.url).netloc
-        canonical = f"{method}\n{path}\n{query}\nhost:{host}\n\nhost\n{UNSIGNED}"
+        canonical = f"{method}\n{path}\n{signed}\nhost:{host}\n\nhost\n{UNSIGNED}"
         text = "\n".join(
             ["AWS4-HMAC-SHA256", amz_date, scope, hashlib.sha256(canonical.encode()).hexdigest()]
         )
         signature = hmac.new(self.key(amz_date[:8]), text.encode(), hashlib.sha256).hexdigest()
-        return f"{path}?{query}&X-Amz-Signature={signature}"
+        return f"{path}?{signed}&X-Amz-Signature={signature}"
