@@ -56,17 +56,23 @@ async def receive(context: RequestContext, *, keep: str = "") -> Received:
     return Received(staged, {**computed, "type": checksums.FULL})
 
 
-async def read_xml(context: RequestContext, *, needs_digest: bool = False) -> bytes:
+async def read_xml(
+    context: RequestContext, *, needs_digest: bool = False, has_own_checksum: bool = True
+) -> bytes:
     """Return a small body, checked as ``receive`` does.
 
     needs_digest: the client must send a Content-MD5 or a checksum (DeleteObjects).
+    has_own_checksum: False if a checksum in the headers is not the body's but the object's.
     Raises S3Error: MaxMessageLengthExceeded, MissingRequestBodyError, BadDigest, ….
     """
     request = context.request
     length = body_length(context)
     if length > XML_LIMIT_BYTES:
         raise S3Error("MaxMessageLengthExceeded")
-    declared = checksums.declared_digests(request)
+    if has_own_checksum:
+        declared = checksums.declared_digests(request)
+    else:
+        declared = checksums.DeclaredDigests({}, "", "", checksums.content_md5(request))
     source = _source(context, length)
     body = b"".join([piece async for piece in source])
     if len(body) != length:

@@ -20,6 +20,7 @@ from edgecache.brain.values import Manifest
 
 HEADER: Final = "x-amz-checksum-"
 TRAILER_HEADER: Final = "x-amz-trailer"
+TYPE_HEADER: Final = "x-amz-checksum-type"
 MODE_HEADER: Final = "x-amz-checksum-mode"
 FULL: Final = "FULL_OBJECT"
 COMPOSITE: Final = "COMPOSITE"
@@ -110,6 +111,13 @@ def checksums_in_headers(request: S3Request) -> dict[str, str]:
 
     Raises S3Error InvalidRequest: several, or an invalid one.
     """
+    found = _in_headers(request)
+    for name, value in found.items():
+        check_format(name, value)
+    return found
+
+
+def _in_headers(request: S3Request) -> dict[str, str]:
     found = {
         name: request.header(HEADER + name) for name in SIZES if HEADER + name in request.headers
     }
@@ -118,9 +126,38 @@ def checksums_in_headers(request: S3Request) -> dict[str, str]:
             "InvalidRequest",
             "Expecting a single x-amz-checksum- header. Multiple checksum Types are not allowed.",
         )
-    for name, value in found.items():
-        check_format(name, value)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectChecksum:
+    """What a completion says of the object: algorithm, value, type; each may be empty.
+
+    value: of a composite one with or without its number of parts.
+    """
+
+    name: str
+    value: str
+    kind: str
+
+
+def object_checksum(request: S3Request) -> ObjectChecksum:
+    """Return the object's checksum that a CompleteMultipartUpload names.
+
+    Raises S3Error InvalidRequest: several, or an invalid one.
+    """
+    kind = request.header(TYPE_HEADER).upper()
+    if kind not in {"", FULL, COMPOSITE}:
+        raise S3Error("InvalidRequest", f"Value for {TYPE_HEADER} header is invalid.")
+    values = _in_headers(request)
+    if not values:
+        return ObjectChecksum("", "", kind)
+    [(name, value)] = values.items()
+    digest, _, count = value.partition("-")
+    check_format(name, digest)
+    if count and kind == FULL:
+        raise S3Error("InvalidRequest", f"Value for {HEADER}{name} header is invalid.")
+    return ObjectChecksum(name, value, COMPOSITE if count else kind)
 
 
 def trailing_checksum(request: S3Request) -> str:

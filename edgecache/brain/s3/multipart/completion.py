@@ -85,22 +85,37 @@ def multipart_etag(etags: Sequence[str]) -> str:
 def object_checksums(upload: Upload, parts: Sequence[Part], request: S3Request) -> dict[str, str]:
     """Return the object's checksum, made of its parts' checksums and compared with the client's.
 
-    Raises S3Error BadDigest.
+    The checksum in the request's headers is the object's, not that of the list of parts.
+    Raises S3Error: BadDigest; InvalidRequest for one that the upload does not have.
     """
-    name = upload.algorithm or checksums.DEFAULT
+    claimed = checksums.object_checksum(request)
+    name = upload.algorithm or claimed.name or checksums.DEFAULT
+    kind = _kind(upload, claimed, name)
     values = [part.checksums.get(name, "") for part in parts]
+    if claimed.name not in {"", name} or claimed.kind not in {"", kind}:
+        raise S3Error("InvalidRequest", f"The upload has a {kind} checksum of {name.upper()}.")
     if not all(values):
+        if claimed.value:
+            raise S3Error("InvalidRequest", f"Not every part has a checksum of {name.upper()}.")
         return {}
-    if upload.checksum_type == checksums.COMPOSITE:
+    if kind == checksums.COMPOSITE:
         value = checksums.composite(name, values)
     else:
         value = checksums.combined(
             name, [(text, part.size) for text, part in zip(values, parts, strict=True)]
         )
-    claimed = request.header(checksums.HEADER + name)
-    if claimed and claimed.partition("-")[0] != value.partition("-")[0]:
+    # AWS takes a composite one with and without the number of parts.
+    if claimed.value and claimed.value not in {value, value.partition("-")[0]}:
         raise S3Error("BadDigest", f"The {name.upper()} you specified did not match.")
-    return {name: value, "type": upload.checksum_type or checksums.FULL}
+    return {name: value, "type": kind}
+
+
+def _kind(upload: Upload, claimed: checksums.ObjectChecksum, name: str) -> str:
+    if upload.checksum_type:
+        return upload.checksum_type
+    if name not in checksums.COMBINES:
+        return checksums.COMPOSITE
+    return claimed.kind or checksums.FULL
 
 
 def _parse_part(row: Element) -> ListedPart:

@@ -45,7 +45,7 @@ async def create_multipart_upload(context: RequestContext) -> S3Response:
 
 def _checksum_type(request: S3Request, algorithm: str) -> str:
     """Return the type of the object's checksum, by AWS's defaults and restrictions."""
-    kind = request.header("x-amz-checksum-type").upper()
+    kind = request.header(checksums.TYPE_HEADER).upper()
     if kind not in {"", checksums.FULL, checksums.COMPOSITE}:
         raise S3Error("InvalidRequest", "Value for x-amz-checksum-type header is invalid.")
     if not algorithm:

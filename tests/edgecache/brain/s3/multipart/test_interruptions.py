@@ -72,7 +72,7 @@ async def test_a_completion_without_its_client_continues_and_logs_its_failure(
         awaited.append(weakref.ref(future))
         await future
 
-    async def nothing(*_args: object) -> None:
+    async def nothing(*_args: object, **_options: object) -> None:
         return None
 
     async def gone(_data: bytes) -> None:

@@ -308,6 +308,37 @@ def test_a_full_checksum_covers_the_whole_object(s3: Any, bucket: str, algorithm
     assert got["Body"].read() == whole
 
 
+@pytest.mark.parametrize("kind", ["COMPOSITE", "FULL_OBJECT"])
+def test_a_completion_s_checksum_is_the_object_s(s3: Any, bucket: str, kind: str) -> None:
+    upload = Upload(s3, ChecksumAlgorithm="CRC32", ChecksumType=kind)
+    for number, body in enumerate(BODIES, 1):
+        upload.add(number, body, ChecksumAlgorithm="CRC32")
+    if kind == "FULL_OBJECT":
+        right, wrong = crc32(b"".join(BODIES)), crc32(BODIES[0])
+    else:
+        parts = b"".join(zlib.crc32(body).to_bytes(4, "big") for body in BODIES)
+        right, wrong = f"{crc32(parts)}-3", f"{crc32(parts)}-2"
+    other = "FULL_OBJECT" if kind == "COMPOSITE" else "COMPOSITE"
+    for options, code in (
+        ({"ChecksumCRC32": wrong}, "BadDigest"),
+        ({"ChecksumCRC32": "x"}, "InvalidRequest"),
+        ({"ChecksumCRC32": right, "ChecksumType": other}, "InvalidRequest"),
+        ({"ChecksumSHA1": base64.b64encode(bytes(20)).decode()}, "InvalidRequest"),
+    ):
+        assert refused(partial(upload.complete, **options)) == (400, code), options
+    done = upload.complete(ChecksumCRC32=right, ChecksumType=kind)
+    assert (done["ChecksumCRC32"], done["ChecksumType"]) == (right, kind)
+
+
+def test_a_completion_s_checksum_needs_no_algorithm_at_creation(s3: Any, bucket: str) -> None:
+    upload = Upload(s3)
+    upload.add(1, b"whole", ChecksumAlgorithm="CRC32")
+    assert refused(lambda: upload.complete(ChecksumCRC32=crc32(b"wrong"))) == (400, "BadDigest")
+    missing = base64.b64encode(bytes(4)).decode()
+    assert refused(lambda: upload.complete(ChecksumCRC32C=missing)) == (400, "InvalidRequest")
+    assert upload.complete(ChecksumCRC32=crc32(b"whole"))["ChecksumCRC32"] == crc32(b"whole")
+
+
 def test_impossible_checksums_of_uploads_are_refused(signer: Signer, s3: Any, bucket: str) -> None:
     for headers in (
         {"x-amz-checksum-algorithm": "MD5"},
