@@ -196,7 +196,7 @@ async def core(url: str, folder: Path, port: int, *, is_new: bool = True) -> Asy
         on_stored=lambda _version: None,
     )
     purges = Purges(database, coherence)
-    buckets = Buckets(database, coherence)
+    buckets = Buckets(database, coherence, staging)
     catalog = Catalog(database, coherence, allows_private=True)
     await database.start()
     await staging.start()

@@ -163,7 +163,7 @@ def _objects(settings: BrainSettings, core: _Core, cluster: _Cluster) -> _Object
         objects=objects,
         purges=purges,
         garbage_collector=GarbageCollector(database, coherence, staging, purges, objects.writes),
-        buckets=Buckets(database, coherence),
+        buckets=Buckets(database, coherence, staging),
         hosts=Hosts(database, coherence, settings.s3_domains),
     )
 

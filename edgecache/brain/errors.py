@@ -121,7 +121,7 @@ class HostTaken(BrainError):
 
 
 class BucketNotEmpty(BrainError):
-    """It holds objects or unfinished uploads."""
+    """It holds objects."""
 
     code = "bucket_not_empty"
     status = 409

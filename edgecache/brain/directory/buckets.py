@@ -12,6 +12,7 @@ from edgecache.brain.directory import commits
 from edgecache.brain.directory.coherence import Change, Coherence
 from edgecache.brain.directory.directory import BUCKET, bucket_of
 from edgecache.brain.errors import BucketExists, BucketNotEmpty, NoSuchBucket, NoSuchOrigin
+from edgecache.brain.storage.staging import Staging
 from edgecache.brain.values import BucketInfo
 
 # Rows that still refer to a bucket without objects.
@@ -29,10 +30,11 @@ INSERT: Final = (
     " RETURNING id, organization_id, environment_pk, name, public_name, origin_id, origin_prefix,"
     " is_public, allows_redirect, verifies_reads, forwards_writes, created_at"
 )
-HOLDS: Final = (
-    "SELECT EXISTS (SELECT FROM brain_storedobject WHERE bucket_id = %s)"
-    " OR EXISTS (SELECT FROM brain_upload WHERE bucket_id = %s) AS holds"
-)
+HOLDS: Final = "SELECT EXISTS (SELECT FROM brain_storedobject WHERE bucket_id = %s) AS holds"
+# First the locks: parts that are being written then come before this, or find no upload.
+LOCK_UPLOADS: Final = "SELECT id FROM brain_upload WHERE bucket_id = %s ORDER BY id FOR UPDATE"
+DELETE_PARTS: Final = "DELETE FROM brain_uploadpart WHERE upload_id = ANY(%s) RETURNING file"
+DELETE_UPLOADS: Final = "DELETE FROM brain_upload WHERE bucket_id = %s"
 REMOVAL_TIMEOUT_S: Final = 60.0
 UPDATE: Final = (
     "UPDATE brain_bucket SET is_public = coalesce(%s, is_public),"
@@ -61,9 +63,10 @@ AS_IT_IS: Final = Switches()
 class Buckets:
     """Changes of buckets; all brains see a change when the call returns."""
 
-    def __init__(self, database: Database, coherence: Coherence) -> None:
+    def __init__(self, database: Database, coherence: Coherence, staging: Staging) -> None:
         self._database = database
         self._coherence = coherence
+        self._staging = staging
 
     async def list(self, tenant: Tenant) -> list[BucketInfo]:
         """Return the environment's buckets by name.
@@ -129,11 +132,12 @@ class Buckets:
         return bucket_of(row)
 
     async def delete(self, tenant: Tenant, bucket_id: int) -> None:
-        """Delete a bucket without objects of the built-in origin and unfinished uploads.
+        """Delete a bucket without objects of the built-in origin; unfinished uploads are aborted.
 
         What it caches of an external origin is dropped; the origin keeps its objects. Raises
         NoSuchBucket, BucketNotEmpty, DatabaseAway.
         """
+        files: list[str] = []
         async with self._coherence.change(timeout_s=REMOVAL_TIMEOUT_S) as change:
             row = await change.one(
                 "SELECT id FROM brain_bucket WHERE organization_id = %s AND environment_pk = %s"
@@ -142,18 +146,25 @@ class Buckets:
             )
             if row is None:
                 raise NoSuchBucket
-            held = await change.one(HOLDS, [bucket_id, bucket_id])
+            held = await change.one(HOLDS, [bucket_id])
             if held is None or held.holds:
                 raise BucketNotEmpty
-            await remove(change, bucket_id)
+            files = await remove(change, bucket_id)
+        await self._staging.drop_parts(files)
 
 
-async def remove(change: Change, bucket_id: int) -> None:
-    """Delete a bucket's row, which the transaction has locked, and the rows that refer to it."""
+async def remove(change: Change, bucket_id: int) -> list[str]:
+    """Delete a bucket's row, which the transaction has locked, and the rows that refer to it.
+
+    Returns the files of its uploads' parts, to be removed after the commit.
+    """
     gone = await change.all(
         "DELETE FROM brain_cachedobject WHERE bucket_id = %s RETURNING blob_id", [bucket_id]
     )
     await commits.release(change, {row.blob_id for row in gone})
+    uploads = await change.all(LOCK_UPLOADS, [bucket_id])
+    parts = await change.all(DELETE_PARTS, [[row.id for row in uploads]])
+    await change.run(DELETE_UPLOADS, [bucket_id])
     for statement in LEFTOVERS:
         await change.run(statement, [bucket_id])
     generation = await commits.next_generation(change)
@@ -162,3 +173,4 @@ async def remove(change: Change, bucket_id: int) -> None:
     change.announce("bucket", bucket_id)
     change.announce("hosts")
     change.announce("released")
+    return [row.file for row in parts]

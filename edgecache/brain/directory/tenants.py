@@ -17,10 +17,6 @@ EMPTY: Final = (
     " (SELECT id FROM brain_storedobject WHERE bucket_id = %s LIMIT %s) RETURNING blob_id)"
     " SELECT count(*) AS gone, coalesce(array_agg(DISTINCT blob_id), '{}') AS blobs FROM gone"
 )
-PARTS: Final = (
-    "DELETE FROM brain_uploadpart WHERE upload_id IN"
-    " (SELECT id FROM brain_upload WHERE bucket_id = %s) RETURNING file"
-)
 
 
 async def drop(
@@ -71,7 +67,5 @@ async def _drop_bucket(coherence: Coherence, staging: Staging, bucket_id: int) -
             "DELETE FROM brain_storedobject WHERE bucket_id = %s RETURNING blob_id", [bucket_id]
         )
         await commits.release(change, {row.blob_id for row in rest})
-        files = [row.file for row in await change.all(PARTS, [bucket_id])]
-        await change.run("DELETE FROM brain_upload WHERE bucket_id = %s", [bucket_id])
-        await buckets.remove(change, bucket_id)
+        files = await buckets.remove(change, bucket_id)
     await staging.drop_parts(files)

@@ -172,7 +172,7 @@ def assemble(
         catalog=Catalog(database, coherence, allows_private=allows_private),
         objects=made,
         purges=purges,
-        buckets=Buckets(database, coherence),
+        buckets=Buckets(database, coherence, staging),
         garbage_collector=GarbageCollector(database, coherence, staging, purges, made.writes),
         kept=kept,
     )

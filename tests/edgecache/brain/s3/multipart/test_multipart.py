@@ -165,6 +165,21 @@ def test_aborting_an_upload_deletes_its_files(cluster: Cluster, s3: Any, bucket:
     assert {path.name for path in folder.iterdir()} == before
 
 
+def test_deleting_a_bucket_aborts_its_uploads(cluster: Cluster, s3: Any, bucket: str) -> None:
+    folder = cluster.folder / "brain" / "parts"
+    before = {path.name for path in folder.iterdir()}
+    upload = Upload(s3)
+    upload.add(1, b"x")
+    s3.put_object(Bucket=bucket, Key="k", Body=b"x")
+    assert refused(lambda: s3.delete_bucket(Bucket=bucket)) == (409, "BucketNotEmpty")
+    upload.add(2, b"still there")
+    s3.delete_object(Bucket=bucket, Key="k")
+    s3.delete_bucket(Bucket=bucket)
+    assert {path.name for path in folder.iterdir()} == before
+    s3.create_bucket(Bucket=bucket)
+    assert refused(upload.complete) == (404, "NoSuchUpload")
+
+
 def test_a_wrong_list_of_parts_is_refused(s3: Any, bucket: str) -> None:
     upload = Upload(s3)
     one, two = upload.add(1, BODIES[0]), upload.add(2, BODIES[2])
