@@ -3,14 +3,15 @@
 from dataclasses import dataclass, field
 from typing import Annotated, Final
 
-from platform_site.settings_table import POSTGRESQL_SCHEMES, Integer, Text, Url
+from platform_site.settings_table import POSTGRESQL_SCHEMES, Integer, Url
 from sqlgateway.placement_conf import PlacementSettings
+from sqlgateway.transaction_conf import TransactionSettings
 
 MIB: Final = 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SqlSettings(PlacementSettings):
+class SqlSettings(PlacementSettings, TransactionSettings):
     """The cluster of tenants' databases, and the limits of a request and of a process."""
 
     cluster_url: Annotated[
@@ -288,67 +289,6 @@ class SqlSettings(PlacementSettings):
             unit="milliseconds",
             minimum=0,
             maximum=60_000,
-        ),
-    ]
-    transactions: Annotated[
-        int,
-        Integer(
-            "ZSQL_TRANSACTIONS",
-            "Open interactive transactions per process.",
-            default=8,
-            minimum=0,
-            maximum=1000,
-        ),
-    ]
-    transactions_per_organization: Annotated[
-        int,
-        Integer(
-            "ZSQL_TRANSACTIONS_PER_ORGANIZATION",
-            "Open interactive transactions of one organization.",
-            default=4,
-            minimum=0,
-            maximum=1000,
-        ),
-    ]
-    transactions_per_environment: Annotated[
-        int,
-        Integer(
-            "ZSQL_TRANSACTIONS_PER_ENVIRONMENT",
-            "Open interactive transactions of one environment.",
-            default=4,
-            minimum=0,
-            maximum=1000,
-        ),
-    ]
-    transaction_idle_s: Annotated[
-        int,
-        Integer(
-            "ZSQL_TRANSACTION_IDLE_S",
-            "An interactive transaction without a statement is rolled back after this time.",
-            default=10,
-            unit="seconds",
-            minimum=1,
-            maximum=600,
-        ),
-    ]
-    transaction_life_s: Annotated[
-        int,
-        Integer(
-            "ZSQL_TRANSACTION_LIFE_S",
-            "An interactive transaction is rolled back at this age.",
-            default=60,
-            unit="seconds",
-            minimum=1,
-            maximum=3600,
-        ),
-    ]
-    channel_host: Annotated[
-        str,
-        Text(
-            "ZSQL_CHANNEL_HOST",
-            "Address at which the platform's other web processes reach this one, to forward "
-            "statements of its interactive transactions.",
-            default="127.0.0.1",
         ),
     ]
     stock: Annotated[

@@ -8,7 +8,8 @@ from platform_site.settings_table import Integer
 MIB: Final = 2**20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Without slots: a class inherits from several tables only if at most one has them.
+@dataclass(frozen=True, kw_only=True)
 class PlacementSettings:
     """Moves, clones, restores and the disk quota; a part of SqlSettings."""
 

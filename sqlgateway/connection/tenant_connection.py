@@ -1,47 +1,22 @@
-"""One connection as one tenant role, used through libpq's own calls.
-
-psycopg's cursors would hold a whole result; here each result is read in turn, in pieces, and the
-bytes that libpq holds are counted (wire.py).
-"""
+"""One connection as one tenant role, used for one request after another."""
 
 import random
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final, Literal, Self
+from typing import Final
 
 import psycopg
 from django.conf import settings
 from psycopg import pq
-from psycopg.abc import Buffer
-from psycopg.pq.abc import PGresult
 
-from sqlgateway.connection.copying import CopyIn
-from sqlgateway.connection.protocol import longest_row
+from sqlgateway.connection.message_stream import ConnectionLost, MessageStream, ResultOverflow
 from sqlgateway.connection.session_settings import startup_options
-from sqlgateway.connection.wire import Wire, WireBroken, WireFull
 from sqlgateway.formats.column_types import ColumnType
 from sqlgateway.hardening.scram import scram_of
 from sqlgateway.provisioning.placements import Login
 
 APPLICATION_NAME: Final = "zonal"
-# Rows that libpq returns at once. It holds all of them, so there must be few wide ones; each time
-# costs two calls that release the interpreter lock, so there should be many narrow ones.
-NARROW_CHUNK_ROWS: Final = 256
-NARROW_BYTES: Final = 512
-WIDE_CHUNK_ROWS: Final = 64
-WIDE_CHUNK_BYTES: Final = 2**20
-# The first row was not visible: behind TLS, or after a long description.
-BLIND_CHUNK_ROWS: Final = 16
 # libpq's buffer never shrinks: a connection that once held this much is not kept.
 KEEP_LIMIT_BYTES: Final = 2**20
-# At most this many bytes are written to a socket at once.
-SMALL_BYTES: Final = 4 * 1024
-# Lines of a COPY that are handed on at once.
-COPY_LINES: Final = 2048
-MAX_NOTICES: Final = 100
-NOTICE_LIMIT_BYTES: Final = 8192
 MAX_LIFE_S: Final = 600.0
 SETTLE_S: Final = 2.0
 # DISCARD ALL in its parts (no tenant's role gets an advisory lock), which can stand before another
@@ -51,265 +26,18 @@ RESET: Final = (
     b"DISCARD PLANS; DISCARD TEMP; DISCARD SEQUENCES; SET seed = %.17f"
 )
 RANDOM: Final = random.SystemRandom()
-# The message that ends an answer outside a transaction.
-READY_AND_IDLE: Final = b"Z\x00\x00\x00\x05I"
 
 
-class ConnectionLost(Exception):
-    """The connection broke, or the server was silent for too long."""
-
-
-class ResultOverflow(Exception):
-    """One indivisible piece of a result is longer than a request may hold."""
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """A message of the server beside the result, as a copy of its bytes."""
-
-    severity: bytes
-    sqlstate: bytes
-    message: bytes
-
-    @classmethod
-    def of(cls, result: PGresult) -> Self:
-        """Copy it from a result that libpq will free."""
-        field, names = result.error_field, pq.DiagnosticField
-        return cls(
-            field(names.SEVERITY_NONLOCALIZED) or b"",
-            field(names.SQLSTATE) or b"",
-            (field(names.MESSAGE_PRIMARY) or b"")[:NOTICE_LIMIT_BYTES],
-        )
-
-
-class TenantConnection:
-    """A connection, its notices, and the known types of its database."""
+class TenantConnection(MessageStream):
+    """A connection, its role, and the known types of its database."""
 
     def __init__(self, connection: psycopg.Connection, login: Login) -> None:
+        self.opened_at = self.used_at = time.monotonic()
+        super().__init__(connection.pgconn, opened_at=self.opened_at)
         self.connection = connection
         self.login = login
-        self.pgconn = connection.pgconn
         self.pid = self.pgconn.backend_pid
-        self.opened_at = self.used_at = time.monotonic()
         self.kinds: dict[int, ColumnType] = {}
-        self.notices: list[Notice] = []
-        # Of the running request (time.monotonic): its deadline, and when silence is a loss.
-        self.deadline = self.give_up_at = self.opened_at
-        # Called with the bytes that libpq holds; may raise to refuse more.
-        self.on_held: Callable[[int], None] | None = None
-        self.last_bytes = 0
-        self._most_bytes = 0
-        self._is_resetting = False
-        self._is_sent = self._is_at_hand = self._is_chunked = False
-        self._wire = Wire(
-            self.pgconn.socket,
-            limit_bytes=settings.SQL.row_bytes,
-            is_encrypted=bool(self.pgconn.ssl_in_use),
-        )
-        self.pgconn.notice_handler = self._on_notice
-
-    # --- sending ------------------------------------------------------------------------------
-
-    def send_text(self, text: bytes) -> None:
-        """Send a text by the simple protocol; the server splits it.
-
-        Raises ConnectionLost.
-        """
-        self._send(lambda: self.pgconn.send_query(text), len(text))
-
-    def send_statement(self, text: bytes, params: Sequence[bytes | None]) -> None:
-        """Send one statement by the extended protocol, which refuses a second one.
-
-        Raises ConnectionLost.
-        """
-        size = len(text) + sum(len(value) for value in params if value is not None)
-        self._send(lambda: self.pgconn.send_query_params(text, params), size)
-
-    def send_parse(self, text: bytes) -> None:
-        """Let the server parse a text as one statement, without running it.
-
-        Raises ConnectionLost.
-        """
-        self._send(lambda: self.pgconn.send_prepare(b"", text), len(text), is_chunked=False)
-
-    def send_describe(self) -> None:
-        """Ask for the types of the parsed statement's parameters.
-
-        Raises ConnectionLost.
-        """
-        self._send(lambda: self.pgconn.send_describe_prepared(b""), 0, is_chunked=False)
-
-    def _send(self, send: Callable[[], None], size_bytes: int, *, is_chunked: bool = True) -> None:
-        self._wire.counted = 0
-        self._is_sent, self._is_chunked = True, is_chunked
-        if size_bytes > SMALL_BYTES:
-            # While libpq cannot write, it reads.
-            self._wire.pipe()
-        try:
-            send()
-            if self._wire.is_piped:
-                self._flush()
-        except psycopg.Error as exc:
-            raise ConnectionLost from exc
-
-    def _flush(self) -> None:
-        try:
-            while self.pgconn.flush():
-                self._wire.pass_out()
-            self._wire.pass_out()
-        except WireBroken as exc:
-            raise ConnectionLost from exc
-
-    # --- the client ---------------------------------------------------------------------------
-
-    def watch_client(self, fd: int, on_gone: Callable[[], None]) -> None:
-        """Call ``on_gone`` once if the client goes away while this waits for the server."""
-        self._wire.watch_client(fd, on_gone)
-
-    def forget_client(self) -> None:
-        """Stop watching the client."""
-        self._wire.forget_client()
-
-    # --- receiving ----------------------------------------------------------------------------
-
-    def next_result(self) -> PGresult | None:
-        """Return the next piece of the answer; None at its end.
-
-        Raises ConnectionLost, ResultOverflow.
-        """
-        if self._is_sent:
-            self._look()
-        if not self._is_at_hand:
-            self._read_result()
-        self.last_bytes, self._wire.counted = self._wire.counted, 0
-        self._most_bytes = max(self._most_bytes, self.last_bytes)
-        return self.pgconn.get_result()
-
-    def _look(self) -> None:
-        """Wait for the beginning of an answer; return quickly if it is short and complete.
-
-        Each of libpq's calls releases the interpreter lock, which costs more than a short answer.
-        """
-        self._is_sent = False
-        try:
-            self._is_at_hand = self._wire.is_short_answer(
-                self.give_up_at, is_due=self._is_resetting
-            )
-            if self._is_chunked and not self._is_at_hand:
-                self.pgconn.set_chunked_rows_mode(_chunk_rows(self._wire.beginning))
-        except (WireBroken, psycopg.Error) as exc:
-            raise ConnectionLost from exc
-
-    def _read_result(self) -> None:
-        """Read until libpq has the next piece."""
-        try:
-            while self.pgconn.is_busy():
-                self._read()
-                self._drop_notifications()
-        except psycopg.Error as exc:
-            raise ConnectionLost from exc
-
-    def _drop_notifications(self) -> None:
-        """Discard notifications that libpq collected; a short answer has none."""
-        while self.pgconn.notifies() is not None:
-            self._wire.counted = 0
-
-    def _read(self) -> None:
-        try:
-            self._wire.pass_in(self.give_up_at)
-        except WireBroken as exc:
-            raise ConnectionLost from exc
-        except WireFull as exc:
-            raise ResultOverflow from exc
-        if self.on_held is not None:
-            self.on_held(self._wire.counted)
-        self.pgconn.consume_input()
-
-    def end_copy(self) -> bool:
-        """Refuse a COPY or read it to its end, with what follows it; True if the text failed.
-
-        Raises ConnectionLost, ResultOverflow.
-        """
-        has_failed = False
-        try:
-            self.pgconn.put_copy_end(b"not supported")
-            self._flush()
-        except psycopg.Error:
-            # It is not a COPY that waits for data.
-            deque(self.copy_lines(), maxlen=0)
-        while (result := self.next_result()) is not None:
-            if result.status == pq.ExecStatus.COPY_IN:
-                return self.end_copy()
-            if result.status == pq.ExecStatus.COPY_OUT:
-                deque(self.copy_lines(), maxlen=0)
-            has_failed = has_failed or result.status == pq.ExecStatus.FATAL_ERROR
-        return has_failed
-
-    def copy_in(self) -> CopyIn:
-        """Return the sending side of a COPY FROM STDIN that the server has begun."""
-        return CopyIn(self.pgconn, self._wire, give_up_at=self.give_up_at)
-
-    def last_words(self) -> Literal["committed", "rolled_back", "unknown"]:
-        """Return how the text ended whose backend was terminated before its end was read."""
-        if self.pgconn.ssl_in_use:
-            return "unknown"
-        return "committed" if READY_AND_IDLE in self._wire.tail() else "rolled_back"
-
-    def copy_lines(self) -> Iterator[list[Buffer]]:
-        """Yield the lines of a COPY TO STDOUT, as many as have arrived and at most COPY_LINES.
-
-        Raises ConnectionLost, ResultOverflow.
-        """
-        lines: list[Buffer] = []
-        get = self.pgconn.get_copy_data
-        try:
-            while (taken := get(1))[0] >= 0:
-                length, line = taken
-                if length:
-                    lines.append(line)
-                    self._wire.counted = 0
-                if lines and (not length or len(lines) == COPY_LINES):
-                    yield lines
-                    lines = []
-                elif not length:
-                    self._read()
-        except psycopg.Error as exc:
-            raise ConnectionLost from exc
-        if lines:
-            yield lines
-
-    def run(self, text: bytes) -> PGresult:
-        """Run a statement of the gateway and return its last result.
-
-        Raises ConnectionLost.
-        """
-        self.send_text(text)
-        return self.last_result()
-
-    def last_result(self) -> PGresult:
-        """Read an answer to its end and return its last result.
-
-        Raises ConnectionLost, ResultOverflow.
-        """
-        last: PGresult | None = None
-        try:
-            while (result := self.next_result()) is not None:
-                last = result
-        except ConnectionLost:
-            # The server's last message explains more than the lost connection.
-            if last is None:
-                raise
-        if last is None:
-            raise ConnectionLost
-        return last
-
-    def _on_notice(self, result: PGresult) -> None:
-        # The result is valid during this call only.
-        self._wire.counted = 0
-        if len(self.notices) < MAX_NOTICES:
-            self.notices.append(Notice.of(result))
-
-    # --- between requests -----------------------------------------------------------------------
 
     @property
     def status(self) -> pq.TransactionStatus:
@@ -375,16 +103,6 @@ class TenantConnection:
         """Close the connection; safe to repeat."""
         self.connection.close()
         self._wire.close()
-
-
-def _chunk_rows(beginning: bytes) -> int:
-    """Return how many rows to read at once, from the width of an answer's first rows."""
-    longest = longest_row(beginning)
-    if longest is None:
-        return BLIND_CHUNK_ROWS
-    if longest <= NARROW_BYTES:
-        return NARROW_CHUNK_ROWS
-    return max(1, min(WIDE_CHUNK_ROWS, WIDE_CHUNK_BYTES // longest))
 
 
 def open_connection(login: Login) -> TenantConnection:

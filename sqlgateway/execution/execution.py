@@ -10,7 +10,8 @@ from psycopg import pq
 
 from platform_site.lib.errors import PlatformError
 from sqlgateway import errors
-from sqlgateway.connection.tenant_connection import ConnectionLost, ResultOverflow, TenantConnection
+from sqlgateway.connection.message_stream import ConnectionLost, ResultOverflow
+from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.connection.watchdog import WATCHDOG
 from sqlgateway.execution import outcomes, sqlstates
 from sqlgateway.execution.cancellation import Cancellation

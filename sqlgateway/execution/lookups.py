@@ -10,7 +10,8 @@ from psycopg import pq
 from platform_site.lib.errors import PlatformError
 from sqlgateway.connection import cache
 from sqlgateway.connection.cache import LoginRefused
-from sqlgateway.connection.tenant_connection import ConnectionLost, ResultOverflow, TenantConnection
+from sqlgateway.connection.message_stream import ConnectionLost, ResultOverflow
+from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.execution.requests import Piece
 from sqlgateway.formats.column_types import ColumnType
 from sqlgateway.provisioning.placements import Login

@@ -11,7 +11,8 @@ from psycopg.pq.abc import PGresult
 from platform_site.lib.errors import PlatformError
 from sqlgateway import errors
 from sqlgateway.connection.administrator import ADMINISTRATOR
-from sqlgateway.connection.tenant_connection import ConnectionLost, ResultOverflow, TenantConnection
+from sqlgateway.connection.message_stream import ConnectionLost, ResultOverflow
+from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.execution import sqlstates
 from sqlgateway.execution.sqlstates import ErrorPosition
 

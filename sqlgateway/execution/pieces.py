@@ -7,7 +7,8 @@ from psycopg import pq
 from psycopg.pq.abc import PGresult
 
 from sqlgateway import errors
-from sqlgateway.connection.tenant_connection import ConnectionLost, TenantConnection
+from sqlgateway.connection.message_stream import ConnectionLost
+from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.execution import sqlstates
 from sqlgateway.execution.cutting import Cutter
 from sqlgateway.execution.outcomes import FAILURES, Failed, Outcome

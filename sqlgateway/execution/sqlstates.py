@@ -11,7 +11,7 @@ from psycopg.pq.abc import PGresult
 from environments.errors import QuotaExceeded
 from platform_site.lib.errors import PlatformError
 from sqlgateway import errors
-from sqlgateway.connection.tenant_connection import Notice
+from sqlgateway.connection.message_stream import Notice
 from sqlgateway.hardening import quota_guard
 from sqlgateway.provisioning.names import OPAQUE
 from sqlgateway.provisioning.placements import Login

@@ -13,7 +13,8 @@ from psycopg import pq
 from platform_site.lib.errors import PlatformError
 from sqlgateway import errors
 from sqlgateway.connection import cache
-from sqlgateway.connection.tenant_connection import ConnectionLost, TenantConnection
+from sqlgateway.connection.message_stream import ConnectionLost
+from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.connection.watchdog import WATCHDOG
 from sqlgateway.execution import transaction_control
 from sqlgateway.execution.execution import GRACE_S, Execution

@@ -24,7 +24,8 @@ from platform_site.lib.permissions import Role, highest_role
 from platform_site.lib.principals import Principal, Scope
 from sqlgateway import errors
 from sqlgateway.connection.cache import CACHE
-from sqlgateway.connection.tenant_connection import ConnectionLost, TenantConnection
+from sqlgateway.connection.message_stream import ConnectionLost
+from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.execution import gateway
 from sqlgateway.execution.admission import ADMISSION
 from sqlgateway.execution.outcomes import FAILURES

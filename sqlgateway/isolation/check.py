@@ -19,11 +19,8 @@ from platform_site.lib.errors import PlatformError
 from platform_site.lib.permissions import Role
 from sqlgateway.connection import cache
 from sqlgateway.connection.cache import LoginRefused
-from sqlgateway.connection.tenant_connection import (
-    ConnectionLost,
-    ResultOverflow,
-    TenantConnection,
-)
+from sqlgateway.connection.message_stream import ConnectionLost, ResultOverflow
+from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.isolation.attacks import REFUSED, Attack, Result, Step, filled, load, subjects
 from sqlgateway.isolation.world import AGAIN, STATE, WORLD, names_of
 from sqlgateway.models import Cluster, Database

@@ -15,7 +15,8 @@ from psycopg.pq.abc import PGresult
 from platform_site.lib.errors import InvalidRequest, PlatformError
 from sqlgateway.connection import cache
 from sqlgateway.connection.copying import CopyBroken, CopyIn
-from sqlgateway.connection.tenant_connection import ConnectionLost, ResultOverflow, TenantConnection
+from sqlgateway.connection.message_stream import ConnectionLost, ResultOverflow
+from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.connection.watchdog import WATCHDOG
 from sqlgateway.errors import EngineAway, OutcomeUnknown, QueryCancelled, QueryTimeout
 from sqlgateway.execution import gateway, sqlstates

@@ -15,7 +15,7 @@ APPS = (
 )
 NAMED = re.compile(r"`((?:\w+/)+(?:\w+\.py)?)(?::(\w+))?`")
 MODULES_IN_A_FOLDER = 25
-LINES_IN_A_MODULE = 450
+LINES_IN_A_MODULE = 400
 
 
 def modules() -> list[Path]:

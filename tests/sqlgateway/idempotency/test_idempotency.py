@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 from django.test import override_settings
 
-from sqlgateway.connection.tenant_connection import ConnectionLost
+from sqlgateway.connection.message_stream import ConnectionLost
 from sqlgateway.idempotency import boundary
 from sqlgateway.idempotency.boundary import KeyedBoundary
 from tests.parallel import at_once

@@ -12,7 +12,8 @@ from django.conf import settings
 from django.test import override_settings
 from django.utils import timezone
 
-from sqlgateway.connection.tenant_connection import ConnectionLost, TenantConnection
+from sqlgateway.connection.message_stream import ConnectionLost
+from sqlgateway.connection.tenant_connection import TenantConnection
 from sqlgateway.execution.execution import Execution
 from sqlgateway.interactive import owner, transactions
 from sqlgateway.interactive.held import HELD
