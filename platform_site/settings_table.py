@@ -11,6 +11,7 @@ Each app has its tables in its ``conf.py``. A field without a row is computed th
 """
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Final, TypeVar, get_type_hints
@@ -26,7 +27,7 @@ Table = TypeVar("Table")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Row(ABC):
     """One setting: its variable, a sentence, its default, its unit and how its value is read.
 
     shown: replaces the default in the documentation. parse: turns the value, or the default, into
@@ -44,9 +45,9 @@ class Row:
     is_secret: ClassVar[bool] = False
 
     @property
+    @abstractmethod
     def kind(self) -> str:
         """Return the type's name in the documentation."""
-        raise NotImplementedError
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -71,8 +72,9 @@ class Row:
         except ValueError as exc:
             raise SettingError(self.variable, str(exc)) from exc
 
+    @abstractmethod
     def _value(self, env: Env) -> Any:
-        raise NotImplementedError
+        """Return the variable's value, or the default; raises SettingError for a wrong one."""
 
 
 @dataclass(frozen=True, slots=True)
