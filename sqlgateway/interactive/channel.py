@@ -1,14 +1,18 @@
 """From a web process to the one that owns a transaction.
 
 Both know the platform's keys, so each message is encrypted and authenticated with them. Against
-replays the owner begins with a nonce that the message must name, and the answer names the message's
+replays the owner begins with a nonce that the messages must name, and the answer names the caller's
 own. One question and one answer to a connection::
 
     owner   -> nonce
+    caller  -> encrypted {"purpose", "nonce"}: the proof that it knows the keys
     caller  -> encrypted {"purpose", "nonce", "reply_nonce", "call", ...}
     owner   -> encrypted {"purpose", "nonce": reply_nonce, ...}
 
-A frame is its length in four bytes and then its bytes.
+A frame is its length in four bytes and then its bytes; it has one deadline, however it arrives.
+Anything on the network can connect. Connections without a proof have places of their own, of which
+a new one takes the oldest's: to keep a caller out, all of them must be taken within the round trip
+of its proof.
 """
 
 import json
@@ -17,7 +21,9 @@ import secrets
 import socket
 import socketserver
 import threading
+import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import structlog
@@ -29,15 +35,19 @@ from platform_site.lib import crypto
 
 Message = Mapping[str, Any]
 
+PROOF: Final = "sql-transaction-proof"
 QUESTION: Final = "sql-transaction-question"
 ANSWER: Final = "sql-transaction-answer"
 NONCE_BYTES: Final = 16
+PROOF_LIMIT_BYTES: Final = 1024
 # Encryption makes a message a third longer, and JSON may double it.
 OVERHEAD: Final = 3
 FRAME_MINIMUM_BYTES: Final = 2**16
-HELLO_S: Final = 3.0
-# Beside the transactions themselves: who connects and says nothing holds a thread for HELLO_S.
-MAX_CONNECTIONS: Final = 64
+# For each frame but the answer, whose time the caller decides.
+FRAME_S: Final = 3.0
+MAX_CALLERS: Final = 64
+MAX_UNPROVEN: Final = 128
+UNREADABLE: Final = (OSError, EOFError, InvalidToken, ValueError)
 
 log = structlog.get_logger(__name__)
 
@@ -47,18 +57,22 @@ class OwnerAway(Exception):
 
 
 class Channel:
-    """This process's end, started with its first transaction."""
+    """This process's end, started with its first transaction.
 
-    def __init__(self) -> None:
+    answer: called with a question, in a thread of the connection.
+    """
+
+    def __init__(self, answer: Callable[[Message], Message]) -> None:
+        self._answer = answer
         self._lock = threading.Lock()
         self._server: _Server | None = None
-        self.answer: Callable[[Message], Message] = _refuse
+        os.register_at_fork(after_in_child=self._forget_listener)
 
     def address(self) -> str:
         """Return ``host:port`` for other processes; the first call starts to listen."""
         with self._lock:
             if self._server is None:
-                self._server = _Server(self)
+                self._server = _Server(self._answer)
                 threading.Thread(
                     target=self._server.serve_forever, name="sql-channel", daemon=True
                 ).start()
@@ -67,6 +81,10 @@ class Channel:
     def is_own(self, address: str) -> bool:
         """True if the address is this process's."""
         return self._server is not None and address == self.address()
+
+    def _forget_listener(self) -> None:
+        """The parent's listener is not the child's."""
+        self._server = None
 
 
 def ask(address: str, question: Message, *, timeout_s: float) -> Message:
@@ -77,40 +95,63 @@ def ask(address: str, question: Message, *, timeout_s: float) -> Message:
     host, _, port = address.rpartition(":")
     reply_nonce = secrets.token_hex(NONCE_BYTES)
     try:
-        with socket.create_connection((host, int(port)), timeout=HELLO_S) as link:
-            nonce = _receive(link, 2 * NONCE_BYTES).decode()
+        with socket.create_connection((host, int(port)), timeout=FRAME_S) as link:
+            nonce = _receive(link, 2 * NONCE_BYTES, timeout_s=FRAME_S).decode()
             link.settimeout(timeout_s)
+            _send(link, PROOF, {"nonce": nonce})
             _send(link, QUESTION, {**question, "nonce": nonce, "reply_nonce": reply_nonce})
-            answer = _open(_receive(link, answer_limit()), ANSWER, reply_nonce)
-    except (OSError, EOFError, InvalidToken, ValueError) as exc:
+            answer = _receive(link, answer_limit(), timeout_s=timeout_s)
+            return _open(answer, ANSWER, reply_nonce)
+    except UNREADABLE as exc:
         log.warning("sql_transaction_owner_away", kind=type(exc).__name__)
         raise OwnerAway from None
-    return answer
 
 
 class _Server(socketserver.ThreadingTCPServer):
     daemon_threads = True
     allow_reuse_address = True
-    request_queue_size = MAX_CONNECTIONS
+    # A full queue makes a caller wait for a second.
+    request_queue_size = 8 * MAX_UNPROVEN
 
-    def __init__(self, channel: Channel) -> None:
-        self.channel = channel
-        self.places = threading.BoundedSemaphore(MAX_CONNECTIONS)
+    def __init__(self, answer: Callable[[Message], Message]) -> None:
+        self.answer = answer
+        self.places = threading.BoundedSemaphore(MAX_CALLERS)
+        self._lock = threading.Lock()
+        # In the order of their arrival.
+        self._unproven: dict[socket.socket, None] = {}
         super().__init__((settings.SQL.channel_host, 0), _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Refuse a connection more than there are places."""
-        if not self.places.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
+        """Give a connection a place without a proof; the oldest one's if none is free."""
+        with self._lock:
+            if len(self._unproven) >= MAX_UNPROVEN:
+                oldest = next(iter(self._unproven))
+                del self._unproven[oldest]
+                # Its thread reads the end and closes it.
+                with suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)
+            self._unproven[request] = None
         super().process_request(request, client_address)
 
+    def take_caller(self, link: socket.socket) -> bool:
+        """Move a connection with a proof to a caller's place; False if there is none for it."""
+        with self._lock:
+            if link not in self._unproven:
+                return False
+            del self._unproven[link]
+        return self.places.acquire(blocking=False)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection, however it ended."""
+        with self._lock:
+            self._unproven.pop(request, None)
+        super().shutdown_request(request)
+
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Handle a connection, then free its place."""
+        """Handle a connection, then close what it opened in the database."""
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self.places.release()
             connections.close_all()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -122,22 +163,29 @@ class _Handler(socketserver.BaseRequestHandler):
     server: _Server
 
     def handle(self) -> None:
-        """Answer one question; who does not know the key gets the nonce and nothing else."""
+        """Answer one question; without the key there is the nonce and nothing else."""
         link: socket.socket = self.request
-        link.settimeout(HELLO_S)
+        link.settimeout(FRAME_S)
         nonce = secrets.token_hex(NONCE_BYTES)
-        _send_frame(link, nonce.encode())
         try:
-            question = _open(_receive(link, question_limit()), QUESTION, nonce)
-        except (OSError, EOFError, InvalidToken, ValueError):
+            _send_frame(link, nonce.encode())
+            _open(_receive(link, PROOF_LIMIT_BYTES, timeout_s=FRAME_S), PROOF, nonce)
+        except UNREADABLE:
             return
-        answer = self.server.channel.answer(question)
-        link.settimeout(HELLO_S)
+        if self.server.take_caller(link):
+            try:
+                self._answer(link, nonce)
+            finally:
+                self.server.places.release()
+
+    def _answer(self, link: socket.socket, nonce: str) -> None:
+        try:
+            question = _open(_receive(link, question_limit(), timeout_s=FRAME_S), QUESTION, nonce)
+        except UNREADABLE:
+            return
+        answer = self.server.answer(question)
+        link.settimeout(FRAME_S)
         _send(link, ANSWER, {**answer, "nonce": question["reply_nonce"]})
-
-
-def _refuse(question: Message) -> Message:
-    raise NotImplementedError
 
 
 def _send(link: socket.socket, purpose: str, message: Message) -> None:
@@ -156,7 +204,7 @@ def _send_frame(link: socket.socket, frame: bytes) -> None:
 
 
 def question_limit() -> int:
-    """Return the longest frame of a question, in bytes: strangers can send one, too."""
+    """Return the longest frame of a question, in bytes."""
     return FRAME_MINIMUM_BYTES + OVERHEAD * settings.SQL.body_limit_bytes
 
 
@@ -165,29 +213,28 @@ def answer_limit() -> int:
     return FRAME_MINIMUM_BYTES + OVERHEAD * (settings.SQL.max_bytes + settings.SQL.body_limit_bytes)
 
 
-def _receive(link: socket.socket, limit_bytes: int) -> bytes:
-    length = int.from_bytes(_exactly(link, 4), "big")
+def _receive(link: socket.socket, limit_bytes: int, *, timeout_s: float) -> bytes:
+    """Return a frame that arrives whole within the time, however slowly its bytes do.
+
+    Raises TimeoutError, EOFError, and ValueError for a longer one.
+    """
+    deadline = time.monotonic() + timeout_s
+    length = int.from_bytes(_exactly(link, 4, deadline), "big")
     if length > limit_bytes:
         raise ValueError
-    return _exactly(link, length)
+    return _exactly(link, length, deadline)
 
 
-def _exactly(link: socket.socket, size: int) -> bytes:
+def _exactly(link: socket.socket, size: int, deadline: float) -> bytes:
     pieces = []
     while size:
+        left_s = deadline - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError
+        link.settimeout(left_s)
         piece = link.recv(min(size, 2**18))
         if not piece:
             raise EOFError
         pieces.append(piece)
         size -= len(piece)
     return b"".join(pieces)
-
-
-CHANNEL: Final = Channel()
-
-
-def _after_fork() -> None:
-    CHANNEL._server = None  # noqa: SLF001 - the parent's listener is not the child's
-
-
-os.register_at_fork(after_in_child=_after_fork)

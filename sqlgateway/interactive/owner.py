@@ -14,7 +14,7 @@ from django.conf import settings
 from platform_site.lib.errors import FieldError, InternalError, PlatformError
 from sqlgateway.api.sql import parsed
 from sqlgateway.interactive import channel
-from sqlgateway.interactive.channel import CHANNEL
+from sqlgateway.interactive.channel import Channel
 from sqlgateway.interactive.held import HELD, digest_of
 from sqlgateway.models import InteractiveTransaction
 
@@ -94,4 +94,4 @@ def _subclasses(kind: type[PlatformError]) -> list[type[PlatformError]]:
     return found
 
 
-CHANNEL.answer = _answer
+CHANNEL: Final = Channel(_answer)

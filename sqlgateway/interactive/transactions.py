@@ -31,8 +31,9 @@ from sqlgateway.execution.admission import ADMISSION
 from sqlgateway.execution.outcomes import FAILURES
 from sqlgateway.execution.requests import ARRAYS, Caller, Isolation, Piece, SqlRequest
 from sqlgateway.interactive import owner
-from sqlgateway.interactive.channel import CHANNEL, OwnerAway
+from sqlgateway.interactive.channel import OwnerAway
 from sqlgateway.interactive.held import HELD
+from sqlgateway.interactive.owner import CHANNEL
 from sqlgateway.models import InteractiveTransaction, RetiredDatabase
 
 State = InteractiveTransaction.State

@@ -3,14 +3,17 @@
 import json
 import socket
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from unittest.mock import patch
 
 import pytest
 
 from platform_site.lib import crypto
 from sqlgateway.interactive import channel
-from sqlgateway.interactive.channel import CHANNEL, Channel, OwnerAway
+from sqlgateway.interactive.channel import Channel, OwnerAway
 from sqlgateway.interactive.held import HELD
+from sqlgateway.interactive.owner import CHANNEL
 from tests.cast import Caller
 from tests.sqlgateway.interactive.support import begin, sql
 
@@ -55,11 +58,31 @@ def _nonce(link: socket.socket) -> str:
     return link.recv(size).decode()
 
 
+def _frame(message: dict[str, str]) -> bytes:
+    frame = crypto.encrypt(json.dumps(message)).encode()
+    return len(frame).to_bytes(4, "big") + frame
+
+
 def _answer_to(frame: bytes) -> bytes:
     with _connect() as link:
         _nonce(link)
         link.sendall(len(frame).to_bytes(4, "big") + frame)
         return link.recv(4)
+
+
+def _is_closed_while_a_byte_arrives_at_a_time(link: socket.socket) -> bool:
+    """Send the beginning of a frame slowly; True if the other side does not wait for its end."""
+    link.settimeout(0.02)
+    for byte in (2**9).to_bytes(4, "big") + b"x" * 100:
+        try:
+            link.sendall(bytes([byte]))
+            if link.recv(1) == b"":
+                return True
+        except TimeoutError:
+            continue
+        except OSError:
+            return True
+    return False
 
 
 def test_a_question_without_the_key_gets_no_answer() -> None:
@@ -69,10 +92,57 @@ def test_a_question_without_the_key_gets_no_answer() -> None:
 
 
 def test_a_recorded_question_cannot_be_replayed() -> None:
-    question = {"purpose": channel.QUESTION, "nonce": "0" * 32, "reply_nonce": "x"}
     with _connect() as link:
-        question["nonce"] = _nonce(link)
-    assert _answer_to(crypto.encrypt(json.dumps(question)).encode()) == b""
+        recorded = _nonce(link)
+    proof = {"purpose": channel.PROOF, "nonce": recorded}
+    question = {"purpose": channel.QUESTION, "nonce": recorded, "reply_nonce": "x"}
+    assert _answer_to(crypto.encrypt(json.dumps(proof)).encode()) == b""
+    with _connect() as link:
+        link.sendall(_frame({"purpose": channel.PROOF, "nonce": _nonce(link)}) + _frame(question))
+        assert link.recv(4) == b""
+
+
+def test_a_question_without_a_proof_gets_no_answer() -> None:
+    with _connect() as link:
+        question = {"purpose": channel.QUESTION, "nonce": _nonce(link), "reply_nonce": "x"}
+        link.sendall(_frame(question))
+        assert link.recv(4) == b""
+
+
+def test_silent_connections_do_not_keep_callers_out(admin: Caller) -> None:
+    ours = begin(admin)
+    with ExitStack() as strangers:
+        for _ in range(channel.MAX_CALLERS + channel.MAX_UNPROVEN + 8):
+            strangers.enter_context(_connect())
+        with patch.object(Channel, "is_own", return_value=False):
+            assert ours.run("SELECT 1").status == 200
+            assert ours.commit().body["state"] == "committed"
+
+
+@pytest.mark.parametrize("has_proof", [False, True])
+def test_a_frame_has_one_deadline_however_slowly_it_arrives(*, has_proof: bool) -> None:
+    with patch.object(channel, "FRAME_S", 0.1), _connect() as link:
+        proof = {"purpose": channel.PROOF, "nonce": _nonce(link)}
+        if has_proof:
+            link.sendall(_frame(proof))
+        assert _is_closed_while_a_byte_arrives_at_a_time(link)
+
+
+def test_an_answer_has_one_deadline_however_slowly_it_arrives() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as threads:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        asked = threads.submit(channel.ask, address, {}, timeout_s=0.1)
+        link, _ = listener.accept()
+        with link:
+            link.sendall((32).to_bytes(4, "big") + b"0" * 32)
+            for byte in b"\x00\x00\x02\x00" + b"x" * 100:
+                wait([asked], timeout=0.02)
+                if asked.done():
+                    break
+                link.sendall(bytes([byte]))
+            assert asked.done()
+        with pytest.raises(OwnerAway):
+            asked.result(0)
 
 
 def test_a_long_frame_is_refused_by_its_length() -> None:
@@ -86,5 +156,5 @@ def test_an_answer_of_somebody_else_is_none() -> None:
     with socket.create_server(("127.0.0.1", 0)) as impostor:
         address = f"127.0.0.1:{impostor.getsockname()[1]}"
         impostor.settimeout(0.2)
-        with patch.object(channel, "HELLO_S", 0.2), pytest.raises(OwnerAway):
+        with patch.object(channel, "FRAME_S", 0.2), pytest.raises(OwnerAway):
             channel.ask(address, {}, timeout_s=0.2)
