@@ -1,20 +1,14 @@
 """Background jobs of the gateway."""
 
-from datetime import timedelta
-from typing import Final
-
 from django.db import transaction
 from django.utils import timezone
 from procrastinate import RetryStrategy
 from procrastinate.contrib.django import app
 from procrastinate.exceptions import AlreadyEnqueued
 
-from sqlgateway.models import InteractiveTransaction
+from sqlgateway.interactive import retention as transaction_retention
 from sqlgateway.provisioning import clones, quotas, retirement, stock, switching
 from sqlgateway.records import retention, running
-
-# For that long a commit whose answer was lost can be asked about.
-KEEP_TRANSACTIONS: Final = timedelta(hours=1)
 
 
 @app.periodic(cron="*/5 * * * *")
@@ -33,12 +27,11 @@ def refill_stock() -> None:
     stock.refill()
 
 
-@app.periodic(cron="17 * * * *")
+@app.periodic(cron="*/5 * * * *")
 @app.task(queueing_lock="sqlgateway_forget_transactions")
 def forget_transactions(timestamp: int) -> None:
-    """Delete the rows of interactive transactions that ended long ago."""
-    before = timezone.now() - KEEP_TRANSACTIONS
-    InteractiveTransaction.unscoped.filter(expires_at__lt=before).delete()  # unscoped: housekeeping
+    """Delete the rows of interactive transactions that ended long enough ago."""
+    transaction_retention.forget_ended(now=timezone.now())
 
 
 @app.periodic(cron="23 * * * *")

@@ -86,7 +86,10 @@ class TransactionViewSet(PlatformViewSet):
 
     @extend_schema(summary="Read a transaction")
     def retrieve(self, request: Request, transaction_id: str) -> Response:
-        """Return the state of one of the session's transactions, up to an hour after its end."""
+        """Return the state of one of the session's transactions.
+
+        That of a committed one for an hour, that of a rolled back one for five minutes.
+        """
         return self.respond(transactions.find(self.principal, _id(transaction_id)))
 
     @extend_schema(operation_id="sql_transactions_statement", summary="Run a statement in it")

@@ -30,7 +30,7 @@ from sqlgateway.execution import gateway
 from sqlgateway.execution.admission import ADMISSION
 from sqlgateway.execution.outcomes import FAILURES
 from sqlgateway.execution.requests import ARRAYS, Caller, Isolation, Piece, SqlRequest
-from sqlgateway.interactive import owner
+from sqlgateway.interactive import owner, retention
 from sqlgateway.interactive.channel import OwnerAway
 from sqlgateway.interactive.held import HELD
 from sqlgateway.interactive.owner import CHANNEL
@@ -157,6 +157,7 @@ def _reserve(principal: Principal, role: Role) -> InteractiveTransaction:
             or of_environment >= settings.SQL.transactions_per_environment
         ):
             raise errors.TooManyTransactions
+        retention.trim(scope)
         row: InteractiveTransaction = InteractiveTransaction.unscoped.create(  # unscoped: its keys
             id=ids.uuid7(),
             organization_id=scope.organization_id,
