@@ -17,6 +17,7 @@ from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.hosts import Hosts
 from edgecache.brain.directory.purges import Purges
 from edgecache.brain.fetch.object_cache import ObjectCache
+from edgecache.brain.fetch.singleflight import fetches_allowed
 from edgecache.brain.internal_api.app import internal_api
 from edgecache.brain.internal_api.parts import InternalApiParts
 from edgecache.brain.listeners import Listeners, port_server
@@ -154,7 +155,7 @@ def _objects(settings: BrainSettings, core: _Core, cluster: _Cluster) -> _Object
         staging,
         origins,
         brain_id=core.brain_id,
-        limit=settings.fills,
+        limit=settings.fills or fetches_allowed(),
         on_stored=cluster.replication.kept,
     )
     purges = Purges(database, coherence)

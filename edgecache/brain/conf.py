@@ -316,10 +316,9 @@ class BrainSettings:
         int,
         Integer(
             "ZBRAIN_FILLS",
-            "Fetches from origins at once.",
-            default=64,
-            minimum=1,
-            maximum=10_000,
+            "Fetches from origins at once; 0 chooses by the machine's memory and open files.",
+            default=0,
+            maximum=100_000,
         ),
     ]
     replicas: Annotated[

@@ -8,7 +8,6 @@ RSGI's shape: ``app(scope, exchange)``.
 import asyncio
 import contextlib
 import logging
-import resource
 import socket
 import ssl
 from pathlib import Path
@@ -17,11 +16,11 @@ from typing import Final
 from edgecache.http.connection import Connection
 from edgecache.http.exchange import App
 from edgecache.http.limits import Limits
+from edgecache.http.machine import files_allowed
 from edgecache.http.registry import Client
 
 log = logging.getLogger(__name__)
 
-FILES_WANTED: Final = 65_536
 # Of the files a process may have open: for the database, the disk and everything else.
 FILES_RESERVED: Final = 256
 BACKLOG: Final = 2048
@@ -49,7 +48,7 @@ class Server:
         self._tls = tls
         self._stop_timeout_s = stop_timeout_s
         # A client, and a worker or a file for it.
-        allowed = (_files_allowed() - FILES_RESERVED) // 2
+        allowed = (files_allowed() - FILES_RESERVED) // 2
         self._limit = min(self.limits.connections, allowed)
         self._listeners: list[asyncio.Server] = []
         self._clients: set[Client] = set()
@@ -153,14 +152,3 @@ def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(certificate, key)
     return context
-
-
-def _files_allowed() -> int:
-    """Return how many files this process may have open, after raising that as far as it may."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = FILES_WANTED if hard == resource.RLIM_INFINITY else min(FILES_WANTED, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-            soft = wanted
-    return FILES_WANTED if soft == resource.RLIM_INFINITY else soft

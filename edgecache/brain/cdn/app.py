@@ -84,7 +84,12 @@ class CdnApi:
         fields = {name.lower(): value for name, value in scope.headers.items()}
         control = rules.directives([fields.get("cache-control", "")])
         request = CdnRequest(
-            bucket, key, scope.query_string, fields, only_if_cached="only-if-cached" in control
+            bucket,
+            key,
+            scope.query_string,
+            fields,
+            only_if_cached="only-if-cached" in control,
+            client=self._parts.streamer.offload.client_of(scope),
         )
         result = await self._lookup.find(request)
         try:

@@ -31,13 +31,14 @@ REMEMBERED: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class CdnRequest:
-    """A client's request. fields: its headers, lower-case names."""
+    """A client's request. fields: its headers, lower-case names. client: its address."""
 
     bucket: BucketInfo
     key: str
     query: str
     fields: Mapping[str, str]
     only_if_cached: bool = False
+    client: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +244,11 @@ class Lookup:
             accepts=frozenset({CONFIRMED}) if conditions else frozenset(),
         )
         return FetchRequest(
-            origin_request, stale=stale if conditions else None, assess=judge, joins=_comes_in_time
+            origin_request,
+            stale=stale if conditions else None,
+            assess=judge,
+            joins=_comes_in_time,
+            client=request.client,
         )
 
     def _result(

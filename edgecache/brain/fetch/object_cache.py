@@ -119,8 +119,12 @@ class ObjectCache:
 
     # --- reading ----------------------------------------------------------------------------
 
-    async def open(self, bucket: BucketInfo, key: str, *, variant: str = "") -> OpenObject:
+    async def open(
+        self, bucket: BucketInfo, key: str, *, variant: str = "", client: str = ""
+    ) -> OpenObject:
         """Open a key's version, from the directory or from the origin.
+
+        client: the address of an anonymous client.
 
         Raises KeyRefused, OriginMissing, OriginError, NoSuchBucket, Overloaded,
         DatabaseAway.
@@ -134,7 +138,8 @@ class ObjectCache:
         found = await self._directory.find(*name)
         if found is not None:
             return OpenObject(self, bucket, found)
-        return await self.fetch(bucket, key, variant=variant)
+        request = FetchRequest(client=client)
+        return await self.fetch(bucket, key, variant=variant, request=request)
 
     async def fetch(
         self,

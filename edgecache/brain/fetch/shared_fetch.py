@@ -25,9 +25,11 @@ from edgecache.brain.values import ObjectVersion
 
 log = structlog.get_logger(__name__)
 
-# A fetch without readers is cancelled when more than this is still to come.
+# A fetch without readers is cancelled after a while, which lets a client try again; one that is to
+# be stored, and has less than this still to come, may go on for a while more.
 ABANDON_BYTES: Final = 8 * 2**20
 ABANDON_S: Final = 5.0
+FINISH_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,8 @@ class FetchRequest:
 
     stale: the version that a 304 confirms. above: a generation; a newer version that another brain
     stored meanwhile makes the fetch unnecessary. assess: decides about the response's headers.
-    joins: True if a running fetch answers this request as well.
+    joins: True if a running fetch answers this request as well. client: the address of an anonymous
+    client, which has a share of its own; empty for a signed request.
     """
 
     origin_request: OriginRequest = PLAIN
@@ -44,6 +47,7 @@ class FetchRequest:
     above: int = 0
     assess: Callable[[OriginResponse], Cacheability] = object_cacheability
     joins: Callable[["SharedFetch"], bool] = lambda _fetch: True
+    client: str = ""
 
 
 class SharedFetch:
@@ -72,6 +76,8 @@ class SharedFetch:
         # The generation before the origin was asked, None until then.
         self.began: int | None = None
         self.task: asyncio.Task[None] | None = None
+        # True while it waits for its turn to ask the origin.
+        self.is_queued = True
         self._on_header = on_header
         self._on_failure = on_failure
         self._staging = staging
@@ -125,10 +131,10 @@ class SharedFetch:
             # Shielded: a cancelled waiter must not cancel what the others wait for.
             found = await asyncio.shield(self.opened)
         except BaseException:
-            self._remove_reader()
+            self._remove_reader(0.0 if self.is_queued else ABANDON_S)
             raise
-        # A caller that wants the version alone must not start the abandon timer.
-        self._readers -= 1
+        # The caller may want the body next.
+        self._remove_reader(ABANDON_S)
         return found
 
     def complete(self, found: ObjectVersion) -> None:
@@ -239,7 +245,8 @@ class SharedFetch:
         try:
             yield
         finally:
-            self._remove_reader()
+            is_of_use = not self.opened.done() or self.cacheability.is_stored
+            self._remove_reader(ABANDON_S if is_of_use else 0.0)
 
     def _add_reader(self) -> None:
         self._readers += 1
@@ -247,16 +254,25 @@ class SharedFetch:
             self._abandon_timer.cancel()
             self._abandon_timer = None
 
-    def _remove_reader(self) -> None:
+    def _remove_reader(self, patience_s: float) -> None:
+        """Count a reader out. patience_s: how long the fetch goes on without any."""
         self._readers -= 1
-        if not self._readers and not self._is_over and self.failure is None:
-            self._abandon_timer = asyncio.get_running_loop().call_later(ABANDON_S, self._abandon)
+        if not self._readers:
+            self._set_abandon_timer(patience_s, self._abandon)
+
+    def _set_abandon_timer(self, delay_s: float, act: Callable[[], None]) -> None:
+        if not self._is_over and not self._is_whole and self.failure is None:
+            self._abandon_timer = asyncio.get_running_loop().call_later(delay_s, act)
 
     def _abandon(self) -> None:
-        if not self.opened.done():
-            # The size is not known yet.
-            self._abandon_timer = asyncio.get_running_loop().call_later(ABANDON_S, self._abandon)
-            return
-        is_long = self._size < 0 or self._size - self._receiver.written > ABANDON_BYTES
-        if self.task is not None and not self._is_over and is_long:
+        is_short = 0 <= self._size <= self._receiver.written + ABANDON_BYTES
+        if self.opened.done() and self.cacheability.is_stored and is_short:
+            self._set_abandon_timer(FINISH_S, self._cancel)
+        else:
+            self._cancel()
+
+    def _cancel(self) -> None:
+        if self.task is not None and not self._is_over and not self._is_whole:
+            # Before the task has noticed, nobody is to share it.
+            self.fail(OriginFailed("The fetch was given up."))
             self.task.cancel()

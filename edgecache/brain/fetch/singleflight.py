@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ipaddress
 from collections.abc import Callable
 from typing import Final
 from uuid import UUID
@@ -26,7 +27,18 @@ from edgecache.brain.fetch.shared_fetch import FetchRequest, SharedFetch
 from edgecache.brain.origins.registry import Origins
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.values import BucketInfo, ObjectVersion
+from edgecache.http.machine import files_allowed, memory_bytes
+from edgecache.http.shares import Path, Shares
 
+# A fetch has a socket and, while bytes come, a file, and takes no more memory than this.
+FETCH_BYTES: Final = 2**19
+FETCHES_LEAST: Final = 64
+# More than this one process could not serve.
+FETCHES_MOST: Final = 8192
+# One organization gets a fifth of them at most, one bucket a thirteenth, an anonymous client less.
+SPARE: Final = 4
+# How long a fetch waits for its turn.
+QUEUE_S: Final = 5.0
 # A brain waits at most this long for another brain's fetch, then fetches itself.
 TURN_LIMIT_S: Final = 30.0
 # ... and this long for a replica of what another brain fetched.
@@ -37,7 +49,12 @@ FETCH_LIMIT_S: Final = 6 * 3600
 
 
 class Singleflight:
-    """The fetches of this brain. on_stored: called with each version that a fetch stored."""
+    """The fetches of this brain. limit: of those at once. on_stored: called with what one stored.
+
+    A fetch that waits for a slow origin costs its socket and some memory: no thread, no file, no
+    database connection. So the limit is high, and shared by organization, origin, bucket and
+    anonymous client (``Shares``).
+    """
 
     def __init__(
         self,
@@ -58,7 +75,7 @@ class Singleflight:
         self._coherence: Coherence = directory.coherence
         self._staging = staging
         self._origins = origins
-        self._limit = limit
+        self.shares = Shares(limit, refusal=Overloaded, spare=SPARE, queue=limit, wait_s=QUEUE_S)
         self._tasks = BackgroundTasks()
         self._leases = Leases(database, self._coherence, brain_id)
         self._coherence.subscribe("key", self._on_key)
@@ -70,12 +87,8 @@ class Singleflight:
     ) -> SharedFetch:
         """Start a fetch; others may share it until it ends or its key changes.
 
-        alone: do not share it.
-
-        Raises Overloaded.
+        alone: do not share it. It fails with Overloaded when its turn does not come in time.
         """
-        if len(self._tasks) >= self._limit:
-            raise Overloaded
         fetch = SharedFetch(
             name,
             request,
@@ -85,7 +98,7 @@ class Singleflight:
         )
         if not alone:
             self.running[name] = fetch
-        fetch.task = self._tasks.add(self._run(bucket, fetch))
+        fetch.task = self._tasks.add(self._run(bucket, fetch, alone=alone))
         return fetch
 
     async def shareable(self, name: Name) -> SharedFetch | None:
@@ -114,11 +127,15 @@ class Singleflight:
     async def stop(self) -> None:
         """Cancel all fetches."""
         await self._tasks.stop()
+        await self._leases.stop()
 
-    async def _run(self, bucket: BucketInfo, fetch: SharedFetch) -> None:
+    async def _run(self, bucket: BucketInfo, fetch: SharedFetch, *, alone: bool) -> None:
         try:
             async with asyncio.timeout(FETCH_LIMIT_S), contextlib.AsyncExitStack() as stack:
-                found = await self._acquire_lease(fetch, stack)
+                await stack.enter_async_context(self.shares.place(_share(bucket, fetch.request)))
+                fetch.is_queued = False
+                # What is not shared here is not shared with other brains either.
+                found = None if alone else await self._acquire_lease(fetch, stack)
                 if found is not None:
                     fetch.complete(found)
                     return
@@ -211,3 +228,25 @@ class Singleflight:
     def _on_loss(self) -> None:
         self.negative_cache.clear()
         self.running.clear()
+
+
+def fetches_allowed() -> int:
+    """Return how many fetches this machine lets run at once."""
+    by_machine = min(files_allowed() // 8, memory_bytes() // FETCH_BYTES)
+    return min(max(by_machine, FETCHES_LEAST), FETCHES_MOST)
+
+
+def _share(bucket: BucketInfo, request: FetchRequest) -> Path:
+    path = (bucket.tenant.organization_id, bucket.origin_id, bucket.id)
+    return (*path, _network(request.client)) if request.client else path
+
+
+def _network(address: str) -> str:
+    """Return what one client may choose its addresses from: of IPv6 it is a /64."""
+    try:
+        parsed = ipaddress.ip_address(address.strip("[]"))
+    except ValueError:
+        return address
+    if parsed.version == 4:
+        return address
+    return str(ipaddress.ip_network((parsed, 64), strict=False))

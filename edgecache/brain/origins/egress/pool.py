@@ -8,7 +8,8 @@ import httpcore
 
 from edgecache.brain.origins.egress.guard import Resolve
 
-CONNECTIONS: Final = 64
+# Each waits for an answer; how many requests an origin gets at once is decided before.
+CONNECTIONS: Final = 1024
 KEPT: Final = 16
 KEPT_S: Final = 15.0
 

@@ -28,7 +28,8 @@ async def get_object(context: RequestContext) -> S3Response | None:
     cache_key = _cache_key(context, bucket, key, overrides)
     if cache_key is not None and await _sent_from_cache(context, bucket, cache_key):
         return None
-    opened = await context.parts.objects.open(bucket, key)
+    client = "" if context.identity is not None else context.request.client
+    opened = await context.parts.objects.open(bucket, key, client=client)
     version = opened.version if opened.version.size >= 0 else await opened.whole()
     selection, headers = select_and_describe(context, version, overrides)
     context.is_hit = opened.is_hit

@@ -6,7 +6,9 @@ from uuid import UUID
 
 import pytest
 
-from edgecache.brain.fetch import singleflight
+from edgecache.brain.directory.index import Name
+from edgecache.brain.errors import DatabaseAway
+from edgecache.brain.fetch import leases, singleflight
 from edgecache.brain.values import BucketInfo
 from platform_site.lib.ids import uuid7
 from tests.edgecache.brain.brains import Brain, Rows, read, settled, until
@@ -167,26 +169,49 @@ async def test_waiting_for_a_fetch_lock_is_limited(
     assert await brain.get(bucket, "k") == b"x"
 
 
-async def test_a_long_fetch_renews_its_lock(
+async def test_a_lock_is_kept_without_renewals_and_freed_when_its_brain_is_gone(
+    brain: Brain, other: Brain, origin: HttpOrigin, rows: Rows
+) -> None:
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    origin.handler = held = Held(b"x")
+    asking = [asyncio.create_task(brain.get(bucket, f"k{n}")) for n in range(20)]
+    await until(lambda: len(origin.asked) == 20)
+    before = rows.all("SELECT xmin, ctid FROM brain_filllease ORDER BY key")
+    waiting = asyncio.create_task(other.get(bucket, "k0"))
+    await until(lambda: other.objects.singleflight.running)
+    await asyncio.sleep(leases.LOOK_S * 1.5)
+    assert rows.all("SELECT xmin, ctid FROM brain_filllease ORDER BY key") == before
+    assert origin.count("/k0") == 1
+
+    rows.run("UPDATE brain_filllease SET brain_id = gen_random_uuid()")
+    await until(lambda: origin.count("/k0") == 2)
+
+    held.go_on.set()
+    assert set(await asyncio.gather(*asking, waiting)) == {b"x"}
+    await settled(brain)
+
+
+async def test_a_lock_that_could_not_be_released_is_released_later(
     brain: Brain,
     other: Brain,
     origin: HttpOrigin,
     rows: Rows,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("edgecache.brain.fetch.leases.RENEW_S", 0.05)
-    bucket = await brain.origin_bucket("http", {"url": origin.url})
-    origin.handler = held = Held(b"x")
-    asking = asyncio.create_task(brain.get(bucket, "k"))
-    await held.came.wait()
-    rows.run("UPDATE brain_filllease SET expires_at = clock_timestamp() + interval '1 second'")
+    monkeypatch.setattr(leases, "LOOK_S", 0.01)
+    failures: list[Name] = []
+    release = leases.Leases._release
 
-    await until(
-        lambda: rows.value(
-            "SELECT expires_at > clock_timestamp() + interval '5 seconds' FROM brain_filllease"
-        )
-    )
-    held.go_on.set()
-    assert await asking == b"x"
-    await settled(brain)
-    assert rows.count("filllease") == 0
+    async def fail_once(self: leases.Leases, name: Name) -> None:
+        if not failures:
+            failures.append(name)
+            raise DatabaseAway
+        await release(self, name)
+
+    monkeypatch.setattr(leases.Leases, "_release", fail_once)
+    bucket = await brain.origin_bucket("http", {"url": origin.url})
+    origin.objects["/k"] = b"x"
+
+    assert await brain.get(bucket, "k") == b"x"
+
+    await until(lambda: failures and rows.count("filllease") == 0)

@@ -12,11 +12,10 @@ from edgecache.brain.errors import (
     KeyRefused,
     OriginFailed,
     OriginReadOnly,
-    Overloaded,
     StorageFull,
 )
 from edgecache.brain.values import BucketInfo, Fields
-from tests.edgecache.brain.brains import MIB, Brain, Rows, read, running, settled, until
+from tests.edgecache.brain.brains import MIB, Brain, Rows, read, running, settled
 from tests.edgecache.brain.http_origin import Asked, Gate, HttpOrigin
 
 
@@ -211,27 +210,6 @@ async def test_a_key_is_sent_as_an_escaped_path(brain: Brain, origin: HttpOrigin
 
     assert await brain.get(bucket, key) == b"found"
     assert origin.asked[0].target == ("/public/site/a%3Fb=c%23d%252e%0D%0AHost:%20evil/%C3%BC")
-
-
-async def test_too_many_concurrent_fetches_are_refused(rows: Rows, tmp_path: Path) -> None:
-    async with (
-        HttpOrigin() as origin,
-        running(rows.url, tmp_path / "small", objects=2) as brain,
-    ):
-        bucket = await brain.origin_bucket("http", {"url": origin.url})
-        gate = Gate()
-
-        async def held(asked: Asked) -> None:
-            await gate.wait()
-            await asked.answer(b"x")
-
-        origin.handler = held
-        asking = [asyncio.create_task(brain.get(bucket, f"k{n}")) for n in range(2)]
-        await until(lambda: len(origin.asked) == 2)
-        with pytest.raises(Overloaded):
-            await brain.objects.open(bucket, "one too many")
-        gate.opened.set()
-        assert await asyncio.gather(*asking) == [b"x", b"x"]
 
 
 async def test_a_body_over_the_limit_is_an_error_and_leaves_nothing(

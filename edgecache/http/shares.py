@@ -1,0 +1,184 @@
+"""Fair shares of a limited pool: what one organization takes, the others can still get.
+
+A path names who takes a place, the widest first: (organization, bucket, client). The rule is that
+``spare`` times as much as all levels of a path hold together is left free for others. With 1 an
+organization gets at most half of the pool, one of its buckets a third, one client of it a quarter,
+and the next organization half of the rest; with 4 they get 1/5, 1/9 and 1/13, and it takes twenty
+greedy organizations to leave a hundredth. There is no list of organizations, and no fixed part that
+would be idle most of the time.
+Source: Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches".
+"""
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Callable, Hashable
+from contextlib import asynccontextmanager
+from typing import Final
+
+Path = tuple[Hashable, ...]
+Turn = asyncio.Future[None]
+
+
+class _Waiting:
+    """Those who wait: turns of one path, or by the next level of it."""
+
+    __slots__ = ("below", "turns")
+
+    def __init__(self) -> None:
+        self.below: OrderedDict[Hashable, _Waiting] = OrderedDict()
+        self.turns: deque[Turn] = deque()
+
+
+class Shares:
+    """A pool of places, or of bytes, and a short queue for them.
+
+    Free places go to the waiting organizations in turn, then to their buckets in turn, and so on.
+    """
+
+    def __init__(
+        self,
+        limit: int,
+        *,
+        refusal: Callable[[], Exception],
+        spare: int = 1,
+        queue: int = 0,
+        wait_s: float = 0.0,
+    ) -> None:
+        """refusal: the error for the excess. queue: places to wait in, shared by the same rule.
+
+        wait_s: the longest wait.
+        """
+        self.limit: Final = limit
+        self.taken = 0
+        self._refusal = refusal
+        self._spare = spare
+        self._wait_s = wait_s
+        self._held: dict[Path, int] = {}
+        self._waiting = _Waiting()
+        self._queue = Shares(queue, refusal=refusal, spare=spare) if queue else None
+
+    @property
+    def waiting(self) -> int:
+        """Return how many wait."""
+        return 0 if self._queue is None else self._queue.taken
+
+    def held(self, path: Path) -> int:
+        """Return what a path holds, with everything below it."""
+        return self._held.get(path, 0)
+
+    def try_take(self, path: Path, amount: int = 1) -> bool:
+        """Take places now; False where others need them."""
+        wanted = amount
+        for level in range(1, len(path) + 1):
+            wanted += self._held.get(path[:level], 0)
+        if not self._is_fair(wanted):
+            return False
+        self._add(path, amount)
+        return True
+
+    def give_back(self, path: Path, amount: int = 1) -> None:
+        """Give places back; those who wait get them."""
+        self._add(path, -amount)
+        while self._queue is not None and self._queue.taken and self._grant():
+            pass
+
+    async def take(self, path: Path) -> None:
+        """Take one place, in the queue if necessary; a cancelled caller leaves the queue.
+
+        Raises the refusal.
+        """
+        if self.try_take(path):
+            return
+        if self._queue is None or not self._queue.try_take(path):
+            raise self._refusal()
+        turn: Turn = asyncio.get_running_loop().create_future()
+        self._append(path, turn)
+        try:
+            async with asyncio.timeout(self._wait_s):
+                await turn
+        except TimeoutError:
+            if not _is_granted(turn):
+                self._drop(path, turn)
+                raise self._refusal() from None
+        except asyncio.CancelledError:
+            if _is_granted(turn):
+                self.give_back(path)
+            else:
+                self._drop(path, turn)
+            raise
+
+    @asynccontextmanager
+    async def place(self, path: Path) -> AsyncIterator[None]:
+        """Hold one place while the block runs. Raises the refusal."""
+        await self.take(path)
+        try:
+            yield
+        finally:
+            self.give_back(path)
+
+    def _is_fair(self, wanted: int) -> bool:
+        free = self.limit - self.taken
+        return self._spare * wanted <= free or wanted == 1 <= free
+
+    def _add(self, path: Path, amount: int) -> None:
+        self.taken += amount
+        for level in range(1, len(path) + 1):
+            above = path[:level]
+            held = self._held.get(above, 0) + amount
+            if held:
+                self._held[above] = held
+            else:
+                del self._held[above]
+
+    # --- the queue --------------------------------------------------------------------------
+
+    def _append(self, path: Path, turn: Turn) -> None:
+        at = self._waiting
+        for step in path:
+            at = at.below.setdefault(step, _Waiting())
+        at.turns.append(turn)
+
+    def _drop(self, path: Path, turn: Turn) -> None:
+        """Remove a turn, and the levels that nobody waits in any more."""
+        levels = [self._waiting]
+        for step in path:
+            levels.append(levels[-1].below[step])
+        levels[-1].turns.remove(turn)
+        for step in reversed(path):
+            last = levels.pop()
+            if last.turns or last.below:
+                break
+            del levels[-1].below[step]
+        if self._queue is not None:
+            self._queue.give_back(path)
+
+    def _grant(self) -> bool:
+        """Give one place to the first turn that may have it; False if there is none."""
+        found = self._next(self._waiting, (), 1)
+        if found is None:
+            return False
+        path, turn = found
+        self._drop(path, turn)
+        self._add(path, 1)
+        turn.set_result(None)
+        return True
+
+    def _next(self, at: _Waiting, path: Path, wanted: int) -> tuple[Path, Turn] | None:
+        wanted += self._held.get(path, 0) if path else 0
+        if not self._is_fair(wanted):
+            return None
+        for turn in at.turns:
+            # A cancelled one leaves the queue as soon as its task runs.
+            if not turn.done():
+                return path, turn
+        for step, below in at.below.items():
+            found = self._next(below, (*path, step), wanted)
+            if found is not None:
+                # It goes behind those that have waited longer for their turn.
+                at.below.move_to_end(step)
+                return found
+        return None
+
+
+def _is_granted(turn: Turn) -> bool:
+    return turn.done() and not turn.cancelled()

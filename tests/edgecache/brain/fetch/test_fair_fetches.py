@@ -1,0 +1,175 @@
+"""Fetches of one organization leave room for another's, however slow its origin is."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edgecache.brain.cdn.lookup import CdnRequest, Lookup
+from edgecache.brain.errors import Overloaded
+from edgecache.brain.fetch.object_cache import OpenObject
+from edgecache.brain.values import BucketInfo
+from tests.edgecache.brain.brains import ALICE, CHARLIE, Brain, Rows, running, settled, until
+from tests.edgecache.brain.http_origin import Asked, Gate, HttpOrigin
+
+LIMIT = 120
+
+
+@pytest.fixture
+async def small(rows: Rows, tmp_path: Path) -> AsyncIterator[Brain]:
+    """Return a brain with few places for fetches."""
+    async with running(rows.url, tmp_path / "small", objects=LIMIT) as brain:
+        yield brain
+
+
+@pytest.fixture
+async def slow(small: Brain, origin: HttpOrigin) -> AsyncIterator[tuple[BucketInfo, Gate]]:
+    """Return Charlie's bucket, whose origin answers when the gate is opened."""
+    gate = Gate()
+
+    async def held(asked: Asked) -> None:
+        await gate.wait()
+        await asked.answer(b"slow")
+
+    origin.handler = held
+    yield await small.origin_bucket("http", {"url": origin.url}, tenant=CHARLIE), gate
+    gate.opened.set()
+
+
+@pytest.fixture
+async def quick(small: Brain) -> AsyncIterator[BucketInfo]:
+    """Return Alice's bucket, whose origin answers at once."""
+    async with HttpOrigin({f"/k{n}": b"quick" for n in range(10)}) as server:
+        yield await small.origin_bucket("http", {"url": server.url}, tenant=ALICE)
+
+
+def ask(
+    brain: Brain, bucket: BucketInfo, count: int, *, client: str = ""
+) -> list[asyncio.Task[OpenObject]]:
+    """Open distinct keys."""
+    names = (f"{client}{n}" for n in range(count))
+    return [asyncio.create_task(brain.objects.open(bucket, name, client=client)) for name in names]
+
+
+async def filled(brain: Brain, origin: HttpOrigin) -> int:
+    """Wait until some fetches wait and all others have asked the origin; return their number."""
+    shares = brain.objects.singleflight.shares
+    await until(lambda: shares.waiting and len(origin.asked) == shares.taken)
+    return shares.taken
+
+
+async def leave(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    """Cancel requests."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_a_slow_origin_does_not_delay_another_organization(
+    small: Brain, slow: tuple[BucketInfo, Gate], quick: BucketInfo, origin: HttpOrigin
+) -> None:
+    asking = ask(small, slow[0], 5 * LIMIT)
+    assert await filled(small, origin) < LIMIT / 10
+
+    for n in range(10):
+        assert await small.get(quick, f"k{n}") == b"quick"
+
+    refused = [task.exception() for task in asking if task.done()]
+    assert refused
+    assert {type(each) for each in refused} == {Overloaded}
+    slow[1].opened.set()
+    answered = [task for task in asking if not task.done()]
+    assert len(answered) > len(origin.asked)
+    assert {(await task).version.size for task in answered} == {4}
+
+
+async def test_one_anonymous_client_leaves_room_for_others_of_the_same_bucket(
+    small: Brain, slow: tuple[BucketInfo, Gate], origin: HttpOrigin
+) -> None:
+    flood = ask(small, slow[0], 5 * LIMIT, client="2001:db8::1")
+    taken = await filled(small, origin)
+    neighbours = ask(small, slow[0], 1, client="2001:db8::2")
+    other = ask(small, slow[0], 1, client="192.0.2.1")
+    signed = ask(small, slow[0], 1)
+    await until(lambda: len(origin.asked) == taken + 2)
+
+    assert origin.count("/2001:db8::20") == 0
+    assert origin.count("/192.0.2.10") == 1
+    assert origin.count("/0") == 1
+    slow[1].opened.set()
+    await asyncio.gather(*other, *signed)
+    await leave([*flood, *neighbours])
+
+
+async def test_waiting_for_an_origin_takes_no_file_and_no_database_connection(
+    rows: Rows, tmp_path: Path, origin: HttpOrigin
+) -> None:
+    async with running(rows.url, tmp_path / "large", objects=10_000) as brain:
+        gate = Gate()
+
+        async def held(asked: Asked) -> None:
+            await gate.wait()
+            await asked.answer(b"x")
+
+        origin.handler = held
+        bucket = await brain.origin_bucket("http", {"url": origin.url})
+        asking = ask(brain, bucket, 100)
+        await until(lambda: len(origin.asked) == 100)
+
+        assert [path.name for path in brain.staging.temp.iterdir()] == ["lock"]
+        assert brain.staging.used_bytes == 0
+        busy = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'zonal-brain'"
+        assert rows.value(f"{busy} AND datname = current_database() AND state <> 'idle'") == 0
+        gate.opened.set()
+        await asyncio.gather(*asking)
+        await settled(brain)
+
+
+async def test_a_client_that_leaves_the_queue_gives_up_its_fetch(
+    small: Brain, slow: tuple[BucketInfo, Gate], origin: HttpOrigin
+) -> None:
+    shares = small.objects.singleflight.shares
+    asking = ask(small, slow[0], LIMIT)
+    taken = await filled(small, origin)
+    admitted = [asking[int(row.path[1:])] for row in origin.asked]
+    await leave([task for task in asking if task not in admitted])
+    await until(lambda: shares.waiting == 0)
+
+    slow[1].opened.set()
+    await asyncio.gather(*admitted)
+    assert len(origin.asked) == taken
+
+
+async def test_readers_of_event_streams_leave_room_and_end_their_fetches(
+    small: Brain, slow: tuple[BucketInfo, Gate], quick: BucketInfo, origin: HttpOrigin
+) -> None:
+    ended = 0
+
+    async def events(asked: Asked) -> None:
+        nonlocal ended
+        asked.head("200 OK", "Content-Type: text/event-stream", "Cache-Control: no-store")
+        await asked.say(b"data: 1\n\n")
+        await asked.reader.read()
+        ended += 1
+
+    origin.handler = events
+    lookup = Lookup(small.objects, small.directory)
+    wanted = CdnRequest(slow[0], "events", "", {}, client="192.0.2.1")
+
+    async def listen() -> None:
+        body = (await lookup.find(wanted)).opened.body()
+        async for _ in body:
+            pass
+
+    listening = [asyncio.create_task(listen()) for _ in range(2 * LIMIT)]
+    taken = await filled(small, origin)
+    for n in range(10):
+        assert await small.get(quick, f"k{n}") == b"quick"
+    await leave(listening)
+    await until(lambda: ended == taken)
+
+    await settled(small)
+    assert small.objects.singleflight.shares.taken == 0
+    await lookup.stop()
