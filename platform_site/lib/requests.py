@@ -6,15 +6,17 @@ from collections.abc import Callable
 from typing import Final, cast
 
 import structlog
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 from platform_site.lib import metrics
 from platform_site.lib.database.watchdog import WATCHDOG
 from platform_site.lib.ids import uuid7
+from platform_site.lib.logs import line_logger
 from platform_site.lib.principals import PlatformRequest
 from platform_site.lib.web import clients
 
-log = structlog.get_logger("zonal.request")
+log = line_logger("zonal.request", settings.LOG_FORMAT, settings.LOG_LEVEL)
 
 # A caller's id is used only in this form: it appears in logs and responses.
 REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.-]{8,64}")

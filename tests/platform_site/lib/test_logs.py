@@ -1,11 +1,14 @@
 """Secrets never appear in a log line."""
 
+import io
+import json
 import logging
 
 import pytest
+import structlog
 
 from accounts.models import User
-from platform_site.lib.logs import REDACTED, redact
+from platform_site.lib.logs import REDACTED, line_logger, redact
 from tests.cast import PASSWORD, Caller, signed_in
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl"
@@ -30,11 +33,32 @@ def test_secrets_inside_text_are_blanked() -> None:
     assert "tried" in event
 
 
-def test_a_requests_secrets_are_not_logged(alice: User, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_requests_secrets_are_not_logged(
+    alice: User, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
     caller = signed_in(alice)
     with caplog.at_level(logging.DEBUG):
         Caller().post("/v1/auth/login", {"email": "alice@example.com", "password": PASSWORD})
         caller.refresh()
         caller.get("/v1/whoami")
     for secret in [PASSWORD, caller.access_token, caller.refresh_token]:
-        assert secret not in caplog.text
+        assert secret not in caplog.text + capfd.readouterr().err
+
+
+def test_a_line_logger_redacts_and_keeps_to_the_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr("sys.stderr", io.TextIOWrapper(written))
+    quiet, log = line_logger("zonal.x", "json", "error"), line_logger("zonal.x", "json", "info")
+    with structlog.contextvars.bound_contextvars(request_id="r1"):
+        quiet.info("request")
+        log.info("request", path=f"/{JWT}", token="t")
+    line = json.loads(written.getvalue())
+    assert line.pop("timestamp").endswith("Z")
+    assert line == {
+        "event": "request",
+        "level": "info",
+        "logger": "zonal.x",
+        "path": f"/{REDACTED}",
+        "request_id": "r1",
+        "token": REDACTED,
+    }
