@@ -1,6 +1,7 @@
 """Prometheus metrics of the web processes (multi-process when PROMETHEUS_MULTIPROC_DIR is set)."""
 
 import os
+from functools import lru_cache
 from typing import Final
 
 from prometheus_client import REGISTRY as PROCESS_REGISTRY
@@ -28,8 +29,15 @@ LATENCY: Final = Histogram(
 
 def observe_request(method: str, route: str, status: int, elapsed_s: float) -> None:
     """Count one request; an unknown method counts as OTHER, so that labels stay few."""
-    REQUESTS.labels(method if method in METHODS else "OTHER", route, str(status)).inc()
-    LATENCY.labels(route).observe(elapsed_s)
+    count, latency = _labelled(method if method in METHODS else "OTHER", route, status)
+    count.inc()
+    latency.observe(elapsed_s)
+
+
+@lru_cache(maxsize=2048)
+def _labelled(method: str, route: str, status: int) -> tuple[Counter, Histogram]:
+    # The library takes a lock and checks the labels each time that it is asked for these.
+    return REQUESTS.labels(method, route, str(status)), LATENCY.labels(route)
 
 
 def exposition(*collectors: Collector) -> bytes:
