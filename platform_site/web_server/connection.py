@@ -1,5 +1,6 @@
 """One client's connection: what has arrived of its next request, and whose it is."""
 
+import socket
 import time
 from typing import Any, Final
 
@@ -11,6 +12,15 @@ RECEIVE_BYTES: Final = 64 * 1024
 # A request must be complete so long after its first byte, and a second later for each of these.
 RECEIVE_S: Final = 10.0
 SLOWEST_BYTES_PER_S: Final = 32 * 1024
+
+
+class ClientSocket(socket.socket):
+    """A socket that asks the system for a mode only if it has another one."""
+
+    def setblocking(self, flag: bool) -> None:
+        """Wait in calls, or not."""
+        if flag != self.getblocking():
+            super().setblocking(flag)
 
 
 class Connection(gthread.TConn):  # type: ignore[misc]  # untyped library
@@ -34,7 +44,7 @@ class Connection(gthread.TConn):  # type: ignore[misc]  # untyped library
     def receive(self) -> Progress | None:
         """Read what there is, without waiting; None if the client closed the connection."""
         try:
-            piece = self.sock.recv(RECEIVE_BYTES)
+            piece = self.sock.recv(RECEIVE_BYTES, socket.MSG_DONTWAIT)
         except BlockingIOError:
             return Progress.PARTIAL
         except OSError:
@@ -52,7 +62,6 @@ class Connection(gthread.TConn):  # type: ignore[misc]  # untyped library
 
     def hand_over(self) -> None:
         """Let gunicorn's parser read what was received first; runs in the request's thread."""
-        self.sock.setblocking(True)
         self.init()
         self.parser.unreader.unread(bytes(self.received))
         self.received = bytearray()

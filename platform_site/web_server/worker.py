@@ -16,13 +16,16 @@ from selectors import EVENT_READ
 from socket import SHUT_WR, SO_RCVTIMEO, SO_SNDTIMEO, SOL_SOCKET
 from typing import Any, Final
 
+from gunicorn.http import wsgi  # type: ignore[import-untyped]  # it has no types
+from gunicorn.http.body import LengthReader  # type: ignore[import-untyped]  # it has no types
 from gunicorn.workers import gthread  # type: ignore[import-untyped]  # it has no types
 
 from platform_site.lib.web import clients
 from platform_site.lib.web.lanes import PATIENCE_S, Lanes
-from platform_site.web_server.connection import RECEIVE_BYTES, Connection
+from platform_site.web_server.connection import RECEIVE_BYTES, ClientSocket, Connection
 from platform_site.web_server.connection_counts import CLOSED, ConnectionCounts
 from platform_site.web_server.framing import Progress, progress
+from platform_site.web_server.response import Response, answer
 
 # How long a process leaves a new connection to one that has fewer. It then accepts it whatever the
 # counts say: the other may hang.
@@ -108,6 +111,8 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
             sock, address = listener.accept()
         except (BlockingIOError, ConnectionAbortedError):
             return False
+        # It stays a blocking socket: the loop reads without waiting whatever its mode is.
+        sock = ClientSocket(sock.family, sock.type, sock.proto, sock.detach())
         self.nr_conns += 1
         for option in (SO_RCVTIMEO, SO_SNDTIMEO):
             sock.setsockopt(SOL_SOCKET, option, STALL_LIMIT)
@@ -269,13 +274,46 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
             else:
                 self.method_queue.defer(self.finish_request, conn, Finished(keeps))
 
+    def handle_request(self, req: Any, conn: Connection) -> bool:
+        """Answer one request; True if its connection may be kept.
+
+        gunicorn's own, less its hooks, its access log and two of three writes.
+        """
+        response, environ = wsgi.create(
+            req, conn.sock, conn.client, conn.server, self.cfg, response_class=Response
+        )
+        environ["wsgi.multithread"] = True
+        self.nr += 1
+        if self.nr >= self.max_requests:
+            self.alive = False
+        if not self.alive or len(self.keepalived_conns) >= self.max_keepalived:
+            response.force_close()
+        try:
+            answer(self.wsgi, environ, response)
+        except OSError:
+            raise
+        except Exception as exc:
+            if not response.headers_sent:
+                raise
+            # What has been sent cannot be replaced by an error.
+            self.log.exception("Error handling request")
+            raise StopIteration from exc
+        return not response.should_close()
+
+    def _keepalive_after(self, conn: Connection, keepalive: bool) -> bool:
+        """Discard what is left of a body; True if another request may follow it."""
+        body = conn.parser.mesg.body
+        reader = body.reader
+        if keepalive and isinstance(reader, LengthReader) and not (reader.length or body.failed):
+            return True
+        return bool(super()._keepalive_after(conn, keepalive))
+
     def finish_request(self, conn: Connection, fs: Finished) -> None:
         """Close a connection, or go on with its next request."""
         if conn.is_stream:
             conn.is_stream = False
             self._streams -= 1
         if conn.received:
-            conn.sock.setblocking(False)
             self._go_on(conn, progress(conn.received))
         elif fs.value:
             super().finish_request(conn, fs)
@@ -288,7 +326,6 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
         Another thread may register a socket while the loop waits (epoll(7)); it must be in the
         queue of kept connections before, since the loop may find it readable at once.
         """
-        conn.sock.setblocking(False)
         conn.set_timeout()
         self.keepalived_conns.append(conn)
         self.poller.register(conn.sock, EVENT_READ, partial(self.on_client_socket_readable, conn))
