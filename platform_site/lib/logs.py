@@ -73,10 +73,15 @@ def line_logger(name: str, fmt: str, level: str) -> structlog.typing.FilteringBo
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             redact,
             _renderer(fmt),
-            lambda _logger, _method, line: line.encode(errors="backslashreplace"),
+            _encode,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level.lower()),
     )
+
+
+def _encode(_logger: Any, _method: str, line: Any) -> bytes:
+    encoded: bytes = line.encode(errors="backslashreplace")
+    return encoded
 
 
 def _renderer(fmt: str) -> Any:

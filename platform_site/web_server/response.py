@@ -22,6 +22,7 @@ def _date(second: int) -> str:
 class Response(wsgi.Response):  # type: ignore[misc]  # untyped library
     """A response whose head is sent together with the first piece of its body."""
 
+    headers_sent: bool
     _unsent = b""
 
     def default_headers(self) -> list[str]:
