@@ -19,6 +19,8 @@ OBJECT_HEADERS: Final = (
     "content-language",
     "expires",
 )
+# Kept among an object's headers, but never sent with it: its tags, as a query has them.
+TAGGING_HEADER: Final = "x-amz-tagging"
 METADATA_PREFIX: Final = "x-amz-meta-"
 DEFAULT_CONTENT_TYPE: Final = "binary/octet-stream"
 
@@ -49,8 +51,9 @@ class StagedFile:
 class Fields:
     """An object's fields, as set by its writer.
 
-    etag: without quotes; empty means the MD5 in hex. headers: Cache-Control and the like,
-    lower-case names. metadata: ``x-amz-meta-`` without that. parts: sizes, of a multipart upload.
+    etag: without quotes; empty means the MD5 in hex. headers: Cache-Control and the like, and the
+    tags (TAGGING_HEADER); lower-case names. metadata: ``x-amz-meta-`` without that. parts: sizes,
+    of a multipart upload.
     """
 
     content_type: str = DEFAULT_CONTENT_TYPE
@@ -103,6 +106,13 @@ class ObjectVersion:
     http: Mapping[str, Any]
     cached_at: datetime
     crc32: int | None = None
+
+    @property
+    def sent_headers(self) -> Mapping[str, str]:
+        """The headers that every reader may see: all but the tags."""
+        if TAGGING_HEADER not in self.headers:
+            return self.headers
+        return {name: value for name, value in self.headers.items() if name != TAGGING_HEADER}
 
 
 @dataclass(frozen=True, slots=True)

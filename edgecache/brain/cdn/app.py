@@ -166,7 +166,7 @@ class CdnApi:
             modified = http_date(int(version.last_modified.timestamp()))
             return [
                 ("content-type", version.content_type),
-                *version.headers.items(),
+                *version.sent_headers.items(),
                 ("etag", f'"{version.etag}"'),
                 ("last-modified", modified),
                 status,

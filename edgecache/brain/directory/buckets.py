@@ -1,10 +1,12 @@
 """Buckets: create, change, list and delete."""
 
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from psycopg import errors as postgres
+from psycopg.types.json import Jsonb
 
 from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Tenant
@@ -130,6 +132,25 @@ class Buckets:
                 raise NoSuchBucket
             change.announce("bucket", bucket_id)
         return bucket_of(row)
+
+    async def tags(self, bucket_id: int) -> dict[str, str]:
+        """Return a bucket's own tags.
+
+        Raises DatabaseAway.
+        """
+        row = await self._database.one("SELECT tags FROM brain_bucket WHERE id = %s", [bucket_id])
+        return {} if row is None else dict(row.tags)
+
+    async def set_tags(self, bucket_id: int, tags: Mapping[str, str]) -> None:
+        """Replace a bucket's own tags.
+
+        Raises NoSuchBucket, DatabaseAway.
+        """
+        changed = await self._database.run(
+            "UPDATE brain_bucket SET tags = %s WHERE id = %s", [Jsonb(dict(tags)), bucket_id]
+        )
+        if not changed:
+            raise NoSuchBucket
 
     async def delete(self, tenant: Tenant, bucket_id: int) -> None:
         """Delete a bucket without objects of the built-in origin; unfinished uploads are aborted.

@@ -288,6 +288,14 @@ class ObjectCache:
         wanted = list(dict.fromkeys(check_key(key) for key in keys))
         await self._uncancelled(self._delete(bucket, wanted))
 
+    async def tag(self, bucket: BucketInfo, key: str, tagging: str) -> ObjectVersion:
+        """Replace the tags of an object of the built-in origin.
+
+        Continues when the caller is cancelled. Raises KeyRefused, OriginMissing, NoSuchBucket,
+        DatabaseAway.
+        """
+        return await self._uncancelled(self._tag(bucket, check_key(key), tagging))
+
     # --- internal ---------------------------------------------------------------------------
 
     async def _wait(self, bucket: BucketInfo, fetch: SharedFetch) -> OpenObject:
@@ -358,6 +366,14 @@ class ObjectCache:
             )
             if found is not None:
                 self._remember(found, watch)
+            return found
+
+    async def _tag(self, bucket: BucketInfo, key: str, tagging: str) -> ObjectVersion:
+        with self._directory.watch((bucket.id, key, "")) as watch:
+            found = await builtin_origin.tag(self._coherence, bucket, key, tagging)
+            if found is None:
+                raise OriginMissing
+            self._remember(found, watch)
             return found
 
     async def _delete(self, bucket: BucketInfo, keys: Sequence[str]) -> None:

@@ -44,8 +44,9 @@ class Release(models.Model):
 class ObjectFields(models.Model):
     """What a stored and a cached object have in common.
 
-    etag: without quotes. headers: Cache-Control and the like, lower-case names. metadata: the
-    caller's own (``x-amz-meta-``). checksums: ``{"sha256": base64, …, "type": "FULL_OBJECT"}``.
+    etag: without quotes. headers: Cache-Control and the like, and the tags (``x-amz-tagging``, as
+    that header has them); lower-case names. metadata: the caller's
+    own (``x-amz-meta-``). checksums: ``{"sha256": base64, …, "type": "FULL_OBJECT"}``.
     parts: sizes of the parts of a multipart upload.
     """
 

@@ -60,6 +60,7 @@ CODES: Final[Mapping[str, tuple[int, str]]] = {
     "InvalidRange": (416, "The requested range is not satisfiable."),
     "InvalidRequest": (400, "The request is not valid."),
     "InvalidStorageClass": (400, "The storage class you specified is not valid."),
+    "InvalidTag": (400, "The tag provided was not a valid tag."),
     "InvalidToken": (400, "The provided token is malformed or otherwise invalid."),
     "InvalidURI": (400, "Couldn't parse the specified URI."),
     "KeyTooLongError": (400, "Your key is too long."),
@@ -82,6 +83,7 @@ CODES: Final[Mapping[str, tuple[int, str]]] = {
     "MissingSecurityHeader": (400, "Your request was missing a required header."),
     "NoSuchBucket": (404, "The specified bucket does not exist."),
     "NoSuchKey": (404, "The specified key does not exist."),
+    "NoSuchTagSet": (404, "The TagSet does not exist"),
     "NoSuchUpload": (
         404,
         (

@@ -21,6 +21,8 @@ from edgecache.brain.s3.objects.delete import delete_object, delete_objects
 from edgecache.brain.s3.objects.get import get_object, head_object
 from edgecache.brain.s3.objects.put import put_object
 from edgecache.brain.s3.requests import S3Request
+from edgecache.brain.s3.tagging import buckets as tagging_of_buckets
+from edgecache.brain.s3.tagging import objects as tagging_of_objects
 
 Operation = Callable[[RequestContext], Awaitable[S3Response | None]]
 
@@ -56,7 +58,6 @@ NOT_OFFERED: Final = frozenset(
         "retention",
         "select",
         "session",
-        "tagging",
         "torrent",
         "versioning",
         "website",
@@ -65,6 +66,9 @@ NOT_OFFERED: Final = frozenset(
 
 # Method, parameter that the query must have, name: in the order in which they are tried.
 _OF_BUCKETS: Final[tuple[tuple[str, str, str, Operation], ...]] = (
+    ("GET", "tagging", "GetBucketTagging", tagging_of_buckets.get_bucket_tagging),
+    ("PUT", "tagging", "PutBucketTagging", tagging_of_buckets.put_bucket_tagging),
+    ("DELETE", "tagging", "DeleteBucketTagging", tagging_of_buckets.delete_bucket_tagging),
     ("GET", "location", "GetBucketLocation", buckets.get_bucket_location),
     ("GET", "uploads", "ListMultipartUploads", list_multipart_uploads),
     ("GET", "versions", "ListObjectVersions", list_object_versions),
@@ -75,6 +79,9 @@ _OF_BUCKETS: Final[tuple[tuple[str, str, str, Operation], ...]] = (
     ("POST", "delete", "DeleteObjects", delete_objects),
 )
 _OF_OBJECTS: Final[tuple[tuple[str, str, str, Operation], ...]] = (
+    ("GET", "tagging", "GetObjectTagging", tagging_of_objects.get_object_tagging),
+    ("PUT", "tagging", "PutObjectTagging", tagging_of_objects.put_object_tagging),
+    ("DELETE", "tagging", "DeleteObjectTagging", tagging_of_objects.delete_object_tagging),
     ("GET", "uploadId", "ListParts", list_parts),
     ("GET", "attributes", "GetObjectAttributes", get_object_attributes),
     ("GET", "", "GetObject", get_object),

@@ -12,6 +12,7 @@ from edgecache.brain.directory.coherence import Change, Coherence
 from edgecache.brain.errors import OriginMissing, PreconditionFailed
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.values import (
+    TAGGING_HEADER,
     BucketInfo,
     Conditions,
     Fields,
@@ -33,6 +34,11 @@ WRITE_STORED: Final = (
     " etag = EXCLUDED.etag, content_type = EXCLUDED.content_type, headers = EXCLUDED.headers,"
     " metadata = EXCLUDED.metadata, checksums = EXCLUDED.checksums, parts = EXCLUDED.parts,"
     " last_modified = EXCLUDED.last_modified"
+)
+
+
+TAG: Final = (
+    "UPDATE brain_storedobject SET headers = (headers - %s) || %s WHERE bucket_id = %s AND key = %s"
 )
 
 
@@ -104,6 +110,25 @@ async def adopt(coherence: Coherence, bucket: BucketInfo, key: str) -> ObjectVer
     """
     async with coherence.change(waits=False) as change:
         await commits.lock_keys(change, bucket.id, [key])
+        row = await change.one(STORED, [bucket.id, key])
+        if row is None:
+            return None
+        version = _stored(bucket, key, row)
+        await commits.hold_blob(change, version.manifest)
+        return await commits.write_cached(change, version)
+
+
+async def tag(
+    coherence: Coherence, bucket: BucketInfo, key: str, tagging: str
+) -> ObjectVersion | None:
+    """Replace an object's tags, and nothing else of it; None if there is no object.
+
+    tagging: as the header has them, empty for none. Raises NoSuchBucket, DatabaseAway.
+    """
+    async with coherence.change() as change:
+        await commits.lock_keys(change, bucket.id, [key])
+        tags = {TAGGING_HEADER: tagging} if tagging else {}
+        await change.run(TAG, [TAGGING_HEADER, Jsonb(tags), bucket.id, key])
         row = await change.one(STORED, [bucket.id, key])
         if row is None:
             return None

@@ -17,7 +17,7 @@ async def create_multipart_upload(context: RequestContext) -> S3Response:
     context.require_write()
     bucket = await context.bucket()
     request, parts = context.request, context.parts
-    fields = object_headers.upload_fields(request)
+    fields = object_headers.upload_fields(request, bucket)
     algorithm = checksums.requested_algorithm(request)
     checksum_type = _checksum_type(request, algorithm)
     await uploads.remove_expired(parts.database, parts.staging)

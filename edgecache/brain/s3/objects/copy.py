@@ -10,8 +10,9 @@ from edgecache.brain.s3.listings.query import iso
 from edgecache.brain.s3.objects import conditions, headers
 from edgecache.brain.s3.objects.lookup import find_object
 from edgecache.brain.s3.requests import S3Request
+from edgecache.brain.s3.tagging import tags
 from edgecache.brain.s3.xml import Node, document
-from edgecache.brain.values import BucketInfo, Fields, ObjectVersion
+from edgecache.brain.values import TAGGING_HEADER, BucketInfo, Fields, ObjectVersion
 
 SOURCE_HEADER = "x-amz-copy-source"
 
@@ -54,7 +55,7 @@ async def copy_object(context: RequestContext) -> S3Response:
     context.require_write()
     bucket = await context.bucket()
     source = await find_source(context)
-    fields = await _fields(context, source)
+    fields = await _fields(context, bucket, source)
     wanted = conditions.write_conditions(context.request)
     try:
         version = await context.parts.objects.copy(
@@ -77,9 +78,9 @@ async def copy_object(context: RequestContext) -> S3Response:
     return S3Response(body=document("CopyObjectResult", nodes))
 
 
-async def _fields(context: RequestContext, source: CopySource) -> Fields:
+async def _fields(context: RequestContext, bucket: BucketInfo, source: CopySource) -> Fields:
     request, version = context.request, source.version
-    directive = _directive(request)
+    directive = _directive(request, "x-amz-metadata-directive")
     headers.refuse_unsupported(request)
     if directive == "COPY":
         if (source.bucket.name, source.key) == (request.bucket, request.key):
@@ -89,19 +90,30 @@ async def _fields(context: RequestContext, source: CopySource) -> Fields:
                 "without changing the object's metadata, storage class, website redirect location "
                 "or encryption attributes.",
             )
-        fields = Fields(version.content_type, version.headers, version.metadata)
+        fields = Fields(version.content_type, version.sent_headers, version.metadata)
     else:
-        fields = headers.upload_fields(request)
-    return replace(fields, checksums=await _checksums(context, source))
+        fields = headers.upload_fields(request, bucket)
+    tagging = _tagging(request, bucket, source)
+    kept = {name: value for name, value in fields.headers.items() if name != TAGGING_HEADER}
+    if tagging:
+        kept[TAGGING_HEADER] = tagging
+    return replace(fields, headers=kept, checksums=await _checksums(context, source))
 
 
-def _directive(request: S3Request) -> str:
-    directive = request.header("x-amz-metadata-directive") or "COPY"
+def _tagging(request: S3Request, bucket: BucketInfo, source: CopySource) -> str:
+    """Return the copy's tags. Those of the source do not reach a bucket with its own origin."""
+    if _directive(request, "x-amz-tagging-directive") == "REPLACE":
+        return tags.of_upload(request, bucket)
+    return "" if bucket.origin_id is not None else source.version.headers.get(TAGGING_HEADER, "")
+
+
+def _directive(request: S3Request, header: str) -> str:
+    directive = request.header(header) or "COPY"
     if directive not in {"COPY", "REPLACE"}:
         raise S3Error(
             "InvalidArgument",
-            "Unknown metadata directive.",
-            extra={"ArgumentName": "x-amz-metadata-directive", "ArgumentValue": directive[:100]},
+            f"Unknown {header.split('-')[2]} directive.",
+            extra={"ArgumentName": header, "ArgumentValue": directive[:100]},
         )
     return directive
 

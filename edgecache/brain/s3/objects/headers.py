@@ -9,10 +9,13 @@ from edgecache.brain.memo import Memo
 from edgecache.brain.s3 import checksums
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import S3Request
+from edgecache.brain.s3.tagging import tags
 from edgecache.brain.values import (
     DEFAULT_CONTENT_TYPE,
     METADATA_PREFIX,
     OBJECT_HEADERS,
+    TAGGING_HEADER,
+    BucketInfo,
     Fields,
     ObjectVersion,
 )
@@ -21,12 +24,12 @@ from edgecache.http.heads import http_date
 METADATA_LIMIT_BYTES: Final = 2048
 CONTENT_TYPE_LIMIT: Final = 255
 HEADER_LIMIT_BYTES: Final = 8192
+TAGGING_COUNT_HEADER: Final = "x-amz-tagging-count"
 OVERRIDES: Final = {f"response-{name}": name for name in (*OBJECT_HEADERS, "content-type")}
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 # To store an object without the encryption or the lock that was asked for would be worse.
 _UNSUPPORTED: Final = (
     "x-amz-server-side-encryption",
-    "x-amz-tagging",
     "x-amz-website-redirect-location",
     "x-amz-object-lock-",
     "x-amz-grant-",
@@ -50,10 +53,10 @@ def refuse_unsupported(request: S3Request) -> None:
         raise S3Error("InvalidStorageClass")
 
 
-def upload_fields(request: S3Request) -> Fields:
+def upload_fields(request: S3Request, bucket: BucketInfo) -> Fields:
     """Return what an upload's headers say of the object.
 
-    Raises S3Error: MetadataTooLarge, InvalidArgument.
+    Raises S3Error: MetadataTooLarge, InvalidArgument, and what ``tags.of_upload`` raises.
     """
     refuse_unsupported(request)
     metadata = metadata_of(request)
@@ -71,6 +74,9 @@ def upload_fields(request: S3Request) -> Fields:
             kept[name] = _text(value)
     if sum(map(len, kept.values())) > HEADER_LIMIT_BYTES:
         raise S3Error("MetadataTooLarge")
+    tagging = tags.of_upload(request, bucket)
+    if tagging:
+        kept[TAGGING_HEADER] = tagging
     return Fields(content_type=_text(content_type), headers=kept, metadata=metadata)
 
 
@@ -127,7 +133,7 @@ def response_headers(
 def _described(
     found: ObjectVersion, overrides: Mapping[str, str], *, with_checksums: bool
 ) -> Sequence[tuple[str, str]]:
-    described = {"content-type": found.content_type, **found.headers, **overrides}
+    described = {"content-type": found.content_type, **found.sent_headers, **overrides}
     lines = [
         ("etag", f'"{found.etag}"'),
         ("last-modified", http_date(int(found.last_modified.timestamp()))),
@@ -135,6 +141,9 @@ def _described(
     ]
     lines += [(name, value) for name, value in described.items() if value]
     lines += [(METADATA_PREFIX + name, encode_value(text)) for name, text in found.metadata.items()]
+    tagging = found.headers.get(TAGGING_HEADER)
+    if tagging:
+        lines.append((TAGGING_COUNT_HEADER, str(tagging.count("&") + 1)))
     if with_checksums:
         lines += checksums.headers(found.checksums)
     return lines

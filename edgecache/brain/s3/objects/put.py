@@ -14,7 +14,7 @@ async def put_object(context: RequestContext) -> S3Response:
     """
     context.require_write()
     bucket = await context.bucket()
-    fields = headers.upload_fields(context.request)
+    fields = headers.upload_fields(context.request, bucket)
     wanted = conditions.write_conditions(context.request)
     received = await bodies.receive(context)
     version = await context.parts.objects.put(

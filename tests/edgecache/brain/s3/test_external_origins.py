@@ -186,3 +186,17 @@ def test_a_write_to_a_read_only_origin_is_refused(s3: Any, pulled: str) -> None:
         with pytest.raises(ClientError) as refused:
             work()
         assert refused.value.response["Error"]["Code"] == "MethodNotAllowed"
+
+
+def test_an_origin_s_objects_have_no_tags_here(s3: Any, pulled: str) -> None:
+    options = {"Bucket": pulled, "Key": "k"}
+    assert s3.get_object_tagging(**options)["TagSet"] == []
+    for work in (
+        partial(s3.put_object_tagging, **options, Tagging={"TagSet": []}),
+        partial(s3.delete_object_tagging, **options),
+        partial(s3.put_object, **options, Body=b"x", Tagging="a=b"),
+        partial(s3.create_multipart_upload, **options, Tagging="a=b"),
+    ):
+        with pytest.raises(ClientError) as refused:
+            work()
+        assert refused.value.response["Error"]["Code"] == "NotImplemented"

@@ -228,7 +228,6 @@ def test_metadata_beyond_ascii_and_beyond_its_limit(signer: Signer, s3: Any) -> 
     [
         ({"x-amz-acl": "public-read"}, 400, "AccessControlListNotSupported"),
         ({"x-amz-server-side-encryption": "AES256"}, 501, "NotImplemented"),
-        ({"x-amz-tagging": "a=b"}, 501, "NotImplemented"),
         ({"x-amz-storage-class": "GLACIER"}, 400, "InvalidStorageClass"),
         ({"x-amz-object-lock-mode": "GOVERNANCE"}, 501, "NotImplemented"),
         ({"x-amz-expected-bucket-owner": "123456789012"}, 403, "AccessDenied"),
@@ -243,7 +242,7 @@ def test_an_unsupported_header_is_refused(
 
 
 @pytest.mark.parametrize(
-    "query", ["acl", "policy", "versioning", "lifecycle", "website", "tagging", "cors", "torrent"]
+    "query", ["acl", "policy", "versioning", "lifecycle", "website", "cors", "torrent"]
 )
 def test_an_unsupported_subresource_is_not_implemented(signer: Signer, query: str) -> None:
     for target in (f"/docs?{query}=", f"/docs/a?{query}="):
