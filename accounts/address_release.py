@@ -1,8 +1,8 @@
-"""An unverified address given to whoever proves its mailbox, without the account that used it.
+"""An unverified address moves to the person who proves its mailbox; the account does not.
 
-An account whose address nobody has proven goes to the owner of the mailbox (account reclaim), but
-an account with a second factor does not: its owner may be another person who mistyped an address,
-and a mailbox alone must not open what a second factor protects. There the address moves. The owner
+An account whose address is unproven goes to the owner of the mailbox (account reclaim), but an
+account with a second factor does not: its owner may be another person who mistyped an address, and
+a mailbox alone must not open what a second factor protects. There the address moves. The owner
 of the mailbox gets a new account in a new organization; the old account keeps its data and factors,
 has no address, and its sessions may only give and prove another one. Without one it is deleted
 after 30 days.
@@ -32,7 +32,7 @@ log = structlog.get_logger(__name__)
 
 
 def is_releasable(user: User) -> bool:
-    """True if the address belongs to whoever proves its mailbox."""
+    """True if the person who proves the address's mailbox may have it."""
     return bool(user.email) and user.email_verified_at is None and not user.is_staff
 
 

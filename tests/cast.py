@@ -58,7 +58,7 @@ class Caller:
         data = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body)
         client = Client(raise_request_exception=False)
         client.handler = HANDLER
-        # Any: the stubs take headers for the parameters that stand before them.
+        # Any: the stubs take headers for the parameters that come before them.
         send: Any = client.generic
         response = send(method, path, data, content_type="application/json", **sent)
         is_json = "json" in response.get("Content-Type", "")

@@ -11,7 +11,7 @@ from twofactor.trusted_devices import devices
 
 
 def on_trust_ended(user_id: UUID) -> None:
-    """Forget trusted devices and sign-ins under way: the password they stand on is another one.
+    """Forget trusted devices and sign-ins under way: the password they depend on has changed.
 
     A sign-in that is being finished at this moment is passed over, as its row is locked; it finds
     the user changed, and is refused (sessions.open_session).

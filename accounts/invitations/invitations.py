@@ -1,6 +1,6 @@
 """Invitations: a place in an organization, offered to a mailbox, taken with what was mailed there.
 
-Nobody but the mailbox's owner learns whether an address has an account: the admin's answer, the
+Only the mailbox's owner learns whether an address has an account: the admin's answer, the
 row and the mail's way are the same in both cases, and only the mail says so.
 """
 

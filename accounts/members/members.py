@@ -99,7 +99,7 @@ def _key(user_id: str) -> UUID:
 
 
 def _lock_organization(organization_id: int) -> None:
-    # Whoever changes who is an admin takes turns; sign-ins and new rows need not wait for it.
+    # Changes of who is an admin take turns; sign-ins and new rows need not wait for it.
     rows = Organization.objects.select_for_update(no_key=True)
     rows.only("pk").get(pk=organization_id)
 

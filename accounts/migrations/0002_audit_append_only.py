@@ -1,4 +1,4 @@
-"""The audit trail refuses to be changed, whoever writes the statement."""
+"""The audit trail refuses to be changed, by any role's statement."""
 
 from django.db import migrations
 

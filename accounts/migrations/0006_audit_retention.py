@@ -1,4 +1,4 @@
-"""Old events may go, by the retention; the last thirty days of the trail stay, whoever asks."""
+"""Old events may go, by the retention; no role can delete the last thirty days of the trail."""
 
 from django.db import migrations
 

@@ -50,7 +50,7 @@ def verify(
     if user is None or not (is_heard and is_right and user.is_active):
         raise InvalidCredentials
     if may_try:
-        # Who was vouched for has tries of its own, and gives a stranger's none back.
+        # A caller that is vouched for has its own tries, and does not reset a stranger's.
         limits.forgive(counter, account)
     limits.give_back(counter, network, window=WINDOW, now=now)
     passwords.upgrade(user, password)
@@ -74,7 +74,7 @@ def find(email: str) -> User | None:
 def refuse_changed(user: User) -> None:
     """Hold a user, who was just proven, as it was read, until the transaction ends.
 
-    Whoever changes the password afterwards finds what this transaction has begun, and ends it.
+    A later change of the password finds what this transaction has begun, and ends it.
     Raises InvalidCredentials (401) where the password was changed, or the user disabled, meanwhile.
     """
     rows = User.unscoped.select_for_update(no_key=True)  # unscoped: the user is signing in

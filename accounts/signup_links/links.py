@@ -1,7 +1,7 @@
 """Signing up by a mailed link: the mailbox is proven first, then the account is made.
 
 The way to an account for an owner whose address somebody else has used without verifying it, and
-for everybody else. Requesting a link shows nobody whether the address has an account: the answer,
+for everybody else. Requesting a link does not reveal if the address has an account: the answer,
 the row and the sending of a mail are the same, and only the mail differs.
 """
 

@@ -20,7 +20,7 @@ from platform_site.lib.viewsets import PlatformViewSet
 
 
 class SignupLinkViewSet(PlatformViewSet):
-    """Sign-up for whoever can read a mail to the address."""
+    """Sign-up for a person who can read a mail to the address."""
 
     access = {"link": PUBLIC, "complete": PUBLIC}
     request_serializers = {

@@ -111,7 +111,7 @@ def _collected(
     headers = dict(NO_STORE)
     key_text = request.META.get("HTTP_IDEMPOTENCY_KEY")
     key = None if key_text is None else Key.of(caller, key_text, body)
-    # Who only reads changes nothing by running again, and cannot write a record.
+    # A reader's request changes nothing when it runs again, and cannot write a record.
     if key is None or wanted.read_only or caller.role == "reader":
         answer = gateway.answer(caller, wanted, request_id=request.request_id)
     else:

@@ -19,7 +19,7 @@ APPLICATION_NAME: Final = "zonal"
 KEEP_LIMIT_BYTES: Final = 2**20
 MAX_LIFE_S: Final = 600.0
 SETTLE_S: Final = 2.0
-# DISCARD ALL in its parts (no tenant's role gets an advisory lock), which can stand before another
+# DISCARD ALL in its parts (no tenant's role gets an advisory lock), which can come before another
 # statement: it leaves the seed of random(), so that the next request's values would be known.
 RESET: Final = (
     b"CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; DEALLOCATE ALL; UNLISTEN *;"

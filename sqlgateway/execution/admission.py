@@ -109,7 +109,7 @@ class Admission:
                 pass
 
     def _give_one(self) -> bool:
-        """Give a slot to the first waiting request that may run; False if there is none."""
+        """Assign a slot to the first waiting request that may run; False if there is none."""
         for organization_id, queues in self._waiting.items():
             for environment_pk, queue in queues.items():
                 scope = Scope(organization_id, environment_pk)

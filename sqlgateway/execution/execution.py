@@ -66,7 +66,7 @@ class Execution:
     def steps(self) -> Generator[None]:
         """Run the request, yielding after each chunk of rows that the sink got.
 
-        The deadline also counts while nobody asks for the next step. A caller that stops early
+        The deadline also counts while no caller asks for the next step. A caller that stops early
         must close the iterator and then the connection.
         """
         timeout_s = min(self._request.timeout_ms, settings.SQL.timeout_ms) / 1000

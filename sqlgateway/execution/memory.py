@@ -1,7 +1,7 @@
 """The ceiling of results in flight: how many large ones a process holds at once.
 
 A request that holds little costs nothing here. One that comes to hold more takes a whole share of
-ZSQL_RESULTS_BYTES, all that a request may hold, once: so nobody waits for a second part while
+ZSQL_RESULTS_BYTES, all that a request may hold, once: so no request waits for a second part while
 holding a first. While none is free the request reads no further, which the server feels as a full
 socket; that is cheaper than to refuse it.
 """
@@ -40,7 +40,7 @@ class LargeResults:
             self._taken += 1
 
     def give_back(self) -> None:
-        """Give a share back."""
+        """Return a share."""
         with self._condition:
             self._taken -= 1
             self._condition.notify()
@@ -66,7 +66,7 @@ class LargeResult:
         self._has_share = True
 
     def release(self) -> None:
-        """Give the share back, if one was taken."""
+        """Return the share, if one was taken."""
         if self._has_share:
             self._has_share = False
             self._shares.give_back()

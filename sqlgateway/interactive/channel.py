@@ -122,7 +122,7 @@ class _Server(socketserver.ThreadingTCPServer):
         super().__init__((settings.SQL.channel_host, 0), _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Give a connection a place without a proof; the oldest one's if none is free."""
+        """Take a place for a connection without a proof; the oldest one's if none is free."""
         with self._lock:
             if len(self._unproven) >= MAX_UNPROVEN:
                 oldest = next(iter(self._unproven))

@@ -1,9 +1,9 @@
 """Interactive transactions as a caller uses them, in whichever process the request arrives.
 
-A commit cannot be lost or told wrongly. The owner first names the transaction's id in PostgreSQL;
+A commit cannot be lost or misreported. The owner first names the transaction's id in PostgreSQL;
 the row takes it together with the state COMMITTING, which only one caller can set, and only from
 OPEN; then the owner commits. If its answer is lost, PostgreSQL itself says by that id what
-happened. A transaction that a caller was told is over has left the state OPEN, so that no owner
+happened. A transaction that a caller knows to be over has left the state OPEN, so that no owner
 that was merely out of reach can commit it later.
 """
 
@@ -269,7 +269,7 @@ def _has_moved(row: InteractiveTransaction) -> bool:
 
 
 def _move(row: InteractiveTransaction, before: str, after: str, *, xid: str | None = None) -> None:
-    """Change the state if nobody else has; the row then shows the state that holds."""
+    """Change the state if no other request has; the row then shows the state that holds."""
     rows = InteractiveTransaction.unscoped.filter(pk=row.pk, state=before)  # unscoped: by own row
     if rows.update(state=after, xid=xid or row.xid):
         row.state, row.xid = State(after), xid or row.xid

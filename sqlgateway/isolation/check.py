@@ -83,7 +83,7 @@ def check(cluster: Cluster) -> Report:
 
 
 class Tenants:
-    """Two tenants of a server that nobody else knows."""
+    """Two tenants of a server, made for the check and known to nothing else."""
 
     def __init__(self, own: Database, other: Database) -> None:
         self._names = names_of(own, other)

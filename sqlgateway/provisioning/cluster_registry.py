@@ -45,7 +45,7 @@ def add(new: NewCluster) -> tuple[Cluster, list[str]]:
     Raises Refused, EngineAway.
     """
     if settings.SQL.cluster_url:
-        # The configured cluster is the first row, and known well enough to be told apart.
+        # The configured cluster is the first row, and known well enough to be distinguished.
         clusters.address_of(clusters.default())
     cluster = Cluster.objects.filter(name=new.name).first() or Cluster(name=new.name)
     findings = _examine(cluster, new)

@@ -3,7 +3,7 @@
 A role, also a reader's, can change its own password and settings and drop its privileges (DROP
 OWNED); all users of an organization log in as the same three roles. Two changes of one role at once
 fail in PostgreSQL ("tuple concurrently updated"), and a tenant can repeat its change as fast as it
-is undone. So a repair locks the role's row first: whoever wants to change it waits, and fails.
+is undone. So a repair locks the role's row first: a session that changes it waits, and fails.
 """
 
 from collections.abc import Iterator

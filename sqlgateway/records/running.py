@@ -137,7 +137,7 @@ def readable_by(caller: Caller) -> QuerySet[RunningSql]:
 def cancel(caller: Caller, request_id: str) -> None:
     """Cancel the running requests of this id, in whichever process they run.
 
-    Raises RequestNotRunning (404), alike for requests of others and of nobody.
+    Raises RequestNotRunning (404), alike for requests of others and for unknown ones.
     """
     if REQUEST_ID.fullmatch(request_id) is None:
         raise RequestNotRunning

@@ -163,7 +163,7 @@ class Import:
         return result
 
     def _set_limits(self) -> None:
-        """Give this connection an import's time; the watchdog enforces it from outside."""
+        """Set an import's deadline for this connection; the watchdog enforces it from outside."""
         limit_ms = settings.SQL.import_timeout_s * 1000 + settings.SQL.grace_ms
         names = ["statement_timeout"]
         if self._session.login.address.can("transaction_timeout"):

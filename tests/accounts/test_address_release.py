@@ -123,7 +123,7 @@ def test_the_address_cannot_be_taken_back(holder: Holder) -> None:
     take_address(holder.user)
     assert verify(holder.caller, code).code == "email_code_gone"
     stepped_up(holder)
-    # The same answer as for a free address; only the mailbox is told.
+    # The same answer as for a free address; only the mailbox learns it.
     assert begin_change(holder.caller, VICTIM).status == 202
     assert inbox.notices_to(VICTIM)[-1] == "email_change_conflict"
     assert not MailboxProof.unscoped.filter(attempts_left=0).exists()

@@ -61,7 +61,7 @@ def test_the_admins_login_has_the_logins_limits(monkeypatch: pytest.MonkeyPatch)
     create_staff(monkeypatch, "root@example.com")
     holder = with_totp(User.unscoped.get(email="root@example.com"))
     client = Client()
-    # The clock stands: on a slow machine the wait would be over before it is tried.
+    # The clock is stopped: on a slow machine the wait would be over before it is tried.
     with time_machine.travel(timezone.now(), tick=False):
         for _ in range(6):
             enter(client, holder.code(), "wrong one")

@@ -159,13 +159,13 @@ def test_classic_pre_hijacking_and_the_unexpired_session_end_at_recovery(alice: 
 
 
 def test_a_strangers_factor_is_not_taken_for_the_owners(holder: Holder) -> None:
-    """Nobody gets in past a factor, also where the address was never proven."""
+    """A factor is never skipped, also where the address was never proven."""
     User.unscoped.filter(pk=holder.user.pk).update(email_verified_at=None)
     assert complete(proven(holder.user)).code == "recovery_challenge_required"
 
 
 def test_a_recovery_is_not_bound_to_a_header(alice: User, charlie: User) -> None:
-    """Whoever is signed in elsewhere changes nothing: the reset token alone says whose it is."""
+    """A session of another user changes nothing: the reset token alone says whose it is."""
     verified = proven(alice)
     body = {"reset_token": verified.body["reset_token"], "password": NEW_PASSWORD}
     assert signed_in(charlie).post(f"{PREFIX}/complete", body).status == 204
@@ -211,7 +211,7 @@ def test_the_mail_contains_the_token_and_its_link(alice: User, mailoutbox: list[
     mail = mailoutbox[0]
     assert f"\n{token}\n" in mail.body
     for form in (mail.body, mail.alternatives[0][0]):
-        # Nothing that a browser would send to a server stands before the code.
+        # Nothing that a browser would send to a server comes before the code.
         links = re.findall(r"https?://[^\s\"<]+", form)
         assert links
         assert not any(token in link.partition("#")[0] for link in links)

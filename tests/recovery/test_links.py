@@ -32,7 +32,7 @@ def _public(settings: Settings) -> None:
 
 
 def brought(link: str, page: str) -> dict[str, str]:
-    """Return what a link brings to its page, and to nobody before it."""
+    """Return what a link brings to its page, and to no server before it."""
     parts = urlsplit(link)
     assert (f"{parts.scheme}://{parts.netloc}", parts.path) == (PLACE, page)
     assert not parts.query

@@ -77,7 +77,7 @@ def test_right_answers_only_send_the_mail(alice: User) -> None:
 
 
 def test_the_owner_is_notified_of_changed_answers(alice: User) -> None:
-    """Whoever holds a session for a while must not leave a way back in unseen."""
+    """A stolen session must not leave a way back in unseen."""
     assert keep(alice).status == 200
     assert keep(alice, {}).status == 200
     assert inbox.notices_to(alice.email) == ["recovery_questions_changed"] * 2
@@ -146,7 +146,7 @@ def test_decoy_questions_are_always_the_same_for_one_address(alice: User, charli
     others = {tuple(asked(start(email=f"no{n}@example.com", org_id=1))) for n in range(8)}
     assert len(others) > 1
     assert all(len(set(row)) == 3 and set(row) <= set(CATALOGUE) for row in others)
-    # Who has none is asked decoys, too, and so is everyone where they are off.
+    # A user without questions is asked decoys, too, and so is everyone where they are off.
     assert asked(start(alice)) == asked(start(alice))
     assert asked(start(charlie)) == asked(start(charlie))
 

@@ -46,7 +46,7 @@ def test_of_a_concurrent_completion_and_cancellation_one_succeeds(alice: User) -
 
 
 def test_a_sign_in_at_the_moment_of_a_recovery_does_not_outlive_it(alice: User) -> None:
-    """Whoever holds the old password comes in before the recovery, and goes with it, or not in."""
+    """A sign-in with the old password comes before the recovery and ends with it, or fails."""
     passwords = [PASSWORD, *(f"{NEW_PASSWORD} {number}" for number in range(4))]
     for old, new in pairwise(passwords):
         completed, entered = at_once(

@@ -30,7 +30,7 @@ NOBODY = "nobody@example.com"
 
 
 def claims(alice: User, charlie: User) -> list[tuple[int, str]]:
-    """Return whom one may claim to be: Alice, nobody, Alice elsewhere, Bob who is disabled."""
+    """Return claims: Alice, an unknown user, Alice elsewhere, a disabled user."""
     disabled = member(alice.organization, "dora@example.com")
     User.unscoped.filter(pk=disabled.pk).update(is_active=False)
     return [

@@ -141,7 +141,7 @@ MAKERS: dict[str, Callable[[User], str]] = {
     ),
 }
 
-# Who is there is known to everyone signed in, with its public fields (tests/edgecache/api).
+# Every signed-in user may list these, with their public fields (tests/edgecache/api).
 PUBLIC = {("GET", "v1/cache/nodes/<str:node_id>")}
 PUBLIC_IDS = {"node_id"}
 

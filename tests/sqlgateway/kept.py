@@ -33,7 +33,7 @@ State = list[tuple[Any, ...]]
 
 
 class Kept:
-    """The databases of one process that stand ready. Each test has rows of its own for them."""
+    """The prepared databases of one process. Each test has rows of its own for them."""
 
     def __init__(self) -> None:
         self._ready: list[dict[str, Any]] = []

@@ -45,7 +45,7 @@ def test_requesting_a_challenge_during_an_answer_does_not_deadlock(alice: User) 
 
 
 class Cut:
-    """Cuts the connection of whoever sends the statement of a number, at the server's side."""
+    """Cuts the connection that sends the statement of a number, at the server's side."""
 
     def __init__(self, at: int) -> None:
         self.at = at
@@ -131,7 +131,7 @@ def test_losing_the_database_returns_503_everywhere(
         if not was_cut:
             assert answer.status == 200
             break
-        # Who calls is asked once more on a new connection, since nothing was written yet.
+        # The caller is looked up once more on a new connection, since nothing was written yet.
         assert answer.status == 200 or answer.code == "database_unavailable", number
     else:
         pytest.fail("It never got through.")

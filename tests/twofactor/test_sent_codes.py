@@ -253,7 +253,7 @@ def test_messages_of_one_organization_are_limited(
 def test_messages_from_one_network_address_are_limited(
     alice: User, charlie: User, settings: Settings
 ) -> None:
-    """Whoever earns by messages to their numbers signs up again and again."""
+    """An attacker who earns by messages to their numbers signs up again and again."""
     settings.TWOFACTOR = replace(settings.TWOFACTOR, sends_per_address=2)
     assert set_up(signed_in(alice), "sms").status == 200
     assert set_up(signed_in(charlie), "sms").status == 200
@@ -283,7 +283,7 @@ def test_a_refused_sending_uses_nothing_of_the_receivers_cap_up(
 
 
 def test_codes_by_mail_follow_the_account_to_its_new_address(alice: User) -> None:
-    """Who has the old mailbox now must not hold a second factor of hers."""
+    """The old mailbox's present owner must not hold a second factor of hers."""
     enrolled(alice, "email")
     moved = {"email": "alice@new.example", "email_verified_at": timezone.now()}
     User.unscoped.filter(pk=alice.pk).update(**moved)

@@ -20,7 +20,7 @@ class Command(OpsCommand):
     """End sessions."""
 
     help = (
-        "End sessions at once, for access tokens too; whoever was signed in has to sign in again. "
+        "End sessions at once, for access tokens too; all users have to sign in again. "
         "Name one account, --organization, or --everybody. Trusted devices still skip the second "
         "factor then, unless --devices forgets them as well."
     )

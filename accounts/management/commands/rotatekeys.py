@@ -19,7 +19,7 @@ class Command(OpsCommand):
     """Put a new key in front of each ring."""
 
     help = (
-        "Make new keys for access and refresh tokens. Nobody is signed out: the former keys verify "
+        "Make new keys for access and refresh tokens. No one is signed out: the former keys verify "
         "until every token they signed has expired, or until --retire. Keys of `make run` are "
         "changed in runtime.env and hold from the next start on; keys that the environment gives "
         "are printed with --print, for you to set."

@@ -40,7 +40,7 @@ _local = threading.local()
 
 @contextmanager
 def waiting() -> Iterator[None]:
-    """Give the lane to another request while the block waits; no effect outside of a lane."""
+    """Let another request use the lane while the block waits; no effect outside of a lane."""
     runner: _Runner | None = getattr(_local, "runner", None)
     if runner is None:
         yield

@@ -181,7 +181,7 @@ def read(inside: psycopg.Connection, roles: Mapping[Role, str]) -> Privileges:
 
 
 def apply(inside: psycopg.Connection, roles: Mapping[Role, str], wanted: Privileges) -> None:
-    """Give the objects of the administrator's database these owners and privileges.
+    """Set these owners and privileges of the objects of the administrator's database.
 
     What could not be set is found by reading them again.
     """

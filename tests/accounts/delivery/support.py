@@ -25,7 +25,7 @@ NO_JSON = -1
 
 
 class Mailbox:
-    """What an SMTP server took, and what it is told to refuse.
+    """What an SMTP server took, and what it has to refuse.
 
     rcpt, data: a reply to give instead of taking, such as ``550 no such user``.
     """

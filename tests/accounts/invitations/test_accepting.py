@@ -1,4 +1,4 @@
-"""Accepting: one account, a proven mailbox, and the gate that stands on every way in."""
+"""Accepting: one account, a proven mailbox, and the same checks however one signs in."""
 
 import re
 from dataclasses import replace

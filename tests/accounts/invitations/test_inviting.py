@@ -130,7 +130,7 @@ def test_an_address_may_be_invited_by_two_organizations(alice: User, charlie: Us
     first = invited(alice)
     second = invited(charlie)
     assert accept(first).status == 201
-    # Only the token's holder is told.
+    # Only the token's holder learns it.
     assert (accept(second).status, accept(second).code) == (409, "email_taken")
 
 

@@ -36,7 +36,7 @@ def load(home: Organization, file: Path, *more: str) -> Any:
 
 
 def wrong(home: Organization, file: Path, text: str | bytes, *more: str) -> list[tuple[int, str]]:
-    """Import a file with something wrong; give the lines and columns told. Nothing is made."""
+    """Import a wrong file; return the reported lines and columns. Nothing is made."""
     before = User.unscoped.count()
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
     where = ["--organization", str(home.pk)]
@@ -89,7 +89,7 @@ def test_the_invited_set_their_passwords(home: Organization, file: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("lines", "told"),
+    ("lines", "found"),
     [
         (["nonsense,reader"], [(2, "email")]),
         (["a@example.com,"], [(2, "roles")]),
@@ -112,13 +112,13 @@ def test_the_invited_set_their_passwords(home: Organization, file: Path) -> None
     ],
 )
 def test_every_wrong_line_is_reported_and_nothing_is_imported(
-    home: Organization, bob: User, file: Path, lines: list[str], told: list[tuple[int, str]]
+    home: Organization, bob: User, file: Path, lines: list[str], found: list[tuple[int, str]]
 ) -> None:
-    assert wrong(home, file, "\n".join(["email,roles", *lines]) + "\n") == told
+    assert wrong(home, file, "\n".join(["email,roles", *lines]) + "\n") == found
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "found"),
     [
         ("", [(1, "")]),
         ("\n\n", [(1, "")]),
@@ -132,10 +132,10 @@ def test_every_wrong_line_is_reported_and_nothing_is_imported(
     ],
 )
 def test_a_file_that_is_no_member_list_is_reported(
-    home: Organization, file: Path, text: str | bytes, told: list[tuple[int, str]] | None
+    home: Organization, file: Path, text: str | bytes, found: list[tuple[int, str]] | None
 ) -> None:
     lines = wrong(home, file, text)
-    assert lines == told if told is not None else len(lines) == 1
+    assert lines == found if found is not None else len(lines) == 1
 
 
 def test_labels_have_limits(home: Organization, file: Path) -> None:

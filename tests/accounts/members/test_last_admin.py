@@ -85,7 +85,7 @@ def test_two_admins_against_each_other_at_once_leave_one(
     assert admins(home) == 1
     statuses = sorted(answer.status for answer in answers)
     assert statuses[0] in {200, 204}
-    # The second came too late: nobody else is left, or it is no admin, or no member any more.
+    # The second came too late: no one else is left, or it is no admin, or no member any more.
     assert answers[0].status != answers[1].status
     assert statuses[1] in {401, 403, 409}
 

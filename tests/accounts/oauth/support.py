@@ -63,13 +63,13 @@ class OAuthFlow:
     @property
     def query(self) -> dict[str, str]:
         """Return the query of a start."""
-        told = {
+        answers = {
             "redirect_to": self.redirect_to,
             "environment": self.environment,
             "state": self.state,
             "code_challenge": s256(self.verifier),
         }
-        return {name: value for name, value in told.items() if value}
+        return {name: value for name, value in answers.items() if value}
 
     def start(self, **changed: str) -> Answer:
         """Open the start URL."""

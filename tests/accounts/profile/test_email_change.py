@@ -125,9 +125,9 @@ def test_a_change_of_address_reveals_no_account(alice: User, charlie: User) -> N
         assert answer.status == 202
     assert free[0] == free[1]
     assert costs[0] == costs[1]
-    told = [(mail["to"], mail["template"]) for mail in inbox.messages("mail")]
-    assert ("charlie@example.org", "email_change_conflict") in told
-    assert ("charlie@example.org", "email_verification") not in told
+    mailed = [(mail["to"], mail["template"]) for mail in inbox.messages("mail")]
+    assert ("charlie@example.org", "email_change_conflict") in mailed
+    assert ("charlie@example.org", "email_verification") not in mailed
 
 
 def test_an_address_with_an_account_cannot_be_proven(alice: User, charlie: User) -> None:

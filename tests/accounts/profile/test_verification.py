@@ -112,7 +112,7 @@ def test_a_code_is_good_for_a_day() -> None:
 
 
 def test_a_code_works_for_its_own_user_only(bob: User) -> None:
-    """The mailbox's owner does not lend it to whoever signed up with the address, nor to others."""
+    """Only a session of the account can use the link of its owner's mailbox."""
     caller = signed_up()
     code = mailed_code()
     signed_up("bob2@example.com")

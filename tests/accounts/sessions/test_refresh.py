@@ -94,7 +94,7 @@ def test_the_answer_that_was_lost_is_void_afterwards(alice: User) -> None:
         clock.shift(timedelta(seconds=60))
         found = caller.holding(caller.refresh())
         assert lost.refresh().code == "session_revoked"
-        # Whoever found the lost answer is a thief: the whole sign-in has ended.
+        # A client that has the lost answer is a thief: the whole sign-in has ended.
         assert not works(found)
 
 

@@ -57,7 +57,7 @@ def test_a_lookalike_address_recovers_no_account(alice: User, email: str) -> Non
 
 @pytest.mark.parametrize("email", LOOKALIKES)
 def test_a_lookalike_address_signs_up_as_a_new_account(alice: User, email: str) -> None:
-    """One of the two has the address; the later one is told, as ever, that it is taken."""
+    """One of the two has the address; the later one gets, as ever, the answer that it is taken."""
     answer = Caller().post("/v1/auth/signup", {"email": email, "password": PASSWORD})
     assert answer.status in {400, 409}
     assert User.unscoped.count() == 1

@@ -67,7 +67,7 @@ def test_every_address_gets_the_same_answer(alice: User) -> None:
     assert {answer.status for answer in answers} == {202}
     assert len({str(answer.body) for answer in answers}) == 1
     assert SignupLink.objects.count() == 3
-    # Only the mailbox is told that there is an account.
+    # Only the mailbox learns that there is an account.
     assert inbox.notices_to(alice.email) == ["email_change_conflict"]
     assert inbox.notices_to(VICTIM)[-1] == "signup_link"
 

@@ -122,7 +122,7 @@ def test_a_recovery_by_text_message_requires_another_factor_than_the_number(
     token = texted_token()
     assert len(token) == 8
     assert token.isdigit()
-    # The address is told, with a way to cancel; the token itself went to the number alone.
+    # The address is notified, with a way to cancel; the token itself went to the number alone.
     assert token not in str(sent("recovery_started"))
     verified = verify(started, token)
     assert verified.body["methods"] == ["email"]

@@ -1,4 +1,4 @@
-"""The usual request goes by without DRF, any other through it: nobody can tell the difference."""
+"""The usual request is answered without DRF, any other by it, with the same answers."""
 
 import json
 from typing import Any
@@ -25,12 +25,12 @@ def ask(token: str, body: bytes, kind: str, **headers: str) -> Any:
     client = Client(raise_request_exception=False)
     client.handler = HANDLER
     sent: dict[str, Any] = {"HTTP_AUTHORIZATION": f"Bearer {token}"} if token else {}
-    # Any: the stubs take headers for the parameters that stand before them.
+    # Any: the stubs take headers for the parameters that come before them.
     send: Any = client.generic
     return send("POST", "/v1/sql", body, content_type=kind, **sent, **headers)
 
 
-def told(response: Any) -> tuple[int, dict[str, Any], dict[str, str]]:
+def summary(response: Any) -> tuple[int, dict[str, Any], dict[str, str]]:
     """Return status, body and headers without what differs from request to request."""
     body = json.loads(response.content)
     body.pop("request_id")
@@ -57,7 +57,7 @@ def told(response: Any) -> tuple[int, dict[str, Any], dict[str, str]]:
 )
 def test_bodies_are_answered_alike(member: User, body: bytes, status: int) -> None:
     token = cast.signed_in(member).access_token
-    usual, unusual = (told(ask(token, body, kind)) for kind in (USUAL, UNUSUAL))
+    usual, unusual = (summary(ask(token, body, kind)) for kind in (USUAL, UNUSUAL))
     assert usual == unusual
     assert usual[0] == status
 

@@ -215,7 +215,7 @@ def test_of_two_at_once_one_runs(
     committed: Caller, monkeypatch: pytest.MonkeyPatch, wait_ms: int
 ) -> None:
     committed.sql("CREATE TABLE t (id int)")
-    # The first keyed request makes the table, whoever is first.
+    # The first keyed request makes the table, whatever its role.
     monkeypatch.setattr(boundary, "WAIT_MS", wait_ms)
     body = {"query": "INSERT INTO t SELECT 1 FROM pg_sleep(0.3)"}
 

@@ -97,7 +97,7 @@ def test_a_moved_environment_keeps_its_data_its_owners_and_what_was_closed(
     # Keys are still known, and their table is no tenant's.
     assert alice.post(once, Idempotency_Key="k").status == 200
     assert alice.sql("DROP TABLE zonal.idempotency").body["sqlstate"] == "42501"
-    # The old database is kept for a while, and nobody of the tenant reaches it.
+    # The old database is kept for a while, and no role of the tenant reaches it.
     (kept,) = RetiredDatabase.unscoped.all()
     assert (kept.cluster, kept.dbname) == (origin, alice.database.dbname)
     assert _move(alice, target.name)["elapsed_ms"] == 0
@@ -173,7 +173,7 @@ def test_a_move_whose_process_was_killed_is_undone(
     assert (waiting.status, waiting.code) == (503, "database_not_ready")
     assert waiting.headers["Retry-After"] == "2"
     with exclusive(alice.database):
-        # Whoever holds the lock is alive.
+        # The process that holds the lock is alive.
         switching.recover()
         assert alice.database.state == Database.State.MOVING
     tasks.recover_copies(0)

@@ -199,7 +199,7 @@ def test_an_import_ends_at_its_deadline(table: Caller, settings: Any) -> None:
 
 
 def test_notices_do_not_block_the_body(table: Caller) -> None:
-    """The server stops reading rows while nobody reads its notices."""
+    """The server stops reading rows while no one reads its notices."""
     table.sql(
         "CREATE FUNCTION say() RETURNS trigger LANGUAGE plpgsql AS"
         " $$ BEGIN RAISE NOTICE '%', repeat('n', 4000); RETURN NEW; END $$;"

@@ -47,9 +47,9 @@ def test_a_new_set_voids_every_earlier_code(holder: Holder) -> None:
 def test_the_user_is_notified_of_each_use_and_of_a_new_set(holder: Holder) -> None:
     use(holder.backup_codes[0])
     holder.caller.post("/v1/auth/2fa/backup-codes")
-    told = inbox.notices_to("alice@example.com")
-    assert "backup_code_used" in told
-    assert "backup_codes_regenerated" in told
+    notices = inbox.notices_to("alice@example.com")
+    assert "backup_code_used" in notices
+    assert "backup_codes_regenerated" in notices
 
 
 def test_only_digests_are_kept(holder: Holder) -> None:

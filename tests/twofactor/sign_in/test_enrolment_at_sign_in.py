@@ -1,4 +1,4 @@
-"""A factor that has to be set up before a sign-in is through: by one, and by nobody else."""
+"""A factor that has to be set up before a sign-in is through: by its own user alone."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

@@ -1,4 +1,4 @@
-"""Single passkeys: listed and removed by their owner, and by nobody else."""
+"""Single passkeys: listed and removed by their owner alone."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta

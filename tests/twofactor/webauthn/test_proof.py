@@ -224,7 +224,7 @@ def test_a_counter_that_goes_back_is_refused_and_audited(key_holder: KeyHolder) 
     assert {(e.organization_id, e.actor_id, e.outcome) for e in events} == {
         (key_holder.user.organization_id, key_holder.user.pk, "refused")
     }
-    # From where it was tried is what whoever looks into it asks first.
+    # Where the attempt came from is what an investigation asks first.
     assert {event.address for event in events} == {"127.0.0.1"}
     assert all(event.request_id for event in events)
     assert prove(asked(), key_holder.key, Lies(sign_count=10)).status == 200

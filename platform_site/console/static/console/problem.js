@@ -37,7 +37,7 @@ export function sentenceOf(error) {
   return error instanceof Problem ? error.sentence : "Something went wrong in this page. Reload it and try again.";
 }
 
-/** What a person gives up is no failure, and is not shown as one. */
+/** What a person cancels is no failure, and is not shown as one. */
 export class Cancelled extends Error {}
 
 /**

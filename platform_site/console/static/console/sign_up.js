@@ -24,7 +24,7 @@ onSubmit(form, async ({ email, password, organization }) => {
   try {
     await post(PATH, { email, password, organization: organization.trim() || undefined });
   } catch (error) {
-    // The owner of the mailbox gets the address, whoever has used it without verifying it.
+    // The owner of the mailbox gets the address, even if someone has used it without verifying it.
     show(byId("link-offer"), error instanceof Problem && error.code === "email_taken");
     throw error;
   }

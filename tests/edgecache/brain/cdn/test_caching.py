@@ -100,9 +100,9 @@ def test_each_variant_is_stored_separately(cdn_bucket: CdnBucket) -> None:
 def test_only_headers_that_choose_a_variant_reach_the_origin(cdn_bucket: CdnBucket) -> None:
     cdn_bucket.respond("/a", "max-age=600", b"for all")
     cdn_bucket.get("/a", cookie="session=1", authorization="Basic x", x_own="1", accept="text/css")
-    told = cdn_bucket.origin.asked[-1].headers
-    assert told["accept"] == "text/css"
-    assert told.keys().isdisjoint({"cookie", "authorization", "x-own", "x-forwarded-for"})
+    received = cdn_bucket.origin.asked[-1].headers
+    assert received["accept"] == "text/css"
+    assert received.keys().isdisjoint({"cookie", "authorization", "x-own", "x-forwarded-for"})
 
 
 def test_a_cookie_of_the_origin_is_not_sent_to_other_clients(cdn_bucket: CdnBucket) -> None:

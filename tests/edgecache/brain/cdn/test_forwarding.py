@@ -65,8 +65,8 @@ def test_a_request_and_its_response_are_forwarded(forwarded: CdnBucket, method: 
     assert "set-cookie" not in answer.headers
     (asked,) = forwarded.origin.asked
     assert (asked.method, asked.body) == (method, b"body")
-    told = {name: asked.headers[name] for name in ("content-type", "if-match", "accept")}
-    assert told == {"content-type": "text/plain", "if-match": '"v1"', "accept": "*/*"}
+    received = {name: asked.headers[name] for name in ("content-type", "if-match", "accept")}
+    assert received == {"content-type": "text/plain", "if-match": '"v1"', "accept": "*/*"}
 
 
 def test_a_forwarded_request_has_only_the_client_s_credentials(
@@ -245,10 +245,10 @@ def test_the_slowest_request_is_cancelled_at_the_limit(forwarded: CdnBucket) -> 
         until(lambda: forwarded.send("POST", "/a", b"x").status == 503)
         until(lambda: forwarded.send("POST", "/a", b"x").status == 200)
 
-        (told,), *_ = select.select(slow, [], [], 20)
-        assert told.recv(100).startswith(b"HTTP/1.1 408 ")
+        (received,), *_ = select.select(slow, [], [], 20)
+        assert received.recv(100).startswith(b"HTTP/1.1 408 ")
         # No other request is cancelled: neither faster ones nor those at the origin.
-        slow.remove(told)
+        slow.remove(received)
         go_on.set()
         for client in slow:
             client.sendall(b"x")
