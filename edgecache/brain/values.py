@@ -10,7 +10,6 @@ from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.errors import KeyRefused
 
 KEY_LIMIT_BYTES: Final = 1024
-CHUNK_BYTES: Final = 2**20
 # Kept with an object, besides its type.
 OBJECT_HEADERS: Final = (
     "cache-control",
@@ -27,7 +26,7 @@ DEFAULT_CONTENT_TYPE: Final = "binary/octet-stream"
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A blob's digests. chunks: SHA-256 of every MiB, 32 bytes each; crc32 unsigned."""
+    """A blob's digests. chunks: of its blocks (``Blocks``); crc32 unsigned."""
 
     sha256: bytes
     size: int

@@ -191,7 +191,7 @@ class Exchange:
     async def response_file(self, status: int, headers: HeaderPairs, body: FileBody) -> None:
         """Answer with bytes of an open file, and close it.
 
-        Raises ClientGone, FileCutShort.
+        Raises ClientGone, FileCutShort, FileAltered.
         """
         try:
             if self._is_bodyless(status) or not body.length:

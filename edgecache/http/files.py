@@ -20,10 +20,16 @@ T = TypeVar("T")
 TURN_BYTES: Final = 8 << 20
 STALL_MS: Final = 5
 COPIED_BYTES: Final = 256 << 10
+# Sent when the file is known to have been the same until the end.
+HELD_BACK_BYTES: Final = 1 << 10
 
 
 class FileCutShort(Exception):
     """A file ended before the bytes that were promised of it."""
+
+
+class FileAltered(Exception):
+    """A file was altered while it was sent."""
 
 
 class FileBody:
@@ -33,12 +39,20 @@ class FileBody:
     socket's number is another's while it is in use.
     """
 
-    def __init__(self, descriptor: int, start: int, length: int, pool: Executor) -> None:
-        """pool: the threads that read and send."""
+    def __init__(
+        self,
+        descriptor: int,
+        start: int,
+        length: int,
+        pool: Executor,
+        is_unaltered: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """pool: the threads that read and send. is_unaltered: False once the file is another."""
         self.descriptor = descriptor
         self.start = start
         self.length = length
         self._pool = pool
+        self._is_unaltered = is_unaltered
         self._running: asyncio.Future[Any] | None = None
         self._closing: list[Callable[[], None]] = [self._close_file]
 
@@ -50,12 +64,26 @@ class FileBody:
         return await asyncio.shield(running)
 
     async def read(self, offset: int) -> bytes:
-        """Return the next bytes, from an offset into the body on. Raises FileCutShort."""
+        """Return the next bytes, from an offset into the body on.
+
+        Raises FileCutShort, FileAltered.
+        """
+        return await self.in_thread(self.piece, offset)
+
+    def piece(self, offset: int) -> bytes:
+        """Return the next bytes, as ``read`` does. It blocks."""
         count = min(COPIED_BYTES, self.length - offset)
-        piece = await self.in_thread(os.pread, self.descriptor, count, self.start + offset)
+        piece = os.pread(self.descriptor, count, self.start + offset)
         if not piece:
             raise FileCutShort
+        # Afterwards: what was altered before the reading is noticed.
+        self.check()
         return piece
+
+    def check(self) -> None:
+        """Raise FileAltered if the file was altered."""
+        if not self._is_unaltered():
+            raise FileAltered
 
     def close_also(self, close: Callable[[], None]) -> None:
         """Have something closed with the file."""
@@ -98,7 +126,7 @@ class FileTransfer:
     async def run(self, wait: Callable[[bool], None]) -> None:
         """Send everything. wait: called with True while the client takes nothing.
 
-        Raises OSError for a client that is gone, FileCutShort.
+        Raises OSError for a client that is gone, FileCutShort, FileAltered.
         """
         loop = asyncio.get_running_loop()
         while self._head or self.sent < self._body.length:
@@ -109,6 +137,7 @@ class FileTransfer:
 
     def _turn(self) -> bool:
         """Send for a while; True if the client takes no more for now."""
+        self._body.check()
         stops_at = self.sent + TURN_BYTES
         while self._head or self.sent < min(stops_at, self._body.length):
             try:
@@ -125,11 +154,15 @@ class FileTransfer:
             self._head = self._head[self._socket.send(self._head, socket.MSG_MORE) :]
             return
         body = self._body
+        left = body.length - self.sent
+        if left <= HELD_BACK_BYTES:
+            self.sent += self._socket.send(body.piece(self.sent))
+            return
         count = os.sendfile(
             self._socket.fileno(),
             body.descriptor,
             body.start + self.sent,
-            min(body.length - self.sent, TURN_BYTES),
+            min(left - HELD_BACK_BYTES, TURN_BYTES),
         )
         if count == 0:
             raise FileCutShort

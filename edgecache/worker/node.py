@@ -12,6 +12,8 @@ from typing import Final, ParamSpec, TypeVar
 
 from edgecache.http.acknowledged import Acknowledged
 from edgecache.http.client import HttpClient
+from edgecache.protocol.heartbeats import Problem
+from edgecache.protocol.verified_files import FileState
 from edgecache.worker.clock import BrainClock
 from edgecache.worker.counters import Counters
 from edgecache.worker.options import Options
@@ -30,6 +32,7 @@ T = TypeVar("T")
 
 DISK_THREADS: Final = 6
 SEND_THREADS: Final = 4
+VERIFY_THREADS: Final = 2
 FILLS_AT_ONCE: Final = 32
 
 
@@ -52,11 +55,14 @@ class Threads:
     sending: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(SEND_THREADS, "sending")
     )
+    verifying: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(VERIFY_THREADS, "verifying")
+    )
     slow: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "slow"))
 
     def stop(self) -> None:
         """Begin nothing new."""
-        for pool in (self.disk, self.sending, self.slow):
+        for pool in (self.disk, self.sending, self.verifying, self.slow):
             pool.shutdown(wait=False, cancel_futures=True)
 
 
@@ -91,6 +97,7 @@ class Node:
     jobs_wait: asyncio.Event = field(default_factory=asyncio.Event)
     brain_answered: asyncio.Event = field(default_factory=asyncio.Event)
     background: set[asyncio.Task[None]] = field(default_factory=set)
+    verifications: dict[bytes, asyncio.Task[FileState | None]] = field(default_factory=dict)
     name: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -133,6 +140,34 @@ class Node:
         except (OSError, sqlite3.Error) as error:
             log.warning("discard_failed", extra={"reason": str(error)})
 
+    async def verify(self, sha256: bytes) -> FileState | None:
+        """Hash a file, once for all who wait; return its state.
+
+        None if it is gone, or was wrong and is dropped. Raises OSError.
+        """
+        # A reader that leaves must not end it for the others.
+        return await asyncio.shield(self.verify_soon(sha256))
+
+    def verify_soon(self, sha256: bytes) -> asyncio.Task[FileState | None]:
+        """Begin to verify a file, unless that is under way."""
+        running = self.verifications.get(sha256)
+        if running is None:
+            running = self.verifications[sha256] = asyncio.create_task(self._verify(sha256))
+            running.add_done_callback(_retrieve)
+        return running
+
+    async def _verify(self, sha256: bytes) -> FileState | None:
+        try:
+            state = await _run(self.threads.verifying, self.store.files.verify, sha256)
+        finally:
+            del self.verifications[sha256]
+        if state is None:
+            self.counters.add("corrupted_files")
+            self.problems.report(Problem.CORRUPTION)
+            self.reader.forget(sha256)
+            self.lose(sha256)
+        return state
+
     async def on_disk(self, do: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run something that waits for the disk."""
         return await _run(self.threads.disk, do, *args, **kwargs)
@@ -147,3 +182,9 @@ async def _run(
 ) -> T:
     loop = asyncio.get_running_loop()
     return await loop.run_in_executor(pool, lambda: do(*args, **kwargs))
+
+
+def _retrieve(verification: asyncio.Task[FileState | None]) -> None:
+    # Perhaps everybody who waited for it is gone.
+    if not verification.cancelled():
+        verification.exception()

@@ -1,50 +1,38 @@
 """Sends a delivery's bytes to the client: all of them correct, or the connection is cut.
 
 A worker that fails, stalls, dies or sends wrong bytes is followed by the next one, then by the
-brain's own copy or the origin, from the byte where it broke off; the client sees one response. When
-no source is left the connection is cut: every client treats a short body as an error.
+brain's own copy or the origin, from the block where it broke off; the client sees one response.
+When no source is left the connection is cut: every client treats a short body as an error.
 """
 
-import random
+import hashlib
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from typing import Final
 from uuid import UUID
 
-import structlog
+from awscrt import checksums as crt
 
+from edgecache.brain.blocks import BLOCK_BYTES, BlockCheck, Blocks
 from edgecache.brain.delivery.delivery import Delivery, Span
-from edgecache.brain.delivery.integrity import (
-    ChunkCheck,
-    Crc32,
-    IntegrityCheck,
-    NoCheck,
-    Sha256,
-    WholeCheck,
-    WrongBytes,
-)
+from edgecache.brain.delivery.integrity import BlockChecks, IntegrityCheck, NoCheck, WrongBytes
 from edgecache.brain.delivery.nginx_offload import NginxOffload, headers_for_file
 from edgecache.brain.delivery.spot_checks import SpotChecks
 from edgecache.brain.delivery.worker_reads import WorkerReads
 from edgecache.brain.directory.directory import Directory
-from edgecache.brain.errors import OriginFailed
+from edgecache.brain.errors import OriginChanged, OriginFailed
 from edgecache.brain.metering.meters import Meters
-from edgecache.brain.values import CHUNK_BYTES, BucketInfo
+from edgecache.brain.values import BucketInfo
 from edgecache.http.exchange import Exchange, Stream
 from edgecache.http.heads import HeaderPairs
 from edgecache.http.outgoing import RequestFailed
-from edgecache.protocol.hot import OBJECT_LIMIT_BYTES, Hot
-
-log = structlog.get_logger(__name__)
+from edgecache.protocol.hot import Hot
 
 # Sent in one piece, and checked before: another source can still replace wrong bytes.
 SMALL_BYTES: Final = 2**18
-# Of what trusted nodes send, this share is checked against SHA-256: ranges at the cost of reading
-# whole chunks. Other whole blobs are checked against CRC-32, ranges of small ones always.
-CHECKED_SHARE: Final = 1 / 16
 
-# Yields the bytes of a span from the brain's own copy or the origin.
+# Yields the bytes of a span from the brain's own copy or the origin, all of them correct.
 Fallback = Callable[[Span], AsyncIterator[bytes]]
 
 
@@ -54,6 +42,7 @@ class _Response:
     def __init__(self, delivery: Delivery, exchange: Exchange) -> None:
         self.node_id: UUID | None = None
         self.first_byte_s = 0.0
+        self.sent_bytes = 0
         self._delivery = delivery
         self._exchange = exchange
         self._stream: Stream | None = None
@@ -65,6 +54,7 @@ class _Response:
             headers = self._delivery.headers_with_length()
             self._stream = self._exchange.response_stream(self._delivery.status, headers)
         if data:
+            self.sent_bytes += len(data)
             await self._stream.send_bytes(data)
 
     def send_all(self, body: bytes) -> None:
@@ -154,28 +144,24 @@ class Streamer:
             )
 
     async def check_for(self, delivery: Delivery) -> IntegrityCheck:
-        """Choose how a delivery's bytes are checked; a foreign node's are always checked.
+        """Return how a delivery's bytes are checked: block by block.
 
-        Raises DatabaseAway.
+        Against SHA-256 where a node is not the platform's own, else against a CRC, which finds
+        accidental damage. Raises DatabaseAway, OriginChanged.
         """
         span, size, sha256 = delivery.span, delivery.size, delivery.sha256
-        is_checked = (
-            delivery.is_verified
-            or self._worker_reads.is_foreign(delivery)
-            or (bool(delivery.sources) and random.random() < CHECKED_SHARE)  # noqa: S311 - a sample
-        )
-        if delivery.is_whole and (size <= CHUNK_BYTES or not delivery.is_verified):
-            if is_checked or delivery.crc32 is None or not delivery.sources:
-                return WholeCheck(Sha256(sha256), size)
-            return WholeCheck(Crc32(delivery.crc32), size)
-        # Of a small blob all is read for a part of it, so that the part can be checked.
-        if (is_checked or size <= OBJECT_LIMIT_BYTES) and sha256:
-            if size <= CHUNK_BYTES:
-                return ChunkCheck(sha256, span, size)
-            manifest = await self._directory.manifest(sha256)
-            if manifest is not None:
-                return ChunkCheck(manifest.chunks, span, size)
-        return NoCheck(span)
+        if not sha256:
+            return NoCheck(span)
+        is_trusted = not (delivery.is_verified or self._worker_reads.is_foreign(delivery))
+        if size <= BLOCK_BYTES:
+            crc32 = delivery.crc32 if is_trusted else None
+            return BlockChecks(_only_block(sha256, crc32), BLOCK_BYTES, span, size)
+        manifest = await self._directory.manifest(sha256)
+        if manifest is None:
+            raise OriginChanged
+        blocks = Blocks(manifest.chunks, size)
+        matches = blocks.has_crc32c if is_trusted else blocks.has_sha256
+        return BlockChecks(matches, blocks.block_bytes, span, size)
 
     def _must_ask_worker(self, delivery: Delivery) -> bool:
         # The operators of foreign nodes are paid for what is read from them.
@@ -213,46 +199,38 @@ class Streamer:
             except RequestFailed as failure:
                 self._worker_reads.note_failure(delivery, source, failure)
             except WrongBytes:
-                self._worker_reads.note_wrong_bytes(delivery, {source.node_id})
+                self._worker_reads.note_wrong_bytes(delivery, source.node_id)
             else:
                 response.node_id = source.node_id
                 response.send_all(body)
                 if delivery.is_whole and not self._worker_reads.is_foreign(delivery):
                     self.hot.offer(delivery.sha256, body)
                 return
-        check = await self.check_for(delivery)
-        wanted = Span(check.position, check.end - check.position)
-        pieces = [_checked(check, piece) async for piece in fallback(wanted)]
-        if check.position != check.end:
-            raise OriginFailed
-        response.send_all(b"".join(pieces))
+        response.send_all(b"".join([piece async for piece in fallback(delivery.span)]))
 
     async def _send_large(
         self, delivery: Delivery, response: _Response, fallback: Fallback, started: float
     ) -> None:
         check = await self.check_for(delivery)
-        senders: set[UUID] = set()
         for source in delivery.sources:
             try:
                 pieces = self._worker_reads.pieces(delivery, source, check, started)
                 async with aclosing(pieces):
                     async for data in pieces:
-                        senders.add(source.node_id)
                         response.node_id = source.node_id
                         await response.send(data)
             except RequestFailed as failure:
                 self._worker_reads.note_failure(delivery, source, failure)
-                check.change_source()
-            except WrongBytes as wrong:
-                self._worker_reads.note_wrong_bytes(delivery, senders | {source.node_id})
-                if wrong.has_leaked:
-                    raise OriginFailed from wrong
-                check.reset()
+            except WrongBytes:
+                self._worker_reads.note_wrong_bytes(delivery, source.node_id)
             else:
                 return
-        async for piece in fallback(Span(check.position, check.end - check.position)):
-            await response.send(_checked(check, piece))
-        if check.position != check.end:
+            check.change_source()
+        start, length = delivery.span
+        rest = Span(start + response.sent_bytes, length - response.sent_bytes)
+        async for piece in fallback(rest):
+            await response.send(piece)
+        if response.sent_bytes != length:
             raise OriginFailed
 
     def _record(
@@ -268,9 +246,8 @@ class Streamer:
         )
 
 
-def _checked(check: IntegrityCheck, piece: bytes) -> bytes:
-    try:
-        return check.accept(piece)
-    except WrongBytes as wrong:
-        log.exception("own_bytes_wrong")
-        raise OriginFailed from wrong
+def _only_block(sha256: bytes, crc32: int | None) -> BlockCheck:
+    """Return the check of a blob that is one block. crc32: enough for it, if it is not None."""
+    if crc32 is None:
+        return lambda _, block: hashlib.sha256(block).digest() == sha256
+    return lambda _, block: bool(crt.crc32(block) == crc32)

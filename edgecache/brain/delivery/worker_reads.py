@@ -14,6 +14,7 @@ from edgecache.brain.directory.directory import Directory
 from edgecache.brain.errors import DatabaseAway
 from edgecache.brain.nodes.client import BlobPart, WorkerClient
 from edgecache.brain.nodes.registry import Nodes
+from edgecache.brain.nodes.replica_plan import request_check
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
 from edgecache.http.outgoing import OutgoingConnection, RequestFailed
 
@@ -49,7 +50,7 @@ class WorkerReads:
         ) as connection:
             body = check.accept(connection.all_of_it())
             if check.position != check.end:
-                raise WrongBytes(has_leaked=False)
+                raise WrongBytes
             return body
 
     async def pieces(
@@ -82,13 +83,9 @@ class WorkerReads:
             return
         self._nodes.failed(source.node_id, failure.reason)
 
-    def note_wrong_bytes(self, delivery: Delivery, senders: set[UUID]) -> None:
-        """Bar the node that sent wrong bytes; of several senders, it is not known which one did."""
-        if len(senders) == 1:
-            self._nodes.gave_wrong_bytes(next(iter(senders)), delivery.sha256)
-            return
-        for node_id in senders:
-            self._nodes.failed(node_id, "wrong_bytes_among_several")
+    def note_wrong_bytes(self, delivery: Delivery, node_id: UUID) -> None:
+        """Record that a node sent wrong bytes."""
+        self._nodes.gave_wrong_bytes(node_id, delivery.sha256)
 
     @asynccontextmanager
     async def _request(
@@ -129,5 +126,8 @@ class WorkerReads:
     async def _drop_location(self, sha256: bytes, node_id: UUID) -> None:
         try:
             await self._directory.drop_location(sha256, node_id)
+            # The file was lost or altered: it is made again.
+            async with self._directory.coherence.change(waits=False) as change:
+                request_check(change, [sha256])
         except DatabaseAway:
             log.warning("location_not_dropped", node_id=str(node_id))

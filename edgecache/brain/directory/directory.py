@@ -11,6 +11,7 @@ from typing import Final
 from uuid import UUID
 
 from edgecache.brain.background import BackgroundTasks
+from edgecache.brain.bounded_cache import BoundedCache
 from edgecache.brain.database import Database, Row
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.directory.coherence import Coherence
@@ -22,6 +23,9 @@ from edgecache.brain.values import BucketInfo, Manifest, ObjectVersion
 
 # Above every generation: a version that was read before a loss is not remembered after it.
 NEVER: Final = 2**63
+# An object of 1 GiB has digests of 288 KiB.
+MANIFESTS_BYTES: Final = 32 * 2**20
+MANIFEST_ENTRY_BYTES: Final = 512
 
 BUCKET: Final = (
     "SELECT id, organization_id, environment_pk, name, public_name, origin_id, origin_prefix,"
@@ -70,6 +74,9 @@ class Directory:
         self.coherence = coherence
         self.index = Index(index_bytes * 7 // 8)
         self.holders = Holders(index_bytes // 8)
+        self._manifests: BoundedCache[bytes, Manifest] = BoundedCache(
+            MANIFESTS_BYTES, lambda _, manifest: MANIFEST_ENTRY_BYTES + len(manifest.chunks)
+        )
         self._buckets: CoherentCache[BucketName, BucketInfo] = CoherentCache(coherence, "bucket")
         self._loads: set[KeyWatch] = set()
         self._joined: dict[Name, KeyWatch] = {}
@@ -157,14 +164,21 @@ class Directory:
             change.announce("blob", sha256.hex())
 
     async def manifest(self, sha256: bytes) -> Manifest | None:
-        """Return the manifest of a blob.
+        """Return the manifest of a blob, which never changes.
 
         Raises DatabaseAway.
         """
+        known = self._manifests.get(sha256)
+        if known is not None:
+            return known
         row = await self._database.one(
             "SELECT sha256, size, md5, crc32, chunks FROM brain_blob WHERE sha256 = %s", [sha256]
         )
-        return None if row is None else Manifest(*row)
+        if row is None:
+            return None
+        manifest = Manifest(*row)
+        self._manifests.put(sha256, manifest)
+        return manifest
 
     def remember(self, found: ObjectVersion, watch: KeyWatch) -> None:
         """Remember a version that was just committed, unless a newer one was announced since."""

@@ -6,8 +6,11 @@ then to the directory; when it returns, no brain serves the previous version any
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
+
+import structlog
 
 from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.database import Database
@@ -29,6 +32,7 @@ from edgecache.brain.values import (
     Conditions,
     Fields,
     Listing,
+    Manifest,
     ObjectVersion,
     StagedFile,
     check_key,
@@ -36,6 +40,8 @@ from edgecache.brain.values import (
 )
 
 T = TypeVar("T")
+
+log = structlog.get_logger(__name__)
 
 
 class OpenObject:
@@ -171,16 +177,29 @@ class ObjectCache:
     ) -> AsyncIterator[bytes]:
         """Yield bytes of exactly this version when no node can: from staging, or from the origin.
 
-        Raises OriginChanged when the origin has another version, OriginError, DatabaseAway.
+        All of them are correct. Raises OriginChanged when the origin has another version,
+        OriginError, DatabaseAway.
         """
+        manifest = await self._directory.manifest(found.sha256)
+        if manifest is None:
+            raise OriginChanged
+        position = span.start
         path = await self._staging.local(found.sha256)
         if path is not None:
-            source = self._staging.read(path, span)
-        elif bucket.origin_id is None:
+            try:
+                async for piece in verified(partial(self._staging.read, path), manifest, span):
+                    position += len(piece)
+                    yield piece
+            except (OriginChanged, OSError):
+                log.exception("own_bytes_wrong", sha256=found.sha256.hex())
+                if path == self._staging.blob_path(found.sha256):
+                    await self._staging.run(self._staging.unlink_copy, path)
+            else:
+                return
+        if bucket.origin_id is None:
             raise OriginFailed("The object's bytes are not where they should be.")
-        else:
-            source = await self._refetch(bucket, found, span)
-        async for piece in source:
+        rest = Span(position, span.start + span.length - position)
+        async for piece in await self._refetch(bucket, found, manifest, rest):
             yield piece
 
     async def head(self, bucket: BucketInfo, key: str) -> ObjectVersion:
@@ -315,14 +334,11 @@ class ObjectCache:
         return opened
 
     async def _refetch(
-        self, bucket: BucketInfo, found: ObjectVersion, span: Span
+        self, bucket: BucketInfo, found: ObjectVersion, manifest: Manifest, span: Span
     ) -> AsyncIterator[bytes]:
         """Return a version's bytes from the origin, checked against its manifest."""
         if found.variant:
             # A variant depends on the query or on request headers, which the key does not tell.
-            raise OriginChanged
-        manifest = await self._directory.manifest(found.sha256)
-        if manifest is None:
             raise OriginChanged
         request = FetchRequest(above=found.generation)
         opened = await self.fetch(bucket, found.key, variant=found.variant, request=request)

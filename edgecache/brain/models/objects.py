@@ -10,8 +10,8 @@ from edgecache.brain.models.places import Bucket
 class Blob(models.Model):
     """Bytes that the cache or the built-in origin knows by their hash.
 
-    chunks: SHA-256 of every MiB, 32 bytes each. crc32: unsigned. hot_until: it has more copies than
-    others until then.
+    chunks: digests of its blocks (``blocks.Blocks``). crc32: unsigned. hot_until: it has more
+    copies than others until then.
     """
 
     sha256 = models.BinaryField(primary_key=True, max_length=32)

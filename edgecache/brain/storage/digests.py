@@ -4,24 +4,29 @@ import hashlib
 import zlib
 from collections.abc import AsyncIterator, Callable
 
+from awscrt import checksums as crt
+
+from edgecache.brain import blocks
+from edgecache.brain.blocks import BLOCK_BYTES, Blocks
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import OriginChanged
-from edgecache.brain.values import CHUNK_BYTES, Manifest
+from edgecache.brain.values import Manifest
 
 
 class Digests:
-    """SHA-256 of the whole and of every MiB, MD5 and CRC32, in one pass."""
+    """SHA-256, MD5 and CRC32 of the whole, SHA-256 and CRC-32C of every block, in one pass."""
 
-    __slots__ = ("_chunk", "_chunks", "_crc32", "_md5", "_room", "_whole", "size")
+    __slots__ = ("_block", "_block_crc32c", "_blocks", "_crc32", "_md5", "_room", "_whole", "size")
 
     def __init__(self) -> None:
         self.size = 0
         self._whole = hashlib.sha256()
-        self._chunk = hashlib.sha256()
+        self._block = hashlib.sha256()
+        self._block_crc32c = 0
         self._md5 = hashlib.md5(usedforsecurity=False)
-        self._chunks: list[bytes] = []
+        self._blocks: list[bytes] = []
         self._crc32 = 0
-        self._room = CHUNK_BYTES
+        self._room = BLOCK_BYTES
 
     def update(self, data: bytes | memoryview) -> None:
         """Add the next bytes."""
@@ -32,56 +37,58 @@ class Digests:
         view = memoryview(data)
         while view:
             piece = view[: self._room]
-            self._chunk.update(piece)
+            self._block.update(piece)
+            self._block_crc32c = crt.crc32c(piece, self._block_crc32c)
             self._room -= len(piece)
             if not self._room:
-                self._close_chunk()
+                self._close_block()
             view = view[len(piece) :]
 
     def manifest(self) -> Manifest:
         """Return the digests of all bytes; ``update`` must not be called afterwards."""
-        if self._room < CHUNK_BYTES:
-            self._close_chunk()
+        if self._room < BLOCK_BYTES:
+            self._close_block()
         return Manifest(
             self._whole.digest(),
             self.size,
             self._md5.digest(),
             self._crc32,
-            b"".join(self._chunks),
+            b"".join(self._blocks),
         )
 
-    def _close_chunk(self) -> None:
-        self._chunks.append(self._chunk.digest())
-        self._chunk = hashlib.sha256()
-        self._room = CHUNK_BYTES
+    def _close_block(self) -> None:
+        self._blocks.append(blocks.entry(self._block.digest(), self._block_crc32c))
+        self._block = hashlib.sha256()
+        self._block_crc32c = 0
+        self._room = BLOCK_BYTES
 
 
 async def verified(
     read: Callable[[Span], AsyncIterator[bytes]], manifest: Manifest, span: Span
 ) -> AsyncIterator[bytes]:
-    """Yield a span of what ``read`` yields, each MiB after its digest was checked.
+    """Yield a span of what ``read`` yields, each block after its SHA-256 was checked.
 
-    Raises OriginChanged at the first MiB with another digest.
+    Raises OriginChanged at the first block with another digest.
     """
-    end = span.start + span.length
-    first = span.start // CHUNK_BYTES * CHUNK_BYTES
-    last = min(-(-end // CHUNK_BYTES) * CHUNK_BYTES, manifest.size)
-    position = first
-    async for chunk in _in_chunks(read(Span(first, last - first))):
-        number = position // CHUNK_BYTES
-        digest = manifest.chunks[number * 32 : number * 32 + 32]
-        if hashlib.sha256(chunk).digest() != digest:
+    digests = Blocks(manifest.chunks, manifest.size)
+    block_bytes = digests.block_bytes
+    whole = digests.around(span)
+    position, end = whole.start, span.start + span.length
+    async for block in _in_blocks(read(whole), block_bytes):
+        if not digests.has_sha256(position // block_bytes, block):
             raise OriginChanged
-        yield chunk[max(span.start - position, 0) : end - position]
-        position += len(chunk)
+        yield block[max(span.start - position, 0) : end - position]
+        position += len(block)
+    if position < whole.start + whole.length:
+        raise OriginChanged
 
 
-async def _in_chunks(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _in_blocks(pieces: AsyncIterator[bytes], block_bytes: int) -> AsyncIterator[bytes]:
     held = bytearray()
     async for piece in pieces:
         held += piece
-        while len(held) >= CHUNK_BYTES:
-            yield bytes(held[:CHUNK_BYTES])
-            del held[:CHUNK_BYTES]
+        while len(held) >= block_bytes:
+            yield bytes(held[:block_bytes])
+            del held[:block_bytes]
     if held:
         yield bytes(held)

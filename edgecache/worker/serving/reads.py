@@ -1,16 +1,21 @@
-"""``GET`` and ``HEAD /o/{sha256}``: bytes of an object for a ticket."""
+"""``GET`` and ``HEAD /o/{sha256}``: bytes of an object for a ticket.
 
-import os
+A file is sent while it is what it was when it was verified; otherwise it is verified first. Only
+large files go to the brain, which checks every block, while they are being verified.
+"""
+
 from collections.abc import Awaitable
 from http import HTTPStatus
-from typing import Final
+from typing import Final, NamedTuple
 
 from edgecache.http.exchange import Exchange
 from edgecache.http.files import FileBody
+from edgecache.http.heads import HeaderPairs
 from edgecache.http.scope import Scope
 from edgecache.protocol.names import NODE_HEADER, TICKET_HEADER, TICKET_PARAMETER
 from edgecache.protocol.ranges import RangeNotSatisfiable, requested
 from edgecache.protocol.tickets import Refusal, Ticket, TicketKind, TicketRefused
+from edgecache.protocol.verified_files import FileState, state_of
 from edgecache.worker.node import Node
 from edgecache.worker.serving.refusals import (
     Refused,
@@ -23,8 +28,24 @@ from edgecache.worker.serving.refusals import (
 
 # Answered from memory in one write; more would be held for each client that takes nothing.
 AT_ONCE_BYTES: Final = 128 << 10
+# Verified before they are sent to the brain; longer ones would keep it waiting.
+VERIFIED_FIRST_BYTES: Final = 64 << 20
 
 _PARAMETER: Final = f"{TICKET_PARAMETER}="
+
+Body = FileBody | bytes | bytearray
+
+
+class _Read(NamedTuple):
+    """A read that was admitted. text: the ticket's. size: of the whole object."""
+
+    exchange: Exchange
+    ticket: Ticket
+    text: str
+    sha256: bytes
+    start: int
+    length: int
+    size: int
 
 
 def ticket_text(scope: Scope) -> str:
@@ -77,47 +98,86 @@ def read(node: Node, scope: Scope, exchange: Exchange, sha256: bytes) -> Awaitab
     if scope.method == "HEAD":
         exchange.response_empty(status, headers)
         return None
-    body = _body(node, sha256, start, length, size)
-    if ticket.is_direct:
-        _meter_or_close(node, exchange, (ticket, text), length, body)
-    node.store.count_read(sha256)
-    node.counters.add_read(length)
+    admitted = _Read(exchange, ticket, text, sha256, start, length, size)
+    body = _at_hand(node, admitted)
+    if body is None:
+        return _verify_and_send(node, admitted, status, headers)
+    return _send(node, admitted, status, headers, body)
+
+
+def _send(
+    node: Node, read: _Read, status: int, headers: HeaderPairs, body: Body
+) -> Awaitable[None] | None:
+    """Send verified bytes; return what is left to wait for. Raises Refused."""
+    if read.ticket.is_direct:
+        _meter_or_close(node, read, body)
+    node.store.count_read(read.sha256)
+    node.counters.add_read(read.length)
     if isinstance(body, FileBody):
-        return exchange.response_file(status, headers, body)
-    exchange.response_bytes(status, headers, body)
+        return read.exchange.response_file(status, headers, body)
+    read.exchange.response_bytes(status, headers, body)
     return None
 
 
-def _meter_or_close(
-    node: Node,
-    exchange: Exchange,
-    shown: tuple[Ticket, str],
-    length: int,
-    body: FileBody | bytes | bytearray,
-) -> None:
+async def _verify_and_send(node: Node, read: _Read, status: int, headers: HeaderPairs) -> None:
+    """Verify a file, then send of it. Raises Refused."""
+    verified = await node.verify(read.sha256)
+    if verified is None:
+        raise not_held()
+    body, state = _open(node, read)
+    if state != verified:
+        body.close()
+        raise not_held()
+    sending = _send(node, read, status, headers, body)
+    if sending is not None:
+        await sending
+
+
+def _meter_or_close(node: Node, read: _Read, body: Body) -> None:
     """Start metering a direct read; close its file if that is refused. Raises Refused."""
     try:
-        _meter(node, exchange, shown, length)
+        _meter(node, read)
     except Refused:
         if isinstance(body, FileBody):
             body.close()
         raise
 
 
-def _body(
-    node: Node, sha256: bytes, start: int, length: int, size: int
-) -> bytes | bytearray | FileBody:
-    """Return bytes that are few and in memory now, else the open file. Raises Refused."""
-    if length <= AT_ONCE_BYTES:
-        piece = node.store.files.cached(sha256, start, length, size)
+def _at_hand(node: Node, read: _Read) -> Body | None:
+    """Return bytes that are few and in memory now, else the open file; None: verify it first.
+
+    Raises Refused.
+    """
+    files = node.store.files
+    if read.length <= AT_ONCE_BYTES:
+        piece = files.cached(read.sha256, read.start, read.length, read.size)
         if piece is not None:
             return piece
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+    body, state = _open(node, read)
+    if files.verified.knows(read.sha256, state):
+        return body
+    if read.ticket.is_direct or read.size <= VERIFIED_FIRST_BYTES:
+        body.close()
+        return None
+    node.verify_soon(read.sha256)
+    return body
+
+
+def _open(node: Node, read: _Read) -> tuple[FileBody, FileState]:
+    """Open a file, which must stay as it is while it is sent; return its state, too.
+
+    Raises Refused.
+    """
     try:
-        descriptor = os.open(node.store.files.path(sha256), flags)
+        descriptor = node.store.files.open(read.sha256)
     except FileNotFoundError:
         raise not_held() from None
-    return FileBody(descriptor, start, length, node.threads.sending)
+    state = state_of(descriptor)
+    pool = node.threads.sending
+    body = FileBody(
+        descriptor, read.start, read.length, pool, lambda: state_of(descriptor) == state
+    )
+    return body, state
 
 
 def _held_size(node: Node, sha256: bytes) -> int:
@@ -147,13 +207,12 @@ def _check_covers(node: Node, ticket: Ticket, start: int, length: int) -> None:
         raise ticket_refused(TicketRefused(Refusal.OUT_OF_RANGE))
 
 
-def _meter(node: Node, exchange: Exchange, shown: tuple[Ticket, str], length: int) -> None:
+def _meter(node: Node, read: _Read) -> None:
     """Count what the client takes of this answer, for the receipt."""
     if node.receipts.is_full:
         raise unavailable("busy", "Too many tickets are in use.")
-    ticket, text = shown
     try:
-        use = node.receipts.begin(ticket, text, length, now=node.clock.now())
+        use = node.receipts.begin(read.ticket, read.text, read.length, now=node.clock.now())
     except TicketRefused as refused:
         node.counters.add("tickets_refused")
         raise ticket_refused(refused) from None
@@ -162,7 +221,7 @@ def _meter(node: Node, exchange: Exchange, shown: tuple[Ticket, str], length: in
         node.receipts.end(use, taken)
         node.counters.add("direct_bytes", taken)
 
-    node.acknowledged.watch(exchange, length, done)
+    node.acknowledged.watch(read.exchange, read.length, done)
 
 
 def _names(header: str, etag: str) -> bool:

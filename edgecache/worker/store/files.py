@@ -8,15 +8,18 @@ DIR/objects/ab/abcd…        a blob, named by its SHA-256, below its first two 
 
 import errno
 import fcntl
+import hashlib
 import os
 import secrets
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from edgecache.protocol.hot import Hot
 from edgecache.protocol.names import object_file, parse_sha256
+from edgecache.protocol.verified_files import FileState, VerifiedFiles, state_of
 
 OBJECTS: Final = "objects"
 INCOMING: Final = "incoming"
@@ -41,6 +44,7 @@ class Files:
         """
         self.folder = folder
         self.hot = Hot()
+        self.verified = VerifiedFiles()
         self._objects = folder / OBJECTS
         self._incoming = folder / INCOMING
         for made in (folder, self._objects, self._incoming):
@@ -64,7 +68,7 @@ class Files:
         return found.st_size if stat.S_ISREG(found.st_mode) else None
 
     def cached(self, sha256: bytes, start: int, length: int, size: int) -> bytes | bytearray | None:
-        """Return bytes of a blob that are in memory; None when a disk must be asked.
+        """Return bytes of a blob that are in memory; None if its file must be read or verified.
 
         size: the whole blob's. It never waits; for the event loop's thread alone.
         """
@@ -72,24 +76,54 @@ class Files:
         if whole is not None:
             return whole if length == size else whole[start : start + length]
         drops = self.hot.drops
-        piece = self._in_page_cache(sha256, start, length)
+        piece = self._in_page_cache(sha256, start, length, size)
         if piece is not None and length == size:
             self.hot.offer(sha256, piece, drops=drops)
         return piece
 
-    def _in_page_cache(self, sha256: bytes, start: int, length: int) -> bytearray | None:
+    def open(self, sha256: bytes) -> int:
+        """Open a blob's file for reading. Raises FileNotFoundError, OSError."""
+        return os.open(self.path(sha256), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+    def verify(self, sha256: bytes) -> FileState | None:
+        """Hash a blob's file; return its state, None if it is gone or wrong. It blocks.
+
+        A file that the disk cannot read is wrong. Raises OSError for what is no fault of the
+        file's (too many open files).
+        """
         try:
-            descriptor = os.open(self.path(sha256), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except OSError:
+            descriptor = self.open(sha256)
+        except (FileNotFoundError, IsADirectoryError):
             return None
-        piece = bytearray(length)
         try:
-            count = os.preadv(descriptor, [piece], start, os.RWF_NOWAIT)
+            return self.verified.verify(sha256, descriptor)
         except OSError:
             return None
         finally:
             os.close(descriptor)
-        return piece if count == length else None
+
+    def _in_page_cache(self, sha256: bytes, start: int, length: int, size: int) -> bytearray | None:
+        try:
+            descriptor = self.open(sha256)
+        except OSError:
+            return None
+        piece, began_ns = bytearray(length), time.time_ns()
+        try:
+            before = state_of(descriptor)
+            count = os.preadv(descriptor, [piece], start, os.RWF_NOWAIT)
+            state = state_of(descriptor)
+        except OSError:
+            return None
+        finally:
+            os.close(descriptor)
+        if count != length or state != before:
+            return None
+        if self.verified.knows(sha256, state):
+            return piece
+        if length != size or hashlib.sha256(piece).digest() != sha256:
+            return None
+        self.verified.note(sha256, state, began_ns=began_ns)
+        return piece
 
     def create(self) -> tuple[BinaryIO, Path]:
         """Open a new file for bytes that are not whole yet."""

@@ -8,41 +8,28 @@ from unittest.mock import Mock
 from uuid import uuid4
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgecache.brain.delivery import integrity
+from edgecache.brain.blocks import BLOCK_BYTES, EARLIER_BLOCK_BYTES, Blocks
 from edgecache.brain.delivery.delivery import Delivery, Source, Span, Tenant
-from edgecache.brain.delivery.integrity import (
-    ChunkCheck,
-    Crc32,
-    Digest,
-    IntegrityCheck,
-    NoCheck,
-    Sha256,
-    WholeCheck,
-    WrongBytes,
-)
+from edgecache.brain.delivery.integrity import BlockChecks, IntegrityCheck, NoCheck, WrongBytes
 from edgecache.brain.delivery.streaming import Streamer
 from edgecache.brain.delivery.worker_reads import WorkerReads
+from edgecache.brain.storage.digests import Digests
 
-CHUNK = 64
+BLOCK = 64
 BLOB = os.urandom(64 * 5 + 7)
-DIGESTS = b"".join(
-    hashlib.sha256(BLOB[start : start + CHUNK]).digest() for start in range(0, len(BLOB), CHUNK)
-)
+DIGESTS = [
+    hashlib.sha256(BLOB[start : start + BLOCK]).digest() for start in range(0, len(BLOB), BLOCK)
+]
 
 
-@pytest.fixture(autouse=True)
-def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(integrity, "CHUNK_BYTES", CHUNK)
-
-
-def sent(check: IntegrityCheck, plan: list[tuple[int, int, int]]) -> tuple[bytes, bool]:
+def sent(check: IntegrityCheck, plan: list[tuple[int, int, int]]) -> bytes:
     """Send a blob from sources that break off or alter a byte; the last one is correct.
 
     plan: how many bytes a source sends, which byte it alters (-1: none), in pieces of which size.
-    Returns what was let through, and whether wrong bytes were found too late.
+    Returns what was let through.
     """
     out = b""
     for length, altered, step in [*plan, (len(BLOB), -1, 50)]:
@@ -54,15 +41,12 @@ def sent(check: IntegrityCheck, plan: list[tuple[int, int, int]]) -> tuple[bytes
             while check.position < stop:
                 start = check.position
                 out += check.accept(bytes(content[start : min(start + step, stop)]))
-        except WrongBytes as wrong:
-            if wrong.has_leaked:
-                return out, True
-            check.reset()
-        else:
-            check.change_source()
+        except WrongBytes:
+            pass
+        check.change_source()
         if check.position == check.end:
             break
-    return out, False
+    return out
 
 
 PLANS = st.lists(
@@ -70,49 +54,75 @@ PLANS = st.lists(
 )
 
 
-@settings(
-    max_examples=400,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@settings(max_examples=400, deadline=None)
 @given(PLANS, st.integers(0, 326), st.integers(1, 327))
-def test_checked_chunks_are_complete_and_correct(
+def test_what_is_sent_is_complete_and_correct(
     plan: list[tuple[int, int, int]], start: int, length: int
 ) -> None:
     length = min(length, len(BLOB) - start)
-    check = ChunkCheck(DIGESTS, Span(start, length), len(BLOB))
-    out, is_late = sent(check, plan)
-    assert (out, is_late) == (BLOB[start : start + length], False)
+    check = BlockChecks(
+        lambda number, block: hashlib.sha256(block).digest() == DIGESTS[number],
+        BLOCK,
+        Span(start, length),
+        len(BLOB),
+    )
+    assert sent(check, plan) == BLOB[start : start + length]
 
 
-@settings(
-    max_examples=400,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(PLANS, st.sampled_from([Sha256(hashlib.sha256(BLOB).digest()), Crc32(zlib.crc32(BLOB))]))
-def test_a_wrong_blob_never_arrives_complete(
-    plan: list[tuple[int, int, int]], digest: Digest
-) -> None:
-    check = WholeCheck(digest.fresh(), len(BLOB))
-    out, is_late = sent(check, plan)
-    # After wrong bytes leaked, the client gets fewer bytes than announced.
-    assert len(out) < len(BLOB) if is_late else out == BLOB
-
-
-def test_an_unchecked_range_continues_where_it_broke_off() -> None:
+def test_bytes_that_are_being_fetched_continue_where_they_broke_off() -> None:
     check = NoCheck(Span(10, 100))
-    assert sent(check, [(30, -1, 7), (0, -1, 1)])[0] == BLOB[10:110]
+    assert sent(check, [(30, -1, 7), (0, -1, 1)]) == BLOB[10:110]
+
+
+BIG = os.urandom(2 * EARLIER_BLOCK_BYTES + 5)
+EARLIER = b"".join(
+    hashlib.sha256(BIG[start : start + EARLIER_BLOCK_BYTES]).digest()
+    for start in range(0, len(BIG), EARLIER_BLOCK_BYTES)
+)
+
+
+def manifest_of(content: bytes) -> bytes:
+    """Return the digests that a body gets when it is received in odd pieces."""
+    digests = Digests()
+    for start in range(0, len(content), 100_003):
+        digests.update(content[start : start + 100_003])
+    return digests.manifest().chunks
+
+
+@pytest.mark.parametrize(
+    ("content", "digests"),
+    [
+        (BIG, manifest_of(BIG)),
+        (BIG[: BLOCK_BYTES + 1], manifest_of(BIG[: BLOCK_BYTES + 1])),
+        (BIG[:BLOCK_BYTES], manifest_of(BIG[:BLOCK_BYTES])),
+        (BIG, EARLIER),
+        (BIG[:BLOCK_BYTES], hashlib.sha256(BIG[:BLOCK_BYTES]).digest()),
+    ],
+    ids=["blocks", "two blocks", "one block", "an earlier release", "its one block"],
+)
+def test_an_altered_byte_is_found_in_its_block(content: bytes, digests: bytes) -> None:
+    blocks = Blocks(digests, len(content))
+    last = len(content) - 1
+    number, start = last // blocks.block_bytes, last // blocks.block_bytes * blocks.block_bytes
+    right = content[start:]
+    wrong = right[:-1] + bytes([right[-1] ^ 1])
+    for matches in (blocks.has_sha256, blocks.has_crc32c):
+        assert matches(number, right)
+        assert not matches(number, wrong)
+        assert not matches(number + 1, right)
 
 
 FORGED = bytes(len(BLOB))
 
 
-def caught(owner: int | None, *, is_verified: bool = False) -> int:
-    """Return how often, of 300 times, other bytes with the expected CRC-32 are detected.
-
-    owner: the organization whose node it is; None for the platform's own.
-    """
+@pytest.mark.parametrize(
+    ("owner", "is_verified", "is_caught"),
+    [(None, False, False), (None, True, True), (7, False, True)],
+    ids=["the platform's node", "a bucket with verified reads", "a stranger's node"],
+)
+def test_bytes_with_a_forged_crc_are_caught(
+    owner: int | None, is_verified: bool, is_caught: bool
+) -> None:
     delivery = Delivery(
         tenant=Tenant(1, 2),
         bucket_id=3,
@@ -130,21 +140,9 @@ def caught(owner: int | None, *, is_verified: bool = False) -> int:
     nodes = Mock(get=lambda _id: Mock(organization_id=owner))
     worker_reads = WorkerReads(Mock(), nodes, Mock(), Mock())
     streamer = Streamer(Mock(), worker_reads, Mock(), Mock(), on_read=Mock())
-    found = 0
-    for _ in range(300):
-        check = asyncio.run(streamer.check_for(delivery))
-        try:
-            assert check.accept(FORGED) == FORGED
-        except WrongBytes:
-            found += 1
-    return found
-
-
-def test_a_foreign_node_is_always_checked_against_sha256(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(integrity, "CHUNK_BYTES", len(BLOB))
-    assert caught(owner=7) == 300
-    assert caught(owner=None, is_verified=True) == 300
-    # Of the platform's own nodes a share is checked against SHA-256, too.
-    assert 0 < caught(owner=None) < 100
+    check = asyncio.run(streamer.check_for(delivery))
+    if is_caught:
+        with pytest.raises(WrongBytes):
+            check.accept(FORGED)
+    else:
+        assert check.accept(FORGED) == FORGED

@@ -1,0 +1,92 @@
+"""Files that hash to their names, as long as their inode, size and times stay what they were.
+
+An edit changes a file's ctime, which no program can set; another file has another inode. Two edits
+within one tick of the clock have the same ctime, so a verification is remembered only if the last
+change was a second earlier. What this cannot see: rot below the file system, and a program that
+keeps writing through a mapping it made before.
+"""
+
+import hashlib
+import os
+import threading
+import time
+from collections import OrderedDict
+from typing import Final, NamedTuple
+
+SETTLED_NS: Final = 10**9
+PIECE_BYTES: Final = 1 << 20
+# Each takes about 400 bytes.
+REMEMBERED: Final = 65_536
+ATTEMPTS: Final = 3
+
+
+class FileState(NamedTuple):
+    """What changes when a file is altered or replaced."""
+
+    device: int
+    inode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+
+
+def state_of(file: int | str) -> FileState:
+    """Return the state of an open file, or of the file at a path; links are not followed.
+
+    Raises OSError.
+    """
+    found = os.fstat(file) if isinstance(file, int) else os.lstat(file)
+    return FileState(
+        found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    )
+
+
+class VerifiedFiles:
+    """The files of one process that were verified, least recently verified first out."""
+
+    def __init__(self) -> None:
+        """Know none yet."""
+        self._hashes: OrderedDict[FileState, bytes] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def knows(self, sha256: bytes, state: FileState) -> bool:
+        """True if a file in this state has these bytes."""
+        return self._hashes.get(state) == sha256
+
+    def verify(self, sha256: bytes, descriptor: int) -> FileState | None:
+        """Hash an open file; return its state, None if it does not hash to its name. It blocks.
+
+        Raises OSError.
+        """
+        for _ in range(ATTEMPTS):
+            began_ns = time.time_ns()
+            state = state_of(descriptor)
+            digest = _sha256(descriptor)
+            if state_of(descriptor) != state:
+                # Perhaps it was only unlinked.
+                continue
+            if digest != sha256:
+                return None
+            self.note(sha256, state, began_ns=began_ns)
+            return state
+        return None
+
+    def note(self, sha256: bytes, state: FileState, *, began_ns: int) -> None:
+        """Remember a verification of all bytes that began then, unless the file was just changed.
+
+        The state was the same before and after it.
+        """
+        if began_ns - state.ctime_ns < SETTLED_NS:
+            return
+        with self._lock:
+            self._hashes[state] = sha256
+            if len(self._hashes) > REMEMBERED:
+                self._hashes.popitem(last=False)
+
+
+def _sha256(descriptor: int) -> bytes:
+    digest, position = hashlib.sha256(), 0
+    while piece := os.pread(descriptor, PIECE_BYTES, position):
+        digest.update(piece)
+        position += len(piece)
+    return digest.digest()
