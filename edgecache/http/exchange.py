@@ -66,6 +66,7 @@ class Exchange:
 
     Iterating yields the pieces of the body. Exactly one ``response_…`` is called; a response that
     ends before its Content-Length closes the connection, so that it is not taken for complete.
+    added: headers of the response, whichever it is; they replace others of their names, but Vary.
     began: ``time.perf_counter`` when the head had come.
     """
 
@@ -75,6 +76,7 @@ class Exchange:
         "_is_late",
         "_waiter",
         "_wire",
+        "added",
         "began",
         "body_bytes",
         "has_failed",
@@ -92,6 +94,7 @@ class Exchange:
 
     def __init__(self, scope: Scope, wire: Wire, *, keeps_alive: bool) -> None:
         self.scope = scope
+        self.added: HeaderPairs = ()
         self.began = time.perf_counter()
         self.keeps_alive = keeps_alive
         self.is_gone = False
@@ -253,6 +256,10 @@ class Exchange:
         if not self._is_complete:
             # The rest of the body will not be read, so the connection cannot be reused.
             self.keeps_alive = False
+        if self.added:
+            replaced = {name for name, _ in self.added} - {"vary"}
+            kept = [pair for pair in headers if pair[0].lower() not in replaced]
+            headers = [*kept, *self.added]
         head = response_head(status, headers, length, keeps_alive=self.keeps_alive)
         self.head_bytes = len(head)
         return head

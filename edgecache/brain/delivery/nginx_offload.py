@@ -33,10 +33,16 @@ KEPT_BY_NGINX: Final = frozenset(
 )
 # Its configuration makes it pass on these.
 PASSED_ON: Final = (
+    "access-control-allow-credentials",
+    "access-control-allow-methods",
+    "access-control-allow-origin",
+    "access-control-expose-headers",
+    "access-control-max-age",
     "content-encoding",
     "content-language",
     "etag",
     "last-modified",
+    "vary",
     "x-amz-checksum-crc32",
     "x-amz-checksum-crc32c",
     "x-amz-checksum-crc64nvme",
@@ -45,6 +51,7 @@ PASSED_ON: Final = (
     "x-amz-checksum-type",
     "x-amz-mp-parts-count",
     "x-amz-request-id",
+    "x-amz-tagging-count",
 )
 _SENDABLE: Final = KEPT_BY_NGINX | frozenset(PASSED_ON)
 

@@ -1,9 +1,9 @@
 """Buckets: create, change, list and delete."""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from psycopg import errors as postgres
 from psycopg.types.json import Jsonb
@@ -151,6 +151,27 @@ class Buckets:
         )
         if not changed:
             raise NoSuchBucket
+
+    async def cors(self, bucket_id: int) -> Sequence[Mapping[str, Any]]:
+        """Return a bucket's CORS rules.
+
+        Raises DatabaseAway.
+        """
+        row = await self._database.one("SELECT cors FROM brain_bucket WHERE id = %s", [bucket_id])
+        return () if row is None else tuple(row.cors)
+
+    async def set_cors(self, bucket_id: int, rules: Sequence[Mapping[str, Any]]) -> None:
+        """Replace a bucket's CORS rules.
+
+        Raises NoSuchBucket, DatabaseAway.
+        """
+        async with self._coherence.change() as change:
+            changed = await change.run(
+                "UPDATE brain_bucket SET cors = %s WHERE id = %s", [Jsonb(rules), bucket_id]
+            )
+            if not changed:
+                raise NoSuchBucket
+            change.announce("bucket", bucket_id)
 
     async def delete(self, tenant: Tenant, bucket_id: int) -> None:
         """Delete a bucket without objects of the built-in origin; unfinished uploads are aborted.

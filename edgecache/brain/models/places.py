@@ -70,6 +70,10 @@ class Bucket(models.Model):
                 fields=["organization_id", "environment_pk", "name"], name="bucket_name_once"
             )
         ]
+        # For preflights, which tell a bucket's name only.
+        indexes = [
+            models.Index(fields=["name"], condition=~models.Q(cors=[]), name="bucket_name_cors")
+        ]
 
     def __str__(self) -> str:
         """Return a label."""

@@ -11,6 +11,8 @@ from edgecache.brain.s3 import requests, xml
 from edgecache.brain.s3.auth.access_keys import AccessKeys
 from edgecache.brain.s3.auth.authentication import authenticate
 from edgecache.brain.s3.context import RequestContext, S3Response
+from edgecache.brain.s3.cors import responses
+from edgecache.brain.s3.cors.lookup import CorsRules
 from edgecache.brain.s3.errors import S3Error, from_brain_error
 from edgecache.brain.s3.objects.conditions import NotModified
 from edgecache.brain.s3.parts import S3Parts
@@ -43,6 +45,7 @@ class ObjectApi:
         """cdn: serves ``/p/…`` and the hosts of buckets, which are not S3."""
         self._parts = parts
         self._keys = AccessKeys(parts.database, parts.coherence)
+        self._cors = CorsRules(parts.database, parts.directory, self._keys)
         self._cdn = cdn
         self._log = RequestLog(settings.LOG_FORMAT, settings.LOG_LEVEL)
 
@@ -78,6 +81,16 @@ class ObjectApi:
             return
         request = requests.parse(scope, parts.s3_domains, entry.request_id, client=entry.client)
         entry.bucket, entry.key = request.bucket, request.key
+        if scope.method == "OPTIONS":
+            entry.operation = "Preflight"
+            responses.check_preflight(scope.headers)
+            rules = await self._cors.of_preflight(request)
+            _send(exchange, responses.preflight(rules, scope.headers), entry.request_id)
+            return
+        if responses.ORIGIN in scope.headers:
+            # Before the signature is checked: scripts are to read errors, too.
+            rules = await self._cors.of_request(request)
+            exchange.added = responses.headers_of(rules, scope.method, scope.headers)
         identity = await authenticate(request, self._keys)
         if identity is not None:
             entry.access_key = identity.access_key
@@ -110,7 +123,33 @@ class ObjectApi:
         else:
             return False
         entry.operation, entry.request_id = "CDN", ""
-        await self._cdn(scope, exchange, bucket_id)
+        if responses.ORIGIN not in scope.headers or not await self._is_preflight(
+            scope, exchange, bucket_id
+        ):
+            await self._cdn(scope, exchange, bucket_id)
+        return True
+
+    async def _is_preflight(self, scope: Scope, exchange: Exchange, bucket_id: int | None) -> bool:
+        """Apply a public bucket's CORS rules, if it has any; answer a preflight.
+
+        Raises S3Error AccessForbidden.
+        """
+        directory = self._parts.directory
+        if bucket_id is None:
+            public_name = scope.raw_path.removeprefix(CDN_PREFIX).partition("/")[0]
+            bucket = await directory.bucket_by_public_name(public_name)
+        else:
+            bucket = await directory.bucket_by_id(bucket_id)
+        rules = (
+            await self._cors.of_bucket(bucket) if bucket is not None and bucket.is_public else ()
+        )
+        if not rules:
+            return False
+        if scope.method != "OPTIONS":
+            exchange.added = responses.headers_of(rules, scope.method, scope.headers)
+            return False
+        responses.check_preflight(scope.headers)
+        _send(exchange, responses.preflight(rules, scope.headers), "")
         return True
 
 

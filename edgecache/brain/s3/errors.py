@@ -11,6 +11,14 @@ from edgecache.brain import errors as brain_errors
 # By code: status and message.
 CODES: Final[Mapping[str, tuple[int, str]]] = {
     "AccessControlListNotSupported": (400, "The bucket does not allow ACLs."),
+    "AccessForbidden": (
+        403,
+        (
+            "CORSResponse: This CORS request is not allowed. This is usually because the "
+            "evaluation of Origin, request method / Access-Control-Request-Method or "
+            "Access-Control-Request-Headers are not allowed by the resource's CORS spec."
+        ),
+    ),
     "AccessDenied": (403, "Access Denied"),
     "AuthorizationHeaderMalformed": (400, "The authorization header is malformed."),
     "AuthorizationQueryParametersError": (400, "The query's authorization is malformed."),
@@ -82,7 +90,14 @@ CODES: Final[Mapping[str, tuple[int, str]]] = {
     "MissingRequestBodyError": (400, "Request body is empty."),
     "MissingSecurityHeader": (400, "Your request was missing a required header."),
     "NoSuchBucket": (404, "The specified bucket does not exist."),
+    "NoSuchCORSConfiguration": (404, "The CORS configuration does not exist"),
+    "NoSuchBucketPolicy": (404, "The bucket policy does not exist"),
     "NoSuchKey": (404, "The specified key does not exist."),
+    "NoSuchLifecycleConfiguration": (404, "The lifecycle configuration does not exist"),
+    "NoSuchPublicAccessBlockConfiguration": (
+        404,
+        "The public access block configuration was not found",
+    ),
     "NoSuchTagSet": (404, "The TagSet does not exist"),
     "NoSuchUpload": (
         404,
@@ -92,13 +107,26 @@ CODES: Final[Mapping[str, tuple[int, str]]] = {
         ),
     ),
     "NoSuchVersion": (404, "The specified version does not exist."),
+    "NoSuchWebsiteConfiguration": (
+        404,
+        "The specified bucket does not have a website configuration",
+    ),
     "NotImplemented": (
         501,
         "A header or query you provided implies functionality that is not implemented.",
     ),
+    "ObjectLockConfigurationNotFoundError": (
+        404,
+        "Object Lock configuration does not exist for this bucket",
+    ),
+    "OwnershipControlsNotFoundError": (404, "The bucket ownership controls were not found"),
     "PreconditionFailed": (
         412,
         "At least one of the pre-conditions you specified did not hold.",
+    ),
+    "ReplicationConfigurationNotFoundError": (
+        404,
+        "The replication configuration was not found",
     ),
     "RequestTimeTooSkewed": (
         403,
@@ -110,6 +138,10 @@ CODES: Final[Mapping[str, tuple[int, str]]] = {
             "Your socket connection to the server was not read from or written to within the "
             "timeout period."
         ),
+    ),
+    "ServerSideEncryptionConfigurationNotFoundError": (
+        404,
+        "The server side encryption configuration was not found",
     ),
     "ServiceUnavailable": (503, "Service is unable to handle request."),
     "SignatureDoesNotMatch": (

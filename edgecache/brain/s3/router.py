@@ -5,6 +5,7 @@ from typing import Final
 
 from edgecache.brain.s3 import buckets
 from edgecache.brain.s3.context import RequestContext, S3Response
+from edgecache.brain.s3.cors import buckets as cors_of_buckets
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.listings.objects import list_objects, list_objects_v2
 from edgecache.brain.s3.listings.versions import list_object_versions
@@ -26,8 +27,9 @@ from edgecache.brain.s3.tagging import objects as tagging_of_objects
 
 Operation = Callable[[RequestContext], Awaitable[S3Response | None]]
 
-# AWS offers these, Zonal does not. Without the list a GET of an ACL would return the object.
-NOT_OFFERED: Final = frozenset(
+# Of AWS. Where no operation below is for one of them, it is refused: else a GET of an object's
+# policy would return the object, and a PUT of it replace the object.
+SUBRESOURCES: Final = frozenset(
     (
         "accelerate",
         "acl",
@@ -58,6 +60,7 @@ NOT_OFFERED: Final = frozenset(
         "retention",
         "select",
         "session",
+        "tagging",
         "torrent",
         "versioning",
         "website",
@@ -66,6 +69,9 @@ NOT_OFFERED: Final = frozenset(
 
 # Method, parameter that the query must have, name: in the order in which they are tried.
 _OF_BUCKETS: Final[tuple[tuple[str, str, str, Operation], ...]] = (
+    ("GET", "cors", "GetBucketCors", cors_of_buckets.get_bucket_cors),
+    ("PUT", "cors", "PutBucketCors", cors_of_buckets.put_bucket_cors),
+    ("DELETE", "cors", "DeleteBucketCors", cors_of_buckets.delete_bucket_cors),
     ("GET", "tagging", "GetBucketTagging", tagging_of_buckets.get_bucket_tagging),
     ("PUT", "tagging", "PutBucketTagging", tagging_of_buckets.put_bucket_tagging),
     ("DELETE", "tagging", "DeleteBucketTagging", tagging_of_buckets.delete_bucket_tagging),
@@ -104,24 +110,34 @@ def operation_of(request: S3Request) -> tuple[str, Operation]:
 
     Raises S3Error: NotImplemented for what only AWS offers, MethodNotAllowed.
     """
-    if not NOT_OFFERED.isdisjoint(request.by_name):
-        raise S3Error("NotImplemented")
     if not request.bucket:
         if request.method == "GET":
             return "ListBuckets", buckets.list_buckets
         raise _not_allowed(request)
     if request.method == "GET" and not request.key and request.query("list-type") == "2":
+        _refuse_subresources(request)
         return "ListObjectsV2", list_objects_v2
     for method, parameter, name, run in _OF_OBJECTS if request.key else _OF_BUCKETS:
-        if method == request.method and (not parameter or request.has(parameter)):
+        if method == request.method and (not parameter or parameter in request.by_name):
+            _refuse_subresources(request, but=parameter)
             if SOURCE_HEADER in request.headers and name in _COPIES:
                 return _COPIES[name]
             return name, run
+    _refuse_subresources(request)
     raise _not_allowed(request)
 
 
+def _refuse_subresources(request: S3Request, *, but: str = "") -> None:
+    """Refuse a request for something else than it seems to be.
+
+    Raises S3Error NotImplemented.
+    """
+    if request.by_name and SUBRESOURCES & request.by_name.keys() - {but}:
+        raise S3Error("NotImplemented")
+
+
 def _not_allowed(request: S3Request) -> S3Error:
-    # AWS offers uploads by HTML forms, and CORS preflights.
-    if request.method in {"POST", "OPTIONS"}:
+    # AWS offers uploads by HTML forms.
+    if request.method == "POST":
         return S3Error("NotImplemented")
     return S3Error("MethodNotAllowed", extra={"Method": request.method[:20]})

@@ -20,19 +20,32 @@ _PARAMETERS: Final = (KEY_PARAMETER, "Expires", "Signature")
 # These parameters are signed; the others must not change what the request does.
 _SIGNED: Final = frozenset(
     (
+        "accelerate",
+        "acl",
+        "cors",
         "delete",
+        "lifecycle",
         "location",
+        "logging",
+        "notification",
+        "object-lock",
         "partNumber",
+        "policy",
+        "replication",
+        "requestPayment",
         "response-cache-control",
         "response-content-disposition",
         "response-content-encoding",
         "response-content-language",
         "response-content-type",
         "response-expires",
+        "tagging",
         "uploadId",
         "uploads",
         "versionId",
+        "versioning",
         "versions",
+        "website",
     )
 )
 # Not signed and harmless: a client's own id, and parameters of listings.

@@ -33,6 +33,9 @@ def redirect(
     request = context.request
     if not sources or version.size == 0 or not is_possible(request, bucket):
         return None
+    if context.exchange.added:
+        # A browser follows it only to where CORS headers are, too, and workers send none.
+        return None
     source = sources[0]
     grant = TicketGrant(
         bucket.tenant, bucket.id, version.sha256, selection.span.length, selection.span.start

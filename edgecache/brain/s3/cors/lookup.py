@@ -1,0 +1,116 @@
+"""Which CORS rules a request falls under, before its signature is checked.
+
+A browser sends its preflight without credentials, and scripts can read an error only if it has
+CORS headers, too. So the bucket is found by what the request claims: the access key in a presigned
+URL or in its Authorization header tells the environment, a public name tells the bucket itself.
+
+The preflight of a request that will be signed in its header has neither, and bucket names alone
+belong to an environment: it is allowed if any bucket of that name allows it. That gives nothing
+away: without a match the answer is the same whether there is such a bucket or not, and what the
+request itself may do and its script may read is decided again, by its own bucket.
+"""
+
+import re
+from typing import Any, Final
+
+import orjson
+
+from edgecache.brain.bounded_cache import BoundedCache
+from edgecache.brain.database import Database
+from edgecache.brain.directory.directory import Directory
+from edgecache.brain.s3.auth.access_keys import AccessKeys
+from edgecache.brain.s3.auth.sigv2 import KEY_PARAMETER
+from edgecache.brain.s3.cors.rules import CorsRule, loaded
+from edgecache.brain.s3.requests import S3Request
+from edgecache.brain.values import BucketInfo
+
+# Later buckets of the same name do not count: they must not displace earlier ones.
+NAMESAKES: Final = 50
+KEPT_BYTES: Final = 16 * 2**20
+# Measured: parsed rules take up to so many times the bytes of their JSON.
+PARSED_FACTOR: Final = 8
+ENTRY_BYTES: Final = 300
+
+OF_BUCKET: Final = "SELECT cors FROM brain_bucket WHERE id = %s"
+OF_NAME: Final = (
+    "SELECT cors FROM brain_bucket WHERE name = %s AND cors <> '[]' ORDER BY id LIMIT %s"
+)
+_CREDENTIAL: Final = re.compile(r"Credential=([^/,\s]+)/")
+
+Rules = tuple[CorsRule, ...]
+
+
+class CorsRules:
+    """The rules of buckets, in memory until a bucket changes."""
+
+    def __init__(self, database: Database, directory: Directory, keys: AccessKeys) -> None:
+        self._database = database
+        self._directory = directory
+        self._keys = keys
+        self._known: BoundedCache[int | str, tuple[Rules, int]] = BoundedCache(
+            KEPT_BYTES, lambda _, entry: entry[1]
+        )
+        self._changes = 0
+        directory.coherence.subscribe("bucket", self._forget)
+        directory.coherence.on_loss(self._forget)
+
+    async def of_request(self, request: S3Request) -> Rules:
+        """Return the rules of the bucket that a request names; none if it cannot be told.
+
+        Raises DatabaseAway.
+        """
+        bucket = await self._bucket(request)
+        return () if bucket is None else await self.of_bucket(bucket)
+
+    async def of_preflight(self, request: S3Request) -> Rules:
+        """Return the rules that a preflight falls under.
+
+        Raises DatabaseAway.
+        """
+        bucket = await self._bucket(request)
+        if bucket is not None:
+            return await self.of_bucket(bucket)
+        if _claimed_key(request) or not request.bucket:
+            return ()
+        return await self._load(request.bucket, OF_NAME, [request.bucket, NAMESAKES])
+
+    async def of_bucket(self, bucket: BucketInfo) -> Rules:
+        """Return a bucket's rules.
+
+        Raises DatabaseAway.
+        """
+        return await self._load(bucket.id, OF_BUCKET, [bucket.id])
+
+    async def _bucket(self, request: S3Request) -> BucketInfo | None:
+        key_id = _claimed_key(request)
+        if key_id:
+            key = await self._keys.find(key_id)
+            return key and await self._directory.bucket(key.tenant, request.bucket)
+        bucket = await self._directory.bucket_by_public_name(request.bucket)
+        return bucket if bucket is not None and bucket.is_public else None
+
+    async def _load(self, name: int | str, sql: Any, params: list[Any]) -> Rules:
+        coherence = self._directory.coherence
+        known = self._known.get(name) if coherence.is_current else None
+        if known is not None:
+            return known[0]
+        changes = self._changes
+        rows = await self._database.all(sql, params)
+        found = tuple(rule for row in rows for rule in loaded(row.cors))
+        if coherence.is_current and changes == self._changes:
+            size = sum(len(orjson.dumps(row.cors)) for row in rows)
+            self._known.put(name, (found, ENTRY_BYTES + size * PARSED_FACTOR))
+        return found
+
+    def _forget(self, *_announced: object) -> None:
+        self._changes += 1
+        self._known.clear()
+
+
+def _claimed_key(request: S3Request) -> str:
+    """Return the id of the access key that a request names, not yet verified."""
+    credential = request.query("X-Amz-Credential")
+    if credential:
+        return credential.partition("/")[0]
+    match = _CREDENTIAL.search(request.header("authorization"))
+    return match[1] if match is not None else request.query(KEY_PARAMETER)
