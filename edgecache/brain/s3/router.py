@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from edgecache.brain.s3 import buckets
+from edgecache.brain.s3 import buckets, unconfigured
 from edgecache.brain.s3.context import RequestContext, S3Response
 from edgecache.brain.s3.cors import buckets as cors_of_buckets
 from edgecache.brain.s3.errors import S3Error
@@ -69,6 +69,7 @@ SUBRESOURCES: Final = frozenset(
 
 # Method, parameter that the query must have, name: in the order in which they are tried.
 _OF_BUCKETS: Final[tuple[tuple[str, str, str, Operation], ...]] = (
+    *unconfigured.OF_BUCKETS,
     ("GET", "cors", "GetBucketCors", cors_of_buckets.get_bucket_cors),
     ("PUT", "cors", "PutBucketCors", cors_of_buckets.put_bucket_cors),
     ("DELETE", "cors", "DeleteBucketCors", cors_of_buckets.delete_bucket_cors),
@@ -85,6 +86,7 @@ _OF_BUCKETS: Final[tuple[tuple[str, str, str, Operation], ...]] = (
     ("POST", "delete", "DeleteObjects", delete_objects),
 )
 _OF_OBJECTS: Final[tuple[tuple[str, str, str, Operation], ...]] = (
+    *unconfigured.OF_OBJECTS,
     ("GET", "tagging", "GetObjectTagging", tagging_of_objects.get_object_tagging),
     ("PUT", "tagging", "PutObjectTagging", tagging_of_objects.put_object_tagging),
     ("DELETE", "tagging", "DeleteObjectTagging", tagging_of_objects.delete_object_tagging),

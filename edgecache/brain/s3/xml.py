@@ -18,7 +18,8 @@ ELEMENT_LIMIT: Final = 150_000
 _INVALID: Final = re.compile("[\x01-\x08\x0b-\x1f\ufffe\uffff]")
 _QUOTE: Final = {'"': "&quot;"}
 
-# A name with text, or with elements, or None to leave out.
+# A name with text, or with elements, or None to leave out. Attributes may follow the name of one
+# with elements.
 Node = tuple[str, "str | int | bool | Sequence[Node | None]"]
 
 
@@ -40,7 +41,8 @@ def _write(node: Node) -> str:
         return f"<{name}>{'true' if value else 'false'}</{name}>"
     if isinstance(value, str | int):
         return f"<{name}>{text_of(str(value))}</{name}>"
-    return f"<{name}>{''.join(_write(child) for child in value if child is not None)}</{name}>"
+    inner = "".join(_write(child) for child in value if child is not None)
+    return f"<{name}>{inner}</{name.partition(' ')[0]}>"
 
 
 class Element:

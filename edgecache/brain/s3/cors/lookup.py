@@ -85,7 +85,9 @@ class CorsRules:
         key_id = _claimed_key(request)
         if key_id:
             key = await self._keys.find(key_id)
-            return key and await self._directory.bucket(key.tenant, request.bucket)
+            if key is None:
+                return None
+            return await self._directory.bucket(key.tenant, request.bucket)
         bucket = await self._directory.bucket_by_public_name(request.bucket)
         return bucket if bucket is not None and bucket.is_public else None
 

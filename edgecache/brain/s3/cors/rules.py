@@ -88,9 +88,12 @@ def loaded(rows: Iterable[Mapping[str, Any]]) -> tuple[CorsRule, ...]:
     """Return the rules of a bucket's row."""
     return tuple(
         CorsRule(
-            row["id"],
-            *(tuple(row[name]) for name in ("origins", "methods", "headers", "exposed")),
-            row["max_age_s"],
+            id=row["id"],
+            origins=tuple(row["origins"]),
+            methods=tuple(row["methods"]),
+            headers=tuple(row["headers"]),
+            exposed=tuple(row["exposed"]),
+            max_age_s=row["max_age_s"],
         )
         for row in rows
     )
