@@ -6,7 +6,15 @@ import os
 
 from benchmarks.prepare import prepare
 
-USUAL = ("request_cost", "sql_rows", "sql_streams", "first_sql", "neighbours", "crowd")
+USUAL = (
+    "request_cost",
+    "sql_rows",
+    "sql_streams",
+    "first_sql",
+    "neighbours",
+    "crowd",
+    "cache_writes",
+)
 NAMES = (
     *USUAL,
     "second_factor",

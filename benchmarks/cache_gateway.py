@@ -82,7 +82,7 @@ class Bench:
     def __init__(self, folder: Path, stack: contextlib.ExitStack) -> None:
         self.folder, self.stack = folder, stack
         self.files = folder / "files"
-        self.cluster = stack.enter_context(_cluster(folder))
+        self.cluster = stack.enter_context(brain_with_worker(folder))
         self.keys = self.cluster.tenant()
         self.public_name = self._fill()
         self.nginx_port = free_port()
@@ -288,7 +288,7 @@ def _wrk(contender: Contender, *, seconds: float) -> Round:
 
 
 @contextlib.contextmanager
-def _cluster(folder: Path) -> Iterator[Cluster]:
+def brain_with_worker(folder: Path) -> Iterator[Cluster]:
     """Run a brain with one worker over a database of its own."""
     given = os.environ["DATABASE_URL"]
     name = sql.Identifier(f"bench_{uuid.uuid4().hex}")

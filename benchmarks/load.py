@@ -6,6 +6,7 @@ import socket
 import statistics
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 BUFFER_BYTES = 1 << 18
@@ -24,10 +25,14 @@ class Load:
 
 @dataclass
 class _Connection:
-    """One client. left: missing bytes of the body, None before the head is complete."""
+    """One client. left: missing bytes of the body, None before the head is complete.
+
+    unsent: of the request.
+    """
 
     sock: socket.socket
     sent_at: float
+    unsent: memoryview
     head: bytes = b""
     left: int | None = None
 
@@ -42,12 +47,21 @@ def request(method: str, path: str, body: bytes = b"", token: str = "") -> bytes
     return head.encode() + b"\r\n" + body
 
 
-def run(port: int, payload: bytes | Sequence[bytes], *, connections: int, seconds: float) -> Load:
+def run(
+    port: int,
+    payload: bytes | Sequence[bytes] | Iterator[bytes],
+    *,
+    connections: int,
+    seconds: float,
+) -> Load:
     """Send requests repeatedly on several connections; each waits for its response.
 
-    payload: the one request, or several that take turns.
+    payload: the one request, several that take turns, or an iterator that has enough of them.
     """
-    payloads = itertools.cycle([payload] if isinstance(payload, bytes) else payload)
+    if isinstance(payload, Iterator):
+        payloads = payload
+    else:
+        payloads = itertools.cycle([payload] if isinstance(payload, bytes) else payload)
     selector = selectors.DefaultSelector()
     buffer = bytearray(BUFFER_BYTES)
     for _ in range(connections):
@@ -56,9 +70,11 @@ def run(port: int, payload: bytes | Sequence[bytes], *, connections: int, second
     failures = 0
     ends = time.perf_counter() + seconds
     while (now := time.perf_counter()) < ends:
-        for key, _ in selector.select(timeout=ends - now):
+        for key, events in selector.select(timeout=ends - now):
             connection: _Connection = key.data
-            if not _take(connection, buffer):
+            if events & selectors.EVENT_WRITE:
+                _send(selector, connection)
+            if not events & selectors.EVENT_READ or not _take(connection, buffer):
                 continue
             times.append(time.perf_counter() - connection.sent_at)
             failures += not connection.head.startswith(b"HTTP/1.1 200")
@@ -69,7 +85,8 @@ def run(port: int, payload: bytes | Sequence[bytes], *, connections: int, second
                 continue
             connection.head, connection.left = b"", None
             connection.sent_at = time.perf_counter()
-            connection.sock.sendall(next(payloads))
+            connection.unsent = memoryview(next(payloads))
+            _send(selector, connection)
     for key in list(selector.get_map().values()):
         key.data.sock.close()
     quantiles = statistics.quantiles(times, n=100)
@@ -80,8 +97,20 @@ def run(port: int, payload: bytes | Sequence[bytes], *, connections: int, second
 def _open(selector: selectors.DefaultSelector, port: int, payloads: Iterator[bytes]) -> None:
     sock = socket.create_connection(("127.0.0.1", port), timeout=10)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    selector.register(sock, selectors.EVENT_READ, _Connection(sock, time.perf_counter()))
-    sock.sendall(next(payloads))
+    sock.setblocking(False)
+    connection = _Connection(sock, time.perf_counter(), memoryview(next(payloads)))
+    selector.register(sock, selectors.EVENT_READ, connection)
+    _send(selector, connection)
+
+
+def _send(selector: selectors.BaseSelector, connection: _Connection) -> None:
+    """Send what the socket takes now, and wait until it takes the rest."""
+    with suppress(BlockingIOError):
+        while connection.unsent:
+            connection.unsent = connection.unsent[connection.sock.send(connection.unsent) :]
+    events = selectors.EVENT_READ | (selectors.EVENT_WRITE if connection.unsent else 0)
+    if selector.get_key(connection.sock).events != events:
+        selector.modify(connection.sock, events, connection)
 
 
 def _take(connection: _Connection, buffer: bytearray) -> bool:
