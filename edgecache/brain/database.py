@@ -6,7 +6,7 @@ Rows are named tuples: ``row.size`` or unpacked. ``bytea`` is bytes, ``jsonb`` i
 import asyncio
 import select
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final, LiteralString, TypeVar
 
 import orjson
@@ -21,6 +21,7 @@ from edgecache.brain.errors import DatabaseAway
 # Rows come as named tuples whose fields the statement decides.
 Row = Any
 Params = Sequence[Any] | Mapping[str, Any]
+Statement = tuple[LiteralString, Params]
 RawConnection = psycopg.AsyncConnection[Row]
 
 T = TypeVar("T")
@@ -48,8 +49,13 @@ class Connection:
         return await (await self.raw.execute(sql, params)).fetchall()
 
     async def run(self, sql: LiteralString, params: Params = ()) -> int:
-        """Return the number of rows touched."""
+        """Return the number of rows touched; of no use in a pipeline, which does not wait."""
         return (await self.raw.execute(sql, params)).rowcount
+
+    async def together(self, *statements: Statement) -> list[list[Row]]:
+        """Return the rows of several statements, which a pipeline sends at once."""
+        cursors = [await self.raw.execute(sql, params) for sql, params in statements]
+        return [await cursor.fetchall() for cursor in cursors]
 
 
 class Database:
@@ -112,14 +118,18 @@ class Database:
 
     @asynccontextmanager
     async def transaction(
-        self, *, timeout_s: float = TRANSACTION_TIMEOUT_S
+        self, *, timeout_s: float = TRANSACTION_TIMEOUT_S, is_pipelined: bool = False
     ) -> AsyncIterator[Connection]:
         """Return a connection inside a transaction, committed at the end of the block.
 
-        timeout_s: of the whole block. Raises DatabaseAway.
+        timeout_s: of the whole block. is_pipelined: statements are sent without waiting for one
+        another's results. Raises DatabaseAway.
         """
-        async with self._connection(timeout_s) as connection, connection.raw.transaction():
-            yield connection
+        async with self._connection(timeout_s) as connection, AsyncExitStack() as stack:
+            if is_pipelined:
+                await stack.enter_async_context(connection.raw.pipeline())
+            async with connection.raw.transaction():
+                yield connection
 
     async def _one(self, sql: LiteralString, params: Params) -> Row | None:
         async with self._connection() as connection:

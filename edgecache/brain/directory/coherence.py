@@ -159,17 +159,22 @@ class Coherence:
             log.warning("brain_lease_left", brain_id=str(self._id))
 
     @asynccontextmanager
-    async def change(self, *, waits: bool = True, timeout_s: float = 10.0) -> AsyncIterator[Change]:
+    async def change(
+        self, *, waits: bool = True, timeout_s: float = 10.0, is_pipelined: bool = False
+    ) -> AsyncIterator[Change]:
         """Run a transaction; at the end it is committed, announced, and seen by all brains.
 
         waits: for the other brains' acknowledgements; otherwise they see it a moment later.
+        is_pipelined: see ``Database.transaction``.
         Raises DatabaseAway: the change may have happened, so repeating it must be harmless.
         """
         self._number += 1
         number = self._number
         pending = self._pending[number] = Pending()
         try:
-            async with self._database.transaction(timeout_s=timeout_s) as connection:
+            async with self._database.transaction(
+                timeout_s=timeout_s, is_pipelined=is_pipelined
+            ) as connection:
                 change = Change(connection)
                 yield change
                 payloads = self._payloads(change.announcements, number, wants_ack=waits)

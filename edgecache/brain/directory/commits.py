@@ -5,15 +5,16 @@ advisory lock each. Of a blob: its row (KEY SHARE to refer to it, NO KEY UPDATE 
 UPDATE to delete it). This order excludes deadlocks.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from dataclasses import fields as columns_of
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from edgecache.brain.database import Connection, Database
+from edgecache.brain.database import Connection, Database, Statement
 from edgecache.brain.directory.coherence import Change
 from edgecache.brain.directory.index import Name
 from edgecache.brain.errors import DatabaseAway, NoSuchBucket, OriginChanged
@@ -27,6 +28,13 @@ LOCK_KEYS: Final = (
     "WITH bucket AS MATERIALIZED (SELECT id FROM brain_bucket WHERE id = %s FOR SHARE)"
     " SELECT pg_advisory_xact_lock(lock) FROM (SELECT DISTINCT hashtextextended(key, id) AS lock"
     " FROM bucket, unnest(%s::text[]) key ORDER BY lock) locks"
+)
+# As LOCK_KEYS, for keys of several buckets, without waiting.
+TRY_LOCK_KEYS: Final = (
+    "WITH bucket AS MATERIALIZED (SELECT id FROM brain_bucket WHERE id = ANY(%s)"
+    " ORDER BY id FOR SHARE SKIP LOCKED)"
+    " SELECT id, key FROM unnest(%s::bigint[], %s::text[]) given (id, key) JOIN bucket USING (id)"
+    " WHERE pg_try_advisory_xact_lock(hashtextextended(key, id))"
 )
 # A purge or deletion, a newer version, or an unfinished write to the origin. Writes make the
 # version without a variant; the variants of a key do not overtake one another.
@@ -45,11 +53,14 @@ OTHER_VARIANTS: Final = (
     " RETURNING blob_id"
 )
 # A new row is as good as locked, an existing one is locked. Neither: it was deleted just now.
+# In the order of the hashes, for an insertion waits for another one of the same hash.
 HOLD: Final = (
     "WITH made AS (INSERT INTO brain_blob (sha256, size, md5, crc32, chunks)"
-    " VALUES (%(sha256)s, %(size)s, %(md5)s, %(crc32)s, %(chunks)s)"
+    " SELECT * FROM unnest(%(sha256)s::bytea[], %(size)s::bigint[], %(md5)s::bytea[],"
+    " %(crc32)s::bigint[], %(chunks)s::bytea[]) given (sha256) ORDER BY sha256"
     " ON CONFLICT DO NOTHING RETURNING sha256),"
-    " held AS (SELECT sha256 FROM brain_blob WHERE sha256 = %(sha256)s FOR KEY SHARE)"
+    " held AS (SELECT sha256 FROM brain_blob WHERE sha256 = ANY(%(sha256)s::bytea[])"
+    " ORDER BY sha256 FOR KEY SHARE)"
     " SELECT sha256 FROM made UNION ALL SELECT sha256 FROM held"
 )
 WRITE_CACHED: Final = (
@@ -159,10 +170,26 @@ async def is_overtaken(connection: Connection | Database, name: Name, began: int
 
 async def hold_blob(change: Connection, manifest: Manifest) -> None:
     """Insert or lock a blob's row, so that it is not deleted before the transaction ends."""
+    await hold_blobs(change, [manifest])
+
+
+async def hold_blobs(change: Connection, manifests: Iterable[Manifest]) -> None:
+    """Insert or lock the rows of blobs, so that none is deleted before the transaction ends."""
+    wanted = {manifest.sha256: manifest for manifest in manifests}
     for _ in range(HOLD_ATTEMPTS):
-        if await change.one(HOLD, asdict(manifest)) is not None:
+        for row in await change.all(*hold_statement(wanted.values())):
+            wanted.pop(row.sha256, None)
+        if not wanted:
             return
     raise DatabaseAway
+
+
+def hold_statement(manifests: Collection[Manifest]) -> Statement:
+    """Return one attempt of ``hold_blobs``: its rows are the blobs that are held."""
+    return HOLD, {
+        column.name: [getattr(manifest, column.name) for manifest in manifests]
+        for column in columns_of(Manifest)
+    }
 
 
 async def write_cached(
@@ -194,13 +221,17 @@ async def write_cached(
         raise DatabaseAway
     gone = {row.old} - {None, version.manifest.sha256}
     if is_written and row.has_variants:
-        others = await change.all(OTHER_VARIANTS, [version.bucket_id, version.key])
-        gone |= {other.blob_id for other in others}
+        gone |= await forget_variants(change, version.bucket_id, version.key)
     await release(change, gone)
     # A fetch does not change the other variants.
     filled = () if is_written else (version.variant,)
     change.announce("key", version.bucket_id, version.key, row.generation, *filled)
     return version_of(version, generation=row.generation, cached_at=row.cached_at)
+
+
+async def forget_variants(change: Change, bucket_id: int, key: str) -> set[bytes]:
+    """Delete the variants that the CDN keeps of a key; return their blobs, to be released."""
+    return {row.blob_id for row in await change.all(OTHER_VARIANTS, [bucket_id, key])}
 
 
 async def refresh_cached(

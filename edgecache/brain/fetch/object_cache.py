@@ -23,9 +23,12 @@ from edgecache.brain.fetch.singleflight import Singleflight
 from edgecache.brain.origins.driver import version_at
 from edgecache.brain.origins.registry import Origins
 from edgecache.brain.storage import builtin_origin
+from edgecache.brain.storage.buffers import BufferedBody
 from edgecache.brain.storage.digests import verified
+from edgecache.brain.storage.group_commit import GroupCommit
 from edgecache.brain.storage.listings import list_keys
 from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.stored_bytes import StoredBytes
 from edgecache.brain.values import (
     ALWAYS,
     BucketInfo,
@@ -116,11 +119,13 @@ class ObjectCache:
             on_stored=on_stored,
         )
         self._on_kept = on_stored
+        self._stored_writes = GroupCommit(directory, StoredBytes(staging), on_stored=on_stored)
         self.writes = OriginWrites(database, self._coherence, staging, brain_id)
 
     async def stop(self) -> None:
         """Finish the writes, cancel the fetches."""
         await self._running.finish()
+        await self._stored_writes.finish()
         await self.singleflight.stop()
 
     # --- reading ----------------------------------------------------------------------------
@@ -250,18 +255,21 @@ class ObjectCache:
         self,
         bucket: BucketInfo,
         key: str,
-        staged: StagedFile,
+        body: StagedFile | BufferedBody,
         fields: Fields,
         *,
         conditions: Conditions = ALWAYS,
     ) -> ObjectVersion:
-        """Write an object to its origin and to the directory; the staged file is consumed.
+        """Write an object to its origin and to the directory; the body is consumed.
 
         Continues when the caller is cancelled. Raises KeyRefused, PreconditionFailed,
         OriginMissing (if_match, and nothing there), OriginError, NoSuchBucket, StorageFull,
         DatabaseAway.
         """
         check_key(key)
+        if bucket.origin_id is None:
+            return await self._stored_writes.put(bucket, key, body, fields, conditions)
+        staged = await self._staging.as_file(body)
         return await self._uncancelled(self._put(bucket, key, staged, fields, conditions))
 
     async def copy(
@@ -356,13 +364,8 @@ class ObjectCache:
     ) -> ObjectVersion:
         try:
             with self._directory.watch((bucket.id, key, "")) as watch:
-                if bucket.origin_id is None:
-                    found = await builtin_origin.put(
-                        self._coherence, self._staging, bucket, key, staged, fields, conditions
-                    )
-                else:
-                    driver = await self._origins.driver(bucket)
-                    found = await self.writes.put(driver, bucket, key, staged, fields, conditions)
+                driver = await self._origins.driver(bucket)
+                found = await self.writes.put(driver, bucket, key, staged, fields, conditions)
                 self._remember(found, watch)
                 return found
         finally:

@@ -3,16 +3,19 @@
 import hmac
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from typing import Final, NoReturn
+from typing import Final, Generic, NoReturn, TypeVar
 
 from edgecache.brain.s3 import checksums
 from edgecache.brain.s3.auth.sigv4.chunks import STREAMING, Chunks
 from edgecache.brain.s3.auth.sigv4.claims import UNSIGNED
 from edgecache.brain.s3.context import RequestContext
 from edgecache.brain.s3.errors import S3Error
-from edgecache.brain.storage.digests import Digests
+from edgecache.brain.storage.buffers import BufferedBody
+from edgecache.brain.storage.digests import Digests, manifest_of
 from edgecache.brain.values import Manifest, StagedFile
 from edgecache.http.exchange import BodyTimeout
+
+Body = TypeVar("Body")
 
 UPLOAD_LIMIT_BYTES: Final = 5 * 2**30
 XML_LIMIT_BYTES: Final = 2**22
@@ -21,14 +24,52 @@ IN_MANIFEST: Final = frozenset(("sha256", "crc32"))
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
-    """A verified body on disk. checksums: to be stored with the object."""
+class Received(Generic[Body]):
+    """A verified body, on disk or in memory. checksums: to be stored with the object."""
 
-    staged: StagedFile
+    body: Body
     checksums: Mapping[str, str]
 
 
-async def receive(context: RequestContext, *, keep: str = "") -> Received:
+async def buffer(context: RequestContext) -> Received[BufferedBody] | None:
+    """Receive a small upload's body into memory; None if it must be received into a file.
+
+    On failure nothing is left behind. Raises as ``receive`` does.
+    """
+    length = body_length(context)
+    release = context.parts.staging.reserve(context.tenant.organization_id, length)
+    if release is None:
+        return None
+    try:
+        declared = checksums.declared_digests(context.request)
+        source = _source(context, length)
+        data = await _whole(source, length)
+        manifest = manifest_of(data)
+        running = BodyChecksums(declared.name or checksums.DEFAULT)
+        running.update(data)
+        computed = running.values(manifest)
+        _check(context, manifest, declared, _client_checksums(declared, source), computed)
+    except BaseException:
+        release()
+        raise
+    body = BufferedBody(data, manifest, release)
+    return Received(body, {**computed, "type": checksums.FULL})
+
+
+async def _whole(source: AsyncIterator[bytes] | Chunks, length: int) -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in source:
+        size += len(piece)
+        if size > length:
+            break
+        pieces.append(piece)
+    if size != length:
+        _incomplete()
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+async def receive(context: RequestContext, *, keep: str = "") -> Received[StagedFile]:
     """Write an upload's body to the brain's disk.
 
     keep: a checksum to compute whatever the request names. On failure nothing is left behind.

@@ -9,8 +9,7 @@ from psycopg.types.json import Jsonb
 from edgecache.brain.database import Database, Row
 from edgecache.brain.directory import commits
 from edgecache.brain.directory.coherence import Change, Coherence
-from edgecache.brain.errors import OriginMissing, PreconditionFailed
-from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.stored_writes import check_conditions
 from edgecache.brain.values import (
     TAGGING_HEADER,
     BucketInfo,
@@ -18,7 +17,6 @@ from edgecache.brain.values import (
     Fields,
     Manifest,
     ObjectVersion,
-    StagedFile,
 )
 
 STORED: Final = (
@@ -35,33 +33,9 @@ WRITE_STORED: Final = (
     " metadata = EXCLUDED.metadata, checksums = EXCLUDED.checksums, parts = EXCLUDED.parts,"
     " last_modified = EXCLUDED.last_modified"
 )
-
-
 TAG: Final = (
     "UPDATE brain_storedobject SET headers = (headers - %s) || %s WHERE bucket_id = %s AND key = %s"
 )
-
-
-async def put(
-    coherence: Coherence,
-    staging: Staging,
-    bucket: BucketInfo,
-    key: str,
-    staged: StagedFile,
-    fields: Fields,
-    conditions: Conditions,
-) -> ObjectVersion:
-    """Write an object: its file, its row and the directory's row, or none of them.
-
-    Raises PreconditionFailed, NoSuchBucket, StorageFull, DatabaseAway.
-    """
-    async with coherence.change() as change:
-        await commits.lock_keys(change, bucket.id, [key])
-        current = await change.one(STORED, [bucket.id, key])
-        _check(current, conditions)
-        await commits.hold_blob(change, staged.manifest)
-        await staging.run(staging.place, staged, staging.origin_path(staged.manifest.sha256))
-        return await _write(change, bucket, key, staged.manifest, fields, current)
 
 
 async def copy(
@@ -79,7 +53,7 @@ async def copy(
     async with coherence.change() as change:
         await commits.lock_keys(change, bucket.id, [key])
         current = await change.one(STORED, [bucket.id, key])
-        _check(current, conditions)
+        check_conditions(current, conditions)
         # The lock first: while it is held, garbage collection cannot delete the file.
         held = await change.one(
             "SELECT sha256, size, md5, crc32, chunks FROM brain_blob WHERE sha256 = %s"
@@ -184,17 +158,6 @@ async def _write(
     if current is not None and current.blob_id != manifest.sha256:
         await commits.release(change, [current.blob_id])
     return found
-
-
-def _check(current: Row | None, conditions: Conditions) -> None:
-    if conditions.if_none_match and current is not None:
-        raise PreconditionFailed
-    if conditions.if_match is None:
-        return
-    if current is None:
-        raise OriginMissing
-    if conditions.if_match not in {"*", current.etag}:
-        raise PreconditionFailed
 
 
 def _stored(bucket: BucketInfo, key: str, row: Row) -> commits.VersionRow:

@@ -63,6 +63,19 @@ class Digests:
         self._room = BLOCK_BYTES
 
 
+def manifest_of(data: bytes) -> Manifest:
+    """Return the digests of bytes that are at hand."""
+    if len(data) > BLOCK_BYTES or not data:
+        digests = Digests()
+        digests.update(data)
+        return digests.manifest()
+    # The only block is the whole.
+    whole = hashlib.sha256(data).digest()
+    md5 = hashlib.md5(data, usedforsecurity=False).digest()
+    block = blocks.entry(whole, crt.crc32c(data))
+    return Manifest(whole, len(data), md5, zlib.crc32(data), block)
+
+
 async def verified(
     read: Callable[[Span], AsyncIterator[bytes]], manifest: Manifest, span: Span
 ) -> AsyncIterator[bytes]:

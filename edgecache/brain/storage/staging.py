@@ -25,6 +25,7 @@ from typing import Final, ParamSpec, TypeVar
 
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import StorageFull
+from edgecache.brain.storage.buffers import BufferedBody, Buffers
 from edgecache.brain.storage.digests import Digests
 from edgecache.brain.values import StagedFile
 
@@ -42,18 +43,24 @@ NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 class Staging:
     """One process's files in the data directory.
 
-    limit_bytes: of unfinished bodies and cached blobs together. used_bytes: of the former;
-    copies_bytes: of the latter, approximately.
+    limit_bytes: of unfinished bodies and cached blobs together. received_bytes: of the former, in
+    files; copies_bytes: of the latter, approximately. buffers: of bodies in memory.
     """
 
     def __init__(self, root: Path, *, limit_bytes: int) -> None:
         self.root = root
         self.limit_bytes = limit_bytes
-        self.used_bytes = 0
+        self.received_bytes = 0
         self.copies_bytes = 0
+        self.buffers = Buffers()
         self.temp = root / "temp" / secrets.token_hex(8)
         self._lock = -1
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="brain-files")
+
+    @property
+    def used_bytes(self) -> int:
+        """Return the bytes of unfinished bodies."""
+        return self.received_bytes + self.buffers.used_bytes
 
     async def start(self) -> None:
         """Create the folders, and remove the files of dead processes."""
@@ -74,13 +81,17 @@ class Staging:
         try:
             return await loop.run_in_executor(self._threads, lambda: work(*args, **kwargs))
         except OSError as exc:
-            if exc.errno in NO_ROOM:
-                raise StorageFull from exc
-            raise
+            raise file_error(exc) from exc
 
     def receive(self) -> "Receiver":
         """Return a writer for one body."""
         return Receiver(self)
+
+    def reserve(self, organization_id: int, size: int) -> Callable[[], None] | None:
+        """Reserve memory for a small body, as ``Buffers.reserve`` does."""
+        if self.used_bytes + size > self.limit_bytes:
+            return None
+        return self.buffers.reserve(organization_id, size)
 
     async def take(self, body: AsyncIterator[bytes]) -> StagedFile:
         """Receive a whole body.
@@ -96,9 +107,29 @@ class Staging:
             await receiver.discard()
             raise
 
-    async def discard(self, staged: StagedFile) -> None:
+    async def discard(self, body: StagedFile | BufferedBody) -> None:
         """Remove a body."""
-        await asyncio.shield(self.run(staged.path.unlink, missing_ok=True))
+        if isinstance(body, BufferedBody):
+            body.release()
+        else:
+            await asyncio.shield(self.run(body.path.unlink, missing_ok=True))
+
+    async def as_file(self, body: StagedFile | BufferedBody) -> StagedFile:
+        """Return a body as a file; it is consumed.
+
+        Raises StorageFull, OSError.
+        """
+        if isinstance(body, StagedFile):
+            return body
+        receiver = self.receive()
+        try:
+            await receiver.write(body.data)
+            return await receiver.finish()
+        except BaseException:
+            await receiver.discard()
+            raise
+        finally:
+            body.release()
 
     # --- blobs ------------------------------------------------------------------------------
 
@@ -148,9 +179,9 @@ class Staging:
         made = not target.parent.is_dir()
         target.parent.mkdir(parents=True, exist_ok=True)
         staged.path.replace(target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
         if made:
-            _sync_folder(target.parent.parent)
+            sync_folder(target.parent.parent)
 
     def unlink(self, blobs: Sequence[bytes]) -> None:
         """Remove all files of some bytes. Runs on a thread (``run``)."""
@@ -246,7 +277,7 @@ class Receiver:
         if self._staging.used_bytes + len(data) > self._staging.limit_bytes:
             # Cached blobs do not count here: garbage collection evicts as many as necessary.
             raise StorageFull
-        self._staging.used_bytes += len(data)
+        self._staging.received_bytes += len(data)
         self._buffer.append(data)
         self._buffered += len(data)
         self.size += len(data)
@@ -274,7 +305,7 @@ class Receiver:
         await asyncio.shield(self._staging.run(self._remove))
 
     def _release(self) -> None:
-        self._staging.used_bytes -= self.size
+        self._staging.received_bytes -= self.size
         self.size = 0
 
     def _append(self, pieces: list[bytes], *, is_last: bool = False) -> int:
@@ -285,7 +316,7 @@ class Receiver:
                 self._file = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
             count = 0
             for piece in pieces:
-                _write_all(self._file, piece)
+                write_whole(self._file, piece)
                 self._digests.update(piece)
                 count += len(piece)
             if is_last:
@@ -303,7 +334,13 @@ class Receiver:
             self.path.unlink(missing_ok=True)
 
 
-def _write_all(file: int, data: bytes) -> None:
+def file_error(exc: OSError) -> Exception:
+    """Return StorageFull for a full disk, else the error itself."""
+    return StorageFull() if exc.errno in NO_ROOM else exc
+
+
+def write_whole(file: int, data: bytes) -> None:
+    """Write all of some bytes."""
     view = memoryview(data)
     while view:
         view = view[os.write(file, view) :]
@@ -319,7 +356,8 @@ def _sharded(folder: Path, sha256: bytes) -> Path:
     return folder / name[:2] / name
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)

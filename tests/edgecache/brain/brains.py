@@ -18,6 +18,8 @@ from edgecache.brain.directory.purges import Purges
 from edgecache.brain.fetch.object_cache import ObjectCache, OpenObject
 from edgecache.brain.origins.catalog import Catalog
 from edgecache.brain.origins.registry import Origins
+from edgecache.brain.storage.buffers import BufferedBody
+from edgecache.brain.storage.digests import manifest_of
 from edgecache.brain.storage.garbage_collection import GarbageCollector
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.values import ALWAYS, BucketInfo, Conditions, Fields, ObjectVersion
@@ -84,6 +86,13 @@ class Brain:
         """Create a bucket with an external origin."""
         origin = await self.catalog.create(tenant, f"{name}-origin", kind, config, secret)
         return await self.buckets.create(tenant, name, origin_id=origin.id, origin_prefix=prefix)
+
+
+def buffered(brain: Brain, data: bytes, tenant: Tenant = ALICE) -> BufferedBody:
+    """Return a body in memory."""
+    release = brain.staging.reserve(tenant.organization_id, len(data))
+    assert release is not None
+    return BufferedBody(data, manifest_of(data), release)
 
 
 async def read(opened: OpenObject, span: Span | None = None) -> bytes:

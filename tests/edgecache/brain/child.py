@@ -20,7 +20,13 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "platform_site.settings")
 django.setup()
 
 from edgecache.brain.errors import BrainError  # noqa: E402 - Django first
-from tests.edgecache.brain.brains import ALICE, Brain, running  # noqa: E402 - Django first
+from tests.edgecache.brain.brains import (  # noqa: E402 - Django first
+    ALICE,
+    PLAIN,
+    Brain,
+    buffered,
+    running,
+)
 
 
 async def main(url: str, root: str) -> None:
@@ -40,7 +46,8 @@ async def main(url: str, root: str) -> None:
 async def obey(brain: Brain, order: dict[str, Any]) -> None:
     """Run one command."""
     try:
-        say({"done": await deed(brain, order)})
+        done = await deed(brain, order)
+        say({"done": done} | ({"number": order["number"]} if "number" in order else {}))
     except BrainError as exc:
         say({"error": exc.code})
 
@@ -57,7 +64,8 @@ async def deed(brain: Brain, order: dict[str, Any]) -> Any:
         return result.objects_purged
     bucket = await brain.directory.bucket_by_id(order["bucket"])
     if order["do"] == "put":
-        found = await brain.put(bucket, order["key"], order["data"].encode())
+        body = buffered(brain, order["data"].encode())
+        found = await brain.objects.put(bucket, order["key"], body, PLAIN)
         return found.etag
     if order["do"] == "delete":
         return await brain.objects.delete(bucket, [order["key"]])

@@ -52,7 +52,7 @@ async def test_a_kill_between_commit_and_replication_loses_nothing(
     assert origin.count("/k") == 2
 
 
-@pytest.mark.parametrize("at", ["hold_blob", "write_cached"])
+@pytest.mark.parametrize("at", ["stored_bytes:StoredBytes.place", "stored_writes:_write_rows"])
 async def test_a_kill_during_a_write_leaves_the_old_object(
     brain: Brain, rows: Rows, at: str
 ) -> None:
@@ -60,7 +60,7 @@ async def test_a_kill_during_a_write_leaves_the_old_object(
     await brain.put(bucket, "k", b"old")
     async with child(rows.url, brain.staging.root) as doomed:
         await doomed.halt(
-            f"edgecache.brain.directory.commits:{at}", "put", bucket=bucket.id, key="k", data="new"
+            f"edgecache.brain.storage.{at}", "put", bucket=bucket.id, key="k", data="new"
         )
         await doomed.kill()
 

@@ -15,7 +15,7 @@ from edgecache.brain.errors import (
     PreconditionFailed,
 )
 from edgecache.brain.values import Conditions, Fields
-from tests.edgecache.brain.brains import ALICE, CHARLIE, MIB, Brain, Rows, read, until
+from tests.edgecache.brain.brains import ALICE, CHARLIE, MIB, Brain, Rows, buffered, read
 
 HOSTILE = [
     "plain",
@@ -215,12 +215,13 @@ async def test_buckets_are_isolated_between_environments(brain: Brain) -> None:
 
 async def test_a_write_continues_after_its_caller_was_cancelled(brain: Brain) -> None:
     bucket = await brain.bucket()
-    writing = asyncio.create_task(brain.put(bucket, "k", b"kept"))
-    await until(lambda: brain.objects._running)
+    body = buffered(brain, b"kept")
+    writing = asyncio.create_task(brain.objects.put(bucket, "k", body, Fields()))
+    await asyncio.sleep(0)
 
     writing.cancel()
     await asyncio.gather(writing, return_exceptions=True)
-    await brain.objects._running.finish()
+    await brain.objects._stored_writes.finish()
 
     assert await brain.get(bucket, "k") == b"kept"
 

@@ -52,7 +52,7 @@ class Held:
 async def test_a_file_is_not_closed_while_a_cancelled_writers_thread_writes_to_it(
     staging: Staging, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held, write_all = Held(), files._write_all
+    held, write_all = Held(), files.write_whole
     outcomes: list[str] = []
 
     def slow_write(file: int, data: bytes) -> None:
@@ -65,7 +65,7 @@ async def test_a_file_is_not_closed_while_a_cancelled_writers_thread_writes_to_i
         else:
             outcomes.append("written")
 
-    monkeypatch.setattr(files, "_write_all", slow_write)
+    monkeypatch.setattr(files, "write_whole", slow_write)
     receiver = staging.receive()
     writing = asyncio.create_task(receiver.write(b"x" * BUFFER_BYTES))
     await held.came()

@@ -1,0 +1,226 @@
+"""Group commit: PUTs that wait together are written together.
+
+While one group is being written the next one collects: nothing waits for a timer, and the more
+there is to do the larger the groups are. A group has at most one write of each key, and writes of
+different tenants in turn. One that needs a lock that is taken goes on alone, so that a purge of
+one tenant does not hold up the writes of the others.
+"""
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from typing import Final
+
+import psycopg
+
+from edgecache.brain.background import BackgroundTasks
+from edgecache.brain.directory.directory import Directory
+from edgecache.brain.directory.index import Name
+from edgecache.brain.storage.buffers import BufferedBody
+from edgecache.brain.storage.stored_bytes import StoredBytes
+from edgecache.brain.storage.stored_writes import Outcomes, Write, write_all
+from edgecache.brain.values import BucketInfo, Conditions, Fields, ObjectVersion, StagedFile
+
+# While one group waits for the disk another one uses the database.
+GROUPS: Final = 2
+# As many locks as one transaction may take, see ``commits.KEYS_LOCKED``.
+GROUP_WRITES: Final = 64
+# So that small bodies do not wait for many large ones.
+GROUP_BYTES: Final = 8 * 2**20
+# Writes that wait for a lock, each with a connection of its own.
+ALONE: Final = 2
+
+
+class GroupCommit:
+    """This brain's writes to the built-in origin."""
+
+    def __init__(
+        self,
+        directory: Directory,
+        store: StoredBytes,
+        *,
+        on_stored: Callable[[ObjectVersion], None],
+    ) -> None:
+        """on_stored: called with each version that was committed."""
+        self._directory = directory
+        self._store = store
+        self._on_stored = on_stored
+        self._waiting = _Waiting()
+        self._busy: set[Name] = set()
+        self._groups = 0
+        self._is_starting = False
+        self._alone = asyncio.Semaphore(ALONE)
+        self._tasks = BackgroundTasks()
+
+    async def put(
+        self,
+        bucket: BucketInfo,
+        key: str,
+        body: StagedFile | BufferedBody,
+        fields: Fields,
+        conditions: Conditions,
+    ) -> ObjectVersion:
+        """Write an object: its bytes, its row and the directory's row, or none of them.
+
+        The body is consumed. Continues when the caller is cancelled. Raises PreconditionFailed,
+        OriginMissing (if_match), NoSuchBucket, StorageFull, DatabaseAway.
+        """
+        loop = asyncio.get_running_loop()
+        write = Write(bucket, key, body, fields, conditions, loop.create_future())
+        # Retrieved here, for the caller may be gone.
+        write.outcome.add_done_callback(_retrieve)
+        self._waiting.add(write)
+        if not self._is_starting:
+            # Those that arrive in this turn of the loop go together.
+            self._is_starting = True
+            loop.call_soon(self._start)
+        return await asyncio.shield(write.outcome)
+
+    async def finish(self) -> None:
+        """Wait until everything is written."""
+        while self._is_starting or self._waiting or len(self._tasks):
+            await self._tasks.finish()
+            await asyncio.sleep(0)
+
+    def _start(self) -> None:
+        self._is_starting = False
+        while self._groups < GROUPS:
+            group = self._waiting.take(self._busy)
+            if not group:
+                return
+            self._groups += 1
+            self._busy.update(write.name for write in group)
+            self._tasks.add(self._write_group(group))
+
+    async def _write_group(self, group: Sequence[Write]) -> None:
+        try:
+            left = await self._try_group(group)
+        finally:
+            self._groups -= 1
+        for write in left:
+            self._tasks.add(self._write_alone(write))
+        self._end(write for write in group if write not in left)
+
+    async def _try_group(self, group: Sequence[Write]) -> Sequence[Write]:
+        """Write a group; return the writes that must go on alone."""
+        try:
+            ready = await self._write_files(group)
+            return (await self._commit(ready, waits=False)).contended if ready else ()
+        except psycopg.Error:
+            # Something is wrong with one of them: it is not to fail the others.
+            return [write for write in group if not write.outcome.done()]
+        except Exception as exc:  # noqa: BLE001 - each of them raises it
+            _fail(group, exc)
+            return ()
+
+    async def _write_alone(self, write: Write) -> None:
+        try:
+            async with self._alone:
+                await self._commit([write], waits=True)
+        except Exception as exc:  # noqa: BLE001 - the caller raises it
+            _fail([write], exc)
+        self._end([write])
+
+    async def _write_files(self, group: Sequence[Write]) -> list[Write]:
+        """Write the bodies that are in memory; return the writes whose bytes are on disk."""
+        results = await self._store.stage([write.body for write in group])
+        for write, result in zip(group, results, strict=True):
+            if isinstance(result, Exception):
+                _fail([write], result)
+            else:
+                write.staged = result
+        return [write for write in group if write.staged is not None]
+
+    async def _commit(self, writes: Sequence[Write], *, waits: bool) -> Outcomes:
+        """Run the transaction, and hand out what became of the writes."""
+        with ExitStack() as stack:
+            watches = {
+                write: stack.enter_context(self._directory.watch(write.name)) for write in writes
+            }
+            async with self._directory.coherence.change(is_pipelined=True) as change:
+                outcomes = await write_all(change, self._store, writes, waits=waits)
+            for write, found in outcomes.found.items():
+                self._directory.remember(found, watches[write])
+                write.outcome.set_result(found)
+                self._on_stored(found)
+        for write, failure in outcomes.failed.items():
+            _fail([write], failure)
+        return outcomes
+
+    def _end(self, writes: Iterable[Write]) -> None:
+        """Let go of the bodies and the keys, and begin with what waited for them."""
+        leftovers = []
+        for write in writes:
+            self._busy.discard(write.name)
+            if isinstance(write.body, BufferedBody):
+                write.body.release()
+            if write.staged is not None and not write.is_placed:
+                leftovers.append(write.staged)
+        for staged in leftovers:
+            self._tasks.add(self._store.discard(staged))
+        self._start()
+
+
+class _Waiting:
+    """Writes that wait: of each organization by name, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._by_organization: OrderedDict[int, OrderedDict[Name, deque[Write]]] = OrderedDict()
+
+    def __bool__(self) -> bool:
+        return bool(self._by_organization)
+
+    def add(self, write: Write) -> None:
+        """Add a write behind the others of its organization and of its key."""
+        organization_id = write.bucket.tenant.organization_id
+        by_name = self._by_organization.setdefault(organization_id, OrderedDict())
+        by_name.setdefault(write.name, deque()).append(write)
+
+    def take(self, busy: set[Name]) -> list[Write]:
+        """Return the next group: one write of each organization in turn, none of a busy name."""
+        group: list[Write] = []
+        taken: set[Name] = set()
+        size = 0
+        turns = deque(self._by_organization)
+        while turns and len(group) < GROUP_WRITES and size < GROUP_BYTES:
+            organization_id = turns.popleft()
+            write = self._next(organization_id, busy, taken)
+            if write is None:
+                continue
+            group.append(write)
+            taken.add(write.name)
+            if isinstance(write.body, BufferedBody):
+                size += len(write.body.data)
+            if organization_id in self._by_organization:
+                # Behind the others, in this group and in the next one.
+                self._by_organization.move_to_end(organization_id)
+                turns.append(organization_id)
+        return group
+
+    def _next(self, organization_id: int, busy: set[Name], taken: set[Name]) -> Write | None:
+        by_name = self._by_organization[organization_id]
+        # At most as many names are skipped as are being written.
+        name = next((name for name in by_name if name not in busy and name not in taken), None)
+        if name is None:
+            return None
+        writes = by_name[name]
+        write = writes.popleft()
+        if writes:
+            by_name.move_to_end(name)
+        else:
+            del by_name[name]
+        if not by_name:
+            del self._by_organization[organization_id]
+        return write
+
+
+def _fail(writes: Iterable[Write], failure: Exception) -> None:
+    for write in writes:
+        if not write.outcome.done():
+            write.outcome.set_exception(failure)
+
+
+def _retrieve(outcome: asyncio.Future[ObjectVersion]) -> None:
+    if not outcome.cancelled():
+        outcome.exception()

@@ -1,0 +1,92 @@
+"""The bytes of the built-in origin: they are durable before a row names them.
+
+In two steps: ``stage`` under temporary names, before the transaction; ``place`` under their hashes,
+inside it, while the blobs' rows are held. Each takes many bodies in one hand-over to a thread.
+"""
+
+import os
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+
+from edgecache.brain.storage.buffers import BufferedBody
+from edgecache.brain.storage.staging import Staging, file_error, sync_folder, write_whole
+from edgecache.brain.values import Manifest, StagedFile
+
+
+class StoredBytes:
+    """Files in the data directory."""
+
+    def __init__(self, staging: Staging) -> None:
+        self._staging = staging
+
+    async def stage(
+        self, bodies: Sequence[StagedFile | BufferedBody]
+    ) -> list[StagedFile | Exception]:
+        """Return the bodies as files, or why one could not be written."""
+        buffered = [body for body in bodies if isinstance(body, BufferedBody)]
+        if not buffered:
+            return [body for body in bodies if isinstance(body, StagedFile)]
+        written = iter(await self._staging.run(_write_all, self._staging.temp, buffered))
+        return [body if isinstance(body, StagedFile) else next(written) for body in bodies]
+
+    async def place(self, files: Sequence[StagedFile]) -> list[Exception | None]:
+        """Make the bytes readable by their hash; return the failure of each, None if it is durable.
+
+        The blobs' rows are held: garbage collection removes none of these files meanwhile.
+        """
+        targets = [self._staging.origin_path(staged.manifest.sha256) for staged in files]
+        return await self._staging.run(_place_all, [staged.path for staged in files], targets)
+
+    def placed(self, manifest: Manifest) -> StagedFile:
+        """Return a body that was placed, to be placed again."""
+        return StagedFile(self._staging.origin_path(manifest.sha256), manifest)
+
+    async def discard(self, body: StagedFile | BufferedBody) -> None:
+        """Remove a body that was not placed."""
+        await self._staging.discard(body)
+
+
+def _write_all(folder: Path, bodies: Sequence[BufferedBody]) -> list[StagedFile | Exception]:
+    results: list[StagedFile | Exception] = []
+    for body in bodies:
+        path = folder / secrets.token_hex(16)
+        try:
+            _write_synced(path, body.data)
+            results.append(StagedFile(path, body.manifest))
+        except OSError as exc:
+            path.unlink(missing_ok=True)
+            results.append(file_error(exc))
+    return results
+
+
+def _write_synced(path: Path, data: bytes) -> None:
+    file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    try:
+        write_whole(file, data)
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _place_all(paths: Sequence[Path], targets: Sequence[Path]) -> list[Exception | None]:
+    errors: list[Exception | None] = [None] * len(paths)
+    folders: dict[Path, list[int]] = {}
+    for number, (path, target) in enumerate(zip(paths, targets, strict=True)):
+        try:
+            if not target.parent.is_dir():
+                target.parent.mkdir(exist_ok=True)
+                sync_folder(target.parent.parent)
+            path.replace(target)
+        except OSError as exc:
+            errors[number] = file_error(exc)
+        else:
+            folders.setdefault(target.parent, []).append(number)
+    # The names of a group's files in one folder become durable together.
+    for folder, numbers in folders.items():
+        try:
+            sync_folder(folder)
+        except OSError as exc:
+            for number in numbers:
+                errors[number] = file_error(exc)
+    return errors

@@ -1,0 +1,234 @@
+"""Writes to the built-in origin inside one transaction: each with its conditions and its outcome.
+
+The order is that of all writes (``commits``): buckets, keys, blobs; then the bytes become durable;
+then the rows that name them are written.
+"""
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import orjson
+
+from edgecache.brain.database import Row
+from edgecache.brain.directory import commits
+from edgecache.brain.directory.coherence import Change
+from edgecache.brain.directory.index import Name
+from edgecache.brain.errors import OriginMissing, PreconditionFailed
+from edgecache.brain.storage.buffers import BufferedBody
+from edgecache.brain.storage.stored_bytes import StoredBytes
+from edgecache.brain.values import BucketInfo, Conditions, Fields, ObjectVersion, StagedFile
+
+# The keys have their locks: these rows do not change before the transaction ends.
+CURRENT: Final = (
+    "SELECT given.bucket_id, given.key, s.etag, s.blob_id, c.blob_id AS cached_id,"
+    " EXISTS (SELECT FROM brain_cachedobject v WHERE v.bucket_id = given.bucket_id"
+    " AND v.key = given.key AND v.variant <> '') AS has_variants"
+    " FROM unnest(%s::bigint[], %s::text[]) given (bucket_id, key)"
+    " LEFT JOIN brain_storedobject s ON s.bucket_id = given.bucket_id AND s.key = given.key"
+    " LEFT JOIN brain_cachedobject c ON c.bucket_id = given.bucket_id AND c.key = given.key"
+    " AND c.variant = ''"
+)
+GENERATIONS: Final = (
+    "SELECT nextval('brain_generation') AS generation, now() AS cached_at"
+    " FROM generate_series(1, %s)"
+)
+# Both tables by one statement: of the built-in origin, and of the directory.
+WRITE: Final = (
+    "WITH given AS MATERIALIZED (SELECT bucket_id, key, decode(blob, 'hex') AS blob_id, etag,"
+    " content_type, headers, metadata, checksums, parts, generation"
+    " FROM jsonb_to_recordset(%(rows)s::jsonb) given (bucket_id bigint, key text, blob text,"
+    " etag text, content_type text, headers jsonb, metadata jsonb, checksums jsonb, parts jsonb,"
+    " generation bigint)),"
+    " stored AS (INSERT INTO brain_storedobject (bucket_id, key, blob_id, etag, content_type,"
+    " headers, metadata, checksums, parts, last_modified) SELECT bucket_id, key, blob_id, etag,"
+    " content_type, headers, metadata, checksums, parts, %(now)s FROM given"
+    " ON CONFLICT (bucket_id, key) DO UPDATE SET blob_id = EXCLUDED.blob_id,"
+    " etag = EXCLUDED.etag, content_type = EXCLUDED.content_type, headers = EXCLUDED.headers,"
+    " metadata = EXCLUDED.metadata, checksums = EXCLUDED.checksums, parts = EXCLUDED.parts,"
+    " last_modified = EXCLUDED.last_modified)"
+    " INSERT INTO brain_cachedobject (bucket_id, key, blob_id, etag, content_type, headers,"
+    " metadata, checksums, parts, generation, last_modified, http, cached_at)"
+    " SELECT given.*, %(now)s, '{}', now() FROM given"
+    " ON CONFLICT (bucket_id, key, variant) DO UPDATE SET blob_id = EXCLUDED.blob_id,"
+    " etag = EXCLUDED.etag, content_type = EXCLUDED.content_type, headers = EXCLUDED.headers,"
+    " metadata = EXCLUDED.metadata, checksums = EXCLUDED.checksums, parts = EXCLUDED.parts,"
+    " last_modified = EXCLUDED.last_modified, generation = EXCLUDED.generation,"
+    " http = EXCLUDED.http, cached_at = EXCLUDED.cached_at"
+)
+
+
+@dataclass(eq=False, slots=True)
+class Write:
+    """A PUT. outcome: its version, or its failure. staged: its bytes on disk, once they are.
+
+    is_placed: they have left their temporary name, in a transaction that may have failed since.
+    """
+
+    bucket: BucketInfo
+    key: str
+    body: StagedFile | BufferedBody
+    fields: Fields
+    conditions: Conditions
+    outcome: asyncio.Future[ObjectVersion]
+    staged: StagedFile | None = None
+    is_placed: bool = False
+
+    @property
+    def name(self) -> Name:
+        """Return what at most one write at a time may change."""
+        return self.bucket.id, self.key, ""
+
+
+@dataclass(slots=True)
+class Outcomes:
+    """What became of some writes. contended: another transaction has their key or bucket now."""
+
+    found: dict[Write, ObjectVersion] = field(default_factory=dict)
+    failed: dict[Write, Exception] = field(default_factory=dict)
+    contended: list[Write] = field(default_factory=list)
+
+
+async def write_all(
+    change: Change, store: StoredBytes, writes: Sequence[Write], *, waits: bool
+) -> Outcomes:
+    """Write objects of distinct keys, whose bytes are on disk under temporary names.
+
+    waits: for the locks of the one write that it is given then. Else those that are not free at
+    once are left out, so that no write waits for another tenant's lock.
+    Raises NoSuchBucket (waits), DatabaseAway, psycopg.Error: then nothing is written.
+    """
+    outcomes = Outcomes()
+    if waits:
+        (one,) = writes
+        await commits.lock_keys(change, one.bucket.id, [one.key])
+    begun = await _begin(change, writes)
+    for write in writes:
+        if write.name not in begun.free:
+            outcomes.contended.append(write)
+            continue
+        row = begun.current[write.name]
+        try:
+            check_conditions(row if row.etag is not None else None, write.conditions)
+        except (PreconditionFailed, OriginMissing) as exc:
+            outcomes.failed[write] = exc
+    left_out = {*outcomes.contended, *outcomes.failed}
+    ready = [write for write in writes if write not in left_out]
+    await _write_rows(change, await _place(store, ready, outcomes), begun, outcomes)
+    # Their rows were made for nothing, unless something else refers to these bytes.
+    lost = [write.body.manifest.sha256 for write in writes if write not in outcomes.found]
+    await commits.release(change, lost)
+    return outcomes
+
+
+def check_conditions(current: Row | None, conditions: Conditions) -> None:
+    """Check the conditions of a write. current: the object's row.
+
+    Raises PreconditionFailed, OriginMissing.
+    """
+    if conditions.if_none_match and current is not None:
+        raise PreconditionFailed
+    if conditions.if_match is None:
+        return
+    if current is None:
+        raise OriginMissing
+    if conditions.if_match not in {"*", current.etag}:
+        raise PreconditionFailed
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """What is known of the keys: those whose lock was free, their rows, the next generations."""
+
+    free: Collection[Name]
+    current: Mapping[Name, Row]
+    generations: Sequence[Row]
+
+
+async def _begin(change: Change, writes: Sequence[Write]) -> _Begun:
+    """Lock, hold the blobs, read the keys' rows: each sees what is before it, but waits once.
+
+    The blobs' rows come before their files: while they are held, garbage collection cannot delete
+    what is placed.
+    """
+    manifests = {write.body.manifest.sha256: write.body.manifest for write in writes}
+    ids, keys = [write.bucket.id for write in writes], [write.key for write in writes]
+    free, current, held, generations = await change.together(
+        (commits.TRY_LOCK_KEYS, [sorted(set(ids)), ids, keys]),
+        (CURRENT, [ids, keys]),
+        commits.hold_statement(manifests.values()),
+        (GENERATIONS, [len(writes)]),
+    )
+    for row in held:
+        manifests.pop(row.sha256, None)
+    if manifests:
+        await commits.hold_blobs(change, manifests.values())
+    return _Begun(
+        {(row.id, row.key, "") for row in free},
+        {(row.bucket_id, row.key, ""): row for row in current},
+        generations,
+    )
+
+
+async def _place(store: StoredBytes, writes: Sequence[Write], outcomes: Outcomes) -> list[Write]:
+    """Make bytes durable under their lasting names; return the writes whose bytes are."""
+    if not writes:
+        return []
+    files = [
+        store.placed(write.body.manifest) if write.is_placed or not write.staged else write.staged
+        for write in writes
+    ]
+    placed = []
+    for write, error in zip(writes, await store.place(files), strict=True):
+        if error is None:
+            write.is_placed = True
+            placed.append(write)
+        else:
+            outcomes.failed[write] = error
+    return placed
+
+
+async def _write_rows(
+    change: Change, writes: Sequence[Write], begun: _Begun, outcomes: Outcomes
+) -> None:
+    if not writes:
+        return
+    now = datetime.now(UTC).replace(microsecond=0)
+    columns = []
+    gone: set[bytes] = set()
+    for write, next_row in zip(writes, begun.generations, strict=False):
+        version, generation = _version(write, now), next_row.generation
+        columns.append(_columns(version) | {"generation": generation})
+        current = begun.current[write.name]
+        gone |= {current.blob_id, current.cached_id} - {None, version.manifest.sha256}
+        if current.has_variants:
+            gone |= await commits.forget_variants(change, write.bucket.id, write.key)
+        change.announce("key", write.bucket.id, write.key, generation)
+        outcomes.found[write] = commits.version_of(
+            version, generation=generation, cached_at=next_row.cached_at
+        )
+    await change.run(WRITE, {"rows": orjson.dumps(columns).decode(), "now": now})
+    await commits.release(change, gone)
+
+
+def _version(write: Write, now: datetime) -> commits.VersionRow:
+    manifest, fields = write.body.manifest, write.fields
+    etag = fields.etag or manifest.md5.hex()
+    return commits.VersionRow(write.bucket.id, write.key, "", manifest, fields, etag, now, {})
+
+
+def _columns(version: commits.VersionRow) -> dict[str, Any]:
+    fields = version.fields
+    return {
+        "bucket_id": version.bucket_id,
+        "key": version.key,
+        "blob": version.manifest.sha256.hex(),
+        "etag": version.etag,
+        "content_type": fields.content_type,
+        "headers": dict(fields.headers),
+        "metadata": dict(fields.metadata),
+        "checksums": dict(fields.checksums),
+        "parts": fields.parts,
+    }

@@ -1,0 +1,274 @@
+"""PUTs that are written together: each has its own conditions, its own failure, its own bytes."""
+
+import asyncio
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from edgecache.brain.blocks import BLOCK_BYTES
+from edgecache.brain.errors import (
+    NoSuchBucket,
+    OriginMissing,
+    PreconditionFailed,
+    StorageFull,
+)
+from edgecache.brain.storage import stored_bytes
+from edgecache.brain.storage.buffers import LIMIT_BYTES, SHARES, Buffers
+from edgecache.brain.storage.digests import Digests, manifest_of
+from edgecache.brain.values import ALWAYS, BucketInfo, Conditions, Fields, ObjectVersion
+from tests.edgecache.brain.brains import CHARLIE, Brain, Rows, buffered
+from tests.edgecache.brain.children import child
+
+RACED = [f"k{n}" for n in range(6)]
+CREATE = Conditions(if_none_match=True)
+
+
+async def put(
+    brain: Brain,
+    bucket: BucketInfo,
+    key: str,
+    data: bytes,
+    *,
+    conditions: Conditions = ALWAYS,
+    metadata: dict[str, str] | None = None,
+) -> ObjectVersion:
+    """Write a body that is in memory."""
+    body = buffered(brain, data, bucket.tenant)
+    fields = Fields(metadata=metadata or {})
+    return await brain.objects.put(bucket, key, body, fields, conditions=conditions)
+
+
+async def outcomes(*writes: object) -> list[object]:
+    """Run writes at once; return their results and failures."""
+    return await asyncio.gather(*writes, return_exceptions=True)  # type: ignore[call-overload, no-any-return]
+
+
+def kinds(found: list[object]) -> list[type]:
+    """Return the types of some outcomes."""
+    return [type(each) for each in found]
+
+
+def is_tidy(brain: Brain) -> bool:
+    """True if no temporary file and no reserved memory is left."""
+    left = {path.name for path in brain.staging.temp.iterdir()}
+    return left == {"lock"} and brain.staging.used_bytes == 0
+
+
+@contextmanager
+def locked(rows: Rows, bucket: BucketInfo) -> Iterator[None]:
+    """Lock a bucket as a large purge does."""
+    with psycopg.connect(rows.url) as connection:
+        connection.execute("SELECT FROM brain_bucket WHERE id = %s FOR NO KEY UPDATE", [bucket.id])
+        yield
+
+
+async def test_objects_written_at_once_are_all_there(brain: Brain, other: Brain) -> None:
+    mine, theirs = await brain.bucket(), await brain.bucket("docs", CHARLIE)
+    wanted = {f"k{n}": b"body %d" % (n // 2) for n in range(90)}
+
+    # Two of each body, under different keys; and both tenants have the same keys.
+    found = await asyncio.gather(
+        *(put(brain, mine, key, data) for key, data in wanted.items()),
+        *(put(brain, theirs, key, data + b"!") for key, data in wanted.items()),
+    )
+
+    assert len({version.generation for version in found}) == len(found)
+    for one in (brain, other):
+        one.directory.index.clear()
+        for key, data in wanted.items():
+            assert (await one.objects.open(mine, key)).version in found
+            assert (await one.objects.open(theirs, key)).version.size == len(data) + 1
+    assert {key: await brain.get(mine, key) for key in wanted} == wanted
+    assert len(brain.kept) == len(found)
+    assert is_tidy(brain)
+
+
+async def test_each_write_of_a_group_fails_by_itself(brain: Brain, rows: Rows) -> None:
+    bucket, gone = await brain.bucket(), await brain.bucket("gone")
+    first = await put(brain, bucket, "there", b"old")
+    await brain.buckets.delete(gone.tenant, gone.id)
+
+    found = await outcomes(
+        put(brain, bucket, "a", b"a"),
+        put(brain, bucket, "there", b"new", conditions=CREATE),
+        put(brain, gone, "b", b"b"),
+        put(brain, bucket, "absent", b"c", conditions=Conditions(if_match=first.etag)),
+        # PostgreSQL refuses this character, and the statement with it.
+        put(brain, bucket, "bad", b"d", metadata={"name": "\0"}),
+        put(brain, bucket, "e", b"e"),
+    )
+
+    assert kinds(found) == [
+        ObjectVersion,
+        PreconditionFailed,
+        NoSuchBucket,
+        OriginMissing,
+        psycopg.errors.UntranslatableCharacter,
+        ObjectVersion,
+    ]
+    assert await brain.get(bucket, "there") == b"old"
+    await brain.garbage_collector.round()
+    assert rows.count("storedobject") == rows.count("cachedobject") == rows.count("blob") == 3
+    assert is_tidy(brain)
+
+
+async def test_writes_of_one_key_happen_one_after_the_other(brain: Brain, rows: Rows) -> None:
+    bucket = await brain.bucket()
+
+    found = await asyncio.gather(*(put(brain, bucket, "k", b"%d" % n) for n in range(20)))
+
+    last = max(found, key=lambda version: version.generation)
+    assert found[-1] == last
+    assert await brain.get(bucket, "k") == b"19"
+    await brain.garbage_collector.round()
+    assert rows.count("blob") == 1
+
+
+async def test_a_full_disk_fails_the_write_that_it_is_too_full_for(
+    brain: Brain, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket = await brain.bucket()
+    write_synced = stored_bytes._write_synced
+
+    def write(path: Path, data: bytes) -> None:
+        write_synced(path, data)
+        if data == b"large":
+            raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(stored_bytes, "_write_synced", write)
+    found = await outcomes(put(brain, bucket, "a", b"a"), put(brain, bucket, "b", b"large"))
+
+    assert kinds(found) == [ObjectVersion, StorageFull]
+    assert rows.count("blob") == 1
+    assert is_tidy(brain)
+
+
+async def test_bytes_that_cannot_be_placed_leave_no_rows(brain: Brain, rows: Rows) -> None:
+    bucket = await brain.bucket()
+    data = b"not placed"
+    target = brain.staging.origin_path(buffered(brain, data).manifest.sha256)
+    brain.staging.buffers = Buffers()
+    # No folder can be made where a file is.
+    target.parent.touch()
+
+    found = await outcomes(put(brain, bucket, "a", b"a"), put(brain, bucket, "b", data))
+
+    assert kinds(found) == [ObjectVersion, FileExistsError]
+    target.parent.unlink()
+    await brain.garbage_collector.round()
+    assert rows.count("blob") == rows.count("storedobject") == 1
+    await put(brain, bucket, "b", data)
+    assert await brain.get(bucket, "b") == data
+    assert is_tidy(brain)
+
+
+async def test_a_bucket_that_is_locked_holds_up_no_other(brain: Brain, rows: Rows) -> None:
+    mine, theirs = await brain.bucket(), await brain.bucket("docs", CHARLIE)
+
+    with locked(rows, theirs):
+        waiting = [asyncio.create_task(put(brain, theirs, f"k{n}", b"x")) for n in range(30)]
+        for n in range(5):
+            await asyncio.wait_for(put(brain, mine, f"k{n}", b"x"), 5)
+        assert not any(task.done() for task in waiting)
+
+    assert len(await asyncio.gather(*waiting)) == 30
+    assert await brain.get(theirs, "k7") == b"x"
+
+
+async def test_writes_race_everything_that_changes_the_same_keys(
+    brain: Brain, other: Brain, rows: Rows
+) -> None:
+    bucket = await brain.bucket()
+
+    await asyncio.gather(*(churn(one, bucket, n) for one in (brain, other) for n in range(7)))
+    await brain.garbage_collector.round()
+
+    stored = dict(rows.all("SELECT key, blob_id FROM brain_storedobject"))
+    assert {key: await hash_of(brain, bucket, key) for key in RACED} == {
+        key: stored.get(key) for key in RACED
+    }
+    assert {key: await hash_of(other, bucket, key) for key in stored} == stored
+    for sha256 in stored.values():
+        assert await brain.staging.local(sha256) or await other.staging.local(sha256)
+
+
+async def churn(one: Brain, bucket: BucketInfo, number: int) -> None:
+    """Do one kind of thing to all keys, several times."""
+    for turn in range(12):
+        key = RACED[(turn + number) % len(RACED)]
+        if number == 0:
+            await one.objects.delete(bucket, [key])
+        elif number == 1:
+            await one.purges.purge(bucket.tenant, prefix="docs/k")
+        elif number == 2:
+            await one.garbage_collector.round()
+        elif number == 3:
+            await outcomes(one.objects.copy((bucket, RACED[turn % 6]), bucket, key))
+        else:
+            # Few different bodies: most writes meet a blob that is just being deleted.
+            await put(one, bucket, key, b"body %d" % (turn % 3))
+
+
+async def hash_of(one: Brain, bucket: BucketInfo, key: str) -> bytes | None:
+    """Return the hash of an object's bytes, None if there is no object."""
+    try:
+        return (await one.objects.open(bucket, key)).version.sha256
+    except OriginMissing:
+        return None
+
+
+async def test_a_kill_during_a_group_loses_nothing_that_was_acknowledged(
+    brain: Brain, rows: Rows
+) -> None:
+    bucket = await brain.bucket()
+    acknowledged = 0
+    async with child(rows.url, brain.staging.root) as doomed:
+        for n in range(300):
+            await doomed.tell("put", bucket=bucket.id, key=f"k{n}", data=f"body {n}", number=n)
+        found: set[int] = set()
+        while len(found) < 120:
+            heard = await doomed.hear()
+            found.add(heard["number"])
+        await doomed.kill()
+
+    for number in found:
+        assert await brain.get(bucket, f"k{number}") == b"body %d" % number
+        acknowledged += 1
+    # What was not acknowledged is there as a whole or not at all.
+    stored = rows.all("SELECT key FROM brain_storedobject")
+    for (key,) in stored:
+        assert await brain.get(bucket, key) == f"body {key[1:]}".encode()
+    assert acknowledged <= len(stored) <= 300
+
+
+def test_a_tenant_has_a_share_of_the_memory_for_bodies() -> None:
+    buffers = Buffers()
+    share, size = LIMIT_BYTES // SHARES, 2**20
+
+    held = [buffers.reserve(1, size) for _ in range(share // size)]
+
+    assert all(held)
+    assert buffers.reserve(1, 1) is None
+    theirs = buffers.reserve(2, size)
+    assert theirs is not None
+    theirs()
+    theirs()
+    assert buffers.used_bytes == share
+    for release in held:
+        if release is not None:
+            release()
+    assert buffers.used_bytes == 0
+    assert buffers.reserve(1, size)
+
+
+@pytest.mark.parametrize("size", [0, 1, BLOCK_BYTES - 1, BLOCK_BYTES, BLOCK_BYTES + 1])
+def test_digests_of_bytes_at_hand_equal_those_of_a_stream(size: int) -> None:
+    digests, data = Digests(), b"x" * size
+
+    digests.update(data)
+
+    assert manifest_of(data) == digests.manifest()
