@@ -9,6 +9,7 @@ from accounts.delivery import conf as delivery_conf
 from accounts.oauth import conf as oauth_conf
 from accounts.oauth.providers import conf as provider_conf
 from edgecache import conf as cache_conf
+from edgecache.billing import conf as billing_conf
 from edgecache.brain import conf as brain_conf
 from environments import conf as environments_conf
 from platform_site import conf
@@ -30,6 +31,7 @@ CONF_MODULES: Final = (
     recovery_conf,
     sql_conf,
     cache_conf,
+    billing_conf,
     brain_conf,
 )
 

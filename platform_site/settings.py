@@ -11,6 +11,7 @@ from accounts import conf as accounts_conf
 from accounts.delivery import conf as delivery_conf
 from accounts.oauth import conf as oauth_conf
 from edgecache import conf as cache_conf
+from edgecache.billing.conf import BillingSettings
 from edgecache.brain import conf as brain_conf
 from environments.conf import EnvironmentSettings
 from platform_site import conf
@@ -64,11 +65,16 @@ SQL: Final = load(SqlSettings, ENV)
 
 # --- edge cache -------------------------------------------------------------------------------
 HAS_CACHE: Final = "cache" in SERVER.features
-CACHE_APPS: Final = ["edgecache.apps.EdgeCacheConfig", "edgecache.brain.apps.BrainConfig"]
+CACHE_APPS: Final = [
+    "edgecache.apps.EdgeCacheConfig",
+    "edgecache.brain.apps.BrainConfig",
+    "edgecache.billing.apps.BillingConfig",
+]
 BRAIN: Final = brain_conf.read(
     ENV, data_dir=DATA_DIR, database_url=DATABASE_URL, is_production=IS_PRODUCTION
 )
 CACHE: Final = cache_conf.read(ENV, BRAIN)
+BILLING: Final = load(BillingSettings, ENV)
 if BRAIN.database_url != DATABASE_URL:
     DATABASES["brain"] = conf.control_database(BRAIN.database_url, DATABASE.pool_size)
     DATABASE_ROUTERS: Final = ["edgecache.brain.router.BrainRouter"]

@@ -1,14 +1,18 @@
-"""Hourly upkeep: deletion of old rows."""
+"""Hourly upkeep: storage is metered, and old rows are deleted."""
 
 import asyncio
+import time
 from typing import Final, LiteralString
 
 from edgecache.brain.background import PeriodicTask
 from edgecache.brain.database import Database
+from edgecache.brain.metering import usage_lines
 from edgecache.brain.metering.receipts import KEPT_DAYS
 from edgecache.brain.metering.statistics import Statistics
 
-EVERY_S: Final = 3600.0
+HOUR_S: Final = 3600.0
+# After the full hour, so that all brains agree which hour is over.
+AFTER_S: Final = 5.0
 
 OLD_RECEIPTS: Final[LiteralString] = (
     "DELETE FROM brain_receipt WHERE created_at < now() - make_interval(days => %s)"
@@ -31,11 +35,17 @@ class Upkeep(PeriodicTask):
     def __init__(self, database: Database, statistics: Statistics) -> None:
         self._database = database
         self._statistics = statistics
-        super().__init__("upkeep", self.round, lambda: asyncio.sleep(EVERY_S))
+        super().__init__("upkeep", self.round, _until_the_next_hour)
 
     async def round(self) -> None:
         """Run everything once. Raises DatabaseAway."""
+        await usage_lines.add_storage(self._database, clock=time.time)
+        await usage_lines.forget(self._database)
         await self._statistics.roll_up()
         await self._database.run(OLD_RECEIPTS, [KEPT_DAYS])
         await self._database.run(OLD_NODES)
         await self._database.run(DEAD_BRAINS)
+
+
+async def _until_the_next_hour() -> None:
+    await asyncio.sleep(HOUR_S - time.time() % HOUR_S + AFTER_S)

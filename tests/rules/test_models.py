@@ -10,7 +10,7 @@ from django.db.models import ForeignKey, Model
 from platform_site.lib.scoping import TenantModel
 
 ROOT = Path(__file__).resolve().parents[2]
-APPS = ("accounts", "environments", "sqlgateway", "twofactor", "recovery", "edgecache")
+APPS = ("accounts", "environments", "sqlgateway", "twofactor", "recovery", "edgecache", "billing")
 OURS = [model for model in apps.get_models() if model._meta.app_label in APPS]
 UNSCOPED = re.compile(r"\b(unscoped\.|_base_manager|_default_manager)")
 

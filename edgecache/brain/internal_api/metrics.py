@@ -6,16 +6,13 @@ from edgecache.brain.database import Database
 from edgecache.brain.internal_api.nodes import find
 from edgecache.brain.json_api import JsonCall, JsonResponse, Route
 from edgecache.brain.metering import prometheus as exposition
+from edgecache.brain.metering import usage_lines
 from edgecache.brain.metering.meters import Meters
 from edgecache.brain.metering.statistics import Statistics
 from edgecache.brain.nodes.registry import Nodes
 from edgecache.protocol.fields import Fields
 
-USAGE_PAGE: Final = 1000
-USAGE: Final = (
-    "SELECT id, line_id, organization_id, environment_pk, bucket_id, node_id, minute, hits, misses,"
-    " bytes_served FROM brain_usageline WHERE id > %s ORDER BY id LIMIT %s"
-)
+USAGE_PAGE: Final = 5000
 
 
 def routes(database: Database, nodes: Nodes, meters: Meters, statistics: Statistics) -> list[Route]:
@@ -35,9 +32,14 @@ def routes(database: Database, nodes: Nodes, meters: Meters, statistics: Statist
         after = query.integer("after", default=0)
         limit = query.integer("limit", default=USAGE_PAGE)
         query.finish()
-        rows = await database.all(USAGE, [after, min(limit, USAGE_PAGE)])
+        rows = await usage_lines.page(database, after, min(limit, USAGE_PAGE))
         following = rows[-1].id if rows else after
-        return JsonResponse({"lines": [row._asdict() for row in rows], "next": following})
+        # So that a page that was cut or altered on its way is noticed.
+        sums = {
+            name: str(sum(int(getattr(row, name)) for row in rows)) for name in usage_lines.SUMMED
+        }
+        lines = [row._asdict() for row in rows]
+        return JsonResponse({"lines": lines, "sums": sums, "next": following})
 
     async def prometheus(_call: JsonCall) -> JsonResponse:
         return JsonResponse(exposition.text(nodes, meters), content_type=exposition.CONTENT_TYPE)

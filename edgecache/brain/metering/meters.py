@@ -1,12 +1,13 @@
-"""Usage counters: counted in memory, written once a minute, never counted twice.
+"""Usage counters: counted in memory, written every ten seconds, never counted twice.
 
-A batch of lines is written in one transaction. Its lines got their ids before, so that a batch
-whose commit was not confirmed can be written again without counting twice.
+A batch is written in one transaction, with its id: a batch whose commit was not confirmed can be
+written again without counting twice. A brain that is killed loses what it counted since the last
+write.
 """
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, LiteralString, NamedTuple
@@ -24,18 +25,25 @@ from platform_site.lib.ids import uuid7
 
 log = structlog.get_logger(__name__)
 
-MINUTE_S: Final = 60
+SLICE_S: Final = 10
+HOUR_S: Final = 3600
 LAST_TRIES: Final = 3
-# Held while lines are written: their ids then rise in the order in which they become visible, and
-# readers that page by `id >` miss none.
+# Held while lines and counters are written: the ids of lines then rise in the order in which they
+# become visible, and readers that page by `id >` miss none.
 LINES_LOCK: Final = 0x5A0C_0001
 
-INSERT_LINES: Final[LiteralString] = """
-    INSERT INTO brain_usageline (line_id, organization_id, environment_pk, bucket_id, node_id,
-                                 minute, hits, misses, bytes_served)
-    SELECT * FROM unnest(%s::uuid[], %s::bigint[], %s::bigint[], %s::bigint[], %s::uuid[],
+ADD_BATCH: Final[LiteralString] = (
+    "INSERT INTO brain_usagebatch (id) VALUES (%s) ON CONFLICT DO NOTHING"
+)
+ADD_USAGE: Final[LiteralString] = """
+    INSERT INTO brain_usagecounter (organization_id, environment_pk, bucket_id, node_id,
+                                    is_creditable, hour, hits, misses, bytes_served)
+    SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::uuid[], %s::boolean[],
                          %s::timestamptz[], %s::bigint[], %s::bigint[], %s::bigint[])
-    ON CONFLICT (line_id) DO NOTHING
+    ON CONFLICT (bucket_id, node_id, is_creditable, hour) DO UPDATE SET
+        hits = brain_usagecounter.hits + excluded.hits,
+        misses = brain_usagecounter.misses + excluded.misses,
+        bytes_served = brain_usagecounter.bytes_served + excluded.bytes_served
 """
 INSERT_MEASUREMENT: Final[LiteralString] = """
     INSERT INTO brain_measurement (brain_id, node_id, minute, hits, misses, bytes_served, latencies)
@@ -49,12 +57,16 @@ INSERT_MEASUREMENT: Final[LiteralString] = """
 
 
 class UsageKey(NamedTuple):
-    """What a count belongs to. node_id: None if the bytes did not come from a worker."""
+    """What a count belongs to. node_id: None if the bytes did not come from a worker.
+
+    is_creditable: False if the node's operator earns nothing by it.
+    """
 
     organization_id: int
     environment_pk: int
     bucket_id: int
     node_id: UUID | None
+    is_creditable: bool = True
 
 
 @dataclass(slots=True)
@@ -64,7 +76,6 @@ class UsageCount:
     hits: int = 0
     misses: int = 0
     bytes_served: int = 0
-    id: UUID = field(default_factory=uuid7)
 
     def add(self, *, is_hit: bool, bytes_served: int) -> None:
         """Count one response."""
@@ -99,12 +110,13 @@ class Measure:
 
 @dataclass(slots=True)
 class Batch:
-    """Counts of one minute, until they are written.
+    """Counts of ten seconds, until they are written.
 
     measures: by the worker that the bytes came from, None for the brain.
     """
 
-    minute: datetime
+    began_at: datetime
+    id: UUID = field(default_factory=uuid7)
     lines: dict[UsageKey, UsageCount] = field(default_factory=dict)
     measures: dict[UUID | None, Measure] = field(default_factory=dict)
 
@@ -126,11 +138,11 @@ class Meters:
         self._database = database
         self._brain_id = brain_id
         self._clock = clock
-        self._open = Batch(minute_of(clock()))
+        self._open = Batch(slice_of(clock()))
         self._unwritten: Batch | None = None
         # Held during a write: only without it do written and unwritten counts add up.
         self.writing = asyncio.Lock()
-        self._periodic = PeriodicTask("meters", self.flush, self._until_the_minute_ends)
+        self._periodic = PeriodicTask("meters", self.flush, self._until_the_slice_ends)
         self._written = Measure()
         # For Prometheus: responses that the response cache decided.
         self.repeated = 0
@@ -180,7 +192,7 @@ class Meters:
         return found
 
     async def start(self) -> None:
-        """Start writing once a minute."""
+        """Start writing every ten seconds."""
         await self._periodic.start()
 
     async def stop(self) -> None:
@@ -200,42 +212,51 @@ class Meters:
             # A batch that could not be written comes first; newer counts collect meanwhile.
             for _ in range(2):
                 if self._unwritten is None and self._open.lines:
-                    self._unwritten, self._open = self._open, Batch(minute_of(self._clock()))
+                    self._unwritten, self._open = self._open, Batch(slice_of(self._clock()))
                 if self._unwritten is None:
                     return
                 await self._write(self._unwritten)
                 self._written.merge(self._unwritten.all())
                 self._unwritten = None
 
-    async def _until_the_minute_ends(self) -> None:
-        await asyncio.sleep(MINUTE_S - self._clock() % MINUTE_S)
+    async def _until_the_slice_ends(self) -> None:
+        await asyncio.sleep(SLICE_S - self._clock() % SLICE_S)
 
     async def _write(self, batch: Batch) -> None:
         async with self._database.transaction() as connection:
             await connection.run("SELECT pg_advisory_xact_lock(%s)", [LINES_LOCK])
-            if not await _insert_lines(connection, batch):
+            if not await connection.run(ADD_BATCH, [batch.id]):
                 # An earlier attempt had been committed after all.
                 return
+            await add_usage(connection, hour_of(batch.began_at.timestamp()), batch.lines)
             # In the table a null node means all nodes.
             for node_id, measure in (batch.measures | {None: batch.all()}).items():
                 await connection.run(
                     INSERT_MEASUREMENT,
                     [
-                        *(self._brain_id, node_id, batch.minute, measure.hits, measure.misses),
+                        *(self._brain_id, node_id, batch.began_at, measure.hits, measure.misses),
                         *(measure.bytes_served, Jsonb(measure.latencies.as_json())),
                     ],
                 )
 
 
-async def _insert_lines(connection: Connection, batch: Batch) -> int:
+async def add_usage(
+    connection: Connection, hour: datetime, lines: Mapping[UsageKey, UsageCount]
+) -> None:
+    """Add counts to the counters of an hour, in one order for all writers."""
     rows = [
-        (line.id, *place, batch.minute, line.hits, line.misses, line.bytes_served)
-        for place, line in batch.lines.items()
+        (*key, hour, count.hits, count.misses, count.bytes_served)
+        for key, count in sorted(lines.items(), key=str)
     ]
     columns: list[Any] = [list(column) for column in zip(*rows, strict=True)]
-    return await connection.run(INSERT_LINES, columns)
+    await connection.run(ADD_USAGE, columns)
 
 
-def minute_of(now: float) -> datetime:
-    """Return the minute that a moment (Unix seconds) belongs to."""
-    return datetime.fromtimestamp(int(now) // MINUTE_S * MINUTE_S, UTC)
+def slice_of(now: float) -> datetime:
+    """Return the beginning of the ten seconds that a moment (Unix seconds) belongs to."""
+    return datetime.fromtimestamp(int(now) // SLICE_S * SLICE_S, UTC)
+
+
+def hour_of(now: float) -> datetime:
+    """Return the hour that a moment (Unix seconds) belongs to."""
+    return datetime.fromtimestamp(int(now) // HOUR_S * HOUR_S, UTC)

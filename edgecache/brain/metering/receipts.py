@@ -10,11 +10,17 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from edgecache.brain.database import Connection, Database
-from edgecache.brain.metering.meters import INSERT_LINES, LINES_LOCK, UsageKey, minute_of
+from edgecache.brain.metering.meters import (
+    LINES_LOCK,
+    UsageCount,
+    UsageKey,
+    add_usage,
+    hour_of,
+    slice_of,
+)
 from edgecache.brain.nodes.tickets import TicketSigner
 from edgecache.protocol.receipts import ReceiptLine, ReceiptsAnswer, RefusedReceipt
 from edgecache.protocol.tickets import Ticket, TicketRefused
-from platform_site.lib.ids import uuid7
 
 # Receipts are kept for longer than this, so that none counts twice.
 OLDEST_S: Final = 30 * 86_400
@@ -117,24 +123,22 @@ async def _write(database: Database, node_id: UUID, good: dict[UUID, RedeemedTic
 
 
 async def _count(connection: Connection, node_id: UUID, fresh: Sequence[RedeemedTicket]) -> None:
-    """Add up what counts for the first time: usage by bucket and minute, and measurements."""
-    lines: dict[tuple[UsageKey, datetime], list[int]] = defaultdict(lambda: [0, 0])
-    minutes: dict[datetime, list[int]] = defaultdict(lambda: [0, 0])
+    """Add up what counts for the first time: usage by bucket and hour, and measurements."""
+    usage: dict[datetime, dict[UsageKey, UsageCount]] = defaultdict(dict)
+    slices: dict[datetime, UsageCount] = defaultdict(UsageCount)
     for one in fresh:
-        ticket, minute = one.ticket, minute_of(one.served_at.timestamp())
-        place = UsageKey(ticket.organization_id, ticket.environment_pk, ticket.bucket_id, node_id)
-        for counts in (lines[place, minute], minutes[minute]):
-            counts[0] += 1
-            counts[1] += one.bytes_served
-    if not fresh:
-        return
-    rows = [
-        (uuid7(), *place, minute, hits, 0, size) for (place, minute), (hits, size) in lines.items()
-    ]
-    await connection.run(INSERT_LINES, _columns(rows))
-    for minute, (hits, size) in minutes.items():
+        ticket, served_at = one.ticket, one.served_at.timestamp()
+        key = UsageKey(ticket.organization_id, ticket.environment_pk, ticket.bucket_id, node_id)
+        for count in (
+            usage[hour_of(served_at)].setdefault(key, UsageCount()),
+            slices[slice_of(served_at)],
+        ):
+            count.add(is_hit=True, bytes_served=one.bytes_served)
+    for hour, counts in sorted(usage.items()):
+        await add_usage(connection, hour, counts)
+    for moment, count in sorted(slices.items()):
         for name in (None, node_id):
-            await connection.run(MEASURE, [DIRECT, name, minute, hits, size])
+            await connection.run(MEASURE, [DIRECT, name, moment, count.hits, count.bytes_served])
 
 
 def _row(node_id: UUID, one: RedeemedTicket) -> tuple[Any, ...]:

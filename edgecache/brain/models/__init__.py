@@ -17,7 +17,14 @@ from edgecache.brain.models.objects import (
     UploadPart,
 )
 from edgecache.brain.models.places import AccessKey, Bucket, Host, Origin
-from edgecache.brain.models.usage import Measurement, Receipt, UsageLine
+from edgecache.brain.models.usage import (
+    Measurement,
+    Receipt,
+    StorageHour,
+    UsageBatch,
+    UsageCounter,
+    UsageLine,
+)
 
 __all__ = [
     "AccessKey",
@@ -36,8 +43,11 @@ __all__ = [
     "PurgeRecord",
     "Receipt",
     "Release",
+    "StorageHour",
     "StoredObject",
     "Upload",
     "UploadPart",
+    "UsageBatch",
+    "UsageCounter",
     "UsageLine",
 ]

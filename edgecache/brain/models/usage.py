@@ -6,26 +6,80 @@ from django.db.models.functions import Now
 from edgecache.brain.models.nodes import Node
 
 
-class UsageLine(models.Model):
-    """What one brain forwarded for one bucket through one node in one minute. Append-only.
+class UsageBatch(models.Model):
+    """A batch of counts that was written: one whose commit was not confirmed is not added twice."""
 
-    line_id: made by the brain before it is written, so that writing it twice changes nothing.
+    id = models.UUIDField(primary_key=True)
+    created_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        """Return a label."""
+        return str(self.id)
+
+
+class UsageCounter(models.Model):
+    """What one bucket used through one node in one hour, as far as it is not in a line yet."""
+
+    organization_id = models.BigIntegerField()
+    environment_pk = models.BigIntegerField()
+    bucket_id = models.BigIntegerField()
+    node_id = models.UUIDField(null=True)
+    is_creditable = models.BooleanField()
+    hour = models.DateTimeField()
+    hits = models.BigIntegerField()
+    misses = models.BigIntegerField()
+    bytes_served = models.BigIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["bucket_id", "node_id", "is_creditable", "hour"],
+                name="usage_counter_once",
+                nulls_distinct=False,
+            )
+        ]
+
+    def __str__(self) -> str:
+        """Return a label."""
+        return f"{self.bucket_id} {self.hour:%Y-%m-%d %H}"
+
+
+class UsageLine(models.Model):
+    """Usage as it is billed: of one bucket through one node, in one hour. Append-only.
+
+    A line has either the counts or storage_byte_hours. operator_id: the organization that runs the
+    node. is_creditable: False for traffic that earns the operator nothing.
     """
 
     line_id = models.UUIDField(unique=True)
     organization_id = models.BigIntegerField()
     environment_pk = models.BigIntegerField()
     bucket_id = models.BigIntegerField()
+    bucket_name = models.CharField(max_length=63, db_default="")
     node_id = models.UUIDField(null=True)
-    minute = models.DateTimeField()
+    operator_id = models.BigIntegerField(null=True)
+    is_creditable = models.BooleanField(db_default=True)
+    used_at = models.DateTimeField()
     hits = models.BigIntegerField(db_default=0)
     misses = models.BigIntegerField(db_default=0)
     bytes_served = models.BigIntegerField(db_default=0)
+    storage_byte_hours = models.DecimalField(max_digits=40, decimal_places=0, db_default=0)
     created_at = models.DateTimeField(db_default=Now())
 
     def __str__(self) -> str:
         """Return a label."""
         return str(self.line_id)
+
+
+class StorageHour(models.Model):
+    """An hour whose storage was added up; only one brain does it."""
+
+    hour = models.DateTimeField(primary_key=True)
+    created_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        """Return a label."""
+        return f"{self.hour:%Y-%m-%d %H}"
 
 
 class Receipt(models.Model):

@@ -132,7 +132,10 @@ def shared_cluster_rows(shared_bare_cluster: Cluster) -> ClusterRows:
 @pytest.fixture
 def bare_cluster(shared_bare_cluster: Cluster, shared_cluster_rows: ClusterRows) -> Cluster:
     """Return the shared brain without nodes; tests use separate tenants."""
-    empty(shared_cluster_rows, ("brain_node", "brain_usageline", "brain_measurement"))
+    empty(
+        shared_cluster_rows,
+        ("brain_node", "brain_usagecounter", "brain_usageline", "brain_measurement"),
+    )
     return shared_bare_cluster
 
 

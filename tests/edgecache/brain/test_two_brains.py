@@ -46,7 +46,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 def rows(running: Pair) -> ClusterRows:
     """Return their tables without nodes."""
     found = ClusterRows(running[0].database_url)
-    empty(found, ("brain_node", "brain_usageline", "brain_measurement"))
+    empty(found, ("brain_node", "brain_usagecounter", "brain_usageline", "brain_measurement"))
     return found
 
 
@@ -164,7 +164,7 @@ def test_a_stopping_brain_writes_its_counters(start: Start, database_url: str) -
     assert brain.brain.wait(20) == 0
 
     (line,) = ClusterRows(database_url).all(
-        "SELECT organization_id, environment_pk, bytes_served FROM brain_usageline"
+        "SELECT organization_id, environment_pk, bytes_served FROM brain_usagecounter"
     )
     assert line == (keys.organization_id, keys.environment_pk, 1000)
 

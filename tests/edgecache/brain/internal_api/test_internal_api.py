@@ -330,8 +330,10 @@ def test_a_purge_of_absent_objects_counts_nothing(call: Internal) -> None:
 
 
 def test_usage_is_empty_at_first(call: Internal) -> None:
-    assert call("GET", "/v1/usage").body == {"lines": [], "next": 0}
-    assert call("GET", "/v1/usage?after=0&limit=5").body == {"lines": [], "next": 0}
+    sums = dict.fromkeys(("hits", "misses", "bytes_served", "storage_byte_hours"), "0")
+    nothing = {"lines": [], "sums": sums, "next": 0}
+    assert call("GET", "/v1/usage").body == nothing
+    assert call("GET", "/v1/usage?after=0&limit=5").body == nothing
     assert call("GET", "/v1/usage?after=-1").fields == {"after"}
 
 

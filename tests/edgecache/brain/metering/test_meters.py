@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -11,13 +12,14 @@ import pytest
 from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.errors import DatabaseAway
-from edgecache.brain.metering.meters import MINUTE_S, Meters
+from edgecache.brain.metering import usage_lines
+from edgecache.brain.metering.meters import HOUR_S, SLICE_S, Meters
 from edgecache.brain.metering.statistics import Statistics
 from tests.edgecache.brain.support import ClusterRows
 
 NODE = UUID(int=7)
 ALICE, CHARLIE = Tenant(1, 11), Tenant(2, 21)
-BEGIN = 1_800_000_000.0 // MINUTE_S * MINUTE_S
+BEGIN = 1_800_000_000.0 // HOUR_S * HOUR_S
 
 
 class Clock:
@@ -49,33 +51,34 @@ def count(meters: Meters, tenant: Tenant = ALICE, **changes: Any) -> None:
     """Count one response."""
     fields = {"is_hit": True, "bytes_served": 100, "seconds": 0.01}
     node_id = changes.pop("node_id", NODE)
-    meters.record(tenant, 5, node_id, **(fields | changes))
+    meters.record(tenant, changes.pop("bucket_id", 5), node_id, **(fields | changes))
 
 
 LINES = (
-    "SELECT organization_id, bucket_id, node_id, hits, misses, bytes_served FROM brain_usageline"
+    "SELECT organization_id, bucket_id, node_id, hits, misses, bytes_served FROM brain_usagecounter"
     " ORDER BY organization_id, node_id"
 )
 MEASURES = "SELECT node_id, hits, misses, bytes_served FROM brain_measurement ORDER BY node_id"
 
 
-def test_a_minute_has_one_line_per_bucket_and_node(database_url: str) -> None:
+def test_an_hour_has_one_counter_per_bucket_and_node(database_url: str) -> None:
     async def scenario(meters: Meters, _clock: Clock) -> None:
         count(meters)
         count(meters)
         count(meters, is_hit=False, node_id=None, bytes_served=7)
-        count(meters, CHARLIE)
+        count(meters, CHARLIE, bucket_id=6)
         await meters.flush()
+        count(meters)
         await meters.flush()
 
     run(database_url, scenario)
     rows = ClusterRows(database_url)
     assert rows.all(LINES) == [
-        (1, 5, NODE, 2, 0, 200),
+        (1, 5, NODE, 3, 0, 300),
         (1, 5, None, 0, 1, 7),
-        (2, 5, NODE, 1, 0, 100),
+        (2, 6, NODE, 1, 0, 100),
     ]
-    assert rows.all(MEASURES) == [(NODE, 3, 0, 300), (None, 3, 1, 307)]
+    assert rows.all(MEASURES) == [(NODE, 4, 0, 400), (None, 4, 1, 407)]
 
 
 def test_counts_that_are_not_written_yet_are_included(database_url: str) -> None:
@@ -95,14 +98,14 @@ def test_nothing_is_lost_during_a_database_outage(database_url: str) -> None:
 
     async def scenario(meters: Meters, clock: Clock) -> None:
         count(meters)
-        rows.run("ALTER TABLE brain_usageline RENAME TO away")
+        rows.run("ALTER TABLE brain_usagecounter RENAME TO away")
         for _ in range(3):
-            clock.now += MINUTE_S
+            clock.now += SLICE_S
             count(meters)
-            with pytest.raises(Exception, match="brain_usageline"):
+            with pytest.raises(Exception, match="brain_usagecounter"):
                 await meters.flush()
         assert meters.unwritten().hits == 4
-        rows.run("ALTER TABLE away RENAME TO brain_usageline")
+        rows.run("ALTER TABLE away RENAME TO brain_usagecounter")
         await meters.flush()
         assert meters.unwritten().hits == 0
 
@@ -134,7 +137,7 @@ def test_a_batch_with_an_unconfirmed_commit_counts_once(
     assert rows.all(MEASURES) == [(NODE, 1, 0, 100), (None, 1, 0, 100)]
 
 
-def test_concurrent_writers_do_not_make_a_reader_miss_lines(database_url: str) -> None:
+def test_lines_are_made_of_all_counts_and_no_reader_misses_one(database_url: str) -> None:
     """Ids rise in the order in which lines become visible: `id >` misses none."""
 
     async def play() -> int:
@@ -145,7 +148,7 @@ def test_concurrent_writers_do_not_make_a_reader_miss_lines(database_url: str) -
 
         async def write(meters: Meters) -> None:
             for _ in range(10):
-                count(meters, Tenant(secrets.randbits(30), 1))
+                count(meters, bucket_id=secrets.randbits(2))
                 await meters.flush()
 
         work = asyncio.gather(*(write(meters) for meters in writers))
@@ -153,10 +156,8 @@ def test_concurrent_writers_do_not_make_a_reader_miss_lines(database_url: str) -
         while not is_last:
             # Read once more after the last writer has ended.
             is_last = work.done()
-            while rows := await database.all(
-                "SELECT id FROM brain_usageline WHERE id > %s ORDER BY id LIMIT 7", [cursor]
-            ):
-                seen += len(rows)
+            while rows := await usage_lines.page(database, cursor, 3):
+                seen += sum(row.hits for row in rows)
                 cursor = rows[-1].id
             await asyncio.sleep(0)
         await work
@@ -164,6 +165,37 @@ def test_concurrent_writers_do_not_make_a_reader_miss_lines(database_url: str) -
         return seen
 
     assert asyncio.run(play()) == 80
+
+
+def test_storage_is_added_up_once_an_hour(database_url: str) -> None:
+    rows = ClusterRows(database_url)
+    rows.run(
+        "WITH bucket AS (INSERT INTO brain_bucket"
+        " (organization_id, environment_pk, name, public_name)"
+        " VALUES (1, 11, 'assets', 'a1') RETURNING id),"
+        " blob AS (INSERT INTO brain_blob (sha256, size, md5, crc32, chunks)"
+        " VALUES ('\\x01', 700, '', 0, '') RETURNING sha256)"
+        " INSERT INTO brain_storedobject (bucket_id, key, blob_id, etag, content_type, headers,"
+        " metadata, checksums, parts, last_modified)"
+        " SELECT bucket.id, key, blob.sha256, '', '', '{}', '{}', '{}', '[]', now()"
+        " FROM bucket, blob, unnest(ARRAY['a', 'b']) key"
+    )
+    clock = Clock()
+
+    async def play() -> list[Any]:
+        database = Database(database_url)
+        await database.start()
+        for _ in range(2):
+            await usage_lines.add_storage(database, clock=clock)
+        clock.now += HOUR_S
+        await usage_lines.add_storage(database, clock=clock)
+        lines = await usage_lines.page(database, 0, 10)
+        await database.stop()
+        return [(line.bucket_name, int(line.storage_byte_hours), line.used_at) for line in lines]
+
+    before = datetime.fromtimestamp(BEGIN - HOUR_S, UTC)
+    now = datetime.fromtimestamp(BEGIN, UTC)
+    assert asyncio.run(play()) == [("assets", 1400, before), ("assets", 1400, now)]
 
 
 def test_old_minutes_become_hours_and_keep_their_sums(database_url: str) -> None:

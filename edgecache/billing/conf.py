@@ -1,0 +1,84 @@
+"""Settings of billing: shares, holds, limits and payout methods."""
+
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Annotated, Final
+
+from edgecache.billing.money import PPM
+from platform_site.settings_table import Integer, Text
+
+
+def _share(text: str) -> int:
+    try:
+        share = Decimal(text)
+    except InvalidOperation:
+        raise ValueError("must be a decimal number such as 0.70.") from None
+    ppm = share * PPM
+    if not share.is_finite() or not 0 <= share < 1 or ppm != int(ppm):
+        raise ValueError("must be from 0 to below 1, with at most six decimals.")
+    return int(ppm)
+
+
+def _currency(text: str) -> str:
+    if len(text) != len("EUR") or not text.isascii() or not text.isalpha():
+        raise ValueError("must be a currency's three letters, such as USD.")
+    return text.upper()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BillingSettings:
+    """Credits, operators' shares and payouts. share_ppm: millionths of paid fees."""
+
+    share_ppm: Annotated[
+        int,
+        Text(
+            "ZCACHE_OPERATOR_SHARE",
+            "Operators' share of the hit and egress fees that others paid, below 1.",
+            default="0.70",
+            parse=_share,
+        ),
+    ]
+    currency: Annotated[
+        str,
+        Text("ZBILLING_CURRENCY", "Currency of money amounts.", default="USD", parse=_currency),
+    ]
+    welcome_credits: Annotated[
+        int,
+        Integer(
+            "ZBILLING_WELCOME_CREDITS",
+            "Credits granted to each organization at its first charge; 1,000 are worth a cent.",
+            default=500_000,
+            unit="credits",
+        ),
+    ]
+    hold_days: Annotated[
+        int,
+        Integer(
+            "ZBILLING_HOLD_DAYS",
+            "How long earnings are held before they can be paid out.",
+            default=30,
+            unit="days",
+        ),
+    ]
+    payout_minimum_cents: Annotated[
+        int,
+        Integer(
+            "ZBILLING_PAYOUT_MINIMUM",
+            "Smallest payout.",
+            default=2000,
+            unit="cents",
+            minimum=1,
+        ),
+    ]
+    method_rest_hours: Annotated[
+        int,
+        Integer(
+            "ZBILLING_METHOD_REST_HOURS",
+            "Rest of a new payout method before it is used.",
+            default=72,
+            unit="hours",
+        ),
+    ]
+
+
+TABLES: Final = (BillingSettings,)

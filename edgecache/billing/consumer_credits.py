@@ -1,0 +1,110 @@
+"""Credits of consumers: granted by staff, bought, and taken back."""
+
+from django.conf import settings
+from django.db import transaction
+
+from edgecache.billing import debts, ledger
+from edgecache.billing.errors import JournalRefused
+from edgecache.billing.ledger import Posting
+from edgecache.billing.models import AccountKind, Journal
+from edgecache.billing.money import UCR_PER_CREDIT
+
+
+def grant(
+    organization_id: int, amount_ucr: int, *, key: str, reason: str, actor: str
+) -> Journal | None:
+    """Grant credits, which pay fees but never operators; None if the key was used before.
+
+    Raises JournalRefused for an amount that is not positive.
+    """
+    _require_positive(amount_ucr)
+    with transaction.atomic():
+        journal = ledger.post(
+            Journal.Kind.GRANT,
+            key,
+            [
+                Posting(AccountKind.GRANTED, organization_id, amount_ucr),
+                Posting(AccountKind.GRANTS, None, -amount_ucr),
+            ],
+            reason=reason,
+            actor=actor,
+        )
+        if journal is not None:
+            debts.cover(organization_id)
+    return journal
+
+
+def welcome(organization_id: int) -> None:
+    """Grant a new organization its first credits, once."""
+    amount_ucr = settings.BILLING.welcome_credits * UCR_PER_CREDIT
+    if amount_ucr:
+        grant(
+            organization_id,
+            amount_ucr,
+            key=f"welcome:{organization_id}",
+            reason="Credits of a new organization",
+            actor="task",
+        )
+
+
+def top_up(
+    organization_id: int, amount_ucr: int, *, reference: str, reason: str, actor: str
+) -> Journal | None:
+    """Book credits that were paid for; older debts are covered at once.
+
+    reference: of the payment, unique; None is returned if it was booked before.
+    Raises JournalRefused for an amount that is not positive.
+    """
+    _require_positive(amount_ucr)
+    with transaction.atomic():
+        journal = ledger.post(
+            Journal.Kind.TOP_UP,
+            f"top_up:{reference}",
+            [
+                Posting(AccountKind.PAID, organization_id, amount_ucr),
+                Posting(AccountKind.CASH, None, -amount_ucr),
+            ],
+            reason=reason,
+            actor=actor,
+        )
+        if journal is not None:
+            debts.cover(organization_id)
+    return journal
+
+
+def charge_back(reference: str, *, reason: str, actor: str) -> Journal | None:
+    """Take back a payment that the payer's bank reversed; None if that was booked before.
+
+    What is left of the credits is taken; for the rest the newest lines that were paid become debts
+    again, and their operators' shares are reversed, after the hold as well.
+    Raises JournalRefused if there was no such payment.
+    """
+    with transaction.atomic():
+        booked = Journal.objects.filter(key=f"top_up:{reference}").first()
+        if booked is None:
+            raise JournalRefused("No payment has this reference.")
+        entry = booked.entries.select_related("account").get(account__kind=AccountKind.PAID)
+        organization_id = entry.account.organization_id or 0
+        ledger.locked([(AccountKind.PAID, organization_id)])
+        journal = ledger.open_journal(
+            Journal.Kind.CHARGEBACK, f"chargeback:{reference}", reason=reason, actor=actor
+        )
+        if journal is None:
+            return None
+        left_ucr = min(entry.amount_ucr, ledger.balance(AccountKind.PAID, organization_id))
+        owed_ucr = entry.amount_ucr - left_ucr
+        ledger.add_entries(
+            journal,
+            [
+                Posting(AccountKind.CASH, None, entry.amount_ucr),
+                Posting(AccountKind.PAID, organization_id, -left_ucr),
+                Posting(AccountKind.DEBT, organization_id, -owed_ucr),
+                *debts.reopened(journal, organization_id, owed_ucr),
+            ],
+        )
+        return journal
+
+
+def _require_positive(amount_ucr: int) -> None:
+    if amount_ucr <= 0:
+        raise JournalRefused("The amount must be positive.")

@@ -1,0 +1,181 @@
+"""Debts: fees that no credits covered, paid later, or reopened by a chargeback.
+
+Shares follow what was really paid: for each line the operator has the share of the line's paid
+sum, rounded down, whatever number of steps it was paid in.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, LiteralString
+
+from django.db import connection, transaction
+
+from edgecache.billing import ledger
+from edgecache.billing.ledger import Posting
+from edgecache.billing.models import AccountKind, Adjustment, Journal
+from edgecache.billing.money import PPM
+
+BATCH_LINES: Final = 20_000
+
+# ``billing_linestate`` is a line's charge with all its adjustments.
+COVER: Final[LiteralString] = """
+WITH open AS MATERIALIZED (SELECT * FROM billing_linestate
+    WHERE organization_id = %(organization)s AND unpaid > 0 AND was_unpaid
+    ORDER BY line_id LIMIT %(limit)s),
+running AS (SELECT *, sum(unpaid) OVER (ORDER BY line_id) AS upto FROM open),
+divided AS (SELECT *,
+    least(upto, %(granted)s) - least(upto - unpaid, %(granted)s) AS from_granted,
+    least(upto, %(covered)s) - least(upto - unpaid, %(covered)s) AS now FROM running)
+INSERT INTO billing_adjustment
+    (charge_id, journal_id, kind, granted_ucr, paid_ucr, unpaid_ucr, share_ucr)
+SELECT line_id, %(journal)s, %(kind)s, from_granted, now - from_granted, -now,
+    div((paid + now - from_granted) * share_ppm, %(ppm)s) - share
+FROM divided WHERE now > 0
+"""
+REOPEN: Final[LiteralString] = """
+WITH running AS (SELECT *, sum(paid) OVER (ORDER BY line_id DESC) AS upto FROM billing_linestate
+    WHERE organization_id = %(organization)s AND paid > 0),
+divided AS (SELECT *, least(upto, %(amount)s) - least(upto - paid, %(amount)s) AS taken
+    FROM running)
+INSERT INTO billing_adjustment
+    (charge_id, journal_id, kind, granted_ucr, paid_ucr, unpaid_ucr, share_ucr)
+SELECT line_id, %(journal)s, %(kind)s, 0, -taken, taken,
+    div((paid - taken) * share_ppm, %(ppm)s) - share
+FROM divided WHERE taken > 0
+"""
+REFUND: Final[LiteralString] = """
+INSERT INTO billing_adjustment
+    (charge_id, journal_id, kind, granted_ucr, paid_ucr, unpaid_ucr, share_ucr)
+SELECT line_id, %(journal)s, %(kind)s, -granted, -paid, -unpaid, -share
+FROM billing_linestate WHERE organization_id = %(organization)s AND line_id = ANY(%(lines)s)
+    AND granted + paid + unpaid > 0
+"""
+ADJUSTED: Final[LiteralString] = """
+SELECT coalesce(sum(granted_ucr), 0)::bigint, coalesce(sum(paid_ucr), 0)::bigint,
+    coalesce(sum(unpaid_ucr), 0)::bigint
+FROM billing_adjustment WHERE journal_id = %s
+"""
+SHARES: Final[LiteralString] = """
+SELECT l.operator_id, sum(a.share_ucr)::bigint
+FROM billing_adjustment a JOIN billing_usageline l ON l.id = a.charge_id
+WHERE a.journal_id = %s AND a.share_ucr <> 0 GROUP BY 1
+"""
+
+
+def cover(organization_id: int) -> None:
+    """Pay an organization's debts, oldest first, as far as its credits go."""
+    with transaction.atomic():
+        kinds = (AccountKind.GRANTED, AccountKind.PAID, AccountKind.DEBT)
+        ledger.locked([(kind, organization_id) for kind in kinds])
+        while ledger.balance(AccountKind.DEBT, organization_id) < 0:
+            granted, paid = (ledger.balance(kind, organization_id) for kind in kinds[:2])
+            if not granted + paid or not _cover_batch(organization_id, granted, paid):
+                return
+
+
+def reopened(journal: Journal, organization_id: int, amount_ucr: int) -> Iterator[Posting]:
+    """Make the newest paid lines debts again; yield the entries that reverse their shares."""
+    values = {"organization": organization_id, "amount": amount_ucr}
+    _adjust(REOPEN, journal, Adjustment.Kind.CHARGEBACK, values)
+    return _shares(journal)
+
+
+def refund(
+    organization_id: int, line_ids: list[int], *, key: str, reason: str, actor: str
+) -> Journal | None:
+    """Give back all that lines of an organization cost; None if this key was used before.
+
+    line_ids: primary keys of usage lines. What was refunded before is not refunded again.
+    """
+    with transaction.atomic():
+        kinds = (AccountKind.GRANTED, AccountKind.PAID, AccountKind.DEBT)
+        ledger.locked([(kind, organization_id) for kind in kinds])
+        journal = ledger.open_journal(Journal.Kind.REFUND, key, reason=reason, actor=actor)
+        if journal is None:
+            return None
+        values = {"organization": organization_id, "lines": line_ids}
+        _adjust(REFUND, journal, Adjustment.Kind.REFUND, values)
+        granted, paid, unpaid = _adjusted(journal)
+        ledger.add_entries(
+            journal,
+            [
+                Posting(AccountKind.GRANTED, organization_id, -granted),
+                Posting(AccountKind.PAID, organization_id, -paid),
+                Posting(AccountKind.DEBT, organization_id, -unpaid),
+                Posting(AccountKind.FEES, None, granted + paid + unpaid),
+                *_shares(journal),
+            ],
+        )
+        return journal
+
+
+def _cover_batch(organization_id: int, granted_ucr: int, paid_ucr: int) -> bool:
+    """Pay some debts; True if any was paid."""
+    number = Journal.objects.filter(key__startswith=f"late:{organization_id}:").count()
+    journal = ledger.open_journal(Journal.Kind.LATE_PAYMENT, f"late:{organization_id}:{number}")
+    if journal is None:
+        raise RuntimeError("the accounts were not locked")
+    _adjust(
+        COVER,
+        journal,
+        Adjustment.Kind.LATE_PAYMENT,
+        {
+            "organization": organization_id,
+            "granted": granted_ucr,
+            "covered": granted_ucr + paid_ucr,
+            "limit": BATCH_LINES,
+        },
+    )
+    granted, paid, unpaid = _adjusted(journal)
+    ledger.add_entries(
+        journal,
+        [
+            Posting(AccountKind.GRANTED, organization_id, -granted),
+            Posting(AccountKind.PAID, organization_id, -paid),
+            Posting(AccountKind.DEBT, organization_id, -unpaid),
+            *_shares(journal),
+        ],
+    )
+    return unpaid < 0
+
+
+def _adjust(
+    statement: LiteralString, journal: Journal, kind: Adjustment.Kind, values: Mapping[str, Any]
+) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, {**values, "journal": journal.pk, "kind": kind, "ppm": PPM})
+
+
+def _adjusted(journal: Journal) -> tuple[int, int, int]:
+    with connection.cursor() as cursor:
+        cursor.execute(ADJUSTED, [journal.pk])
+        granted, paid, unpaid = cursor.fetchone()
+    return granted, paid, unpaid
+
+
+def _shares(journal: Journal) -> Iterator[Posting]:
+    """Yield the entries for the operators of a journal's lines, and the platform's against them.
+
+    What is taken back comes from what was forfeited, then from what is held, then from what is
+    payable, which may fall below zero: later earnings make up for it.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(SHARES, [journal.pk])
+        changes = cursor.fetchall()
+    ledger.locked(
+        [
+            (kind, operator)
+            for operator, _ in changes
+            for kind in (AccountKind.HELD, AccountKind.FORFEITED)
+        ]
+    )
+    for operator, share in changes:
+        yield Posting(AccountKind.FEES, None, -share)
+        if share > 0:
+            yield Posting(AccountKind.HELD, operator, share)
+            continue
+        left = -share
+        for kind in (AccountKind.FORFEITED, AccountKind.HELD):
+            taken = min(left, ledger.balance(kind, operator))
+            left -= taken
+            yield Posting(kind, operator, -taken)
+        yield Posting(AccountKind.PAYABLE, operator, -left)

@@ -1,0 +1,86 @@
+"""Earnings are held for a while before they can be paid out."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Sum
+
+from edgecache.billing import ledger
+from edgecache.billing.ledger import Posting
+from edgecache.billing.models import Account, AccountKind, Entry, Journal
+
+DAY: Final = timedelta(days=1)
+
+
+def release_all(*, now: datetime) -> int:
+    """Release every operator's earnings whose hold is over; return the sum in µcr."""
+    accounts = Account.objects.filter(kind=AccountKind.HELD, balance_ucr__gt=0)
+    return sum(release(int(row.organization_id or 0), now=now) for row in list(accounts))
+
+
+def release(organization_id: int, *, now: datetime) -> int:
+    """Make an operator's earnings payable whose hold is over; return the sum in µcr.
+
+    What was taken back meanwhile comes off the oldest earnings first.
+    """
+    with transaction.atomic():
+        held = (AccountKind.HELD, organization_id)
+        account_id = ledger.locked([held])[held]
+        young = Entry.objects.filter(
+            account_id=account_id,
+            amount_ucr__gt=0,
+            journal__posted_at__gt=now - settings.BILLING.hold_days * DAY,
+        ).aggregate(total=Sum("amount_ucr"))["total"]
+        amount_ucr = ledger.balance(*held) - int(young or 0)
+        if amount_ucr <= 0:
+            return 0
+        ledger.post(
+            Journal.Kind.RELEASE,
+            f"release:{organization_id}:{now.isoformat()}",
+            [
+                Posting(*held, -amount_ucr),
+                Posting(AccountKind.PAYABLE, organization_id, amount_ucr),
+            ],
+        )
+        return amount_ucr
+
+
+def forfeit(organization_id: int, *, key: str, reason: str, actor: str) -> int:
+    """Take an operator's earnings that are not paid out; return the sum in µcr, 0 if done before.
+
+    They stay in an account of their own, so that an appeal can give them back.
+    """
+    with transaction.atomic():
+        kinds = (AccountKind.HELD, AccountKind.PAYABLE)
+        ledger.locked([(kind, organization_id) for kind in kinds])
+        parts = {kind: max(0, ledger.balance(kind, organization_id)) for kind in kinds}
+        total_ucr = sum(parts.values())
+        if not total_ucr:
+            return 0
+        postings = [Posting(kind, organization_id, -part) for kind, part in parts.items()]
+        postings.append(Posting(AccountKind.FORFEITED, organization_id, total_ucr))
+        journal = ledger.post(Journal.Kind.FORFEIT, key, postings, reason=reason, actor=actor)
+        return total_ucr if journal is not None else 0
+
+
+def reinstate(organization_id: int, *, key: str, reason: str, actor: str) -> int:
+    """Give forfeited earnings back after an appeal; return the sum in µcr, 0 if done before."""
+    with transaction.atomic():
+        forfeited = (AccountKind.FORFEITED, organization_id)
+        ledger.locked([forfeited])
+        amount_ucr = ledger.balance(*forfeited)
+        if not amount_ucr:
+            return 0
+        journal = ledger.post(
+            Journal.Kind.REINSTATEMENT,
+            key,
+            [
+                Posting(*forfeited, -amount_ucr),
+                Posting(AccountKind.PAYABLE, organization_id, amount_ucr),
+            ],
+            reason=reason,
+            actor=actor,
+        )
+        return amount_ucr if journal is not None else 0

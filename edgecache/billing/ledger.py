@@ -1,0 +1,170 @@
+"""Posting to the ledger, and checking it."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from django.db import IntegrityError, connection, transaction
+from django.db.models import Q
+
+from edgecache.billing.errors import JournalRefused
+from edgecache.billing.models import Account, AccountKind, Entry, Journal
+
+UNBALANCED: Final = """
+    SELECT j.key, sum(e.amount_ucr) AS total
+    FROM billing_journal j JOIN billing_entry e ON e.journal_id = j.id
+    GROUP BY j.id, j.key, j.posted_at HAVING sum(e.amount_ucr) <> 0
+    ORDER BY j.posted_at, j.id LIMIT 1
+"""
+WRONG_BALANCE: Final = """
+    SELECT a.kind, a.organization_id, a.balance_ucr, coalesce(sum(e.amount_ucr), 0) AS total
+    FROM billing_account a LEFT JOIN billing_entry e ON e.account_id = a.id
+    GROUP BY a.id HAVING a.balance_ucr <> coalesce(sum(e.amount_ucr), 0)
+    ORDER BY a.id LIMIT 1
+"""
+# What the lines say, journal by journal, against what its entries moved to the fees.
+WRONG_FEES: Final = """
+    WITH parts AS (
+        SELECT journal_id, sum(charge_ucr - share_ucr) AS fees FROM billing_charge GROUP BY 1
+        UNION ALL
+        SELECT journal_id, sum(granted_ucr + paid_ucr + unpaid_ucr - share_ucr)
+        FROM billing_adjustment GROUP BY 1),
+    claimed AS (SELECT journal_id, sum(fees) AS fees FROM parts GROUP BY 1),
+    posted AS (SELECT e.journal_id, sum(e.amount_ucr) AS fees FROM billing_entry e
+        JOIN billing_account a ON a.id = e.account_id AND a.kind = 'fees' GROUP BY 1)
+    SELECT j.key, coalesce(p.fees, 0) AS posted, c.fees AS claimed
+    FROM claimed c JOIN billing_journal j ON j.id = c.journal_id
+    LEFT JOIN posted p USING (journal_id)
+    WHERE coalesce(p.fees, 0) <> c.fees ORDER BY j.posted_at, j.id LIMIT 1
+"""
+
+OVERDRAWN: Final = frozenset(("account_not_overdrawn", "account_debt_not_positive"))
+
+
+class Posting(NamedTuple):
+    """One entry to be. organization_id: None for the platform's accounts."""
+
+    kind: AccountKind
+    organization_id: int | None
+    amount_ucr: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The result of a check: how much was looked at, and the first fault ('' if there is none)."""
+
+    journals: int
+    entries: int
+    fault: str
+
+
+def post(
+    kind: Journal.Kind,
+    key: str,
+    postings: Sequence[Posting],
+    *,
+    reason: str = "",
+    actor: str = "task",
+) -> Journal | None:
+    """Post a journal once; None if a journal with this key is there already.
+
+    postings: they add up to zero; those of zero are left out. The caller's transaction decides.
+    Raises JournalRefused if an account would be overdrawn.
+    """
+    with transaction.atomic():
+        journal = open_journal(kind, key, reason=reason, actor=actor)
+        if journal is not None:
+            add_entries(journal, postings)
+        return journal
+
+
+def open_journal(
+    kind: Journal.Kind, key: str, *, reason: str = "", actor: str = "task"
+) -> Journal | None:
+    """Return a new journal without entries, which follow in the same transaction.
+
+    None if a journal with this key is there already. The commit fails if its entries do not add up.
+    """
+    journal, is_new = Journal.objects.get_or_create(
+        key=key, defaults={"kind": kind, "reason": reason, "actor": actor}
+    )
+    return journal if is_new else None
+
+
+def add_entries(journal: Journal, postings: Iterable[Posting]) -> None:
+    """Add entries to a journal of this transaction, one for each account.
+
+    Raises JournalRefused if an account would be overdrawn.
+    """
+    sums: dict[tuple[AccountKind, int | None], int] = defaultdict(int)
+    for posting in postings:
+        sums[posting.kind, posting.organization_id] += posting.amount_ucr
+    accounts = locked([name for name, amount in sums.items() if amount])
+    try:
+        with transaction.atomic():
+            Entry.objects.bulk_create(
+                Entry(journal=journal, account_id=accounts[name], amount_ucr=amount)
+                for name, amount in sums.items()
+                if amount
+            )
+    except IntegrityError as exc:
+        if OVERDRAWN.intersection(str(exc).split('"')):
+            raise JournalRefused from exc
+        raise
+
+
+def locked(
+    names: Sequence[tuple[AccountKind, int | None]],
+) -> dict[tuple[AccountKind, int | None], int]:
+    """Return the ids of accounts, which are made where needed and locked in one order for all."""
+    Account.objects.bulk_create(
+        (Account(kind=kind, organization_id=owner) for kind, owner in names), ignore_conflicts=True
+    )
+    wanted = set(names)
+    rows = (
+        Account.objects.select_for_update()
+        .filter(kind__in={kind for kind, _ in names})
+        .filter(_owned_by({owner for _, owner in names}))
+        .order_by("id")
+    )
+    found = {(AccountKind(row.kind), row.organization_id): row.pk for row in rows}
+    return {name: found[name] for name in wanted}
+
+
+def balance(kind: AccountKind, organization_id: int | None) -> int:
+    """Return an account's balance in µcr; 0 if there is no such account yet."""
+    row = Account.objects.filter(kind=kind, organization_id=organization_id).first()
+    return row.balance_ucr if row is not None else 0
+
+
+def balances(organization_id: int) -> dict[AccountKind, int]:
+    """Return an organization's balances in µcr, those that it has."""
+    rows = Account.objects.filter(organization_id=organization_id)
+    return {AccountKind(row.kind): row.balance_ucr for row in rows}
+
+
+def verify() -> Verification:
+    """Check the whole ledger, and name the first fault.
+
+    Every journal balances, every balance is the sum of its entries, and the fees of every journal
+    are those of its usage lines.
+    """
+    # Each statement has a snapshot of its own, in which the ledger has to add up.
+    with connection.cursor() as cursor:
+        fault = ""
+        for statement, sentence in (
+            (UNBALANCED, "Journal {0} adds up to {1} µcr instead of 0."),
+            (WRONG_BALANCE, "The {0} account of {1} shows {2} µcr; its entries add up to {3}."),
+            (WRONG_FEES, "Journal {0} moved {1} µcr to the fees; its usage lines say {2}."),
+        ):
+            cursor.execute(statement)
+            if row := cursor.fetchone():
+                fault = sentence.format(*row)
+                break
+    return Verification(Journal.objects.count(), Entry.objects.count(), fault)
+
+
+def _owned_by(owners: set[int | None]) -> Q:
+    known = Q(organization_id__in=owners - {None})
+    return known | Q(organization_id=None) if None in owners else known

@@ -1,0 +1,41 @@
+"""Rates: what is charged now, and from when on something else is."""
+
+from datetime import datetime
+
+from django.db import IntegrityError, transaction
+
+from edgecache.billing.errors import RateRefused
+from edgecache.billing.models import Rate, UsageKind
+
+
+def set_rate(
+    kind: UsageKind,
+    rate_ucr: int,
+    *,
+    begins_at: datetime,
+    now: datetime,
+    is_dry_run: bool = False,
+) -> None:
+    """Add a rate; one for the same hour that has not begun is replaced.
+
+    begins_at: aware, a full UTC hour in the future.
+    Raises RateRefused.
+    """
+    if begins_at <= now:
+        raise RateRefused("A rate begins in the future.")
+    if begins_at.timestamp() % 3600:
+        raise RateRefused("A rate begins at a full hour (UTC).")
+    try:
+        with transaction.atomic():
+            Rate.objects.update_or_create(
+                kind=kind, begins_at=begins_at, defaults={"rate_ucr": rate_ucr}
+            )
+            transaction.set_rollback(is_dry_run)
+    except IntegrityError as exc:
+        raise RateRefused("A rate is not negative.") from exc
+
+
+def in_force(*, now: datetime) -> dict[UsageKind, int]:
+    """Return the rate of each kind in µcr at a moment."""
+    rows = Rate.objects.filter(begins_at__lte=now).order_by("kind", "begins_at")
+    return {UsageKind(row.kind): row.rate_ucr for row in rows}

@@ -1,0 +1,39 @@
+"""Background jobs of billing."""
+
+import structlog
+from django.utils import timezone
+from procrastinate.contrib.django import app
+
+from edgecache.api.errors import CacheUnavailable
+from edgecache.billing import holds, ledger, settlement, usage_import
+
+log = structlog.get_logger(__name__)
+
+
+@app.periodic(cron="*/5 * * * *")
+@app.task(queueing_lock="billing_settle")
+def settle(timestamp: int) -> None:
+    """Import the brain's usage lines and charge them."""
+    try:
+        usage_import.import_usage(now=timezone.now())
+    except CacheUnavailable:
+        log.info("billing_usage_not_imported")
+    settlement.settle()
+
+
+@app.periodic(cron="20 2 * * *")
+@app.task(queueing_lock="billing_release")
+def release_earnings(timestamp: int) -> None:
+    """Make earnings payable whose hold is over."""
+    holds.release_all(now=timezone.now())
+
+
+@app.periodic(cron="40 2 * * *")
+@app.task(queueing_lock="billing_verify")
+def verify_ledger(timestamp: int) -> None:
+    """Check the ledger; a fault is logged as an error, for the operators' alarm."""
+    result = ledger.verify()
+    if result.fault:
+        log.error("billing_ledger_broken", fault=result.fault)
+    else:
+        log.info("billing_ledger_verified", journals=result.journals, entries=result.entries)

@@ -1,0 +1,91 @@
+"""Usage lines for billing: made from the counters when they are asked for, and once for storage.
+
+Whatever is counted between two pulls makes one line for each bucket, node and hour, so that the
+number of lines depends on how often they are pulled and not on the traffic.
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, Final, LiteralString
+
+from edgecache.brain.database import Database
+from edgecache.brain.metering.meters import LINES_LOCK, hour_of
+
+KEPT_DAYS: Final = 400
+SUMMED: Final = ("hits", "misses", "bytes_served", "storage_byte_hours")
+
+CUT: Final[LiteralString] = """
+    WITH gone AS (DELETE FROM brain_usagecounter RETURNING *)
+    INSERT INTO brain_usageline (line_id, organization_id, environment_pk, bucket_id, bucket_name,
+                                 node_id, operator_id, is_creditable, used_at, hits, misses,
+                                 bytes_served)
+    SELECT gen_random_uuid(), gone.organization_id, gone.environment_pk, gone.bucket_id,
+        coalesce(b.name, ''), gone.node_id, n.organization_id, gone.is_creditable, gone.hour,
+        gone.hits, gone.misses, gone.bytes_served
+    FROM gone LEFT JOIN brain_bucket b ON b.id = gone.bucket_id
+    LEFT JOIN brain_node n ON n.id = gone.node_id
+"""
+PAGE: Final[LiteralString] = (
+    "SELECT id, line_id, organization_id, environment_pk, bucket_id, bucket_name, node_id,"
+    " operator_id, is_creditable, used_at, hits, misses, bytes_served,"
+    " storage_byte_hours::text AS storage_byte_hours"
+    " FROM brain_usageline WHERE id > %s ORDER BY id LIMIT %s"
+)
+CLAIM_HOUR: Final[LiteralString] = (
+    "INSERT INTO brain_storagehour (hour) VALUES (%s) ON CONFLICT DO NOTHING"
+)
+# Objects of the built-in origin, and copies of external origins' objects: each once for its bucket.
+ADD_STORAGE: Final[LiteralString] = """
+    INSERT INTO brain_usageline (line_id, organization_id, environment_pk, bucket_id, bucket_name,
+                                 used_at, storage_byte_hours)
+    SELECT gen_random_uuid(), b.organization_id, b.environment_pk, b.id, b.name, %s,
+        sum(stored.size)
+    FROM brain_bucket b JOIN (
+        SELECT o.bucket_id, blob.size FROM brain_storedobject o
+        JOIN brain_blob blob ON blob.sha256 = o.blob_id
+        UNION ALL
+        SELECT c.bucket_id, blob.size FROM brain_cachedobject c
+        JOIN brain_blob blob ON blob.sha256 = c.blob_id
+        WHERE NOT EXISTS (SELECT FROM brain_storedobject o
+            WHERE o.bucket_id = c.bucket_id AND o.key = c.key)) stored ON stored.bucket_id = b.id
+    GROUP BY b.id HAVING sum(stored.size) > 0
+"""
+OLD_LINES: Final[LiteralString] = (
+    "DELETE FROM brain_usageline WHERE created_at < now() - make_interval(days => %s)"
+)
+OLD_BATCHES: Final[LiteralString] = (
+    "DELETE FROM brain_usagebatch WHERE created_at < now() - interval '1 day'"
+)
+OLD_HOURS: Final[LiteralString] = (
+    "DELETE FROM brain_storagehour WHERE created_at < now() - interval '7 days'"
+)
+
+
+async def page(database: Database, after: int, limit: int) -> list[Any]:
+    """Return the lines after an id, oldest first; what is counted becomes lines before.
+
+    Raises DatabaseAway.
+    """
+    async with database.transaction() as connection:
+        await connection.run("SELECT pg_advisory_xact_lock(%s)", [LINES_LOCK])
+        await connection.run(CUT)
+    return await database.all(PAGE, [after, limit])
+
+
+async def add_storage(database: Database, *, clock: Callable[[], float]) -> None:
+    """Add the lines of the last full hour's storage, unless a brain has done so.
+
+    The bytes stored now count for the whole hour. Raises DatabaseAway.
+    """
+    hour = hour_of(clock()) - timedelta(hours=1)
+    async with database.transaction() as connection:
+        await connection.run("SELECT pg_advisory_xact_lock(%s)", [LINES_LOCK])
+        if await connection.run(CLAIM_HOUR, [hour]):
+            await connection.run(ADD_STORAGE, [hour])
+
+
+async def forget(database: Database) -> None:
+    """Delete old lines and marks; billing has pulled them long ago. Raises DatabaseAway."""
+    await database.run(OLD_LINES, [KEPT_DAYS])
+    await database.run(OLD_BATCHES)
+    await database.run(OLD_HOURS)

@@ -1,0 +1,96 @@
+"""The commands of billing, as operators and their scripts call them."""
+
+import json
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from edgecache.billing import consumer_credits, settlement
+from edgecache.billing.errors import JournalRefused
+from edgecache.billing.models import Rate
+from environments.models import Organization
+from tests.edgecache.billing.support import consumer, line, operator, store
+
+
+def run(*arguments: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    try:
+        call_command(*arguments, "--json")
+    except CommandError as exc:
+        if exc.returncode != 1:
+            raise
+    said: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return said
+
+
+@pytest.fixture
+def organization() -> int:
+    return Organization.objects.create(name="Alice's").pk
+
+
+def test_credits_are_granted_and_booked_once(
+    organization: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("grantcredits", str(organization), "0.5", "--reason", "welcome")
+    paid = (*words, "--paid", "--reference", "invoice 7")
+    assert run(*words, "--dry-run", capsys=capsys)["posted"] is False
+    assert consumer(organization) == (0, 0, 0)
+    assert run(*words, capsys=capsys)["granted_ucr"] == 500_000
+    assert [run(*paid, capsys=capsys)["posted"] for _ in range(2)] == [True, False]
+    assert consumer(organization) == (500_000, 500_000, 0)
+
+
+@pytest.mark.parametrize("amount", ["0", "-1", "NaN", "x", "0.0000001", "1e30"])
+def test_an_amount_that_is_none_is_refused(
+    organization: int, amount: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("grantcredits", "--reason", "x", "--", str(organization), amount)
+    with pytest.raises(CommandError, match="must be positive"):
+        call_command(*words)
+
+
+def test_credits_that_no_account_holds_are_refused(
+    organization: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(JournalRefused) as refusal:
+        consumer_credits.charge_back("no payment", reason="x", actor="x")
+    assert refusal.value.code == "journal_refused"
+    said = run("grantcredits", "0", "1", "--reason", "x", capsys=capsys)["error"]
+    assert said["code"] == "organization_not_found"
+
+
+def test_settling_is_repeatable_and_a_dry_run_keeps_nothing(
+    capsys: pytest.CaptureFixture[str], switched_off: None
+) -> None:
+    store(line(hits=10))
+    assert run("settle", "--dry-run", capsys=capsys)["charged_ucr"] == 1000
+    assert run("settle", capsys=capsys)["charged_ucr"] == 1000
+    assert run("settle", capsys=capsys)["settled"] == 0
+    assert operator() == (0, 0, 0)
+
+
+def test_a_rate_of_the_past_or_a_half_hour_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for moment in ("2026-01-01T00:00Z", "2100-01-01T00:30Z"):
+        said = run("setrate", "hit", "5", "--from", moment, capsys=capsys)
+        assert said["error"]["code"] == "rate_refused"
+    assert run("setrate", "hit", "5", capsys=capsys)["error"]["code"] == "incomplete"
+    run("setrate", "hit", "5", "--from", "2100-01-01T00:00", "--dry-run", capsys=capsys)
+    assert Rate.objects.count() == 4
+    run("setrate", "hit", "5", "--from", "2100-01-01T00:00", capsys=capsys)
+    assert Rate.objects.filter(kind="hit", rate_ucr=5).count() == 1
+
+
+def test_the_first_fault_of_the_ledger_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    store(line(hits=10))
+    settlement.settle()
+    assert run("verifyledger", capsys=capsys)["journals"] == 1
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE billing_account SET balance_ucr = balance_ucr - 1 WHERE kind = 'debt'"
+        )
+        said = run("verifyledger", capsys=capsys)["error"]
+        assert (said["code"], "debt account" in said["message"]) == ("ledger_broken", True)
+        cursor.execute(
+            "UPDATE billing_account SET balance_ucr = balance_ucr + 1 WHERE kind = 'debt'"
+        )
