@@ -18,6 +18,7 @@ class JobKind(StrEnum):
 
     DELETE = "delete"
     REPLICATE = "replicate"
+    VERIFY = "verify"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class JobSource(Message):
 
 @dataclass(frozen=True, slots=True)
 class Job(Message):
-    """Work for a node: drop a blob, or fetch one from the first source that gives it right."""
+    """Work for a node: drop a blob, verify one, or fetch one from the first source that has it."""
 
     id: int
     kind: JobKind

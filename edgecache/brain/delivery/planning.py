@@ -16,6 +16,7 @@ async def sources_of(
     if not holders:
         return ()
     return nodes.sources(
+        version.sha256,
         holders,
         region,
         organization_id=bucket.tenant.organization_id,

@@ -112,6 +112,7 @@ class ResponseCache:
     def _is_valid(self, entry: CachedResponse) -> bool:
         """True if the version and its sources are still the same."""
         sources = self._nodes.sources(
+            entry.version.sha256,
             entry.holders,
             entry.region,
             organization_id=entry.bucket.tenant.organization_id,

@@ -9,7 +9,7 @@ import structlog
 
 from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.delivery.delivery import Delivery, Source
-from edgecache.brain.delivery.integrity import IntegrityCheck, WrongBytes
+from edgecache.brain.delivery.integrity import IntegrityCheck, NoCheck, WrongBytes
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.errors import DatabaseAway
 from edgecache.brain.nodes.client import BlobPart, WorkerClient
@@ -51,6 +51,7 @@ class WorkerReads:
             body = check.accept(connection.all_of_it())
             if check.position != check.end:
                 raise WrongBytes
+            self._note_right_bytes(delivery, source, check)
             return body
 
     async def pieces(
@@ -67,6 +68,7 @@ class WorkerReads:
                 data = check.accept(await connection.piece())
                 if data:
                     yield data
+            self._note_right_bytes(delivery, source, check)
 
     def is_foreign(self, delivery: Delivery) -> bool:
         """True if a source is not the platform's own: it is paid for reads, and never trusted."""
@@ -84,8 +86,12 @@ class WorkerReads:
         self._nodes.failed(source.node_id, failure.reason)
 
     def note_wrong_bytes(self, delivery: Delivery, node_id: UUID) -> None:
-        """Record that a node sent wrong bytes."""
+        """Have a wrong copy replaced."""
         self._nodes.gave_wrong_bytes(node_id, delivery.sha256)
+
+    def _note_right_bytes(self, delivery: Delivery, source: Source, check: IntegrityCheck) -> None:
+        if not isinstance(check, NoCheck):
+            self._nodes.gave_right_bytes(source.node_id, delivery.sha256)
 
     @asynccontextmanager
     async def _request(

@@ -3,6 +3,7 @@
 Written by hand: a registry would hold a second copy of every number. Source: "Exposition formats".
 """
 
+import time
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -56,6 +57,11 @@ def _nodes(nodes: Nodes) -> Iterator[str]:
             "latency_seconds",
             "Mean time to its first byte.",
             lambda row: nodes.statistics(row.id).latency_s,
+        ),
+        (
+            "wrong_blobs",
+            "Blobs of the last hour's checks that were wrong.",
+            lambda row: nodes.statistics(row.id).looks.count(time.monotonic())[0],
         ),
     )
     for name, meaning, value in fields:

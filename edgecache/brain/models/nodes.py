@@ -76,7 +76,7 @@ class Location(models.Model):
 
 
 class NodeJob(models.Model):
-    """Work for a node, which asks for it: delete a blob, or fetch one from another node.
+    """Work for a node, which asks for it: delete or verify a blob, or fetch one from another.
 
     attempts: how often it failed; after each it waits longer.
     """

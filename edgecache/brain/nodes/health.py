@@ -1,5 +1,6 @@
-"""A node's health: by the age of its heartbeat, and by the requests this brain sent to it."""
+"""A node's health: by its heartbeat, by the requests this brain sent to it, and by its bytes."""
 
+from collections import OrderedDict
 from enum import StrEnum
 from typing import Final
 
@@ -12,6 +13,15 @@ FAILURES_TO_AVOID: Final = 3
 FIRST_REST_S: Final = 1.0
 LONGEST_REST_S: Final = 30.0
 LATENCY_WEIGHT: Final = 0.2
+
+# One bad file is one bad file: disks rot. Of the platform's own nodes a share of bad files is an
+# alarm, and others are asked first; an operator's node is taken out, as it may alter on purpose.
+LOOKS_KEPT: Final = 1000
+LOOKS_S: Final = 3600.0
+OWN_LEAST_LOOKS: Final = 20
+OWN_SHARE: Final = 0.05
+OPERATOR_LEAST_BAD: Final = 3
+OPERATOR_SHARE: Final = 0.01
 
 
 class Health(StrEnum):
@@ -39,6 +49,40 @@ def offline_after_s(interval_s: float) -> float:
     return (OFFLINE_AFTER + LATENESS) * interval_s
 
 
+class Looks:
+    """What this brain found when it checked a node's bytes: the last blobs of an hour."""
+
+    __slots__ = ("_found",)
+
+    def __init__(self) -> None:
+        # When the check was made, and whether the bytes were right; a bad blob stays one.
+        self._found: OrderedDict[bytes, tuple[float, bool]] = OrderedDict()
+
+    def add(self, sha256: bytes, *, is_right: bool, now: float) -> None:
+        """Record a check. now: monotonic seconds."""
+        _, was_right = self._found.pop(sha256, (now, True))
+        self._found[sha256] = (now, is_right and was_right)
+        if len(self._found) > LOOKS_KEPT:
+            self._found.popitem(last=False)
+
+    def count(self, now: float) -> tuple[int, int]:
+        """Return the number of blobs that were wrong, and of all."""
+        while self._found and next(iter(self._found.values()))[0] < now - LOOKS_S:
+            self._found.popitem(last=False)
+        return sum(not is_right for _, is_right in self._found.values()), len(self._found)
+
+    def is_rotten(self, now: float, *, is_own: bool) -> bool:
+        """True if too large a share was wrong. is_own: of the platform's own nodes."""
+        bad, looked = self.count(now)
+        if is_own:
+            return looked >= OWN_LEAST_LOOKS and bad >= OWN_SHARE * looked
+        return bad >= max(OPERATOR_LEAST_BAD, OPERATOR_SHARE * looked)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._found.clear()
+
+
 class NodeStatistics:
     """This brain's experience with a node: failures in a row, latency, running requests.
 
@@ -46,11 +90,14 @@ class NodeStatistics:
     tries it again.
     """
 
-    __slots__ = ("failures", "latency_s", "rests_until", "running")
+    __slots__ = ("failures", "is_rotten", "latency_s", "looks", "rests_until", "running")
 
     def __init__(self) -> None:
         """Start without failures."""
         self.failures = 0
+        self.looks = Looks()
+        # As of the last wrong bytes.
+        self.is_rotten = False
         self.latency_s = 0.0
         self.rests_until = 0.0
         self.running = 0

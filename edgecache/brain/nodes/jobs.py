@@ -5,7 +5,7 @@ from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 
 from edgecache.brain.database import Connection, Database
-from edgecache.brain.directory.coherence import Change
+from edgecache.brain.directory.coherence import Change, Coherence
 from edgecache.brain.nodes.replica_plan import request_check
 from edgecache.protocol.jobs import JobKind
 
@@ -68,6 +68,19 @@ async def add(connection: Connection, kind: JobKind, wanted: Sequence[tuple[UUID
     return await connection.run(INSERT, [str(kind), nodes, hashes])
 
 
+async def verify(coherence: Coherence, node_id: UUID, sha256: bytes) -> None:
+    """Use a node's copy no more, and have the node verify it; what is wrong it removes.
+
+    Raises DatabaseAway.
+    """
+    async with coherence.change(waits=False) as change:
+        await change.run(
+            "DELETE FROM brain_location WHERE blob_id = %s AND node_id = %s", [sha256, node_id]
+        )
+        await add(change, JobKind.VERIFY, [(node_id, sha256)])
+        change.announce("blob", sha256.hex())
+
+
 async def take(database: Database, node_id: UUID, *, limit: int) -> list[JobRow]:
     """Return a node's oldest due jobs; they are not handed out again for a minute."""
     rows = await database.all(TAKE, [GIVEN_OUT_S, node_id, limit])
@@ -106,14 +119,15 @@ async def finish(change: Change, node_id: UUID, job_id: int) -> None:
             "DELETE FROM brain_location WHERE blob_id = %s AND node_id = %s",
             [job.sha256, node_id],
         )
-    else:
+    elif job.kind == JobKind.REPLICATE:
         await change.run(
             "INSERT INTO brain_location (blob_id, node_id)"
             " SELECT sha256, %s FROM brain_blob WHERE sha256 = %s FOR KEY SHARE"
             " ON CONFLICT DO NOTHING",
             [node_id, job.sha256],
         )
-        # Another node may have come back with its replica meanwhile.
+    if job.kind != JobKind.DELETE:
+        # A replica is missing, or another node may have come back with its own meanwhile.
         request_check(change, [job.sha256])
     change.announce("blob", job.sha256.hex())
 

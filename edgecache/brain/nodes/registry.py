@@ -3,7 +3,8 @@
 import asyncio
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Source
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.errors import DatabaseAway
+from edgecache.brain.nodes import jobs as node_jobs
 from edgecache.brain.nodes import rows as node_rows
 from edgecache.brain.nodes.health import Health, NodeStatistics
 from edgecache.brain.nodes.nearest import Holder, order
@@ -62,6 +64,8 @@ class Nodes:
         self._background = BackgroundTasks()
         # Caught by this brain and not yet quarantined in the database.
         self._wrong_bytes: set[UUID] = set()
+        # Copies that are about to be verified by their node.
+        self._suspected: set[tuple[UUID, bytes]] = set()
         # Rises with each change that may affect ``sources``.
         self.changes = 0
 
@@ -126,12 +130,18 @@ class Nodes:
         return self._statistics.get(node_id) or NodeStatistics()
 
     def sources(
-        self, holders: Iterable[UUID], region: str, *, organization_id: int, is_public: bool
+        self,
+        sha256: bytes,
+        holders: Iterable[UUID],
+        region: str,
+        *,
+        organization_id: int,
+        is_public: bool,
     ) -> tuple[Source, ...]:
-        """Return the nodes to read from, nearest first; empty if none of the holders is usable.
+        """Return the nodes to read a blob from, nearest first; empty if no holder is usable.
 
         holders: ``directory.locations``. region: the client's. Suspect nodes, and those that failed
-        lately, come last rather than never: there may be no others.
+        lately or rot, come last rather than never: there may be no others.
         """
         good: list[NodeRow] = []
         poor: list[NodeRow] = []
@@ -140,8 +150,12 @@ class Nodes:
             row = self._rows.get(node_id)
             if row is None or not row.may_hold(organization_id, is_public=is_public):
                 continue
+            if self._suspected and (node_id, sha256) in self._suspected:
+                continue
             health = self.health(row)
-            if health == Health.ONLINE and self._statistics[node_id].may_be_asked(now=now):
+            statistics = self._statistics[node_id]
+            is_well = health == Health.ONLINE and not statistics.is_rotten
+            if is_well and statistics.may_be_asked(now=now):
                 good.append(row)
             elif health in _ASKED:
                 poor.append(row)
@@ -177,33 +191,77 @@ class Nodes:
             "node_failed", node_id=str(node_id), reason=reason, in_a_row=statistics.failures
         )
 
+    def gave_right_bytes(self, node_id: UUID, sha256: bytes) -> None:
+        """Record that a node's bytes were checked and right."""
+        self.statistics(node_id).looks.add(sha256, is_right=True, now=time.monotonic())
+
     def gave_wrong_bytes(self, node_id: UUID, sha256: bytes) -> None:
-        """Quarantine a node that served wrong bytes, until staff approves it again."""
-        self._wrong_bytes.add(node_id)
+        """Replace one copy; quarantine an operator's node if too many of its blobs were wrong."""
+        row, statistics, now = self._rows.get(node_id), self.statistics(node_id), time.monotonic()
+        is_own = row is not None and row.organization_id is None
+        statistics.looks.add(sha256, is_right=False, now=now)
+        bad, looked = statistics.looks.count(now)
+        log.error(
+            "node_gave_wrong_bytes",
+            node_id=str(node_id),
+            sha256=sha256.hex(),
+            bad_blobs=bad,
+            looked_at=looked,
+        )
+        self.suspect_copy(node_id, sha256)
+        statistics.is_rotten = statistics.looks.is_rotten(now, is_own=is_own)
+        if not statistics.is_rotten:
+            return
         self.changes += 1
-        log.error("node_gave_wrong_bytes", node_id=str(node_id), sha256=sha256.hex())
-        self._background.add(self._quarantine(node_id, f"wrong bytes for {sha256.hex()}"))
+        if is_own:
+            log.error("node_rots", node_id=str(node_id), bad_blobs=bad, looked_at=looked)
+            return
+        self._wrong_bytes.add(node_id)
+        # Staff may approve it again; it then starts without them.
+        statistics.looks.clear()
+        statistics.is_rotten = False
+        self._background.add(self._quarantine(node_id, f"wrong bytes for {bad} of {looked} blobs"))
+
+    def suspect_copy(self, node_id: UUID, sha256: bytes) -> None:
+        """Use a node's copy no more, and have the node verify it."""
+        if (node_id, sha256) not in self._suspected:
+            self._suspected.add((node_id, sha256))
+            self.changes += 1
+            self._background.add(self._drop_copy(node_id, sha256))
+
+    async def _drop_copy(self, node_id: UUID, sha256: bytes) -> None:
+        await _keep_trying(partial(node_jobs.verify, self._coherence, node_id, sha256))
+        # Until the announcement of that has certainly come.
+        await asyncio.sleep(REFRESH_S)
+        self._suspected.discard((node_id, sha256))
+        self.changes += 1
 
     async def _quarantine(self, node_id: UUID, reason: str) -> None:
-        while True:
-            try:
-                async with self._coherence.change(waits=False) as change:
-                    await node_rows.set_status(
-                        change,
-                        node_id,
-                        "quarantined",
-                        reason=reason,
-                        only_from=("pending", "active", "draining"),
-                    )
-                await self.refresh()
-            except DatabaseAway:
-                await asyncio.sleep(REFRESH_S)
-            else:
-                self._wrong_bytes.discard(node_id)
-                return
+        async def quarantine() -> None:
+            async with self._coherence.change(waits=False) as change:
+                await node_rows.set_status(
+                    change,
+                    node_id,
+                    "quarantined",
+                    reason=reason,
+                    only_from=("pending", "active", "draining"),
+                )
+            await self.refresh()
+
+        await _keep_trying(quarantine)
+        self._wrong_bytes.discard(node_id)
 
     def _later_s(self) -> float:
         return time.monotonic() - self._read_at
+
+
+async def _keep_trying(work: Callable[[], Awaitable[None]]) -> None:
+    """Do something as soon as the database is there."""
+    while True:
+        try:
+            return await work()
+        except DatabaseAway:
+            await asyncio.sleep(REFRESH_S)
 
 
 def _holder(row: NodeRow, statistics: NodeStatistics) -> Holder:

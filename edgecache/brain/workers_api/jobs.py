@@ -59,23 +59,24 @@ def _is_pointless(node: NodeRow, task: JobRow) -> bool:
     if task.kind == JobKind.DELETE:
         # Noted as a holder again since, of bytes that an object names: they are wanted after all.
         return node.id in task.holders and task.bucket_id is not None
-    return task.bucket_id is None
+    return task.kind == JobKind.REPLICATE and task.bucket_id is None
 
 
 def _can_be_done(job: Job) -> bool:
     """True if another node can provide the bytes right now."""
-    return job.kind is JobKind.DELETE or bool(job.sources)
+    return job.kind is not JobKind.REPLICATE or bool(job.sources)
 
 
 def _job(parts: WorkersApiParts, node: NodeRow, task: JobRow) -> Job:
-    if task.kind == JobKind.DELETE:
-        return Job(task.id, JobKind.DELETE, task.sha256, task.size)
+    if task.kind != JobKind.REPLICATE:
+        return Job(task.id, JobKind(task.kind), task.sha256, task.size)
     sources = _sources(parts, node, task)
     return Job(task.id, JobKind.REPLICATE, task.sha256, task.size, sources)
 
 
 def _sources(parts: WorkersApiParts, node: NodeRow, task: JobRow) -> tuple[JobSource, ...]:
     holders = parts.nodes.sources(
+        task.sha256,
         (holder for holder in task.holders if holder != node.id),
         node.region,
         organization_id=task.organization_id,

@@ -28,14 +28,17 @@ async def scrub(node: Node, *, per_hour: int, rate_bytes: int) -> None:
 
 def scrub_one(node: Node, rate_bytes: int) -> bool | None:
     """Look at the file that was not looked at the longest; None when there is none."""
-    store = node.store
-    oldest = store.oldest_verified()
+    oldest = node.store.oldest_verified()
     if oldest is None:
         return None
-    sha256, expected = oldest
-    size = is_right(store.files, sha256, rate_bytes=rate_bytes)
     node.counters.add("scrubbed_files")
-    if size == expected:
+    return verify(node, *oldest, rate_bytes=rate_bytes)
+
+
+def verify(node: Node, sha256: bytes, expected: int, *, rate_bytes: int) -> bool:
+    """Hash a file again, and remove it if it is not what its name says. Raises OSError."""
+    store = node.store
+    if is_right(store.files, sha256, rate_bytes=rate_bytes) == expected:
         store.set_verified(sha256, int(time.time()))
         return True
     if store.is_wanted(sha256):

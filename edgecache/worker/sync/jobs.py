@@ -22,6 +22,7 @@ from edgecache.protocol.names import (
 from edgecache.worker.node import Node, Status
 from edgecache.worker.receiving import receive
 from edgecache.worker.store.incoming import WrongBytes
+from edgecache.worker.store.scrub import verify
 from edgecache.worker.store.store import StoreFull
 from edgecache.worker.sync.brain import BrainError, NodeRemoved
 
@@ -73,6 +74,9 @@ async def _do(node: Node, job: Job) -> JobDone:
     try:
         if job.kind is JobKind.DELETE:
             await node.on_disk(node.store.schedule_unlink, job.sha256)
+        elif job.kind is JobKind.VERIFY:
+            rate_bytes = node.options.scrub_rate_bytes
+            await node.slowly(verify, node, job.sha256, job.size, rate_bytes=rate_bytes)
         else:
             await replicate(node, job)
     except SourceFailed as error:

@@ -2,7 +2,14 @@
 
 import pytest
 
-from edgecache.brain.nodes.health import LONGEST_REST_S, Health, NodeStatistics, by_heartbeat
+from edgecache.brain.nodes.health import (
+    LONGEST_REST_S,
+    LOOKS_S,
+    Health,
+    Looks,
+    NodeStatistics,
+    by_heartbeat,
+)
 
 
 @pytest.mark.parametrize(
@@ -60,3 +67,38 @@ def test_latency_is_smoothed() -> None:
     assert statistics.latency_s == pytest.approx(0.1)
     statistics.succeeded(0.2)
     assert statistics.latency_s == pytest.approx(0.12)
+
+
+def looks(*, bad: int, right: int) -> Looks:
+    """Return checks of different blobs, all at the same moment."""
+    made = Looks()
+    for number in range(bad + right):
+        made.add(b"%d" % number, is_right=number >= bad, now=0.0)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("bad", "right", "is_own", "is_rotten"),
+    [
+        (19, 0, True, False),
+        (1, 19, True, True),
+        (1, 20, True, False),
+        (2, 0, False, False),
+        (3, 0, False, True),
+        (3, 297, False, True),
+        (3, 298, False, False),
+    ],
+)
+def test_a_node_is_rotten_if_a_share_of_its_blobs_was_wrong(
+    *, bad: int, right: int, is_own: bool, is_rotten: bool
+) -> None:
+    assert looks(bad=bad, right=right).is_rotten(0.0, is_own=is_own) is is_rotten
+
+
+def test_one_blob_counts_once_and_for_an_hour() -> None:
+    made = Looks()
+    for _ in range(5):
+        made.add(b"one", is_right=False, now=0.0)
+        made.add(b"one", is_right=True, now=0.0)
+    assert made.count(LOOKS_S) == (1, 1)
+    assert made.count(LOOKS_S + 1) == (0, 0)

@@ -6,6 +6,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from dataclasses import replace
 
 import pytest
 
@@ -156,3 +157,18 @@ def test_a_deletion_that_the_disk_refuses_is_reported_as_failed(worker: Worker) 
         done = give(worker.brain, Job(9, JobKind.DELETE, name(CONTENT), 0))
         assert (done.ok, done.error) == (False, "disk_failing")
         assert worker.get(CONTENT).body == CONTENT
+
+
+def test_a_file_that_is_wrong_is_removed_when_the_brain_suspects_it(worker: Worker) -> None:
+    job = Job(11, JobKind.VERIFY, name(CONTENT), len(CONTENT))
+    worker.put(CONTENT)
+    assert give(worker.brain, job).ok
+    assert worker.get(CONTENT).body == CONTENT
+    file = worker.file(CONTENT)
+    file.chmod(0o600)
+    file.write_bytes(altered(CONTENT))
+
+    assert give(worker.brain, replace(job, id=12)).ok
+
+    assert not file.exists()
+    worker.brain.wait_for(lambda: name(CONTENT) not in worker.brain.held())
