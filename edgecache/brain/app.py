@@ -179,6 +179,7 @@ def _parts(core: _Core, cluster: _Cluster, objects: _Objects, cdn: CdnApi) -> tu
         cluster.meters,
         cluster.worker_client,
         cluster.worker_reads,
+        cluster.streamer.offload.files,
         objects.purges,
         objects.objects,
         cluster.replication,

@@ -52,6 +52,10 @@ def parse_sha256(text: str) -> bytes | None:
     return sha256 if sha256.hex() == text else None
 
 
+# The folder of a worker's store that has the blobs.
+OBJECTS: Final = "objects"
+
+
 def object_file(sha256: bytes) -> str:
     """Return where a worker's store has a blob, below its ``objects`` folder: ``ab/abcd…``."""
     name = sha256.hex()

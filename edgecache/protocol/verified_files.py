@@ -41,6 +41,11 @@ def state_of(file: int | str) -> FileState:
     )
 
 
+def is_settled(state: FileState, *, now_ns: int) -> bool:
+    """True if a verification that begins now may be remembered: the last edit has another time."""
+    return now_ns - state.ctime_ns >= SETTLED_NS
+
+
 class VerifiedFiles:
     """The files of one process that were verified, least recently verified first out."""
 
@@ -76,7 +81,7 @@ class VerifiedFiles:
 
         The state was the same before and after it.
         """
-        if began_ns - state.ctime_ns < SETTLED_NS:
+        if not is_settled(state, now_ns=began_ns):
             return
         with self._lock:
             self._hashes[state] = sha256

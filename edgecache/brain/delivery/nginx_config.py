@@ -7,6 +7,7 @@ from typing import Final
 from uuid import UUID
 
 from edgecache.brain.delivery import nginx_offload
+from edgecache.protocol.names import OBJECTS
 
 HEAD: Final = """\
 # Written by `manage.py gatewayconfig`. It contains a secret: only nginx may read it (0600).
@@ -60,7 +61,7 @@ server {{
     }}
 }}
 """
-# A worker's files are sent as they are: they are named by their hash and never change.
+# Each file is opened anew: the brain has just looked at what has its name.
 STORE: Final = """
     # Reached only by the brain's X-Accel-Redirect, to a file of a worker on this machine.
     location {prefix}/{name}/ {{
@@ -68,8 +69,6 @@ STORE: Final = """
         alias "{objects}/";
         sendfile on;
         tcp_nopush on;
-        open_file_cache max=10000 inactive=30s;
-        open_file_cache_valid 30s;
         disable_symlinks on from="{objects}";
         # The brain has applied conditions and ranges.
         etag off;
@@ -113,7 +112,9 @@ def _server(site: Site) -> str:
         token_header=nginx_offload.TOKEN_HEADER,
         client_header=nginx_offload.CLIENT_HEADER,
         stores_header=nginx_offload.STORES_HEADER,
-        stores=" ".join(stores),
+        stores=" ".join(
+            nginx_offload.store_entry(node, folder) for node, folder in site.stores.items()
+        ),
         store_locations="".join(_store(name, folder) for name, folder in stores.items()),
     )
 
@@ -122,7 +123,7 @@ def _store(name: str, folder: Path) -> str:
     return STORE.format(
         prefix=nginx_offload.STORE_PATH,
         name=name,
-        objects=folder / "objects",
+        objects=folder / OBJECTS,
         passed_on="\n".join(
             f"        add_header {header} $upstream_http_{header.replace('-', '_')};"
             for header in nginx_offload.PASSED_ON

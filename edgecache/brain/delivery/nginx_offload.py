@@ -1,21 +1,27 @@
 """nginx sends the file of a worker on its own machine that the brain names (X-Accel-Redirect).
 
 nginx authenticates itself to the brain by a token derived from the brain's secret, and lists the
-stores that it may read. Without a valid token all of these headers are ignored. Everything that
-nginx cannot do is streamed by the brain: bytes that must be verified, ranges, conditions, headers
-that nginx does not pass on, objects that no listed store holds.
+stores that it may read, with their folders. Without a valid token all of these headers are ignored.
+Everything that nginx cannot do is streamed by the brain: bytes of a bucket with verified reads,
+ranges, conditions, headers that nginx does not pass on, objects that no listed store holds, and
+files that are not verified in their present state.
 """
 
 import hashlib
 import hmac
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
 from typing import Final
+from urllib.parse import quote, unquote
 from uuid import UUID
 
 from edgecache.brain.delivery.delivery import Delivery, Source
+from edgecache.brain.delivery.local_files import LocalFiles
 from edgecache.brain.memo import Memo
 from edgecache.http.scope import Scope
-from edgecache.protocol.names import object_file
+from edgecache.protocol.names import OBJECTS, object_file
 
 TOKEN_HEADER: Final = "x-zonal-gateway"  # noqa: S105 - a header's name
 CLIENT_HEADER: Final = "x-zonal-client"
@@ -66,6 +72,18 @@ def store_name(node_id: UUID) -> str:
     return f"zonal_{node_id.hex}"
 
 
+def store_entry(node_id: UUID, folder: Path) -> str:
+    """Return what nginx says of a store: its name and the folder of its worker."""
+    return f"{store_name(node_id)}={quote(str(folder))}"
+
+
+@lru_cache(maxsize=64)
+def _folders(text: str) -> Mapping[str, str]:
+    """Return the folders of the stores that nginx lists, by name."""
+    entries = (entry.partition("=") for entry in text.split())
+    return MappingProxyType({name: unquote(folder) for name, _, folder in entries if folder})
+
+
 # A node's id is one object for as long as its row is.
 _store_name: Final = Memo(store_name)
 
@@ -75,6 +93,7 @@ class NginxOffload:
 
     def __init__(self, secrets: Sequence[str]) -> None:
         """secrets: the brain's current secret and the previous ones."""
+        self.files = LocalFiles()
         self._tokens = [token_of(secret).encode() for secret in secrets]
 
     def is_used(self, scope: Scope) -> bool:
@@ -89,7 +108,7 @@ class NginxOffload:
         return scope.client_address
 
     def stores(self, scope: Scope) -> str:
-        """Return the names of the stores that nginx may send this response from; empty for none."""
+        """Return the stores that nginx may send this response from, as it lists them."""
         stores = scope.headers.get(STORES_HEADER)
         if not stores or not self.is_used(scope) or not JUDGED_BY_NGINX.isdisjoint(scope.headers):
             return ""
@@ -102,10 +121,14 @@ class NginxOffload:
             return None
         if not _SENDABLE.issuperset([name for name, _ in delivery.headers]):
             return None
-        # The names have one length, so that none is a part of another.
-        return next(
-            (each for each in delivery.sources if _store_name(each.node_id) in stores), None
-        )
+        folders, name = _folders(stores), object_file(delivery.sha256)
+        for each in delivery.sources:
+            folder = folders.get(_store_name(each.node_id))
+            if folder is None:
+                continue
+            if self.files.is_verified(delivery.sha256, f"{folder}/{OBJECTS}/{name}"):
+                return each
+        return None
 
 
 def headers_for_file(delivery: Delivery, source: Source) -> list[tuple[str, str]]:

@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from edgecache.protocol.hot import Hot
-from edgecache.protocol.names import object_file, parse_sha256
+from edgecache.protocol.names import OBJECTS, object_file, parse_sha256
 from edgecache.protocol.verified_files import FileState, VerifiedFiles, state_of
 
-OBJECTS: Final = "objects"
 INCOMING: Final = "incoming"
 LOCK: Final = "lock"
 FOLDER_MODE: Final = 0o750

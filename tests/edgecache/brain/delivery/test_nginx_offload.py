@@ -15,6 +15,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from edgecache.brain.delivery import nginx_offload
+from tests.edgecache.alterations import flip
 from tests.edgecache.brain.s3.raw import Signer, md5, send
 from tests.edgecache.brain.s3.test_clients import program
 from tests.edgecache.cluster import Cluster, Keys, until
@@ -92,11 +93,14 @@ class Nginx:
 
     def headers(self) -> dict[str, str]:
         """Return the headers by which nginx authenticates itself and lists its stores."""
-        names = (nginx_offload.store_name(UUID(node["node_id"])) for node in self.cluster.nodes)
+        stores = [
+            nginx_offload.store_entry(UUID(node["node_id"]), self.store(node))
+            for node in self.cluster.nodes
+        ]
         return {
             "x-zonal-gateway": nginx_offload.token_of(self.cluster.secret),
             "x-zonal-client": "203.0.113.9",
-            "x-zonal-stores": " ".join(names),
+            "x-zonal-stores": " ".join(stores),
         }
 
     def start(self) -> None:
@@ -270,14 +274,34 @@ def test_a_file_is_out_of_a_client_s_reach_and_a_lost_one_is_sent_by_the_brain(
         assert signer.send("GET", "/docs/small").body == SMALL
 
 
-def _redirect(nginx: Nginx, keys: Keys) -> str:
+def test_nginx_sends_no_altered_file(through: Any, nginx: Nginx, keys: Keys) -> None:
+    body = os.urandom(3000)
+    through.put_object(Bucket="docs", Key="altered", Body=body)
+    _redirect(nginx, keys, "altered")
+    name = hashlib.sha256(body).hexdigest()
+    files = [nginx.store(node) / "objects" / name[:2] / name for node in nginx.cluster.nodes]
+    for file in files:
+        if file.exists():
+            flip(file)
+    signer = Signer(keys, nginx.url)
+    for _ in range(10):
+        assert signer.send("GET", "/docs/altered").body == body
+    # Once they are right again, it sends them again.
+    for file in files:
+        if file.exists() and file.read_bytes() != body:
+            flip(file)
+    _redirect(nginx, keys, "altered")
+
+
+def _redirect(nginx: Nginx, keys: Keys, key: str = "small") -> str:
     """Return the path to which the brain sends nginx for an object, once a worker holds it."""
     path = ""
 
     def is_redirected() -> bool:
         # A spot check is sent by the brain itself.
         nonlocal path
-        answer = Signer(keys, nginx.cluster.url).send("GET", "/docs/small", headers=nginx.headers())
+        signer = Signer(keys, nginx.cluster.url)
+        answer = signer.send("GET", f"/docs/{key}", headers=nginx.headers())
         path = answer.headers.get("x-accel-redirect", "")
         return path.startswith("/.zonal-store/")
 

@@ -316,11 +316,14 @@ def test_the_fallback_is_not_used_while_a_worker_is_healthy(faulty: FaultyCluste
 
 def test_nginx_sends_no_file_whose_bytes_were_wrong(faulty: FaultyCluster) -> None:
     faulty.configure(is_public=True)
-    names = [nginx_offload.store_name(UUID(node["node_id"])) for node in faulty.nodes()]
+    stores = [
+        nginx_offload.store_entry(UUID(node["node_id"]), faulty.cluster.folder / f"worker{number}")
+        for number, node in enumerate(faulty.cluster.nodes)
+    ]
     beside = {
         "x-zonal-gateway": nginx_offload.token_of(faulty.cluster.secret),
         "x-zonal-client": "203.0.113.9",
-        "x-zonal-stores": " ".join(names),
+        "x-zonal-stores": " ".join(stores),
     }
     bucket = faulty.cluster.call("GET", f"/v1/buckets?{faulty.keys.scope}")["buckets"][0]
 

@@ -1,0 +1,77 @@
+"""Workers' files on the brain's own machine, which nginx sends once they were verified."""
+
+import asyncio
+import os
+import time
+from typing import Final
+
+import structlog
+
+from edgecache.brain.background import BackgroundTasks
+from edgecache.protocol.verified_files import (
+    REMEMBERED,
+    FileState,
+    VerifiedFiles,
+    is_settled,
+    state_of,
+)
+
+log = structlog.get_logger(__name__)
+
+# Files that wait to be verified; of others it begins when they are read again.
+WAITING_LIMIT: Final = 256
+
+
+class LocalFiles:
+    """What this brain knows of files that other processes own."""
+
+    def __init__(self) -> None:
+        self._verified = VerifiedFiles()
+        # Wrong ones stay here, so that they are not hashed at each read.
+        self._begun: set[FileState] = set()
+        self._tasks = BackgroundTasks()
+        self._turn = asyncio.Lock()
+
+    async def start(self) -> None:
+        """Verify nothing yet."""
+
+    async def stop(self) -> None:
+        """Stop verifying."""
+        await self._tasks.stop()
+
+    def is_verified(self, sha256: bytes, path: str) -> bool:
+        """True if the file has these bytes; if that is not known, it is being verified soon."""
+        try:
+            state = state_of(path)
+        except OSError:
+            return False
+        if self._verified.knows(sha256, state):
+            return True
+        is_new = state not in self._begun and is_settled(state, now_ns=time.time_ns())
+        if is_new and len(self._tasks) < WAITING_LIMIT:
+            if len(self._begun) >= REMEMBERED:
+                self._begun.clear()
+            self._begun.add(state)
+            self._tasks.add(self._verify(sha256, path, state))
+        return False
+
+    async def _verify(self, sha256: bytes, path: str, state: FileState) -> None:
+        async with self._turn:
+            found = await asyncio.to_thread(_verified, self._verified, sha256, path)
+        if found is None:
+            log.error("worker_file_wrong", sha256=sha256.hex())
+        else:
+            self._begun.discard(state)
+
+
+def _verified(files: VerifiedFiles, sha256: bytes, path: str) -> FileState | None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return files.verify(sha256, descriptor)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
