@@ -13,20 +13,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import django
 import uvloop
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "platform_site.settings")
-django.setup()
+from edgecache.brain.errors import BrainError
+from tests.edgecache.brain.brains import ALICE, PLAIN, Brain, buffered, running
 
-from edgecache.brain.errors import BrainError  # noqa: E402 - Django first
-from tests.edgecache.brain.brains import (  # noqa: E402 - Django first
-    ALICE,
-    PLAIN,
-    Brain,
-    buffered,
-    running,
-)
+# Settings are read from it when they are used; the brain uses no models.
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "platform_site.settings")
 
 
 async def main(url: str, root: str) -> None:

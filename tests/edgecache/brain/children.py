@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+from tests.edgecache.brain.brains import Rows
+
 ROOT = Path(__file__).resolve().parents[3]
 PATIENCE_S = 40
 
@@ -17,8 +19,10 @@ PATIENCE_S = 40
 class Child:
     """A brain in a separate process."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, url: str) -> None:
         self.process = process
+        self.url = url
+        self.brain_id = ""
 
     async def hear(self) -> dict[str, Any]:
         """Return its next response line."""
@@ -52,9 +56,11 @@ class Child:
         assert heard == {"halted": at}
 
     async def kill(self) -> None:
-        """Kill it."""
+        """Kill it and end its lease, for which every test would wait for seconds."""
         self.process.kill()
         await self.process.wait()
+        ended = "UPDATE brain_braininstance SET lease_until = clock_timestamp() WHERE id = %s"
+        Rows(self.url).run(ended, [self.brain_id])
 
     def pause(self) -> None:
         """Suspend it."""
@@ -76,9 +82,9 @@ async def child(url: str, root: Path) -> AsyncIterator[Child]:
         cwd=ROOT,
         env=os.environ | {"ZLOG_LEVEL": "error"},
     )
-    one = Child(process)
+    one = Child(process, url)
     try:
-        assert "ready" in await one.hear()
+        one.brain_id = (await one.hear())["ready"]
         yield one
     finally:
         with contextlib.suppress(ProcessLookupError):
