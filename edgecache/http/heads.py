@@ -46,19 +46,22 @@ def response_head(
 ) -> bytes:
     """Return the status line and the header fields, up to the empty line.
 
-    length: the body's, where the headers do not say it.
+    length: the body's, where the headers do not say it. A date among the headers stays: it is when
+    an origin made the response.
     Raises HeaderRefused.
     """
     lines = [_STATUS_LINES.get(status) or f"HTTP/1.1 {status} Status"]
     lines += [f"{name}: {value}" for name, value in headers]
-    if length is not None and "content-length" not in [name.lower() for name, _ in headers]:
+    names = [name.lower() for name, _ in headers]
+    if length is not None and "content-length" not in names:
         lines.append(f"content-length: {length}")
     text = "\r\n".join(lines)
     breaks = len(lines) - 1
     if text.count("\n") != breaks or text.count("\r") != breaks or "\0" in text:
         raise HeaderRefused
     end = b"\r\n" if keeps_alive else b"connection: close\r\n\r\n"
-    return text.encode("utf-8", "surrogateescape") + b"\r\n" + _date_line() + end
+    date = b"" if "date" in names else _date_line()
+    return text.encode("utf-8", "surrogateescape") + b"\r\n" + date + end
 
 
 def _date_line() -> bytes:
