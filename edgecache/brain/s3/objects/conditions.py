@@ -54,7 +54,7 @@ def write_conditions(request: S3Request) -> Conditions:
         raise S3Error("NotImplemented", "If-None-Match of a write must be *.")
     if if_match and if_none_match:
         raise S3Error("InvalidArgument", "If-Match and If-None-Match exclude each other.")
-    return Conditions(_etags(if_match)[0] if if_match else None, bool(if_none_match))
+    return Conditions(next(iter(_etags(if_match)), "") if if_match else None, bool(if_none_match))
 
 
 def holds_range(request: S3Request, etag: str, last_modified: datetime) -> bool:
@@ -83,9 +83,11 @@ def _check(header: Callable[[str], str], prefix: str, etag: str, last_modified: 
             raise NotModified
         return
     since = parse_http_date(header(prefix + "modified-since"))
-    if since is not None and modified <= since:
+    # An HTTP origin's response without an ETag that is not kept: nothing tells its versions apart.
+    if since is not None and modified <= since and etag:
         raise NotModified
 
 
 def _etags(text: str) -> list[str]:
-    return [each.strip().removeprefix("W/").strip('"') for each in text.split(",")]
+    etags = (each.strip().removeprefix("W/").strip('"') for each in text.split(","))
+    return [etag for etag in etags if etag]

@@ -135,7 +135,7 @@ def _described(
 ) -> Sequence[tuple[str, str]]:
     described = {"content-type": found.content_type, **found.sent_headers, **overrides}
     lines = [
-        ("etag", f'"{found.etag}"'),
+        *([("etag", f'"{found.etag}"')] if found.etag else []),
         ("last-modified", http_date(int(found.last_modified.timestamp()))),
         ("accept-ranges", "bytes"),
     ]
