@@ -1,11 +1,13 @@
 """Plain HTTP for public buckets: ``/p/{public_name}/{key}``, or a bucket's own host (RFC 9111).
 
-Of a client's request the origin gets only the headers that choose a representation, so no stored
-response belongs to one client. Unsafe methods are refused, unless the bucket's owner allows to
-forward them (``forwarding``).
+Of a client's request the origin gets only what the key holds (``keys``), so no stored response
+belongs to one client. Its responses are handed on as they are, errors and redirects too. Unsafe
+methods are refused, unless the bucket's owner allows to forward them (``forwarding``).
 """
 
+import re
 import time
+from collections.abc import AsyncIterator
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import unquote_to_bytes
@@ -14,8 +16,10 @@ import structlog
 
 from edgecache.brain.cdn import cache_status, rules, selection
 from edgecache.brain.cdn.forwarding import Forwarding, ForwardingRefused
+from edgecache.brain.cdn.keys import KeyPolicy
 from edgecache.brain.cdn.lookup import CdnRequest, Lookup, LookupResult, NotCached
 from edgecache.brain.cdn.parts import CdnParts
+from edgecache.brain.cdn.places import Place, target_of
 from edgecache.brain.delivery.delivery import Source
 from edgecache.brain.delivery.planning import delivery_of, sources_of
 from edgecache.brain.errors import (
@@ -28,8 +32,10 @@ from edgecache.brain.errors import (
     OriginTimeout,
     Unavailable,
 )
+from edgecache.brain.fetch.object_cache import OpenObject
+from edgecache.brain.origins.http import HttpDriver
 from edgecache.brain.values import BucketInfo, ObjectVersion
-from edgecache.http.exchange import BodyTimeout, ClientGone, Exchange
+from edgecache.http.exchange import BODYLESS, BodyTimeout, ClientGone, Exchange
 from edgecache.http.heads import HeaderPairs, http_date
 from edgecache.http.scope import Scope
 
@@ -38,6 +44,7 @@ log = structlog.get_logger(__name__)
 PREFIX: Final = "/p/"
 QUERY_LIMIT: Final = 2048
 METHODS: Final = ("GET", "HEAD")
+MALFORMED: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 
 
 class CdnApi:
@@ -77,20 +84,11 @@ class CdnApi:
     async def _serve(self, scope: Scope, exchange: Exchange, bucket_id: int | None) -> None:
         if scope.method not in METHODS and scope.method not in rules.UNSAFE:
             raise OriginReadOnly
-        bucket, key = await self._target(scope, bucket_id)
+        place = await self._place(scope, bucket_id)
         if scope.method in rules.UNSAFE:
-            await self._forwarding.forward(scope, exchange, bucket, key)
+            await self._forwarding.forward(scope, exchange, place)
             return
-        fields = {name.lower(): value for name, value in scope.headers.items()}
-        control = rules.directives([fields.get("cache-control", "")])
-        request = CdnRequest(
-            bucket,
-            key,
-            scope.query_string,
-            fields,
-            only_if_cached="only-if-cached" in control,
-            client=self._parts.streamer.offload.client_of(scope),
-        )
+        request = await self._request(scope, place)
         result = await self._lookup.find(request)
         try:
             await self._deliver(scope, exchange, request, result)
@@ -98,47 +96,68 @@ class CdnApi:
             if exchange.is_answered:
                 raise
             # The bytes are lost, and the origin has a newer version: send that one.
-            result = await self._lookup.fetch(request)
+            result = await self._lookup.fetch(request, above=result.version.generation)
             await self._deliver(scope, exchange, request, result)
 
-    async def _target(self, scope: Scope, bucket_id: int | None) -> tuple[BucketInfo, str]:
+    async def _place(self, scope: Scope, bucket_id: int | None) -> Place:
         directory = self._parts.directory
         bucket: BucketInfo | None
         if bucket_id is None:
-            public_name, _, raw_key = scope.raw_path.removeprefix(PREFIX).partition("/")
+            public_name, _, path = scope.raw_path.removeprefix(PREFIX).partition("/")
             bucket = await directory.bucket_by_public_name(public_name)
+            prefix = f"{PREFIX}{public_name}/"
         else:
-            raw_key = scope.raw_path.removeprefix("/")
+            path, prefix = scope.raw_path.removeprefix("/"), "/"
             bucket = await directory.bucket_by_id(bucket_id)
         if bucket is None or not bucket.is_public:
             raise OriginMissing
-        if len(scope.query_string) > QUERY_LIMIT:
+        if len(scope.query_string) > QUERY_LIMIT or MALFORMED.search(path):
             raise KeyRefused
         try:
-            return bucket, unquote_to_bytes(raw_key).decode()
+            key = unquote_to_bytes(path.encode("latin-1")).decode()
         except UnicodeDecodeError:
             raise KeyRefused from None
+        driver = await self._parts.origins.driver(bucket) if bucket.origin_id is not None else None
+        driver = driver if isinstance(driver, HttpDriver) else None
+        return Place(bucket, target_of(key, path, scope.query_string), prefix, driver)
+
+    async def _request(self, scope: Scope, place: Place) -> CdnRequest:
+        fields: dict[str, str] = {}
+        for name, value in scope.headers.items():
+            fields[name] = f"{fields[name]}, {value}" if name in fields else value
+        control = rules.directives([fields.get("cache-control", "")])
+        return CdnRequest(
+            place,
+            fields,
+            KeyPolicy.of(()),
+            only_if_cached="only-if-cached" in control,
+            client=self._parts.streamer.offload.client_of(scope),
+        )
 
     async def _deliver(
         self, scope: Scope, exchange: Exchange, request: CdnRequest, result: LookupResult
     ) -> None:
-        opened, fields = result.opened, request.fields
-        version = opened.version
-        headers = self._headers(version, result)
-        selected = selection.select(version, headers, fields)
-        if version.size < 0 and selected.status == HTTPStatus.OK and scope.method == "GET":
-            # The origin did not announce the length: the body is passed through as it comes.
-            await self._parts.streamer.pass_through(
-                request.bucket, exchange, (HTTPStatus.OK, headers), opened.body()
-            )
+        headers = self._headers(request.place, result)
+        if result.opened is None:
+            await self._send_small(exchange, request, result, headers)
             return
-        if version.size < 0:
-            version = await opened.whole()
-            selected = selection.select(version, headers, fields)
-        sends_body = scope.method == "GET" and selected.status in {200, 206}
-        if not sends_body:
-            length = [("content-length", str(selected.span.length))] if selected.has_length else []
+        version, opened = result.version, result.opened
+        is_ok = result.status == HTTPStatus.OK
+        selected = (
+            selection.select(version, headers, request.fields)
+            if is_ok
+            else selection.whole(version, headers, result.status)
+        )
+        if selected.status in BODYLESS:
+            exchange.response_empty(selected.status, selected.headers)
+            return
+        if scope.method == "HEAD":
+            length = [("content-length", str(selected.span.length))] if version.size >= 0 else []
             exchange.response_empty(selected.status, [*selected.headers, *length])
+            return
+        if not opened.version.sha256:
+            # It is being fetched: its bytes go on as they come.
+            await self._pass_through(exchange, request.bucket, selected, opened)
             return
         delivery = delivery_of(
             request.bucket,
@@ -146,33 +165,63 @@ class CdnApi:
             span=selected.span,
             status=selected.status,
             headers=selected.headers,
-            sources=await self._sources(scope, request.bucket, version, is_hit=opened.is_hit),
+            sources=await self._sources(scope, request.bucket, version),
             is_hit=opened.is_hit,
         )
         await self._parts.streamer.deliver(delivery, exchange, opened.body)
 
+    async def _pass_through(
+        self,
+        exchange: Exchange,
+        bucket: BucketInfo,
+        selected: selection.Selection,
+        opened: OpenObject,
+    ) -> None:
+        headers, span = selected.headers, None
+        if opened.version.size >= 0:
+            headers = [*headers, ("content-length", str(selected.span.length))]
+            span = selected.span
+        head = (selected.status, headers)
+        await self._parts.streamer.pass_through(bucket, exchange, head, opened.body(span))
+
+    async def _send_small(
+        self, exchange: Exchange, request: CdnRequest, result: LookupResult, headers: HeaderPairs
+    ) -> None:
+        """Send a response whose body is in memory."""
+
+        async def body() -> AsyncIterator[bytes]:
+            if exchange.scope.method != "HEAD" and result.small:
+                yield result.small
+
+        head = (result.status, [*headers, ("content-length", str(len(result.small)))])
+        await self._parts.streamer.pass_through(request.bucket, exchange, head, body())
+
     async def _sources(
-        self, scope: Scope, bucket: BucketInfo, version: ObjectVersion, *, is_hit: bool
+        self, scope: Scope, bucket: BucketInfo, version: ObjectVersion
     ) -> tuple[Source, ...]:
-        if not is_hit:
-            return ()
         parts = self._parts
         region = parts.locator.region_of(parts.streamer.offload.client_of(scope), scope.headers)
         return await sources_of(parts.directory, parts.nodes, bucket, version, region)
 
-    def _headers(self, version: ObjectVersion, result: LookupResult) -> HeaderPairs:
+    def _headers(self, place: Place, result: LookupResult) -> list[tuple[str, str]]:
         status = ("cache-status", result.cache_status)
         if result.stored is None:
-            modified = http_date(int(version.last_modified.timestamp()))
-            return [
-                ("content-type", version.content_type),
-                *version.sent_headers.items(),
-                ("etag", f'"{version.etag}"'),
-                ("last-modified", modified),
-                status,
-            ]
+            return [*_object_headers(result.version), status]
+        headers = place.for_client(result.stored.headers)
         age_s = rules.age_s(result.stored, now=time.time())
-        return [*result.stored.headers, ("age", str(age_s)), status]
+        return [*headers, ("age", str(age_s)), status]
+
+
+def _object_headers(version: ObjectVersion) -> list[tuple[str, str]]:
+    """Return the headers of an object, whose origin does not speak plain HTTP."""
+    etag = [("etag", f'"{version.etag}"')] if version.etag else []
+    modified = http_date(int(version.last_modified.timestamp()))
+    return [
+        ("content-type", version.content_type),
+        *version.sent_headers.items(),
+        *etag,
+        ("last-modified", modified),
+    ]
 
 
 def _status_of(exc: Exception) -> HTTPStatus:

@@ -13,15 +13,16 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from edgecache.brain.cdn import cache_status, rules
 from edgecache.brain.cdn.parts import CdnParts
+from edgecache.brain.cdn.places import Place
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import OriginReadOnly, Overloaded
 from edgecache.brain.origins.connections import Reply
-from edgecache.brain.origins.http import SAFE, HttpDriver
-from edgecache.brain.values import BucketInfo, StagedFile, check_key
+from edgecache.brain.origins.http import HttpDriver
+from edgecache.brain.values import StagedFile, check_key
 from edgecache.http.exchange import BODYLESS, Exchange
 from edgecache.http.headers import Headers
 from edgecache.http.heads import HeaderPairs
@@ -49,7 +50,6 @@ PASSED_ON: Final = (
     "if-none-match",
     "if-unmodified-since",
 )
-LOCATIONS: Final = frozenset({"location", "content-location"})
 LOOP_MARK: Final = "zonal"
 
 
@@ -80,9 +80,8 @@ class RunningForward:
 class ForwardTarget:
     """Where a request is forwarded to."""
 
-    bucket: BucketInfo
+    place: Place
     driver: HttpDriver
-    key: str
     url: str
 
 
@@ -93,22 +92,24 @@ class Forwarding:
         self._parts = parts
         self._running: dict[asyncio.Task[Any], RunningForward] = {}
 
-    async def forward(self, scope: Scope, exchange: Exchange, bucket: BucketInfo, key: str) -> None:
+    async def forward(self, scope: Scope, exchange: Exchange, place: Place) -> None:
         """Forward a request to the origin, and the origin's response to the client.
 
         Raises OriginReadOnly, ForwardingRefused (413, 508), KeyRefused, OriginError's kinds,
         NoSuchBucket, Overloaded, StorageFull, DatabaseAway, BodyTimeout, ClientGone.
         """
-        if not bucket.forwards_writes or bucket.origin_id is None:
+        bucket, driver = place.bucket, place.driver
+        if not bucket.forwards_writes or driver is None:
             raise OriginReadOnly
         if LOOP_MARK in ",".join(scope.headers.get_all("cdn-loop")).lower():
             # It was forwarded by Zonal already: a loop (RFC 8586).
             raise ForwardingRefused(HTTPStatus.LOOP_DETECTED)
-        key = check_key(key)
+        check_key(place.target.key)
+        target = ForwardTarget(place, driver, place.url)
         _check_length(scope)
         self._make_room(bucket.id)
         running = RunningForward(bucket.id, exchange)
-        task = asyncio.create_task(self._forward(scope, running, bucket, key))
+        task = asyncio.create_task(self._forward(scope, running, target))
         self._running[task] = running
         task.add_done_callback(self._ended)
         await asyncio.shield(task)
@@ -132,13 +133,7 @@ class Forwarding:
         slowest.began = NEVER
         slowest.exchange.expire()
 
-    async def _forward(
-        self, scope: Scope, running: RunningForward, bucket: BucketInfo, key: str
-    ) -> None:
-        driver = await self._parts.origins.driver(bucket)
-        if not isinstance(driver, HttpDriver):
-            raise OriginReadOnly
-        target = ForwardTarget(bucket, driver, key, driver.url(key, scope.query_string))
+    async def _forward(self, scope: Scope, running: RunningForward, target: ForwardTarget) -> None:
         running.began = asyncio.get_running_loop().time()
         staged = await self._parts.staging.take(_limited(running.exchange))
         running.began = NEVER
@@ -168,13 +163,13 @@ class Forwarding:
             keys = (target.driver.key_of(urlsplit(url).path) for url in urls)
             return list(dict.fromkeys(key for key in keys if key is not None))
 
-        await self._parts.objects.writes.around(target.bucket, target.key, send)
+        await self._parts.objects.writes.around(target.place.bucket, target.place.target.key, send)
         return replies[0]
 
     async def _respond(self, target: ForwardTarget, exchange: Exchange, reply: Reply) -> None:
         status = cache_status.forwarded("method", stored=False, status=reply.status)
         headers = [
-            *(_for_client(target, pair) for pair in rules.end_to_end(reply.pairs)),
+            *target.place.for_client(tuple(rules.end_to_end(reply.pairs))),
             ("cache-status", status),
         ]
         if reply.status in BODYLESS:
@@ -184,7 +179,9 @@ class Forwarding:
         if length.isascii() and length.isdigit():
             headers.append(("content-length", length))
         streamer = self._parts.streamer
-        await streamer.pass_through(target.bucket, exchange, (reply.status, headers), reply.body)
+        await streamer.pass_through(
+            target.place.bucket, exchange, (reply.status, headers), reply.body
+        )
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._running.pop(task, None)
@@ -211,18 +208,3 @@ async def _limited(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 def _passed_on(request: Headers) -> HeaderPairs:
     return [(name, request[name]) for name in PASSED_ON if name in request]
-
-
-def _for_client(target: ForwardTarget, pair: tuple[str, str]) -> tuple[str, str]:
-    """Return a header for clients of the cache: URLs at the origin become URLs of the cache."""
-    name, value = pair
-    if name not in LOCATIONS:
-        return pair
-    url = rules.resolved(target.url, value)
-    parts = urlsplit(url)
-    is_home = rules.site(url) == rules.site(target.url)
-    key = target.driver.key_of(parts.path) if is_home else None
-    if key is None:
-        return (name, url)
-    query = f"?{parts.query}" if parts.query else ""
-    return (name, f"/p/{target.bucket.public_name}/{quote(key, safe=SAFE)}{query}")

@@ -1,53 +1,105 @@
 """Finds the response for a URL: stored and fresh, stored and revalidated, or fetched."""
 
 import asyncio
+import contextlib
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
 import structlog
 
+from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.cdn import cache_status, rules
+from edgecache.brain.cdn.assessment import CONFIRMED, Assessment
+from edgecache.brain.cdn.keys import KeyPolicy, Target
+from edgecache.brain.cdn.negative_responses import (
+    BODY_LIMIT_BYTES,
+    NegativeResponses,
+    is_negative,
+)
+from edgecache.brain.cdn.places import Place
 from edgecache.brain.cdn.rules import Reuse, StoredResponse
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.index import Name
-from edgecache.brain.errors import BrainError, OriginChanged, OriginError, OriginMissing
-from edgecache.brain.fetch.cacheability import Cacheability
+from edgecache.brain.errors import BrainError, OriginChanged, OriginError
 from edgecache.brain.fetch.object_cache import ObjectCache, OpenObject
 from edgecache.brain.fetch.shared_fetch import FetchRequest, SharedFetch
-from edgecache.brain.origins.driver import OriginRequest, OriginResponse
+from edgecache.brain.origins.driver import OriginRequest
 from edgecache.brain.values import BucketInfo, ObjectVersion, check_key
 
 log = structlog.get_logger(__name__)
 
-CONFIRMED = 304
 # How often a request shares a fetch whose response turns out to be another variant.
 SHARED_LIMIT: Final = 3
 REMEMBERED: Final = 100_000
+NEGATIVE_WAIT_S: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class CdnRequest:
     """A client's request. fields: its headers, lower-case names. client: its address."""
 
-    bucket: BucketInfo
-    key: str
-    query: str
+    place: Place
     fields: Mapping[str, str]
+    policy: KeyPolicy
     only_if_cached: bool = False
     client: str = ""
+
+    @property
+    def bucket(self) -> BucketInfo:
+        """Return the bucket."""
+        return self.place.bucket
+
+    @property
+    def target(self) -> Target:
+        """Return what the URL names."""
+        return self.place.target
+
+    @property
+    def key(self) -> str:
+        """Return the key."""
+        return self.place.target.key
+
+    @property
+    def is_http(self) -> bool:
+        """True if the origin speaks plain HTTP; others have objects, without variants."""
+        return self.place.driver is not None
 
 
 @dataclass(frozen=True, slots=True)
 class LookupResult:
-    """A response, and where it comes from. stored: None if it must not be stored."""
+    """A response, and where it comes from.
 
-    opened: OpenObject
+    stored: its HTTP head, kept or not; None for an object. small: its body, if that is in memory.
+    """
+
+    version: ObjectVersion
+    opened: OpenObject | None
     stored: StoredResponse | None
     cache_status: str
+    small: bytes = b""
+
+    @property
+    def status(self) -> int:
+        """Return the status of the response as the origin sent it."""
+        return 200 if self.stored is None else self.stored.status
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One way to ask the origin for a request. sent: the client's headers that go there.
+
+    known: the names that Vary of the URL is known to have. changes: of the negative responses.
+    """
+
+    fetch_request: FetchRequest
+    variant: str
+    sent: Mapping[str, str]
+    known: tuple[str, ...]
+    changes: int
 
 
 class NotCached(Exception):
@@ -55,22 +107,22 @@ class NotCached(Exception):
 
 
 class VaryNames:
-    """The headers that each URL's responses vary on: by bucket, key and query.
+    """The headers that each URL's responses vary on: by bucket and URL.
 
-    Learned from the origin's Vary; the oldest are forgotten, and learned again.
+    Learned from the origin's responses; the oldest are forgotten, and learned again.
     """
 
     def __init__(self, limit: int = REMEMBERED) -> None:
-        self._names: OrderedDict[tuple[int, str, str], tuple[str, ...]] = OrderedDict()
+        self._names: OrderedDict[tuple[int, Target], tuple[str, ...]] = OrderedDict()
         self._limit = limit
 
-    def of(self, bucket_id: int, key: str, query: str) -> tuple[str, ...]:
+    def of(self, request: CdnRequest) -> tuple[str, ...]:
         """Return the names; () for a URL whose responses do not vary, as far as is known."""
-        return self._names.get((bucket_id, key, query), ())
+        return self._names.get((request.bucket.id, request.target), ())
 
-    def learn(self, bucket_id: int, key: str, query: str, names: tuple[str, ...]) -> None:
-        """Store the names of a response's Vary."""
-        name = (bucket_id, key, query)
+    def learn(self, request: CdnRequest, names: tuple[str, ...]) -> None:
+        """Store the names that a response depends on."""
+        name = (request.bucket.id, request.target)
         if not names:
             self._names.pop(name, None)
             return
@@ -87,8 +139,10 @@ class Lookup:
         self._objects = objects
         self._directory = directory
         self._vary = VaryNames()
+        self._negative = NegativeResponses(directory.coherence)
         # One at a time for each variant.
         self._refreshes: dict[Name, asyncio.Task[Any]] = {}
+        self._keeping = BackgroundTasks()
 
     async def find(self, request: CdnRequest) -> LookupResult:
         """Return a response.
@@ -97,13 +151,13 @@ class Lookup:
         """
         version = await self._find(request)
         if version is None:
-            return await self.fetch(request)
+            return self._find_negative(request) or await self.fetch(request)
         stored = StoredResponse.from_json(version.http) if version.http else None
         now = time.time()
         if stored is None:
             # From an origin of objects, without HTTP's freshness: valid until it is purged.
             opened = OpenObject(self._objects, request.bucket, version)
-            return LookupResult(opened, None, f"{cache_status.NAME}; hit")
+            return LookupResult(version, opened, None, f"{cache_status.NAME}; hit")
         ttl_s = stored.lifetime_s - rules.age_s(stored, now=now)
         use = rules.use(stored, now=now)
         if use is Reuse.REVALIDATE and not request.only_if_cached:
@@ -112,11 +166,8 @@ class Lookup:
             raise NotCached
         if use is Reuse.STALE_WHILE_REVALIDATE:
             self._refresh(request, version, stored)
-        return LookupResult(
-            OpenObject(self._objects, request.bucket, version),
-            stored,
-            cache_status.hit(ttl_s=ttl_s),
-        )
+        opened = OpenObject(self._objects, request.bucket, version)
+        return LookupResult(version, opened, stored, cache_status.hit(ttl_s=ttl_s))
 
     async def stop(self) -> None:
         """Cancel the refreshes."""
@@ -124,43 +175,62 @@ class Lookup:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._keeping.stop()
 
     async def _find(self, request: CdnRequest) -> ObjectVersion | None:
         bucket_id, key = request.bucket.id, check_key(request.key)
-        names = self._vary.of(bucket_id, key, request.query)
-        variant = rules.variant(request.query, names, request.fields)
+        variant = self._variant(request)
         version = await self._directory.find(bucket_id, key, variant)
         while version is None and variant != self._variant(request):
             # Vary was learned meanwhile, from a response that may be this variant.
             variant = self._variant(request)
             version = await self._directory.find(bucket_id, key, variant)
-        names = self._vary.of(bucket_id, key, request.query)
-        if version is None or not version.http or set(version.http["vary"]) <= set(names):
-            return version
-        # Stored by a read through S3, which knows no variants: learn now that it varies.
-        self._vary.learn(bucket_id, key, request.query, tuple(version.http["vary"]))
-        variant = rules.variant(request.query, version.http["vary"], request.fields)
-        return await self._directory.find(bucket_id, key, variant)
+        return version
 
-    async def fetch(self, request: CdnRequest) -> LookupResult:
+    def _find_negative(self, request: CdnRequest) -> LookupResult | None:
+        found = self._negative.find((request.bucket.id, request.key, self._variant(request)))
+        if found is None:
+            return None
+        status = cache_status.hit(ttl_s=round(found.until - time.monotonic()))
+        return LookupResult(found.version, None, found.stored, status, found.body)
+
+    async def fetch(self, request: CdnRequest, *, above: int = 0) -> LookupResult:
         """Fetch from the origin, whatever is stored.
 
-        Raises as ``find`` does.
+        above: a generation whose bytes are lost. Raises as ``find`` does.
         """
         if request.only_if_cached:
             raise NotCached
-        fetch_request = self._fetch_request(request, None, None)
-        opened = await self._fetch(request, fetch_request)
-        return self._result(request, opened, fetch_request, why="uri-miss")
+        opened, attempt = await self._fetch(request, None, None, above=above)
+        result = self._result(opened, attempt, why="uri-miss")
+        fetch = opened.fetch
+        is_shared = fetch is not None and fetch.cacheability.is_shared
+        if is_shared and result.stored is not None and is_negative(result.stored):
+            keeping = self._keeping.add(
+                self._keep_negative(request, attempt, result.stored, opened)
+            )
+            # Most have come whole by now; a slow one must not hold back its first bytes.
+            await asyncio.wait({keeping}, timeout=NEGATIVE_WAIT_S)
+        return result
+
+    async def _keep_negative(
+        self, request: CdnRequest, attempt: Attempt, stored: StoredResponse, opened: OpenObject
+    ) -> None:
+        body = bytearray()
+        with contextlib.suppress(BrainError):
+            async for piece in opened.body():
+                body += piece
+                if len(body) > BODY_LIMIT_BYTES:
+                    return
+            name = (request.bucket.id, request.key, opened.version.variant)
+            version = replace(opened.version, size=len(body))
+            self._negative.add(name, version, stored, bytes(body), changes=attempt.changes)
 
     async def _confirm(
         self, request: CdnRequest, version: ObjectVersion, stored: StoredResponse
     ) -> LookupResult:
-        fetch_request = self._fetch_request(request, version, stored)
         try:
-            opened = await self._fetch(request, fetch_request)
-        except OriginMissing:
-            raise
+            opened, attempt = await self._fetch(request, version, stored)
         except OriginChanged:
             # The key was purged or changed before the revalidation was stored.
             return await self.fetch(request)
@@ -169,35 +239,50 @@ class Lookup:
                 raise
             log.info("stale_response_served", bucket_id=request.bucket.id, error=type(exc).__name__)
             stale = OpenObject(self._objects, request.bucket, version)
-            return LookupResult(stale, stored, cache_status.failed("stale-if-error"))
-        return self._result(request, opened, fetch_request, why="stale")
+            return LookupResult(version, stale, stored, cache_status.failed("stale-if-error"))
+        return self._result(opened, attempt, why="stale")
 
-    async def _fetch(self, request: CdnRequest, fetch_request: FetchRequest) -> OpenObject:
+    async def _fetch(
+        self,
+        request: CdnRequest,
+        stale: ObjectVersion | None,
+        stored: StoredResponse | None,
+        *,
+        above: int = 0,
+    ) -> tuple[OpenObject, Attempt]:
         """Share a fetch of the same variant; fetch alone where responses cannot be shared.
 
         Raises as ``ObjectCache.fetch``.
         """
         bucket, key = request.bucket, request.key
         for _ in range(SHARED_LIMIT):
+            attempt = self._attempt(request, stale, stored, above)
             opened = await self._objects.fetch(
-                bucket, key, variant=self._variant(request), request=fetch_request
+                bucket, key, variant=attempt.variant, request=attempt.fetch_request
             )
             fetch = opened.fetch
-            if fetch is None or fetch.request is fetch_request or fetch.cacheability.is_shared:
-                return opened
-            if not fetch.cacheability.is_stored:
-                break
+            if fetch is None or _is_answer(request, fetch, attempt):
+                return opened, attempt
+            names = tuple(fetch.cacheability.http.get("vary", ()))
+            is_news = not set(names) <= set(attempt.known)
+            if is_news:
+                self._vary.learn(request, names)
             # One variant is good for all requests that want it.
-            self._vary.learn(bucket.id, key, request.query, tuple(fetch.cacheability.http["vary"]))
-            if fetch.cacheability.variant == self._variant(request):
-                return opened
-            stored = await self._kept_since(request, fetch)
-            if stored is not None:
-                return stored
-        variant = self._variant(request)
-        return await self._objects.fetch(
-            bucket, key, variant=variant, request=fetch_request, alone=True
+            is_wanted = fetch.cacheability.variant == self._variant(request)
+            if fetch.cacheability.is_stored and is_wanted:
+                return opened, attempt
+            if not is_news:
+                # It is not for all clients, whatever it varies on.
+                break
+            found = await self._kept_since(request, fetch)
+            if found is not None:
+                return found, attempt
+            stale = stored = None
+        attempt = self._attempt(request, stale, stored, above)
+        opened = await self._objects.fetch(
+            bucket, key, variant=attempt.variant, request=attempt.fetch_request, alone=True
         )
+        return opened, attempt
 
     async def _kept_since(self, request: CdnRequest, fetch: SharedFetch) -> OpenObject | None:
         """Return what another fetch has stored of the wanted variant since a fetch began."""
@@ -207,63 +292,67 @@ class Lookup:
         return OpenObject(self._objects, request.bucket, version)
 
     def _variant(self, request: CdnRequest) -> str:
-        names = self._vary.of(request.bucket.id, request.key, request.query)
-        return rules.variant(request.query, names, request.fields)
-
-    def _fetch_request(
-        self, request: CdnRequest, stale: ObjectVersion | None, stored: StoredResponse | None
-    ) -> FetchRequest:
-        asked_at = time.time()
-        conditions = rules.conditions(stored) if stored is not None else []
-        known = self._vary.of(request.bucket.id, request.key, request.query)
-
-        def judge(answer: OriginResponse) -> Cacheability:
-            answered_at = time.time()
-            if answer.status == CONFIRMED and stored is not None:
-                judged = rules.renewed(
-                    stored, answer.raw, asked_at=asked_at, answered_at=answered_at
-                )
-                return Cacheability(
-                    variant=stale.variant if stale else "",
-                    http=(judged or stored).as_json(),
-                )
-            judged = rules.judge(answer.raw, asked_at=asked_at, answered_at=answered_at)
-            if judged is None:
-                return Cacheability(is_stored=False, is_shared=False)
-            self._vary.learn(request.bucket.id, request.key, request.query, judged.vary)
-            return Cacheability(
-                # A response that varies on more than was known cannot be shared.
-                is_shared=set(judged.vary) <= set(known),
-                variant=rules.variant(request.query, judged.vary, request.fields),
-                http=judged.as_json(),
-            )
-
-        origin_request = OriginRequest(
-            headers=[*rules.passed_on(request.fields), *conditions],
-            query=request.query,
-            accepts=frozenset({CONFIRMED}) if conditions else frozenset(),
+        if not request.is_http:
+            return ""
+        known = self._vary.of(request)
+        return request.policy.variant(
+            request.target, request.policy.sent(request.fields, known), known
         )
-        return FetchRequest(
+
+    def _attempt(
+        self,
+        request: CdnRequest,
+        stale: ObjectVersion | None,
+        stored: StoredResponse | None,
+        above: int,
+    ) -> Attempt:
+        known = self._vary.of(request)
+        changes = self._negative.changes(request.bucket.id)
+        if not request.is_http:
+            fetch_request = FetchRequest(above=above, joins=_comes_in_time, client=request.client)
+            return Attempt(fetch_request, "", {}, known, changes)
+        policy, target = request.policy, request.target
+        sent = policy.sent(request.fields, known)
+        conditions = rules.conditions(stored) if stored is not None else []
+        origin_request = OriginRequest(
+            headers=[*sent.items(), *conditions],
+            path=target.path,
+            query=target.query,
+            takes_any_status=True,
+        )
+        stale = stale if conditions else None
+        assess = Assessment(
+            policy=policy,
+            target=target,
+            sent=sent,
+            known=known,
+            stale=stale,
+            stored=stored,
+            asked_at=time.time(),
+            learn=partial(self._vary.learn, request),
+        )
+        fetch_request = FetchRequest(
             origin_request,
-            stale=stale if conditions else None,
-            assess=judge,
+            stale=stale,
+            above=above,
+            assess=assess,
             joins=_comes_in_time,
+            opens_at_head=True,
             client=request.client,
         )
+        return Attempt(fetch_request, policy.variant(target, sent, known), sent, known, changes)
 
-    def _result(
-        self, request: CdnRequest, opened: OpenObject, fetch_request: FetchRequest, *, why: str
-    ) -> LookupResult:
+    def _result(self, opened: OpenObject, attempt: Attempt, *, why: str) -> LookupResult:
         version, fetch = opened.version, opened.fetch
         stored = StoredResponse.from_json(version.http) if version.http else None
-        is_confirmed = bool(version.sha256) and fetch_request.stale is not None
+        is_confirmed = bool(version.sha256) and attempt.fetch_request.stale is not None
         status = cache_status.forwarded(
             why,
             stored=fetch is None or fetch.cacheability.is_stored,
             status=CONFIRMED if is_confirmed else None,
-            collapsed=fetch is not None and fetch.request is not fetch_request,
+            collapsed=fetch is not None and fetch.request is not attempt.fetch_request,
         )
-        return LookupResult(opened, stored, status)
+        return LookupResult(version, opened, stored, status)
 
     def _refresh(self, request: CdnRequest, version: ObjectVersion, stored: StoredResponse) -> None:
         name = (version.bucket_id, version.key, version.variant)
@@ -277,6 +366,15 @@ class Lookup:
         del self._refreshes[name]
         if not task.cancelled() and isinstance(task.exception(), BrainError):
             log.info("refresh_failed", error=type(task.exception()).__name__)
+
+
+def _is_answer(request: CdnRequest, fetch: SharedFetch, attempt: Attempt) -> bool:
+    """True if a fetch's response is one for this request."""
+    if fetch.request is not attempt.fetch_request:
+        return fetch.cacheability.is_shared
+    # It may depend on headers of the client that the origin was not sent.
+    names = fetch.cacheability.http.get("vary", ())
+    return not any(name in request.fields and name not in attempt.sent for name in names)
 
 
 def _comes_in_time(fetch: SharedFetch) -> bool:

@@ -3,26 +3,25 @@
 A shared cache. Sources: RFC 9111 (storage, freshness, age, Vary, invalidation), RFC 5861 and RFC
 9111 §4.2.4 (stale-while-revalidate, stale-if-error), RFC 9213 (CDN-Cache-Control). Times are Unix
 seconds.
-No client's credentials are sent to the origin, so no stored response belongs to one client.
+Of a client's request the origin gets what the key holds (``keys``), so no stored response belongs
+to one client.
 """
 
-import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
+from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
-from edgecache.http.heads import parse_http_date
+from edgecache.http.heads import http_date, parse_http_date
 
 Pairs = Sequence[tuple[str, str]]
 
-# Of a client's request only these headers are sent to the origin. It never sees others that Vary
-# names, so they make no difference.
-PASSED_ON: Final = ("accept", "accept-encoding", "accept-language")
 # Unsafe methods (RFC 9110 §9.2.1); CONNECT and TRACE are not supported.
 UNSAFE: Final = ("DELETE", "PATCH", "POST", "PUT")
+COOKIES: Final = frozenset({"set-cookie", "set-cookie2"})
 HOP_BY_HOP: Final = frozenset(
     {
         "age",
@@ -31,7 +30,7 @@ HOP_BY_HOP: Final = frozenset(
         "keep-alive",
         "proxy-authenticate",
         "proxy-authorization",
-        "set-cookie",
+        "proxy-connection",
         "te",
         "trailer",
         "transfer-encoding",
@@ -41,6 +40,13 @@ HOP_BY_HOP: Final = frozenset(
 # RFC 9111 §4.2.2: a tenth of the time since the last change, but no more than a day.
 HEURISTIC_SHARE: Final = 0.1
 HEURISTIC_MOST_S: Final = 86_400
+# RFC 9110 §15.1: these may be reused without explicit freshness.
+HEURISTIC: Final = frozenset({200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501})
+UNDERSTOOD: Final = frozenset(status.value for status in HTTPStatus) - {206, 304}
+# Responses of which a stale one may take the place (RFC 5861 §4).
+ERRORS: Final = frozenset({500, 502, 503, 504})
+# The directory keeps no larger head: it is held in memory.
+HEAD_LIMIT_CHARS: Final = 16_384
 # RFC 9111 §1.2.2: larger values count as this.
 MOST_S: Final = 2**31
 DIRECTIVE: Final = re.compile(
@@ -66,10 +72,10 @@ class Reuse(StrEnum):
 class StoredResponse:
     """What is stored of a response beside its body.
 
-    at: when it was received. age_s: its age then. lifetime_s: how long it is fresh, from age 0.
-    stale_while_revalidate_s, stale_if_error_s: how long after that it may be used stale.
-    must_revalidate: never used stale. etag, last_modified: as the origin sent them. vary: header
-    names. headers: end to end, lower-case names.
+    status: of the response. at: when it was received. age_s: its age then. lifetime_s: how long it
+    is fresh, from age 0. stale_while_revalidate_s, stale_if_error_s: how long after that it may be
+    used stale. must_revalidate: never used stale. etag, last_modified: as the origin sent them.
+    vary: names of the request headers that it depends on. headers: end to end, lower-case names.
     """
 
     at: float
@@ -82,6 +88,7 @@ class StoredResponse:
     last_modified: str
     vary: tuple[str, ...]
     headers: tuple[tuple[str, str], ...]
+    status: int = 200
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON, for the directory."""
@@ -121,21 +128,34 @@ def controls(headers: Pairs) -> tuple[dict[str, str], bool]:
     return directives(value for name, value in headers if name == "cache-control"), False
 
 
-def judge(headers: Pairs, *, asked_at: float, answered_at: float) -> StoredResponse | None:
-    """Return what to store of a 200, None if a shared cache must not store it.
+def judge(
+    headers: Pairs,
+    *,
+    asked_at: float,
+    answered_at: float,
+    status: int = 200,
+    has_credentials: bool = False,
+) -> StoredResponse | None:
+    """Return what to store of a response, None if a shared cache must not store it.
 
     headers: lower-case names; those of a 304 are merged with the stored ones first (``renewed``).
+    has_credentials: the request was sent with a client's Authorization.
     """
+    if not _is_storable(status, headers, has_credentials=has_credentials):
+        return None
+    return without_cookies(
+        described(headers, asked_at=asked_at, answered_at=answered_at, status=status)
+    )
+
+
+def described(
+    headers: Pairs, *, asked_at: float, answered_at: float, status: int = 200
+) -> StoredResponse:
+    """Return a response as it is, whether it may be stored or not."""
     control, is_targeted = controls(headers)
     fields = _fields(headers)
-    if control.keys() & {"no-store", "private"} or "*" in _names(fields.get("vary", "")):
-        return None
-    is_explicit = bool(control.keys() & {"public", "max-age", "s-maxage"}) or is_targeted
-    if "set-cookie" in fields and not is_explicit:
-        # Meant for one client, unless the origin says explicitly that it is not.
-        return None
     must_revalidate = bool(control.keys() & {"must-revalidate", "proxy-revalidate"})
-    lifetime_s = _lifetime(control, fields, answered_at, has_expires=not is_targeted)
+    lifetime_s = _lifetime(control, fields, answered_at, status, has_expires=not is_targeted)
     return StoredResponse(
         at=answered_at,
         age_s=_age_at_arrival(fields, asked_at, answered_at),
@@ -145,9 +165,54 @@ def judge(headers: Pairs, *, asked_at: float, answered_at: float) -> StoredRespo
         must_revalidate=must_revalidate or "no-cache" in control,
         etag=fields.get("etag", ""),
         last_modified=fields.get("last-modified", ""),
-        vary=tuple(sorted(set(_names(fields.get("vary", ""))) & set(PASSED_ON))),
-        headers=tuple(end_to_end(headers)),
+        vary=tuple(sorted(set(names_of(fields.get("vary", ""))))),
+        headers=_with_date(tuple(end_to_end(headers)), answered_at),
+        status=status,
     )
+
+
+def without_cookies(found: StoredResponse) -> StoredResponse:
+    """Return a response as several clients may get it."""
+    return replace(found, headers=tuple(pair for pair in found.headers if pair[0] not in COOKIES))
+
+
+def is_useful(stored: StoredResponse) -> bool:
+    """True if a stored response can be used again: fresh, stale or revalidated."""
+    return bool(
+        stored.lifetime_s > stored.age_s
+        or stored.stale_while_revalidate_s
+        or stored.stale_if_error_s
+        or (stored.status == HTTPStatus.OK and (stored.etag or stored.last_modified))
+    )
+
+
+def is_for_all(status: int, headers: Pairs, *, has_credentials: bool = False) -> bool:
+    """True if other clients may have a response: a shared cache is not forbidden to store it."""
+    control, is_targeted = controls(headers)
+    fields = _fields(headers)
+    is_understood = status in UNDERSTOOD
+    is_forbidden = "no-store" in control and not ("must-understand" in control and is_understood)
+    if is_forbidden or "private" in control or "*" in names_of(fields.get("vary", "")):
+        return False
+    if is_targeted or control.keys() & {"public", "s-maxage"}:
+        return True
+    # A cookie is meant for one client, unless the origin says explicitly that it is not.
+    # What was sent with credentials: RFC 9111 §3.5.
+    needs_permission = has_credentials and "must-revalidate" not in control
+    return COOKIES.isdisjoint(fields) and not needs_permission
+
+
+def _is_storable(status: int, headers: Pairs, *, has_credentials: bool) -> bool:
+    """True if a shared cache may store a response (RFC 9111 §3), and this one does."""
+    if not is_for_all(status, headers, has_credentials=has_credentials):
+        return False
+    control, is_targeted = controls(headers)
+    if status in {206, 304} or (status not in UNDERSTOOD and "must-understand" in control):
+        return False
+    has_freshness = is_targeted or any(name == "expires" for name, _ in headers)
+    has_freshness |= bool(control.keys() & {"public", "max-age", "s-maxage"})
+    size = sum(len(name) + len(value) for name, value in headers)
+    return size <= HEAD_LIMIT_CHARS and (has_freshness or status in HEURISTIC)
 
 
 def allows_negative_caching(headers: Pairs) -> bool:
@@ -168,7 +233,7 @@ def renewed(
     confirmed = {name for name, _ in confirmation} - HOP_BY_HOP
     merged = [pair for pair in stored.headers if pair[0] not in confirmed]
     merged += [pair for pair in confirmation if pair[0] in confirmed]
-    return judge(merged, asked_at=asked_at, answered_at=answered_at)
+    return judge(merged, asked_at=asked_at, answered_at=answered_at, status=stored.status)
 
 
 def age_s(stored: StoredResponse, *, now: float) -> int:
@@ -200,11 +265,6 @@ def conditions(stored: StoredResponse) -> list[tuple[str, str]]:
     if stored.last_modified:
         asked.append(("if-modified-since", stored.last_modified))
     return asked
-
-
-def passed_on(request: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the request's headers that are sent to the origin."""
-    return [(name, request[name]) for name in PASSED_ON if request.get(name)]
 
 
 def invalidated(target: str, status: int, headers: Pairs) -> tuple[str, ...]:
@@ -239,20 +299,6 @@ def site(url: str) -> tuple[str, str, int | None] | None:
     return (parts.scheme, parts.hostname, port) if parts.hostname else None
 
 
-def variant(query: str, vary: Iterable[str], request: Mapping[str, str]) -> str:
-    """Return the secondary key (RFC 9111 §4.1): the query, and a digest of the varying headers.
-
-    '' for a URL without query whose responses do not vary.
-    """
-    named = [f"{name}:{_normal(request.get(name, ''))}" for name in sorted(vary)]
-    digest = hashlib.sha256("\n".join(named).encode()).hexdigest()[:32] if named else ""
-    return f"{query}#{digest}" if query or digest else ""
-
-
-def _normal(value: str) -> str:
-    return ",".join(part.strip().lower() for part in value.split(","))
-
-
 def _fields(headers: Pairs) -> dict[str, str]:
     joined: dict[str, str] = {}
     for name, value in headers:
@@ -260,7 +306,8 @@ def _fields(headers: Pairs) -> dict[str, str]:
     return joined
 
 
-def _names(text: str) -> list[str]:
+def names_of(text: str) -> list[str]:
+    """Return the names in a list of headers, in lower case."""
     return [name.strip().lower() for name in text.split(",") if name.strip()]
 
 
@@ -272,7 +319,12 @@ def _seconds(text: str | None) -> int | None:
 
 
 def _lifetime(
-    control: Mapping[str, str], fields: Mapping[str, str], answered_at: float, *, has_expires: bool
+    control: Mapping[str, str],
+    fields: Mapping[str, str],
+    answered_at: float,
+    status: int,
+    *,
+    has_expires: bool,
 ) -> int:
     for name in ("s-maxage", "max-age"):
         seconds = _seconds(control.get(name))
@@ -282,6 +334,8 @@ def _lifetime(
     if has_expires and "expires" in fields:
         # An invalid Expires is in the past (RFC 9111 §5.3).
         return max(0, int(_moment(fields["expires"], born) - born))
+    if status not in HEURISTIC and "public" not in control:
+        return 0
     changed = _moment(fields.get("last-modified", ""), born)
     return min(max(0, int((born - changed) * HEURISTIC_SHARE)), HEURISTIC_MOST_S)
 
@@ -297,9 +351,16 @@ def _moment(text: str, otherwise: float) -> float:
     return otherwise if moment is None else moment.timestamp()
 
 
+def _with_date(headers: tuple[tuple[str, str], ...], now: float) -> tuple[tuple[str, str], ...]:
+    """Return headers with the time when they came, if the origin has no clock (RFC 9110 §6.6.1)."""
+    if any(name == "date" for name, _ in headers):
+        return headers
+    return (*headers, ("date", http_date(int(now))))
+
+
 def end_to_end(headers: Pairs) -> Iterable[tuple[str, str]]:
-    """Return the end-to-end headers, without cookies."""
-    listed = {word for name, value in headers if name == "connection" for word in _names(value)}
+    """Return the end-to-end headers."""
+    listed = {word for name, value in headers if name == "connection" for word in names_of(value)}
     return (
         (name, value) for name, value in headers if name not in HOP_BY_HOP and name not in listed
     )

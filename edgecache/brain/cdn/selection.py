@@ -21,12 +21,16 @@ class ConditionFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is sent. has_length: False if a response without body has no Content-Length."""
+    """What is sent."""
 
     status: int
     span: Span
     headers: HeaderPairs
-    has_length: bool = True
+
+
+def whole(version: ObjectVersion, headers: HeaderPairs, status: int = HTTPStatus.OK) -> Selection:
+    """Return all of a response. Conditions and ranges apply to a 200 only (RFC 9110 §13.2.1)."""
+    return Selection(status, Span(0, max(0, version.size)), headers)
 
 
 def select(version: ObjectVersion, headers: HeaderPairs, request: Mapping[str, str]) -> Selection:
@@ -40,17 +44,16 @@ def select(version: ObjectVersion, headers: HeaderPairs, request: Mapping[str, s
     _check_match(request, etag, modified)
     if _is_current(request, etag, modified):
         remaining = [pair for pair in headers if pair[0] != "content-type"]
-        return Selection(HTTPStatus.NOT_MODIFIED, Span(0, 0), remaining, has_length=False)
-    whole = Selection(HTTPStatus.OK, Span(0, max(0, version.size)), headers)
+        return Selection(HTTPStatus.NOT_MODIFIED, Span(0, 0), remaining)
     text = request.get("range", "")
     if not text or version.size < 0 or not _range_holds(request, etag, modified):
-        return whole
+        return whole(version, headers)
     try:
         span = requested(text, version.size)
     except RangeNotSatisfiable:
         raise ConditionFailed(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE) from None
     if span is None or version.size == 0:
-        return whole
+        return whole(version, headers)
     start, length = span
     content_range = ("content-range", f"bytes {start}-{start + length - 1}/{version.size}")
     return Selection(HTTPStatus.PARTIAL_CONTENT, Span(start, length), [*headers, content_range])

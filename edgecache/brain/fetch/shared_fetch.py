@@ -39,7 +39,8 @@ class FetchRequest:
     stale: the version that a 304 confirms. above: a generation; a newer version that another brain
     stored meanwhile makes the fetch unnecessary. assess: decides about the response's headers.
     joins: True if a running fetch answers this request as well. client: the address of an anonymous
-    client, which has a share of its own; empty for a signed request.
+    client, which has a share of its own; empty for a signed request. opens_at_head: readers get the
+    headers as soon as they come, instead of with the first bytes of the body.
     """
 
     origin_request: OriginRequest = PLAIN
@@ -48,6 +49,7 @@ class FetchRequest:
     assess: Callable[[OriginResponse], Cacheability] = object_cacheability
     joins: Callable[["SharedFetch"], bool] = lambda _fetch: True
     client: str = ""
+    opens_at_head: bool = False
 
 
 class SharedFetch:
@@ -105,10 +107,11 @@ class SharedFetch:
                     self.name, response, variant=cacheability.variant, http=cacheability.http
                 )
                 await self._receive(response, found)
+                is_complete = response.is_complete()
             staged = await self._receiver.finish()
             self._is_whole = True
             self._wake()
-            if self.cacheability.is_stored and response.is_framed:
+            if self.cacheability.is_stored and is_complete:
                 self.kept = await writer.commit(staged, found, self.cacheability)
                 self.is_fetched = True
         except BrainError as exc:
@@ -200,20 +203,21 @@ class SharedFetch:
     # --- the fetch's own steps --------------------------------------------------------------
 
     async def _receive(self, response: OriginResponse, found: ObjectVersion) -> None:
-        is_begun = False
         self._size = found.size
+        if self.request.opens_at_head:
+            self.opened.set_result(found)
         if response.body is not None:
             async for chunk in response.body:
                 await self._receiver.write(chunk)
                 await self._receiver.flush()
-                if not is_begun:
-                    is_begun = True
+                if self._file < 0:
                     self._open_file()
+                if not self.opened.done():
                     self.opened.set_result(found)
                 self._wake()
                 self._check_length(found.size, is_last=False)
         self._check_length(found.size, is_last=True)
-        if not is_begun:
+        if not self.opened.done():
             self.opened.set_result(found)
 
     def _check_length(self, size: int, *, is_last: bool) -> None:

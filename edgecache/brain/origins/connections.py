@@ -2,11 +2,13 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator, Sequence
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
+from urllib.parse import urlsplit
 
 import httpcore
 
@@ -15,8 +17,10 @@ from edgecache.brain.errors import OriginFailed, OriginTimeout
 from edgecache.brain.origins.headers import Pairs, pairs_of
 
 CONNECT_TIMEOUT_S: Final = 5.0
-# For the headers, and for each piece of a body.
+# For the first byte of the headers, and for each piece of a body.
 STALL_TIMEOUT_S: Final = 30.0
+# In units of that: for all headers. An origin could send interim responses for ever.
+HEAD_STALLS: Final = 2
 # An idempotent request is repeated once.
 ATTEMPTS: Final = 2
 PAUSE_S: Final = 0.2
@@ -35,6 +39,7 @@ TRY_AGAIN: Final = frozenset(
 )
 # Who we are, and a mark by which a request that comes back to us is known (RFC 8586).
 COMMON: Final = (("user-agent", "zonal"), ("cdn-loop", "zonal"), ("accept-encoding", "identity"))
+FRAMED: Final = frozenset({"content-length", "transfer-encoding"})
 
 
 class Line:
@@ -48,6 +53,7 @@ class Line:
             "connect": CONNECT_TIMEOUT_S,
             **dict.fromkeys(("read", "write", "pool"), stall_timeout_s),
         }
+        self.head_timeout_s = HEAD_STALLS * stall_timeout_s
         self._users = 0
         self._is_retired = False
         self._abandoned: set[asyncio.Task[httpcore.Response]] = set()
@@ -132,11 +138,16 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A response; ``body`` is read while the exchange is open."""
+    """A response; ``body`` is read while the exchange is open.
+
+    is_complete: called after the body, while the exchange is open; False if the body ended with the
+    connection in a way that a broken connection ends, too.
+    """
 
     status: int
     pairs: Pairs
     body: AsyncIterator[bytes]
+    is_complete: Callable[[], bool] = lambda: True
 
     async def text(self, limit: int) -> bytes:
         """Return the whole body.
@@ -152,10 +163,17 @@ class Reply:
 
 
 @asynccontextmanager
-async def exchange(line: Line, request: Request, *, repeats: bool = True) -> AsyncIterator[Reply]:
+async def exchange(
+    line: Line,
+    request: Request,
+    *,
+    repeats: bool = True,
+    try_again: frozenset[HTTPStatus] = TRY_AGAIN,
+) -> AsyncIterator[Reply]:
     """Send a request and yield the reply; the connection then returns to the pool.
 
-    repeats: may be sent twice. Raises OriginTimeout, OriginFailed, OriginForbidden.
+    repeats: may be sent twice. try_again: the statuses for which it is.
+    Raises OriginTimeout, OriginFailed, OriginForbidden.
     """
     attempts = ATTEMPTS if repeats else 1
     async with line.in_use(), contextlib.AsyncExitStack() as stack:
@@ -167,30 +185,77 @@ async def exchange(line: Line, request: Request, *, repeats: bool = True) -> Asy
                 if is_last:
                     raise
             else:
-                if is_last or response.status not in TRY_AGAIN:
+                if is_last or response.status not in try_again:
                     break
                 await line.close(response)
             await asyncio.sleep(PAUSE_S)
         stack.push_async_callback(line.close, response)
-        yield Reply(response.status, pairs_of(response.headers), _body(response))
+        pairs = pairs_of(response.headers)
+        yield Reply(response.status, pairs, _body(response), lambda: _is_complete(response, pairs))
 
 
 async def _send(line: Line, request: Request) -> httpcore.Response:
-    headers = [(name.encode(), value.encode()) for name, value in (*COMMON, *request.headers)]
+    given = {name.lower() for name, _ in request.headers}
+    common = (pair for pair in COMMON if pair[0] not in given)
+    headers = [(name.encode(), value.encode()) for name, value in (*common, *request.headers)]
     sent = httpcore.Request(
         request.method,
-        request.url,
+        _url(request.url),
         headers=headers,
         content=request.body,
     )
     with _named():
-        return await line.send(sent)
+        if request.body:
+            return await line.send(sent)
+        async with _limited(line.head_timeout_s):
+            return await line.send(sent)
+
+
+@asynccontextmanager
+async def _limited(seconds: float) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError as exc:
+        raise OriginTimeout from exc
+
+
+def _url(url: str) -> httpcore.URL:
+    """Return the URL with its target as it is; httpcore's own parser drops what follows a ';'."""
+    parts = urlsplit(url)
+    target = "/" + url.partition("://")[2].partition("/")[2]
+    return httpcore.URL(
+        scheme=parts.scheme.encode(),
+        host=(parts.hostname or "").encode(),
+        port=parts.port,
+        target=target.encode(),
+    )
 
 
 async def _body(response: httpcore.Response) -> AsyncIterator[bytes]:
     with _named():
         async for piece in response.aiter_stream():
             yield piece
+
+
+def _is_complete(response: httpcore.Response, pairs: Pairs) -> bool:
+    """True if the end of a body cannot be a broken connection's (RFC 9112 §8).
+
+    A body that ends with its connection is complete if HTTP/1.1 announced that (Connection: close)
+    and the connection was closed properly: over TLS with its closing message. A process that
+    crashes closes its connections as well, so others are not taken for complete.
+    """
+    fields = dict(pairs)
+    if not FRAMED.isdisjoint(fields):
+        return True
+    options = {option.strip().lower() for option in fields.get("connection", "").split(",")}
+    if response.extensions["http_version"] != b"HTTP/1.1" or "close" not in options:
+        return False
+    secured = response.extensions["network_stream"].get_extra_info("ssl_object")
+    try:
+        return secured is None or secured.read(1) == b""
+    except ssl.SSLError:
+        return False
 
 
 @contextlib.contextmanager

@@ -1,6 +1,6 @@
 """The interface of origin drivers: requests and responses."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,13 +14,16 @@ from edgecache.brain.values import Conditions, Fields, Listing, ObjectVersion, S
 class OriginRequest:
     """What to send to an HTTP origin; other origins ignore it.
 
-    headers: for the origin (conditions, what Vary names). query: of the URL, without the mark.
-    accepts: other statuses than 200 to return; redirects that are not among them are followed.
+    headers: for the origin (conditions, what the key holds of the client's). path: the key as the
+    client spelled it in its URL, None to encode the key. query: of the URL, without the mark.
+    takes_any_status: return every response; else redirects are followed, and others than 200 are
+    errors.
     """
 
     headers: Sequence[tuple[str, str]] = ()
+    path: str | None = None
     query: str = ""
-    accepts: frozenset[int] = frozenset()
+    takes_any_status: bool = False
 
 
 PLAIN: Final = OriginRequest()
@@ -30,10 +33,10 @@ PLAIN: Final = OriginRequest()
 class OriginResponse:
     """An origin's response to a GET or HEAD.
 
-    status: 200; others only where the caller asked for them (``accepts``). size: None where the
-    origin does not say. etag: without quotes. raw: its header fields, for RFC 9111 (HTTP origins).
-    body: its bytes, as they come; it raises OriginFailed when they end early and OriginTimeout
-    when they stall.
+    status: 200, unless the caller takes any. size: None where the origin does not say. etag:
+    without quotes. raw: its header fields, for RFC 9111 (HTTP origins). body: its bytes, as they
+    come; it raises OriginFailed when they end early and OriginTimeout when they stall.
+    is_complete: called after the body; False if its end cannot be told from a broken connection.
     """
 
     status: int
@@ -44,7 +47,7 @@ class OriginResponse:
     headers: Mapping[str, str] = field(default_factory=dict)
     metadata: Mapping[str, str] = field(default_factory=dict)
     raw: Sequence[tuple[str, str]] = ()
-    is_framed: bool = True
+    is_complete: Callable[[], bool] = lambda: True
     body: AsyncIterator[bytes] | None = None
 
 

@@ -32,7 +32,6 @@ def answer_of(status: int, pairs: Pairs) -> OriginResponse:
             if name.startswith(METADATA_PREFIX)
         },
         raw=pairs,
-        is_framed=bool(length) or "chunked" in fields.get("transfer-encoding", "").lower(),
     )
 
 

@@ -1,5 +1,6 @@
 """Origins that speak plain HTTP: the cache reads from them, and writes nothing of its own."""
 
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -15,7 +16,7 @@ from edgecache.brain.errors import (
     OriginMissing,
     OriginReadOnly,
 )
-from edgecache.brain.origins.connections import Line, Reply, Request, exchange
+from edgecache.brain.origins.connections import TRY_AGAIN, Line, Reply, Request, exchange
 from edgecache.brain.origins.driver import PLAIN, OriginRequest, OriginResponse, WriteResult
 from edgecache.brain.origins.headers import Pairs, answer_of
 from edgecache.brain.values import Conditions, Fields, Listing, StagedFile, check_key
@@ -26,6 +27,9 @@ GONE: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
 DENIED: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 # What a path may hold as it is (RFC 3986, pchar), and the slash.
 SAFE: Final = "/-._~!$&'()*+,;=:@"
+# ... a path that is encoded already, and a query.
+SAFE_ENCODED: Final = SAFE + "%"
+SAFE_QUERY: Final = SAFE_ENCODED + "?"
 
 
 class HttpDriver:
@@ -40,7 +44,8 @@ class HttpDriver:
     async def get(self, key: str, request: OriginRequest = PLAIN) -> AsyncIterator[OriginResponse]:
         """Get an object."""
         async with self._ask("GET", key, request) as reply:
-            yield replace(answer_of(reply.status, reply.pairs), body=reply.body)
+            answer = answer_of(reply.status, reply.pairs)
+            yield replace(answer, body=reply.body, is_complete=reply.is_complete)
 
     async def head(self, key: str) -> OriginResponse:
         """Get an object's metadata."""
@@ -70,15 +75,21 @@ class HttpDriver:
         async with exchange(self._line, request, repeats=False) as reply:
             yield reply
 
-    def url(self, key: str, query: str = "") -> str:
-        """Return a key's URL.
+    def url(self, key: str, query: str = "", *, path: str | None = None) -> str:
+        """Return a key's URL. path: how the URL spells the key; None encodes it.
 
         Raises KeyRefused.
         """
-        if any(segment in {".", ".."} for segment in key.split("/")):
+        if any(_is_dots(segment) for segment in re.split(r"[/\\]", key)):
             # Such a path may lead out of this bucket's folder.
             raise KeyRefused("This bucket's origin cannot hold a key with a '.' or '..' segment.")
-        return self._base + quote(key, safe=SAFE) + (f"?{query}" if query else "")
+        spelled = quote(key, safe=SAFE) if path is None else encoded(path, SAFE_ENCODED)
+        return self._base + spelled + (f"?{encoded(query, SAFE_QUERY)}" if query else "")
+
+    def path_of(self, path: str) -> str | None:
+        """Return what follows the base in a path at the origin, None for another path."""
+        base = urlsplit(self._base).path
+        return path.removeprefix(base) if path.startswith(base) else None
 
     def key_of(self, path: str) -> str | None:
         """Return the key of a path at the origin, as its URLs say it; None where there is none."""
@@ -96,24 +107,50 @@ class HttpDriver:
 
     @asynccontextmanager
     async def _ask(self, method: str, key: str, request: OriginRequest) -> AsyncIterator[Reply]:
-        url = self.url(key, request.query)
+        url = self.url(key, request.query, path=request.path)
+        if request.takes_any_status:
+            async with self._exchange(method, url, request, has_rights=True) as reply:
+                yield reply
+            return
         home = _site(url)
         async with AsyncExitStack() as stack:
             for _ in range(REDIRECTS + 1):
-                headers = list(request.headers)
-                if self._authorization and _site(url) == home:
-                    headers.append(("authorization", self._authorization))
                 hop = await stack.enter_async_context(AsyncExitStack())
-                reply = await hop.enter_async_context(
-                    exchange(self._line, Request(method, url, _with_host(headers, url)))
-                )
-                if reply.status not in REDIRECT or reply.status in request.accepts:
-                    _check(reply, request)
+                is_home = _site(url) == home
+                asking = self._exchange(method, url, request, has_rights=is_home)
+                reply = await hop.enter_async_context(asking)
+                if reply.status not in REDIRECT:
+                    _check(reply)
                     yield reply
                     return
                 url = _next(url, reply)
                 await hop.aclose()
         raise OriginFailed("The origin redirects too often.")
+
+    @asynccontextmanager
+    async def _exchange(
+        self, method: str, url: str, request: OriginRequest, *, has_rights: bool
+    ) -> AsyncIterator[Reply]:
+        """Send one request. has_rights: with the credentials that the origin was given."""
+        headers = _with_host(list(request.headers), url)
+        if self._authorization and has_rights:
+            headers = [pair for pair in headers if pair[0] != "authorization"]
+            headers.append(("authorization", self._authorization))
+        # A response that is handed on is handed on as it is: 503 is one as well.
+        try_again = frozenset() if request.takes_any_status else TRY_AGAIN
+        asking = exchange(self._line, Request(method, url, headers), try_again=try_again)
+        async with asking as reply:
+            yield reply
+
+
+def encoded(text: str, safe: str) -> str:
+    """Return a part of a URL byte for byte, with what RFC 3986 does not allow there encoded."""
+    return quote(text, safe=safe, encoding="latin-1", errors="strict")
+
+
+def _is_dots(segment: str) -> bool:
+    """True if a server may take a segment for '.' or '..'; some ignore what follows a ';'."""
+    return segment.partition(";")[0] in {".", ".."}
 
 
 def _with_host(headers: list[tuple[str, str]], url: str) -> list[tuple[str, str]]:
@@ -141,9 +178,9 @@ def _next(url: str, reply: Reply) -> str:
     return target.partition("#")[0]
 
 
-def _check(reply: Reply, request: OriginRequest) -> None:
+def _check(reply: Reply) -> None:
     status = reply.status
-    if status == HTTPStatus.OK or status in request.accepts:
+    if status == HTTPStatus.OK:
         return
     if status in GONE:
         missing = OriginMissing()

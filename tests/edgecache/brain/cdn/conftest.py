@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ class OriginAnswer:
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b"what the origin said"
     has_length: bool = True
+    more: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass
@@ -71,11 +73,14 @@ class Handler(BaseHTTPRequestHandler):
         if said.status == 200 and etag and fields.get("if-none-match") == etag:
             said = OriginAnswer(304, said.headers, b"")
         self.send_response(said.status)
-        for name, value in said.headers.items():
+        for name, value in (*said.headers.items(), *said.more):
             self.send_header(name, value)
-        if said.has_length and said.status != 304:
+        if said.status in {204, 304}:
+            self.end_headers()
+            return
+        if said.has_length:
             self.send_header("Content-Length", str(len(said.body)))
-        elif said.status != 304:
+        else:
             self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         if said.has_length:
@@ -104,11 +109,10 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @dataclass
-class CdnBucket:
-    """A public bucket with the origin."""
+class PublicBucket:
+    """A public bucket."""
 
     cluster: Cluster
-    origin: Origin
     public_name: str
     scope: str
     bucket_id: int
@@ -131,6 +135,13 @@ class CdnBucket:
     def says(self, word: str, path: str, **headers: str) -> Callable[[], bool]:
         """Return a function that sends a GET and searches Cache-Status for a word."""
         return lambda: word in self.get(path, **headers).headers["cache-status"]
+
+
+@dataclass
+class CdnBucket(PublicBucket):
+    """A public bucket with the origin."""
+
+    origin: Origin
 
     def respond(self, path: str, control: str = "", body: bytes = b"x", **headers: str) -> None:
         """Set the origin's response."""
@@ -161,9 +172,14 @@ def cdn_bucket(cluster: Cluster, origin: Origin) -> CdnBucket:
 
 def cdn_bucket_for(cluster: Cluster, origin: Origin, **wanted: object) -> CdnBucket:
     """Create a public bucket with an origin. wanted: settings of the origin."""
+    scope, row = create_bucket(cluster, origin.url, **wanted)
+    return CdnBucket(cluster, row["public_name"], scope, row["id"], origin)
+
+
+def create_bucket(cluster: Cluster, url: str, **wanted: object) -> tuple[str, dict[str, Any]]:
+    """Create a public bucket with the origin at a URL; return its tenant's scope, and its row."""
     scope = cluster.tenant().scope
-    described = {"name": "origin", "kind": "http", "config": {"url": origin.url}, **wanted}
+    described = {"name": "origin", "kind": "http", "config": {"url": url}, **wanted}
     made = cluster.call("POST", f"/v1/origins?{scope}", described)
     bucket = {"name": "cdn-bucket", "origin_id": made["id"], "is_public": True}
-    row = cluster.call("POST", f"/v1/buckets?{scope}", bucket)
-    return CdnBucket(cluster, origin, row["public_name"], scope, row["id"])
+    return scope, cluster.call("POST", f"/v1/buckets?{scope}", bucket)

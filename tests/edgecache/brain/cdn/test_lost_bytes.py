@@ -70,3 +70,19 @@ def test_a_response_stored_by_s3_is_not_used_for_another_variant(
     cdn_bucket.respond("/a", "max-age=600", b"german", Vary="Accept-Language")
     for _ in range(3):
         assert cdn_bucket.get("/a", accept_language="de").body == b"german", time
+
+
+def test_an_object_without_a_validator_is_sent_whole(cdn_bucket: CdnBucket) -> None:
+    organization, environment = (
+        int(pair.partition("=")[2]) for pair in cdn_bucket.scope.split("&")
+    )
+    keys = cdn_bucket.cluster.tenant(like=Keys(organization, environment, "", ""))
+    signer = Signer(keys, cdn_bucket.cluster.url)
+    cdn_bucket.respond("/a", "no-store", b"old")
+    first = signer.send("GET", "/cdn-bucket/a")
+    assert "etag" not in first.headers
+    cdn_bucket.respond("/a", "no-store", b"new")
+    later = "Fri, 01 Jan 2100 00:00:00 GMT"
+    for condition in ({"if-none-match": '""'}, {"if-modified-since": later}):
+        answer = signer.send("GET", "/cdn-bucket/a", headers=condition)
+        assert (answer.status, answer.body) == (200, b"new")

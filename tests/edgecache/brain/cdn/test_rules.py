@@ -37,6 +37,7 @@ def control(text: str) -> tuple[str, str]:
         [("vary", "*"), control("max-age=60")],
         [("vary", "accept, *"), control("max-age=60")],
         [("set-cookie", "session=1")],
+        [("set-cookie", "session=1"), control("max-age=60")],
         [control("max-age=60"), ("cdn-cache-control", "no-store")],
     ],
 )
@@ -69,7 +70,8 @@ def test_a_shared_cache_must_not_store_these(headers: Pairs) -> None:
         ([control("max-age=60"), ("cdn-cache-control", "MAX AGE; nonsense")], 60),
         ([control("max-age=60"), ("cdn-cache-control", "")], 60),
         ([("expires", date(7200)), ("cdn-cache-control", "public")], 0),
-        ([control("max-age=60"), ("set-cookie", "a=b")], 60),
+        ([control("max-age=60, public"), ("set-cookie", "a=b")], 60),
+        ([control("s-maxage=60"), ("set-cookie", "a=b")], 60),
     ],
 )
 def test_a_response_is_fresh_for_this_long(headers: Pairs, lifetime_s: int) -> None:
@@ -155,17 +157,50 @@ def test_hop_by_hop_headers_are_removed() -> None:
         control("public"),
         ("x-kept", "2"),
     )
-    assert dict(kept.headers) == {"cache-control": "public", "x-kept": "2"}
+    assert dict(kept.headers) == {"cache-control": "public", "x-kept": "2", "date": date(0)}
 
 
-def test_vary_counts_for_headers_that_the_origin_gets() -> None:
-    kept = judged(("vary", "Accept-Encoding, Cookie, X-Own"), control("max-age=1"))
-    assert kept.vary == ("accept-encoding",)
-    plain, zipped = {"accept-encoding": "gzip, br"}, {"accept-encoding": "GZIP,br"}
-    assert rules.variant("", kept.vary, plain) == rules.variant("", kept.vary, zipped)
-    assert rules.variant("", kept.vary, plain) != rules.variant("", kept.vary, {})
-    assert rules.variant("", (), plain) == ""
-    assert rules.variant("a=1", (), plain) != rules.variant("a=2", (), plain)
+@pytest.mark.parametrize(
+    ("status", "headers", "lifetime_s"),
+    [
+        (204, [control("max-age=60")], 60),
+        (404, [("date", date(0)), ("last-modified", date(-1000))], 100),
+        (302, [("date", date(0)), ("last-modified", date(-1000))], None),
+        (302, [("date", date(0)), ("expires", date(60))], 60),
+        (302, [control("public"), ("date", date(0)), ("last-modified", date(-1000))], 100),
+        (503, [], None),
+        (503, [control("max-age=5")], 5),
+        (599, [control("max-age=5")], 5),
+        (599, [control("max-age=5, must-understand")], None),
+        (599, [control("max-age=5, no-store, must-understand")], None),
+        (200, [control("max-age=5, no-store, must-understand")], 5),
+        (206, [control("max-age=5")], None),
+        (304, [control("max-age=5")], None),
+        (200, [control("max-age=60"), ("x-long", "x" * 20_000)], None),
+    ],
+)
+def test_a_status_decides_what_is_stored(
+    status: int, headers: Pairs, lifetime_s: int | None
+) -> None:
+    kept = rules.judge(headers, asked_at=NOW, answered_at=NOW, status=status)
+    assert (None if kept is None else kept.lifetime_s) == lifetime_s
+
+
+@pytest.mark.parametrize(
+    ("text", "is_stored"),
+    [
+        ("max-age=60", False),
+        ("max-age=60, public", True),
+        ("s-maxage=60", True),
+        ("max-age=60, must-revalidate", True),
+        ("max-age=60, proxy-revalidate", False),
+    ],
+)
+def test_a_response_to_credentials_is_stored_only_with_permission(
+    text: str, is_stored: bool
+) -> None:
+    kept = rules.judge([control(text)], asked_at=NOW, answered_at=NOW, has_credentials=True)
+    assert (kept is not None) is is_stored
 
 
 def test_a_stored_response_survives_json() -> None:

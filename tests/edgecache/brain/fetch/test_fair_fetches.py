@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from edgecache.brain.cdn.lookup import CdnRequest, Lookup
+from edgecache.brain.cdn.lookup import Lookup
 from edgecache.brain.errors import Overloaded
 from edgecache.brain.fetch.object_cache import OpenObject
 from edgecache.brain.values import BucketInfo
 from tests.edgecache.brain.brains import ALICE, CHARLIE, Brain, Rows, running, settled, until
+from tests.edgecache.brain.fetch.plain_requests import opened, plain_request
 from tests.edgecache.brain.http_origin import Asked, Gate, HttpOrigin
 
 LIMIT = 120
@@ -156,11 +157,10 @@ async def test_readers_of_event_streams_leave_room_and_end_their_fetches(
 
     origin.handler = events
     lookup = Lookup(small.objects, small.directory)
-    wanted = CdnRequest(slow[0], "events", "", {}, client="192.0.2.1")
+    wanted = await plain_request(small, slow[0], "events", client="192.0.2.1")
 
     async def listen() -> None:
-        body = (await lookup.find(wanted)).opened.body()
-        async for _ in body:
+        async for _ in (await opened(lookup, wanted)).body():
             pass
 
     listening = [asyncio.create_task(listen()) for _ in range(2 * LIMIT)]

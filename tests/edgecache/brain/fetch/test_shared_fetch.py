@@ -1,6 +1,7 @@
 """Fetches from external origins: one per object, stored only if complete."""
 
 import asyncio
+import contextlib
 import hashlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from edgecache.brain.errors import (
 )
 from edgecache.brain.values import BucketInfo, Fields
 from tests.edgecache.alterations import flip
+from tests.edgecache.brain import certificates
 from tests.edgecache.brain.brains import MIB, Brain, Rows, read, running, settled
 from tests.edgecache.brain.http_origin import Asked, Gate, HttpOrigin
 
@@ -169,6 +171,32 @@ async def test_a_body_without_length_or_chunks_is_passed_on_and_not_stored(
     assert await brain.get(http_bucket, "k") == b"perhaps all"
     await settled(brain)
     assert await brain.directory.find(http_bucket.id, "k") is None
+
+
+@pytest.mark.parametrize("is_proper", [True, False])
+async def test_over_tls_a_body_without_length_is_stored_only_after_a_proper_close(
+    rows: Rows, tmp_path: Path, is_proper: bool
+) -> None:
+    trust, tls = certificates.issue(tmp_path, "127.0.0.1")
+
+    async def unframed(asked: Asked) -> None:
+        asked.head("200 OK", "Connection: close")
+        await asked.say(b"perhaps all")
+        if is_proper:
+            asked.writer.close()
+        else:
+            # Somebody in between may close the connection below TLS.
+            asked.writer.transport.abort()
+
+    async with (
+        HttpOrigin(tls=tls, handler=unframed) as origin,
+        running(rows.url, tmp_path / "brain", trust=trust) as brain,
+    ):
+        bucket = await brain.origin_bucket("http", {"url": origin.url})
+        with contextlib.suppress(OriginFailed):
+            assert await brain.get(bucket, "k") == b"perhaps all"
+        await settled(brain)
+        assert (await brain.directory.find(bucket.id, "k") is not None) is is_proper
 
 
 async def test_http_origins_are_read_only(brain: Brain, http_bucket: BucketInfo) -> None:

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from edgecache.brain.cdn.lookup import CdnRequest, Lookup
+from edgecache.brain.cdn.lookup import Lookup
 from edgecache.brain.database import Database
 from edgecache.brain.fetch.directory_writer import DirectoryWriter
 from edgecache.brain.s3.auth.access_keys import AccessKeys
 from edgecache.brain.values import BucketInfo
 from platform_site.lib.crypto import encrypt
 from tests.edgecache.brain.brains import ALICE, Brain, Rows, read, settled, until
+from tests.edgecache.brain.fetch.plain_requests import opened, plain_request
 from tests.edgecache.brain.http_origin import Asked, HttpOrigin
 
 CROWD = 1000
@@ -153,14 +154,14 @@ async def test_concurrent_stale_responses_cause_one_refresh(
         await stale(asked)
 
     looking = Lookup(brain.objects, brain.directory)
-    wanted = CdnRequest(http_bucket, "k", "", {})
+    wanted = await plain_request(brain, http_bucket, "k")
     origin.handler = stale
-    await read((await looking.find(wanted)).opened)
+    await read(await opened(looking, wanted))
     await settled(brain)
     origin.handler = silent
 
     for _ in range(CROWD):
-        assert (await looking.find(wanted)).opened.is_hit
+        assert (await opened(looking, wanted)).is_hit
     assert len(looking._refreshes) == 1
 
     gate.set()
@@ -195,12 +196,12 @@ async def test_a_response_is_shared_with_later_requests_only_while_fresh(
     monkeypatch.setattr(DirectoryWriter, "commit", held)
     origin.handler = answer
     looking = Lookup(brain.objects, brain.directory)
-    wanted = CdnRequest(http_bucket, "k", "", {})
-    assert await read((await looking.find(wanted)).opened) == b"first"
+    wanted = await plain_request(brain, http_bucket, "k")
+    assert await read(await opened(looking, wanted)) == b"first"
     # Its bytes have arrived but are not committed.
     assert brain.objects.singleflight.is_busy
 
-    assert await read((await looking.find(wanted)).opened) == body
+    assert await read(await opened(looking, wanted)) == body
 
     gate.set()
     await settled(brain)
@@ -229,16 +230,16 @@ async def test_a_request_after_a_revalidation_asks_the_origin_again(
     monkeypatch.setattr(DirectoryWriter, "refresh", hold)
     origin.handler = answer
     looking = Lookup(brain.objects, brain.directory)
-    wanted = CdnRequest(http_bucket, "k", "", {})
-    assert await read((await looking.find(wanted)).opened) == b"first"
+    wanted = await plain_request(brain, http_bucket, "k")
+    assert await read(await opened(looking, wanted)) == b"first"
     await settled(brain)
-    confirming = asyncio.create_task(looking.find(wanted))
+    confirming = asyncio.create_task(opened(looking, wanted))
     await held.wait()
 
-    assert await read((await looking.find(wanted)).opened) == b"again"
+    assert await read(await opened(looking, wanted)) == b"again"
 
     await until(lambda: len(brain.kept) == 2)
     gate.set()
     # The confirmed version is gone: the response is the current version.
-    assert await read((await confirming).opened) == b"again"
+    assert await read(await confirming) == b"again"
     await settled(brain)

@@ -1,0 +1,93 @@
+"""What becomes of an origin's response to one request: kept, shared, or passed on alone."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from edgecache.brain.cdn import rules
+from edgecache.brain.cdn.keys import AUTHORIZATION, KeyPolicy, Target
+from edgecache.brain.cdn.rules import StoredResponse
+from edgecache.brain.errors import OriginFailed
+from edgecache.brain.fetch.cacheability import Cacheability
+from edgecache.brain.origins.driver import OriginResponse
+from edgecache.brain.values import ObjectVersion
+
+CONFIRMED: Final = 304
+PARTIAL: Final = 206
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assessment:
+    """Decides about the response to one request, once its headers are there.
+
+    sent: the client's headers that went to the origin. known: the names that Vary of the URL was
+    known to have. stale: the version that a 304 confirms. stored: the response that is stored,
+    stale or not to be confirmed. learn: called with the names that the response depends on.
+    """
+
+    policy: KeyPolicy
+    target: Target
+    sent: Mapping[str, str]
+    known: tuple[str, ...]
+    stale: ObjectVersion | None
+    stored: StoredResponse | None
+    asked_at: float
+    learn: Callable[[tuple[str, ...]], None]
+
+    def __call__(self, response: OriginResponse) -> Cacheability:
+        """Return the decision.
+
+        Raises OriginFailed for a response that is none, and for an error where the stored response
+        is used instead.
+        """
+        if response.status == CONFIRMED and self.stale is not None and self.stored is not None:
+            return self._confirmed(response, self.stale, self.stored)
+        if response.status < 200 or response.status in {PARTIAL, CONFIRMED}:
+            raise OriginFailed(f"The origin answered {response.status} to a plain GET.")
+        if self._is_replaced(response):
+            raise OriginFailed(f"The origin answered {response.status}.")
+        return self._judged(response)
+
+    def _confirmed(
+        self, response: OriginResponse, stale: ObjectVersion, stored: StoredResponse
+    ) -> Cacheability:
+        renewed = rules.renewed(
+            stored, response.raw, asked_at=self.asked_at, answered_at=time.time()
+        )
+        kept = stored if renewed is None else replace(renewed, vary=stored.vary)
+        return Cacheability(variant=stale.variant, http=kept.as_json())
+
+    def _is_replaced(self, response: OriginResponse) -> bool:
+        """True if the stored response takes the place of an error (RFC 5861 §4)."""
+        return (
+            response.status in rules.ERRORS
+            and self.stored is not None
+            and rules.serves_on_error(self.stored, now=time.time())
+        )
+
+    def _judged(self, response: OriginResponse) -> Cacheability:
+        status, headers, now = response.status, response.raw, time.time()
+        names = self.policy.names(headers)
+        self.learn(names)
+        has_credentials = AUTHORIZATION in self.sent
+        kept = rules.judge(
+            headers,
+            asked_at=self.asked_at,
+            answered_at=now,
+            status=status,
+            has_credentials=has_credentials,
+        )
+        found = kept or rules.described(
+            headers, asked_at=self.asked_at, answered_at=now, status=status
+        )
+        is_for_all = rules.is_for_all(status, headers, has_credentials=has_credentials)
+        if is_for_all:
+            found = rules.without_cookies(found)
+        return Cacheability(
+            is_stored=kept is not None and rules.is_useful(kept),
+            # A response that varies on more than was known cannot be shared.
+            is_shared=is_for_all and set(names) <= set(self.known),
+            variant=self.policy.variant(self.target, self.sent, names),
+            http=replace(found, vary=names).as_json(),
+        )

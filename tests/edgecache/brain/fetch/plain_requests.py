@@ -1,0 +1,26 @@
+"""Plain HTTP clients' requests, handed to the CDN's lookup without a connection."""
+
+from edgecache.brain.cdn.keys import KeyPolicy, Target
+from edgecache.brain.cdn.lookup import CdnRequest, Lookup
+from edgecache.brain.cdn.places import Place
+from edgecache.brain.fetch.object_cache import OpenObject
+from edgecache.brain.origins.http import HttpDriver
+from edgecache.brain.values import BucketInfo
+from tests.edgecache.brain.brains import Brain
+
+
+async def plain_request(
+    brain: Brain, bucket: BucketInfo, key: str, *, client: str = ""
+) -> CdnRequest:
+    """Return a client's request for a key."""
+    driver = await brain.origins.driver(bucket)
+    assert isinstance(driver, HttpDriver)
+    place = Place(bucket, Target(key, key, ""), "/", driver)
+    return CdnRequest(place, {}, KeyPolicy.of(()), client=client)
+
+
+async def opened(looking: Lookup, wanted: CdnRequest) -> OpenObject:
+    """Return the response's body."""
+    found = (await looking.find(wanted)).opened
+    assert found is not None
+    return found
