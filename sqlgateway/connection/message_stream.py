@@ -21,7 +21,7 @@ from sqlgateway.connection.wire import Wire, WireBroken, WireFull
 
 # Rows that libpq returns at once. It holds all of them, so there must be few wide ones; each time
 # costs two calls that release the interpreter lock, so there should be many narrow ones.
-NARROW_CHUNK_ROWS: Final = 256
+NARROW_CHUNK_ROWS: Final = 512
 NARROW_BYTES: Final = 512
 WIDE_CHUNK_ROWS: Final = 64
 WIDE_CHUNK_BYTES: Final = 2**20

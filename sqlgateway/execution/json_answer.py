@@ -111,14 +111,14 @@ def render(
     """Return the last statement's members at the top, and all of several in ``results``."""
     statements = sink.statements or [NOTHING]
     last = statements[-1]
-    members = [last.members()]
-    if sink.truncated and not last.truncated:
-        # A reader of the top members alone must see that something was cut.
-        members = [last.members().removesuffix(b"false") + b"true"]
+    # A reader of the top members alone must see that something was cut.
+    parts = [b"{", *last.members(is_whole=not sink.truncated)]
     if len(statements) > 1:
-        each = (b"{%b}" % statement.members() for statement in statements)
-        members.append(b'"results":[%b]' % b",".join(each))
+        parts.append(b',"results":[')
+        for number, statement in enumerate(statements):
+            parts += [b",{" if number else b"{", *statement.members(), b"}"]
+        parts.append(b"]")
     stats = {"elapsed_ms": elapsed_ms, "bytes": sum(one.size_bytes for one in statements)}
     tail: dict[str, Any] = {"notices": notices, "stats": stats, "request_id": request_id}
-    members.append(orjson.dumps(tail)[1:-1])
-    return b"{%b}" % b",".join(members)
+    parts += [b",", orjson.dumps(tail)[1:]]
+    return b"".join(parts)

@@ -31,8 +31,7 @@ class NdjsonWriter:
         """
         if self._encoder is None:
             return b""
-        lines = self._encoder.lines(values, count)
-        return b"\n".join(lines) + b"\n"
+        return self._encoder.joined(values, count, b"\n") + b"\n"
 
     def end(self) -> bytes:
         """Return nothing: the stream's last record tells how it ended."""

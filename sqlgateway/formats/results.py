@@ -14,6 +14,7 @@ from psycopg.pq.abc import PGresult
 from sqlgateway.errors import ResultNotText
 from sqlgateway.formats.column_types import BUILTIN, ColumnType, NumericAs, encoder_for
 from sqlgateway.formats.encoders import Check, Exceeded, Values, unlimited
+from sqlgateway.formats.values import values_of
 
 RowsAs = Literal["objects", "arrays"]
 
@@ -77,17 +78,23 @@ class Statement:
     plan: bytes = b""
     truncated: bool = False
 
-    def members(self) -> bytes:
-        """Return ``"columns": …, "rows": …`` and the rest, without the outer braces."""
-        columns = orjson.dumps(described(self.columns, self.kinds))
-        return b'"columns":%b,"rows":[%b],"row_count":%d,"command":%b,%b"truncated":%b' % (
-            columns,
-            b",".join(self.batches),
-            self.row_count,
-            orjson.dumps(self.command),
-            b'"plan":%b,' % self.plan if self.plan else b"",
-            b"true" if self.truncated else b"false",
-        )
+    def members(self, *, is_whole: bool = True) -> list[bytes]:
+        """Return ``"columns": …, "rows": …`` and the rest, in parts, without the outer braces.
+
+        is_whole: False if something else of the answer is truncated.
+        """
+        rows = [part for batch in self.batches for part in (b",", batch)]
+        return [
+            b'"columns":%b,"rows":[' % orjson.dumps(described(self.columns, self.kinds)),
+            *rows[1:],
+            b'],"row_count":%d,"command":%b,%b"truncated":%b'
+            % (
+                self.row_count,
+                orjson.dumps(self.command),
+                b'"plan":%b,' % self.plan if self.plan else b"",
+                b"true" if self.truncated or not is_whole else b"false",
+            ),
+        ]
 
 
 class RowEncoder:
@@ -107,10 +114,10 @@ class RowEncoder:
         self._names = None if rows_as == "arrays" else keys
         self._numeric = numeric
 
-    def lines(
-        self, values: Sequence[Values], count: int, *, check: Check = unlimited
-    ) -> list[bytes]:
-        """Return one JSON text for each row; values are by column.
+    def joined(
+        self, values: Sequence[Values], count: int, between: bytes, *, check: Check = unlimited
+    ) -> bytes:
+        """Return the rows' JSON with some bytes between each two; values are by column.
 
         Raises ResultNotText, Exceeded by ``check``.
         """
@@ -119,12 +126,14 @@ class RowEncoder:
             encoded = [encode(column) for encode, column in zip(encoders, values, strict=True)]
             template = self._template([is_quoted for _, is_quoted in encoded])
             if not encoded:
-                return [template] * count
-            rows = [template % row for row in zip(*(parts for parts, _ in encoded), strict=True)]
-            b"".join(rows).decode()
+                return between.join([template] * count)
+            rows = zip(*(parts for parts, _ in encoded), strict=True)
+            text = between.join([template % row for row in rows])
+            if not text.isascii():
+                text.decode()
         except UnicodeDecodeError as exc:
             raise ResultNotText("A value is not UTF-8.") from exc
-        return rows
+        return text
 
     def _template(self, quoted: Sequence[bool]) -> bytes:
         """Return a row's JSON with a placeholder for each value."""
@@ -221,9 +230,9 @@ class Collector:
             self.statement.truncated = True
 
     def _take(self, result: PGresult, rows: range, size_bytes: int) -> None:
-        get = result.get_value
-        for index, values in enumerate(self._values):
-            values += [get(row, index) for row in rows]
+        values = values_of(result, rows.start, rows.stop)
+        for kept, column in zip(self._values, values, strict=True):
+            kept.extend(column)
         self._taken += len(rows)
         self._pending_rows += len(rows)
         self._pending_bytes += size_bytes
@@ -283,7 +292,7 @@ class Collector:
             numeric=self._form.numeric,
         )
         try:
-            self._keep(encoder.lines(values, count, check=self._check))
+            self._keep(encoder.joined(values, count, b",", check=self._check), count)
         except Exceeded:
             self._encode_each(encoder, values, count)
 
@@ -292,8 +301,7 @@ class Collector:
         try:
             for row in range(count):
                 one = [column[row : row + 1] for column in values]
-                if not self._keep(encoder.lines(one, 1, check=self._check)):
-                    return
+                self._keep(encoder.joined(one, 1, b",", check=self._check), 1)
         except Exceeded:
             self.statement.truncated = True
 
@@ -301,30 +309,16 @@ class Collector:
         if size_bytes > self._budget.bytes_left or time.monotonic() > self._budget.deadline:
             raise Exceeded
 
-    def _keep(self, lines: list[bytes]) -> bool:
-        """Keep the rows that fit; True if all of them did."""
+    def _keep(self, text: bytes, rows: int) -> None:
+        """Keep rows; raise Exceeded if they do not fit."""
+        size = len(text) + 1
+        if size > self._budget.bytes_left:
+            raise Exceeded
         statement = self.statement
-        size = sum(map(len, lines)) + len(lines)
-        is_whole = size <= self._budget.bytes_left
-        if not is_whole:
-            lines, size = _that_fit(lines, self._budget.bytes_left)
-            statement.truncated = True
-        if not lines:
-            return is_whole
-        statement.batches.append(b",".join(lines))
-        statement.kept += len(lines)
+        statement.batches.append(text)
+        statement.kept += rows
         statement.size_bytes += size
         self._budget.bytes_left -= size
-        return is_whole
-
-
-def _that_fit(lines: list[bytes], limit_bytes: int) -> tuple[list[bytes], int]:
-    size = 0
-    for index, line in enumerate(lines):
-        if size + len(line) + 1 > limit_bytes:
-            return lines[:index], size
-        size += len(line) + 1
-    return lines, size
 
 
 def unique_keys(names: Sequence[str]) -> list[str]:

@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
-from psycopg.pq.abc import PGresult
-
 from sqlgateway.formats.column_types import BUILTIN, ColumnType
 from sqlgateway.formats.encoders import Values
 from sqlgateway.formats.results import Column
@@ -42,10 +40,3 @@ def kinds_of(columns: Sequence[Column], known: Kinds) -> dict[int, ColumnType]:
 def unknown_oids(columns: Sequence[Column], known: Kinds) -> set[int]:
     """Return the types that have to be looked up."""
     return {column.oid for column in columns} - BUILTIN.keys() - known.keys()
-
-
-def values_of(result: PGresult) -> list[list[bytes | None]]:
-    """Return a chunk's values by column."""
-    get = result.get_value
-    rows = range(result.ntuples)
-    return [[get(row, column) for row in rows] for column in range(result.nfields)]

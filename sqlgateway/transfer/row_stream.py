@@ -11,6 +11,7 @@ from sqlgateway.execution import lookups
 from sqlgateway.formats import rows
 from sqlgateway.formats.results import columns_of, split_tag
 from sqlgateway.formats.rows import RowWriter
+from sqlgateway.formats.values import values_of
 
 # Rows are written in batches: long enough for C to do the work, short enough to hold little.
 BATCH_ROWS: Final = 512
@@ -62,7 +63,7 @@ class RowStream:
 
         Raises ResultNotText.
         """
-        for kept, values in zip(self._values, rows.values_of(result), strict=True):
+        for kept, values in zip(self._values, values_of(result), strict=True):
             kept.extend(values)
         self._pending_rows += result.ntuples
         self._pending_bytes += session.last_bytes
