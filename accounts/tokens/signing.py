@@ -46,7 +46,11 @@ def header_of(token: str) -> dict[str, Any]:
 
     PyJWT's own reader parses the whole token first, which is done once, when it is verified.
     """
-    head = token.partition(".")[0][:MAX_CHARS]
+    return _decoded(token.partition(".")[0][:MAX_CHARS])
+
+
+@lru_cache(maxsize=32)
+def _decoded(head: str) -> dict[str, Any]:
     try:
         header = json.loads(urlsafe_b64decode(head + "=" * (-len(head) % 4)))
     except (ValueError, RecursionError):

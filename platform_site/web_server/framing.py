@@ -14,13 +14,13 @@ HEAD_LIMIT_BYTES: Final = 64 * 1024
 BUFFER_LIMIT_BYTES: Final = 2**20 + HEAD_LIMIT_BYTES
 
 _END: Final = b"\r\n\r\n"
-_LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*\r\n", re.IGNORECASE)
+_LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*\r\n")
 # In another form, as with a hundred leading zeros, gunicorn may still read it as a length.
-_UNREAD_LENGTH: Final = re.compile(rb"\r\ncontent-length[ \t]*:", re.IGNORECASE)
-_CHUNKED: Final = re.compile(rb"\r\ntransfer-encoding[ \t]*:", re.IGNORECASE)
+_UNREAD_LENGTH: Final = re.compile(rb"\r\ncontent-length[ \t]*:")
+_CHUNKED: Final = re.compile(rb"\r\ntransfer-encoding[ \t]*:")
 _CHUNK_SIZE: Final = re.compile(rb"([0-9a-f]{1,8})\r\n", re.IGNORECASE)
 # A client that expects 100 (Continue) sends no body before a thread has asked for it.
-_EXPECT: Final = re.compile(rb"\r\nexpect[ \t]*:", re.IGNORECASE)
+_EXPECT: Final = re.compile(rb"\r\nexpect[ \t]*:")
 
 
 class Progress(Enum):
@@ -41,8 +41,9 @@ def progress(received: bytes | bytearray) -> Progress:
     end = received.find(_END)
     if end < 0:
         return Progress.TOO_LONG if len(received) > HEAD_LIMIT_BYTES else Progress.PARTIAL
-    # With the line break after the last header.
-    head = bytes(received[: end + 2])
+    # With the line break after the last header. In lower case: a search that ignores case cannot
+    # skip to the pattern's beginning.
+    head = bytes(received[: end + 2]).lower()
     body_start = end + len(_END)
     if _CHUNKED.search(head):
         return Progress.COMPLETE if _has_last_chunk(received, body_start) else Progress.STREAM

@@ -39,10 +39,10 @@ class RequestBoundary:
     cannot become READ WRITE either.
     """
 
+    _mark = ""
+
     def __init__(self, request: SqlRequest) -> None:
         self._request = request
-        # A text must not be able to name it.
-        self._mark = f"zonal_{secrets.token_hex(8)}"
 
     def open(self, session: TenantConnection) -> None:
         """Begin if the request asks for one transaction around its pieces.
@@ -58,6 +58,8 @@ class RequestBoundary:
                     "The request's transaction is the gateway's to begin and to end. Nothing ran.",
                     extra={"statement": number if self._request.is_batch else found},
                 )
+        # A text must not be able to name it.
+        self._mark = f"zonal_{secrets.token_hex(8)}"
         self._command(session, b"%b; SAVEPOINT %b" % (self._request.begin, self._mark.encode()))
 
     def check(self, session: TenantConnection, number: int) -> None:
