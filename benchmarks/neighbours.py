@@ -1,5 +1,6 @@
-"""The latency of a tenant beside another tenant at full load."""
+"""The latency of a tenant beside another at full load: one environment, and an organization."""
 
+import itertools
 import json
 import statistics
 import time
@@ -7,7 +8,7 @@ from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 
 from benchmarks.load import Load, request, run
-from benchmarks.prepare import tokens
+from benchmarks.prepare import organization_tokens, tokens
 from benchmarks.servers import PLATFORM, Shape, serve
 
 SHORT = json.dumps({"query": "SELECT 1"}).encode()
@@ -27,24 +28,24 @@ def measure(identity: Mapping[str, str], *, rounds: int, seconds: float) -> None
         ProcessPoolExecutor(1) as elsewhere,
     ):
         quiet = request("POST", "/v1/sql", SHORT, identity["token"])
-        (loud,) = tokens(1)
-        for token in (identity["token"], loud):
+        groups = {"one environment": tokens(1), "one organization": organization_tokens()}
+        for token in (identity["token"], *itertools.chain(*groups.values())):
             payload = request("POST", "/v1/sql", SHORT, token)
             run(zonal.port, payload, connections=1, seconds=4)
-        for name, body in loads.items():
-            payload = request("POST", "/v1/sql", body, loud)
+        for group, name in itertools.product(groups, loads):
+            payloads = [request("POST", "/v1/sql", loads[name], loud) for loud in groups[group]]
             rows = []
             for _ in range(rounds):
                 alone = run(zonal.port, quiet, connections=OWN_CONNECTIONS, seconds=seconds)
-                other = elsewhere.submit(_load, zonal.port, payload, seconds + 1)
+                other = elsewhere.submit(_load, zonal.port, payloads, seconds + 1)
                 time.sleep(0.5)
                 beside = run(zonal.port, quiet, connections=OWN_CONNECTIONS, seconds=seconds)
                 rows.append((alone, beside, other.result()))
-            _tell(name, rows)
+            _tell(f"{group}, {name}", rows)
 
 
-def _load(port: int, payload: bytes, seconds: float) -> Load:
-    return run(port, payload, connections=CONNECTIONS, seconds=seconds)
+def _load(port: int, payloads: list[bytes], seconds: float) -> Load:
+    return run(port, payloads, connections=CONNECTIONS, seconds=seconds)
 
 
 def _tell(name: str, rows: list[tuple[Load, Load, Load]]) -> None:

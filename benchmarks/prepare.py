@@ -1,6 +1,7 @@
 """Organizations for benchmarks, in the throw-away control database."""
 
 import os
+from typing import Any
 
 import django
 
@@ -20,6 +21,15 @@ def tokens(count: int) -> list[str]:
     return [_sign_in(f"Bench {number}")["token"] for number in range(count)]
 
 
+def organization_tokens(environments: tuple[str, ...] = ("live", "sandbox")) -> list[str]:
+    """Return an access token for each environment of one new organization."""
+    from tests import cast  # noqa: PLC0415 - needs django.setup()
+
+    home = cast.organization("Bench organization")
+    user = cast.member(home, f"bench{home.pk}@example.com")
+    return [_token_of(cast.session_of(user, environment)) for environment in environments]
+
+
 def development_token() -> tuple[str, str]:
     """Return the development token of a new organization, and the organization's id."""
     from accounts.tokens import development  # noqa: PLC0415 - needs django.setup()
@@ -30,10 +40,14 @@ def development_token() -> tuple[str, str]:
 
 
 def _sign_in(name: str) -> dict[str, str]:
-    from accounts.tokens.tokens import pair_for  # noqa: PLC0415 - needs django.setup()
     from tests import cast  # noqa: PLC0415 - needs django.setup()
 
     home = cast.organization(name)
     session = cast.session_of(cast.member(home, f"bench{home.pk}@example.com"))
-    pair = pair_for(session, session.environment)
-    return {"token": pair.access_token, "session": str(session.pk)}
+    return {"token": _token_of(session), "session": str(session.pk)}
+
+
+def _token_of(session: Any) -> str:
+    from accounts.tokens.tokens import pair_for  # noqa: PLC0415 - needs django.setup()
+
+    return pair_for(session, session.environment).access_token
