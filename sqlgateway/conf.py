@@ -243,8 +243,8 @@ class SqlSettings(PlacementSettings, TransactionSettings):
         int,
         Integer(
             "ZSQL_RUNNING_PER_ORGANIZATION",
-            "SQL requests of one organization running at once per process; fewer while many "
-            "organizations run some.",
+            "SQL requests of one organization running at once per process; while others are "
+            "served no more than one environment's, and fewer while many are.",
             default=3,
             minimum=1,
             maximum=10_000,

@@ -11,6 +11,7 @@ import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Final
 
 from django.conf import settings
@@ -26,6 +27,8 @@ SLOW_S: Final = 1.0
 # How late a refusal is answered, and how many threads may wait for that.
 REFUSAL_S: Final = 0.1
 LATE_REFUSALS: Final = 8
+# An organization that began none for so long does not need the processors now.
+ACTIVE_S: Final = 1.0
 Queues = OrderedDict[int, deque[threading.Event]]
 
 
@@ -42,6 +45,8 @@ class Admission:
         self._of_organization: Counter[int] = Counter()
         self._of_environment: Counter[int] = Counter()
         self._began_at: dict[int, float] = {}
+        # When each organization that was served lately began its latest one, the newest last.
+        self._active: OrderedDict[int, float] = OrderedDict()
         self._waits = 0
         self._late_refusals = threading.BoundedSemaphore(LATE_REFUSALS)
         self._waiting: OrderedDict[int, Queues] = OrderedDict()
@@ -133,15 +138,33 @@ class Admission:
         limits = settings.SQL
         own = self._of_organization[scope.organization_id]
         return (
-            own < limits.running_per_organization
+            own < self._share_of(scope.organization_id)
             and self._of_environment[scope.environment_pk] < limits.running_per_environment
             and _is_fair(own, taken=self._total, of=limits.running)
         )
 
+    def _share_of(self, organization_id: int) -> int:
+        """Return how many requests an organization may run now.
+
+        While others are served, what one of its environments may: each further statement at once
+        takes processor time from theirs.
+        """
+        limits = settings.SQL
+        oldest = time.monotonic() - ACTIVE_S
+        for other_id in islice(reversed(self._active), 2):
+            if other_id != organization_id and self._active[other_id] > oldest:
+                return min(limits.running_per_organization, limits.running_per_environment)
+        return limits.running_per_organization
+
     def _take(self, scope: Scope) -> None:
+        now = time.monotonic()
         self._total += 1
         self._of_organization[scope.organization_id] += 1
-        self._began_at[scope.organization_id] = time.monotonic()
+        self._began_at[scope.organization_id] = now
+        self._active[scope.organization_id] = now
+        self._active.move_to_end(scope.organization_id)
+        while next(iter(self._active.values())) < now - ACTIVE_S:
+            self._active.popitem(last=False)
         self._of_environment[scope.environment_pk] += 1
 
     # --- the queue ------------------------------------------------------------------------------

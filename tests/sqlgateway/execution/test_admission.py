@@ -113,6 +113,23 @@ def test_an_organizations_environments_share_its_slots_in_turn(runner: Runner) -
     assert runner.order == ["a1", "c1", "a2", "s1", "a3"]
 
 
+def test_an_organization_runs_all_it_may_only_while_no_other_is_served(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner.start(CHARLIE, "c1")
+    runner.end("c1")
+    for scope, name in ((ALICE, "a1"), (SANDBOX, "s1")):
+        runner.start(scope, name)
+    assert runner.order == ["c1", "a1"]
+
+    runner.end("a1")
+    assert runner.order == ["c1", "a1", "s1"]
+    # As if Charlie's had been long ago.
+    monkeypatch.setattr(admission, "ACTIVE_S", 0.0)
+    runner.start(ALICE, "a2")
+    assert runner.order == ["c1", "a1", "s1", "a2"]
+
+
 def test_organizations_at_full_allowance_keep_out_none_that_runs_nothing(runner: Runner) -> None:
     with override_settings(SQL=replace(settings.SQL, queue_wait_ms=20)):
         runner.start(ALICE, "a1")
