@@ -55,16 +55,18 @@ class TicketKind(StrEnum):
     """What a ticket allows.
 
     read: for a client, or for the brain on a client's behalf. store: PUT of the whole blob, at most
-    ``length`` bytes. delete. replicate: another worker reads the blob.
+    ``length`` bytes. delete. replicate: another worker reads the blob. store_batch: of small blobs
+    in one message (``batches``), named by its index.
     """
 
     READ = "read"
     STORE = "store"
     DELETE = "delete"
     REPLICATE = "replicate"
+    STORE_BATCH = "store_batch"
 
 
-_KINDS: Final = (TicketKind.READ, TicketKind.STORE, TicketKind.DELETE, TicketKind.REPLICATE)
+_KINDS: Final = tuple(TicketKind)
 _NUMBERS: Final = {kind: number for number, kind in enumerate(_KINDS)}
 
 

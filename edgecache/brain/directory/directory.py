@@ -5,7 +5,7 @@ Announced topics: ``key`` (bucket id, key, generation), ``prefix`` (bucket id, p
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 from uuid import UUID
@@ -46,6 +46,20 @@ FIND: Final = (
     " AND CASE WHEN p.is_prefix THEN starts_with(o.key, p.pattern) ELSE o.key = p.pattern END)"
 )
 HOLDERS: Final = "SELECT node_id FROM brain_location WHERE blob_id = %s ORDER BY node_id"
+
+ALL_HOLDERS: Final = "SELECT blob_id, node_id FROM brain_location WHERE blob_id = ANY(%s)"
+HOLD_BLOBS: Final = "SELECT FROM brain_blob WHERE sha256 = ANY(%s) ORDER BY sha256 FOR KEY SHARE"
+ADD_LOCATIONS: Final = (
+    "INSERT INTO brain_location (blob_id, node_id) SELECT b.sha256, n.id"
+    " FROM unnest(%s::bytea[], %s::uuid[]) held (sha256, node_id)"
+    " JOIN brain_blob b ON b.sha256 = held.sha256"
+    " JOIN brain_node n ON n.id = held.node_id AND n.status <> 'removed'"
+    " ON CONFLICT DO NOTHING"
+)
+KEEP_REPLICAS: Final = (
+    "DELETE FROM brain_nodejob j USING unnest(%s::bytea[], %s::uuid[]) held (sha256, node_id)"
+    " WHERE j.sha256 = held.sha256 AND j.node_id = held.node_id AND j.kind = 'delete'"
+)
 
 # A bucket is looked up by tenant and name, by public name or by id.
 BucketName = tuple[Tenant, str] | str | int
@@ -127,30 +141,33 @@ class Directory:
             self.holders.put(sha256, nodes)
         return nodes
 
-    async def add_locations(self, sha256: bytes, nodes: tuple[UUID, ...]) -> bool:
-        """Store that nodes hold a blob; False if no object refers to it any more.
+    async def all_locations(self, hashes: Sequence[bytes]) -> dict[bytes, set[UUID]]:
+        """Return the nodes that hold some blobs, by hash.
 
         Raises DatabaseAway.
         """
-        async with self.coherence.change(waits=False) as change:
-            blob = await change.one(
-                "SELECT 1 FROM brain_blob WHERE sha256 = %s FOR KEY SHARE", [sha256]
-            )
-            if blob is None:
-                return False
-            await change.run(
-                "INSERT INTO brain_location (blob_id, node_id)"
-                " SELECT %s, n.id FROM brain_node n WHERE n.id = ANY(%s) AND n.status <> 'removed'"
-                " ON CONFLICT DO NOTHING",
-                [sha256, list(nodes)],
-            )
-            await change.run(
-                "DELETE FROM brain_nodejob"
-                " WHERE sha256 = %s AND node_id = ANY(%s) AND kind = 'delete'",
-                [sha256, list(nodes)],
-            )
-            change.announce("blob", sha256.hex())
-        return True
+        found: dict[bytes, set[UUID]] = {sha256: set() for sha256 in hashes}
+        for row in await self._database.all(ALL_HOLDERS, [list(hashes)]):
+            found[row.blob_id].add(row.node_id)
+        return found
+
+    async def add_locations(self, held: Mapping[bytes, Collection[UUID]]) -> None:
+        """Store that nodes hold blobs; those that no object refers to any more are left out.
+
+        Raises DatabaseAway.
+        """
+        pairs = [(sha256, node_id) for sha256, nodes in held.items() for node_id in nodes]
+        if not pairs:
+            return
+        hashes = [sha256 for sha256, _ in pairs]
+        columns = [hashes, [node_id for _, node_id in pairs]]
+        async with self.coherence.change(waits=False, is_pipelined=True) as change:
+            # The lock first: while it is held, garbage collection cannot delete the blobs.
+            await change.run(HOLD_BLOBS, [sorted(set(hashes))])
+            await change.run(ADD_LOCATIONS, columns)
+            await change.run(KEEP_REPLICAS, columns)
+            for sha256 in dict.fromkeys(hashes):
+                change.announce("blob", sha256.hex())
 
     async def drop_location(self, sha256: bytes, node_id: UUID) -> None:
         """Store that a node does not hold a blob: a read failed there.

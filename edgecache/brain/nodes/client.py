@@ -8,6 +8,7 @@ from typing import BinaryIO, Final
 
 from edgecache.http.client import Address, HttpClient, request_head
 from edgecache.http.outgoing import OutgoingConnection, RequestFailed
+from edgecache.protocol.batches import BATCH_PATH
 from edgecache.protocol.names import NONCE_PARAMETER, PROVE_PATH, TICKET_HEADER, object_path
 
 CONNECT_TIMEOUT_S: Final = 2.0
@@ -88,6 +89,20 @@ class WorkerClient(HttpClient):
                 limit_bytes=BODY_LIMIT_BYTES,
                 timeout_s=ANSWER_TIMEOUT_S + size / SLOWEST_BYTES_PER_S,
             )
+        if response.status not in {200, 201}:
+            raise RequestFailed("store_refused", status=response.status)
+
+    async def store_batch(self, address: Address, message: bytes, *, ticket: str) -> None:
+        """Send small blobs to a worker in one message (``batches``); it takes all or none.
+
+        Raises RequestFailed.
+        """
+        head = request_head(
+            address, "POST", BATCH_PATH, {TICKET_HEADER: ticket}, length=len(message)
+        )
+        response = await self.fetch(
+            address, head + message, limit_bytes=BODY_LIMIT_BYTES, timeout_s=ANSWER_TIMEOUT_S
+        )
         if response.status not in {200, 201}:
             raise RequestFailed("store_refused", status=response.status)
 

@@ -1,13 +1,14 @@
 """Replication: the brain uploads new objects to the workers.
 
 A fetch or an upload leaves a file with the brain, from which the first replicas are made. Later
-ones the workers fetch from each other (``repair``).
+ones the workers fetch from each other (``repair``). Small objects that wait together are sent in
+one message: while one is on its way the next one collects.
 """
 
 import asyncio
+import hashlib
 import time
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 from uuid import UUID
@@ -18,20 +19,24 @@ from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.errors import BrainError, DatabaseAway
 from edgecache.brain.nodes.client import WorkerClient
-from edgecache.brain.nodes.placement import Candidate, choose
+from edgecache.brain.nodes.placement import choose
 from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.nodes.replica_plan import ReplicaCounts, ReplicaRequest, request_check
+from edgecache.brain.nodes.replica_queue import ReplicaQueue
 from edgecache.brain.nodes.tickets import TicketGrant, TicketSigner
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.values import BucketInfo, ObjectVersion
+from edgecache.http.client import Address
 from edgecache.http.outgoing import RequestFailed
+from edgecache.protocol import batches
+from edgecache.protocol.batches import BATCH_BLOBS, BATCH_BYTES, BATCHED_BYTES
 from edgecache.protocol.tickets import TicketKind
 
 log = structlog.get_logger(__name__)
 
-AT_ONCE: Final = 8
-# Objects waiting for replication; further ones are found by repair.
-WAITING: Final = 20_000
+AT_ONCE: Final = 6
+# Fewer of these, so that each has more in it.
+BATCHES_AT_ONCE: Final = 2
 ATTEMPTS: Final = 2
 RETRY_S: Final = 1.0
 
@@ -56,14 +61,16 @@ class Replication:
         self._nodes = nodes
         self._tickets = tickets
         self._client = client
-        self._waiting: OrderedDict[bytes, ReplicaRequest] = OrderedDict()
-        self._news = asyncio.Semaphore(0)
+        self._large = ReplicaQueue()
+        self._small = ReplicaQueue()
         self._tasks = BackgroundTasks()
 
     async def start(self) -> None:
         """Start uploading."""
         for _ in range(AT_ONCE):
-            self._tasks.add(self._work())
+            self._tasks.add(self._work(self._large, limit=1))
+        for _ in range(BATCHES_AT_ONCE):
+            self._tasks.add(self._work(self._small, limit=BATCH_BLOBS))
 
     async def stop(self) -> None:
         """Stop; what is not uploaded yet is found by repair."""
@@ -74,48 +81,67 @@ class Replication:
         self.want(ReplicaRequest(found.bucket_id, found.sha256, found.size, self.copies.usual))
 
     def want(self, request: ReplicaRequest) -> None:
-        """Queue an upload; the same blob is queued once."""
-        if not request.sha256 or request.sha256 in self._waiting or len(self._waiting) >= WAITING:
-            return
-        self._waiting[request.sha256] = request
-        self._news.release()
+        """Queue an upload; what there is no room for is found by repair."""
+        if request.sha256:
+            queue = self._small if request.size <= BATCHED_BYTES else self._large
+            queue.add(request)
 
-    async def _work(self) -> None:
+    async def _work(self, queue: ReplicaQueue, *, limit: int) -> None:
         while True:
-            await self._news.acquire()
-            _, request = self._waiting.popitem(last=False)
+            requests = await queue.take(limit=limit, limit_bytes=BATCH_BYTES)
             try:
-                await self._spread(request)
+                await self._spread(requests)
             except DatabaseAway:
-                log.warning("replication_put_off", sha256=request.sha256.hex())
-                self.want(request)
+                log.warning("replication_put_off", blobs=len(requests))
+                for request in requests:
+                    self.want(request)
                 await asyncio.sleep(RETRY_S)
             except BrainError as error:
-                # Its bucket or its bytes were deleted meanwhile.
-                log.info("replication_dropped", sha256=request.sha256.hex(), code=error.code)
+                # Their bucket was deleted meanwhile.
+                log.info("replication_dropped", blobs=len(requests), code=error.code)
             except Exception:
-                log.exception("replication_failed", sha256=request.sha256.hex())
+                log.exception("replication_failed", blobs=len(requests))
 
-    async def _spread(self, request: ReplicaRequest) -> None:
-        bucket = await self._directory.bucket_by_id(request.bucket_id)
-        path = await self._staging.local(request.sha256)
-        if path is None:
-            return
-        held = set(await self._directory.locations(request.sha256))
+    async def _spread(self, requests: Sequence[ReplicaRequest]) -> None:
+        """Upload blobs of one bucket."""
+        bucket = await self._directory.bucket_by_id(requests[0].bucket_id)
+        bodies = await self._staging.run(self._bodies, requests)
+        missing = {one.sha256: one for one in requests if one.sha256 in bodies}
+        held = await self._directory.all_locations(list(missing))
         failed: set[UUID] = set()
         for _ in range(ATTEMPTS):
-            chosen = self._choose(bucket, request, held, failed)
+            chosen = self._choose(bucket, missing.values(), held, failed)
             if not chosen:
                 break
-            stored = await self._store_on(bucket, request, path, chosen)
-            if stored:
-                await self._directory.add_locations(request.sha256, tuple(stored))
-            held.update(stored)
-            failed.update(row.node_id for row in chosen if row.node_id not in held)
-        if len(held) < min(request.copies, self._places(bucket)):
-            # Some node failed: repair makes the missing replica.
+            stored = await self._store_on(bucket, chosen, missing, bodies)
+            await self._directory.add_locations(stored)
+            for sha256, nodes in stored.items():
+                held[sha256].update(nodes)
+            failed |= {
+                node_id
+                for node_id, hashes in chosen.items()
+                if any(node_id not in held[sha256] for sha256 in hashes)
+            }
+        places = self._places(bucket)
+        few = [
+            one.sha256
+            for one in missing.values()
+            if len(held[one.sha256]) < min(one.copies, places)
+        ]
+        if few:
+            # Some node failed: repair makes the missing replicas.
             async with self._directory.coherence.change(waits=False) as change:
-                request_check(change, [request.sha256])
+                request_check(change, few)
+
+    def _bodies(self, requests: Sequence[ReplicaRequest]) -> dict[bytes, Path | bytes]:
+        """Return the bytes of small blobs, and the files of others; not of those that are gone."""
+        found: dict[bytes, Path | bytes] = {}
+        for request in requests:
+            path = self._staging.find(request.sha256)
+            body = _small_body(path, request) if request.size <= BATCHED_BYTES else path
+            if body is not None:
+                found[request.sha256] = body
+        return found
 
     def _places(self, bucket: BucketInfo) -> int:
         """Return the number of nodes that may hold a bucket's objects, failing ones included."""
@@ -127,32 +153,87 @@ class Replication:
         )
 
     def _choose(
-        self, bucket: BucketInfo, request: ReplicaRequest, held: set[UUID], failed: set[UUID]
-    ) -> list[Candidate]:
+        self,
+        bucket: BucketInfo,
+        requests: Iterable[ReplicaRequest],
+        held: Mapping[bytes, set[UUID]],
+        failed: set[UUID],
+    ) -> dict[UUID, list[bytes]]:
+        """Return what to store on which node."""
         rows = self._nodes.candidates(bucket.tenant.organization_id, is_public=bucket.is_public)
         able = [row for row in rows if row.node_id not in failed]
-        return choose(request.sha256, able, request.copies, held_by=held)
+        chosen: dict[UUID, list[bytes]] = {}
+        for request in requests:
+            before = held[request.sha256]
+            for row in choose(request.sha256, able, request.copies, held_by=before):
+                chosen.setdefault(row.node_id, []).append(request.sha256)
+        return chosen
 
     async def _store_on(
-        self, bucket: BucketInfo, request: ReplicaRequest, path: Path, chosen: Sequence[Candidate]
-    ) -> list[UUID]:
-        grant = TicketGrant(bucket.tenant, bucket.id, request.sha256, request.size)
+        self,
+        bucket: BucketInfo,
+        chosen: Mapping[UUID, Sequence[bytes]],
+        requests: Mapping[bytes, ReplicaRequest],
+        bodies: Mapping[bytes, Path | bytes],
+    ) -> dict[bytes, list[UUID]]:
+        """Upload; return the nodes that took each blob."""
 
-        async def one(node_id: UUID) -> UUID | None:
+        async def one(node_id: UUID, hashes: Sequence[bytes]) -> bool:
             address = self._nodes.address(node_id)
             if address is None:
-                return None
-            begun = time.monotonic()
-            ticket = self._tickets.sign(TicketKind.STORE, node_id, grant, now=time.time())
+                return False
             try:
-                await self._client.store(
-                    address, request.sha256, path, size=request.size, ticket=ticket
+                await self._send(
+                    node_id, address, bucket, [requests[name] for name in hashes], bodies
                 )
             except RequestFailed as failure:
                 self._nodes.failed(node_id, f"{failure.reason} {failure.status}")
-                return None
-            log.debug("stored", node_id=str(node_id), seconds=time.monotonic() - begun)
-            return node_id
+                return False
+            return True
 
-        done = await asyncio.gather(*(one(row.node_id) for row in chosen))
-        return [node_id for node_id in done if node_id is not None]
+        done = await asyncio.gather(*(one(*each) for each in chosen.items()))
+        stored: dict[bytes, list[UUID]] = {}
+        for (node_id, hashes), is_done in zip(chosen.items(), done, strict=True):
+            for sha256 in hashes if is_done else ():
+                stored.setdefault(sha256, []).append(node_id)
+        return stored
+
+    async def _send(
+        self,
+        node_id: UUID,
+        address: Address,
+        bucket: BucketInfo,
+        requests: Sequence[ReplicaRequest],
+        bodies: Mapping[bytes, Path | bytes],
+    ) -> None:
+        """Upload blobs to one node: small ones together, others by themselves.
+
+        Raises RequestFailed.
+        """
+        small: dict[bytes, bytes] = {}
+        for request in requests:
+            body = bodies[request.sha256]
+            if isinstance(body, bytes):
+                small[request.sha256] = body
+                continue
+            grant = TicketGrant(bucket.tenant, bucket.id, request.sha256, request.size)
+            ticket = self._tickets.sign(TicketKind.STORE, node_id, grant, now=time.time())
+            await self._client.store(
+                address, request.sha256, body, size=request.size, ticket=ticket
+            )
+        if small:
+            index, message = batches.encode(small)
+            grant = TicketGrant(bucket.tenant, bucket.id, batches.name_of(index), len(message))
+            ticket = self._tickets.sign(TicketKind.STORE_BATCH, node_id, grant, now=time.time())
+            await self._client.store_batch(address, message, ticket=ticket)
+
+
+def _small_body(path: Path | None, request: ReplicaRequest) -> bytes | None:
+    """Return the bytes of a file; None if it is gone, or altered: a batch has no wrong bytes."""
+    if path is None:
+        return None
+    try:
+        body = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    return body if hashlib.sha256(body).digest() == request.sha256 else None

@@ -143,7 +143,14 @@ class Staging:
 
     async def local(self, sha256: bytes) -> Path | None:
         """Return a file with these bytes, None if there is none."""
-        return await self.run(self._local, sha256)
+        return await self.run(self.find, sha256)
+
+    def find(self, sha256: bytes) -> Path | None:
+        """Return what ``local`` does. Runs on a thread (``run``)."""
+        for path in (self.origin_path(sha256), self.blob_path(sha256)):
+            if path.exists():
+                return path
+        return None
 
     async def read(self, path: Path, span: Span) -> AsyncIterator[bytes]:
         """Yield a span of a file in pieces.
@@ -241,12 +248,6 @@ class Staging:
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         copies = (self.root / "blobs").glob("*/*")
         self.copies_bytes = sum(path.stat().st_size for path in copies)
-
-    def _local(self, sha256: bytes) -> Path | None:
-        for path in (self.origin_path(sha256), self.blob_path(sha256)):
-            if path.exists():
-                return path
-        return None
 
 
 class Receiver:

@@ -8,6 +8,7 @@ from typing import Final
 
 from edgecache.http.exchange import ClientGone, Exchange
 from edgecache.http.scope import Scope
+from edgecache.protocol.batches import BATCH_PATH
 from edgecache.protocol.names import OBJECT_PREFIX, PROVE_PATH, parse_object_path
 from edgecache.worker.node import Node
 from edgecache.worker.serving import pages, reads, writes
@@ -42,6 +43,10 @@ class App:
 
     def _begin(self, scope: Scope, exchange: Exchange) -> Awaitable[None] | None:
         path = scope.raw_path
+        if path == BATCH_PATH:
+            if scope.method != "POST":
+                raise method_not_allowed("POST")
+            return writes.store_batch(self._node, scope, exchange)
         if not path.startswith(OBJECT_PREFIX):
             _show(self._node, scope, exchange, path)
             return None

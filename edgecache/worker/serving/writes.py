@@ -2,18 +2,20 @@
 
 import logging
 import sqlite3
+from collections.abc import Awaitable
 from http import HTTPStatus
 from typing import Final
 
 from edgecache.http.exchange import BodyTimeout, Exchange
 from edgecache.http.scope import Scope
+from edgecache.protocol import batches
 from edgecache.protocol.heartbeats import Problem
 from edgecache.protocol.tickets import Refusal, TicketKind, TicketRefused
 from edgecache.worker.node import Node
 from edgecache.worker.receiving import receive
 from edgecache.worker.serving.reads import admit, ticket_text
 from edgecache.worker.serving.refusals import Refused, no_space, ticket_refused, unavailable
-from edgecache.worker.store.incoming import WrongBytes
+from edgecache.worker.store.incoming import WrongBytes, keep_all
 from edgecache.worker.store.store import StoreFull
 
 log = logging.getLogger(__name__)
@@ -28,24 +30,20 @@ async def store(node: Node, scope: Scope, exchange: Exchange, sha256: bytes) -> 
     size = _content_length(scope)
     if size > ticket.length:
         raise ticket_refused(TicketRefused(Refusal.OUT_OF_RANGE))
-    try:
-        status = await _store(node, exchange, sha256, size)
-    except StoreFull:
-        raise no_space() from None
-    except BodyTimeout:
-        raise Refused(
-            HTTPStatus.REQUEST_TIMEOUT, "too_slow", "The bytes come too slowly."
-        ) from None
-    except WrongBytes:
-        node.counters.add("wrong_bytes")
-        raise Refused(
-            HTTPStatus.UNPROCESSABLE_ENTITY,
-            "wrong_bytes",
-            "The bytes do not hash to the name; nothing was kept.",
-        ) from None
-    except (OSError, sqlite3.Error) as error:
-        raise _refused_by_disk(node, error) from error
+    status = await _answered(node, _store(node, exchange, sha256, size))
     exchange.response_empty(status, [("content-length", "0"), ("etag", f'"{sha256.hex()}"')])
+
+
+async def store_batch(node: Node, scope: Scope, exchange: Exchange) -> None:
+    """Take many small objects in one message, all of them or none. Raises Refused."""
+    node.check_can_store()
+    text = ticket_text(scope)
+    if _content_length(scope) > batches.MESSAGE_BYTES:
+        raise Refused(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "batch_too_large", "Send fewer bytes at once."
+        )
+    status = await _answered(node, _store_batch(node, exchange, text))
+    exchange.response_empty(status, [("content-length", "0")])
 
 
 async def delete(node: Node, scope: Scope, exchange: Exchange, sha256: bytes) -> None:
@@ -67,6 +65,46 @@ async def _store(node: Node, exchange: Exchange, sha256: bytes, size: int) -> HT
     async with node.fills:
         is_new = await receive(node, exchange, sha256, size)
     return HTTPStatus.CREATED if is_new else HTTPStatus.OK
+
+
+async def _store_batch(node: Node, exchange: Exchange, text: str) -> HTTPStatus:
+    if node.fills.locked():
+        raise unavailable("busy", "Too many objects are being stored.")
+    async with node.fills:
+        try:
+            index, blobs = batches.decode(await exchange())
+        except batches.MalformedBatch:
+            raise Refused(
+                HTTPStatus.BAD_REQUEST, "batch_malformed", "The message is not a batch."
+            ) from None
+        admit(node, text, sha256=batches.name_of(index), kind=TicketKind.STORE_BATCH)
+        new = await node.on_disk(keep_all, node.store, blobs)
+    node.problems.clear(Problem.DISK_FULL, Problem.DISK_FAILING)
+    if new:
+        node.counters.add("stores", len(new))
+        node.counters.add("stored_bytes", sum(len(blobs[sha256]) for sha256 in new))
+    return HTTPStatus.CREATED if new else HTTPStatus.OK
+
+
+async def _answered(node: Node, storing: Awaitable[HTTPStatus]) -> HTTPStatus:
+    """Return the status of a store that succeeded. Raises Refused."""
+    try:
+        return await storing
+    except StoreFull:
+        raise no_space() from None
+    except BodyTimeout:
+        raise Refused(
+            HTTPStatus.REQUEST_TIMEOUT, "too_slow", "The bytes come too slowly."
+        ) from None
+    except WrongBytes:
+        node.counters.add("wrong_bytes")
+        raise Refused(
+            HTTPStatus.UNPROCESSABLE_ENTITY,
+            "wrong_bytes",
+            "The bytes do not hash to the name; nothing was kept.",
+        ) from None
+    except (OSError, sqlite3.Error) as error:
+        raise _refused_by_disk(node, error) from error
 
 
 def _content_length(scope: Scope) -> int:

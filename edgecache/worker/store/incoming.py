@@ -3,9 +3,11 @@
 import hashlib
 import os
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 
-from edgecache.worker.store.store import Store
+from edgecache.worker.store.store import Arrived, Store
 
 
 class WrongBytes(Exception):
@@ -67,3 +69,41 @@ class Incoming:
         if self._room is not None:
             self._store.release(self._room)
             self._room = None
+
+
+def keep_all(store: Store, blobs: Mapping[bytes, memoryview]) -> list[bytes]:
+    """Verify, write, sync and keep small objects; return those that are new. It blocks.
+
+    Raises WrongBytes, StoreFull, OSError, sqlite3.Error; then none of them was kept.
+    """
+    for sha256, data in blobs.items():
+        if hashlib.sha256(data).digest() != sha256:
+            raise WrongBytes
+    arrived: list[Arrived] = []
+    reserved: list[int] = []
+    try:
+        for sha256 in store.missing(list(blobs)):
+            size = len(blobs[sha256])
+            reserved.append(store.reserve(size))
+            arrived.append(Arrived(_write_synced(store, blobs[sha256]), sha256, size))
+        rooms, reserved = sum(reserved), []
+        return store.keep_all(arrived, room=rooms)
+    finally:
+        store.release(sum(reserved))
+        for each in arrived:
+            # Those that were kept have another name.
+            with suppress(OSError):
+                each.path.unlink(missing_ok=True)
+
+
+def _write_synced(store: Store, data: memoryview) -> Path:
+    file, path = store.files.create()
+    with file:
+        try:
+            while data:
+                data = data[file.write(data) :]
+            os.fsync(file.fileno())
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+    return path

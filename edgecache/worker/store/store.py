@@ -9,7 +9,7 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +32,15 @@ READS_LIMIT: Final = 10_000
 
 class StoreFull(Exception):
     """There is no room within the budget, and nothing that could be evicted makes enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """A whole file on its way into the store, under a temporary name."""
+
+    path: Path
+    sha256: bytes
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,22 +116,37 @@ class Store:
         Returns False when the object was held already; the file is gone then. The room is released
         in every case. Raises OSError or sqlite3.Error; then nothing was kept.
         """
+        return bool(self.keep_all([Arrived(incoming, sha256, size)], room=room))
+
+    def keep_all(self, arrived: Sequence[Arrived], *, room: int) -> list[bytes]:
+        """Take files as ``keep`` does, all of them or none; return the objects that are new."""
+        new: list[bytes] = []
         with self._lock:
             self._reserved -= room
-            if self.has(sha256):
-                incoming.unlink()
-                return False
             try:
                 with self._writing():
-                    self._drop(sha256)
-                    self._add(sha256, size)
-                    self.files.keep(incoming, sha256)
-            except sqlite3.Error:
-                # The row could not be written, so the file must not be there.
-                self.files.unlink(sha256)
+                    for each in arrived:
+                        if self.has(each.sha256):
+                            each.path.unlink()
+                            continue
+                        self._drop(each.sha256)
+                        self._add(each.sha256, each.size)
+                        self.files.keep(each.path, each.sha256)
+                        new.append(each.sha256)
+            except BaseException:
+                # Their rows are not there, so the files must not be, either.
+                for sha256 in new:
+                    self.files.unlink(sha256)
                 raise
-        self.files.sync(sha256)
-        return True
+        # Files of one folder become durable together.
+        for sha256 in {sha256[:1]: sha256 for sha256 in new}.values():
+            self.files.sync(sha256)
+        return new
+
+    def missing(self, hashes: Sequence[bytes]) -> list[bytes]:
+        """Return the objects that are not held; those that were to go stay after all."""
+        with self._writing():
+            return [sha256 for sha256 in hashes if not self.has(sha256)]
 
     def adopt(self, sha256: bytes, size: int) -> None:
         """Note a file that was found in its place and verified."""

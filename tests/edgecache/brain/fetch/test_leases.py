@@ -67,7 +67,7 @@ async def test_the_waiting_brain_reads_the_bytes_from_a_node(
     await (await winner).whole()
     await until(lambda: brain.kept)
     assert not loser.done()
-    await brain.directory.add_locations(brain.kept[0].sha256, (node,))
+    await brain.directory.add_locations({brain.kept[0].sha256: (node,)})
     opened = await loser
 
     assert opened.version.sha256 == brain.kept[0].sha256

@@ -44,7 +44,7 @@ async def test_purging_built_in_objects_deletes_node_copies_and_keeps_the_brain_
     bucket = await brain.bucket()
     found = await brain.put(bucket, "k", b"bytes")
     node = rows.node(uuid7())
-    await brain.directory.add_locations(found.sha256, (node,))
+    await brain.directory.add_locations({found.sha256: (node,)})
     assert await brain.directory.locations(found.sha256) == (node,)
 
     await brain.purges.purge(ALICE, everything=True)
@@ -63,18 +63,19 @@ async def test_a_deletion_is_not_issued_for_bytes_that_are_wanted_again(
     bucket = await brain.bucket()
     found = await brain.put(bucket, "k", b"bytes")
     node = rows.node(uuid7())
-    await brain.directory.add_locations(found.sha256, (node,))
+    await brain.directory.add_locations({found.sha256: (node,)})
     await brain.purges.purge(ALICE, everything=True)
     await brain.garbage_collector.round()
     await brain.get(bucket, "k")
 
-    await brain.directory.add_locations(found.sha256, (node,))
+    await brain.directory.add_locations({found.sha256: (node,)})
 
     assert rows.value("SELECT count(*) FROM brain_nodejob") == 0
 
 
 async def test_a_copy_of_unreferenced_bytes_is_refused(brain: Brain, rows: Rows) -> None:
-    assert not await brain.directory.add_locations(b"x" * 32, (rows.node(uuid7()),))
+    await brain.directory.add_locations({b"x" * 32: (rows.node(uuid7()),)})
+    assert await brain.directory.locations(b"x" * 32) == ()
 
 
 async def test_purging_external_objects_deletes_the_brain_s_files(
@@ -198,7 +199,7 @@ async def test_files_that_nodes_also_hold_are_evicted_first(
             await settled(brain)
         held = [await found_of(brain, bucket, f"k{n}") for n in (3, 4)]
         for sha256 in held:
-            await brain.directory.add_locations(sha256, (node,))
+            await brain.directory.add_locations({sha256: (node,)})
 
         await brain.garbage_collector.round()
 
