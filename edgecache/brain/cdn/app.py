@@ -32,7 +32,7 @@ from edgecache.brain.errors import (
     OriginTimeout,
     Unavailable,
 )
-from edgecache.brain.fetch.object_cache import OpenObject
+from edgecache.brain.fetch.open_object import OpenObject
 from edgecache.brain.origins.http import HttpDriver
 from edgecache.brain.values import BucketInfo, ObjectVersion
 from edgecache.http.exchange import BODYLESS, BodyTimeout, ClientGone, Exchange

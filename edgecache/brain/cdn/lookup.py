@@ -25,7 +25,8 @@ from edgecache.brain.cdn.rules import Reuse, StoredResponse
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.index import Name
 from edgecache.brain.errors import BrainError, OriginChanged, OriginError
-from edgecache.brain.fetch.object_cache import ObjectCache, OpenObject
+from edgecache.brain.fetch.object_cache import ObjectCache
+from edgecache.brain.fetch.open_object import OpenObject
 from edgecache.brain.fetch.shared_fetch import FetchRequest, SharedFetch
 from edgecache.brain.origins.driver import OriginRequest
 from edgecache.brain.values import BucketInfo, ObjectVersion, check_key

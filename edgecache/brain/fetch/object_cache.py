@@ -17,6 +17,7 @@ from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.directory.directory import Directory, KeyWatch
 from edgecache.brain.errors import OriginChanged, OriginFailed, OriginMissing
+from edgecache.brain.fetch.open_object import OpenObject
 from edgecache.brain.fetch.origin_writes import OriginWrites
 from edgecache.brain.fetch.shared_fetch import FetchRequest, SharedFetch
 from edgecache.brain.fetch.singleflight import Singleflight
@@ -45,47 +46,6 @@ from edgecache.brain.values import (
 T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
-
-
-class OpenObject:
-    """A version opened for reading, complete or still being fetched.
-
-    version: its ``sha256`` is empty while it is being fetched. is_hit: no origin was asked.
-    fetch: the fetch that it comes from; None for a hit.
-    """
-
-    def __init__(
-        self,
-        objects: "ObjectCache",
-        bucket: BucketInfo,
-        found: ObjectVersion,
-        fetch: SharedFetch | None = None,
-    ) -> None:
-        self.version = found
-        self.is_hit = fetch is None
-        self.fetch = fetch
-        self._objects = objects
-        self._bucket = bucket
-
-    def body(self, span: Span | None = None) -> AsyncIterator[bytes]:
-        """Yield the bytes of a span, or all of them.
-
-        Raises OriginError where they end too early; the caller then cuts the connection.
-        """
-        if self.fetch is not None and not self.version.sha256:
-            return self.fetch.body(span)
-        whole = Span(0, self.version.size)
-        return self._objects.reopen(self._bucket, self.version, whole if span is None else span)
-
-    async def whole(self) -> ObjectVersion:
-        """Wait for the last byte; return the version with its size, and its hash if stored.
-
-        Raises OriginError.
-        """
-        if self.fetch is not None and not self.version.sha256:
-            await self.fetch.wait_until_whole()
-            self.version = self.fetch.final_version(self.version)
-        return self.version
 
 
 class ObjectCache:

@@ -15,7 +15,8 @@ from edgecache.brain.directory.buckets import Buckets
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.purges import Purges
-from edgecache.brain.fetch.object_cache import ObjectCache, OpenObject
+from edgecache.brain.fetch.object_cache import ObjectCache
+from edgecache.brain.fetch.open_object import OpenObject
 from edgecache.brain.origins.catalog import Catalog
 from edgecache.brain.origins.registry import Origins
 from edgecache.brain.storage.buffers import BufferedBody

@@ -3,7 +3,7 @@
 from edgecache.brain.cdn.keys import KeyPolicy, Target
 from edgecache.brain.cdn.lookup import CdnRequest, Lookup
 from edgecache.brain.cdn.places import Place
-from edgecache.brain.fetch.object_cache import OpenObject
+from edgecache.brain.fetch.open_object import OpenObject
 from edgecache.brain.origins.http import HttpDriver
 from edgecache.brain.values import BucketInfo
 from tests.edgecache.brain.brains import Brain

@@ -9,7 +9,7 @@ import pytest
 
 from edgecache.brain.cdn.lookup import Lookup
 from edgecache.brain.errors import Overloaded
-from edgecache.brain.fetch.object_cache import OpenObject
+from edgecache.brain.fetch.open_object import OpenObject
 from edgecache.brain.values import BucketInfo
 from tests.edgecache.brain.brains import ALICE, CHARLIE, Brain, Rows, running, settled, until
 from tests.edgecache.brain.fetch.plain_requests import opened, plain_request

@@ -2,9 +2,10 @@
 
 import asyncio
 import errno
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -42,9 +43,9 @@ async def put(
     return await brain.objects.put(bucket, key, body, fields, conditions=conditions)
 
 
-async def outcomes(*writes: object) -> list[object]:
+async def outcomes(*writes: Coroutine[Any, Any, Any]) -> list[object]:
     """Run writes at once; return their results and failures."""
-    return await asyncio.gather(*writes, return_exceptions=True)  # type: ignore[call-overload, no-any-return]
+    return list(await asyncio.gather(*writes, return_exceptions=True))
 
 
 def kinds(found: list[object]) -> list[type]:
