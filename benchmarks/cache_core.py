@@ -38,6 +38,10 @@ from edgecache.brain.fetch.object_cache import ObjectCache  # noqa: E402 - after
 from edgecache.brain.origins.catalog import Catalog  # noqa: E402 - after django.setup()
 from edgecache.brain.origins.registry import Origins  # noqa: E402 - after django.setup()
 from edgecache.brain.storage.staging import Staging  # noqa: E402 - after django.setup()
+from edgecache.brain.storage.stores.managed import (  # noqa: E402 - after django.setup()
+    ManagedStore,
+)
+from edgecache.brain.storage.stores.registry import Stores  # noqa: E402 - after django.setup()
 from edgecache.brain.values import BucketInfo, Fields  # noqa: E402 - after django.setup()
 from platform_site.lib.ids import uuid7  # noqa: E402 - after django.setup()
 
@@ -187,11 +191,14 @@ async def core(url: str, folder: Path, port: int, *, is_new: bool = True) -> Asy
     directory = Directory(database, coherence, index_bytes=2**30)
     staging = Staging(folder, limit_bytes=4 * 2**30)
     origins = Origins(database, coherence, staging, allows_private=True)
+    stores = Stores(database, coherence)
+    managed = ManagedStore(database, staging, stores, on_restored=lambda _version: None)
     objects = ObjectCache(
         database,
         directory,
         staging,
         origins,
+        managed,
         brain_id=brain_id,
         on_stored=lambda _version: None,
     )
@@ -202,6 +209,7 @@ async def core(url: str, folder: Path, port: int, *, is_new: bool = True) -> Asy
     await staging.start()
     await origins.start()
     await coherence.start()
+    await stores.start()
     if is_new:
         made = await catalog.create(TENANT, "o", "http", {"url": f"http://127.0.0.1:{port}"}, None)
         await buckets.create(TENANT, "docs")
@@ -211,6 +219,7 @@ async def core(url: str, folder: Path, port: int, *, is_new: bool = True) -> Asy
     await objects.stop()
     await purges.stop()
     await origins.stop()
+    await stores.stop()
     await coherence.stop()
     await staging.stop()
     await database.stop()

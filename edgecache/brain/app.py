@@ -39,7 +39,10 @@ from edgecache.brain.process import BrainProcess, Part
 from edgecache.brain.s3.api import ObjectApi
 from edgecache.brain.s3.parts import S3Parts
 from edgecache.brain.storage.garbage_collection import GarbageCollector
+from edgecache.brain.storage.parts import Parts
 from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.stores.managed import ManagedStore
+from edgecache.brain.storage.stores.registry import Stores
 from edgecache.brain.upkeep import Upkeep
 from edgecache.brain.workers_api.app import workers_api
 from edgecache.brain.workers_api.parts import WorkersApiParts
@@ -55,6 +58,8 @@ class _Core:
     coherence: Coherence
     directory: Directory
     staging: Staging
+    stores: Stores
+    parts: Parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,7 @@ class _Objects:
     """What reads, writes and removes objects."""
 
     origins: Origins
+    managed: ManagedStore
     objects: ObjectCache
     purges: Purges
     garbage_collector: GarbageCollector
@@ -105,7 +111,9 @@ def _core(settings: BrainSettings) -> _Core:
     coherence = Coherence(database, brain_id)
     directory = Directory(database, coherence, index_bytes=settings.index_bytes)
     staging = Staging(settings.data_dir, limit_bytes=settings.staging_bytes)
-    return _Core(brain_id, database, coherence, directory, staging)
+    stores = Stores(database, coherence, settings.stores)
+    parts = Parts(staging, stores)
+    return _Core(brain_id, database, coherence, directory, staging, stores, parts)
 
 
 def _cluster(settings: BrainSettings, core: _Core) -> _Cluster:
@@ -149,11 +157,13 @@ def _objects(settings: BrainSettings, core: _Core, cluster: _Cluster) -> _Object
     database, coherence, staging = core.database, core.coherence, core.staging
     allows_private = not settings.is_production
     origins = Origins(database, coherence, staging, allows_private=allows_private)
+    managed = ManagedStore(database, staging, core.stores, on_restored=cluster.replication.kept)
     objects = ObjectCache(
         database,
         core.directory,
         staging,
         origins,
+        managed,
         brain_id=core.brain_id,
         limit=settings.fills or fetches_allowed(),
         on_stored=cluster.replication.kept,
@@ -161,9 +171,12 @@ def _objects(settings: BrainSettings, core: _Core, cluster: _Cluster) -> _Object
     purges = Purges(database, coherence)
     return _Objects(
         origins=origins,
+        managed=managed,
         objects=objects,
         purges=purges,
-        garbage_collector=GarbageCollector(database, coherence, staging, purges, objects.writes),
+        garbage_collector=GarbageCollector(
+            database, coherence, staging, purges, objects.writes, core.stores
+        ),
         buckets=Buckets(database, coherence, staging),
         hosts=Hosts(database, coherence, settings.s3_domains),
     )
@@ -174,6 +187,7 @@ def _parts(core: _Core, cluster: _Cluster, objects: _Objects, cdn: CdnApi) -> tu
         core.staging,
         core.database,
         core.coherence,
+        core.stores,
         objects.origins,
         cluster.nodes,
         cluster.meters,
@@ -181,6 +195,7 @@ def _parts(core: _Core, cluster: _Cluster, objects: _Objects, cdn: CdnApi) -> tu
         cluster.worker_reads,
         cluster.streamer.offload.files,
         objects.purges,
+        objects.managed,
         objects.objects,
         cluster.replication,
         cluster.repair,
@@ -257,6 +272,7 @@ def _s3_parts(
         buckets=objects.buckets,
         hosts=objects.hosts,
         staging=core.staging,
+        upload_parts=core.parts,
         objects=objects.objects,
         nodes=cluster.nodes,
         locator=cluster.locator,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Final
 
+from edgecache.brain.storage.stores.settings import NextStoreSettings, StoreSettings, read_stores
 from edgecache.protocol.names import LABEL
 from platform_site.env import Env, SettingError
 from platform_site.settings_table import (
@@ -200,9 +201,10 @@ class BrainSettings:
     """Settings of one brain.
 
     database_url: its own, else the control database's. previous_secrets: accepted until the last
-    process has the new one. data_dir: files of the brains that share it (the built-in origin's
-    objects, uploads, fills). s3_socket: the object API's Unix socket beside its port. s3_domains:
-    host names whose subdomains are buckets. is_production: private endpoints are refused then.
+    process has the new one. data_dir: files of one brain, or of those that share it. stores: the
+    managed store, and the one to move to. s3_socket: the object API's Unix socket beside its port.
+    s3_domains: host names whose subdomains are buckets. is_production: private endpoints are
+    refused then.
     """
 
     internal: Listener
@@ -210,6 +212,7 @@ class BrainSettings:
     workers: Listener
     geography: Geography
     data_dir: Path
+    stores: tuple[StoreSettings, ...]
     is_production: bool
     s3_socket: Annotated[
         Path | None,
@@ -350,7 +353,7 @@ class BrainSettings:
     ]
 
 
-TABLES: Final = (ListenerSettings, BrainSettings, Geography)
+TABLES: Final = (ListenerSettings, BrainSettings, Geography, StoreSettings, NextStoreSettings)
 
 
 def read(env: Env, *, data_dir: Path, database_url: str, is_production: bool) -> BrainSettings:
@@ -368,6 +371,7 @@ def read(env: Env, *, data_dir: Path, database_url: str, is_production: bool) ->
         workers=Listener(listeners.workers_address, listeners.workers_port, "ZBRAIN_WORKER_PORT"),
         geography=load(Geography, env),
         data_dir=data_dir / "brain",
+        stores=read_stores(env),
         is_production=is_production,
     )
     if bool(chosen.tls_cert) != bool(chosen.tls_key):

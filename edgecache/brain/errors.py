@@ -1,7 +1,7 @@
 """The errors of the brain's parts; each API renders them in its own format.
 
 BrainError
-├── Unavailable            503  DatabaseAway, Overloaded, StorageFull
+├── Unavailable            503  DatabaseAway, Overloaded, StorageFull, StoreAway
 ├── NoSuchBucket           404
 ├── NoSuchOrigin           404
 ├── BucketExists           409
@@ -17,7 +17,8 @@ BrainError
     ├── OriginReadOnly     405  it takes no writes (HTTP origins)
     ├── OriginTimeout      504  it did not answer, or stalled
     ├── OriginFailed       502  everything else: an error, a body cut short, a lie about its length
-    └── OriginChanged      502  it no longer has the bytes that were asked for by their hash
+    ├── OriginChanged      502  it no longer has the bytes that were asked for by their hash
+    └── StoreMissing       502  the managed store has lost bytes
 """
 
 from typing import ClassVar, Self
@@ -70,6 +71,13 @@ class StorageFull(Unavailable):
 
     code = "storage_full"
     sentence = "There is no room for these bytes right now."
+
+
+class StoreAway(Unavailable):
+    """The managed store does not answer, or refuses."""
+
+    code = "store_away"
+    sentence = "The store of this platform's objects does not answer; try again."
 
 
 class NoSuchBucket(BrainError):
@@ -221,3 +229,9 @@ class OriginChanged(OriginError):
 
     code = "origin_changed"
     sentence = "The object changed while it was read; ask again."
+
+
+class StoreMissing(OriginError):
+    """The managed store does not have bytes that it should have."""
+
+    sentence = "The object's bytes are not where they should be."

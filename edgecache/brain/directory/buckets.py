@@ -15,6 +15,7 @@ from edgecache.brain.directory.coherence import Change, Coherence
 from edgecache.brain.directory.directory import BUCKET, bucket_of
 from edgecache.brain.errors import BucketExists, BucketNotEmpty, NoSuchBucket, NoSuchOrigin
 from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.stores import stored_blobs
 from edgecache.brain.values import BucketInfo
 
 # Rows that still refer to a bucket without objects.
@@ -35,7 +36,6 @@ INSERT: Final = (
 HOLDS: Final = "SELECT EXISTS (SELECT FROM brain_storedobject WHERE bucket_id = %s) AS holds"
 # First the locks: parts that are being written then come before this, or find no upload.
 LOCK_UPLOADS: Final = "SELECT id FROM brain_upload WHERE bucket_id = %s ORDER BY id FOR UPDATE"
-DELETE_PARTS: Final = "DELETE FROM brain_uploadpart WHERE upload_id = ANY(%s) RETURNING file"
 DELETE_UPLOADS: Final = "DELETE FROM brain_upload WHERE bucket_id = %s"
 REMOVAL_TIMEOUT_S: Final = 60.0
 UPDATE: Final = (
@@ -205,7 +205,7 @@ async def remove(change: Change, bucket_id: int) -> list[str]:
     )
     await commits.release(change, {row.blob_id for row in gone})
     uploads = await change.all(LOCK_UPLOADS, [bucket_id])
-    parts = await change.all(DELETE_PARTS, [[row.id for row in uploads]])
+    parts = await change.all(stored_blobs.DELETE_PARTS, [[row.id for row in uploads]])
     await change.run(DELETE_UPLOADS, [bucket_id])
     for statement in LEFTOVERS:
         await change.run(statement, [bucket_id])

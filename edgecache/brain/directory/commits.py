@@ -102,6 +102,12 @@ RELEASE: Final = (
     " CROSS JOIN LATERAL (SELECT node_id FROM brain_location WHERE blob_id = f.sha256 OFFSET 0) l"
     " GROUP BY l.node_id"
 )
+# Bytes in a store are an environment's own: others may still refer to the blob.
+RELEASE_STORED: Final = (
+    "INSERT INTO brain_release (blobs) SELECT array_agg(blob_id) FROM"
+    " (SELECT DISTINCT blob_id FROM brain_storedblob WHERE blob_id = ANY(%b)) stored"
+    " HAVING count(*) > 0"
+)
 # More hashes than these would be compressed and stored out of line.
 TOGETHER: Final = 50
 
@@ -314,3 +320,11 @@ async def release(change: Connection, blobs: Iterable[bytes]) -> FreedSpace:
     await change.run(LOCK_BLOBS, [wanted])
     rows = await change.all(RELEASE, [wanted, TOGETHER])
     return FreedSpace(sum(row.bytes for row in rows), frozenset(row.node_id for row in rows))
+
+
+async def release_stored(change: Connection, blobs: Iterable[bytes]) -> None:
+    """Release blobs whose stored objects were just deleted."""
+    wanted = sorted(set(blobs))
+    if wanted:
+        await release(change, wanted)
+        await change.run(RELEASE_STORED, [wanted])

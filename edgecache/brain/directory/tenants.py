@@ -58,7 +58,7 @@ async def _drop_bucket(coherence: Coherence, staging: Staging, bucket_id: int) -
         async with coherence.change(waits=False, timeout_s=STEP_TIMEOUT_S) as change:
             step = await change.one(EMPTY, [bucket_id, STEP_ROWS])
             if step is not None:
-                await commits.release(change, step.blobs)
+                await commits.release_stored(change, step.blobs)
             is_empty = step is None or step.gone < STEP_ROWS
     files: list[str] = []
     async with coherence.change(timeout_s=STEP_TIMEOUT_S) as change:
@@ -66,6 +66,6 @@ async def _drop_bucket(coherence: Coherence, staging: Staging, bucket_id: int) -
         rest = await change.all(
             "DELETE FROM brain_storedobject WHERE bucket_id = %s RETURNING blob_id", [bucket_id]
         )
-        await commits.release(change, {row.blob_id for row in rest})
+        await commits.release_stored(change, {row.blob_id for row in rest})
         files = await buckets.remove(change, bucket_id)
     await staging.drop_parts(files)

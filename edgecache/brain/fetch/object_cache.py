@@ -16,7 +16,7 @@ from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.directory.directory import Directory, KeyWatch
-from edgecache.brain.errors import OriginChanged, OriginFailed, OriginMissing
+from edgecache.brain.errors import OriginChanged, OriginMissing
 from edgecache.brain.fetch.open_object import OpenObject
 from edgecache.brain.fetch.origin_writes import OriginWrites
 from edgecache.brain.fetch.shared_fetch import FetchRequest, SharedFetch
@@ -30,6 +30,7 @@ from edgecache.brain.storage.group_commit import GroupCommit
 from edgecache.brain.storage.listings import list_keys
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.storage.stored_bytes import StoredBytes
+from edgecache.brain.storage.stores.managed import ManagedStore
 from edgecache.brain.values import (
     ALWAYS,
     BucketInfo,
@@ -57,6 +58,7 @@ class ObjectCache:
         directory: Directory,
         staging: Staging,
         origins: Origins,
+        managed: ManagedStore,
         *,
         brain_id: UUID,
         limit: int = 256,
@@ -68,6 +70,7 @@ class ObjectCache:
         self._coherence = directory.coherence
         self._staging = staging
         self._origins = origins
+        self._managed = managed
         self._running = BackgroundTasks()
         self.singleflight = Singleflight(
             database,
@@ -161,10 +164,12 @@ class ObjectCache:
                     await self._staging.run(self._staging.unlink_copy, path)
             else:
                 return
-        if bucket.origin_id is None:
-            raise OriginFailed("The object's bytes are not where they should be.")
         rest = Span(position, span.start + span.length - position)
-        async for piece in await self._refetch(bucket, found, manifest, rest):
+        if bucket.origin_id is None:
+            source = self._managed.read(bucket, found, manifest, rest)
+        else:
+            source = await self._refetch(bucket, found, manifest, rest)
+        async for piece in source:
             yield piece
 
     async def head(self, bucket: BucketInfo, key: str) -> ObjectVersion:
@@ -228,7 +233,10 @@ class ObjectCache:
         """
         check_key(key)
         if bucket.origin_id is None:
-            return await self._stored_writes.put(bucket, key, body, fields, conditions)
+            async with self._managed.writing(bucket.tenant, body) as stored:
+                return await self._stored_writes.put(
+                    bucket, key, body, fields, conditions, stored=stored
+                )
         staged = await self._staging.as_file(body)
         return await self._uncancelled(self._put(bucket, key, staged, fields, conditions))
 

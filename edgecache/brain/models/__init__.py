@@ -17,6 +17,7 @@ from edgecache.brain.models.objects import (
     UploadPart,
 )
 from edgecache.brain.models.places import AccessKey, Bucket, Host, Origin
+from edgecache.brain.models.stores import DiscardedBytes, Store, StoredBlob
 from edgecache.brain.models.usage import (
     Measurement,
     Receipt,
@@ -32,6 +33,7 @@ __all__ = [
     "BrainInstance",
     "Bucket",
     "CachedObject",
+    "DiscardedBytes",
     "FillLease",
     "Host",
     "Location",
@@ -44,6 +46,8 @@ __all__ = [
     "Receipt",
     "Release",
     "StorageHour",
+    "Store",
+    "StoredBlob",
     "StoredObject",
     "Upload",
     "UploadPart",

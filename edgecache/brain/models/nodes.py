@@ -1,5 +1,6 @@
 """Workers, what they hold and have to do, and the brains that run."""
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
@@ -100,11 +101,16 @@ class NodeJob(models.Model):
 
 
 class BrainInstance(models.Model):
-    """A running brain. One whose lease is over no longer answers from memory."""
+    """A running brain. One whose lease is over no longer answers from memory.
+
+    stores: those that it can reach. store_id: where all its writes go, earlier ones included.
+    """
 
     id = models.UUIDField(primary_key=True)
     started_at = models.DateTimeField(db_default=Now())
     lease_until = models.DateTimeField()
+    stores = ArrayField(models.IntegerField(), default=list, db_default=[])
+    store_id = models.IntegerField(null=True)
 
     def __str__(self) -> str:
         """Return a label."""

@@ -199,11 +199,12 @@ class Upload(models.Model):
 
 
 class UploadPart(models.Model):
-    """A part: its bytes are a file of the brain's, named ``file``."""
+    """A part. file: the name of its bytes in the store, or in the data directory (None)."""
 
     upload = models.ForeignKey(Upload, on_delete=models.CASCADE)
     number = models.IntegerField()
-    file = models.CharField(max_length=64)
+    store = models.ForeignKey("brain.Store", null=True, on_delete=models.PROTECT)
+    file = models.CharField(max_length=200)
     size = models.BigIntegerField()
     etag = models.CharField(max_length=64)
     checksums = models.JSONField(default=dict)

@@ -218,7 +218,7 @@ def open_gcs(config: OriginConfig, link: Link) -> GCSStore:
         return GCSStore(config=settings, **link.options())
     account = orjson.loads(config.secret["service_account"])
     return GCSStore(
-        config=settings, credential_provider=lambda: _google_token(account), **link.options()
+        config=settings, credential_provider=lambda: google_token(account), **link.options()
     )
 
 
@@ -250,7 +250,7 @@ def azure_endpoint(config: OriginConfig) -> str:
     return config.config.get("endpoint", f"https://{account}.blob.core.windows.net")
 
 
-def _google_token(account: Mapping[str, str]) -> "GCSCredential":
+def google_token(account: Mapping[str, str]) -> "GCSCredential":
     """Sign a token for ourselves: no token endpoint is asked, and none can be named.
 
     Source: Google, "Self-signed JWTs with scopes" (AIP-4111).

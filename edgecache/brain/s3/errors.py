@@ -175,6 +175,7 @@ _BRAIN_ERRORS: Final[tuple[tuple[type[brain_errors.BrainError], str], ...]] = (
     (brain_errors.OriginChanged, "SlowDown"),
     (brain_errors.OriginError, "OriginFailed"),
     (brain_errors.Overloaded, "SlowDown"),
+    (brain_errors.StoreAway, "ServiceUnavailable"),
     (brain_errors.Unavailable, "ServiceUnavailable"),
     (brain_errors.Invalid, "InvalidArgument"),
 )
@@ -206,6 +207,7 @@ def from_brain_error(error: brain_errors.BrainError) -> S3Error:
     """Return the S3 error for an error of the brain's parts."""
     for kind, code in _BRAIN_ERRORS:
         if isinstance(error, kind):
-            detail = error.detail if code.startswith(("Origin", "Invalid")) else ""
+            says = code.startswith(("Origin", "Invalid")) or kind is brain_errors.StoreAway
+            detail = error.detail if says else ""
             return S3Error(code, detail)
     return S3Error("InternalError")

@@ -14,6 +14,7 @@ from edgecache.brain.metering.meters import Meters
 from edgecache.brain.nodes.client_region import Locator
 from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.nodes.tickets import TicketSigner
+from edgecache.brain.storage.parts import Parts
 from edgecache.brain.storage.staging import Staging
 
 
@@ -28,6 +29,7 @@ class S3Parts:
     buckets: Buckets
     hosts: Hosts
     staging: Staging
+    upload_parts: Parts
     objects: ObjectCache
     nodes: Nodes
     locator: Locator

@@ -124,7 +124,7 @@ async def delete(coherence: Coherence, bucket: BucketInfo, keys: Sequence[str]) 
             [bucket.id, list(keys)],
         )
         await commits.forget_keys(change, bucket.id, keys)
-        await commits.release(change, {row.blob_id for row in gone})
+        await commits.release_stored(change, {row.blob_id for row in gone})
 
 
 async def _write(
@@ -156,7 +156,7 @@ async def _write(
     )
     found = await commits.write_cached(change, version, is_written=True)
     if current is not None and current.blob_id != manifest.sha256:
-        await commits.release(change, [current.blob_id])
+        await commits.release_stored(change, [current.blob_id])
     return found
 
 

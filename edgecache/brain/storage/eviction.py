@@ -27,6 +27,7 @@ STEP: Final = 1000
 SHA256_HEX: Final = 64
 
 Held = Callable[[Sequence[bytes]], Awaitable[set[bytes]]]
+Moved = Callable[[Sequence[bytes]], Awaitable[int]]
 
 
 class File(NamedTuple):
@@ -70,16 +71,18 @@ async def evict(staging: Staging, held: Held) -> int:
     return freed
 
 
-async def sweep(staging: Staging, database: Database) -> int:
+async def sweep(staging: Staging, database: Database, moved: Moved) -> int:
     """Remove files without a row, left by crashes; return their number.
 
-    Raises DatabaseAway.
+    moved: removes those of some blobs that a store has by now. Raises DatabaseAway.
     """
     removed = 0
     for folder in ("origin", "blobs"):
         files = await staging.run(_files, staging.root / folder)
         for step in _steps([file for file in files if file.age > STRAY_AFTER_S]):
             removed += await _remove_unknown(staging, database, step)
+            if folder == "origin":
+                removed += await moved([bytes.fromhex(file.path.name) for file in step])
     parts = await staging.run(_files, staging.root / "parts")
     for step in _steps([file for file in parts if file.age > PART_STRAY_AFTER_S]):
         rows = await database.all(

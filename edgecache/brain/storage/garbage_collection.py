@@ -19,6 +19,9 @@ from edgecache.brain.fetch.origin_writes import OriginWrites
 from edgecache.brain.nodes import jobs as node_jobs
 from edgecache.brain.storage.eviction import evict, sweep
 from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.stores import stored_blobs
+from edgecache.brain.storage.stores.collection import StoreCollector
+from edgecache.brain.storage.stores.registry import Stores
 from edgecache.protocol.jobs import JobKind
 
 log = structlog.get_logger(__name__)
@@ -77,8 +80,10 @@ class GarbageCollector(PeriodicTask):
         staging: Staging,
         purges: Purges,
         writes: OriginWrites,
+        stores: Stores,
     ) -> None:
         self._database = database
+        self.stores = StoreCollector(database, staging, stores)
         self._coherence = coherence
         self._staging = staging
         self._purges = purges
@@ -104,10 +109,11 @@ class GarbageCollector(PeriodicTask):
             is_more = await self._collect()
         await self._database.run(OLD_RECORDS)
         await self._database.run(OLD_LEASES)
+        await self.stores.round()
         await evict(self._staging, self._held)
         if time.monotonic() > self._sweep_at:
             self._sweep_at = time.monotonic() + SWEEP_EVERY_S
-            await sweep(self._staging, self._database)
+            await sweep(self._staging, self._database, self.stores.moved)
 
     async def _finish_purges(self) -> None:
         rows = await self._database.all(
@@ -141,6 +147,7 @@ class GarbageCollector(PeriodicTask):
             named = await change.all(NAMED, [locked])
             await self._free_nodes(change, [row.sha256 for row in named if not row.is_cached])
             gone = [row.sha256 for row in named if not row.is_cached and not row.is_stored]
+            await stored_blobs.drop_unneeded(change, locked)
             # While the rows are locked no new reference can be made.
             await self._staging.run(self._staging.unlink, gone)
             await change.run("DELETE FROM brain_blob WHERE sha256 = ANY(%s)", [gone])

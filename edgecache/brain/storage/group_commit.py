@@ -20,6 +20,7 @@ from edgecache.brain.directory.index import Name
 from edgecache.brain.storage.buffers import BufferedBody
 from edgecache.brain.storage.stored_bytes import StoredBytes
 from edgecache.brain.storage.stored_writes import Outcomes, Write, write_all
+from edgecache.brain.storage.stores.stored_blobs import NewBlob
 from edgecache.brain.values import BucketInfo, Conditions, Fields, ObjectVersion, StagedFile
 
 # While one group waits for the disk another one uses the database.
@@ -60,14 +61,17 @@ class GroupCommit:
         body: StagedFile | BufferedBody,
         fields: Fields,
         conditions: Conditions,
+        *,
+        stored: NewBlob | None = None,
     ) -> ObjectVersion:
         """Write an object: its bytes, its row and the directory's row, or none of them.
 
-        The body is consumed. Continues when the caller is cancelled. Raises PreconditionFailed,
-        OriginMissing (if_match), NoSuchBucket, StorageFull, DatabaseAway.
+        stored: a store has the bytes. The body is consumed. Continues when the caller is cancelled.
+        Raises PreconditionFailed, OriginMissing (if_match), NoSuchBucket, StorageFull, StoreAway,
+        DatabaseAway.
         """
         loop = asyncio.get_running_loop()
-        write = Write(bucket, key, body, fields, conditions, loop.create_future())
+        write = Write(bucket, key, body, fields, conditions, loop.create_future(), stored)
         # Retrieved here, for the caller may be gone.
         write.outcome.add_done_callback(_retrieve)
         self._waiting.add(write)

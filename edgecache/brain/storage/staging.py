@@ -222,20 +222,6 @@ class Staging:
         for name in names:
             await self.run(self.part_path(name).unlink, missing_ok=True)
 
-    async def join_parts(self, names: list[str]) -> StagedFile:
-        """Concatenate parts into one body; the parts stay.
-
-        Raises StorageFull, OSError.
-        """
-        return await self.take(self._read_parts(names))
-
-    async def _read_parts(self, names: list[str]) -> AsyncIterator[bytes]:
-        for name in names:
-            path = self.part_path(name)
-            size = (await self.run(path.stat)).st_size
-            async for piece in self.read(path, Span(0, size)):
-                yield piece
-
     # --- on a thread ------------------------------------------------------------------------
 
     def _start(self) -> None:

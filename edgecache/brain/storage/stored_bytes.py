@@ -9,13 +9,17 @@ import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
+import structlog
+
 from edgecache.brain.storage.buffers import BufferedBody
 from edgecache.brain.storage.staging import Staging, file_error, sync_folder, write_whole
 from edgecache.brain.values import Manifest, StagedFile
 
+log = structlog.get_logger(__name__)
+
 
 class StoredBytes:
-    """Files in the data directory."""
+    """Files in the data directory: the only bytes, or copies of a store's."""
 
     def __init__(self, staging: Staging) -> None:
         self._staging = staging
@@ -37,6 +41,18 @@ class StoredBytes:
         """
         targets = [self._staging.origin_path(staged.manifest.sha256) for staged in files]
         return await self._staging.run(_place_all, [staged.path for staged in files], targets)
+
+    async def keep_copies(self, files: Sequence[StagedFile]) -> None:
+        """Keep bytes that a store has, so that workers can have them; they may be evicted."""
+        if files:
+            await self._staging.run(self._keep_copies, files)
+
+    def _keep_copies(self, files: Sequence[StagedFile]) -> None:
+        for staged in files:
+            try:
+                self._staging.place(staged, self._staging.blob_path(staged.manifest.sha256))
+            except OSError:
+                log.warning("copy_not_kept", sha256=staged.manifest.sha256.hex())
 
     def placed(self, manifest: Manifest) -> StagedFile:
         """Return a body that was placed, to be placed again."""

@@ -16,9 +16,11 @@ from edgecache.brain.database import Row
 from edgecache.brain.directory import commits
 from edgecache.brain.directory.coherence import Change
 from edgecache.brain.directory.index import Name
-from edgecache.brain.errors import OriginMissing, PreconditionFailed
+from edgecache.brain.errors import OriginMissing, PreconditionFailed, StoreAway
 from edgecache.brain.storage.buffers import BufferedBody
 from edgecache.brain.storage.stored_bytes import StoredBytes
+from edgecache.brain.storage.stores import stored_blobs
+from edgecache.brain.storage.stores.stored_blobs import NewBlob
 from edgecache.brain.values import BucketInfo, Conditions, Fields, ObjectVersion, StagedFile
 
 # The keys have their locks: these rows do not change before the transaction ends.
@@ -64,6 +66,7 @@ WRITE: Final = (
 class Write:
     """A PUT. outcome: its version, or its failure. staged: its bytes on disk, once they are.
 
+    stored: where a store has its bytes; the file on disk is then a copy, which may be lost.
     is_placed: they have left their temporary name, in a transaction that may have failed since.
     """
 
@@ -73,6 +76,7 @@ class Write:
     fields: Fields
     conditions: Conditions
     outcome: asyncio.Future[ObjectVersion]
+    stored: NewBlob | None = None
     staged: StagedFile | None = None
     is_placed: bool = False
 
@@ -116,7 +120,9 @@ async def write_all(
             outcomes.failed[write] = exc
     left_out = {*outcomes.contended, *outcomes.failed}
     ready = [write for write in writes if write not in left_out]
-    await _write_rows(change, await _place(store, ready, outcomes), begun, outcomes)
+    durable = await _place(store, [write for write in ready if not write.stored], outcomes)
+    durable += await _record(change, store, [write for write in ready if write.stored], outcomes)
+    await _write_rows(change, durable, begun, outcomes)
     # Their rows were made for nothing, unless something else refers to these bytes.
     lost = [write.body.manifest.sha256 for write in writes if write not in outcomes.found]
     await commits.release(change, lost)
@@ -190,6 +196,28 @@ async def _place(store: StoredBytes, writes: Sequence[Write], outcomes: Outcomes
     return placed
 
 
+async def _record(
+    change: Change, store: StoredBytes, writes: Sequence[Write], outcomes: Outcomes
+) -> list[Write]:
+    """Note where a store has the bytes; return the writes for which that is so."""
+    fresh: dict[Write, NewBlob] = {}
+    for write in writes:
+        if write.stored is None:
+            continue
+        try:
+            stored_blobs.check_fresh(write.stored.began)
+        except StoreAway as exc:
+            outcomes.failed[write] = exc
+        else:
+            fresh[write] = write.stored
+    await stored_blobs.record(change, [*fresh.values()])
+    copies = [write for write in fresh if write.staged is not None and not write.is_placed]
+    await store.keep_copies([write.staged for write in copies if write.staged is not None])
+    for write in copies:
+        write.is_placed = True
+    return list(fresh)
+
+
 async def _write_rows(
     change: Change, writes: Sequence[Write], begun: _Begun, outcomes: Outcomes
 ) -> None:
@@ -210,7 +238,7 @@ async def _write_rows(
             version, generation=generation, cached_at=next_row.cached_at
         )
     await change.run(WRITE, {"rows": orjson.dumps(columns).decode(), "now": now})
-    await commits.release(change, gone)
+    await commits.release_stored(change, gone)
 
 
 def _version(write: Write, now: datetime) -> commits.VersionRow:

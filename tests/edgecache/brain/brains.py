@@ -21,8 +21,13 @@ from edgecache.brain.origins.catalog import Catalog
 from edgecache.brain.origins.registry import Origins
 from edgecache.brain.storage.buffers import BufferedBody
 from edgecache.brain.storage.digests import manifest_of
+from edgecache.brain.storage.eviction import sweep
 from edgecache.brain.storage.garbage_collection import GarbageCollector
+from edgecache.brain.storage.parts import Parts
 from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.stores.managed import ManagedStore
+from edgecache.brain.storage.stores.registry import Stores
+from edgecache.brain.storage.stores.settings import StoreSettings
 from edgecache.brain.values import ALWAYS, BucketInfo, Conditions, Fields, ObjectVersion
 from platform_site.lib.ids import uuid7
 from tests.database_client import DatabaseClient
@@ -49,6 +54,9 @@ class Brain:
     purges: Purges
     buckets: Buckets
     garbage_collector: GarbageCollector
+    stores: Stores
+    managed: ManagedStore
+    upload_parts: Parts
     kept: list[ObjectVersion] = field(default_factory=list)
 
     async def put(
@@ -69,6 +77,10 @@ class Brain:
     async def get(self, bucket: BucketInfo, key: str, span: Span | None = None) -> bytes:
         """Read an object."""
         return await read(await self.objects.open(bucket, key), span)
+
+    async def sweep(self) -> int:
+        """Remove files that nothing needs; return their number."""
+        return await sweep(self.staging, self.database, self.garbage_collector.stores.moved)
 
     async def bucket(self, name: str = "docs", tenant: Tenant = ALICE) -> BucketInfo:
         """Create a bucket with the built-in origin."""
@@ -125,11 +137,14 @@ async def running(url: str, root: Path, **options: Any) -> AsyncIterator[Brain]:
     await brain.origins.start()
     await brain.coherence.start()
     try:
+        await brain.stores.start()
         yield brain
     finally:
         await brain.objects.stop()
+        await brain.managed.stop()
         await brain.purges.stop()
         await brain.garbage_collector.stop()
+        await brain.stores.stop()
         await brain.origins.stop()
         await brain.coherence.stop()
         await brain.staging.stop()
@@ -146,6 +161,7 @@ def assemble(
     index_bytes: int = 64 * MIB,
     stall_timeout_s: float = 5.0,
     trust: Path | None = None,
+    stores: Sequence[StoreSettings] = (StoreSettings(),),
 ) -> Brain:
     """Create a brain; it is not started."""
     brain_id = uuid7()
@@ -162,11 +178,14 @@ def assemble(
         trust=trust,
     )
     kept: list[ObjectVersion] = []
+    reached = Stores(database, coherence, stores)
+    managed = ManagedStore(database, staging, reached, on_restored=kept.append)
     made = ObjectCache(
         database,
         directory,
         staging,
         origins,
+        managed,
         brain_id=brain_id,
         limit=objects,
         on_stored=kept.append,
@@ -183,7 +202,12 @@ def assemble(
         objects=made,
         purges=purges,
         buckets=Buckets(database, coherence, staging),
-        garbage_collector=GarbageCollector(database, coherence, staging, purges, made.writes),
+        garbage_collector=GarbageCollector(
+            database, coherence, staging, purges, made.writes, reached
+        ),
+        stores=reached,
+        managed=managed,
+        upload_parts=Parts(staging, reached),
         kept=kept,
     )
 

@@ -16,6 +16,7 @@ from typing import Any
 import uvloop
 
 from edgecache.brain.errors import BrainError
+from edgecache.brain.storage.stores.settings import StoreSettings
 from tests.edgecache.brain.brains import ALICE, PLAIN, Brain, buffered, running
 
 # Settings are read from it when they are used; the brain uses no models.
@@ -27,7 +28,8 @@ async def main(url: str, root: str) -> None:
     reader = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    async with running(url, Path(root)) as brain:
+    stores = [StoreSettings(**each) for each in json.loads(os.environ["TEST_STORES"])]
+    async with running(url, Path(root), stores=stores) as brain:
         say({"ready": str(brain.id)})
         tasks = set()
         while line := await reader.readline():

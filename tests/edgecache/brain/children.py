@@ -6,10 +6,12 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from edgecache.brain.storage.stores.settings import StoreSettings
 from tests.edgecache.brain.brains import Rows
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -72,7 +74,9 @@ class Child:
 
 
 @contextlib.asynccontextmanager
-async def child(url: str, root: Path) -> AsyncIterator[Child]:
+async def child(
+    url: str, root: Path, *, stores: Sequence[StoreSettings] = (StoreSettings(),)
+) -> AsyncIterator[Child]:
     """Yield a brain in a separate process that is killed at the end of the block."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -80,7 +84,8 @@ async def child(url: str, root: Path) -> AsyncIterator[Child]:
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         cwd=ROOT,
-        env=os.environ | {"ZLOG_LEVEL": "error"},
+        env=os.environ
+        | {"ZLOG_LEVEL": "error", "TEST_STORES": json.dumps([asdict(each) for each in stores])},
     )
     one = Child(process, url)
     try:

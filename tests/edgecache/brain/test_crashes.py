@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from edgecache.brain.errors import OriginMissing
-from edgecache.brain.storage import eviction
 from tests.edgecache.brain.brains import Brain, Rows, running, settled, until
 from tests.edgecache.brain.children import child
 from tests.edgecache.brain.http_origin import HttpOrigin
@@ -69,7 +68,7 @@ async def test_a_kill_during_a_write_leaves_the_old_object(
     assert rows.count("blob") == 1
     await brain.put(bucket, "k", b"new")
     assert await brain.get(bucket, "k") == b"new"
-    assert await eviction.sweep(brain.staging, brain.database) == 0
+    assert await brain.sweep() == 0
 
 
 async def test_a_kill_between_the_origin_s_response_and_the_commit_leaves_nothing_stale(

@@ -69,7 +69,7 @@ async def _complete(
     )
     wanted = conditions.write_conditions(request)
     try:
-        staged = await staging.join_parts([part.file for part in parts])
+        staged = await context.parts.upload_parts.join([part.stored for part in parts])
     except FileNotFoundError:
         # The upload was aborted, or a part replaced, meanwhile.
         raise S3Error("NoSuchUpload", extra={"UploadId": upload.id}) from None

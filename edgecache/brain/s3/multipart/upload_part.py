@@ -28,7 +28,7 @@ async def upload_part(context: RequestContext) -> S3Response:
         )
     received = await bodies.receive(context, keep=upload.algorithm or checksums.DEFAULT)
     part = await uploads.write_part(
-        parts.database, parts.staging, upload, number, received.body, received.checksums
+        parts.database, parts.upload_parts, upload, number, received.body, received.checksums
     )
     returned = {
         name: value

@@ -35,7 +35,9 @@ async def upload_part_copy(context: RequestContext) -> S3Response:
     running = bodies.BodyChecksums(upload.algorithm or checksums.DEFAULT)
     staged = await parts.staging.take(running.over(opened.body(span)))
     computed = running.values(staged.manifest)
-    part = await uploads.write_part(parts.database, parts.staging, upload, number, staged, computed)
+    part = await uploads.write_part(
+        parts.database, parts.upload_parts, upload, number, staged, computed
+    )
     nodes: list[Node] = [
         ("LastModified", iso(part.created_at)),
         ("ETag", f'"{part.etag}"'),

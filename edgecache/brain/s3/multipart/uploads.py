@@ -10,8 +10,11 @@ from psycopg import errors as postgres
 from psycopg.types.json import Jsonb
 
 from edgecache.brain.database import Database, Row
+from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.s3.errors import S3Error
+from edgecache.brain.storage.parts import PartFile, Parts, StoredPart
 from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.stores import stored_blobs
 from edgecache.brain.values import BucketInfo, Fields, StagedFile
 
 ID_BYTES: Final = 48
@@ -28,18 +31,17 @@ FIND: Final = (
 )
 # A completion or an abort waits for the parts that are being written, and vice versa.
 HOLD: Final = "SELECT 1 FROM brain_upload WHERE id = %s FOR KEY SHARE"
-OLD_PART: Final = "SELECT file FROM brain_uploadpart WHERE upload_id = %s AND number = %s"
+OLD_PART: Final = "SELECT store_id, file FROM brain_uploadpart WHERE upload_id = %s AND number = %s"
 WRITE_PART: Final = (
-    "INSERT INTO brain_uploadpart (upload_id, number, file, size, etag, checksums)"
-    " VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (upload_id, number) DO UPDATE SET"
-    " file = EXCLUDED.file, size = EXCLUDED.size, etag = EXCLUDED.etag,"
-    " checksums = EXCLUDED.checksums, created_at = now() RETURNING created_at"
+    "INSERT INTO brain_uploadpart (upload_id, number, store_id, file, size, etag, checksums)"
+    " VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (upload_id, number) DO UPDATE SET"
+    " store_id = EXCLUDED.store_id, file = EXCLUDED.file, size = EXCLUDED.size,"
+    " etag = EXCLUDED.etag, checksums = EXCLUDED.checksums, created_at = now() RETURNING created_at"
 )
 PARTS: Final = (
-    "SELECT number, file, size, etag, checksums, created_at FROM brain_uploadpart"
+    "SELECT number, file, size, etag, checksums, created_at, store_id FROM brain_uploadpart"
     " WHERE upload_id = %s AND number > %s ORDER BY number LIMIT %s"
 )
-DELETE_PARTS: Final = "DELETE FROM brain_uploadpart WHERE upload_id = %s RETURNING file"
 EXPIRED: Final = "SELECT id FROM brain_upload WHERE created_at < now() - interval '7 days' LIMIT %s"
 PAGE: Final = (
     "SELECT id, key, created_at, checksum_algorithm, checksum_type FROM brain_upload"
@@ -61,6 +63,7 @@ class Upload:
     algorithm: str
     checksum_type: str
     created_at: datetime
+    tenant: Tenant
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,13 @@ class Part:
     etag: str
     checksums: Mapping[str, str]
     created_at: datetime
+    store_id: int | None = None
+
+    @property
+    def stored(self) -> StoredPart:
+        """Return where its bytes are."""
+        at = PartFile(self.store_id, self.file)
+        return StoredPart(at, self.size, bytes.fromhex(self.etag))
 
 
 async def create(
@@ -110,12 +120,12 @@ async def find(database: Database, bucket: BucketInfo, key: str, upload_id: str)
         row = await database.one(FIND, [upload_id, bucket.id, key])
     if row is None:
         raise S3Error("NoSuchUpload", extra={"UploadId": upload_id[:ID_LIMIT]})
-    return Upload(*row)
+    return Upload(*(*row, bucket.tenant))
 
 
 async def write_part(
     database: Database,
-    staging: Staging,
+    upload_parts: Parts,
     upload: Upload,
     number: int,
     staged: StagedFile,
@@ -125,25 +135,27 @@ async def write_part(
 
     Raises S3Error NoSuchUpload: it was completed or aborted meanwhile. Nothing is stored then.
     """
-    file = await staging.keep_part(staged)
     manifest = staged.manifest
     etag = manifest.md5.hex()
-    unneeded = file
-    try:
-        async with database.transaction() as connection:
-            if await connection.one(HOLD, [upload.id]) is None:
-                raise S3Error("NoSuchUpload", extra={"UploadId": upload.id})
-            replaced = await connection.one(OLD_PART + " FOR UPDATE", [upload.id, number])
-            values = [upload.id, number, file, manifest.size, etag, Jsonb(dict(checksums))]
-            row = await connection.one(WRITE_PART, values)
-            # The result of a commit that breaks off is unknown: both files stay then.
-            unneeded = ""
-        unneeded = replaced.file if replaced is not None else ""
-    finally:
-        # Before the commit the new file is not needed, afterwards the old one.
-        if unneeded:
-            await staging.drop_parts([unneeded])
-    return Part(number, file, manifest.size, etag, checksums, _at(row))
+    async with upload_parts.keeping(upload.tenant, staged) as kept:
+        unneeded: PartFile | None = kept
+        try:
+            async with database.transaction() as connection:
+                if await connection.one(HOLD, [upload.id]) is None:
+                    raise S3Error("NoSuchUpload", extra={"UploadId": upload.id})
+                replaced = await connection.one(OLD_PART + " FOR UPDATE", [upload.id, number])
+                row = await connection.one(
+                    WRITE_PART,
+                    [*(upload.id, number, *kept), manifest.size, etag, Jsonb(dict(checksums))],
+                )
+                # The result of a commit that breaks off is unknown: both files stay then.
+                unneeded = None
+            unneeded = None if replaced is None else PartFile(*replaced)
+        finally:
+            # Before the commit the new bytes are not needed, afterwards the old ones.
+            if unneeded is not None:
+                await upload_parts.drop(unneeded)
+    return Part(number, kept.name, manifest.size, etag, checksums, _at(row), kept.store_id)
 
 
 async def parts(
@@ -165,7 +177,7 @@ async def remove(database: Database, staging: Staging, upload_id: str) -> bool:
         held = await connection.one(
             "SELECT 1 FROM brain_upload WHERE id = %s FOR UPDATE", [upload_id]
         )
-        gone = await connection.all(DELETE_PARTS, [upload_id])
+        gone = await connection.all(stored_blobs.DELETE_PARTS, [[upload_id]])
         await connection.run("DELETE FROM brain_upload WHERE id = %s", [upload_id])
     await staging.drop_parts([row.file for row in gone])
     return held is not None

@@ -8,7 +8,6 @@ import psycopg
 import pytest
 
 from edgecache.brain.errors import OriginMissing
-from edgecache.brain.storage import eviction
 from edgecache.brain.values import BucketInfo
 from platform_site.lib.ids import uuid7
 from tests.edgecache.brain.brains import ALICE, CHARLIE, MIB, Brain, Rows, running, settled
@@ -227,7 +226,7 @@ async def test_old_files_without_a_row_are_deleted(brain: Brain, origin: HttpOri
     for name in (old, kept.sha256.hex()):
         os.utime(brain.staging.root / "origin" / name[:2] / name, (0, 0))
 
-    removed = await eviction.sweep(brain.staging, brain.database)
+    removed = await brain.sweep()
 
     assert removed == 1
     assert files(brain, "origin") == {young, kept.sha256.hex()}
@@ -252,7 +251,7 @@ async def test_old_upload_parts_without_a_row_are_deleted(brain: Brain, rows: Ro
     for name in (known, unknown):
         os.utime(brain.staging.part_path(name), (0, 0))
 
-    await eviction.sweep(brain.staging, brain.database)
+    await brain.sweep()
 
     assert files(brain, "parts") == {known}
 

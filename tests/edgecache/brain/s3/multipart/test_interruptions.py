@@ -35,7 +35,7 @@ async def test_a_part_is_kept_if_the_commit_of_its_replacement_fails(
     )
     upload = await uploads.find(brain.database, bucket, "k", made)
     first = await staged(brain, b"first")
-    await uploads.write_part(brain.database, brain.staging, upload, 1, first, {})
+    await uploads.write_part(brain.database, brain.upload_parts, upload, 1, first, {})
     transaction = brain.database.transaction
 
     @contextlib.asynccontextmanager
@@ -48,13 +48,13 @@ async def test_a_part_is_kept_if_the_commit_of_its_replacement_fails(
         patch.setattr(brain.database, "transaction", breaking_off)
         second = await staged(brain, b"second")
         with pytest.raises(DatabaseAway):
-            await uploads.write_part(brain.database, brain.staging, upload, 1, second, {})
+            await uploads.write_part(brain.database, brain.upload_parts, upload, 1, second, {})
 
     (part,) = await uploads.parts(brain.database, upload.id)
     assert brain.staging.part_path(part.file).read_bytes() == b"first"
     # Finally only one of them is left.
     third = await staged(brain, b"third")
-    await uploads.write_part(brain.database, brain.staging, upload, 1, third, {})
+    await uploads.write_part(brain.database, brain.upload_parts, upload, 1, third, {})
     (part,) = await uploads.parts(brain.database, upload.id)
     assert brain.staging.part_path(part.file).read_bytes() == b"third"
 

@@ -1,0 +1,92 @@
+"""The parts of multipart uploads: in the managed store, or files of the data directory."""
+
+import hashlib
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+from edgecache.brain.delivery.delivery import Span, Tenant
+from edgecache.brain.errors import StoreMissing
+from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.stores import stored_blobs
+from edgecache.brain.storage.stores.managed import delete_quietly
+from edgecache.brain.storage.stores.registry import Stores
+from edgecache.brain.values import StagedFile
+
+
+class PartFile(NamedTuple):
+    """Where a part is. store_id: None is the data directory."""
+
+    store_id: int | None
+    name: str
+
+
+class StoredPart(NamedTuple):
+    """A part that is read back. md5: of its bytes."""
+
+    at: PartFile
+    size: int
+    md5: bytes
+
+
+class Parts:
+    """This brain's reads and writes of parts."""
+
+    def __init__(self, staging: Staging, stores: Stores) -> None:
+        self._staging = staging
+        self._stores = stores
+
+    @asynccontextmanager
+    async def keeping(self, tenant: Tenant, staged: StagedFile) -> AsyncIterator[PartFile]:
+        """Store a part; the block writes its row. The staged file is consumed.
+
+        Raises StoreAway, StorageFull.
+        """
+        with self._stores.writing() as target:
+            if target.store is None:
+                yield PartFile(None, await self._staging.keep_part(staged))
+                return
+            began = stored_blobs.clock()
+            name = stored_blobs.new_name(target.tag, tenant, stored_blobs.PARTS)
+            try:
+                await target.store.put(name, staged.path, staged.manifest.size)
+            finally:
+                await self._staging.discard(staged)
+            stored_blobs.check_fresh(began)
+            yield PartFile(target.id, name)
+
+    async def drop(self, part: PartFile) -> None:
+        """Delete a part; what remains is found by listing.
+
+        Raises OSError.
+        """
+        if part.store_id is None:
+            await self._staging.drop_parts([part.name])
+        elif self._stores.is_known(part.store_id):
+            await delete_quietly(self._stores.known(part.store_id), part.name)
+
+    async def join(self, parts: Sequence[StoredPart]) -> StagedFile:
+        """Concatenate parts into one body; the parts stay.
+
+        Raises FileNotFoundError when one was deleted, StoreAway, StorageFull, OSError.
+        """
+        return await self._staging.take(self._read(parts))
+
+    async def _read(self, parts: Sequence[StoredPart]) -> AsyncIterator[bytes]:
+        for part in parts:
+            span = Span(0, part.size)
+            digest = hashlib.md5(usedforsecurity=False)
+            try:
+                async for piece in self._source(part.at, span):
+                    digest.update(piece)
+                    yield piece
+            except StoreMissing as exc:
+                raise FileNotFoundError(part.at.name) from exc
+            if digest.digest() != part.md5:
+                raise StoreMissing("A part is not what was uploaded; upload it again.")
+
+    def _source(self, at: PartFile, span: Span) -> AsyncIterator[bytes]:
+        known = None if at.store_id is None else self._stores.known(at.store_id)
+        if known is None or known.store is None:
+            return self._staging.read(self._staging.part_path(at.name), span)
+        return known.store.read(at.name, span)

@@ -1,0 +1,1 @@
+"""The managed store: where objects of buckets without an origin are kept."""

@@ -1,0 +1,139 @@
+"""Objects' bytes in the managed store: written before their row, checked when they are read."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Final
+
+import structlog
+
+from edgecache.brain.background import BackgroundTasks
+from edgecache.brain.database import Database
+from edgecache.brain.delivery.delivery import Span, Tenant
+from edgecache.brain.errors import (
+    BrainError,
+    NoSuchBucket,
+    OriginChanged,
+    OriginMissing,
+    PreconditionFailed,
+    StoreAway,
+    StoreMissing,
+)
+from edgecache.brain.storage.buffers import BufferedBody
+from edgecache.brain.storage.digests import verified
+from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.stores import stored_blobs
+from edgecache.brain.storage.stores.registry import KnownStore, Stores
+from edgecache.brain.storage.stores.stored_blobs import NewBlob, StoredName
+from edgecache.brain.values import BucketInfo, Manifest, ObjectVersion, StagedFile
+
+log = structlog.get_logger(__name__)
+
+# Objects that a read brings back at once, so that workers can have them again.
+RESTORED_AT_ONCE: Final = 4
+RESTORED_BYTES: Final = 2**30
+# After these the row was not written, so that the bytes can be deleted at once.
+NOT_WRITTEN: Final = (PreconditionFailed, NoSuchBucket, OriginMissing, StoreAway)
+
+
+class ManagedStore:
+    """The bytes of the built-in origin's objects, where they are not files of ours."""
+
+    def __init__(
+        self,
+        database: Database,
+        staging: Staging,
+        stores: Stores,
+        *,
+        on_restored: Callable[[ObjectVersion], None],
+    ) -> None:
+        """on_restored: called with a version of which this brain has a copy again."""
+        self._database = database
+        self._staging = staging
+        self._stores = stores
+        self._on_restored = on_restored
+        self._restoring: set[bytes] = set()
+        self._tasks = BackgroundTasks()
+
+    async def stop(self) -> None:
+        """Give up what is being restored."""
+        await self._tasks.stop()
+
+    @asynccontextmanager
+    async def writing(
+        self, tenant: Tenant, body: StagedFile | BufferedBody
+    ) -> AsyncIterator[NewBlob | None]:
+        """Write a body to the store; the block commits its row, and consumes the body.
+
+        None: the body belongs to the files. Raises StoreAway, and what the block raises.
+        """
+        with self._stores.writing() as target:
+            if target.store is None:
+                yield None
+                return
+            began = stored_blobs.clock()
+            name = stored_blobs.new_name(target.tag, tenant, stored_blobs.OBJECTS)
+            data = body.data if isinstance(body, BufferedBody) else body.path
+            try:
+                await target.store.put(name, data, body.manifest.size)
+            except BaseException:
+                await self._staging.discard(body)
+                raise
+            try:
+                at = StoredName(target.id, name)
+                yield NewBlob(tenant, body.manifest.sha256, at, began)
+            except NOT_WRITTEN:
+                self._tasks.add(delete_quietly(target, name))
+                raise
+
+    async def read(
+        self, bucket: BucketInfo, found: ObjectVersion, manifest: Manifest, span: Span
+    ) -> AsyncIterator[bytes]:
+        """Yield bytes of a version, compared with its manifest.
+
+        Raises StoreMissing, StoreAway, OriginChanged for altered ones, DatabaseAway.
+        """
+        at = await stored_blobs.find(self._database, bucket.tenant, found.sha256)
+        if at is None:
+            raise StoreMissing
+        known = self._stores.known(at.store_id)
+        if known.store is None:
+            raise StoreMissing
+        read = partial(known.store.read, at.name)
+        self._restore(bucket, found, manifest)
+        try:
+            async for piece in verified(read, manifest, span):
+                yield piece
+        except OriginChanged:
+            log.error("store_altered_bytes", store=known.name, name=at.name)  # noqa: TRY400 - no trace
+            raise
+
+    def _restore(self, bucket: BucketInfo, found: ObjectVersion, manifest: Manifest) -> None:
+        """Fetch a copy in the background: no worker seems to have these bytes."""
+        is_busy = len(self._restoring) >= RESTORED_AT_ONCE or found.sha256 in self._restoring
+        if not is_busy and found.size <= RESTORED_BYTES:
+            self._restoring.add(found.sha256)
+            self._tasks.add(self._restored(bucket, found, manifest))
+
+    async def _restored(self, bucket: BucketInfo, found: ObjectVersion, manifest: Manifest) -> None:
+        try:
+            body = self.read(bucket, found, manifest, Span(0, found.size))
+            staged = await self._staging.take(body)
+            await self._staging.run(
+                self._staging.place, staged, self._staging.blob_path(found.sha256)
+            )
+            self._on_restored(found)
+        except (BrainError, OSError) as exc:
+            log.info("object_not_restored", sha256=found.sha256.hex(), kind=type(exc).__name__)
+        finally:
+            self._restoring.discard(found.sha256)
+
+
+async def delete_quietly(target: KnownStore, *names: str) -> None:
+    """Delete bytes without a row; those that remain are found by listing."""
+    if target.store is None:
+        return
+    try:
+        await target.store.delete(names)
+    except StoreAway:
+        log.info("store_bytes_left", store=target.name, count=len(names))

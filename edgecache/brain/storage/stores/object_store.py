@@ -1,0 +1,204 @@
+"""A store at S3, Google Cloud Storage or Azure, through obstore."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import obstore
+import orjson
+import structlog
+from obstore import exceptions
+from obstore.store import AzureStore, GCSStore, S3Store
+
+from edgecache.brain.delivery.delivery import Span
+from edgecache.brain.errors import StoreAway, StoreMissing
+from edgecache.brain.origins.obstores import GOOGLE, google_token
+from edgecache.brain.storage.stores.s3_uploads import S3Uploads
+from edgecache.brain.storage.stores.settings import StoreSettings
+from edgecache.brain.storage.stores.store import StoredName
+
+if TYPE_CHECKING:  # obstore has these for type checkers alone
+    from obstore.store import AzureCredential, S3Config
+
+log = structlog.get_logger(__name__)
+
+PART_BYTES: Final = 16 * 2**20
+PARTS_AT_ONCE: Final = 3
+# One request each, kept whole: a slow reader must not hold a response of the store's open.
+FIRST_WINDOW_BYTES: Final = 2**20
+WINDOW_BYTES: Final = 4 * 2**20
+LISTED_AT_ONCE: Final = 1000
+AT_ONCE: Final = 64
+# One request moves at most a part.
+CLIENT: Final[dict[str, Any]] = {
+    "connect_timeout": timedelta(seconds=5),
+    "read_timeout": timedelta(seconds=30),
+    "timeout": timedelta(seconds=120),
+    "user_agent": "zonal",
+}
+RETRY: Final[dict[str, Any]] = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
+
+
+class ObjectStore:
+    """One bucket or container, and the prefix within it."""
+
+    def __init__(
+        self,
+        store: S3Store | GCSStore | AzureStore,
+        label: str,
+        uploads: S3Uploads | None = None,
+    ) -> None:
+        """label: names it in the log. uploads: what obstore cannot list."""
+        self._store = store
+        self._label = label
+        self._uploads = uploads
+        self._places = asyncio.Semaphore(AT_ONCE)
+
+    async def put(self, name: str, body: Path | bytes, size: int) -> None:
+        """Write bytes, in parts where they are many."""
+        async with self._places:
+            with self._named(name):
+                await obstore.put_async(
+                    self._store,
+                    name,
+                    body,
+                    use_multipart=size > PART_BYTES,
+                    chunk_size=PART_BYTES,
+                    max_concurrency=PARTS_AT_ONCE,
+                )
+
+    async def read(self, name: str, span: Span) -> AsyncIterator[bytes]:
+        """Yield bytes, some MiB with each request."""
+        position, end, window = span.start, span.start + span.length, FIRST_WINDOW_BYTES
+        while position < end:
+            async with self._places:
+                with self._named(name):
+                    piece = bytes(
+                        await obstore.get_range_async(
+                            self._store, name, start=position, end=min(position + window, end)
+                        )
+                    )
+            if not piece:
+                raise StoreMissing
+            position += len(piece)
+            window = WINDOW_BYTES
+            yield piece
+
+    async def delete(self, names: Sequence[str]) -> None:
+        """Delete bytes."""
+        if not names:
+            return
+        try:
+            with self._named(names[0]):
+                await obstore.delete_async(self._store, list(names))
+        except StoreMissing:
+            # Only S3 takes absent ones in its stride: delete the others one by one.
+            for name in names:
+                await self._delete_one(name)
+
+    async def _delete_one(self, name: str) -> None:
+        try:
+            with self._named(name):
+                await obstore.delete_async(self._store, name)
+        except StoreMissing:
+            return
+
+    async def list(self, folder: str) -> AsyncIterator[Sequence[StoredName]]:
+        """Yield everything below a folder."""
+        stream = obstore.list(self._store, folder, chunk_size=LISTED_AT_ONCE)
+        while True:
+            with self._named(""):
+                try:
+                    metas = await anext(stream)
+                except StopAsyncIteration:
+                    return
+            yield [
+                StoredName(meta["path"], meta["last_modified"].astimezone(UTC)) for meta in metas
+            ]
+
+    async def abort_unfinished(self, folder: str, before: datetime) -> int:
+        """Abort them at S3; Azure drops blocks by itself, and Google has rules of the bucket."""
+        if self._uploads is None:
+            return 0
+        return await self._uploads.abort(folder, before)
+
+    @contextmanager
+    def _named(self, name: str) -> Iterator[None]:
+        """Map obstore's errors; their texts name addresses of ours and go to the log only."""
+        try:
+            yield
+        except FileNotFoundError as exc:
+            if "NoSuchBucket" in str(exc):
+                self._failed(exc)
+                raise StoreAway from None
+            raise StoreMissing(name) from None
+        except (exceptions.BaseError, ValueError, OSError) as exc:
+            self._failed(exc)
+            raise StoreAway from None
+
+    def _failed(self, exc: Exception) -> None:
+        log.warning(
+            "store_failed", store=self._label, kind=type(exc).__name__, reason=str(exc)[:300]
+        )
+
+
+def open_object_store(chosen: StoreSettings) -> ObjectStore:
+    """Return the store of a URL; nothing is asked yet."""
+    client = {**CLIENT, "allow_http": chosen.endpoint.startswith("http://")}
+    if chosen.parts.scheme == "gs":
+        return ObjectStore(_open_gcs(chosen, client), chosen.name)
+    if chosen.parts.scheme == "az":
+        return ObjectStore(_open_azure(chosen, client), chosen.name)
+    return ObjectStore(_open_s3(chosen, client), chosen.name, S3Uploads(chosen))
+
+
+def _open_s3(chosen: StoreSettings, client: dict[str, Any]) -> S3Store:
+    config: S3Config = {
+        "access_key_id": chosen.access_key,
+        "secret_access_key": chosen.secret_key,
+        "region": chosen.region,
+        "virtual_hosted_style_request": False,
+    }
+    if chosen.endpoint:
+        config["endpoint"] = chosen.endpoint
+    where = chosen.parts
+    return S3Store(
+        where.bucket,
+        prefix=where.path or None,
+        config=config,
+        client_options=client,  # type: ignore[arg-type]  # built from parts
+        retry_config=RETRY,  # type: ignore[arg-type]  # as above
+    )
+
+
+def _open_gcs(chosen: StoreSettings, client: dict[str, Any]) -> GCSStore:
+    account = orjson.loads(chosen.secret_key)
+    where = chosen.parts
+    return GCSStore(
+        where.bucket,
+        prefix=where.path or None,
+        config={"base_url": chosen.endpoint or GOOGLE},
+        credential_provider=lambda: google_token(account),
+        client_options=client,  # type: ignore[arg-type]  # as above
+        retry_config=RETRY,  # type: ignore[arg-type]  # as above
+    )
+
+
+def _open_azure(chosen: StoreSettings, client: dict[str, Any]) -> AzureStore:
+    credential: AzureCredential = {"access_key": chosen.secret_key, "expires_at": None}
+    where = chosen.parts
+    return AzureStore(
+        where.bucket,
+        prefix=where.path or None,
+        config={
+            "account_name": where.account,
+            "endpoint": chosen.endpoint or f"https://{where.account}.blob.core.windows.net",
+            "use_emulator": False,
+        },
+        credential_provider=lambda: credential,
+        client_options=client,  # type: ignore[arg-type]  # as above
+        retry_config=RETRY,  # type: ignore[arg-type]  # as above
+    )

@@ -1,0 +1,201 @@
+"""Settings of the managed store, and of the one that ``manage.py movestore`` moves to.
+
+A store is named by its URL, and by its endpoint where it has one; credentials are never part of
+it. Nothing of the machine's own identity is used.
+"""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Final, NamedTuple
+from urllib.parse import urlsplit
+
+import orjson
+
+from platform_site.env import Env, SettingError
+from platform_site.settings_table import Secret, Text, load
+
+DATA_FOLDER: Final = "file://"
+EXAMPLES: Final = "file:///folder, s3://bucket/prefix, gs://bucket/prefix, az://account/container"
+BUCKET: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,253}[A-Za-z0-9])?", re.ASCII)
+PATH: Final = re.compile(r"(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)*", re.ASCII)
+ENDPOINT: Final = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+", re.ASCII)
+SCHEMES: Final = ("file", "s3", "gs", "az")
+
+
+class StoreUrl(NamedTuple):
+    """The parts of a store's URL. path: of a folder, else the prefix within the bucket."""
+
+    scheme: str
+    account: str
+    bucket: str
+    path: str
+
+
+def parse_url(text: str) -> StoreUrl:
+    """Return the parts of a store's URL.
+
+    Raises ValueError with a sentence.
+    """
+    parts = urlsplit(text)
+    refusal = f"must be like {EXAMPLES}, not {text!r}."
+    if parts.scheme not in SCHEMES or parts.query or parts.fragment or "@" in parts.netloc:
+        raise ValueError(refusal)
+    if not PATH.fullmatch(parts.path):
+        raise ValueError(refusal)
+    if parts.scheme == "file":
+        if parts.netloc:
+            raise ValueError(refusal)
+        return StoreUrl("file", "", "", parts.path)
+    if not BUCKET.fullmatch(parts.netloc):
+        raise ValueError(refusal)
+    if parts.scheme == "az":
+        container, _, prefix = parts.path[1:].partition("/")
+        if not container:
+            raise ValueError(refusal)
+        return StoreUrl("az", parts.netloc, container, prefix)
+    return StoreUrl(parts.scheme, "", parts.netloc, parts.path[1:])
+
+
+def _url(text: str) -> str:
+    if not text:
+        return ""
+    url = text if text == DATA_FOLDER else text.rstrip("/")
+    parse_url(url)
+    return url
+
+
+def _endpoint(text: str) -> str:
+    url = text.rstrip("/")
+    if url and not ENDPOINT.fullmatch(url):
+        raise ValueError(f"must be like https://s3.example.com, not {text!r}.")
+    return url
+
+
+def _endpoint_row(name: str, url: str) -> Text:
+    return Text(name, f"Endpoint of {url}, where it is not the provider's own.", parse=_endpoint)
+
+
+def _region_row(name: str, url: str) -> Text:
+    return Text(name, f"Region of {url} (S3).", default="us-east-1")
+
+
+def _access_key_row(name: str, url: str) -> Text:
+    return Text(name, f"Access key id of {url} (S3).")
+
+
+def _secret_key_row(name: str, url: str) -> Secret:
+    return Secret(
+        name,
+        f"Secret of {url}: the secret access key (S3), the service account's JSON (Google Cloud "
+        "Storage), the account's key (Azure).",
+        min_chars=1,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreSettings:
+    """A store and how it is reached. name: what it is called in the database."""
+
+    url: Annotated[
+        str,
+        Text(
+            "ZBRAIN_STORE_URL",
+            "Where objects of buckets without an origin are kept: `file://` (the data directory), "
+            "`file:///folder`, `s3://bucket/prefix`, `gs://bucket/prefix` or "
+            "`az://account/container/prefix`. Change it with `manage.py movestore`.",
+            default=DATA_FOLDER,
+            parse=_url,
+        ),
+    ] = DATA_FOLDER
+    endpoint: Annotated[str, _endpoint_row("ZBRAIN_STORE_ENDPOINT", "ZBRAIN_STORE_URL")] = ""
+    region: Annotated[str, _region_row("ZBRAIN_STORE_REGION", "ZBRAIN_STORE_URL")] = "us-east-1"
+    access_key: Annotated[str, _access_key_row("ZBRAIN_STORE_ACCESS_KEY", "ZBRAIN_STORE_URL")] = ""
+    secret_key: Annotated[str, _secret_key_row("ZBRAIN_STORE_SECRET_KEY", "ZBRAIN_STORE_URL")] = (
+        field(default="", repr=False)
+    )
+
+    @property
+    def name(self) -> str:
+        """Return the URL, with the endpoint where there is one."""
+        return f"{self.url} at {self.endpoint}" if self.endpoint else self.url
+
+    @property
+    def parts(self) -> StoreUrl:
+        """Return the parts of the URL."""
+        return parse_url(self.url)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextStoreSettings:
+    """The store to move to; the rows are those of StoreSettings."""
+
+    url: Annotated[
+        str,
+        Text(
+            "ZBRAIN_STORE_NEXT_URL",
+            "The store that `manage.py movestore` moves to.",
+            parse=_url,
+        ),
+    ]
+    endpoint: Annotated[str, _endpoint_row("ZBRAIN_STORE_NEXT_ENDPOINT", "ZBRAIN_STORE_NEXT_URL")]
+    region: Annotated[str, _region_row("ZBRAIN_STORE_NEXT_REGION", "ZBRAIN_STORE_NEXT_URL")]
+    access_key: Annotated[
+        str, _access_key_row("ZBRAIN_STORE_NEXT_ACCESS_KEY", "ZBRAIN_STORE_NEXT_URL")
+    ]
+    secret_key: Annotated[
+        str, _secret_key_row("ZBRAIN_STORE_NEXT_SECRET_KEY", "ZBRAIN_STORE_NEXT_URL")
+    ] = field(repr=False)
+
+
+TABLES: Final = (StoreSettings, NextStoreSettings)
+
+
+def read_stores(env: Env) -> tuple[StoreSettings, ...]:
+    """Return the store, and the one to move to where it is set.
+
+    Raises SettingError.
+    """
+    chosen = [load(StoreSettings, env)]
+    _check(chosen[0], "ZBRAIN_STORE_")
+    following = load(NextStoreSettings, env)
+    if following.url:
+        chosen.append(
+            StoreSettings(
+                url=following.url,
+                endpoint=following.endpoint,
+                region=following.region,
+                access_key=following.access_key,
+                secret_key=following.secret_key,
+            )
+        )
+        _check(chosen[1], "ZBRAIN_STORE_NEXT_")
+        if chosen[0].name == chosen[1].name:
+            raise SettingError("ZBRAIN_STORE_NEXT_URL", "is the same store as ZBRAIN_STORE_URL.")
+    return tuple(chosen)
+
+
+def _check(store: StoreSettings, prefix: str) -> None:
+    scheme = store.parts.scheme
+    if scheme == "s3" and not store.access_key:
+        raise SettingError(f"{prefix}ACCESS_KEY", "is missing: an S3 store needs it.")
+    if scheme != "file" and not store.secret_key:
+        raise SettingError(f"{prefix}SECRET_KEY", "is missing: the store needs it.")
+    if scheme == "gs" and not _is_service_account(store.secret_key):
+        raise SettingError(f"{prefix}SECRET_KEY", "must be the JSON of a service account.")
+    if scheme == "file" and store.endpoint:
+        raise SettingError(f"{prefix}ENDPOINT", "has no meaning for a folder.")
+
+
+def _is_service_account(text: str) -> bool:
+    try:
+        account = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    names = ("client_email", "private_key", "private_key_id")
+    return isinstance(account, dict) and all(isinstance(account.get(n), str) for n in names)
+
+
+def folder_of(store: StoreSettings, data_dir: Path) -> Path:
+    """Return the folder of a ``file`` store."""
+    return Path(store.parts.path) if store.parts.path else data_dir

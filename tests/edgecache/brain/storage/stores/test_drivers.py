@@ -1,0 +1,162 @@
+"""What every store does: bytes are there as they were written, or an error says so."""
+
+import asyncio
+import secrets
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from edgecache.brain.delivery.delivery import Span
+from edgecache.brain.errors import StoreAway, StoreMissing
+from edgecache.brain.storage.stores.registry import open_store
+from edgecache.brain.storage.stores.settings import StoreSettings
+from edgecache.brain.storage.stores.store import Store
+from tests.edgecache.cluster import Cluster, Keys
+from tests.edgecache.conftest import connect
+from tests.ports import free_port
+
+MIB = 2**20
+TAG = "0123456789abcdef"
+
+
+@pytest.fixture
+def store(chosen: StoreSettings) -> Store:
+    """Return a store of each kind."""
+    opened = open_store(chosen)
+    assert opened is not None
+    return opened
+
+
+async def read(store: Store, name: str, start: int, length: int) -> bytes:
+    """Read a span to its end."""
+    return b"".join([piece async for piece in store.read(name, Span(start, length))])
+
+
+async def names(store: Store) -> set[str]:
+    """Return every name of the tag."""
+    return {row.name async for page in store.list(TAG) for row in page}
+
+
+async def test_bytes_are_read_as_they_were_written(store: Store, tmp_path: Path) -> None:
+    large = secrets.token_bytes(6 * MIB)
+    body = tmp_path / "body"
+    body.write_bytes(large)
+    await store.put(f"{TAG}/large", body, len(large))
+    await store.put(f"{TAG}/small", b"abc", 3)
+    await store.put(f"{TAG}/empty", b"", 0)
+
+    assert await read(store, f"{TAG}/large", 0, len(large)) == large
+    assert await read(store, f"{TAG}/large", 5 * MIB - 7, MIB) == large[5 * MIB - 7 : 6 * MIB - 7]
+    assert await read(store, f"{TAG}/small", 1, 1) == b"b"
+    assert await read(store, f"{TAG}/empty", 0, 0) == b""
+
+
+async def test_a_listing_has_what_is_below_the_folder(store: Store) -> None:
+    for name in (f"{TAG}/1/2/a", f"{TAG}/b", "other/c"):
+        await store.put(name, b"x", 1)
+
+    assert await names(store) == {f"{TAG}/1/2/a", f"{TAG}/b"}
+    (page,) = [page async for page in store.list("other")]
+    assert abs((page[0].modified_at - datetime.now(UTC)).total_seconds()) < 60
+
+
+async def test_deleting_takes_absent_names(store: Store) -> None:
+    await store.put(f"{TAG}/a", b"x", 1)
+    await store.put(f"{TAG}/b", b"x", 1)
+
+    await store.delete([f"{TAG}/absent", f"{TAG}/a"])
+    await store.delete([])
+
+    assert await names(store) == {f"{TAG}/b"}
+
+
+async def test_absent_bytes_are_missing(store: Store) -> None:
+    with pytest.raises(StoreMissing):
+        await read(store, f"{TAG}/absent", 0, 5)
+
+
+async def test_an_interrupted_multipart_upload_is_aborted(
+    s3_store: StoreSettings, bare_cluster: Cluster
+) -> None:
+    store = open_store(s3_store)
+    assert store is not None
+    keys = Keys(0, 0, s3_store.access_key, s3_store.secret_key)
+    client = connect(keys, bare_cluster.url)
+    for key in (f"some/prefix/{TAG}/a", "some/prefix/other/b"):
+        client.create_multipart_upload(Bucket="managed", Key=key)
+    later = datetime.now(UTC) + timedelta(seconds=5)
+
+    assert await store.abort_unfinished(TAG, datetime.now(UTC) - timedelta(hours=1)) == 0
+    assert await store.abort_unfinished(TAG, later) == 1
+
+    left = client.list_multipart_uploads(Bucket="managed")["Uploads"]
+    assert [row["Key"] for row in left] == ["some/prefix/other/b"]
+    client.close()
+
+
+async def test_an_unfinished_file_is_deleted(folder_store: StoreSettings) -> None:
+    store = open_store(folder_store)
+    assert store is not None
+    folder = Path(folder_store.parts.path)
+    await store.put(f"{TAG}/a", b"x", 1)
+    (folder / f"{TAG}-unfinished" / "left").write_bytes(b"half")
+
+    assert await store.abort_unfinished(TAG, datetime.now(UTC) + timedelta(seconds=5)) == 1
+    assert await names(store) == {f"{TAG}/a"}
+
+
+async def test_a_store_that_does_not_answer_is_away(s3_store: StoreSettings) -> None:
+    closed = StoreSettings(
+        url=s3_store.url,
+        endpoint=f"http://127.0.0.1:{free_port()}",
+        access_key="k",
+        secret_key="s",
+    )
+    store = open_store(closed)
+    assert store is not None
+    async with asyncio.timeout(20):
+        for work in (
+            store.put(f"{TAG}/a", b"x", 1),
+            read(store, f"{TAG}/a", 0, 1),
+            store.delete([f"{TAG}/a"]),
+            names(store),
+            store.abort_unfinished(TAG, datetime.now(UTC)),
+        ):
+            with pytest.raises(StoreAway):
+                await work
+
+
+async def test_wrong_credentials_and_an_absent_bucket_are_no_lost_bytes(
+    s3_store: StoreSettings,
+) -> None:
+    wrong = StoreSettings(
+        url=s3_store.url,
+        endpoint=s3_store.endpoint,
+        access_key=s3_store.access_key,
+        secret_key="wrong",
+    )
+    absent = StoreSettings(
+        url="s3://absent",
+        endpoint=s3_store.endpoint,
+        access_key=s3_store.access_key,
+        secret_key=s3_store.secret_key,
+    )
+    for chosen in (wrong, absent):
+        store = open_store(chosen)
+        assert store is not None
+        with pytest.raises(StoreAway):
+            await read(store, f"{TAG}/a", 0, 1)
+
+
+async def test_a_folder_that_is_not_mounted_is_away(folder_store: StoreSettings) -> None:
+    store = open_store(folder_store)
+    assert store is not None
+    folder = Path(folder_store.parts.path)
+    await asyncio.to_thread(folder.rmdir)
+
+    with pytest.raises(StoreAway):
+        await store.put(f"{TAG}/a", b"x", 1)
+    with pytest.raises(StoreAway):
+        await read(store, f"{TAG}/a", 0, 1)
+    assert not await asyncio.to_thread(folder.exists)
