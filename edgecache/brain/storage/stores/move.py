@@ -1,0 +1,289 @@
+"""Moving everything to another store while it is read and written (``manage.py movestore``).
+
+New writes go to the target first, by every brain; then each blob and each part is copied, checked
+and committed by compare-and-set. The old bytes stay for a day: who has looked up where they are may
+still read them. Whatever interrupts a move, the next one continues it.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import astuple, dataclass, field
+from functools import partial
+from typing import Final, LiteralString
+
+from edgecache.brain.database import Database, Row
+from edgecache.brain.delivery.delivery import Span, Tenant
+from edgecache.brain.directory.coherence import Change, Coherence
+from edgecache.brain.errors import OriginChanged, StoreAway, StoreMissing
+from edgecache.brain.storage.digests import verified
+from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.stores import move_queries as queries
+from edgecache.brain.storage.stores import stored_blobs
+from edgecache.brain.storage.stores.registry import LOCK, TOPIC, KnownStore, Stores
+from edgecache.brain.storage.stores.stored_blobs import NewBlob, StoredName
+from edgecache.brain.values import Manifest, StagedFile
+
+STEP: Final = 200
+# After so many failures of the store in a row there is no point in going on.
+FAILURES_LIMIT: Final = 20
+COMMIT_TIMEOUT_S: Final = 60.0
+COUNT_TIMEOUT_S: Final = 600.0
+POLL_S: Final = 0.2
+
+# True: moved; False: there was nothing to move any more.
+MoveOne = Callable[[Row], Awaitable[bool]]
+
+
+@dataclass(slots=True)
+class Progress:
+    """What a move has done. failed: names of what could not be moved, the first ones."""
+
+    moved: int = 0
+    moved_bytes: int = 0
+    failed: int = 0
+    reasons: list[str] = field(default_factory=list)
+
+    def fail(self, reason: str) -> None:
+        """Count a failure."""
+        self.failed += 1
+        if len(self.reasons) < FAILURES_LIMIT:
+            self.reasons.append(reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What is not in the target yet."""
+
+    objects: int
+    parts: int
+    bytes: int
+
+
+class Move:
+    """One run of a move."""
+
+    def __init__(
+        self,
+        database: Database,
+        coherence: Coherence,
+        staging: Staging,
+        stores: Stores,
+        target: KnownStore,
+        *,
+        at_once: int = 4,
+        grace_s: float = stored_blobs.STRAY_AFTER_S,
+        on_progress: Callable[[Progress], None] = lambda _progress: None,
+    ) -> None:
+        self.progress = Progress()
+        self._database = database
+        self._coherence = coherence
+        self._staging = staging
+        self._stores = stores
+        self.target = target
+        # Of rows: the data directory has none.
+        self._target_id = None if target.store is None else target.id
+        self._places = asyncio.Semaphore(at_once)
+        self._grace_s = grace_s
+        self._on_progress = on_progress
+        self._failures = 0
+
+    async def left(self) -> Left:
+        """Return what is not in the target.
+
+        Raises DatabaseAway.
+        """
+        async with self._database.transaction(timeout_s=COUNT_TIMEOUT_S) as connection:
+            blobs = await connection.one(queries.LEFT, [self._target_id])
+            parts = await connection.one(queries.LEFT_PARTS, [self._target_id])
+        if blobs is None or parts is None:
+            return Left(0, 0, 0)
+        return Left(blobs.objects, parts.parts, blobs.bytes + parts.bytes)
+
+    async def brains(self) -> list[Row]:
+        """Return the running brains: id, whether it reaches the target, and writes only there.
+
+        Raises DatabaseAway.
+        """
+        return await self._database.all(queries.BRAINS, {"target": self.target.id})
+
+    async def redirect(self, *, timeout_s: float) -> bool:
+        """Send new writes to the target; False when a brain has not confirmed it in time.
+
+        Raises DatabaseAway.
+        """
+        async with self._coherence.change(waits=False) as change:
+            await change.run(LOCK)
+            # In two statements: at no moment may two rows be active.
+            await change.run("UPDATE brain_store SET is_active = false WHERE is_active")
+            await change.run(
+                "UPDATE brain_store SET is_active = true WHERE id = %s", [self.target.id]
+            )
+            change.announce(TOPIC)
+        deadline = asyncio.get_running_loop().time() + timeout_s
+        while not all(row.writes for row in await self.brains()):
+            if asyncio.get_running_loop().time() > deadline:
+                return False
+            await asyncio.sleep(POLL_S)
+        return True
+
+    async def run(self) -> None:
+        """Move everything; what fails is counted and stays where it is.
+
+        Raises StoreAway when a store fails again and again, DatabaseAway.
+        """
+        if self.target.store is not None:
+            await self._each(queries.FILES, (), self._move_blob)
+        await self._each(queries.BLOBS, (self._target_id or 0,), self._move_blob)
+        await self._each(queries.PARTS, (self._target_id,), self._move_part)
+
+    async def _each(
+        self, rows_of: LiteralString, params: Sequence[int | None], move: MoveOne
+    ) -> None:
+        after = 0
+        while rows := await self._database.all(rows_of, [*params, after, STEP]):
+            after = rows[-1].id
+            # Several keys may share a file.
+            distinct = {(row.organization_id, row.environment_pk, row.source): row for row in rows}
+            await asyncio.gather(*(self._one(row, move) for row in distinct.values()))
+            self._on_progress(self.progress)
+            if self._failures >= FAILURES_LIMIT:
+                raise StoreAway("A store does not answer.")
+
+    async def _one(self, row: Row, move: MoveOne) -> None:
+        async with self._places:
+            if self._failures >= FAILURES_LIMIT:
+                return
+            try:
+                is_moved = await move(row)
+            except StoreAway:
+                self._failures += 1
+                self.progress.fail(f"{row.source}: the store does not answer")
+            except (StoreMissing, OriginChanged, FileNotFoundError):
+                self.progress.fail(f"{row.source}: its bytes are missing or altered")
+            else:
+                self._failures = 0
+                if is_moved:
+                    self.progress.moved += 1
+                    self.progress.moved_bytes += row.size
+
+    # --- blobs ------------------------------------------------------------------------------
+
+    async def _move_blob(self, row: Row) -> bool:
+        manifest = Manifest(row.sha256, row.size, row.md5, row.crc32, row.chunks)
+        tenant = Tenant(row.organization_id, row.environment_pk)
+        try:
+            staged = await self._staging.take(self._blob_bytes(row, manifest))
+        except (StoreMissing, FileNotFoundError):
+            if await self._database.one(queries.IS_STORED, [row.sha256, *astuple(tenant)]) is None:
+                # It was deleted meanwhile.
+                return False
+            raise
+        try:
+            if staged.manifest.sha256 != manifest.sha256:
+                raise StoreMissing
+            if self.target.store is None:
+                return await self._commit_file(row, staged)
+            async with self._written(tenant, stored_blobs.OBJECTS, staged) as new:
+                return await self._commit_blob(row, new)
+        finally:
+            await self._staging.discard(staged)
+
+    def _blob_bytes(self, row: Row, manifest: Manifest) -> AsyncIterator[bytes]:
+        span = Span(0, row.size)
+        if row.store_id is None:
+            return self._staging.read(self._staging.origin_path(row.sha256), span)
+        known = self._stores.known(row.store_id)
+        if known.store is None:
+            raise StoreMissing
+        return verified(partial(known.store.read, row.name), manifest, span)
+
+    async def _commit_blob(self, row: Row, new: NewBlob) -> bool:
+        async with self._coherence.change(waits=False, timeout_s=COMMIT_TIMEOUT_S) as change:
+            if row.store_id is None:
+                if not await self._hold(change, row):
+                    return False
+                await stored_blobs.record(change, [new])
+                return True
+            stored_blobs.check_fresh(new.began)
+            moved = await change.one(queries.MOVE_BLOB, [*new.at, row.id, row.store_id, row.name])
+            if moved is not None:
+                await self._discard(change, row)
+        return moved is not None
+
+    async def _commit_file(self, row: Row, staged: StagedFile) -> bool:
+        async with self._coherence.change(waits=False, timeout_s=COMMIT_TIMEOUT_S) as change:
+            if not await self._hold(change, row):
+                return False
+            moved = await change.one(queries.MOVE_BLOB_TO_FILE, [row.id, row.store_id, row.name])
+            if moved is not None:
+                path = self._staging.origin_path(row.sha256)
+                await self._staging.run(self._staging.place, staged, path)
+                await self._discard(change, row)
+        return moved is not None
+
+    async def _hold(self, change: Change, row: Row) -> bool:
+        """Keep garbage collection from the blob; False if the environment no longer needs it."""
+        held = await change.one(queries.HOLD, [row.sha256])
+        tenant = [row.organization_id, row.environment_pk]
+        return (
+            held is not None
+            and await change.one(queries.IS_STORED, [row.sha256, *tenant]) is not None
+        )
+
+    # --- parts ------------------------------------------------------------------------------
+
+    async def _move_part(self, row: Row) -> bool:
+        tenant = Tenant(row.organization_id, row.environment_pk)
+        try:
+            staged = await self._staging.take(self._part_bytes(row))
+        except (StoreMissing, FileNotFoundError):
+            if await self._database.one(queries.IS_PART, [row.id, row.name]) is None:
+                return False
+            raise
+        try:
+            if staged.manifest.md5.hex() != row.etag:
+                raise StoreMissing
+            if self.target.store is None:
+                return await self._commit_part(row, None, await self._staging.keep_part(staged))
+            async with self._written(tenant, stored_blobs.PARTS, staged) as new:
+                return await self._commit_part(row, *new.at)
+        finally:
+            await self._staging.discard(staged)
+
+    def _part_bytes(self, row: Row) -> AsyncIterator[bytes]:
+        span = Span(0, row.size)
+        if row.store_id is None:
+            return self._staging.read(self._staging.part_path(row.name), span)
+        known = self._stores.known(row.store_id)
+        if known.store is None:
+            raise StoreMissing
+        return known.store.read(row.name, span)
+
+    async def _commit_part(self, row: Row, store_id: int | None, name: str) -> bool:
+        async with self._coherence.change(waits=False, timeout_s=COMMIT_TIMEOUT_S) as change:
+            moved = await change.one(
+                queries.MOVE_PART, [store_id, name, row.id, row.store_id, row.name]
+            )
+            # A file of the data directory is removed when it is older than any upload.
+            if moved is not None and row.store_id is not None:
+                await self._discard(change, row)
+        return moved is not None
+
+    # --- both -------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _written(
+        self, tenant: Tenant, kind: str, staged: StagedFile
+    ) -> AsyncIterator[NewBlob]:
+        """Write bytes to the target; the block commits their row."""
+        if self.target.store is None:
+            raise StoreMissing
+        began = stored_blobs.clock()
+        name = stored_blobs.new_name(self.target.tag, tenant, kind)
+        await self.target.store.put(name, staged.path, staged.manifest.size)
+        at = StoredName(self.target.id, name)
+        yield NewBlob(tenant, staged.manifest.sha256, at, began)
+
+    async def _discard(self, change: Change, row: Row) -> None:
+        await change.run(queries.DISCARD, [row.store_id, row.name, self._grace_s])

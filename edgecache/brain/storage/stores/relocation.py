@@ -1,0 +1,138 @@
+"""One run of ``manage.py movestore`` in a process of its own, beside the brains."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from edgecache.brain.conf import BrainSettings
+from edgecache.brain.database import Database
+from edgecache.brain.directory.coherence import Coherence
+from edgecache.brain.errors import StoreAway
+from edgecache.brain.storage.staging import Staging
+from edgecache.brain.storage.stores.move import Left, Move, Progress
+from edgecache.brain.storage.stores.registry import KnownStore, Stores
+from platform_site.lib.ids import uuid7
+
+CONNECTIONS: Final = 8
+PASSES: Final = 5
+
+
+class CannotMove(Exception):
+    """A move that cannot begin. code: stable; the text is for people."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the operator asked for. on_progress: called with what was done so far."""
+
+    at_once: int
+    wait_s: float
+    is_dry: bool
+    on_progress: Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of a move. brains: running ones. stopped: why it did not go on."""
+
+    target: str
+    before: Left
+    left: Left
+    progress: Progress
+    brains: list[str] = field(default_factory=list)
+    stopped: str = ""
+
+    def facts(self) -> dict[str, Any]:
+        """Return its JSON."""
+        return {
+            "to": self.target,
+            "before": asdict(self.before),
+            "left": asdict(self.left),
+            "moved": self.progress.moved,
+            "moved_bytes": self.progress.moved_bytes,
+            "failed": self.progress.failed,
+            "reasons": self.progress.reasons,
+            "brains": self.brains,
+            "stopped": self.stopped,
+        }
+
+
+async def relocate(settings: BrainSettings, request: Request) -> Result:
+    """Move everything to ZBRAIN_STORE_NEXT_URL, or to ZBRAIN_STORE_URL where there is none.
+
+    Raises CannotMove before anything is changed, DatabaseAway.
+    """
+    async with _opened(settings, request) as move:
+        brains = await move.brains()
+        unready = [str(row.id) for row in brains if not row.reaches]
+        if unready:
+            raise CannotMove(
+                "brains_not_ready",
+                f"{len(unready)} of {len(brains)} brains do not reach the new store: set "
+                "ZBRAIN_STORE_NEXT_URL, and what belongs to it, for every brain, and restart them.",
+            )
+        before = await move.left()
+        stopped = "" if request.is_dry else await _run(move, wait_s=request.wait_s)
+        left = before if request.is_dry else await move.left()
+        ids = [str(row.id) for row in brains]
+        return Result(move.target.name, before, left, move.progress, ids, stopped)
+
+
+async def _run(move: Move, *, wait_s: float) -> str:
+    """Move; return why it stopped early."""
+    if not await move.redirect(timeout_s=wait_s):
+        return "Not every brain has confirmed in time that it writes to the new store."
+    try:
+        await _passes(move)
+    except StoreAway as exc:
+        return exc.detail
+    return ""
+
+
+async def _passes(move: Move) -> None:
+    """Move until nothing is left, or nothing more can be moved."""
+    for _ in range(PASSES):
+        left = await move.left()
+        if not left.objects + left.parts:
+            return
+        earlier, move.progress.failed = move.progress.moved, 0
+        move.progress.reasons.clear()
+        await move.run()
+        if move.progress.moved == earlier:
+            return
+
+
+@asynccontextmanager
+async def _opened(settings: BrainSettings, request: Request) -> AsyncIterator[Move]:
+    database = Database(settings.database_url, max_connections=CONNECTIONS)
+    coherence = Coherence(database, uuid7())
+    stores = Stores(database, coherence, settings.stores)
+    staging = Staging(settings.data_dir, limit_bytes=settings.staging_bytes)
+    await database.start()
+    try:
+        await stores.refresh()
+        await staging.start()
+        try:
+            yield Move(
+                database,
+                coherence,
+                staging,
+                stores,
+                _target(settings, stores),
+                at_once=request.at_once,
+                on_progress=request.on_progress,
+            )
+        finally:
+            await staging.stop()
+    finally:
+        await database.stop()
+
+
+def _target(settings: BrainSettings, stores: Stores) -> KnownStore:
+    name = settings.stores[-1].name
+    return next(known for known in stores.all() if known.name == name)
