@@ -1,6 +1,5 @@
 """One client's connection: what has arrived of its next request, and whose it is."""
 
-import select
 import socket
 import time
 from typing import Any, Final
@@ -13,8 +12,6 @@ RECEIVE_BYTES: Final = 64 * 1024
 # A request must be complete so long after its first byte, and a second later for each of these.
 RECEIVE_S: Final = 10.0
 SLOWEST_BYTES_PER_S: Final = 32 * 1024
-# A thread waits so long for the next request of a client that sent the last one as soon.
-STAY_S: Final = 0.005
 
 
 class ClientSocket(socket.socket):
@@ -31,8 +28,7 @@ class Connection(gthread.TConn):  # type: ignore[misc]  # untyped library
 
     caller: the organization of its latest request. is_stream: a thread reads the body meanwhile.
     begun_at: when the first byte of an incomplete request arrived (time.monotonic). drain_left:
-    bytes that may still come after the last response. answered_at: when its latest request was
-    (time.monotonic).
+    bytes that may still come after the last response.
     """
 
     def __init__(self, *arguments: Any) -> None:
@@ -42,10 +38,6 @@ class Connection(gthread.TConn):  # type: ignore[misc]  # untyped library
         self.caller: int | None = None
         self.is_stream = False
         self.drain_left = 0
-        self.is_quick = False
-        self._answered_at = 0.0
-        self._poll = select.poll()
-        self._poll.register(self.sock, select.POLLIN)
         # What there is to read, the loop reads; a thread has no need to wait for it.
         self.data_ready = True
 
@@ -61,7 +53,6 @@ class Connection(gthread.TConn):  # type: ignore[misc]  # untyped library
             return None
         if not self.received:
             self.begun_at = time.monotonic()
-            self.is_quick = self.begun_at - self._answered_at < STAY_S
         self.received += piece
         return progress(self.received)
 
@@ -75,12 +66,8 @@ class Connection(gthread.TConn):  # type: ignore[misc]  # untyped library
         self.parser.unreader.unread(bytes(self.received))
         self.received = bytearray()
 
-    def has_next(self) -> bool:
-        """Wait for STAY_S at most; True if there is something to read, or the client closed."""
-        return bool(self._poll.poll(STAY_S * 1000))
-
     def take_back(self) -> bool:
         """Take what the parser read beyond its request; True if there is something."""
         self.received = bytearray(self.parser.unreader.take_buffered())
-        self.begun_at = self._answered_at = time.monotonic()
+        self.begun_at = time.monotonic()
         return bool(self.received)

@@ -261,32 +261,18 @@ class BalancedWorker(gthread.ThreadWorker):  # type: ignore[misc]  # untyped lib
             self._left_at = 0.0
 
     def _answer(self, conn: Connection) -> None:
-        """Answer one request, and those that follow it at once; runs in a lane."""
-        while self._answer_one(conn):
-            if not (conn.is_quick and self.tpool.stay(conn.has_next)):
-                self._await_next(conn)
-                return
-            state = conn.receive()
-            if state is not Progress.COMPLETE or not self.alive:
-                self.method_queue.defer(self.finish_request, conn, Finished(state is not None))
-                return
-
-    def _answer_one(self, conn: Connection) -> bool:
-        """Answer one request; True if the connection waits for the next one, else the loop goes on.
-
-        Whatever it raises, the loop gets the connection back.
-        """
-        keeps = is_waiting = False
+        """Answer one request; runs in a lane."""
+        keeps = False
         try:
             conn.hand_over()
             keeps = self.handle(conn)
             conn.caller = clients.organization()
         finally:
             has_more = keeps is True and conn.take_back()
-            is_waiting = keeps is True and self.alive and not (has_more or conn.is_stream)
-            if not is_waiting:
+            if keeps is True and self.alive and not (has_more or conn.is_stream):
+                self._await_next(conn)
+            else:
                 self.method_queue.defer(self.finish_request, conn, Finished(keeps))
-        return is_waiting
 
     def handle_request(self, req: Any, conn: Connection) -> bool:
         """Answer one request; True if its connection may be kept.

@@ -18,8 +18,6 @@ from typing import Any, Final
 import structlog
 
 PATIENCE_S: Final = 0.025
-# One in so many threads may wait for its next job.
-STAY_SHARE: Final = 4
 
 log = structlog.get_logger(__name__)
 
@@ -64,8 +62,6 @@ class Lanes:
         self._work = work
         self._limit = lanes
         self._threads_left = threads
-        self._most_stay = threads // STAY_SHARE
-        self._staying = 0
         self._lock = threading.Lock()
         self._queue: OrderedDict[Hashable, deque[Any]] = OrderedDict()
         self._idle: list[_Runner] = []
@@ -93,28 +89,6 @@ class Lanes:
             late = [runner for runner in self._holders if runner.since <= latest]
             self._holders.difference_update(late)
             self._dispatch()
-
-    def stay(self, has_more: Callable[[], bool]) -> bool:
-        """Wait for this thread's next job with it; True if that came and the thread has a lane.
-
-        For a job whose successor usually comes at once: the thread gets it without the loop, whose
-        part would take as long as a short request. Jobs that wait go first, and few threads may
-        stay, so that others find one.
-        """
-        runner: _Runner = _local.runner
-        with self._lock:
-            self._holders.discard(runner)
-            self._dispatch()
-            if self._queue or self._staying >= self._most_stay:
-                return False
-            self._staying += 1
-        came = has_more()
-        with self._lock:
-            self._staying -= 1
-            is_free = not (self._queue or self._returning) and len(self._holders) < self._limit
-            if came and is_free:
-                self._grant(runner)
-        return came and is_free
 
     def give_back(self, runner: _Runner) -> None:
         """Let another thread compute."""

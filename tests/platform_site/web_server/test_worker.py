@@ -191,25 +191,6 @@ def test_a_connection_carries_many_requests(server: Server) -> None:
     assert len(bodies) == 1
 
 
-def test_a_request_that_begins_at_once_may_end_later(server: Server) -> None:
-    one = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    with ExitStack() as stack:
-        # More of them than each of the two processes has threads.
-        socks = [
-            stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=10))
-            for _ in range(20)
-        ]
-        for sock in socks:
-            for _ in range(3):
-                sock.sendall(one)
-                assert sock.recv(4096).startswith(b"HTTP/1.1 200")
-            sock.sendall(one[:20])
-        assert server.get()
-        for sock in socks:
-            sock.sendall(one[20:])
-            assert sock.recv(4096).startswith(b"HTTP/1.1 200")
-
-
 def test_pipelined_requests_are_all_answered(server: Server) -> None:
     with socket.create_connection(("127.0.0.1", server.port), timeout=10) as sock:
         one = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"

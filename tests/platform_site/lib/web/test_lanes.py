@@ -96,29 +96,6 @@ def test_a_lane_that_is_kept_too_long_is_given_to_another(
     assert pool.lanes.is_backed_up
 
 
-def test_a_thread_stays_for_its_next_job_only_while_no_other_waits(pool: Pool) -> None:
-    lanes = pool.lanes
-    assert pool.run(lambda: lanes.stay(lambda: True)).result(10) is True
-    assert pool.run(lambda: lanes.stay(lambda: False)).result(10) is False
-
-    begun, end = threading.Barrier(3), pool.gate()
-
-    def wait() -> bool:
-        begun.wait(10)
-        return end.wait(10)
-
-    staying = [pool.run(lambda: lanes.stay(wait)) for _ in range(2)]
-    begun.wait(10)
-    # Their lanes are free meanwhile, and a third thread may not stay.
-    assert pool.run(lambda: lanes.stay(lambda: True)).result(10) is False
-    held = [pool.hold(), pool.hold()]
-    waits = pool.run(lambda: 3)
-    end.set()
-    assert [one.result(10) for one in staying] == [False, False]
-    held[0].set()
-    assert waits.result(10) == 3
-
-
 def test_callers_take_turns(pool: Pool) -> None:
     order: list[str] = []
     held = [pool.hold(), pool.hold()]
