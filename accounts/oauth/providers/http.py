@@ -13,9 +13,11 @@ from math import inf
 from typing import Any, Final
 
 import requests
+import urllib3
 from django.conf import settings
 
 MAX_BYTES: Final = 64 * 1024
+PIECE_BYTES: Final = 16 * 1024
 USER_AGENT: Final = "zonal"
 
 _deadline: ContextVar[float] = ContextVar("deadline", default=inf)
@@ -74,13 +76,16 @@ def _keep_headers(request: requests.PreparedRequest) -> requests.PreparedRequest
 
 def _read(response: requests.Response, *, deadline: float) -> requests.Response:
     body = bytearray()
-    # Byte by byte: a longer read would wait for its whole length, however slowly that arrives.
-    for byte in response.iter_content(1):
-        body += byte
-        if len(body) > MAX_BYTES:
-            raise ResponseTooLong
-        if time.monotonic() > deadline:
-            raise requests.Timeout
+    try:
+        # What has arrived: any other read waits for its whole length, however slowly that comes.
+        while piece := response.raw.read1(PIECE_BYTES, decode_content=True):
+            body += piece
+            if len(body) > MAX_BYTES:
+                raise ResponseTooLong
+            if time.monotonic() > deadline:
+                raise requests.Timeout
+    except urllib3.exceptions.HTTPError as exc:
+        raise requests.ConnectionError from exc
     read = requests.Response()
     read.status_code, read.reason = response.status_code, response.reason
     read.headers, read.url, read.request = response.headers, response.url, response.request
