@@ -6,7 +6,7 @@ import signal
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import boto3
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
+from cryptography.fernet import Fernet
 
 from edgecache.brain.nodes.hot_objects import HOT_READS
 from edgecache.protocol.hot import OBJECT_LIMIT_BYTES
@@ -28,6 +29,7 @@ from tests.edgecache.brain.support import (
     start_again,
 )
 from tests.edgecache.cluster import Cluster
+from tests.edgecache.databases import brain_database
 from tests.waiting import wait_until
 
 OBJECTS = 12
@@ -96,10 +98,9 @@ class Site:
         return row is not None and row[0] is None
 
 
-@pytest.fixture
-def site(start: Callable[..., Cluster], database_url: str) -> Iterator[Site]:
-    """Return three workers in three regions, and objects with two copies each."""
-    brain = start()
+@contextmanager
+def site_of(brain: Cluster) -> Iterator[Site]:
+    """Yield three workers in three regions, and objects with two copies each."""
     workers = [
         run_worker(brain, f"worker{number}", region=region)
         for number, region in enumerate(("eu-central", "us-east", "ap-south"))
@@ -119,10 +120,30 @@ def site(start: Callable[..., Cluster], database_url: str) -> Iterator[Site]:
     for key, data in objects.items():
         client.put_object(Bucket="docs", Key=key, Body=data)
     tenant = {"organization_id": keys.organization_id, "environment_pk": keys.environment_pk}
-    made = Site(brain, workers, ClusterRows(database_url), client, objects, tenant)
+    made = Site(brain, workers, ClusterRows(brain.database_url), client, objects, tenant)
     made.settle(2)
     yield made
     client.close()
+
+
+@pytest.fixture
+def site(start: Callable[..., Cluster]) -> Iterator[Site]:
+    """Return a site for one test."""
+    with site_of(start()) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def lasting_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Return a site that the tests share which bring all of its workers back."""
+    with brain_database() as url:
+        folder = tmp_path_factory.mktemp("site")
+        brain = Cluster(folder, url, Fernet.generate_key().decode(), workers=0)
+        try:
+            with site_of(brain.start()) as made:
+                yield made
+        finally:
+            brain.stop()
 
 
 def test_objects_of_a_killed_worker_are_replicated_again(site: Site) -> None:
@@ -136,68 +157,72 @@ def test_objects_of_a_killed_worker_are_replicated_again(site: Site) -> None:
     site.read_all()
 
 
-def test_a_stalled_worker_delays_clients_only_briefly_and_may_return(site: Site) -> None:
-    stalled = site.busiest()
+def test_a_stalled_worker_delays_clients_only_briefly_and_may_return(lasting_site: Site) -> None:
+    stalled = lasting_site.busiest()
     stalled.send(signal.SIGSTOP)
     try:
         begun = time.monotonic()
-        site.read_all()
+        lasting_site.read_all()
         assert time.monotonic() - begun < OBJECTS * 6
-        wait_until(lambda: health_of(site.brain, stalled) == "offline")
-        site.settle(2, but=stalled.id)
+        wait_until(lambda: health_of(lasting_site.brain, stalled) == "offline")
+        lasting_site.settle(2, but=stalled.id)
     finally:
         stalled.send(signal.SIGCONT)
 
-    wait_until(lambda: health_of(site.brain, stalled) == "online")
+    wait_until(lambda: health_of(lasting_site.brain, stalled) == "online")
     # It comes back with its objects: the third copies are deleted.
-    site.settle(2)
-    site.read_all()
+    lasting_site.settle(2)
+    lasting_site.read_all()
 
 
-def test_the_inventory_of_a_returning_worker_is_accepted(site: Site) -> None:
-    node = site.busiest()
-    held = [key for key, nodes in site.holders().items() if node.id in nodes]
+def test_the_inventory_of_a_returning_worker_is_accepted(lasting_site: Site) -> None:
+    node = lasting_site.busiest()
+    held = [key for key, nodes in lasting_site.holders().items() if node.id in nodes]
     node.kill()
     # Its files were deleted meanwhile.
-    gone = site.objects[held[0]]
+    gone = lasting_site.objects[held[0]]
     name = hashlib.sha256(gone).hexdigest()
-    store = site.brain.folder / f"worker{site.workers.index(node)}"
+    store = lasting_site.brain.folder / f"worker{lasting_site.workers.index(node)}"
     (found,) = store.rglob(name)
     found.unlink()
 
-    start_again(site.brain, node)
-    wait_until(lambda: health_of(site.brain, node) == "online")
+    start_again(lasting_site.brain, node)
+    wait_until(lambda: health_of(lasting_site.brain, node) == "online")
 
-    site.settle(2)
-    site.read_all()
+    lasting_site.settle(2)
+    lasting_site.read_all()
 
 
-def test_a_returning_worker_does_not_bring_back_purged_objects(site: Site) -> None:
-    cut_off = site.busiest()
-    held = [key for key, nodes in site.holders().items() if cut_off.id in nodes]
+def test_a_returning_worker_does_not_bring_back_purged_objects(lasting_site: Site) -> None:
+    cut_off = lasting_site.busiest()
+    held = [key for key, nodes in lasting_site.holders().items() if cut_off.id in nodes]
     purged, replaced, removed = held[:3]
-    old = {key: site.objects[key] for key in (replaced, removed)}
-    assert all(site.keeps(cut_off, data) for data in old.values())
+    old = {key: lasting_site.objects[key] for key in (replaced, removed)}
+    assert all(lasting_site.keeps(cut_off, data) for data in old.values())
     cut_off.send(signal.SIGSTOP)
     try:
-        wait_until(lambda: health_of(site.brain, cut_off) == "offline")
-        site.purge(purged)
-        site.objects[replaced] = b"written while it was away"
-        site.client.put_object(Bucket="docs", Key=replaced, Body=site.objects[replaced])
-        site.client.delete_object(Bucket="docs", Key=removed)
-        del site.objects[removed]
-        site.read_all()
+        wait_until(lambda: health_of(lasting_site.brain, cut_off) == "offline")
+        lasting_site.purge(purged)
+        lasting_site.objects[replaced] = b"written while it was away"
+        lasting_site.client.put_object(
+            Bucket="docs", Key=replaced, Body=lasting_site.objects[replaced]
+        )
+        lasting_site.client.delete_object(Bucket="docs", Key=removed)
+        del lasting_site.objects[removed]
+        lasting_site.read_all()
     finally:
         cut_off.send(signal.SIGCONT)
 
-    wait_until(lambda: health_of(site.brain, cut_off) == "online")
-    site.read_all()
+    wait_until(lambda: health_of(lasting_site.brain, cut_off) == "online")
+    lasting_site.read_all()
     with pytest.raises(ClientError, match="NoSuchKey"):
-        site.client.get_object(Bucket="docs", Key=removed)
+        lasting_site.client.get_object(Bucket="docs", Key=removed)
     # Unreferenced bytes are deleted from its disk.
-    wait_until(lambda: not any(site.keeps(cut_off, old[key]) for key in (replaced, removed)))
-    site.settle(2)
-    site.read_all()
+    wait_until(
+        lambda: not any(lasting_site.keeps(cut_off, old[key]) for key in (replaced, removed))
+    )
+    lasting_site.settle(2)
+    lasting_site.read_all()
 
 
 def test_an_object_altered_on_all_workers_is_replaced_and_they_stay_in_service(
