@@ -5,6 +5,7 @@ import contextlib
 
 import pytest
 
+from edgecache.http import server as servers
 from edgecache.http.exchange import Exchange
 from edgecache.http.limits import Limits
 from edgecache.http.scope import Scope
@@ -61,7 +62,10 @@ def test_a_client_that_pipelines_without_reading_fills_no_memory() -> None:
     run(work())
 
 
-def test_a_client_that_does_not_read_for_too_long_is_disconnected() -> None:
+def test_a_client_that_does_not_read_for_too_long_is_disconnected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(servers, "SWEEP_S", 0.05)
     limits = Limits(take_timeout_s=0.2)
 
     async def work() -> None:
@@ -72,7 +76,7 @@ def test_a_client_that_does_not_read_for_too_long_is_disconnected() -> None:
             writer.transport.pause_reading()  # type: ignore[attr-defined] # a StreamWriter's transport reads, too
             # Half a request head follows: it gets no response when it times out.
             writer.write(GET % b"" * 10 + b"GET / HT")
-            await asyncio.sleep(2.5)
+            await asyncio.sleep(0.8)
             writer.transport.resume_reading()  # type: ignore[attr-defined] # a StreamWriter's transport reads, too
             said = bytearray()
             with contextlib.suppress(ConnectionResetError):
@@ -101,8 +105,11 @@ async def endless(scope: Scope, exchange: Exchange) -> None:
 
 @pytest.mark.parametrize("behind", [b"GET /h", b"GET /app HTTP/1.1\r\nhost: x\r\n\r\n", b""])
 @pytest.mark.parametrize("takes", [True, False])
-def test_every_connection_ends_after_its_time_limits(behind: bytes, *, takes: bool) -> None:
-    limits = Limits(take_timeout_s=0.5, head_timeout_s=0.5, idle_timeout_s=0.5)
+def test_every_connection_ends_after_its_time_limits(
+    monkeypatch: pytest.MonkeyPatch, behind: bytes, *, takes: bool
+) -> None:
+    monkeypatch.setattr(servers, "SWEEP_S", 0.05)
+    limits = Limits(take_timeout_s=0.3, head_timeout_s=0.3, idle_timeout_s=0.3)
 
     async def work() -> None:
         async with serving(endless, limits=limits) as port, connected(port) as (reader, writer):
@@ -117,7 +124,7 @@ def test_every_connection_ends_after_its_time_limits(behind: bytes, *, takes: bo
                 await reader.readuntil(b"\r\n\r\n")
                 await reader.readexactly(2**23)
             else:
-                await asyncio.sleep(3)
+                await asyncio.sleep(1)
                 writer.transport.resume_reading()  # type: ignore[attr-defined] # as above
             with contextlib.suppress(ConnectionResetError):
                 async with asyncio.timeout(5):
