@@ -15,6 +15,8 @@ MAX_TOKEN_CHARS: Final = 200
 # Crockford's base32: no letter that could be read as another one, or as a digit.
 ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 CODE_CHARS: Final = 8
+# As people type it, with blanks and dashes.
+CODE_PATTERN: Final = rf"^[\s-]*([0-9A-Za-z][\s-]*){{{CODE_CHARS}}}$"
 
 
 def new_token() -> str:

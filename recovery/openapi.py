@@ -49,7 +49,7 @@ OPERATIONS: Final[Operations] = {
             MalformedRecoveryToken,
             RecoveryGone,
         ),
-        request={"token": "k3J9vXq2TzW8mN5cR7bY1sD4fG6hL0pA"},
+        request={"token": "4GQ7W1ZK9N0XTR5E8MVB2HC6YD"},
     ),
     "POST /v1/auth/recovery/challenge": Operation(
         tag="Recovery",
@@ -232,7 +232,7 @@ OPERATIONS: Final[Operations] = {
             RecoveryTokenRejected,
             RecoveryGone,
         ),
-        request={"recovery_id": "01a20495-5ec6-74e4-b71e-b3c97ffd52bf", "token": "123456"},
+        request={"recovery_id": "01a20495-5ec6-74e4-b71e-b3c97ffd52bf", "token": "12345678"},
         response={
             "reset_token": "eyJhbGciOiJIUzI1NiJ9.e30.c2lnbmF0dXJl",
             "expires_at": 1795373314,

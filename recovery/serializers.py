@@ -1,14 +1,18 @@
 """Recovery in JSON, with the published field names."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from accounts.serializers import PasswordField
 from platform_site.lib.api import StrictSerializer
 from recovery.models import Method, Purpose
 from recovery.questions import ASKED
+from recovery.tokens import channel_tokens
+
+TOKEN_INPUT_CHARS: Final = 64
 
 MAX_BIGINT = 2**63 - 1
 
@@ -39,11 +43,36 @@ class RecoveryInitiatedSerializer(serializers.Serializer[Any]):
     questions = RecoveryQuestionSerializer(many=True, required=False)
 
 
+@extend_schema_field(
+    {
+        "type": "string",
+        "maxLength": TOKEN_INPUT_CHARS,
+        "pattern": rf"^({channel_tokens.SMS_PATTERN}|{channel_tokens.MAIL_PATTERN})$",
+    }
+)
+class ChannelTokenField(serializers.CharField):
+    """A mailed or texted token; ``channel_tokens.canonical`` checks it, with its own error."""
+
+    def __init__(self) -> None:
+        super().__init__(max_length=TOKEN_INPUT_CHARS)
+
+
+@extend_schema_field(
+    {
+        "type": "string",
+        "maxLength": TOKEN_INPUT_CHARS,
+        "pattern": rf"^{channel_tokens.MAIL_PATTERN}$",
+    }
+)
+class CancelTokenField(ChannelTokenField):
+    """The token of a notice; ``channel_tokens.canonical_long`` checks it."""
+
+
 class RecoveryVerifySerializer(StrictSerializer):
     """The token that was delivered."""
 
     recovery_id = serializers.CharField(max_length=64)
-    token = serializers.CharField(max_length=64)
+    token = ChannelTokenField()
 
 
 class RecoveryVerifiedSerializer(serializers.Serializer[Any]):
@@ -116,7 +145,7 @@ class RecoveryDelayedSerializer(serializers.Serializer[Any]):
 class RecoveryCancelSerializer(StrictSerializer):
     """The token of a notice."""
 
-    token = serializers.CharField(max_length=64)
+    token = CancelTokenField()
 
 
 class AnswerField(serializers.CharField):

@@ -9,11 +9,12 @@ import functools
 import json
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, Literal
+from urllib.parse import parse_qsl
 
 import jsonschema_rs
 import yaml
@@ -90,8 +91,10 @@ def check(exchange: Exchange) -> None:
         _check_response(exchange, template, method, where)
     if exchange.is_console:
         return  # its middleware adds tokens to the request
-    if exchange.status < HTTPStatus.BAD_REQUEST and exchange.request_body:
-        _check_request(exchange, template, method, where)
+    if exchange.status < HTTPStatus.BAD_REQUEST:
+        _check_query(exchange, template, method, where)
+        if exchange.request_body:
+            _check_request(exchange, template, method, where)
 
 
 def _check_response(exchange: Exchange, template: str, method: str, where: str) -> None:
@@ -123,6 +126,29 @@ def _check_request(exchange: Exchange, template: str, method: str, where: str) -
     if validator is None:
         raise NotConformantError(f"{where}: the document declares no request body")
     _validate(validator, exchange.request_body, f"{where}: its request")
+
+
+def _check_query(exchange: Exchange, template: str, method: str, where: str) -> None:
+    declared = {
+        parameter["name"]: parameter["schema"]
+        for parameter in document()["paths"][template][method].get("parameters", ())
+        if parameter["in"] == "query"
+    }
+    query = exchange.path.partition("?")[2]
+    for name, text in parse_qsl(query, keep_blank_values=True):
+        if name not in declared:
+            raise NotConformantError(f"{where}: the document declares no {name!r} in its query")
+        schema = declared[name]
+        validator = _compiled(json.dumps(schema), "requests")
+        _validate(validator, _value_of(text, schema), f"{where}: {name!r} in its query")
+
+
+def _value_of(text: str, schema: dict[str, Any]) -> Any:
+    """Return a query's text as the type that its schema declares, or as it is."""
+    if schema.get("type") in {"integer", "number", "boolean"}:
+        with suppress(json.JSONDecodeError):
+            return json.loads(text)
+    return text
 
 
 def _validate(validator: jsonschema_rs.Draft202012Validator, body: Any, where: str) -> None:

@@ -1,13 +1,17 @@
 """The caller's own password and e-mail in JSON; times in Unix seconds."""
 
-from typing import Any
+from typing import Any, Final
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from accounts import mailed_secrets
 from accounts.mailed_secrets import MAX_TOKEN_CHARS
 from accounts.profile.mailbox import State
 from accounts.serializers import PasswordField
 from platform_site.lib.api import StrictSerializer
+
+MAX_CODE_CHARS: Final = 40
 
 
 class PasswordStateSerializer(serializers.Serializer[Any]):
@@ -44,10 +48,20 @@ class EmailChangeSerializer(StrictSerializer):
     email = serializers.EmailField(max_length=254)
 
 
+@extend_schema_field(
+    {"type": "string", "maxLength": MAX_CODE_CHARS, "pattern": mailed_secrets.CODE_PATTERN}
+)
+class EmailCodeField(serializers.CharField):
+    """A mailed code; ``mailed_secrets.canonical_code`` checks it, with its own error."""
+
+    def __init__(self) -> None:
+        super().__init__(max_length=MAX_CODE_CHARS)
+
+
 class EmailCodeSerializer(StrictSerializer):
     """The code that was mailed: `ABCD-EFGH`; case, blanks and dashes are ignored."""
 
-    code = serializers.CharField(max_length=40)
+    code = EmailCodeField()
 
 
 class EmailCancelSerializer(StrictSerializer):

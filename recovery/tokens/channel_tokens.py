@@ -12,6 +12,9 @@ from twofactor.stored_secrets import digest, one_time_code
 ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 MAIL_CHARS: Final = 26
 SMS_DIGITS: Final = 8
+# As people type them; what of it is a token is decided by ``canonical``.
+MAIL_PATTERN: Final = rf"[\s-]*([0-9A-Za-z][\s-]*){{{MAIL_CHARS}}}"
+SMS_PATTERN: Final = rf"[\s-]*([0-9][\s-]*){{{SMS_DIGITS}}}"
 # How long a channel's token is good. NIST SP 800-63B-4 §4.2.1.2: at most 10 minutes by text.
 LIVES: Final = {"email": timedelta(minutes=30), "sms": timedelta(minutes=10)}
 

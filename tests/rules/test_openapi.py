@@ -185,3 +185,11 @@ def test_a_declared_response_passes() -> None:
 def test_an_undeclared_response_fails(changes: dict[str, Any]) -> None:
     with pytest.raises(NotConformantError):
         check(exchange(**changes))
+
+
+def test_a_query_that_is_not_declared_fails() -> None:
+    page: dict[str, Any] = {"next": None, "previous": None, "results": []}
+    check(exchange(path="/v1/environments?page_size=10", body=page))
+    for query in ("page_size=201", "page_size=ten", "size=10"):
+        with pytest.raises(NotConformantError, match="query"):
+            check(exchange(path=f"/v1/environments?{query}", body=page))
