@@ -160,6 +160,7 @@ CODES: Final[Mapping[str, tuple[int, str]]] = {
     ),
     # Not AWS's.
     "OriginFailed": (502, "The bucket's origin failed."),
+    "StorageFull": (503, "There is no room for this object."),
     "OriginTimeout": (504, "The bucket's origin did not respond in time."),
 }
 
@@ -205,9 +206,23 @@ class S3Error(Exception):
 
 def from_brain_error(error: brain_errors.BrainError) -> S3Error:
     """Return the S3 error for an error of the brain's parts."""
+    if isinstance(error, brain_errors.StorageFull):
+        return _storage_full(error)
     for kind, code in _BRAIN_ERRORS:
         if isinstance(error, kind):
             says = code.startswith(("Origin", "Invalid")) or kind is brain_errors.StoreAway
             detail = error.detail if says else ""
             return S3Error(code, detail)
     return S3Error("InternalError")
+
+
+def _storage_full(error: brain_errors.StorageFull) -> S3Error:
+    """Return what is full: the disk, or the budget for bodies, with its size."""
+    extra = {"Limit": "disk"}
+    if error.limit_bytes:
+        extra = {
+            "Limit": "staging",
+            "LimitBytes": str(error.limit_bytes),
+            "ReceivedBytes": str(error.wanted_bytes),
+        }
+    return S3Error("StorageFull", error.detail, extra=extra)

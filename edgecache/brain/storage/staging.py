@@ -263,7 +263,9 @@ class Receiver:
         """
         if self._staging.used_bytes + len(data) > self._staging.limit_bytes:
             # Cached blobs do not count here: garbage collection evicts as many as necessary.
-            raise StorageFull
+            raise StorageFull(
+                limit_bytes=self._staging.limit_bytes, wanted_bytes=self.size + len(data)
+            )
         self._staging.received_bytes += len(data)
         self._buffer.append(data)
         self._buffered += len(data)

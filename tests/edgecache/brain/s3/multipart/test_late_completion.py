@@ -72,7 +72,7 @@ def test_a_late_completion_begins_early_and_ends_with_the_result(
 
 @pytest.mark.parametrize(
     ("error", "code"),
-    [(S3Error("InvalidPart"), b"InvalidPart"), (StorageFull(), b"ServiceUnavailable")],
+    [(S3Error("InvalidPart"), b"InvalidPart"), (StorageFull(), b"StorageFull")],
 )
 def test_a_late_error_is_in_the_body(
     error: Exception, code: bytes, monkeypatch: pytest.MonkeyPatch
