@@ -75,6 +75,8 @@ BRAIN: Final = brain_conf.read(
 )
 CACHE: Final = cache_conf.read(ENV, BRAIN)
 BILLING: Final = load(BillingSettings, ENV)
+# Ways to pay operators, by the name that they choose them by.
+PAYOUT_METHODS: Final = {"manual": "edgecache.billing.payouts.manual.Manual"}
 if BRAIN.database_url != DATABASE_URL:
     DATABASES["brain"] = conf.control_database(BRAIN.database_url, DATABASE.pool_size)
     DATABASE_ROUTERS: Final = ["edgecache.brain.router.BrainRouter"]

@@ -24,7 +24,14 @@ urlpatterns = [
     path("", include("twofactor.urls")),
     path("", include("recovery.urls")),
     # Without the feature its paths are 404.
-    *([path("", include("edgecache.api.urls"))] if settings.HAS_CACHE else []),
+    *(
+        [
+            path("", include("edgecache.billing.api.urls")),
+            path("", include("edgecache.api.urls")),
+        ]
+        if settings.HAS_CACHE
+        else []
+    ),
     path("", include("platform_site.console.urls")),
     path("", landing, name="landing"),
     path("admin/", admin.site.urls),

@@ -34,6 +34,7 @@ Notice = Literal[
     "recovery_questions_changed",
     "identity_linked",
     "identity_unlinked",
+    "payout_method_changed",
 ]
 NOTICES: Final[frozenset[str]] = frozenset(get_args(Notice))
 
@@ -97,6 +98,9 @@ TEMPLATES: Final[Mapping[str, Template]] = {
     "recovery_questions_changed": _notice("Your security questions were changed"),
     "identity_linked": _notice("A sign-in method was linked", "provider"),
     "identity_unlinked": _notice("A sign-in method was unlinked", "provider"),
+    "payout_method_changed": _notice(
+        "The payout method of your organization was changed", "method", "usable_from"
+    ),
     # Codes and tokens: purpose continues "Your code", for example "to sign in".
     "email_code": Template("Your code", frozenset({"code", "purpose", "minutes"})),
     "recovery_token": Template(

@@ -1,6 +1,6 @@
 """What billing refuses."""
 
-from platform_site.lib.errors import Conflict
+from platform_site.lib.errors import Conflict, NotFound, Unavailable
 
 
 class RateRefused(Conflict):
@@ -15,3 +15,32 @@ class JournalRefused(Conflict):
 
     code = "journal_refused"
     title = "The balance does not cover this."
+
+
+class PayoutRefused(Conflict):
+    """Nothing can be paid out: too little, no usable method, or a payout is on its way."""
+
+    code = "payout_refused"
+    title = "A payout is not possible now."
+
+
+class PayoutNotFound(NotFound):
+    """The organization has no such payout."""
+
+    code = "payout_not_found"
+    title = "There is no such payout."
+
+
+class PayoutMethodNotFound(NotFound):
+    """The organization has no payout method."""
+
+    code = "payout_method_not_found"
+    title = "There is no payout method."
+
+
+class PayoutMethodUnchecked(Unavailable):
+    """The provider that checks a payout method does not answer."""
+
+    code = "payout_provider_unavailable"
+    title = "The payment provider does not answer."
+    retry_after_s = 60

@@ -1,11 +1,15 @@
 """Background jobs of billing."""
 
+from uuid import UUID
+
 import structlog
 from django.utils import timezone
+from procrastinate import RetryStrategy
 from procrastinate.contrib.django import app
 
 from edgecache.api.errors import CacheUnavailable
 from edgecache.billing import holds, ledger, settlement, usage_import
+from edgecache.billing.payouts import payouts
 
 log = structlog.get_logger(__name__)
 
@@ -26,6 +30,15 @@ def settle(timestamp: int) -> None:
 def release_earnings(timestamp: int) -> None:
     """Make earnings payable whose hold is over."""
     holds.release_all(now=timezone.now())
+
+
+@app.task(retry=RetryStrategy(max_attempts=20, exponential_wait=3))
+def send_payout(payout_id: str) -> None:
+    """Send a payout.
+
+    Raises ProviderAway, so that the job runs again; the payout is looked up first then.
+    """
+    payouts.send(UUID(payout_id), now=timezone.now())
 
 
 @app.periodic(cron="40 2 * * *")

@@ -18,6 +18,8 @@ Tag = Literal[
     "Cache",
     "Buckets",
     "Cache nodes",
+    "Billing",
+    "Payouts",
 ]
 
 _DESCRIPTIONS: Final[dict[Tag, str]] = {
@@ -36,6 +38,8 @@ _DESCRIPTIONS: Final[dict[Tag, str]] = {
     "Cache": "The state of the edge cache, its figures, and purges.",
     "Buckets": "Buckets, their origins and hosts, and the access keys of the object API.",
     "Cache nodes": "The workers that store and serve objects.",
+    "Billing": "Credits, usage and what it cost; earnings of own nodes and their statements.",
+    "Payouts": "How an operator is paid, and its payouts.",
 }
 
 

@@ -1,17 +1,28 @@
 """The commands of billing, as operators and their scripts call them."""
 
 import json
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
+from pytest_django import Settings
 
-from edgecache.billing import consumer_credits, settlement
+from edgecache import recompute as recompute_module
+from edgecache.billing import consumer_credits, ledger, settlement
 from edgecache.billing.errors import JournalRefused
-from edgecache.billing.models import Rate
+from edgecache.billing.ledger import Posting
+from edgecache.billing.models import AccountKind, Journal, Rate
+from edgecache.billing.money import UCR_PER_CENT
+from edgecache.billing.payouts import methods, payouts
 from environments.models import Organization
-from tests.edgecache.billing.support import consumer, line, operator, store
+from tests.edgecache.billing.support import ALICE, NOW, OLGA, consumer, line, operator, store
 
 
 def run(*arguments: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
@@ -94,3 +105,58 @@ def test_the_first_fault_of_the_ledger_is_named(capsys: pytest.CaptureFixture[st
         cursor.execute(
             "UPDATE billing_account SET balance_ucr = balance_ucr + 1 WHERE kind = 'debt'"
         )
+
+
+def test_payouts_by_hand_are_listed_and_marked(
+    settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings.BILLING = replace(settings.BILLING, payout_minimum_cents=1)
+    methods.replace(OLGA, "manual", {"account": "DE00 3456"}, by="x", now=NOW)
+    ledger.post(
+        Journal.Kind.RELEASE,
+        "earned",
+        [
+            Posting(AccountKind.PAYABLE, OLGA, 5 * UCR_PER_CENT),
+            Posting(AccountKind.FEES, None, -5 * UCR_PER_CENT),
+        ],
+    )
+    payout = payouts.request(OLGA, by="x", now=NOW + timedelta(days=4))
+    (row,) = run("runpayouts", "--hold", str(payout.pk), capsys=capsys)["payouts"]
+    assert (row["hold_reason"], row["account"]) == ("stopped by staff", "DE00 3456")
+    assert run("runpayouts", capsys=capsys)["payouts"][0]["state"] == "debited"
+    run("runpayouts", "--release", str(payout.pk), capsys=capsys)
+    assert run("runpayouts", capsys=capsys)["payouts"][0]["state"] == "sent"
+    call_command("runpayouts", "--csv")
+    assert "DE00 3456,5,USD,sent" in capsys.readouterr().out
+    for _ in range(2):
+        said = run("runpayouts", "--paid", str(payout.pk), "--reference", "7", capsys=capsys)
+        assert said["payouts"] == []
+    assert operator() == (0, 0, 0)
+    assert run("runpayouts", "--paid", str(uuid4()), capsys=capsys)["error"]["code"] == (
+        "payout_not_found"
+    )
+
+
+def test_an_exported_statement_is_recomputed_by_a_script_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    consumer_credits.top_up(ALICE, 2500, reference="x", reason="x", actor="x")
+    store(line(hits=10), line(bytes_served=200))
+    settlement.settle()
+    call_command("exportstatement", str(OLGA), "2026-11")
+    statement = tmp_path / "statement.csv"
+    statement.write_text(capsys.readouterr().out)
+
+    def recompute() -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-I", recompute_module.__file__, str(statement)]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    right = recompute()
+    assert (right.returncode, right.stdout) == (
+        0,
+        "2 lines, 0 wrong; 1750 µcr, 0 whole cents\n",
+    )
+    statement.write_text(statement.read_text().replace(",700000,700\n", ",700000,701\n"))
+    wrong = recompute()
+    assert wrong.returncode == 1
+    assert "the amount is 701, not 700" in wrong.stdout

@@ -1,0 +1,167 @@
+"""What billing shows and asks for. Amounts in µcr: 1 credit is 1,000,000 µcr."""
+
+from datetime import date, timedelta
+from typing import Any, Final
+
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema_serializer
+from rest_framework import serializers
+
+from platform_site.lib.api import StrictSerializer
+
+LONGEST: Final = timedelta(days=366)
+DEFAULT: Final = timedelta(days=29)
+MONTH_LENGTH: Final = len("2026-11")
+
+
+@extend_schema_serializer(many=False)
+class BalanceSerializer(serializers.Serializer[Any]):
+    """What an organization has as a consumer and as an operator."""
+
+    granted_ucr = serializers.IntegerField(min_value=0, help_text="Granted credits that are left.")
+    paid_ucr = serializers.IntegerField(min_value=0, help_text="Paid credits that are left.")
+    debt_ucr = serializers.IntegerField(max_value=0, help_text="Fees that no credits covered yet.")
+    credits = serializers.CharField(help_text="All three together, in credits.")
+    held_ucr = serializers.IntegerField(min_value=0, help_text="Earnings within their hold.")
+    payable_ucr = serializers.IntegerField(
+        help_text="Earnings that can be paid out; below zero after a chargeback."
+    )
+    forfeited_ucr = serializers.IntegerField(min_value=0, help_text="Earnings that staff stopped.")
+    currency = serializers.CharField()
+    payout_minimum_cents = serializers.IntegerField()
+
+
+class PeriodSerializer(StrictSerializer):
+    """A span of UTC days; by default the last thirty."""
+
+    since = serializers.DateField(required=False, help_text="The first day.")
+    until = serializers.DateField(required=False, help_text="The last day.")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Fill in the defaults, and limit the span to a year."""
+        until: date = attrs.get("until") or timezone.now().date()
+        since: date = attrs.get("since") or until - DEFAULT
+        if not timedelta(0) <= until - since <= LONGEST:
+            raise serializers.ValidationError({"since": "From one day to a year before `until`."})
+        return {"since": since, "until": until}
+
+
+class UsageRowSerializer(serializers.Serializer[Any]):
+    """What one bucket used in one day, and what it cost so far."""
+
+    day = serializers.DateField()
+    environment = serializers.CharField(help_text="Empty for one that was deleted.")
+    bucket = serializers.CharField()
+    hits = serializers.IntegerField()
+    misses = serializers.IntegerField()
+    egress_bytes = serializers.IntegerField()
+    storage_byte_hours = serializers.IntegerField()
+    charged_ucr = serializers.IntegerField()
+
+
+@extend_schema_serializer(many=False)
+class BillingUsageSerializer(serializers.Serializer[Any]):
+    """Usage by day, environment and bucket."""
+
+    since = serializers.DateField()
+    until = serializers.DateField()
+    charged_ucr = serializers.IntegerField(help_text="The sum.")
+    cache = UsageRowSerializer(many=True)
+
+
+class EarningsRowSerializer(serializers.Serializer[Any]):
+    """What one node served in one day, and what it earned so far."""
+
+    day = serializers.DateField()
+    node_id = serializers.UUIDField()
+    hits = serializers.IntegerField()
+    egress_bytes = serializers.IntegerField()
+    earned_ucr = serializers.IntegerField()
+
+
+class EarningsSerializer(serializers.Serializer[Any]):
+    """Earnings by day and node."""
+
+    since = serializers.DateField()
+    until = serializers.DateField()
+    earned_ucr = serializers.IntegerField(help_text="The sum.")
+    share = serializers.CharField(help_text="Of paid hit and egress fees, such as 0.7.")
+    days = EarningsRowSerializer(many=True)
+
+
+class StatementQuerySerializer(StrictSerializer):
+    """Which month, and from which line on."""
+
+    month = serializers.RegexField(
+        r"^20[0-9]{2}-(0[1-9]|1[0-2])$",
+        required=False,
+        help_text="Such as 2026-11; by default this one.",
+    )
+    after = serializers.IntegerField(
+        min_value=0, required=False, default=0, help_text="`next` of the page before."
+    )
+
+    def validate_month(self, value: str) -> date:
+        """Return the month's first day."""
+        return date.fromisoformat(f"{value}-01")
+
+
+class StatementLineSerializer(serializers.Serializer[Any]):
+    """One usage line that the operator has a share of."""
+
+    usage_id = serializers.CharField()
+    used_at = serializers.DateTimeField()
+    node_id = serializers.UUIDField(allow_null=True)
+    kind = serializers.ChoiceField(choices=["hit", "egress"])
+    units = serializers.IntegerField()
+    rate_ucr = serializers.IntegerField()
+    charge_ucr = serializers.IntegerField(help_text="units × rate_ucr.")
+    paid_ucr = serializers.IntegerField(help_text="Of it, paid from paid credits so far.")
+    share_ppm = serializers.IntegerField(help_text="The share in millionths.")
+    amount_ucr = serializers.IntegerField(help_text="paid_ucr × share_ppm / 1000000, rounded down.")
+
+
+class StatementSerializer(serializers.Serializer[Any]):
+    """A page of an operator's statement, with the month's totals."""
+
+    month = serializers.CharField()
+    total_lines = serializers.IntegerField()
+    total_paid_ucr = serializers.IntegerField()
+    total_amount_ucr = serializers.IntegerField()
+    lines = StatementLineSerializer(many=True)
+    next = serializers.IntegerField(
+        allow_null=True, help_text="For `after`; null on the last page."
+    )
+
+
+class PayoutMethodRequestSerializer(StrictSerializer):
+    """How to be paid."""
+
+    kind = serializers.CharField(max_length=32, help_text="Such as `manual` or `stripe`.")
+    details = serializers.DictField(
+        child=serializers.CharField(max_length=200),
+        help_text="Of the kind: `account` for manual.",
+    )
+
+
+class PayoutMethodSerializer(serializers.Serializer[Any]):
+    """The payout method, with account numbers shortened."""
+
+    kind = serializers.CharField()
+    account = serializers.CharField(help_text="Shortened.")
+    created_at = serializers.DateTimeField()
+    usable_from = serializers.DateTimeField(help_text="A new method rests until then.")
+    is_usable = serializers.BooleanField()
+
+
+class PayoutSerializer(serializers.Serializer[Any]):
+    """A payout."""
+
+    id = serializers.UUIDField()
+    amount_cents = serializers.IntegerField()
+    currency = serializers.CharField()
+    state = serializers.ChoiceField(choices=["debited", "sent", "confirmed", "reversed"])
+    failure = serializers.CharField(allow_blank=True, help_text="Why it was reversed.")
+    reference = serializers.CharField(allow_blank=True, help_text="The provider's.")
+    created_at = serializers.DateTimeField()
+    changed_at = serializers.DateTimeField()

@@ -1,0 +1,43 @@
+"""``manage.py exportstatement``: an operator's statement as CSV."""
+
+from argparse import ArgumentParser, ArgumentTypeError
+from datetime import date
+from typing import Any
+
+from edgecache.billing import reports
+from edgecache.billing.api import csv_statement
+from edgecache.billing.money import credits_text
+from platform_site.lib.commands import OpsCommand, Outcome
+
+
+class Command(OpsCommand):
+    """Export a statement."""
+
+    help = (
+        "Print an operator's statement of a month as CSV; `python -m edgecache.recompute FILE` "
+        "checks it. With --json only the totals."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Add the month."""
+        parser.add_argument("organization", type=int, help="Id of the operator's organization.")
+        parser.add_argument("month", type=_month, help="Such as 2026-11.")
+
+    def run(self, options: dict[str, Any]) -> Outcome:
+        """Print the lines as they are read."""
+        organization_id, month = options["organization"], options["month"]
+        totals = reports.statement_totals(organization_id, month)
+        if not options["json"]:
+            for part in csv_statement.rows(organization_id, month):
+                self.stdout.write(part, ending="")
+            self.stderr.write(
+                f"{totals['lines']} lines, {credits_text(totals['amount_ucr'])} credits."
+            )
+        return Outcome({"month": f"{month:%Y-%m}", **totals}, "")
+
+
+def _month(text: str) -> date:
+    try:
+        return date.fromisoformat(f"{text}-01")
+    except ValueError:
+        raise ArgumentTypeError("must be a month such as 2026-11") from None

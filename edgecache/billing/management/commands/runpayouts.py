@@ -1,0 +1,92 @@
+"""``manage.py runpayouts``: list open payouts, send them, and mark those paid by hand."""
+
+import contextlib
+import csv
+import io
+from argparse import ArgumentParser
+from typing import Any, Final
+from uuid import UUID
+
+from django.utils import timezone
+
+from edgecache.api.command import table
+from edgecache.billing import holds
+from edgecache.billing.models import Payout
+from edgecache.billing.payouts import payouts
+from edgecache.billing.payouts.providers import Outcome as Answer
+from edgecache.billing.payouts.providers import ProviderAnswer, ProviderAway
+from platform_site.lib.commands import OpsCommand, Outcome
+
+COLUMNS: Final = (
+    *("id", "organization_id", "method", "account", "amount_cents", "currency", "state"),
+    *("attempts", "hold_reason", "created_at"),
+)
+
+
+class Command(OpsCommand):
+    """Run payouts."""
+
+    help = (
+        "Release earnings whose hold is over, send the payouts that are due, ask providers about "
+        "those that are on their way, and list what is open. Payouts by hand are listed with "
+        "--csv, and marked with --paid or --failed once the bank has carried them out or refused "
+        "them. Repeating any of it pays nothing twice."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Add the decisions."""
+        choice = parser.add_mutually_exclusive_group()
+        choice.add_argument("--paid", type=UUID, metavar="ID", help="It has been paid by hand.")
+        choice.add_argument("--failed", type=UUID, metavar="ID", help="It cannot be paid.")
+        choice.add_argument("--hold", type=UUID, metavar="ID", help="Do not send it yet.")
+        choice.add_argument("--release", type=UUID, metavar="ID", help="Send it after all.")
+        choice.add_argument("--dry-run", action="store_true", help="Only list.")
+        choice.add_argument("--csv", action="store_true", help="Only list, as CSV with accounts.")
+        parser.add_argument("--reason", default="", help="For --failed and --hold.")
+        parser.add_argument("--reference", default="", help="Of the bank, for --paid.")
+
+    def run(self, options: dict[str, Any]) -> Outcome:
+        """Carry out the decision, or run everything that is due."""
+        now = timezone.now()
+        reason = options["reason"] or "stopped by staff"
+        if options["paid"]:
+            answer = ProviderAnswer(Answer.CONFIRMED, reference=options["reference"])
+            payouts.settle_answer(options["paid"], answer, now=now)
+        elif options["failed"]:
+            answer = ProviderAnswer(Answer.REFUSED, failure=reason)
+            payouts.settle_answer(options["failed"], answer, now=now)
+        elif options["hold"] or options["release"]:
+            payouts.hold(
+                options["hold"] or options["release"], reason=reason if options["hold"] else ""
+            )
+        elif not options["dry_run"] and not options["csv"]:
+            holds.release_all(now=now)
+            for payout in payouts.open_payouts():
+                with contextlib.suppress(ProviderAway):
+                    payouts.send(payout.pk, now=now)
+        rows = [_row(payout) for payout in payouts.open_payouts()]
+        text = _csv(rows) if options["csv"] else table(rows, COLUMNS)
+        return Outcome({"payouts": rows}, text if rows else "No payout is open.")
+
+
+def _row(payout: Payout) -> dict[str, Any]:
+    return {
+        "id": str(payout.pk),
+        "organization_id": payout.organization_id,
+        "method": payout.method.kind,
+        "account": payout.method.details.get("account", ""),
+        "amount_cents": payout.amount_cents,
+        "currency": payout.currency,
+        "state": str(payout.state),
+        "attempts": payout.attempts,
+        "hold_reason": payout.hold_reason,
+        "created_at": payout.created_at.isoformat(),
+    }
+
+
+def _csv(rows: list[dict[str, Any]]) -> str:
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, COLUMNS)
+    writer.writeheader()
+    writer.writerows(rows)
+    return buffer.getvalue()

@@ -1,0 +1,91 @@
+"""An organization's payout method: set with a fresh proof, mailed about, and rested before use."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+
+from accounts.delivery import notices
+from accounts.models import User
+from edgecache.billing.errors import PayoutMethodNotFound, PayoutMethodUnchecked
+from edgecache.billing.models import PayoutMethod
+from edgecache.billing.payouts.providers import ProviderAway, provider_of
+
+
+def current(organization_id: int) -> PayoutMethod:
+    """Return the method in use or at rest.
+
+    Raises PayoutMethodNotFound.
+    """
+    row = PayoutMethod.objects.filter(organization_id=organization_id, removed_at=None).first()
+    if row is None:
+        raise PayoutMethodNotFound
+    return row
+
+
+def replace(
+    organization_id: int, kind: str, details: Mapping[str, Any], *, by: str, now: datetime
+) -> PayoutMethod:
+    """Set the method; the same one again changes nothing, another one rests before it is used.
+
+    Raises InvalidRequest, PayoutMethodUnchecked.
+    """
+    try:
+        checked = provider_of(kind).checked(details)
+    except ProviderAway as exc:
+        raise PayoutMethodUnchecked from exc
+    with transaction.atomic():
+        rows = PayoutMethod.objects.select_for_update()
+        known = rows.filter(organization_id=organization_id, removed_at=None).first()
+        if known is not None:
+            if (known.kind, known.details) == (kind, checked):
+                return known
+            PayoutMethod.objects.filter(pk=known.pk).update(removed_at=now)
+        method = PayoutMethod.objects.create(
+            organization_id=organization_id,
+            kind=kind,
+            details=checked,
+            created_by=by,
+            created_at=now,
+            usable_from=now + timedelta(hours=settings.BILLING.method_rest_hours),
+        )
+        _notify_admins(method)
+        return method
+
+
+def remove(organization_id: int, *, now: datetime) -> None:
+    """Remove the method; a payout that was debited still goes to it.
+
+    Raises PayoutMethodNotFound.
+    """
+    rows = PayoutMethod.objects.filter(organization_id=organization_id, removed_at=None)
+    if not rows.update(removed_at=now):
+        raise PayoutMethodNotFound
+
+
+def shown(method: PayoutMethod, *, now: datetime) -> dict[str, Any]:
+    """Return a method as its owner sees it."""
+    return {
+        "kind": method.kind,
+        "account": provider_of(method.kind).label(method.details),
+        "created_at": method.created_at,
+        "usable_from": method.usable_from,
+        "is_usable": method.usable_from <= now,
+    }
+
+
+def _notify_admins(method: PayoutMethod) -> None:
+    label = provider_of(method.kind).label(method.details)
+    admins = User.scoped.within_organization(method.organization_id).filter(
+        Q(roles__contains=["admin"]) | Q(derived_roles__contains=["admin"]), is_active=True
+    )
+    for admin in admins:
+        notices.notify(
+            admin,
+            "payout_method_changed",
+            method=f"{method.kind}, {label}",
+            usable_from=f"{method.usable_from:%Y-%m-%d %H:%M} UTC",
+        )

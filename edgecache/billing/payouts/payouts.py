@@ -1,0 +1,187 @@
+"""Payouts: requested, debited and queued in one transaction, sent once, confirmed or given back."""
+
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from django.db import transaction
+from procrastinate.contrib.django.django_connector import DjangoConnector
+from procrastinate.manager import JobManager
+from procrastinate.tasks import configure_task
+
+from edgecache.billing import ledger
+from edgecache.billing.errors import PayoutNotFound, PayoutRefused
+from edgecache.billing.ledger import Posting
+from edgecache.billing.models import AccountKind, Journal, Payout
+from edgecache.billing.money import UCR_PER_CENT, cents_of
+from edgecache.billing.payouts import methods
+from edgecache.billing.payouts.providers import Outcome, ProviderAnswer, provider_of
+
+log = structlog.get_logger(__name__)
+
+_MANAGER: Final = JobManager(DjangoConnector())
+OPEN: Final = (Payout.State.DEBITED, Payout.State.SENT)
+
+
+def request(organization_id: int, *, by: str, now: datetime) -> Payout:
+    """Pay out all whole cents that are payable; the rest stays.
+
+    Raises PayoutMethodNotFound, and PayoutRefused: the method rests, a payout is open, or too
+    little is payable.
+    """
+    with transaction.atomic():
+        payable = (AccountKind.PAYABLE, organization_id)
+        # Two requests at once: the second one waits here, and finds the first one's payout.
+        ledger.locked([payable])
+        method = methods.current(organization_id)
+        if method.usable_from > now:
+            raise PayoutRefused(f"The payout method rests until {method.usable_from:%F %R} UTC.")
+        if Payout.objects.filter(organization_id=organization_id, state__in=OPEN).exists():
+            raise PayoutRefused("Another payout is on its way.")
+        cents = cents_of(ledger.balance(*payable))
+        if cents < settings.BILLING.payout_minimum_cents:
+            raise PayoutRefused(
+                f"{max(cents, 0)} cents are payable; the smallest payout is "
+                f"{settings.BILLING.payout_minimum_cents}."
+            )
+        payout = Payout.objects.create(
+            organization_id=organization_id,
+            method=method,
+            amount_cents=cents,
+            amount_ucr=cents * UCR_PER_CENT,
+            currency=settings.BILLING.currency,
+            state=Payout.State.DEBITED,
+            requested_by=by,
+        )
+        _move(Journal.Kind.PAYOUT, payout, AccountKind.PAYABLE, AccountKind.SENT, actor=by)
+        _queue(payout)
+        return payout
+
+
+def cancel(organization_id: int, payout_id: UUID, *, by: str, now: datetime) -> Payout:
+    """Cancel a payout that was not sent yet; its amount is payable again.
+
+    Raises PayoutNotFound, PayoutRefused.
+    """
+    with transaction.atomic():
+        payout = _locked(payout_id)
+        if payout.organization_id != organization_id:
+            raise PayoutNotFound
+        if payout.state != Payout.State.DEBITED or payout.attempts:
+            raise PayoutRefused("The payout has been sent.")
+        return _reverse(payout, "cancelled", actor=by, now=now)
+
+
+def send(payout_id: UUID, *, now: datetime) -> Payout:
+    """Send a payout, or find out what became of it; safe to repeat at any point.
+
+    Raises ProviderAway, so that the job runs again, and PayoutNotFound.
+    """
+    with transaction.atomic():
+        payout = _locked(payout_id)
+        if payout.state not in OPEN or payout.hold_reason:
+            return payout
+        is_first = payout.attempts == 0
+        payout.attempts += 1
+        payout.save(update_fields=["attempts"])
+    # Committed before the provider is asked: a later attempt knows that it may have paid.
+    provider = provider_of(payout.method.kind)
+    answer = ProviderAnswer(Outcome.UNKNOWN) if is_first else provider.find(payout)
+    if answer.outcome == Outcome.UNKNOWN:
+        answer = provider.send(payout)
+    return settle_answer(payout_id, answer, now=now)
+
+
+def settle_answer(payout_id: UUID, answer: ProviderAnswer, *, now: datetime) -> Payout:
+    """Record what the provider says of a payout; late, repeated and reordered answers are fine.
+
+    Raises PayoutNotFound.
+    """
+    with transaction.atomic():
+        payout = _locked(payout_id)
+        if payout.state not in OPEN:
+            if answer.outcome == Outcome.REFUSED and payout.state == Payout.State.CONFIRMED:
+                # The provider took a payment back after it had confirmed it.
+                return _reverse(payout, answer.failure, actor="provider", now=now)
+            return payout
+        payout.reference = answer.reference or payout.reference
+        payout.changed_at = now
+        if answer.outcome == Outcome.REFUSED:
+            return _reverse(payout, answer.failure, actor="provider", now=now)
+        if answer.outcome == Outcome.CONFIRMED:
+            payout.state = Payout.State.CONFIRMED
+            _move(Journal.Kind.PAYOUT_CONFIRMED, payout, AccountKind.SENT, AccountKind.CASH)
+        elif answer.outcome == Outcome.SENT:
+            payout.state = Payout.State.SENT
+        payout.save()
+        return payout
+
+
+def hold(payout_id: UUID, *, reason: str) -> Payout:
+    """Stop a payout that was not sent yet; an empty reason lets it go on.
+
+    Raises PayoutNotFound, PayoutRefused.
+    """
+    with transaction.atomic():
+        payout = _locked(payout_id)
+        if payout.state != Payout.State.DEBITED or payout.attempts:
+            raise PayoutRefused("The payout has been sent.")
+        payout.hold_reason = reason
+        payout.save(update_fields=["hold_reason"])
+        if not reason:
+            _queue(payout)
+        return payout
+
+
+def open_payouts() -> list[Payout]:
+    """Return the payouts that are debited or sent, oldest first."""
+    return list(Payout.objects.filter(state__in=OPEN).select_related("method").order_by("id"))
+
+
+def _locked(payout_id: UUID) -> Payout:
+    rows = Payout.objects.select_for_update(of=("self",)).select_related("method")
+    payout = rows.filter(pk=payout_id).first()
+    if payout is None:
+        raise PayoutNotFound
+    return payout
+
+
+def _reverse(payout: Payout, failure: str, *, actor: str, now: datetime) -> Payout:
+    source = AccountKind.CASH if payout.state == Payout.State.CONFIRMED else AccountKind.SENT
+    _move(Journal.Kind.PAYOUT_REVERSED, payout, source, AccountKind.PAYABLE, actor=actor)
+    payout.state = Payout.State.REVERSED
+    payout.failure, payout.changed_at = failure[:500], now
+    payout.save()
+    log.warning("billing_payout_reversed", payout=str(payout.pk), failure=failure)
+    return payout
+
+
+def _move(
+    kind: Journal.Kind,
+    payout: Payout,
+    source: AccountKind,
+    target: AccountKind,
+    *,
+    actor: str = "task",
+) -> None:
+    def owner(account: AccountKind) -> int | None:
+        return payout.organization_id if account == AccountKind.PAYABLE else None
+
+    ledger.post(
+        kind,
+        f"{kind}:{payout.pk}",
+        [
+            Posting(source, owner(source), -payout.amount_ucr),
+            Posting(target, owner(target), payout.amount_ucr),
+        ],
+        actor=actor,
+    )
+
+
+def _queue(payout: Payout) -> None:
+    # In the same transaction: a payout that is debited will be sent. Through the app the job would
+    # be committed apart from it, as the worker replaces the app's connector.
+    job = configure_task(name="edgecache.billing.tasks.send_payout", job_manager=_MANAGER)
+    job.defer(payout_id=str(payout.pk))

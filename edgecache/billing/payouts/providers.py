@@ -1,0 +1,76 @@
+"""Ways to pay operators: each is a class named by dotted path in ``settings.PAYOUT_METHODS``."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from edgecache.billing.models import Payout
+from platform_site.lib.errors import InvalidRequest
+
+
+class Outcome(StrEnum):
+    """What a provider says about a payout."""
+
+    UNKNOWN = "unknown"
+    SENT = "sent"
+    CONFIRMED = "confirmed"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderAnswer:
+    """reference: the provider's id of the payment. failure: a sentence, if it was refused."""
+
+    outcome: Outcome
+    reference: str = ""
+    failure: str = ""
+
+
+class ProviderAway(Exception):
+    """The provider did not answer, or not in time: whether it paid is not known."""
+
+
+class Provider(Protocol):
+    """A way to pay. Every call may be repeated with the same payout and pays at most once."""
+
+    def checked(self, details: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the details of a method as they are stored.
+
+        Raises InvalidRequest, and ProviderAway if they could not be checked.
+        """
+        ...
+
+    def label(self, details: Mapping[str, Any]) -> str:
+        """Return the method for people, with account numbers shortened."""
+        ...
+
+    def send(self, payout: Payout) -> ProviderAnswer:
+        """Pay.
+
+        Raises ProviderAway; the payout is then looked up before it is sent again.
+        """
+        ...
+
+    def find(self, payout: Payout) -> ProviderAnswer:
+        """Return what the provider knows of a payout that may have been sent.
+
+        Raises ProviderAway.
+        """
+        ...
+
+
+def provider_of(kind: str) -> Provider:
+    """Return a way to pay by its name.
+
+    Raises InvalidRequest.
+    """
+    path = settings.PAYOUT_METHODS.get(kind)
+    if path is None:
+        known = ", ".join(sorted(settings.PAYOUT_METHODS))
+        raise InvalidRequest(f"There is no payout method {kind!r}; there are: {known}.")
+    provider: Provider = import_string(path)()
+    return provider
