@@ -47,17 +47,17 @@ FIND: Final = (
 )
 HOLDERS: Final = "SELECT node_id FROM brain_location WHERE blob_id = %s ORDER BY node_id"
 
-ALL_HOLDERS: Final = "SELECT blob_id, node_id FROM brain_location WHERE blob_id = ANY(%s)"
-HOLD_BLOBS: Final = "SELECT FROM brain_blob WHERE sha256 = ANY(%s) ORDER BY sha256 FOR KEY SHARE"
+ALL_HOLDERS: Final = "SELECT blob_id, node_id FROM brain_location WHERE blob_id = ANY(%b)"
+HOLD_BLOBS: Final = "SELECT FROM brain_blob WHERE sha256 = ANY(%b) ORDER BY sha256 FOR KEY SHARE"
 ADD_LOCATIONS: Final = (
     "INSERT INTO brain_location (blob_id, node_id) SELECT b.sha256, n.id"
-    " FROM unnest(%s::bytea[], %s::uuid[]) held (sha256, node_id)"
+    " FROM unnest(%b::bytea[], %b::uuid[]) held (sha256, node_id)"
     " JOIN brain_blob b ON b.sha256 = held.sha256"
     " JOIN brain_node n ON n.id = held.node_id AND n.status <> 'removed'"
     " ON CONFLICT DO NOTHING"
 )
 KEEP_REPLICAS: Final = (
-    "DELETE FROM brain_nodejob j USING unnest(%s::bytea[], %s::uuid[]) held (sha256, node_id)"
+    "DELETE FROM brain_nodejob j USING unnest(%b::bytea[], %b::uuid[]) held (sha256, node_id)"
     " WHERE j.sha256 = held.sha256 AND j.node_id = held.node_id AND j.kind = 'delete'"
 )
 

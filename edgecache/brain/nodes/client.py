@@ -18,7 +18,7 @@ ANSWER_TIMEOUT_S: Final = 15.0
 # The slowest acceptable worker; the timeout of a store grows with its size accordingly.
 SLOWEST_BYTES_PER_S: Final = 512 * 1024
 BODY_LIMIT_BYTES: Final = 16_384
-PIECE_BYTES: Final = 2**18
+PIECE_BYTES: Final = 2**20
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ Body = TypeVar("Body")
 UPLOAD_LIMIT_BYTES: Final = 5 * 2**30
 XML_LIMIT_BYTES: Final = 2**22
 _DIGITS: Final = 19
+# Digests of more would hold up the other requests for longer than a hand-over to a thread takes.
+IN_PLACE_BYTES: Final = 2**17
 IN_MANIFEST: Final = frozenset(("sha256", "crc32"))
 
 
@@ -44,16 +46,25 @@ async def buffer(context: RequestContext) -> Received[BufferedBody] | None:
         declared = checksums.declared_digests(context.request)
         source = _source(context, length)
         data = await _whole(source, length)
-        manifest = manifest_of(data)
-        running = BodyChecksums(declared.name or checksums.DEFAULT)
-        running.update(data)
-        computed = running.values(manifest)
+        name = declared.name or checksums.DEFAULT
+        if length > IN_PLACE_BYTES:
+            manifest, computed = await context.parts.staging.run(_digests, data, name)
+        else:
+            manifest, computed = _digests(data, name)
         _check(context, manifest, declared, _client_checksums(declared, source), computed)
     except BaseException:
         release()
         raise
     body = BufferedBody(data, manifest, release)
     return Received(body, {**computed, "type": checksums.FULL})
+
+
+def _digests(data: bytes, name: str) -> tuple[Manifest, dict[str, str]]:
+    """Return the manifest of a body, and the checksum of this name."""
+    manifest = manifest_of(data)
+    running = BodyChecksums(name)
+    running.update(data)
+    return manifest, running.values(manifest)
 
 
 async def _whole(source: AsyncIterator[bytes] | Chunks, length: int) -> bytes:

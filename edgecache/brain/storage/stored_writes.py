@@ -28,7 +28,7 @@ CURRENT: Final = (
     "SELECT given.bucket_id, given.key, s.etag, s.blob_id, c.blob_id AS cached_id,"
     " EXISTS (SELECT FROM brain_cachedobject v WHERE v.bucket_id = given.bucket_id"
     " AND v.key = given.key AND v.variant <> '') AS has_variants"
-    " FROM unnest(%s::bigint[], %s::text[]) given (bucket_id, key)"
+    " FROM unnest(%b::bigint[], %b::text[]) given (bucket_id, key)"
     " LEFT JOIN brain_storedobject s ON s.bucket_id = given.bucket_id AND s.key = given.key"
     " LEFT JOIN brain_cachedobject c ON c.bucket_id = given.bucket_id AND c.key = given.key"
     " AND c.variant = ''"
