@@ -81,6 +81,16 @@ WRITE_CACHED: Final = (
     " EXISTS (SELECT FROM brain_cachedobject WHERE bucket_id = %(bucket)s AND key = %(key)s"
     " AND variant <> %(variant)s) AS has_variants"
 )
+RECORD_KEYS: Final = (
+    "INSERT INTO brain_purgerecord (bucket_id, generation, pattern, is_prefix)"
+    " SELECT %s, %s, key, false FROM unnest(%s::text[]) key"
+)
+# A variant begins with its query.
+FORGET_QUERIES: Final = (
+    "DELETE FROM brain_cachedobject o USING unnest(%s::text[], %s::text[]) given (key, query)"
+    " WHERE o.bucket_id = %s AND o.key = given.key"
+    " AND split_part(o.variant, '#', 1) = given.query RETURNING o.blob_id"
+)
 FORGET_KEYS: Final = (
     "DELETE FROM brain_cachedobject WHERE bucket_id = %s AND key = ANY(%s) RETURNING blob_id"
 )
@@ -285,6 +295,23 @@ def version_of(
     )
 
 
+async def forget_queries(
+    change: Change, bucket_id: int, names: Sequence[tuple[str, str]]
+) -> tuple[int, FreedSpace]:
+    """Delete what is kept of some queries of keys, and leave a record for running fetches.
+
+    names: keys, each with what names the query (``cdn.keys``). Returns as ``forget_keys``.
+    """
+    generation = await next_generation(change)
+    keys, queries = [key for key, _ in names], [query for _, query in names]
+    await change.run(RECORD_KEYS, [bucket_id, generation, keys])
+    gone = await change.all(FORGET_QUERIES, [keys, queries, bucket_id])
+    released = await release(change, {row.blob_id for row in gone})
+    # Memory may always forget more.
+    announce_keys(change, bucket_id, keys, generation)
+    return len(gone), released
+
+
 async def forget_keys(
     change: Change, bucket_id: int, keys: Sequence[str]
 ) -> tuple[int, FreedSpace]:
@@ -293,11 +320,7 @@ async def forget_keys(
     Returns the number of objects and the freed space. ``lock_keys`` came before.
     """
     generation = await next_generation(change)
-    await change.run(
-        "INSERT INTO brain_purgerecord (bucket_id, generation, pattern, is_prefix)"
-        " SELECT %s, %s, key, false FROM unnest(%s::text[]) key",
-        [bucket_id, generation, list(keys)],
-    )
+    await change.run(RECORD_KEYS, [bucket_id, generation, list(keys)])
     gone = await change.all(FORGET_KEYS, [bucket_id, list(keys)])
     released = await release(change, {row.blob_id for row in gone})
     announce_keys(change, bucket_id, keys, generation)

@@ -7,12 +7,13 @@ second deletes and counts it. The objects of the built-in origin stay: only the 
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
 import structlog
 
+from edgecache.brain.cdn.keys import query_name
 from edgecache.brain.database import Database
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.directory import commits
@@ -53,7 +54,11 @@ PREVIEW: Final = (
     " AND o.key <= given.pattern || %(last)s"
     " UNION SELECT o.id, o.blob_id FROM unnest(%(key_buckets)s::bigint[], %(keys)s::text[])"
     " given (bucket, key) JOIN brain_cachedobject o"
-    " ON o.bucket_id = given.bucket AND o.key = given.key),"
+    " ON o.bucket_id = given.bucket AND o.key = given.key"
+    " UNION SELECT o.id, o.blob_id FROM unnest(%(query_buckets)s::bigint[], %(query_keys)s::text[],"
+    " %(queries)s::text[]) given (bucket, key, query) JOIN brain_cachedobject o"
+    " ON o.bucket_id = given.bucket AND o.key = given.key"
+    " AND split_part(o.variant, '#', 1) = given.query),"
     " freed AS (SELECT b.sha256, b.size FROM brain_blob b"
     " WHERE b.sha256 IN (SELECT blob_id FROM hit) AND NOT EXISTS (SELECT FROM brain_cachedobject c"
     " WHERE c.blob_id = b.sha256 AND c.id NOT IN (SELECT id FROM hit)))"
@@ -65,10 +70,14 @@ PREVIEW: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """The keys and prefixes to purge, each with the id of its bucket."""
+    """The keys and prefixes to purge, each with the id of its bucket.
+
+    queries: keys with the query of a URL.
+    """
 
     keys: dict[int, list[str]]
     prefixes: list[tuple[int, str]]
+    queries: dict[int, list[tuple[str, str]]] = field(default_factory=dict)
 
     @property
     def buckets(self) -> set[int]:
@@ -126,6 +135,7 @@ class Purges:
     ) -> PurgeResult:
         """Purge ``bucket/key`` names, those under a prefix, or everything.
 
+        ``bucket/key?query`` is what the cache keeps of one query, and a key with a question mark.
         Keys and prefix together are a union. preview: only count. Unknown names count as
         nothing. Continues when the caller is cancelled. Raises DatabaseAway.
         """
@@ -154,6 +164,9 @@ class Purges:
                 await commits.lock_buckets(change, targets.buckets)
                 for bucket_id, keys in targets.keys.items():
                     gone, released = await commits.forget_keys(change, bucket_id, keys)
+                    count.add(gone, released)
+                for bucket_id, names in targets.queries.items():
+                    gone, released = await commits.forget_queries(change, bucket_id, names)
                     count.add(gone, released)
                 pending = await self._record(change, targets)
         except BaseException:
@@ -227,6 +240,7 @@ class Purges:
 
     async def _preview(self, targets: Targets) -> PurgeResult:
         named = [(bucket_id, key) for bucket_id, keys in targets.keys.items() for key in keys]
+        asked = [(each, *name) for each, names in targets.queries.items() for name in names]
         async with self._database.transaction(timeout_s=STEP_TIMEOUT_S) as connection:
             row = await connection.one(
                 PREVIEW,
@@ -235,6 +249,9 @@ class Purges:
                     "patterns": [pattern for _, pattern in targets.prefixes],
                     "key_buckets": [bucket_id for bucket_id, _ in named],
                     "keys": [key for _, key in named],
+                    "query_buckets": [bucket_id for bucket_id, _, _ in asked],
+                    "query_keys": [key for _, key, _ in asked],
+                    "queries": [query for _, _, query in asked],
                     "last": LAST,
                 },
             )
@@ -247,7 +264,8 @@ class Purges:
         ids = {row.name: row.id for row in rows}
         if everything:
             return Targets({}, [(bucket_id, "") for bucket_id in ids.values()])
-        return Targets(_keys(ids, keys), _prefixes(ids, prefix))
+        found = _keys(ids, keys)
+        return Targets(found, _prefixes(ids, prefix), _queries(found))
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
@@ -262,6 +280,17 @@ def _keys(ids: dict[str, int], names: Iterable[str]) -> dict[int, list[str]]:
         if slash and key and bucket in ids and "\0" not in key:
             found.setdefault(ids[bucket], {})[key] = None
     return {bucket_id: list(keys) for bucket_id, keys in found.items()}
+
+
+def _queries(keys: dict[int, list[str]]) -> dict[int, list[tuple[str, str]]]:
+    """Return the keys that may be a URL's, with what names the query."""
+    found: dict[int, list[tuple[str, str]]] = {}
+    for bucket_id, names in keys.items():
+        for name in names:
+            key, mark, query = name.partition("?")
+            if mark and key and query:
+                found.setdefault(bucket_id, []).append((key, query_name(query)))
+    return found
 
 
 def _prefixes(ids: dict[str, int], prefix: str) -> list[tuple[int, str]]:

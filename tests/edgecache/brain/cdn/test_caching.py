@@ -124,6 +124,25 @@ def test_purging_a_key_purges_all_variants(cdn_bucket: CdnBucket) -> None:
     assert [cdn_bucket.get(f"/a{query}").body for query in ("?v=1", "?v=2")] == [b"new", b"new"]
 
 
+@pytest.mark.parametrize("query", ["v=1", "v=%2F&" + "x" * 700])
+def test_a_purge_may_name_a_query(cdn_bucket: CdnBucket, query: str) -> None:
+    for path in (f"/a?{query}", "/a?v=2", "/a"):
+        cdn_bucket.respond(path, "max-age=600", b"old")
+        cdn_bucket.get(path)
+        until(cdn_bucket.says("hit", path))
+        cdn_bucket.respond(path, "max-age=600", b"new")
+    organization, environment = (pair.partition("=")[2] for pair in cdn_bucket.scope.split("&"))
+    tenant = {"organization_id": int(organization), "environment_pk": int(environment)}
+    body = {**tenant, "keys": [f"cdn-bucket/a?{query}", "cdn-bucket/a?v=3"]}
+    counts = [
+        cdn_bucket.cluster.call("POST", "/v1/purge", body | {"preview": preview})["objects_purged"]
+        for preview in (True, False, False)
+    ]
+    assert counts == [1, 1, 0]
+    bodies = [cdn_bucket.get(path).body for path in (f"/a?{query}", "/a?v=2", "/a")]
+    assert bodies == [b"new", b"old", b"old"]
+
+
 def test_a_conditional_request_is_answered_with_304(cdn_bucket: CdnBucket) -> None:
     changed = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     cdn_bucket.respond(
