@@ -37,6 +37,7 @@ log = structlog.get_logger(__name__)
 SHARED_LIMIT: Final = 3
 REMEMBERED: Final = 100_000
 NEGATIVE_WAIT_S: Final = 0.05
+STORING_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +186,11 @@ class Lookup:
         while version is None and variant != self._variant(request):
             # Vary was learned meanwhile, from a response that may be this variant.
             variant = self._variant(request)
+            version = await self._directory.find(bucket_id, key, variant)
+        fetch = self._objects.singleflight.running.get((bucket_id, key, variant))
+        if version is None and fetch is not None and not _comes_in_time(fetch):
+            # It may not be used again without being revalidated, which takes its stored version.
+            await fetch.wait_until_stored(STORING_S)
             version = await self._directory.find(bucket_id, key, variant)
         return version
 

@@ -54,7 +54,15 @@ DIRECTIVE: Final = re.compile(
 )
 # A member of RFC 8941's dictionary, as cache directives use it: lower-case keys, integers, flags.
 TARGETED: Final = re.compile(
+    r"(?!(?:s-maxage|max-age|stale-while-revalidate|stale-if-error)=\")"
     r"[a-z*][a-z0-9_.*-]*(?:=(?:-?\d{1,15}|\?[01]|\"[^\"]*\"|[A-Za-z*][\w.:/*-]*))?"
+)
+# RFC 9110 §5.6.7: IMF-fixdate, RFC 850 and asctime; what is none of these is no time.
+DATES: Final = re.compile(
+    r"[a-z]{3}, \d\d [a-z]{3} \d{4} \d\d:\d\d:\d\d GMT"
+    r"|[a-z]{6,9}, \d\d-[a-z]{3}-\d\d \d\d:\d\d:\d\d GMT"
+    r"|[a-z]{3} [a-z]{3} [ \d]\d \d\d:\d\d:\d\d \d{4}",
+    re.IGNORECASE,
 )
 
 
@@ -347,7 +355,7 @@ def _age_at_arrival(fields: Mapping[str, str], asked_at: float, answered_at: flo
 
 
 def _moment(text: str, otherwise: float) -> float:
-    moment = parse_http_date(text)
+    moment = parse_http_date(text) if DATES.fullmatch(text) else None
     return otherwise if moment is None else moment.timestamp()
 
 

@@ -107,7 +107,7 @@ class ObjectCache:
         # Few names have one; the others are spared a coroutine.
         if name in self.singleflight.running:
             fetch = await self.singleflight.shareable(name)
-            if fetch is not None:
+            if fetch is not None and fetch.cacheability.is_shared:
                 return await self._wait(bucket, fetch)
         found = await self._directory.find(*name)
         if found is not None:

@@ -47,7 +47,7 @@ class FetchRequest:
     stale: ObjectVersion | None = None
     above: int = 0
     assess: Callable[[OriginResponse], Cacheability] = object_cacheability
-    joins: Callable[["SharedFetch"], bool] = lambda _fetch: True
+    joins: Callable[["SharedFetch"], bool] = lambda fetch: fetch.cacheability.is_shared
     client: str = ""
     opens_at_head: bool = False
 
@@ -67,7 +67,7 @@ class SharedFetch:
         """on_header, on_failure: called before any waiter resumes."""
         self.name = name
         self.request = request
-        self.cacheability = Cacheability()
+        self.cacheability: Cacheability = Cacheability()
         self.opened: asyncio.Future[ObjectVersion] = asyncio.get_running_loop().create_future()
         # Retrieve the exception even if no waiter is left.
         self.opened.add_done_callback(lambda future: future.cancelled() or future.exception())
@@ -163,6 +163,12 @@ class SharedFetch:
         """End with an error if nothing else has ended it."""
         if not self._is_whole and self.failure is None:
             self.fail(OriginFailed())
+
+    async def wait_until_stored(self, timeout_s: float) -> None:
+        """Wait while a response that came whole is being stored; return at once for others."""
+        is_storing = self._is_whole and not self._is_over and self.cacheability.is_stored
+        if is_storing and self.task is not None:
+            await asyncio.wait({self.task}, timeout=timeout_s)
 
     async def wait_until_whole(self) -> None:
         """Wait for the last byte. Raises BrainError when the fetch fails."""

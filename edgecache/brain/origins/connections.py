@@ -39,6 +39,7 @@ TRY_AGAIN: Final = frozenset(
 )
 # Who we are, and a mark by which a request that comes back to us is known (RFC 8586).
 COMMON: Final = (("user-agent", "zonal"), ("cdn-loop", "zonal"), ("accept-encoding", "identity"))
+BODYLESS: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 FRAMED: Final = frozenset({"content-length", "transfer-encoding"})
 
 
@@ -246,7 +247,7 @@ def _is_complete(response: httpcore.Response, pairs: Pairs) -> bool:
     crashes closes its connections as well, so others are not taken for complete.
     """
     fields = dict(pairs)
-    if not FRAMED.isdisjoint(fields):
+    if not FRAMED.isdisjoint(fields) or response.status in BODYLESS:
         return True
     options = {option.strip().lower() for option in fields.get("connection", "").split(",")}
     if response.extensions["http_version"] != b"HTTP/1.1" or "close" not in options:
