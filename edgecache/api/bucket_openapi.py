@@ -35,7 +35,7 @@ NEW_ACCESS_KEY: Final = ACCESS_KEY | {
     "secret_access_key": "SNzBkddXPQ-lvdaXm1X5EybeaQbGGnAStFgnTs3U",
     "endpoint": "http://127.0.0.1:9000",
 }
-BUCKET: Final = {
+BUCKET: Final[dict[str, object]] = {
     "name": "assets",
     "public_name": "d6ab53917f540dd54e6d",
     "origin": None,
@@ -44,6 +44,7 @@ BUCKET: Final = {
     "allows_redirect": False,
     "verifies_reads": False,
     "forwards_writes": False,
+    "forwarded_headers": [],
     "created_at": "2026-11-22T18:37:30.603768+00:00",
 }
 HOST: Final = {

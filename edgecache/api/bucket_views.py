@@ -43,6 +43,7 @@ NO_BUCKET: Final[Row] = {
     "allows_redirect": False,
     "verifies_reads": False,
     "forwards_writes": False,
+    "forwarded_headers": [],
     "created_at": None,
 }
 NO_KEY: Final[Row] = {

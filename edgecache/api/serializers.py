@@ -173,6 +173,7 @@ class BucketSerializer(serializers.Serializer[Any]):
     allows_redirect = serializers.BooleanField()
     verifies_reads = serializers.BooleanField()
     forwards_writes = serializers.BooleanField()
+    forwarded_headers = serializers.ListField(child=serializers.CharField())
     created_at = serializers.DateTimeField(allow_null=True)
 
 
@@ -183,6 +184,12 @@ class BucketChangeSerializer(StrictSerializer):
     allows_redirect = serializers.BooleanField(required=False)
     verifies_reads = serializers.BooleanField(required=False)
     forwards_writes = serializers.BooleanField(required=False)
+    forwarded_headers = serializers.ListField(
+        child=serializers.CharField(max_length=64),
+        required=False,
+        max_length=20,
+        help_text="Request headers that an HTTP origin gets as well; `*` for all but a few.",
+    )
 
 
 class BucketRequestSerializer(BucketChangeSerializer):

@@ -116,7 +116,10 @@ class ObjectVersion:
 
 @dataclass(frozen=True, slots=True)
 class BucketInfo:
-    """A bucket's row. origin_id: None is the built-in origin."""
+    """A bucket's row. origin_id: None is the built-in origin.
+
+    forwarded_headers: names of request headers that an HTTP origin gets as well, with commas.
+    """
 
     id: int
     tenant: Tenant
@@ -128,6 +131,7 @@ class BucketInfo:
     allows_redirect: bool
     verifies_reads: bool
     forwards_writes: bool
+    forwarded_headers: str
     created_at: datetime
 
 

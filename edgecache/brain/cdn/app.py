@@ -129,7 +129,7 @@ class CdnApi:
         return CdnRequest(
             place,
             fields,
-            KeyPolicy.of(()),
+            KeyPolicy.of(place.bucket.forwarded_headers.split(","), is_shared_host=place.is_shared),
             only_if_cached="only-if-cached" in control,
             client=self._parts.streamer.offload.client_of(scope),
         )

@@ -13,6 +13,7 @@ for origins that are known to send it. Authorization is never keyed; RFC 9111 §
 """
 
 import hashlib
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -22,6 +23,7 @@ from edgecache.brain.cdn.rules import HOP_BY_HOP, Pairs, names_of
 EVERYTHING: Final = "*"
 ENCODING: Final = "accept-encoding"
 AUTHORIZATION: Final = "authorization"
+COOKIE: Final = "cookie"
 # Sent where Vary has named them. Both are case-insensitive.
 NEGOTIATED: Final = frozenset({"accept", "accept-language"})
 CODINGS: Final = ("zstd", "br", "gzip")
@@ -43,7 +45,7 @@ RESERVED: Final = HOP_BY_HOP | {
 # Who the client is, and headers that frameworks build links and routes from: ``*`` leaves them out.
 WITHHELD: Final = RESERVED | {
     AUTHORIZATION,
-    "cookie",
+    COOKIE,
     "cookie2",
     "forwarded",
     "front-end-https",
@@ -55,6 +57,7 @@ WITHHELD: Final = RESERVED | {
 }
 WITHHELD_PREFIXES: Final = ("x-forwarded", "x-original-", "x-rewrite-", "x-http-", "x-method-")
 WITHHELD_MORE: Final = frozenset({"x-host", "x-real-ip", "x-client-ip", "x-wap-profile"})
+TOKEN: Final = re.compile(r"[a-z0-9!#$%&'+.^_`|~-]+")
 # A longer query is named by its digest: the names are in an index of PostgreSQL.
 QUERY_NAME_CHARS: Final = 512
 
@@ -67,9 +70,15 @@ class KeyPolicy:
     is_open: bool = False
 
     @classmethod
-    def of(cls, names: Iterable[str]) -> "KeyPolicy":
-        """Return the policy of a bucket's list."""
-        wanted = frozenset(names)
+    def of(cls, names: Iterable[str], *, is_shared_host: bool = False) -> "KeyPolicy":
+        """Return the policy of a bucket's list.
+
+        is_shared_host: of a request to the host that all public buckets share, where a browser
+        sends what other buckets' pages have set.
+        """
+        wanted = frozenset(name for name in names if name)
+        if is_shared_host:
+            wanted -= {COOKIE}
         return cls(wanted - {EVERYTHING}, EVERYTHING in wanted)
 
     def sent(self, fields: Mapping[str, str], learned: Collection[str]) -> dict[str, str]:
@@ -151,7 +160,7 @@ def codings(accepted: str) -> str:
 
 def is_forwardable(name: str) -> bool:
     """True if a bucket may list a header (lower case)."""
-    return name not in RESERVED
+    return TOKEN.fullmatch(name) is not None and name not in RESERVED
 
 
 def _is_withheld(name: str) -> bool:

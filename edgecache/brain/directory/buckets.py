@@ -27,11 +27,12 @@ LEFTOVERS: Final = (
 )
 INSERT: Final = (
     "INSERT INTO brain_bucket (organization_id, environment_pk, name, public_name, origin_prefix,"
-    " is_public, allows_redirect, verifies_reads, forwards_writes, origin_id)"
-    " SELECT %s, %s, %s, %s, %s, %s, %s, %s, %s, %s WHERE %s::bigint IS NULL OR EXISTS"
+    " is_public, allows_redirect, verifies_reads, forwards_writes, forwarded_headers, origin_id)"
+    " SELECT %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s WHERE %s::bigint IS NULL OR EXISTS"
     " (SELECT FROM brain_origin WHERE id = %s AND organization_id = %s AND environment_pk = %s)"
     " RETURNING id, organization_id, environment_pk, name, public_name, origin_id, origin_prefix,"
-    " is_public, allows_redirect, verifies_reads, forwards_writes, created_at"
+    " is_public, allows_redirect, verifies_reads, forwards_writes, forwarded_headers,"
+    " created_at"
 )
 HOLDS: Final = "SELECT EXISTS (SELECT FROM brain_storedobject WHERE bucket_id = %s) AS holds"
 # First the locks: parts that are being written then come before this, or find no upload.
@@ -42,21 +43,24 @@ UPDATE: Final = (
     "UPDATE brain_bucket SET is_public = coalesce(%s, is_public),"
     " allows_redirect = coalesce(%s, allows_redirect),"
     " verifies_reads = coalesce(%s, verifies_reads),"
-    " forwards_writes = coalesce(%s, forwards_writes)"
+    " forwards_writes = coalesce(%s, forwards_writes),"
+    " forwarded_headers = coalesce(%s, forwarded_headers)"
     " WHERE organization_id = %s AND environment_pk = %s AND id = %s"
     " RETURNING id, organization_id, environment_pk, name, public_name, origin_id, origin_prefix,"
-    " is_public, allows_redirect, verifies_reads, forwards_writes, created_at"
+    " is_public, allows_redirect, verifies_reads, forwards_writes, forwarded_headers,"
+    " created_at"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Switches:
-    """A bucket's options; None leaves one unchanged."""
+    """A bucket's options; None leaves one unchanged. forwarded_headers: names with commas."""
 
     is_public: bool | None = None
     allows_redirect: bool | None = None
     verifies_reads: bool | None = None
     forwards_writes: bool | None = None
+    forwarded_headers: str | None = None
 
 
 AS_IT_IS: Final = Switches()
@@ -103,6 +107,7 @@ class Buckets:
                         *(secrets.token_hex(10), origin_prefix),
                         *(bool(switches.is_public), bool(switches.allows_redirect)),
                         *(bool(switches.verifies_reads), bool(switches.forwards_writes)),
+                        switches.forwarded_headers or "",
                         origin_id,
                         *(origin_id, origin_id, tenant.organization_id, tenant.environment_pk),
                     ],
@@ -125,6 +130,7 @@ class Buckets:
                 [
                     *(switches.is_public, switches.allows_redirect),
                     *(switches.verifies_reads, switches.forwards_writes),
+                    switches.forwarded_headers,
                     *(tenant.organization_id, tenant.environment_pk, bucket_id),
                 ],
             )

@@ -29,7 +29,8 @@ MANIFEST_ENTRY_BYTES: Final = 512
 
 BUCKET: Final = (
     "SELECT id, organization_id, environment_pk, name, public_name, origin_id, origin_prefix,"
-    " is_public, allows_redirect, verifies_reads, forwards_writes, created_at"
+    " is_public, allows_redirect, verifies_reads, forwards_writes, forwarded_headers,"
+    " created_at"
     " FROM brain_bucket WHERE "
 )
 # A purge hides its objects at once and deletes them afterwards.

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from edgecache.brain.cdn.keys import EVERYTHING, is_forwardable
 from edgecache.brain.directory.buckets import Buckets, Switches
 from edgecache.brain.errors import NoSuchBucket
 from edgecache.brain.internal_api.bodies import tenant_of
@@ -14,6 +15,9 @@ from edgecache.protocol.names import BUCKET_RULE
 
 NAME_CHARS: Final = 63
 PREFIX_CHARS: Final = 1024
+HEADERS: Final = "forwarded_headers"
+HEADERS_LIMIT: Final = 20
+HEADER_CHARS: Final = 64
 
 
 def routes(buckets: Buckets, repair: Repair) -> list[Route]:
@@ -78,7 +82,10 @@ def _changes(buckets: Buckets, repair: Repair) -> list[Route]:
 
 def shape(row: BucketInfo) -> dict[str, Any]:
     """Return a bucket as JSON."""
-    return {name: getattr(row, name) for name in BucketInfo.__slots__ if name != "tenant"}
+    shown = {name: getattr(row, name) for name in BucketInfo.__slots__ if name != "tenant"}
+    return shown | {
+        "forwarded_headers": [name for name in row.forwarded_headers.split(",") if name]
+    }
 
 
 def number(call: JsonCall) -> int:
@@ -90,6 +97,18 @@ def number(call: JsonCall) -> int:
 
 
 def _switches(body: Fields) -> Switches:
+    names = (name for name in Switches.__slots__ if name != HEADERS and body.is_given(name))
     return Switches(
-        **{name: body.boolean(name) if body.is_given(name) else None for name in Switches.__slots__}
+        **{name: body.boolean(name) for name in names},
+        forwarded_headers=_forwarded_headers(body),
     )
+
+
+def _forwarded_headers(body: Fields) -> str | None:
+    if not body.is_given(HEADERS):
+        return None
+    names = {name.lower() for name in body.texts(HEADERS, limit=HEADERS_LIMIT, length=HEADER_CHARS)}
+    for name in sorted(names):
+        if name != EVERYTHING and not is_forwardable(name):
+            body.wrong(HEADERS, f"{name!r} is no header that can be forwarded", None)
+    return ",".join(sorted(names))

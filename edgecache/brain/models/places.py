@@ -45,6 +45,7 @@ class Bucket(models.Model):
     public_name: opaque and unique over all; what ``/p/{public_name}/{key}`` says.
     origin: None means the built-in one. is_public: anyone may read, and strangers' nodes may hold.
     forwards_writes: an HTTP origin is handed what clients of ``/p/`` POST, PUT, PATCH and DELETE.
+    forwarded_headers: names of request headers that an HTTP origin gets as well, with commas.
     tags: of the bucket itself, by key. cors: its rules (``cors.rules``), empty for none.
     sequence: rises with every purge. A fill that began before one has to look (``PurgeRecord``).
     """
@@ -59,6 +60,7 @@ class Bucket(models.Model):
     allows_redirect = models.BooleanField(db_default=False)
     verifies_reads = models.BooleanField(db_default=False)
     forwards_writes = models.BooleanField(db_default=False)
+    forwarded_headers = models.TextField(blank=True, db_default="")
     tags = models.JSONField(default=dict, db_default={})
     cors = models.JSONField(default=list, db_default=[])
     sequence = models.BigIntegerField(db_default=0)

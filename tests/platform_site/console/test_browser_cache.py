@@ -34,6 +34,7 @@ BUCKET = {
     "allows_redirect": False,
     "verifies_reads": False,
     "forwards_writes": False,
+    "forwarded_headers": [],
     "created_at": "2026-11-21T10:00:00+00:00",
 }
 KEY = {

@@ -1,5 +1,7 @@
 """What of a client's request goes to the origin, and what of it is part of the key."""
 
+import urllib.error
+
 import pytest
 
 from edgecache.brain.cdn.keys import KeyPolicy, Target, codings
@@ -69,6 +71,29 @@ def test_an_encoded_response_is_sent_only_to_those_who_accept_it(
 )
 def test_codings_are_reduced_to_those_worth_a_variant(accepted: str, sent: str) -> None:
     assert codings(accepted) == sent
+
+
+def test_a_bucket_lists_headers_that_go_to_the_origin(cdn_bucket: CdnBucket) -> None:
+    scope = cdn_bucket.scope
+    path = f"/v1/buckets/{cdn_bucket.bucket_id}?{scope}"
+    row = cdn_bucket.cluster.call("PATCH", path, {"forwarded_headers": ["X-Own", "Cookie"]})
+    assert row["forwarded_headers"] == ["cookie", "x-own"]
+    for own in ("1", "2"):
+        cdn_bucket.respond("/a", "max-age=600", own.encode())
+        cdn_bucket.get("/a", x_own=own, cookie="of=another-bucket")
+        until(cdn_bucket.says("hit", "/a", x_own=own))
+    assert [cdn_bucket.get("/a", x_own=own).body for own in ("1", "2")] == [b"1", b"2"]
+    # Cookies belong to the host, which all public buckets share.
+    assert all("cookie" not in asked.headers for asked in cdn_bucket.origin.asked)
+
+
+@pytest.mark.parametrize(
+    "name", ["Host", "Connection", "Range", "If-None-Match", "a b", "x\r\ny", ""]
+)
+def test_a_bucket_cannot_list_what_is_the_cache_s_own(cdn_bucket: CdnBucket, name: str) -> None:
+    path = f"/v1/buckets/{cdn_bucket.bucket_id}?{cdn_bucket.scope}"
+    with pytest.raises(urllib.error.HTTPError, match="400"):
+        cdn_bucket.cluster.call("PATCH", path, {"forwarded_headers": [name]})
 
 
 LISTED = KeyPolicy.of(["x-own", "cookie"])
