@@ -29,6 +29,9 @@ _OF_SIGNATURES: Final = frozenset(
         "signedheaders",
     )
 )
+# AWS ignores these in a query. Its SDK for JavaScript signs the checksum of an empty body into the
+# URL of each upload, long before there is one.
+_WITHOUT_EFFECT: Final = ("x-amz-checksum-", "x-amz-sdk-checksum-")
 # In URLs that boto3 presigns with version 2.
 _OF_VERSION_2: Final = frozenset(("content-md5", "content-type"))
 _BROKEN_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -122,9 +125,10 @@ def is_query_header(name: str) -> bool:
     return is_amz or name in _OF_VERSION_2
 
 
-def with_query_headers(request: S3Request) -> S3Request:
+def with_query_headers(request: S3Request, *, with_checksums: bool = False) -> S3Request:
     """Return a presigned request with the headers that its query contains, as AWS reads it.
 
+    with_checksums: for the text that is signed, of which they are a part.
     A header that was also sent wins; then the signature covers that one.
     Raises S3Error InvalidArgument: a value that is not valid in a header.
     """
@@ -132,6 +136,8 @@ def with_query_headers(request: S3Request) -> S3Request:
     for name, value in request.parameters:
         lower = name.lower()
         if not is_query_header(name) or lower in request.headers:
+            continue
+        if lower.startswith(_WITHOUT_EFFECT) and not with_checksums:
             continue
         if _CONTROL.search(value):
             # Signatures of version 2 separate headers by line breaks.

@@ -107,7 +107,7 @@ def verify(request: S3Request, claim: PresignedClaim, secret: str) -> None:
 
     Raises S3Error: AccessDenied (expired), SignatureDoesNotMatch, InvalidArgument.
     """
-    request = requests.with_query_headers(request)
+    request = requests.with_query_headers(request, with_checksums=True)
     text = _string_to_sign(request, claim)
     digest = hmac.digest(secret.encode(), text.encode("latin-1", "replace"), "sha1")
     wanted = base64.b64encode(digest)
