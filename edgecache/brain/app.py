@@ -8,6 +8,7 @@ from edgecache.brain.cdn.parts import CdnParts
 from edgecache.brain.conf import BrainSettings
 from edgecache.brain.database import Database
 from edgecache.brain.delivery.nginx_offload import NginxOffload
+from edgecache.brain.delivery.own_files import OwnFiles
 from edgecache.brain.delivery.response_cache import ResponseCache
 from edgecache.brain.delivery.streaming import Streamer
 from edgecache.brain.delivery.worker_reads import WorkerReads
@@ -136,6 +137,7 @@ def _cluster(settings: BrainSettings, core: _Core) -> _Cluster:
     hot_objects = HotObjects(database, repair)
     meters = Meters(database, core.brain_id)
     offload = NginxOffload((settings.secret, *settings.previous_secrets))
+    own_files = OwnFiles(core.staging, offload.files)
     worker_reads = WorkerReads(core.directory, nodes, tickets, worker_client)
     return _Cluster(
         nodes=nodes,
@@ -149,7 +151,9 @@ def _cluster(settings: BrainSettings, core: _Core) -> _Cluster:
         statistics=Statistics(database, nodes, meters),
         worker_client=worker_client,
         worker_reads=worker_reads,
-        streamer=Streamer(core.directory, worker_reads, meters, offload, on_read=hot_objects.read),
+        streamer=Streamer(
+            core.directory, worker_reads, meters, offload, own_files, on_read=hot_objects.read
+        ),
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from edgecache.brain.delivery.delivery import Tenant
-from edgecache.brain.errors import KeyRefused
+from edgecache.brain.errors import KeyRefused, OriginChanged
 
 KEY_LIMIT_BYTES: Final = 1024
 # Kept with an object, besides its type.
@@ -195,3 +195,9 @@ def check_key(key: str) -> str:
     if not 0 < size <= KEY_LIMIT_BYTES or "\0" in key:
         raise KeyRefused
     return key
+
+
+def check_etag(found: ObjectVersion, etag: str) -> None:
+    """Raise OriginChanged if a version has another ETag. etag: empty for any."""
+    if etag and found.etag != etag:
+        raise OriginChanged

@@ -33,7 +33,7 @@ class Wire(Protocol):
     def ask_for_body(self) -> None: ...
     def pace_reading(self) -> None: ...
     def cut(self) -> None: ...
-    async def send_file(self, head: bytes, body: FileBody) -> int: ...
+    async def send_file(self, head: bytes, body: FileBody) -> None: ...
     @property
     def transport(self) -> asyncio.Transport: ...
 
@@ -202,8 +202,9 @@ class Exchange:
                 return
             self.wanted_bytes = body.length
             head = self._head(status, headers, body.length)
-            self.sent_bytes = await self._wire.send_file(head, body)
+            await self._wire.send_file(head, body)
         finally:
+            self.sent_bytes += body.sent
             body.close()
 
     def response_str(self, status: int, headers: HeaderPairs, body: str) -> None:

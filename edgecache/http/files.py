@@ -51,6 +51,8 @@ class FileBody:
         self.descriptor = descriptor
         self.start = start
         self.length = length
+        # What the client's side has taken, whole or not.
+        self.sent = 0
         self._pool = pool
         self._is_unaltered = is_unaltered
         self._running: asyncio.Future[Any] | None = None
@@ -111,11 +113,10 @@ class FileBody:
 
 
 class FileTransfer:
-    """A head and a file on their way into a client's socket. sent: bytes of the file."""
+    """A head and a file on their way into a client's socket."""
 
     def __init__(self, client: Any, head: bytes, body: FileBody) -> None:
         """client: the transport's socket; duplicated, as the transport may close it at any time."""
-        self.sent = 0
         self._socket = socket.socket(
             client.family, client.type, client.proto, fileno=os.dup(client.fileno())
         )
@@ -129,7 +130,7 @@ class FileTransfer:
         Raises OSError for a client that is gone, FileCutShort, FileAltered.
         """
         loop = asyncio.get_running_loop()
-        while self._head or self.sent < self._body.length:
+        while self._head or self._body.sent < self._body.length:
             if await self._body.in_thread(self._turn):
                 wait(True)
                 await self._writable(loop)
@@ -137,9 +138,10 @@ class FileTransfer:
 
     def _turn(self) -> bool:
         """Send for a while; True if the client takes no more for now."""
-        self._body.check()
-        stops_at = self.sent + TURN_BYTES
-        while self._head or self.sent < min(stops_at, self._body.length):
+        body = self._body
+        body.check()
+        stops_at = body.sent + TURN_BYTES
+        while self._head or body.sent < min(stops_at, body.length):
             try:
                 self._send()
             except BlockingIOError:
@@ -154,19 +156,19 @@ class FileTransfer:
             self._head = self._head[self._socket.send(self._head, socket.MSG_MORE) :]
             return
         body = self._body
-        left = body.length - self.sent
+        left = body.length - body.sent
         if left <= HELD_BACK_BYTES:
-            self.sent += self._socket.send(body.piece(self.sent))
+            body.sent += self._socket.send(body.piece(body.sent))
             return
         count = os.sendfile(
             self._socket.fileno(),
             body.descriptor,
-            body.start + self.sent,
+            body.start + body.sent,
             min(left - HELD_BACK_BYTES, TURN_BYTES),
         )
         if count == 0:
             raise FileCutShort
-        self.sent += count
+        body.sent += count
 
     async def _writable(self, loop: asyncio.AbstractEventLoop) -> None:
         ready = loop.create_future()

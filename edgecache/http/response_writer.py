@@ -53,10 +53,11 @@ class ResponseWriter(asyncio.Protocol):
         """The transport."""
         return self._transport
 
-    async def send_file(self, head: bytes, body: FileBody) -> int:
-        """Send a head and a file; return how many bytes of the file. Raises ClientGone."""
+    async def send_file(self, head: bytes, body: FileBody) -> None:
+        """Send a head and a file; ``body.sent`` counts. Raises ClientGone."""
         if self._scheme == "https":
-            return await self._copy_file(head, body)
+            await self._copy_file(head, body)
+            return
         # The kernel's turn comes after all that is still to be written.
         self._transport.set_write_buffer_limits(high=0)
         await self.drain()
@@ -67,18 +68,15 @@ class ResponseWriter(asyncio.Protocol):
         except OSError as error:
             self.cut()
             raise ClientGone from error
-        return transfer.sent
 
-    async def _copy_file(self, head: bytes, body: FileBody) -> int:
+    async def _copy_file(self, head: bytes, body: FileBody) -> None:
         """Send a file through Python: TLS needs its bytes."""
         self.write(head)
-        sent = 0
-        while sent < body.length:
-            piece = await body.read(sent)
+        while body.sent < body.length:
+            piece = await body.read(body.sent)
             self.write(piece)
+            body.sent += len(piece)
             await self.drain()
-            sent += len(piece)
-        return sent
 
     def _note_stall(self, is_stalled: bool) -> None:
         wait_s = self._limits.take_timeout_s if is_stalled else NEVER

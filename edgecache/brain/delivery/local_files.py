@@ -1,4 +1,4 @@
-"""Workers' files on the brain's own machine, which nginx sends once they were verified."""
+"""Files on the brain's machine, workers' ones too, that are sent once they were verified."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ WAITING_LIMIT: Final = 256
 
 
 class LocalFiles:
-    """What this brain knows of files that other processes own."""
+    """What this brain knows of files that it or nginx sends."""
 
     def __init__(self) -> None:
         self._verified = VerifiedFiles()
@@ -45,6 +45,10 @@ class LocalFiles:
             state = state_of(path)
         except OSError:
             return False
+        return self.knows(sha256, path, state)
+
+    def knows(self, sha256: bytes, path: str, state: FileState) -> bool:
+        """Return ``is_verified`` of a file in this state."""
         if self._verified.knows(sha256, state):
             return True
         is_new = state not in self._begun and is_settled(state, now_ns=time.time_ns())

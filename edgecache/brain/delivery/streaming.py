@@ -18,6 +18,7 @@ from edgecache.brain.blocks import BLOCK_BYTES, BlockCheck, Blocks
 from edgecache.brain.delivery.delivery import Delivery, Span
 from edgecache.brain.delivery.integrity import BlockChecks, IntegrityCheck, NoCheck, WrongBytes
 from edgecache.brain.delivery.nginx_offload import NginxOffload, headers_for_file
+from edgecache.brain.delivery.own_files import OwnFiles
 from edgecache.brain.delivery.spot_checks import SpotChecks
 from edgecache.brain.delivery.worker_reads import WorkerReads
 from edgecache.brain.directory.directory import Directory
@@ -25,6 +26,7 @@ from edgecache.brain.errors import OriginChanged, OriginFailed
 from edgecache.brain.metering.meters import Meters
 from edgecache.brain.values import BucketInfo
 from edgecache.http.exchange import Exchange, Stream
+from edgecache.http.files import FileBody
 from edgecache.http.heads import HeaderPairs
 from edgecache.http.outgoing import RequestFailed
 from edgecache.protocol.hot import Hot
@@ -75,11 +77,13 @@ class Streamer:
         worker_reads: WorkerReads,
         meters: Meters,
         offload: NginxOffload,
+        own_files: OwnFiles,
         *,
         on_read: Callable[[Delivery], None],
     ) -> None:
         """on_read: called with each delivery of bytes, however they are sent."""
         self.offload = offload
+        self._own_files = own_files
         self.hot = Hot()
         self._directory = directory
         self._worker_reads = worker_reads
@@ -88,7 +92,7 @@ class Streamer:
         self._spot_checks = SpotChecks()
 
     async def deliver(self, delivery: Delivery, exchange: Exchange, fallback: Fallback) -> bool:
-        """Respond to a request. True if the bytes came from memory or nginx sends them.
+        """Respond to a request. True if it needed no worker and no origin.
 
         fallback: used when no worker sends the bytes. Raises BrainError where nothing was sent yet,
         or too little (the connection must be cut then); ClientGone.
@@ -97,10 +101,13 @@ class Streamer:
             exchange.response_empty(delivery.status, delivery.headers_with_length())
             return False
         self._on_read(delivery)
-        if not self._must_ask_worker(delivery) and (
-            self._offloaded(delivery, exchange) or self._sent_from_memory(delivery, exchange)
-        ):
-            return True
+        if not self._must_ask_worker(delivery):
+            if self._offloaded(delivery, exchange) or self._sent_from_memory(delivery, exchange):
+                return True
+            body = await self._own_files.open(delivery)
+            if body is not None:
+                await self._send_file(delivery, exchange, body)
+                return True
         response = _Response(delivery, exchange)
         try:
             if delivery.span.length <= SMALL_BYTES:
@@ -113,9 +120,10 @@ class Streamer:
         return False
 
     def is_at_hand(self, delivery: Delivery, exchange: Exchange) -> bool:
-        """True if the bytes are in memory, or in a file that nginx may send."""
-        is_offloaded = self.offload.source(delivery, exchange.scope) is not None
-        return is_offloaded or delivery.sha256 in self.hot
+        """True if the bytes are in memory, or in a file that nginx or the kernel may send."""
+        if delivery.sha256 in self.hot or self._own_files.has_sent(delivery.sha256):
+            return True
+        return self.offload.source(delivery, exchange.scope) is not None
 
     async def pass_through(
         self,
@@ -188,6 +196,13 @@ class Streamer:
         exchange.response_bytes(delivery.status, delivery.headers, body)
         self._record(delivery, None, exchange.sent_bytes, seconds)
         return True
+
+    async def _send_file(self, delivery: Delivery, exchange: Exchange, body: FileBody) -> None:
+        first_byte_s = time.perf_counter() - exchange.began
+        try:
+            await exchange.response_file(delivery.status, delivery.headers, body)
+        finally:
+            self._record(delivery, None, exchange.sent_bytes, first_byte_s)
 
     async def _send_small(
         self, delivery: Delivery, response: _Response, fallback: Fallback, started: float

@@ -6,11 +6,8 @@ then to the directory; when it returns, no brain serves the previous version any
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
-
-import structlog
 
 from edgecache.brain.background import BackgroundTasks
 from edgecache.brain.database import Database
@@ -28,6 +25,7 @@ from edgecache.brain.storage.buffers import BufferedBody
 from edgecache.brain.storage.digests import verified
 from edgecache.brain.storage.group_commit import GroupCommit
 from edgecache.brain.storage.listings import list_keys
+from edgecache.brain.storage.local_bytes import local_bytes
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.storage.stored_bytes import StoredBytes
 from edgecache.brain.storage.stores.managed import ManagedStore
@@ -40,13 +38,12 @@ from edgecache.brain.values import (
     Manifest,
     ObjectVersion,
     StagedFile,
+    check_etag,
     check_key,
     fields_of,
 )
 
 T = TypeVar("T")
-
-log = structlog.get_logger(__name__)
 
 
 class ObjectCache:
@@ -143,28 +140,20 @@ class ObjectCache:
     async def reopen(
         self, bucket: BucketInfo, found: ObjectVersion, span: Span
     ) -> AsyncIterator[bytes]:
-        """Yield bytes of exactly this version when no node can: from staging, or from the origin.
+        """Yield correct bytes of exactly this version when no node can: from staging or the origin.
 
-        All of them are correct. Raises OriginChanged when the origin has another version,
-        OriginError, DatabaseAway.
+        Raises OriginChanged when the origin has another version, OriginError, DatabaseAway.
         """
         manifest = await self._directory.manifest(found.sha256)
         if manifest is None:
             raise OriginChanged
         position = span.start
-        path = await self._staging.local(found.sha256)
-        if path is not None:
-            try:
-                async for piece in verified(partial(self._staging.read, path), manifest, span):
-                    position += len(piece)
-                    yield piece
-            except (OriginChanged, OSError):
-                log.exception("own_bytes_wrong", sha256=found.sha256.hex())
-                if path == self._staging.blob_path(found.sha256):
-                    await self._staging.run(self._staging.unlink_copy, path)
-            else:
-                return
+        async for piece in local_bytes(self._staging, manifest, span):
+            position += len(piece)
+            yield piece
         rest = Span(position, span.start + span.length - position)
+        if not rest.length:
+            return
         if bucket.origin_id is None:
             source = self._managed.read(bucket, found, manifest, rest)
         else:
@@ -261,14 +250,14 @@ class ObjectCache:
             found = await builtin_origin.head(self._database, origin, check_key(source_key))
             if found is None:
                 raise OriginMissing
-            _check_etag(found, source_etag)
+            check_etag(found, source_etag)
             copied = await self._uncancelled(
                 self._copy_row(found, bucket, key, fields or fields_of(found), conditions)
             )
             if copied is not None:
                 return copied
         opened = await self.open(origin, source_key)
-        _check_etag(opened.version, source_etag)
+        check_etag(opened.version, source_etag)
         staged = await self._staging.take(opened.body())
         return await self.put(
             bucket, key, staged, fields or fields_of(opened.version), conditions=conditions
@@ -377,8 +366,3 @@ class ObjectCache:
     async def _uncancelled(self, write: Coroutine[Any, Any, T]) -> T:
         """Run a write to its end, even when the caller is cancelled."""
         return await asyncio.shield(self._running.add(write, has_caller=True))
-
-
-def _check_etag(found: ObjectVersion, etag: str) -> None:
-    if etag and found.etag != etag:
-        raise OriginChanged

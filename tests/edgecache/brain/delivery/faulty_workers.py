@@ -8,6 +8,8 @@ from typing import Final
 
 Fault = Callable[["Passage"], None]
 HEAD_END: Final = b"\r\n\r\n"
+# One object, and several small ones.
+COPIES: Final = (b"PUT /o/", b"PUT /batch", b"POST /batch")
 REFUSAL: Final = b"HTTP/1.1 500 Oops\r\ncontent-length: 0\r\n\r\n"
 
 
@@ -129,7 +131,7 @@ class Proxy:
         try:
             with client:
                 while request := _read_message(client):
-                    if self.refuses_copies and request.startswith(b"PUT /o/"):
+                    if self.refuses_copies and request.startswith(COPIES):
                         self.refused += 1
                         client.sendall(REFUSAL)
                         continue

@@ -139,7 +139,7 @@ def test_bytes_with_a_forged_crc_are_caught(
     )
     nodes = Mock(get=lambda _id: Mock(organization_id=owner))
     worker_reads = WorkerReads(Mock(), nodes, Mock(), Mock())
-    streamer = Streamer(Mock(), worker_reads, Mock(), Mock(), on_read=Mock())
+    streamer = Streamer(Mock(), worker_reads, Mock(), Mock(), Mock(), on_read=Mock())
     check = asyncio.run(streamer.check_for(delivery))
     if is_caught:
         with pytest.raises(WrongBytes):

@@ -51,6 +51,11 @@ class FaultyCluster:
         for key, body in BODIES.items():
             self.s3.put_object(Bucket="faulty", Key=key, Body=body)
         until(lambda: all(self.holders(body) == 2 for body in BODIES.values()))
+        # A brain does not send a link's file itself, but falls back on it.
+        name = hashlib.sha256(LARGE).hexdigest()
+        file = self.cluster.folder / "brain" / "origin" / name[:2] / name
+        file.replace(self.cluster.folder / name)
+        file.symlink_to(self.cluster.folder / name)
 
     def fresh(self) -> tuple[str, bytes]:
         """Return key and bytes of a small object that was never read, and so is not in memory."""

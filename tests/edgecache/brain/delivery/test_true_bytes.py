@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ class Stored:
         self.s3 = connect(keys, cluster.url)
         self.s3.put_object(Bucket="docs", Key="key", Body=self.body)
         self.sha256 = hashlib.sha256(self.body).digest()
-        until(lambda: len(self.files()) == 2 and self.holders() == 2)
+        until(lambda: len(self.files()) == 2 and self.holders() == 2, seconds=60)
 
     def files(self) -> list[Path]:
         """Return the workers' files of it."""
@@ -49,6 +50,18 @@ class Stored:
                 "SELECT node_id FROM brain_location WHERE blob_id = %s", [self.sha256]
             )
             return len(found.fetchall())
+
+    def worker_reads(self) -> list[str]:
+        """Return what the workers say of their reads."""
+        said: list[str] = []
+        for node in self.cluster.nodes:
+            text = send(node["endpoint"], "GET", "/metrics").body.decode()
+            said += [line for line in text.splitlines() if "worker_reads_total " in line]
+        return said
+
+    def bytes_served(self) -> int:
+        """Return what the cache has sent."""
+        return int(self.cluster.call("GET", "/v1/metrics")["bytes_served"])
 
     def read(self, start: int, end: int) -> bytes:
         """Return bytes start to end - 1."""
@@ -94,6 +107,35 @@ def test_a_redirected_client_gets_nothing_of_an_altered_file(stored: Stored) -> 
     assert follow(place)[0] == 404
     # Without a redirect the brain sends it.
     assert stored.signer.send("GET", "/docs/key").body == stored.body
+
+
+def test_a_large_object_is_sent_from_the_file_of_the_brain_itself(stored: Stored) -> None:
+    def is_own() -> bool:
+        before = stored.worker_reads()
+        assert stored.signer.send("GET", "/docs/key").body == stored.body
+        assert stored.read(1, 300_000) == stored.body[1:300_000]
+        return stored.worker_reads() == before
+
+    # Its last change has to be a second ago.
+    until(is_own)
+    used = stored.bytes_served()
+    leave_early(stored)
+    until(lambda: stored.bytes_served() > used)
+    flip(stored.own_file())
+    assert stored.signer.send("GET", "/docs/key").body == stored.body
+    assert not is_own()
+
+
+def leave_early(stored: Stored) -> None:
+    """Ask for an object, read the beginning and go."""
+    headers = stored.signer.sign("GET", "/docs/key")
+    lines = [f"{name}: {value}" for name, value in headers.items()]
+    with socket.socket() as client:
+        # So that the kernel does not take all of it.
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect(("127.0.0.1", stored.cluster.port))
+        client.sendall("\r\n".join(["GET /docs/key HTTP/1.1", *lines, "", ""]).encode())
+        client.recv(1000)
 
 
 def test_an_altered_file_of_the_brain_is_an_error(stored: Stored) -> None:

@@ -1,0 +1,94 @@
+"""Large bodies from the brain's own files: by sendfile, once their file was verified.
+
+The built-in origin's objects and cached copies are on the brain's disk. The kernel sends them at a
+fraction of what a worker's bytes cost that pass through Python.
+"""
+
+import asyncio
+import os
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+from edgecache.brain.delivery.delivery import Delivery
+from edgecache.brain.delivery.local_files import LocalFiles
+from edgecache.brain.storage.staging import Staging
+from edgecache.http.files import FileBody
+from edgecache.protocol.hot import OBJECT_LIMIT_BYTES
+from edgecache.protocol.verified_files import FileState, state_of
+
+# Smaller ones that are popular are in memory.
+LEAST_BYTES: Final = OBJECT_LIMIT_BYTES
+THREADS: Final = 4
+REMEMBERED: Final = 10_000
+
+_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+# A path, its open file, and the state of that.
+_Opened = tuple[str, int, FileState]
+
+
+class OwnFiles:
+    """The files of one brain, for sending."""
+
+    def __init__(self, staging: Staging, files: LocalFiles) -> None:
+        self._staging = staging
+        self._files = files
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="brain-sending")
+        self._sent: OrderedDict[bytes, None] = OrderedDict()
+
+    def has_sent(self, sha256: bytes) -> bool:
+        """True if these bytes were sent from a file lately."""
+        return sha256 in self._sent
+
+    async def open(self, delivery: Delivery) -> FileBody | None:
+        """Return the bytes of a delivery, None if they are few or no verified file has them.
+
+        A file that is not verified will be, behind the request.
+        """
+        sha256, (start, length) = delivery.sha256, delivery.span
+        if length <= LEAST_BYTES or not sha256 or delivery.is_verified:
+            return None
+        paths = (self._staging.origin_path(sha256), self._staging.blob_path(sha256))
+        opening = asyncio.get_running_loop().run_in_executor(self._threads, _open, *paths)
+        try:
+            opened = await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(_close)
+            raise
+        if opened is None:
+            return None
+        path, descriptor, state = opened
+        if not self._files.knows(sha256, path, state):
+            os.close(descriptor)
+            return None
+        self._note(sha256)
+        return FileBody(
+            descriptor, start, length, self._threads, lambda: state_of(descriptor) == state
+        )
+
+    def _note(self, sha256: bytes) -> None:
+        self._sent[sha256] = None
+        if len(self._sent) > REMEMBERED:
+            self._sent.popitem(last=False)
+
+
+def _open(*paths: Path) -> _Opened | None:
+    """Open the first of these files that there is. It blocks."""
+    for path in paths:
+        try:
+            descriptor = os.open(path, _FLAGS)
+        except OSError:
+            continue
+        return str(path), descriptor, state_of(descriptor)
+    return None
+
+
+def _close(opening: asyncio.Future[_Opened | None]) -> None:
+    """Close a file that was opened for a client who is gone."""
+    if opening.cancelled() or opening.exception() is not None:
+        return
+    opened = opening.result()
+    if opened is not None:
+        os.close(opened[1])

@@ -1,0 +1,29 @@
+"""Verified bytes from a brain's own files; a copy that is wrong is dropped."""
+
+from collections.abc import AsyncIterator
+from functools import partial
+
+import structlog
+
+from edgecache.brain.delivery.delivery import Span
+from edgecache.brain.errors import OriginChanged
+from edgecache.brain.storage.digests import verified
+from edgecache.brain.storage.staging import Staging
+from edgecache.brain.values import Manifest
+
+log = structlog.get_logger(__name__)
+
+
+async def local_bytes(staging: Staging, manifest: Manifest, span: Span) -> AsyncIterator[bytes]:
+    """Yield a span of a blob, as far as a file has its correct bytes: perhaps nothing."""
+    path = await staging.local(manifest.sha256)
+    if path is None:
+        return
+    try:
+        async for piece in verified(partial(staging.read, path), manifest, span):
+            yield piece
+    except (OriginChanged, OSError):
+        log.exception("own_bytes_wrong", sha256=manifest.sha256.hex())
+        # The built-in origin's file stays: nothing else may have the rest of it.
+        if path == staging.blob_path(manifest.sha256):
+            await staging.run(staging.unlink_copy, path)
