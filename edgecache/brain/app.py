@@ -17,6 +17,7 @@ from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.hosts import Hosts
 from edgecache.brain.directory.purges import Purges
+from edgecache.brain.errors import Overloaded
 from edgecache.brain.fetch.object_cache import ObjectCache
 from edgecache.brain.fetch.singleflight import fetches_allowed
 from edgecache.brain.internal_api.app import internal_api
@@ -47,6 +48,8 @@ from edgecache.brain.storage.stores.registry import Stores
 from edgecache.brain.upkeep import Upkeep
 from edgecache.brain.workers_api.app import workers_api
 from edgecache.brain.workers_api.parts import WorkersApiParts
+from edgecache.http.machine import connections_allowed
+from edgecache.http.shares import Shares
 from platform_site.lib.ids import uuid7
 
 
@@ -61,6 +64,7 @@ class _Core:
     staging: Staging
     stores: Stores
     parts: Parts
+    running: Shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,9 @@ def _core(settings: BrainSettings) -> _Core:
     staging = Staging(settings.data_dir, limit_bytes=settings.staging_bytes)
     stores = Stores(database, coherence, settings.stores)
     parts = Parts(staging, stores)
-    return _Core(brain_id, database, coherence, directory, staging, stores, parts)
+    # Of the object API's clients; an organization may have half of them at work.
+    running = Shares(connections_allowed(), refusal=Overloaded)
+    return _Core(brain_id, database, coherence, directory, staging, stores, parts, running)
 
 
 def _cluster(settings: BrainSettings, core: _Core) -> _Cluster:
@@ -269,6 +275,7 @@ def _s3_parts(
     settings: BrainSettings, core: _Core, cluster: _Cluster, objects: _Objects
 ) -> S3Parts:
     return S3Parts(
+        running=core.running,
         s3_domains=settings.s3_domains,
         database=core.database,
         coherence=core.coherence,
@@ -289,6 +296,7 @@ def _s3_parts(
 
 def _cdn_parts(core: _Core, cluster: _Cluster, objects: _Objects) -> CdnParts:
     return CdnParts(
+        running=core.running,
         directory=core.directory,
         staging=core.staging,
         origins=objects.origins,

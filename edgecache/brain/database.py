@@ -7,6 +7,7 @@ import asyncio
 import select
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from contextvars import ContextVar
 from typing import Any, Final, LiteralString, TypeVar
 
 import orjson
@@ -16,7 +17,9 @@ from psycopg.types.json import set_json_dumps, set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from edgecache.brain.background import BackgroundTasks
-from edgecache.brain.errors import DatabaseAway
+from edgecache.brain.charging import PAYER
+from edgecache.brain.errors import DatabaseAway, DatabaseBusy
+from edgecache.http.shares import Shares
 
 # Rows come as named tuples whose fields the statement decides.
 Row = Any
@@ -26,9 +29,15 @@ RawConnection = psycopg.AsyncConnection[Row]
 
 T = TypeVar("T")
 
+HOLDS_ONE: Final[ContextVar[bool]] = ContextVar("holds_one", default=False)
+
 CONNECT_TIMEOUT_S: Final = 2
 STATEMENT_TIMEOUT_S: Final = 4.0
 TRANSACTION_TIMEOUT_S: Final = 10.0
+# One organization gets three quarters of the connections at most, one bucket half of them.
+SPARE: Final = 0.5
+QUEUE: Final = 8192
+QUEUE_S: Final = 2.0
 AWAY: Final = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, PoolClosed)
 
 
@@ -59,12 +68,23 @@ class Connection:
 
 
 class Database:
-    """The brain's database. Queries raise DatabaseAway within seconds when it is lost."""
+    """The brain's database. Queries raise DatabaseAway within seconds when it is lost.
+
+    Its connections are shared: a caller that must wait does so in turn with other organizations,
+    and gets DatabaseBusy after two seconds.
+    """
 
     def __init__(self, url: str, *, max_connections: int = 10) -> None:
         self.url = url
         self._late: set[asyncio.Task[Any]] = set()
         self._returning = BackgroundTasks()
+        self._places = Shares(
+            max_connections,
+            refusal=DatabaseBusy,
+            spare=SPARE,
+            queue=QUEUE,
+            wait_s=QUEUE_S,
+        )
         self._pool: AsyncConnectionPool[RawConnection] = AsyncConnectionPool(
             url,
             kwargs={
@@ -168,6 +188,21 @@ class Database:
 
     @asynccontextmanager
     async def _checked_out(self) -> AsyncIterator[RawConnection]:
+        if HOLDS_ONE.get():
+            # A second connection must not wait for those that wait for this one's.
+            async with self._from_pool() as connection:
+                yield connection
+            return
+        async with self._places.place(PAYER.get()):
+            token = HOLDS_ONE.set(True)
+            try:
+                async with self._from_pool() as connection:
+                    yield connection
+            finally:
+                HOLDS_ONE.reset(token)
+
+    @asynccontextmanager
+    async def _from_pool(self) -> AsyncIterator[RawConnection]:
         connection = await self._pool.getconn()
         while _is_dead(connection):
             # The pool makes a new one for it.

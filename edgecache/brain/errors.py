@@ -1,7 +1,7 @@
 """The errors of the brain's parts; each API renders them in its own format.
 
 BrainError
-├── Unavailable            503  DatabaseAway, Overloaded, StorageFull, StoreAway
+├── Unavailable            503  DatabaseAway (DatabaseBusy), Overloaded, StorageFull, StoreAway
 ├── NoSuchBucket           404
 ├── NoSuchOrigin           404
 ├── BucketExists           409
@@ -59,8 +59,15 @@ class DatabaseAway(Unavailable):
     code = "database_away"
 
 
+class DatabaseBusy(DatabaseAway):
+    """The caller's share of the connections to PostgreSQL was in use for too long."""
+
+    code = "database_busy"
+    sentence = "The cache is busy; slow down."
+
+
 class Overloaded(Unavailable):
-    """Too many fetches are running."""
+    """The caller's share of a pool is in use."""
 
     code = "overloaded"
     sentence = "The cache is busy; slow down."

@@ -12,6 +12,8 @@ import structlog
 
 from edgecache.brain.conf import Listener
 from edgecache.http.exchange import App
+from edgecache.http.limits import Limits
+from edgecache.http.machine import connections_allowed
 from edgecache.http.server import Server, tls_context
 from platform_site.embedded.errors import PortTakenError, StartError
 from platform_site.embedded.ports import check_port
@@ -82,7 +84,8 @@ def port_server(
     """Return the server of an application. tls: certificate and key, both or neither."""
     certificate, key = tls
     context = tls_context(certificate, key) if certificate and key else None
-    server = Server(app, address=listener.address, port=listener.port, tls=context)
+    limits = Limits(connections=connections_allowed())
+    server = Server(app, address=listener.address, port=listener.port, tls=context, limits=limits)
     return PortServer(listener, server, unix_socket)
 
 

@@ -1,6 +1,11 @@
 """IP addresses of clients and servers."""
 
 import ipaddress
+from functools import lru_cache
+from typing import Final
+
+# Called for each request.
+NETWORKS_KEPT: Final = 4096
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -21,3 +26,12 @@ def parse_address(text: str) -> IpAddress | None:
 def is_public(address: IpAddress) -> bool:
     """True if it is one of the Internet's, of one host."""
     return address.is_global and not address.is_multicast
+
+
+@lru_cache(NETWORKS_KEPT)
+def network_of(text: str) -> str:
+    """Return what one client may choose its addresses from: of IPv6 it is a /64."""
+    address = parse_address(text.strip("[]"))
+    if isinstance(address, ipaddress.IPv6Address):
+        return str(ipaddress.ip_network((address, 64), strict=False))
+    return text if address is None else str(address)

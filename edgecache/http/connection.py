@@ -8,6 +8,7 @@ from typing import Final, cast
 
 import httptools
 
+from edgecache.http.addresses import network_of
 from edgecache.http.exchange import BODY_HIGH_BYTES, ClientGone, Exchange
 from edgecache.http.heads import response_head
 from edgecache.http.limits import NEVER
@@ -35,6 +36,7 @@ class Connection(ResponseWriter):
         self._server = server
         self._parser = httptools.HttpRequestParser(self)
         self._client = ""
+        self._network = ""
         self._request_head = RequestHead()
         self._head_bytes = 0
         self._is_in_head = True
@@ -60,6 +62,11 @@ class Connection(ResponseWriter):
         """True if closing the connection loses nothing."""
         return self._is_idle and not self._transport.get_write_buffer_size()
 
+    @property
+    def network(self) -> str:
+        """Return the client's address; of IPv6 the /64."""
+        return self._network
+
     # --- asyncio's side -----------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -70,6 +77,7 @@ class Connection(ResponseWriter):
         address = transport.get_extra_info("peername") or ("127.0.0.1", 0)
         host = f"[{address[0]}]" if ":" in address[0] else address[0]
         self._client = f"{host}:{address[1]}"
+        self._network = network_of(address[0])
         self._deadline = self._loop.time() + self._limits.head_timeout_s
         if not self._server.opened(self):
             # Nothing was read, and nothing will be: this one is not to cost anything.

@@ -8,6 +8,10 @@ from pathlib import Path
 from typing import Final
 
 FILES_WANTED: Final = 65_536
+# Of one client: what it has sent and what it has not taken yet.
+CONNECTION_BYTES: Final = 2**20
+CONNECTIONS_LEAST: Final = 64
+CONNECTIONS_MOST: Final = 16_384
 # Of a container, which may have less than its machine: of version 2, and of version 1.
 CONTAINER_LIMITS: Final = (
     Path("/sys/fs/cgroup/memory.max"),
@@ -25,6 +29,13 @@ def files_allowed() -> int:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
             soft = wanted
     return FILES_WANTED if soft == resource.RLIM_INFINITY else min(soft, FILES_WANTED)
+
+
+@cache
+def connections_allowed() -> int:
+    """Return how many clients a server takes: each has a file, and may need another one."""
+    by_machine = min(files_allowed() // 4, memory_bytes() // CONNECTION_BYTES)
+    return min(max(by_machine, CONNECTIONS_LEAST), CONNECTIONS_MOST)
 
 
 @cache

@@ -18,6 +18,7 @@ from edgecache.http.exchange import App
 from edgecache.http.limits import Limits
 from edgecache.http.machine import files_allowed
 from edgecache.http.registry import Client
+from edgecache.http.shares import Shares
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +27,7 @@ FILES_RESERVED: Final = 256
 BACKLOG: Final = 2048
 SWEEP_S: Final = 1.0
 STOP_TIMEOUT_S: Final = 10.0
+LOCAL: Final = frozenset(("127.0.0.1", "::1"))
 
 
 class Server:
@@ -52,6 +54,9 @@ class Server:
         self._limit = min(self.limits.connections, allowed)
         self._listeners: list[asyncio.Server] = []
         self._clients: set[Client] = set()
+        # Those that count towards the share of their address.
+        self._counted: set[Client] = set()
+        self._shares = Shares(self._limit, refusal=ConnectionRefusedError)
         self._stopping = asyncio.Event()
         self._emptied = asyncio.Event()
 
@@ -95,9 +100,12 @@ class Server:
     def opened(self, client: Client) -> bool:
         """Count a connection in; an idle one is closed for it when there are too many.
 
-        False: all of them are at work, and this one has to go.
+        False: all of them are at work, or all of its address, and this one has to go.
         """
         self._clients.add(client)
+        if not self._is_fair(client):
+            log.warning("connections_of_client_exhausted", extra={"client": client.network})
+            return False
         if len(self._clients) <= self._limit:
             return True
         idle = next((each for each in self._clients if each.is_idle), None)
@@ -109,9 +117,35 @@ class Server:
 
     def closed(self, client: Client) -> None:
         """Count a connection out."""
+        self._uncount(client)
         self._clients.discard(client)
         if not self._clients:
             self._emptied.set()
+
+    def _is_fair(self, client: Client) -> bool:
+        """True if a client's address holds no more connections than it leaves for others.
+
+        An idle one of its own is closed for the new one. A proxy on this machine has many clients.
+        """
+        if client.network in LOCAL:
+            return True
+        path = (client.network,)
+        if not self._shares.try_take(path):
+            own = (each for each in self._counted if each.network == client.network)
+            idle = next((each for each in own if each.is_idle), None)
+            if idle is None:
+                return False
+            self._uncount(idle)
+            idle.close()
+            if not self._shares.try_take(path):
+                return False
+        self._counted.add(client)
+        return True
+
+    def _uncount(self, client: Client) -> None:
+        if client in self._counted:
+            self._counted.discard(client)
+            self._shares.give_back((client.network,))
 
     def _bind(self) -> socket.socket:
         address = self._address

@@ -40,7 +40,7 @@ class Shares:
         limit: int,
         *,
         refusal: Callable[[], Exception],
-        spare: int = 1,
+        spare: float = 1,
         queue: int = 0,
         wait_s: float = 0.0,
     ) -> None:
@@ -71,7 +71,7 @@ class Shares:
         wanted = amount
         for level in range(1, len(path) + 1):
             wanted += self._held.get(path[:level], 0)
-        if not self._is_fair(wanted):
+        if not self._is_fair(wanted, amount):
             return False
         self._add(path, amount)
         return True
@@ -116,9 +116,9 @@ class Shares:
         finally:
             self.give_back(path)
 
-    def _is_fair(self, wanted: int) -> bool:
+    def _is_fair(self, wanted: int, amount: int = 1) -> bool:
         free = self.limit - self.taken
-        return self._spare * wanted <= free or wanted == 1 <= free
+        return max(self._spare * wanted, amount) <= free or wanted == 1 <= free
 
     def _add(self, path: Path, amount: int) -> None:
         self.taken += amount

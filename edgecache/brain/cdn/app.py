@@ -20,6 +20,7 @@ from edgecache.brain.cdn.keys import KeyPolicy
 from edgecache.brain.cdn.lookup import CdnRequest, Lookup, LookupResult, NotCached
 from edgecache.brain.cdn.parts import CdnParts
 from edgecache.brain.cdn.places import Place, target_of
+from edgecache.brain.charging import charge_bucket
 from edgecache.brain.delivery.delivery import Source
 from edgecache.brain.delivery.planning import delivery_of, sources_of
 from edgecache.brain.errors import (
@@ -30,6 +31,7 @@ from edgecache.brain.errors import (
     OriginMissing,
     OriginReadOnly,
     OriginTimeout,
+    Overloaded,
     Unavailable,
 )
 from edgecache.brain.fetch.open_object import OpenObject
@@ -85,6 +87,15 @@ class CdnApi:
         if scope.method not in METHODS and scope.method not in rules.UNSAFE:
             raise OriginReadOnly
         place = await self._place(scope, bucket_id)
+        payer = charge_bucket(place.bucket, self._parts.streamer.offload.client_of(scope))
+        if not self._parts.running.try_take(payer):
+            raise Overloaded
+        try:
+            await self._answer(scope, exchange, place)
+        finally:
+            self._parts.running.give_back(payer)
+
+    async def _answer(self, scope: Scope, exchange: Exchange, place: Place) -> None:
         if scope.method in rules.UNSAFE:
             await self._forwarding.forward(scope, exchange, place)
             return

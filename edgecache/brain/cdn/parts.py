@@ -9,11 +9,12 @@ from edgecache.brain.nodes.client_region import Locator
 from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.origins.registry import Origins
 from edgecache.brain.storage.staging import Staging
+from edgecache.http.shares import Shares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CdnParts:
-    """What serving plain HTTP uses."""
+    """What serving plain HTTP uses. running: places for running requests."""
 
     directory: Directory
     staging: Staging
@@ -22,3 +23,4 @@ class CdnParts:
     nodes: Nodes
     locator: Locator
     streamer: Streamer
+    running: Shares

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import ipaddress
 from collections.abc import Callable
 from typing import Final
 from uuid import UUID
@@ -27,6 +26,7 @@ from edgecache.brain.fetch.shared_fetch import FetchRequest, SharedFetch
 from edgecache.brain.origins.registry import Origins
 from edgecache.brain.storage.staging import Staging
 from edgecache.brain.values import BucketInfo, ObjectVersion
+from edgecache.http.addresses import network_of
 from edgecache.http.machine import files_allowed, memory_bytes
 from edgecache.http.shares import Path, Shares
 
@@ -238,15 +238,4 @@ def fetches_allowed() -> int:
 
 def _share(bucket: BucketInfo, request: FetchRequest) -> Path:
     path = (bucket.tenant.organization_id, bucket.origin_id, bucket.id)
-    return (*path, _network(request.client)) if request.client else path
-
-
-def _network(address: str) -> str:
-    """Return what one client may choose its addresses from: of IPv6 it is a /64."""
-    try:
-        parsed = ipaddress.ip_address(address.strip("[]"))
-    except ValueError:
-        return address
-    if parsed.version == 4:
-        return address
-    return str(ipaddress.ip_network((parsed, 64), strict=False))
+    return (*path, network_of(request.client)) if request.client else path

@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping
 
+from edgecache.brain.charging import charge_organization
 from edgecache.brain.delivery.delivery import Tenant
 from edgecache.protocol.fields import Fields
 
 
 def take_tenant(fields: Fields) -> Tenant:
-    """Take the tenant of a call."""
-    return Tenant(
+    """Take the tenant of a call, which is charged to it."""
+    tenant = Tenant(
         fields.integer("organization_id", minimum=1), fields.integer("environment_pk", minimum=1)
     )
+    charge_organization(tenant.organization_id)
+    return tenant
 
 
 def tenant_of(query: Mapping[str, str]) -> Tenant:

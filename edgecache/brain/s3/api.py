@@ -6,6 +6,7 @@ from typing import Final, Protocol
 import structlog
 from django.conf import settings
 
+from edgecache.brain.charging import charge_organization, charge_stranger
 from edgecache.brain.errors import BrainError, OriginMissing
 from edgecache.brain.s3 import requests, xml
 from edgecache.brain.s3.auth.access_keys import AccessKeys
@@ -75,6 +76,7 @@ class ObjectApi:
     async def _serve(self, scope: Scope, exchange: Exchange, entry: LogEntry) -> None:
         parts = self._parts
         entry.client = parts.streamer.offload.client_of(scope)
+        charge_stranger(entry.client)
         may_be_cdn = scope.raw_path.startswith(CDN_PREFIX)
         may_be_cdn = may_be_cdn or not parts.hosts.names_none(scope.authority)
         if may_be_cdn and await self._served_by_cdn(scope, exchange, entry):
@@ -94,6 +96,7 @@ class ObjectApi:
         identity = await authenticate(request, self._keys)
         if identity is not None:
             entry.access_key = identity.access_key
+            charge_organization(identity.tenant.organization_id)
             if "authorization" not in request.headers:
                 request = requests.with_query_headers(request)
         context = RequestContext(parts, request, exchange, identity)
@@ -104,6 +107,7 @@ class ObjectApi:
         except NotModified as not_modified:
             response = S3Response(304, not_modified.headers)
         finally:
+            context.close()
             entry.is_hit = context.is_hit
         # Without one the operation has sent the response itself.
         if response is not None:

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from edgecache.brain.charging import charge_bucket
 from edgecache.brain.delivery.delivery import Tenant
+from edgecache.brain.errors import Overloaded
 from edgecache.brain.s3.auth.sigv4.verification import StreamSigning
 from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.parts import S3Parts
@@ -11,6 +13,7 @@ from edgecache.brain.s3.requests import S3Request, is_bucket_name
 from edgecache.brain.s3.xml import CONTENT_TYPE
 from edgecache.brain.values import BucketInfo
 from edgecache.http.exchange import Exchange
+from edgecache.http.shares import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,8 @@ class Identity:
 class RequestContext:
     """One request, parsed and authenticated. identity: None for an anonymous request.
 
-    is_hit: for the request's line in the log, once it is known.
+    is_hit: for the request's line in the log, once it is known. payer: who has the request's place
+    among the running ones, once its bucket is known.
     """
 
     parts: S3Parts
@@ -39,6 +43,12 @@ class RequestContext:
     exchange: Exchange
     identity: Identity | None
     is_hit: bool | None = None
+    payer: Path | None = None
+
+    def close(self) -> None:
+        """Give back the place among the running requests."""
+        if self.payer is not None:
+            self.parts.running.give_back(self.payer)
 
     @property
     def tenant(self) -> Tenant:
@@ -66,6 +76,7 @@ class RequestContext:
         if bucket is None:
             code = "NoSuchBucket" if is_bucket_name(wanted) else "InvalidBucketName"
             raise S3Error(code, extra={"BucketName": wanted[:255]})
+        self._charge(bucket)
         return bucket
 
     async def readable_bucket(self) -> BucketInfo:
@@ -80,7 +91,16 @@ class RequestContext:
         if bucket is None or not bucket.is_public:
             raise S3Error("AccessDenied")
         self._check_expected_owner(bucket.tenant)
+        self._charge(bucket, client=self.request.client)
         return bucket
+
+    def _charge(self, bucket: BucketInfo, *, client: str = "") -> None:
+        """Charge the request to the first bucket that it names. Raises Overloaded."""
+        if self.payer is None:
+            payer = charge_bucket(bucket, client)
+            if not self.parts.running.try_take(payer):
+                raise Overloaded
+            self.payer = payer
 
     def _check_expected_owner(self, tenant: Tenant) -> None:
         owner = self.request.header("x-amz-expected-bucket-owner")

@@ -176,6 +176,7 @@ _BRAIN_ERRORS: Final[tuple[tuple[type[brain_errors.BrainError], str], ...]] = (
     (brain_errors.OriginChanged, "SlowDown"),
     (brain_errors.OriginError, "OriginFailed"),
     (brain_errors.Overloaded, "SlowDown"),
+    (brain_errors.DatabaseBusy, "SlowDown"),
     (brain_errors.StoreAway, "ServiceUnavailable"),
     (brain_errors.Unavailable, "ServiceUnavailable"),
     (brain_errors.Invalid, "InvalidArgument"),

@@ -16,11 +16,15 @@ from edgecache.brain.nodes.registry import Nodes
 from edgecache.brain.nodes.tickets import TicketSigner
 from edgecache.brain.storage.parts import Parts
 from edgecache.brain.storage.staging import Staging
+from edgecache.http.shares import Shares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3Parts:
-    """What an operation uses. s3_domains: for addressing a bucket by its host name."""
+    """What an operation uses.
+
+    s3_domains: for addressing a bucket by its host name. running: places for running requests.
+    """
 
     s3_domains: tuple[str, ...]
     database: Database
@@ -37,3 +41,4 @@ class S3Parts:
     meters: Meters
     streamer: Streamer
     responses: ResponseCache
+    running: Shares

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import contextvars
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,11 +10,12 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from edgecache.brain.charging import charge_organization
 from edgecache.brain.database import Database, RawConnection
-from edgecache.brain.errors import DatabaseAway
+from edgecache.brain.errors import DatabaseAway, DatabaseBusy
 from edgecache.brain.origins.egress.stream_server import StreamServer
 from platform_site.lib.ids import uuid7
-from tests.edgecache.brain.brains import Rows, assemble
+from tests.edgecache.brain.brains import Rows, assemble, until
 
 
 @pytest.fixture
@@ -51,11 +53,12 @@ async def test_an_absent_database_is_an_error_within_seconds() -> None:
 async def test_dead_connections_are_replaced(database: Database, rows: Rows) -> None:
     all_are_open = asyncio.Barrier(4)
 
-    async def open_one() -> None:
+    async def open_one(organization_id: int) -> None:
+        charge_organization(organization_id)
         async with database.transaction():
             await all_are_open.wait()
 
-    await asyncio.gather(*(open_one() for _ in range(4)))
+    await asyncio.gather(*(open_one(number) for number in range(4)))
     assert rows.cut("zonal-brain") == 4
     # Termination is requested and takes a moment.
     ended = (
@@ -93,6 +96,51 @@ async def test_a_hanging_statement_counts_as_an_unavailable_database(
     with pytest.raises(DatabaseAway):
         await database.one("SELECT pg_sleep(60)")
     assert await database.one("SELECT 1") is not None
+
+
+async def test_an_organization_that_fills_the_connections_leaves_one_to_another(
+    database: Database,
+) -> None:
+    is_over, running = asyncio.Event(), 0
+
+    async def hold(statement: int) -> None:
+        nonlocal running
+        charge_organization(1)
+        async with database.transaction() as connection:
+            running += 1
+            # A second connection inside a transaction waits for no other transaction.
+            assert await database.one("SELECT 1") == (1,) if statement == 0 else connection
+            await is_over.wait()
+
+    holding = [asyncio.create_task(hold(number)) for number in range(20)]
+    await until(lambda: running == 3)
+
+    async def another() -> None:
+        charge_organization(2)
+        for _ in range(5):
+            assert await database.one("SELECT 1") == (1,)
+
+    await asyncio.gather(another(), another())
+    assert running == 3
+    is_over.set()
+    await asyncio.gather(*holding, return_exceptions=True)
+
+
+async def test_a_caller_without_a_place_hears_that_the_database_is_busy(
+    rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgecache.brain.database.QUEUE_S", 0.05)
+    database = Database(rows.url, max_connections=1)
+    await database.start()
+
+    async def ask() -> None:
+        with pytest.raises(DatabaseBusy):
+            await database.one("SELECT 1")
+
+    other = contextvars.copy_context()
+    async with database.transaction():
+        await asyncio.create_task(ask(), context=other)
+    await database.stop()
 
 
 async def test_an_error_rolls_the_transaction_back(database: Database, rows: Rows) -> None:

@@ -383,6 +383,29 @@ def test_idle_connections_are_closed_when_there_are_too_many() -> None:
     run(main())
 
 
+def test_one_address_leaves_connections_to_others() -> None:
+    @contextlib.asynccontextmanager
+    async def begun(port: int, address: str) -> AsyncIterator[asyncio.StreamReader]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(address, 0))
+        with contextlib.closing(writer):
+            writer.write(b"PUT / HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\n\r\n")
+            writer.write(b"1" if address == "127.0.0.3" else b"")
+            yield reader
+
+    async def main() -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            port = await stack.enter_async_context(serving(echo, limits=Limits(connections=8)))
+            greedy = [await stack.enter_async_context(begun(port, "127.0.0.2")) for _ in range(8)]
+            refused = [await each.readline() for each in greedy[4:]]
+            assert {line[:12] for line in refused} == {b"HTTP/1.1 503"}
+            # Idle ones of the same address are closed for new ones.
+            for _ in range(3):
+                reader = await stack.enter_async_context(begun(port, "127.0.0.3"))
+                assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+
+    run(main())
+
+
 def test_a_header_value_cannot_inject_a_header() -> None:
     for value in ("a\r\nset-cookie: b", "a\nb", "a\rb", "a\0b"):
         with pytest.raises(HeaderRefused):

@@ -10,12 +10,12 @@ import socket
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
-from weakref import WeakValueDictionary
 
 from edgecache.brain.errors import OriginFailed, OriginForbidden, OriginTimeout
+from edgecache.http.shares import Shares
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -25,9 +25,11 @@ Resolve = Callable[[str, int], Awaitable[list[str]]]
 
 RESOLVE_TIMEOUT_S: Final = 5.0
 # Look-ups at once. A cancelled look-up keeps its thread until the resolver gives up.
-LOOK_UPS: Final = 64
-# Of these one organization's: its origins may redirect to ever new names that hang.
-LOOK_UPS_EACH: Final = 8
+LOOK_UPS: Final = 256
+# Of these one organization gets a ninth at most: its origins may redirect to ever new names that
+# hang. Dozens of such organizations leave some for another one.
+SPARE: Final = 8
+QUEUE: Final = 4096
 WEB_PORTS: Final = frozenset({80, 443})
 FIRST_FREE_PORT: Final = 1024
 
@@ -66,9 +68,9 @@ class Guard:
         self._refused = tuple(refused)
         # One look-up for all requests for a name.
         self._looking: dict[tuple[str, int], asyncio.Future[Answers]] = {}
-        self._places = asyncio.Semaphore(LOOK_UPS)
-        # Of each organization with running or waiting look-ups.
-        self._shares: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()
+        self._shares = Shares(
+            LOOK_UPS, refusal=_late, spare=SPARE, queue=QUEUE, wait_s=RESOLVE_TIMEOUT_S
+        )
 
     async def resolve(self, host: str, port: int, *, owner: int) -> list[str]:
         """Return the addresses to connect to, in the resolver's order.
@@ -102,7 +104,7 @@ class Guard:
                 found = await self._asked(host, port, owner)
         except (OSError, UnicodeError) as exc:
             if isinstance(exc, TimeoutError):
-                raise OriginTimeout("The origin's name could not be resolved in time.") from exc
+                raise _late() from exc
             raise OriginFailed("The origin's name could not be resolved.") from exc
         # A scope (fe80::1%eth0) only link-local addresses have, and these are refused.
         return list(dict.fromkeys(str(row[4][0]).partition("%")[0] for row in found))
@@ -115,27 +117,26 @@ class Guard:
 
     async def _begin(self, name: tuple[str, int], owner: int) -> None:
         """Look up a name as soon as there is a free slot."""
-        share = self._shares.get(owner)
-        if share is None:
-            share = self._shares[owner] = asyncio.Semaphore(LOOK_UPS_EACH)
-        async with AsyncExitStack() as places:
-            await places.enter_async_context(share)
-            await places.enter_async_context(self._places)
-            # Another request may have looked it up meanwhile.
-            if name not in self._looking:
-                looking = self._looking[name] = _ask_resolver(*name)
-                looking.add_done_callback(partial(self._looked_up, name, share))
-                places.pop_all()
+        await self._shares.take((owner,))
+        if name in self._looking:
+            # Another request has begun to look it up meanwhile.
+            self._shares.give_back((owner,))
+            return
+        looking = self._looking[name] = _ask_resolver(*name)
+        looking.add_done_callback(partial(self._looked_up, name, owner))
 
     def _looked_up(
-        self, name: tuple[str, int], share: asyncio.Semaphore, looking: "asyncio.Future[Answers]"
+        self, name: tuple[str, int], owner: int, looking: "asyncio.Future[Answers]"
     ) -> None:
         del self._looking[name]
-        share.release()
-        self._places.release()
+        self._shares.give_back((owner,))
         if not looking.cancelled():
             # Retrieve the exception, so that asyncio does not report it as never retrieved.
             looking.exception()
+
+
+def _late() -> OriginTimeout:
+    return OriginTimeout("The origin's name could not be resolved in time.")
 
 
 def _ask_resolver(host: str, port: int) -> "asyncio.Future[Answers]":

@@ -1,0 +1,30 @@
+"""Whom the work of a request is charged to, for the pools that requests share."""
+
+from contextvars import ContextVar
+from typing import Final
+
+from edgecache.brain.values import BucketInfo
+from edgecache.http.addresses import network_of
+from edgecache.http.shares import Path
+
+# Set for the task of each request, and inherited by what it starts.
+PAYER: Final[ContextVar[Path]] = ContextVar("payer", default=("platform",))
+
+
+def charge_stranger(address: str) -> None:
+    """Charge a client whose organization is not known yet."""
+    PAYER.set(("unknown", network_of(address)))
+
+
+def charge_organization(organization_id: int) -> None:
+    """Charge an organization."""
+    PAYER.set((organization_id,))
+
+
+def charge_bucket(bucket: BucketInfo, client: str = "") -> Path:
+    """Charge a bucket, and return who pays. client: the address of an anonymous client."""
+    path: Path = (bucket.tenant.organization_id, bucket.id)
+    if client:
+        path = (*path, network_of(client))
+    PAYER.set(path)
+    return path
