@@ -76,26 +76,42 @@ class Overloaded(Unavailable):
 class StorageFull(Unavailable):
     """No room on the brain's disk, or none within its budget.
 
-    limit_bytes: the budget, 0 if the disk itself is full. wanted_bytes: of the body, as far as it
-    came.
+    pool: what is full: ``disk``, ``staging`` (the brain's budget for unfinished bodies and parts of
+    uploads) or ``organization`` (the caller's share of it). limit_bytes: the budget, 0 if the disk
+    itself is full. wanted_bytes: of the body, as far as it came.
     """
 
     code = "storage_full"
     sentence = "The cache's disk is full; nothing was stored."
 
-    def __init__(self, detail: str = "", *, limit_bytes: int = 0, wanted_bytes: int = 0) -> None:
+    def __init__(
+        self,
+        detail: str = "",
+        *,
+        pool: str = "disk",
+        limit_bytes: int = 0,
+        wanted_bytes: int = 0,
+    ) -> None:
         if limit_bytes and not detail:
+            whose = "Your organization's share" if pool == "organization" else "All"
             detail = (
-                f"The {limit_bytes:,} bytes that the cache has for bodies on their way to a store "
-                "(ZBRAIN_STAGING_MIB) are in use; nothing was stored. Try again later."
+                f"{whose} of the {limit_bytes:,} bytes that the cache has for bodies on their way "
+                "to a store and parts of uploads (ZBRAIN_STAGING_MIB) is in use; nothing was "
+                "stored. Try again later."
             )
         super().__init__(detail)
+        self.pool = pool
         self.limit_bytes = limit_bytes
         self.wanted_bytes = wanted_bytes
 
     def again(self) -> Self:
         """Return a copy for another waiter."""
-        return type(self)(self.detail, limit_bytes=self.limit_bytes, wanted_bytes=self.wanted_bytes)
+        return type(self)(
+            self.detail,
+            pool=self.pool,
+            limit_bytes=self.limit_bytes,
+            wanted_bytes=self.wanted_bytes,
+        )
 
 
 class StoreAway(Unavailable):

@@ -82,6 +82,10 @@ class Shares:
         while self._queue is not None and self._queue.taken and self._grant():
             pass
 
+    def correct(self, path: Path, amount: int) -> None:
+        """Note what the last level of a path holds, as something else has counted it."""
+        self._add(path, amount - self._held.get(path, 0))
+
     async def take(self, path: Path) -> None:
         """Take one place, in the queue if necessary; a cancelled caller leaves the queue.
 
@@ -128,7 +132,7 @@ class Shares:
             if held:
                 self._held[above] = held
             else:
-                del self._held[above]
+                self._held.pop(above, None)
 
     # --- the queue --------------------------------------------------------------------------
 

@@ -28,11 +28,15 @@ from edgecache.http.headers import Headers
 from edgecache.http.heads import HeaderPairs
 from edgecache.http.limits import NEVER
 from edgecache.http.scope import Scope
+from edgecache.http.shares import Shares
 
 BODY_LIMIT_BYTES: Final = 8 * 2**20
+# Of all buckets together; one organization gets a fifth at most.
+FORWARDS: Final = 1024
+SPARE: Final = 4
 # Per bucket, so that one bucket's clients cannot block another's.
 FORWARD_LIMIT: Final = 32
-# At the limit, the slowest client below this rate is cancelled after this time.
+# At the limit, the client that sends or reads slowest, below this rate, is cut after this time.
 SLOW_AFTER_S: Final = 5.0
 SLOW_BYTES_PER_S: Final = 65_536
 LIMIT_S: Final = 300.0
@@ -63,14 +67,24 @@ class ForwardingRefused(Exception):
 
 @dataclass(slots=True, eq=False)
 class RunningForward:
-    """A running request. began: the loop's time when its body was first read, else NEVER."""
+    """A running request.
+
+    began: the loop's time when its body was first read, else NEVER. answered: when its response
+    began, else NEVER.
+    """
 
     bucket_id: int
     exchange: Exchange
     began: float = NEVER
+    answered: float = NEVER
 
     def rate(self, now: float) -> float:
-        """Return the bytes per second that its client sends; NEVER where no body is awaited."""
+        """Return the bytes per second that its client sends or takes; NEVER if it is not slow."""
+        if self.answered != NEVER:
+            is_waited_for = self.exchange.transport.get_write_buffer_size() > 0
+            if not is_waited_for or now - self.answered < SLOW_AFTER_S:
+                return NEVER
+            return self.exchange.sent_bytes / (now - self.answered)
         if self.exchange.is_complete or now - self.began < SLOW_AFTER_S:
             return NEVER
         return self.exchange.body_bytes / (now - self.began)
@@ -91,6 +105,7 @@ class Forwarding:
     def __init__(self, parts: CdnParts) -> None:
         self._parts = parts
         self._running: dict[asyncio.Task[Any], RunningForward] = {}
+        self._shares = Shares(FORWARDS, refusal=Overloaded, spare=SPARE)
 
     async def forward(self, scope: Scope, exchange: Exchange, place: Place) -> None:
         """Forward a request to the origin, and the origin's response to the client.
@@ -108,10 +123,14 @@ class Forwarding:
         target = ForwardTarget(place, driver, place.url)
         _check_length(scope)
         self._make_room(bucket.id)
+        payer = (bucket.tenant.organization_id,)
+        if not self._shares.try_take(payer):
+            raise Overloaded
         running = RunningForward(bucket.id, exchange)
         task = asyncio.create_task(self._forward(scope, running, target))
         self._running[task] = running
         task.add_done_callback(self._ended)
+        task.add_done_callback(lambda _task: self._shares.give_back(payer))
         await asyncio.shield(task)
 
     async def stop(self) -> None:
@@ -130,6 +149,10 @@ class Forwarding:
         # Cancelled requests take a moment to end, so the hard limit is twice as high.
         if slowest.rate(now) > SLOW_BYTES_PER_S or len(runs) >= 2 * FORWARD_LIMIT:
             raise Overloaded
+        if slowest.answered != NEVER:
+            slowest.answered = NEVER
+            slowest.exchange.cut()
+            return
         slowest.began = NEVER
         slowest.exchange.expire()
 
@@ -140,6 +163,7 @@ class Forwarding:
         try:
             async with asyncio.timeout(LIMIT_S), AsyncExitStack() as stack:
                 reply = await self._send(target, scope, staged, stack)
+                running.answered = asyncio.get_running_loop().time()
                 await self._respond(target, running.exchange, reply)
         except TimeoutError:
             raise ForwardingRefused(HTTPStatus.GATEWAY_TIMEOUT) from None

@@ -67,6 +67,12 @@ OLD_RECORDS: Final = (
     "DELETE FROM brain_purgerecord WHERE id IN (SELECT id FROM brain_purgerecord"
     " WHERE created_at < now() - interval '1 day' AND is_done LIMIT 10000)"
 )
+# Files of all brains that share the folder.
+PARTS: Final = (
+    "SELECT b.organization_id, sum(p.size)::bigint AS bytes FROM brain_uploadpart p"
+    " JOIN brain_upload u ON u.id = p.upload_id JOIN brain_bucket b ON b.id = u.bucket_id"
+    " WHERE p.store_id IS NULL GROUP BY b.organization_id"
+)
 OLD_LEASES: Final = "DELETE FROM brain_filllease WHERE expires_at < now() - interval '1 hour'"
 
 
@@ -110,6 +116,8 @@ class GarbageCollector(PeriodicTask):
         await self._database.run(OLD_RECORDS)
         await self._database.run(OLD_LEASES)
         await self.stores.round()
+        parts = await self._database.all(PARTS)
+        self._staging.budget.count_parts({row.organization_id: row.bytes for row in parts})
         await evict(self._staging, self._held)
         if time.monotonic() > self._sweep_at:
             self._sweep_at = time.monotonic() + SWEEP_EVERY_S

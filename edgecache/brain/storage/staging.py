@@ -23,8 +23,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, ParamSpec, TypeVar
 
+from edgecache.brain.charging import PAYER
 from edgecache.brain.delivery.delivery import Span
 from edgecache.brain.errors import StorageFull
+from edgecache.brain.storage.budget import Budget
 from edgecache.brain.storage.buffers import BufferedBody, Buffers
 from edgecache.brain.storage.digests import Digests
 from edgecache.brain.values import StagedFile
@@ -43,8 +45,9 @@ NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 class Staging:
     """One process's files in the data directory.
 
-    limit_bytes: of unfinished bodies and cached blobs together. received_bytes: of the former, in
-    files; copies_bytes: of the latter, approximately. buffers: of bodies in memory.
+    limit_bytes: of unfinished bodies, parts of uploads and cached blobs together, shared by
+    organization. received_bytes: of the first, in files; copies_bytes: of cached blobs,
+    approximately. buffers: of bodies in memory.
     """
 
     def __init__(self, root: Path, *, limit_bytes: int) -> None:
@@ -53,6 +56,7 @@ class Staging:
         self.received_bytes = 0
         self.copies_bytes = 0
         self.buffers = Buffers()
+        self.budget = Budget(limit_bytes, self.buffers)
         self.temp = root / "temp" / secrets.token_hex(8)
         self._lock = -1
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="brain-files")
@@ -208,9 +212,17 @@ class Staging:
     # --- parts of uploads -------------------------------------------------------------------
 
     async def keep_part(self, staged: StagedFile) -> str:
-        """Store a part of an upload; return the name for ``UploadPart.file``."""
+        """Store a part of an upload; return the name for ``UploadPart.file``.
+
+        Raises StorageFull, OSError.
+        """
         name = secrets.token_hex(16)
-        await self.run(self.place, staged, self.part_path(name))
+        self.budget.take_part(name, staged.manifest.size)
+        try:
+            await self.run(self.place, staged, self.part_path(name))
+        except BaseException:
+            self.budget.give_back_part(name)
+            raise
         return name
 
     def part_path(self, name: str) -> Path:
@@ -221,6 +233,7 @@ class Staging:
         """Remove parts."""
         for name in names:
             await self.run(self.part_path(name).unlink, missing_ok=True)
+            self.budget.give_back_part(name)
 
     # --- on a thread ------------------------------------------------------------------------
 
@@ -248,6 +261,7 @@ class Receiver:
         self.path = staging.temp / secrets.token_hex(16)
         self.size = 0
         self.written = 0
+        self._payer = PAYER.get()
         self._file = -1
         self._digests = Digests()
         self._buffer: list[bytes] = []
@@ -261,11 +275,7 @@ class Receiver:
 
         Raises StorageFull, OSError.
         """
-        if self._staging.used_bytes + len(data) > self._staging.limit_bytes:
-            # Cached blobs do not count here: garbage collection evicts as many as necessary.
-            raise StorageFull(
-                limit_bytes=self._staging.limit_bytes, wanted_bytes=self.size + len(data)
-            )
+        self._staging.budget.take(self._payer, len(data), wanted_bytes=self.size + len(data))
         self._staging.received_bytes += len(data)
         self._buffer.append(data)
         self._buffered += len(data)
@@ -295,6 +305,7 @@ class Receiver:
 
     def _release(self) -> None:
         self._staging.received_bytes -= self.size
+        self._staging.budget.give_back(self._payer, self.size)
         self.size = 0
 
     def _append(self, pieces: list[bytes], *, is_last: bool = False) -> int:

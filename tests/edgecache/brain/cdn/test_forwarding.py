@@ -291,6 +291,26 @@ async def test_only_slow_requests_are_cancelled() -> None:
     assert not any(other.expire.called for other in others)
 
 
+async def test_a_client_that_does_not_read_its_response_is_cut_at_the_limit() -> None:
+    forwarding, now = Forwarding(Mock()), asyncio.get_running_loop().time()
+
+    def place(*, unread_bytes: int) -> Mock:
+        exchange = Mock(sent_bytes=100)
+        exchange.transport.get_write_buffer_size.return_value = unread_bytes
+        running = RunningForward(1, exchange, answered=now - 2 * SLOW_AFTER_S)
+        forwarding._running[Mock()] = running
+        return exchange
+
+    # Those wait for their origin.
+    reading = [place(unread_bytes=0) for _ in range(FORWARD_LIMIT - 1)]
+    stalled = place(unread_bytes=10**6)
+    forwarding._make_room(1)
+    assert stalled.cut.called
+    assert not any(each.cut.called for each in reading)
+    with pytest.raises(Overloaded):
+        forwarding._make_room(1)
+
+
 async def test_a_cancelled_request_counts_until_it_has_ended() -> None:
     forwarding, now = Forwarding(Mock()), asyncio.get_running_loop().time()
     for _ in range(2 * FORWARD_LIMIT):

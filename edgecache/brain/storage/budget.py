@@ -1,0 +1,63 @@
+"""The budget of a brain's disk: unfinished bodies and parts of uploads, shared by organization."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from edgecache.brain.charging import PAYER
+from edgecache.brain.errors import StorageFull
+from edgecache.brain.storage.buffers import Buffers
+from edgecache.http.shares import Path, Shares
+
+# An organization gets two thirds of it at most, one of its buckets half.
+SPARE: Final = 0.5
+PARTS: Final = "parts"
+
+
+class Budget:
+    """Bytes on disk, and those of bodies in memory, which may have to go there."""
+
+    def __init__(self, limit_bytes: int, buffers: Buffers) -> None:
+        self.limit_bytes = limit_bytes
+        self._buffers = buffers
+        self._shares = Shares(limit_bytes, refusal=StorageFull, spare=SPARE)
+        # Of this process: who is charged for each part, and its size.
+        self._parts: dict[str, tuple[Path, int]] = {}
+        self._counted: frozenset[int] = frozenset()
+
+    def take(self, payer: Path, count: int, *, wanted_bytes: int = 0) -> None:
+        """Count bytes in. wanted_bytes: of the whole body, as far as it came.
+
+        Raises StorageFull.
+        """
+        if self._shares.taken + self._buffers.used_bytes + count > self.limit_bytes:
+            # Cached blobs do not count here: garbage collection evicts as many as necessary.
+            raise self._full("staging", wanted_bytes or count)
+        if not self._shares.try_take(payer, count):
+            raise self._full("organization", wanted_bytes or count)
+
+    def give_back(self, payer: Path, count: int) -> None:
+        """Count bytes out."""
+        if count:
+            self._shares.give_back(payer, count)
+
+    def take_part(self, name: str, size: int) -> None:
+        """Count a part of an upload in. Raises StorageFull."""
+        payer: Path = (PAYER.get()[0], PARTS)
+        self.take(payer, size)
+        self._parts[name] = (payer, size)
+
+    def give_back_part(self, name: str) -> None:
+        """Count a part out; one of another process is counted out with ``count_parts``."""
+        payer, size = self._parts.pop(name, ((), 0))
+        # What was counted meanwhile may have left it out.
+        self.give_back(payer, min(size, self._shares.held(payer)))
+
+    def count_parts(self, by_organization: Mapping[int, int]) -> None:
+        """Note the bytes of all parts, those of other processes and of earlier ones as well."""
+        for organization_id in self._counted.union(by_organization):
+            size = by_organization.get(organization_id, 0)
+            self._shares.correct((organization_id, PARTS), size)
+        self._counted = frozenset(by_organization)
+
+    def _full(self, pool: str, wanted_bytes: int) -> StorageFull:
+        return StorageFull(pool=pool, limit_bytes=self.limit_bytes, wanted_bytes=wanted_bytes)
