@@ -71,7 +71,7 @@ async def leave(tasks: Sequence[asyncio.Task[Any]]) -> None:
 async def test_a_slow_origin_does_not_delay_another_organization(
     small: Brain, slow: tuple[BucketInfo, Gate], quick: BucketInfo, origin: HttpOrigin
 ) -> None:
-    asking = ask(small, slow[0], 5 * LIMIT)
+    asking = ask(small, slow[0], LIMIT)
     assert await filled(small, origin) < LIMIT / 10
 
     for n in range(10):
@@ -90,7 +90,7 @@ async def test_a_slow_origin_does_not_delay_another_organization(
 async def test_one_anonymous_client_leaves_room_for_others_of_the_same_bucket(
     small: Brain, slow: tuple[BucketInfo, Gate], origin: HttpOrigin
 ) -> None:
-    flood = ask(small, slow[0], 5 * LIMIT, client="2001:db8::1")
+    flood = ask(small, slow[0], LIMIT, client="2001:db8::1")
     taken = await filled(small, origin)
     neighbours = ask(small, slow[0], 1, client="2001:db8::2")
     other = ask(small, slow[0], 1, client="192.0.2.1")
@@ -164,7 +164,7 @@ async def test_readers_of_event_streams_leave_room_and_end_their_fetches(
         async for _ in (await opened(lookup, wanted)).body():
             pass
 
-    listening = [asyncio.create_task(listen()) for _ in range(2 * LIMIT)]
+    listening = [asyncio.create_task(listen()) for _ in range(LIMIT)]
     taken = await filled(small, origin)
     for n in range(10):
         assert await small.get(quick, f"k{n}") == b"quick"
