@@ -105,6 +105,8 @@ def refund(
                 *_shares(journal),
             ],
         )
+        # What was given back may pay for other lines.
+        cover(organization_id)
         return journal
 
 

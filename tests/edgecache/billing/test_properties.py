@@ -1,0 +1,247 @@
+"""Whatever happens in whatever order: the ledger adds up, and each µcr has a line.
+
+The model knows what was used, paid, taken back and refunded; the ledger must say the same.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from pytest_django import Settings
+
+from edgecache.billing import consumer_credits, debts, holds, ledger, settlement
+from edgecache.billing.errors import PayoutRefused
+from edgecache.billing.models import Account, AccountKind, Payout, UsageLine
+from edgecache.billing.payouts import methods, payouts
+from edgecache.billing.payouts.providers import Outcome, ProviderAnswer
+from tests.edgecache.billing.support import ALICE, CHARLIE, NOW, OLGA, line, store
+
+STAFF = {"reason": "test", "actor": "staff"}
+OTTO = 10
+CONSUMERS = st.sampled_from([ALICE, CHARLIE, OLGA])
+OPERATORS = st.sampled_from([OLGA, OTTO, OTTO, None])
+# About a cent and more, so that payouts have whole cents to pay, and odd ends.
+AMOUNTS = st.integers(1, 2 * 10**12)
+RESTED = NOW + timedelta(days=5)
+
+
+class CrashError(Exception):
+    """The process was killed before the transaction ended."""
+
+
+class Ledger(RuleBasedStateMachine):
+    """Usage, money in and out, disputes and crashes in any order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[dict[str, Any]] = []
+        self.used: dict[str, int] = {}
+        self.granted = dict.fromkeys((ALICE, CHARLIE, OLGA), 0)
+        self.paid = dict.fromkeys((ALICE, CHARLIE, OLGA), 0)
+        self.payments: dict[str, tuple[int, int]] = {}
+        self.sent = {OLGA: 0, OTTO: 0}
+        self.number = 0
+
+    @initialize()
+    def begin(self) -> None:
+        self.transaction = transaction.atomic()
+        self.transaction.__enter__()
+        for operator in (OLGA, OTTO):
+            methods.replace(operator, "manual", {"account": "1"}, by="x", now=NOW)
+
+    def teardown(self) -> None:
+        transaction.set_rollback(True)
+        self.transaction.__exit__(None, None, None)
+
+    def crashing(self, work: Callable[[], Any]) -> None:
+        """Run some work, and lose it at the last moment."""
+
+        def crash() -> None:
+            with transaction.atomic():
+                work()
+                raise CrashError
+
+        with pytest.raises(CrashError):
+            crash()
+
+    def next_key(self) -> str:
+        self.number += 1
+        return f"key {self.number}"
+
+    @rule(
+        consumer=CONSUMERS,
+        operator=OPERATORS,
+        hits=st.integers(0, 10**10),
+        size=st.integers(0, 10**11),
+        storage=st.integers(0, 10**12),
+        is_creditable=st.booleans(),
+    )
+    def use(
+        self,
+        consumer: int,
+        operator: int | None,
+        hits: int,
+        size: int,
+        storage: int,
+        *,
+        is_creditable: bool,
+    ) -> None:
+        made = line(
+            consumer,
+            operator_id=operator,
+            hits=hits,
+            bytes_served=size,
+            storage_byte_hours=str(storage),
+            is_creditable=is_creditable,
+        )
+        self.lines.append(made)
+        store(made)
+        # Often at once, so that money moves in short runs as well.
+        if hits % 3:
+            settlement.settle()
+
+    @rule(data=st.data())
+    def send_lines_again(self, data: st.DataObject) -> None:
+        if self.lines:
+            again = data.draw(st.lists(st.sampled_from(self.lines), max_size=3))
+            assert store(*again)[0] == 0
+
+    @rule(limit=st.integers(1, 4), crashes=st.booleans())
+    def settle(self, limit: int, *, crashes: bool) -> None:
+        if crashes:
+            self.crashing(lambda: settlement.settle_batch(limit))
+        settlement.settle_batch(limit)
+
+    @rule(consumer=CONSUMERS, amount=AMOUNTS)
+    def grant(self, consumer: int, amount: int) -> None:
+        consumer_credits.grant(consumer, amount, key=self.next_key(), **STAFF)
+        self.granted[consumer] += amount
+
+    @rule(consumer=CONSUMERS, amount=AMOUNTS, crashes=st.booleans())
+    def pay(self, consumer: int, amount: int, *, crashes: bool) -> None:
+        reference = self.next_key()
+
+        def book() -> Any:
+            return consumer_credits.top_up(consumer, amount, reference=reference, **STAFF)
+
+        if crashes:
+            self.crashing(book)
+        assert book() is not None
+        assert book() is None
+        self.paid[consumer] += amount
+        self.payments[reference] = (consumer, amount)
+
+    @precondition(lambda self: self.payments)
+    @rule(data=st.data())
+    def charge_back(self, data: st.DataObject) -> None:
+        reference = data.draw(st.sampled_from(sorted(self.payments)))
+        consumer, amount = self.payments.pop(reference)
+        assert consumer_credits.charge_back(reference, **STAFF) is not None
+        self.paid[consumer] -= amount
+
+    @rule(data=st.data())
+    def refund(self, data: st.DataObject) -> None:
+        ids = list(UsageLine.objects.values_list("pk", "organization_id"))
+        if ids:
+            chosen, owner = data.draw(st.sampled_from(ids))
+            debts.refund(owner, [chosen], key=self.next_key(), **STAFF)
+
+    @rule(operator=st.sampled_from([OLGA, OTTO]), days=st.sampled_from([0, 400]))
+    def release(self, operator: int, days: int) -> None:
+        holds.release(operator, now=NOW + timedelta(days=days, seconds=self.number))
+        self.number += 1
+
+    @rule(operator=st.sampled_from([OLGA, OTTO]), reverses=st.booleans())
+    def forfeit(self, operator: int, *, reverses: bool) -> None:
+        holds.forfeit(operator, key=self.next_key(), **STAFF)
+        if reverses:
+            holds.reinstate(operator, key=self.next_key(), **STAFF)
+
+    @rule(operator=st.sampled_from([OLGA, OTTO]))
+    def request_payout(self, operator: int) -> None:
+        try:
+            payouts.request(operator, by="x", now=RESTED)
+        except PayoutRefused:
+            return
+
+    @rule(
+        outcome=st.sampled_from([Outcome.SENT, Outcome.CONFIRMED, Outcome.REFUSED]), data=st.data()
+    )
+    def hear_of_payout(self, outcome: Outcome, data: st.DataObject) -> None:
+        known = sorted(Payout.objects.values_list("pk", flat=True))
+        if known:
+            payouts.settle_answer(
+                data.draw(st.sampled_from(known)), ProviderAnswer(outcome), now=NOW
+            )
+
+    @invariant()
+    def the_ledger_adds_up(self) -> None:
+        if not hasattr(self, "transaction"):
+            return
+        assert ledger.verify().fault == ""
+        assert sum(Account.objects.values_list("balance_ucr", flat=True)) == 0
+        for consumer in self.paid:
+            charged = self.charged(consumer)
+            found = ledger.balances(consumer)
+            left = sum(found.get(kind, 0) for kind in settlement.OF_CONSUMER)
+            assert left == self.granted[consumer] + self.paid[consumer] - charged
+
+    @invariant()
+    def operators_have_the_shares_of_their_lines(self) -> None:
+        if not hasattr(self, "transaction"):
+            return
+        for operator in (OLGA, OTTO):
+            shares = sum(row["share"] for row in states() if row["operator_id"] == operator)
+            found = ledger.balances(operator)
+            kinds = (AccountKind.HELD, AccountKind.PAYABLE, AccountKind.FORFEITED)
+            paid_out = sum(
+                Payout.objects.filter(organization_id=operator)
+                .exclude(state="reversed")
+                .values_list("amount_ucr", flat=True)
+            )
+            assert sum(found.get(kind, 0) for kind in kinds) + paid_out == shares
+
+    def charged(self, consumer: int) -> int:
+        return sum(
+            row["granted"] + row["paid"] + row["unpaid"]
+            for row in states()
+            if row["organization_id"] == consumer
+        )
+
+
+def states() -> Iterator[dict[str, Any]]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT * FROM billing_linestate")
+        names = [column.name for column in cursor.description or ()]
+        for row in cursor.fetchall():
+            state = dict(zip(names, row, strict=True))
+            assert state["share"] == state["paid"] * state["share_ppm"] // 1_000_000
+            assert min(state["granted"], state["paid"], state["unpaid"]) >= 0
+            yield state
+
+
+def test_the_ledger_adds_up_whatever_happens(db: None, settings: Settings) -> None:
+    settings.BILLING = replace(settings.BILLING, payout_minimum_cents=1)
+    run_state_machine_as_test(
+        Ledger,
+        settings=hypothesis_settings(
+            max_examples=20,
+            stateful_step_count=30,
+            deadline=None,
+            suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+        ),
+    )
