@@ -14,13 +14,13 @@ USUAL = (
     "neighbours",
     "crowd",
     "cache_writes",
+    "cache_gateway",
 )
 NAMES = (
     *USUAL,
     "second_factor",
     "web_server",
     "cache_worker",
-    "cache_gateway",
     "postgres_meta",
     "soak",
 )

@@ -55,14 +55,18 @@ class Contender:
 
 @dataclass
 class Round:
-    """Requests a second, and the slowest hundredth."""
+    """Requests a second, the slowest hundredth, and processor time of the brain and the worker."""
 
     per_second: float
     p99_ms: float
+    cpu_us: float = 0.0
 
 
 def measure(_identity: dict[str, str], *, rounds: int, seconds: float) -> None:
     """Run all servers and print a table for each size."""
+    if not Path(_nginx()).exists():
+        print("skipped: nginx, the yardstick, is not installed")
+        return
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zonal-bench-")))
         folder.chmod(0o755)
@@ -246,16 +250,30 @@ def _compare(bench: Bench, name: str, *, rounds: int, seconds: float) -> None:
     for _ in range(rounds):
         # Tickets and signatures are fresh in every round.
         for contender in bench.contenders(name):
+            began_s = _processor_s(bench.cluster)
             found = _run(contender, seconds=seconds)
+            used_s = _processor_s(bench.cluster) - began_s
+            found.cpu_us = used_s / (found.per_second * seconds) * 1e6
             results.setdefault(contender.name, []).append(found)
     base = statistics.median(row.per_second for row in results["nginx, file"])
-    print(f"\n{name:28} ratio   requests/s     MB/s   p99 ms")
+    print(f"\n{name:28} ratio   requests/s     MB/s   p99 ms   Zonal's us each")
     for title, rows in results.items():
         rate = statistics.median(row.per_second for row in rows)
         p99 = statistics.median(row.p99_ms for row in rows)
+        cpu_us = statistics.median(row.cpu_us for row in rows)
+        megabytes = rate * SIZES[name] / 1e6
         print(
-            f"{title:28} {rate / base:5.2f} {rate:12.0f} {rate * SIZES[name] / 1e6:8.0f} {p99:8.2f}"
+            f"{title:28} {rate / base:5.2f} {rate:12.0f} {megabytes:8.0f} {p99:8.2f} {cpu_us:12.0f}"
         )
+
+
+def _processor_s(cluster: Cluster) -> float:
+    """Return the processor time that the brain and its worker have used."""
+    ticks = 0
+    for process in cluster.processes:
+        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _run(contender: Contender, *, seconds: float) -> Round:

@@ -28,13 +28,18 @@ class Headers:
     def __getitem__(self, name: str) -> str:
         return self._first[name]
 
+    @property
+    def are_distinct(self) -> bool:
+        """True if no name occurs twice."""
+        return len(self._first) == len(self._pairs)
+
     def get(self, name: str, default: str = "") -> str:
         """Return the first field of this name."""
         return self._first.get(name, default)
 
     def get_all(self, name: str) -> list[str]:
         """Return every field of this name."""
-        if len(self._first) == len(self._pairs):
+        if self.are_distinct:
             return [self._first[name]] if name in self._first else []
         return [value for given, value in self._pairs if given == name]
 

@@ -25,6 +25,10 @@ class CoherentCache(Generic[K, V]):
         coherence.subscribe(topic, self._forget)
         coherence.on_loss(self._forget)
 
+    def known(self, key: K) -> V | None:
+        """Return a value if it is in memory, and that is current."""
+        return self._known.get(key) if self._coherence.is_current else None
+
     async def get(self, key: K, load: Callable[[], Coroutine[Any, Any, V | None]]) -> V | None:
         """Return a value; None, which is not remembered, where there is none.
 

@@ -249,6 +249,10 @@ class Directory:
         sql: str,
         params: list[str | int],
     ) -> BucketInfo | None:
+        known = self._buckets.known(name)
+        if known is not None:
+            return known
+
         async def load() -> BucketInfo | None:
             row = await self._database.one(sql, params)
             return None if row is None else bucket_of(row)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from edgecache.brain.charging import charge_bucket
 from edgecache.brain.delivery.delivery import Tenant
@@ -16,8 +17,7 @@ from edgecache.http.exchange import Exchange
 from edgecache.http.shares import Path
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """The access key that signed a request.
 
     payload_hash: what the signature says of the body. stream_signing: for bodies in signed chunks.

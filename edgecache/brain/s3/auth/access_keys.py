@@ -42,6 +42,10 @@ class AccessKeys:
         self._database = database
         self._keys: CoherentCache[str, AccessKey] = CoherentCache(coherence, TOPIC)
 
+    def known(self, key_id: str) -> AccessKey | None:
+        """Return the key of this id if it is in memory, and that is current."""
+        return self._keys.known(key_id)
+
     async def find(self, key_id: str) -> AccessKey | None:
         """Return the key of this id.
 

@@ -46,7 +46,7 @@ async def _authenticate_v2(
 
 
 async def _find_key(access_key: str, keys: AccessKeys) -> AccessKey:
-    key = await keys.find(access_key)
+    key = keys.known(access_key) or await keys.find(access_key)
     if key is None:
         raise S3Error("InvalidAccessKeyId", extra={"AWSAccessKeyId": access_key[:128]})
     return key

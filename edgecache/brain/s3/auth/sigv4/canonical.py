@@ -12,9 +12,12 @@ from typing import Final
 from urllib.parse import quote, unquote_to_bytes
 
 from edgecache.brain.s3.requests import S3Request
+from edgecache.http.headers import Headers
 
 ALGORITHM: Final = "AWS4-HMAC-SHA256"
 SIGNATURE_PARAMETER: Final = "X-Amz-Signature"
+# Its encoding is the path itself.
+_PLAIN_PATH: Final = re.compile(r"[A-Za-z0-9._~/-]*")
 _BLANKS: Final = re.compile(r"[ \t]+")
 
 
@@ -27,8 +30,9 @@ def canonical_request(
     request: S3Request, signed_headers: Sequence[str], payload_hash: str, *, uri: str
 ) -> bytes:
     """Return the bytes whose hash is signed. uri: the encoded path."""
-    lines = [request.method, uri, _canonical_query(request.parameters)]
-    lines += [f"{name}:{_header_value(request, name)}" for name in signed_headers]
+    parameters = request.parameters
+    lines = [request.method, uri, _canonical_query(parameters) if parameters else ""]
+    lines += _header_lines(request.headers, signed_headers)
     lines += ["", ";".join(signed_headers), payload_hash]
     return "\n".join(lines).encode("latin-1", "replace")
 
@@ -38,6 +42,8 @@ def uris(raw_path: str) -> tuple[str, ...]:
 
     Both mean the same key.
     """
+    if _PLAIN_PATH.fullmatch(raw_path):
+        return (raw_path,)
     written = encoded(unquote_to_bytes(raw_path.encode("latin-1")), safe="/")
     return (raw_path,) if raw_path == written else (raw_path, written)
 
@@ -68,8 +74,15 @@ def _canonical_query(parameters: Iterable[tuple[str, str]]) -> str:
     return "&".join(f"{name}={value}" for name, value in pairs)
 
 
-def _header_value(request: S3Request, name: str) -> str:
-    values = request.headers.get_all(name)
-    if len(values) == 1 and "  " not in values[0] and "\t" not in values[0]:
-        return values[0].strip()
-    return ",".join(_BLANKS.sub(" ", value.strip()) for value in values)
+def _header_lines(headers: Headers, names: Sequence[str]) -> list[str]:
+    if headers.are_distinct:
+        # Nearly always: no field twice, and no blanks that have to be joined.
+        lines = [f"{name}:{headers.get(name).strip()}" for name in names]
+        text = "".join(lines)
+        if "  " not in text and "\t" not in text:
+            return lines
+    return [f"{name}:{_header_value(headers, name)}" for name in names]
+
+
+def _header_value(headers: Headers, name: str) -> str:
+    return ",".join(_BLANKS.sub(" ", value.strip()) for value in headers.get_all(name))

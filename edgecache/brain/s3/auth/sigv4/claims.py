@@ -1,10 +1,9 @@
 """Parses a request's signature, in the Authorization header or in the query."""
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from edgecache.brain.s3.auth.sigv4.canonical import ALGORITHM
 from edgecache.brain.s3.errors import S3Error
@@ -14,12 +13,13 @@ from edgecache.http.heads import parse_http_date
 SKEW: Final = timedelta(minutes=15)
 PRESIGNED_LIMIT_S: Final = 604_800
 UNSIGNED: Final = "UNSIGNED-PAYLOAD"
+REMEMBERED_CHARS: Final = 1024
 AMZ_DATE: Final = "%Y%m%dT%H%M%SZ"
 
-_AUTHORIZATION: Final = re.compile(
+_SIGNER: Final = re.compile(
     r"AWS4-HMAC-SHA256[ ]+Credential=([^,\s]+)[,\s]+SignedHeaders=([^,\s]+)[,\s]+"
-    r"Signature=([0-9A-Fa-f]+)[,\s]*"
 )
+_SIGNATURE: Final = re.compile(r"([0-9A-Fa-f]+)[,\s]*")
 _AMZ_DATE: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z", re.ASCII)
 _SIGNED_HEADERS: Final = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+(;[a-z0-9!#$%&'*+.^_`|~-]+)*")
 _PARAMETERS: Final = (
@@ -31,8 +31,15 @@ _PARAMETERS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SignatureClaims:
+class SignedHeaders(NamedTuple):
+    """The names that a signature covers. is_sorted: and each is named once, as it must be."""
+
+    names: tuple[str, ...]
+    all: frozenset[str]
+    is_sorted: bool
+
+
+class SignatureClaims(NamedTuple):
     """Access key and signature of a request. payload_hash: the end of the canonical request.
 
     expires_s: how long a presigned request is valid; None for a signature in a header.
@@ -112,12 +119,15 @@ def check_time(claims: SignatureClaims, *, now: datetime) -> None:
 
 
 def _from_header(request: S3Request, authorization: str) -> SignatureClaims:
-    match = _AUTHORIZATION.fullmatch(authorization)
+    signer, _, signature = authorization.rpartition("Signature=")
+    match = _SIGNATURE.fullmatch(signature)
     if match is None:
         raise S3Error("AuthorizationHeaderMalformed")
-    access_key, date, region, service = _credential(match[1], "AuthorizationHeaderMalformed")
+    # A client's requests of one day have the same one.
+    parse = _signer if len(signer) <= REMEMBERED_CHARS else _signer.__wrapped__
+    (access_key, date, region, service), signed_headers = parse(signer)
     amz_date, signed_at = _date_from_headers(request)
-    if signed_at.strftime("%Y%m%d") != date:
+    if amz_date[:8] != date:
         raise S3Error(
             "AuthorizationHeaderMalformed",
             f'The authorization header is malformed; Invalid credential date "{date}". This date '
@@ -133,8 +143,8 @@ def _from_header(request: S3Request, authorization: str) -> SignatureClaims:
         date=date,
         region=region,
         service=service,
-        signed_headers=_signed_headers(request, match[2]),
-        signature=match[3].lower(),
+        signed_headers=_checked(request, signed_headers),
+        signature=match[1].lower(),
         amz_date=amz_date,
         signed_at=signed_at,
         payload_hash=payload_hash,
@@ -165,7 +175,7 @@ def _from_query(request: S3Request) -> SignatureClaims:
             "AuthorizationQueryParametersError",
             "X-Amz-Date must be in the ISO8601 Long Format \"yyyyMMdd'T'HHmmss'Z'\"",
         )
-    if signed_at.strftime("%Y%m%d") != date:
+    if amz_date[:8] != date:
         raise S3Error(
             "AuthorizationQueryParametersError",
             f'Invalid credential date "{date}". This date is not the same as X-Amz-Date: '
@@ -176,7 +186,7 @@ def _from_query(request: S3Request) -> SignatureClaims:
         date=date,
         region=region,
         service=service,
-        signed_headers=_signed_headers(request, request.query("X-Amz-SignedHeaders")),
+        signed_headers=_checked(request, _signed_headers(request.query("X-Amz-SignedHeaders"))),
         signature=request.query("X-Amz-Signature").lower(),
         amz_date=amz_date,
         signed_at=signed_at,
@@ -218,21 +228,35 @@ def _credential(text: str, code: str) -> tuple[str, str, str, str]:
     return access_key, date, region, service
 
 
-def _signed_headers(request: S3Request, text: str) -> tuple[str, ...]:
-    """Return the names; Host and every ``x-amz-`` header of the request must be among them."""
+@lru_cache(maxsize=1024)
+def _signer(text: str) -> tuple[tuple[str, str, str, str], SignedHeaders]:
+    """Parse an Authorization header up to its signature. Raises S3Error."""
+    match = _SIGNER.fullmatch(text)
+    if match is None:
+        raise S3Error("AuthorizationHeaderMalformed")
+    return _credential(match[1], "AuthorizationHeaderMalformed"), _signed_headers(match[2])
+
+
+def _signed_headers(text: str) -> SignedHeaders:
     names = tuple(text.split(";")) if _SIGNED_HEADERS.fullmatch(text) else ()
+    distinct = frozenset(names)
+    return SignedHeaders(names, distinct, list(names) == sorted(distinct))
+
+
+def _checked(request: S3Request, signed: SignedHeaders) -> tuple[str, ...]:
+    """Return the names; Host and every ``x-amz-`` header of the request must be among them."""
     unsigned = [
         name
         for name in request.headers
-        if (name == "host" or name.startswith("x-amz-")) and name not in names
+        if name not in signed.all and (name == "host" or name.startswith("x-amz-"))
     ]
-    if unsigned or list(names) != sorted(set(names)):
+    if unsigned or not signed.is_sorted:
         raise S3Error(
             "AccessDenied",
             "There were headers present in the request which were not signed",
             extra={"HeadersNotSigned": ", ".join(sorted(unsigned))[:1000]},
         )
-    return names
+    return signed.names
 
 
 def _date_from_headers(request: S3Request) -> tuple[str, datetime]:

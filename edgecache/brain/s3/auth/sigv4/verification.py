@@ -1,8 +1,8 @@
 """Checks that a request was signed with the access key that it names."""
 
 import hmac
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from edgecache.brain.s3.auth.sigv4.canonical import (
     canonical_request,
@@ -16,8 +16,7 @@ from edgecache.brain.s3.errors import S3Error
 from edgecache.brain.s3.requests import S3Request
 
 
-@dataclass(frozen=True, slots=True)
-class StreamSigning:
+class StreamSigning(NamedTuple):
     """How the chunks of a signed body are signed. seed: the request's own signature."""
 
     key: bytes
