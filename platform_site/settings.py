@@ -11,7 +11,7 @@ from accounts import conf as accounts_conf
 from accounts.delivery import conf as delivery_conf
 from accounts.oauth import conf as oauth_conf
 from edgecache import conf as cache_conf
-from edgecache.billing.conf import BillingSettings
+from edgecache.billing import conf as billing_conf
 from edgecache.brain import conf as brain_conf
 from environments.conf import EnvironmentSettings
 from platform_site import conf
@@ -74,9 +74,14 @@ BRAIN: Final = brain_conf.read(
     ENV, data_dir=DATA_DIR, database_url=DATABASE_URL, is_production=IS_PRODUCTION
 )
 CACHE: Final = cache_conf.read(ENV, BRAIN)
-BILLING: Final = load(BillingSettings, ENV)
+BILLING: Final = load(billing_conf.BillingSettings, ENV)
+STRIPE: Final = billing_conf.stripe(ENV, BILLING)
+STRIPE_PAYOUTS: Final = {"stripe": "edgecache.billing.payouts.stripe_connect.StripeConnect"}
 # Ways to pay operators, by the name that they choose them by.
-PAYOUT_METHODS: Final = {"manual": "edgecache.billing.payouts.manual.Manual"}
+PAYOUT_METHODS: Final = {
+    "manual": "edgecache.billing.payouts.manual.Manual",
+    **(STRIPE_PAYOUTS if STRIPE.secret_key else {}),
+}
 if BRAIN.database_url != DATABASE_URL:
     DATABASES["brain"] = conf.control_database(BRAIN.database_url, DATABASE.pool_size)
     DATABASE_ROUTERS: Final = ["edgecache.brain.router.BrainRouter"]

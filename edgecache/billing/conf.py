@@ -1,11 +1,20 @@
 """Settings of billing: shares, holds, limits and payout methods."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Final
 
 from edgecache.billing.money import PPM
-from platform_site.settings_table import Integer, Text
+from platform_site.env import Env, SettingError
+from platform_site.settings_table import Integer, Secret, Text, load
+
+# Money is counted in hundredths; of these Stripe takes whole units, or thousandths.
+NOT_IN_CENTS: Final = frozenset(
+    (
+        *("BIF", "CLP", "DJF", "GNF", "JPY", "KMF", "KRW", "MGA", "PYG", "RWF", "UGX", "VND"),
+        *("VUV", "XAF", "XOF", "XPF", "BHD", "JOD", "KWD", "OMR", "TND"),
+    )
+)
 
 
 def _share(text: str) -> int:
@@ -81,4 +90,31 @@ class BillingSettings:
     ]
 
 
-TABLES: Final = (BillingSettings,)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StripeSettings:
+    """The account at Stripe that pays operators. api_base: elsewhere in tests only."""
+
+    secret_key: Annotated[
+        str,
+        Secret(
+            "ZSTRIPE_SECRET_KEY",
+            "Stripe's secret key, `sk_live_…`; with it operators are paid to connected accounts.",
+            min_chars=16,
+        ),
+    ] = field(repr=False)
+    api_base: str = "https://api.stripe.com"
+    timeout_s: float = 15
+
+
+TABLES: Final = (BillingSettings, StripeSettings)
+
+
+def stripe(env: Env, billing: BillingSettings) -> StripeSettings:
+    """Return the account at Stripe.
+
+    Raises SettingError for a currency that Stripe does not count in cents.
+    """
+    given = load(StripeSettings, env)
+    if given.secret_key and billing.currency in NOT_IN_CENTS:
+        raise SettingError("ZBILLING_CURRENCY", "must have cents, for ZSTRIPE_SECRET_KEY.")
+    return given

@@ -140,7 +140,7 @@ class PayoutMethodRequestSerializer(StrictSerializer):
     kind = serializers.CharField(max_length=32, help_text="Such as `manual` or `stripe`.")
     details = serializers.DictField(
         child=serializers.CharField(max_length=200),
-        help_text="Of the kind: `account` for manual.",
+        help_text="Of the kind: for these, `account`.",
     )
 
 

@@ -1,0 +1,119 @@
+"""Payouts by Stripe Connect: transfers from the platform's balance to connected accounts.
+
+Source: https://docs.stripe.com/connect/separate-charges-and-transfers. The payout's id is the
+transfer's idempotency key, which Stripe forgets after a day, and its group, which it keeps.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import stripe
+import structlog
+
+from edgecache.billing.models import Payout
+from edgecache.billing.payouts.providers import Outcome, ProviderAnswer, ProviderAway
+from edgecache.billing.stripe_account import UNKNOWN_ACCOUNT, StripeRefusal, calls, client
+from platform_site.lib.errors import FieldError, InvalidRequest
+
+log = structlog.get_logger(__name__)
+
+ACCOUNT: Final = re.compile(r"acct_[A-Za-z0-9]{8,64}")
+SHOWN: Final = 4
+# A payout has one transfer; more are somebody's doing at Stripe.
+MOST_TRANSFERS: Final = 100
+REVERSED: Final = "Stripe reversed the transfer."
+REFUSALS: Final[Mapping[str, str]] = {
+    "balance_insufficient": "The platform's balance at Stripe does not cover the payout now.",
+    "insufficient_capabilities_for_transfer": "The account cannot receive transfers now.",
+    **dict.fromkeys(UNKNOWN_ACCOUNT, "Stripe has no such account connected to this platform."),
+}
+
+
+class StripeConnect:
+    """The details are one field, ``account``: a connected account's id, ``acct_…``."""
+
+    def checked(self, details: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the account if it is connected and can be paid."""
+        account = str(details.get("account", "")).strip()
+        if set(details) != {"account"} or not ACCOUNT.fullmatch(account):
+            raise _invalid("The id of a connected account, acct_…")
+        try:
+            with calls():
+                found = client().v1.accounts.retrieve(account)
+        except StripeRefusal:
+            raise _invalid(REFUSALS["account_invalid"]) from None
+        capabilities = getattr(found, "capabilities", None)
+        if (
+            getattr(found, "id", "") != account
+            or getattr(found, "payouts_enabled", False) is not True
+            or getattr(capabilities, "transfers", "") != "active"
+        ):
+            raise _invalid("Stripe does not enable transfers and payouts for this account yet.")
+        return {"account": account}
+
+    def label(self, details: Mapping[str, Any]) -> str:
+        """Return the last characters of the account."""
+        return f"acct_…{str(details['account'])[-SHOWN:]}"
+
+    def send(self, payout: Payout) -> ProviderAnswer:
+        """Transfer the amount; the money is the account's at once."""
+        try:
+            with calls():
+                transfer = client().v1.transfers.create(
+                    {
+                        "amount": payout.amount_cents,
+                        "currency": payout.currency.lower(),
+                        "destination": payout.method.details["account"],
+                        "transfer_group": str(payout.pk),
+                    },
+                    {"idempotency_key": str(payout.pk)},
+                )
+        except StripeRefusal as exc:
+            failure = REFUSALS.get(exc.code, "Stripe refused the transfer.")
+            return ProviderAnswer(Outcome.REFUSED, failure=failure)
+        return _answer([transfer], payout)
+
+    def find(self, payout: Payout) -> ProviderAnswer:
+        """Look the transfer up by its group."""
+        try:
+            with calls():
+                found = client().v1.transfers.list(
+                    {"transfer_group": str(payout.pk), "limit": MOST_TRANSFERS}
+                )
+        except StripeRefusal:
+            # A lookup that is refused says nothing about the payment.
+            raise ProviderAway from None
+        return _answer(getattr(found, "data", [None]), payout)
+
+
+def _answer(transfers: Sequence[stripe.Transfer | None], payout: Payout) -> ProviderAnswer:
+    """Return what a payout's transfers say.
+
+    Raises ProviderAway for a transfer of another amount or to another account: people must look.
+    """
+    own = [transfer for transfer in transfers if transfer and _belongs(transfer, payout)]
+    if len(own) < len(transfers):
+        log.error("billing_transfer_differs", payout=str(payout.pk))
+        raise ProviderAway
+    standing = [transfer for transfer in own if not transfer.reversed]
+    if standing:
+        return ProviderAnswer(Outcome.CONFIRMED, reference=standing[0].id)
+    if own:
+        return ProviderAnswer(Outcome.REFUSED, reference=own[0].id, failure=REVERSED)
+    return ProviderAnswer(Outcome.UNKNOWN)
+
+
+def _belongs(transfer: stripe.Transfer, payout: Payout) -> bool:
+    names = ("object", "amount", "currency", "destination", "transfer_group")
+    return [getattr(transfer, name, None) for name in names] == [
+        "transfer",
+        payout.amount_cents,
+        payout.currency.lower(),
+        payout.method.details["account"],
+        str(payout.pk),
+    ]
+
+
+def _invalid(message: str) -> InvalidRequest:
+    return InvalidRequest(fields=[FieldError("details.account", "invalid", message)])

@@ -1,0 +1,195 @@
+"""Payouts by Stripe: once, to an account that Stripe vouches for, whatever Stripe answers."""
+
+import traceback
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from accounts.models import User
+from edgecache.billing import conf, ledger
+from edgecache.billing.ledger import Posting
+from edgecache.billing.models import AccountKind, Journal, Payout, PayoutMethod
+from edgecache.billing.money import UCR_PER_CENT
+from edgecache.billing.payouts import methods, payouts
+from edgecache.billing.payouts.providers import ProviderAway
+from edgecache.billing.payouts.stripe_connect import StripeConnect
+from platform_site.env import Env, SettingError
+from tests.cast import signed_in
+from tests.edgecache.billing.stripe.server import ACCOUNT, KEY, Stripe
+from tests.edgecache.billing.support import NOW, OLGA, operator
+
+RESTED = NOW + timedelta(hours=73)
+EARNED = 2500 * UCR_PER_CENT
+
+
+@pytest.fixture
+def payout(stripe: Stripe) -> Payout:
+    """Let Olga ask for 25.00 of her earnings."""
+    methods.replace(OLGA, "stripe", {"account": ACCOUNT}, by="user:olga", now=NOW)
+    earned = Posting(AccountKind.PAYABLE, OLGA, EARNED)
+    ledger.post(Journal.Kind.RELEASE, "earned", [earned, Posting(AccountKind.FEES, None, -EARNED)])
+    return payouts.request(OLGA, by="user:olga", now=RESTED)
+
+
+def sent_until_settled(payout: Payout) -> tuple[Payout, int]:
+    """Send as the queue does; return the payout and how often Stripe was away."""
+    for away in range(20):
+        try:
+            return payouts.send(payout.pk, now=RESTED), away
+        except ProviderAway:
+            continue
+    raise AssertionError("it never ends")
+
+
+def set_method(alice: User, account: str) -> Any:
+    body = {"kind": "stripe", "details": {"account": account}}
+    return signed_in(alice).call("PUT", "/v1/cache/payout-method", body)
+
+
+def test_an_account_that_can_be_paid_is_taken_and_shortened(stripe: Stripe, alice: User) -> None:
+    answer = set_method(alice, f" {ACCOUNT} ")
+    assert (answer.status, answer.body["account"]) == (200, "acct_…Olga")
+    assert PayoutMethod.objects.get().details == {"account": ACCOUNT}
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"payouts_enabled": False},
+        {"capabilities": {"transfers": "pending"}},
+        {"capabilities": {}},
+        {"id": "acct_somebodyElse"},
+        None,
+    ],
+)
+def test_an_account_that_cannot_be_paid_is_refused(
+    stripe: Stripe, alice: User, state: dict[str, Any] | None
+) -> None:
+    stripe.connect(**state or {})
+    if state is None:
+        stripe.accounts.clear()
+    answer = set_method(alice, ACCOUNT)
+    assert (answer.status, answer.body["errors"][0]["field"]) == (400, "details.account")
+    assert "stripe says" not in str(answer.body)
+    assert not PayoutMethod.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "account", ["", "acct_", "acct_1/../transfers", "ba_12345678", "acct_1?x=1"]
+)
+def test_what_is_no_accounts_id_never_reaches_stripe(
+    stripe: Stripe, alice: User, account: str
+) -> None:
+    assert set_method(alice, account).status == 400
+    assert stripe.requests == []
+
+
+def test_without_a_key_there_is_no_such_method(alice: User) -> None:
+    assert set_method(alice, ACCOUNT).status == 400
+
+
+def test_a_key_that_stripe_refuses_is_not_the_operators_fault(
+    stripe: Stripe, alice: User, settings: Settings
+) -> None:
+    settings.STRIPE = replace(settings.STRIPE, secret_key="sk_test_rolled_over_and_gone")
+    answer = set_method(alice, ACCOUNT)
+    assert (answer.status, answer.code) == (503, "payout_provider_unavailable")
+
+
+def test_a_payout_is_one_transfer(stripe: Stripe, payout: Payout) -> None:
+    done = payouts.send(payout.pk, now=RESTED)
+    assert (done.state, done.reference, operator()) == ("confirmed", "tr_0", (0, 0, 0))
+    (transfer,) = stripe.transfers
+    assert (transfer["amount"], transfer["currency"]) == (2500, "usd")
+    assert (transfer["destination"], transfer["transfer_group"]) == (ACCOUNT, str(payout.pk))
+    assert list(stripe.results) == [str(payout.pk)]
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        ["unanswered"],
+        ["lost", "unanswered"],
+        ["rate limit", "broken", "concurrent"],
+        ["wrong key", "no permission", "nonsense"],
+    ],
+)
+def test_whatever_goes_wrong_in_between_is_paid_once(
+    stripe: Stripe, payout: Payout, plan: list[str]
+) -> None:
+    stripe.plan[:] = plan
+    done, away = sent_until_settled(payout)
+    assert (done.state, away, len(stripe.transfers)) == ("confirmed", len(plan), 1)
+    assert ledger.balance(AccountKind.CASH, None) == EARNED
+
+
+def test_stripes_text_is_not_logged(
+    stripe: Stripe, payout: Payout, caplog: pytest.LogCaptureFixture
+) -> None:
+    stripe.plan[:] = ["broken"]
+    with pytest.raises(ProviderAway) as raised:
+        payouts.send(payout.pk, now=RESTED)
+    stripe.plan[:] = ["poor"]
+    payouts.send(payout.pk, now=RESTED)
+    # What the queue logs of a job that failed.
+    logged = "".join(traceback.format_exception(raised.value)) + caplog.text
+    assert "billing_stripe_failed" in logged
+    assert "stripe says" not in logged
+    assert KEY not in logged
+
+
+def test_a_transfer_is_found_after_stripe_forgot_its_key(stripe: Stripe, payout: Payout) -> None:
+    stripe.plan[:] = ["unanswered"]
+    with pytest.raises(ProviderAway):
+        payouts.send(payout.pk, now=RESTED)
+    stripe.results.clear()
+    assert payouts.send(payout.pk, now=RESTED).state == "confirmed"
+    assert len(stripe.transfers) == 1
+
+
+def test_a_key_that_comes_again_is_answered_as_before(stripe: Stripe, payout: Payout) -> None:
+    # As if the lookup did not see the transfer yet.
+    answers = [StripeConnect().send(payout) for _ in range(2)]
+    assert answers[0] == answers[1]
+    assert len(stripe.transfers) == 1
+
+
+@pytest.mark.parametrize("fault", ["poor", "unknown account", "other refusal"])
+def test_what_stripe_refuses_is_payable_again(stripe: Stripe, payout: Payout, fault: str) -> None:
+    stripe.plan[:] = [fault]
+    done = payouts.send(payout.pk, now=RESTED)
+    assert (done.state, operator()) == ("reversed", (0, EARNED, 0))
+    assert done.failure.endswith(".")
+    assert "stripe says" not in done.failure
+
+
+def test_a_transfer_that_was_reversed_is_payable_again(stripe: Stripe, payout: Payout) -> None:
+    stripe.plan[:] = ["unanswered"]
+    with pytest.raises(ProviderAway):
+        payouts.send(payout.pk, now=RESTED)
+    stripe.transfers[0]["reversed"] = True
+    done = payouts.send(payout.pk, now=RESTED)
+    assert (done.state, operator()) == ("reversed", (0, EARNED, 0))
+
+
+@pytest.mark.parametrize("field", ["amount", "destination", "currency"])
+def test_a_transfer_that_differs_settles_nothing(
+    stripe: Stripe, payout: Payout, field: str
+) -> None:
+    stripe.plan[:] = ["unanswered"]
+    for change in ({}, {field: "x"}):
+        for transfer in stripe.transfers:
+            transfer.update(change)
+        with pytest.raises(ProviderAway):
+            payouts.send(payout.pk, now=RESTED)
+    assert (len(stripe.transfers), payouts.open_payouts()[0].state) == (1, "debited")
+
+
+def test_a_currency_without_cents_is_refused_with_a_key(settings: Settings) -> None:
+    billing = replace(settings.BILLING, currency="JPY")
+    assert conf.stripe(Env({}), billing).secret_key == ""
+    with pytest.raises(SettingError, match="cents"):
+        conf.stripe(Env({"ZSTRIPE_SECRET_KEY": KEY}), billing)
