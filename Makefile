@@ -17,7 +17,7 @@ ISOLATION := $(addprefix tests/sqlgateway/,attacks hardening provisioning \
 # Tests start hundreds of Python processes: none shall compile the sources anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run free-ports test test-browser test-postgres15 check format lock bench help
+.PHONY: run free-ports test test-browser test-postgres15 test-store check format lock bench help
 
 help:  ## list these commands
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -40,6 +40,15 @@ test-browser: $(VENV)/.dev  ## run the tests in a browser (Debian's chromium-hea
 
 test-postgres15: $(VENV)/.dev  ## run the isolation tests on PostgreSQL 15
 	ZPG_BINDIR=$(POSTGRES15) $(EXEC) $(BIN)/python -m pytest -n 2 --dist worksteal $(ISOLATION)
+
+# Ceph from Debian: a monitor, an OSD in memory, a RADOS gateway, all on loopback.
+CEPH := ceph-mon ceph-osd ceph-common radosgw
+
+test-store: $(VENV)/.dev  ## run the S3 tests with Ceph's RADOS gateway as the managed store
+	@command -v radosgw ceph-mon ceph-osd ceph >/dev/null || \
+	  { apt-get update && apt-get install -y --no-install-recommends $(CEPH); }
+	TEST_STORE=1 $(EXEC) $(BIN)/python -m pytest -n 2 --dist loadfile \
+	  tests/edgecache/ceph tests/edgecache/brain/s3
 
 check: $(VENV)/.dev  ## the gate: format, lint, layers, types, settings, migrations, schema
 	$(BIN)/ruff format --check .

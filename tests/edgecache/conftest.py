@@ -1,6 +1,9 @@
-"""Tenants of the shared brain, and their S3 clients."""
+"""Tenants of the shared brain, and their S3 clients; Ceph as the store of `make test-store`."""
 
-from collections.abc import Iterator
+import os
+import secrets
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +11,11 @@ import boto3
 import pytest
 from botocore.config import Config
 
+from tests.edgecache.ceph.rados import ACCESS_KEY, SECRET_KEY, Rados, missing
 from tests.edgecache.cluster import Cluster, Keys
 
+# Set by `make test-store`: it takes packages that are not everywhere.
+HAS_CEPH = bool(os.environ.get("TEST_STORE"))
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -50,3 +56,44 @@ def bucket(s3: Any) -> str:
     """Return a bucket of the tenant."""
     s3.create_bucket(Bucket="docs")
     return "docs"
+
+
+@pytest.fixture(scope="session")
+def rados() -> Iterator[Rados]:
+    """Return a running cluster of Ceph."""
+    assert not missing(), f"install {missing()}"
+    # Ceph's sockets have paths of at most 107 bytes.
+    with tempfile.TemporaryDirectory(prefix="rados") as folder:
+        cluster = Rados(Path(folder))
+        try:
+            yield cluster.start()
+        finally:
+            cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def new_store(rados: Rados) -> Callable[[], dict[str, str]]:
+    """Return a function that creates a bucket of the gateway; it returns the settings of brains."""
+
+    def make() -> dict[str, str]:
+        name = f"b{secrets.token_hex(8)}"
+        client = connect(Keys(0, 0, ACCESS_KEY, SECRET_KEY), rados.url)
+        client.create_bucket(Bucket=name)
+        client.close()
+        return {
+            "ZBRAIN_STORE_URL": f"s3://{name}/zonal",
+            "ZBRAIN_STORE_ENDPOINT": rados.url,
+            "ZBRAIN_STORE_ACCESS_KEY": ACCESS_KEY,
+            "ZBRAIN_STORE_SECRET_KEY": SECRET_KEY,
+        }
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def shared_store(request: pytest.FixtureRequest) -> dict[str, str]:
+    """Return the settings of the shared brain's store: none but by `make test-store`."""
+    if not HAS_CEPH:
+        return {}
+    settings: dict[str, str] = request.getfixturevalue("new_store")()
+    return settings

@@ -111,11 +111,17 @@ def start(database_url: str, tmp_path: Path) -> Iterator[Callable[..., Cluster]]
 
 
 @pytest.fixture(scope="session")
-def shared_bare_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def shared_bare_cluster(
+    tmp_path_factory: pytest.TempPathFactory, shared_store: dict[str, str]
+) -> Iterator[Cluster]:
     """Return a brain shared by the tests that only send requests to it."""
     with brain_database() as url:
         cluster = Cluster(
-            tmp_path_factory.mktemp("shared"), url, Fernet.generate_key().decode(), workers=0
+            tmp_path_factory.mktemp("shared"),
+            url,
+            Fernet.generate_key().decode(),
+            variables=shared_store,
+            workers=0,
         )
         try:
             yield cluster.start()

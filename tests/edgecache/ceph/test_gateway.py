@@ -1,0 +1,193 @@
+"""Brains on Ceph's RADOS gateway: stateless, and nothing acknowledged is lost by a kill."""
+
+import hashlib
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from botocore.exceptions import BotoCoreError, ClientError
+
+from tests.edgecache.brain.support import ClusterRows
+from tests.edgecache.ceph.rados import Rados
+from tests.edgecache.cluster import Cluster, Keys, until
+from tests.edgecache.conftest import connect
+
+MIB = 2**20
+WRITERS = 8
+SIZES = (1000, 100_000, 3 * MIB)
+Brains = Callable[..., Cluster]
+
+
+class Writers:
+    """Clients that write until they are stopped. acknowledged: digests by key."""
+
+    def __init__(self, keys: Keys, url: str) -> None:
+        self.acknowledged: dict[str, str] = {}
+        self.attempted: dict[str, str] = {}
+        self.refused: set[int] = set()
+        self._keys, self._url = keys, url
+        self._is_over = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._write, args=(number,)) for number in range(WRITERS)
+        ]
+
+    def __enter__(self) -> "Writers":
+        """Start."""
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        """Stop, and wait."""
+        self._is_over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def wait_for(self, count: int) -> None:
+        """Wait until so many more writes are acknowledged."""
+        wanted = len(self.acknowledged) + count
+        end = time.monotonic() + 60
+        while len(self.acknowledged) < wanted:
+            assert time.monotonic() < end, "no more writes succeed"
+            time.sleep(0.02)
+
+    def _write(self, number: int) -> None:
+        client = connect(self._keys, self._url)
+        count = 0
+        while not self._is_over.is_set():
+            key, data = f"{number}/{count}", secrets.token_bytes(SIZES[count % len(SIZES)])
+            digest = self.attempted[key] = hashlib.sha256(data).hexdigest()
+            count += 1
+            try:
+                client.put_object(Bucket="docs", Key=key, Body=data)
+            except ClientError as exc:
+                self.refused.add(exc.response["ResponseMetadata"]["HTTPStatusCode"])
+                time.sleep(0.05)
+            except BotoCoreError:
+                time.sleep(0.05)
+            else:
+                self.acknowledged[key] = digest
+        client.close()
+
+
+def check(client: Any, written: Writers) -> None:
+    """Check that every acknowledged object is there, and that the others are whole or absent."""
+    for key, digest in written.attempted.items():
+        try:
+            found = client.get_object(Bucket="docs", Key=key)["Body"].read()
+        except client.exceptions.NoSuchKey:
+            assert key not in written.acknowledged, f"{key} is lost"
+            continue
+        assert hashlib.sha256(found).hexdigest() == digest, f"{key} is torn"
+
+
+def tenant(cluster: Cluster) -> tuple[Keys, Any]:
+    """Return a new tenant with a bucket, and its client."""
+    keys = cluster.tenant()
+    client = connect(keys, cluster.url)
+    client.create_bucket(Bucket="docs")
+    return keys, client
+
+
+def test_three_brains_read_what_any_of_them_wrote(brains: Brains) -> None:
+    clusters = [brains(workers=0) for _ in range(3)]
+    keys, first = tenant(clusters[0])
+    clients = [first, *(connect(keys, cluster.url) for cluster in clusters[1:])]
+    data = secrets.token_bytes(20 * MIB)
+    for number, client in enumerate(clients):
+        client.put_object(Bucket="docs", Key=f"small{number}", Body=b"%d" % number)
+        client.put_object(Bucket="docs", Key=f"large{number}", Body=data)
+    upload = clients[0].create_multipart_upload(Bucket="docs", Key="parts")["UploadId"]
+    named = {"Bucket": "docs", "Key": "parts", "UploadId": upload}
+    parts = []
+    for number, client in enumerate(clients, 1):
+        part = client.upload_part(**named, PartNumber=number, Body=data[: 6 * MIB])
+        parts.append({"PartNumber": number, "ETag": part["ETag"]})
+    clients[2].complete_multipart_upload(**named, MultipartUpload={"Parts": parts})
+
+    for client in clients:
+        for number in range(3):
+            small = client.get_object(Bucket="docs", Key=f"small{number}")
+            assert small["Body"].read() == b"%d" % number
+            span = client.get_object(Bucket="docs", Key=f"large{number}", Range="bytes=9000000-")
+            assert span["Body"].read() == data[9_000_000:]
+        assert client.get_object(Bucket="docs", Key="parts")["Body"].read() == data[: 6 * MIB] * 3
+    for cluster in clusters:
+        assert not list((cluster.folder / "brain" / "origin").glob("*/*"))
+        assert not list((cluster.folder / "brain" / "parts").iterdir())
+
+
+def test_no_acknowledged_put_is_lost_when_the_gateway_is_killed(
+    brains: Brains, rados: Rados
+) -> None:
+    one, other = brains(workers=0), brains(workers=0)
+    keys, _ = tenant(one)
+    with Writers(keys, one.url) as writers:
+        for _ in range(3):
+            writers.wait_for(30)
+            rados.kill_gateway()
+            time.sleep(0.5)
+            rados.start_gateway()
+        writers.wait_for(10)
+
+    assert writers.refused <= {500, 503}
+    check(connect(keys, other.url), writers)
+    check(connect(keys, one.url), writers)
+
+
+def test_no_acknowledged_put_is_lost_when_a_brain_is_killed(brains: Brains) -> None:
+    one, other = brains(workers=0), brains(workers=0)
+    keys, client = tenant(other)
+    upload = client.create_multipart_upload(Bucket="docs", Key="parts")["UploadId"]
+    named = {"Bucket": "docs", "Key": "parts", "UploadId": upload}
+    data = secrets.token_bytes(6 * MIB)
+    acknowledged: dict[int, str] = {}
+
+    def upload_part(number: int) -> None:
+        doomed = connect(keys, one.url)
+        try:
+            part = doomed.upload_part(**named, PartNumber=number, Body=data)
+        except (ClientError, BotoCoreError):
+            return
+        acknowledged[number] = part["ETag"]
+
+    with Writers(keys, one.url) as writers, ThreadPoolExecutor(4) as pool:
+        running = [pool.submit(upload_part, number) for number in range(1, 40)]
+        writers.wait_for(30)
+        one.brain.kill()
+        one.brain.wait()
+        for each in running:
+            each.result()
+
+    check(client, writers)
+    assert 0 < len(acknowledged) < 39
+    listed = [
+        {"PartNumber": number, "ETag": acknowledged[number]} for number in sorted(acknowledged)
+    ]
+    client.complete_multipart_upload(**named, MultipartUpload={"Parts": listed})
+    whole = client.get_object(Bucket="docs", Key="parts")["Body"].read()
+    assert whole == data * len(acknowledged)
+
+
+def test_workers_copies_are_read_while_the_gateway_is_away(brains: Brains, rados: Rados) -> None:
+    cluster = brains(workers=1)
+    _, client = tenant(cluster)
+    client.put_object(Bucket="docs", Key="k", Body=b"copied")
+    rows = ClusterRows(cluster.database_url)
+    until(lambda: rows.value("SELECT count(*) FROM brain_location") == 1)
+    for path in (cluster.folder / "brain" / "blobs").glob("*/*"):
+        path.unlink()
+    rados.kill_gateway()
+    try:
+        assert client.get_object(Bucket="docs", Key="k")["Body"].read() == b"copied"
+        with pytest.raises(ClientError) as caught:
+            client.put_object(Bucket="docs", Key="k2", Body=b"x")
+        assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 503
+        assert "store" in caught.value.response["Error"]["Message"]
+    finally:
+        rados.start_gateway()
+    client.put_object(Bucket="docs", Key="k2", Body=b"x")
