@@ -20,6 +20,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -306,8 +307,10 @@ def _wrk(contender: Contender, *, seconds: float) -> Round:
 
 
 @contextlib.contextmanager
-def brain_with_worker(folder: Path) -> Iterator[Cluster]:
-    """Run a brain with one worker over a database of its own."""
+def brain_with_worker(
+    folder: Path, variables: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Cluster]:
+    """Run a brain with one worker over a database of its own. variables: further settings."""
     given = os.environ["DATABASE_URL"]
     name = sql.Identifier(f"bench_{uuid.uuid4().hex}")
     url = urlsplit(given)._replace(path=f"/{name.as_string()[1:-1]}").geturl()
@@ -319,7 +322,7 @@ def brain_with_worker(folder: Path) -> Iterator[Cluster]:
             command = [sys.executable, "manage.py", "migrate", "brain", "-v0"]
             subprocess.run(command, cwd=ROOT, check=True, env=environment)
             # As nginx reaches a brain on its machine.
-            beside = {"ZBRAIN_S3_SOCKET": str(folder / "objects.sock")}
+            beside = {"ZBRAIN_S3_SOCKET": str(folder / "objects.sock"), **variables}
             cluster = Cluster(folder, url, secret_key, workers=1, variables=beside)
             try:
                 yield cluster.start()

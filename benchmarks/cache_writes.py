@@ -2,7 +2,8 @@
 
 Signed by 16 connections, every object with a key and bytes of its own. Signatures are computed
 before a round, so that the client is not the bottleneck. The machine's measures: `SELECT 1` on one
-psycopg connection, and 1 KiB appended and synced to one file, each per second.
+psycopg connection, and 1 KiB appended and synced to one file, each per second. Where Ceph is
+installed, also through a brain whose store is a RADOS gateway, and to the gateway itself.
 """
 
 import contextlib
@@ -16,13 +17,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 import psycopg
 
 from benchmarks import load
 from benchmarks.cache_gateway import CONNECTIONS, SIZES, brain_with_worker
 from tests.edgecache.brain.s3.raw import Signer
+from tests.edgecache.ceph.rados import ACCESS_KEY, SECRET_KEY, Rados, missing
 from tests.edgecache.cluster import Cluster, Keys
+from tests.edgecache.conftest import connect
 
 BUCKET: Final = "bench"
 MARK_BYTES: Final = 16
@@ -33,59 +37,101 @@ TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
+class Target:
+    """Where objects are written. pid: of the process whose processor time counts."""
+
+    name: str
+    url: str
+    keys: Keys
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
 class Round:
-    """Writes a second, the slowest hundredth, the brain's processor time for one."""
+    """Writes a second, the slowest hundredth, the server's processor time for one."""
 
     per_second: float
     p99_ms: float
-    brain_ms: float
+    server_ms: float
 
 
 def measure(_identity: dict[str, str], *, rounds: int, seconds: float) -> None:
     """Run a brain with one worker, and print a line for each size."""
     with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zonal-bench-")))
+        folder = _folder(stack)
         cluster = stack.enter_context(brain_with_worker(folder))
-        keys = cluster.tenant()
-        cluster.call("POST", f"/v1/buckets?{keys.scope}", {"name": BUCKET})
+        targets = [_brain("files", cluster)]
+        if not missing():
+            targets += _on_ceph(stack)
         numbers = itertools.count()
-        results: dict[str, list[Round]] = {name: [] for name in SIZES}
+        results: dict[tuple[str, str], list[Round]] = {}
         machine: list[tuple[float, float]] = []
         for _ in range(rounds):
             machine.append((_selects_per_s(cluster.database_url), _syncs_per_s(folder)))
-            for name, found in results.items():
-                found.append(_round(cluster, keys, name, numbers, seconds=seconds))
+            for name, target in itertools.product(SIZES, targets):
+                found = _round(target, name, numbers, seconds=seconds)
+                results.setdefault((name, target.name), []).append(found)
         _print(results, machine)
 
 
-def _print(results: dict[str, list[Round]], machine: list[tuple[float, float]]) -> None:
+def _folder(stack: contextlib.ExitStack) -> Path:
+    return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zonal-bench-")))
+
+
+def _brain(name: str, cluster: Cluster) -> Target:
+    keys = cluster.tenant()
+    cluster.call("POST", f"/v1/buckets?{keys.scope}", {"name": BUCKET})
+    return Target(name, cluster.url, keys, cluster.brain.pid)
+
+
+def _on_ceph(stack: contextlib.ExitStack) -> list[Target]:
+    """Return a brain on a RADOS gateway, and another gateway's bucket by itself."""
+    rados = Rados(_folder(stack))
+    stack.callback(rados.stop)
+    rados.start()
+    keys = Keys(0, 0, ACCESS_KEY, SECRET_KEY)
+    client = connect(keys, rados.url)
+    for bucket in (BUCKET, "managed"):
+        client.create_bucket(Bucket=bucket)
+    client.close()
+    store = {
+        "ZBRAIN_STORE_URL": "s3://managed",
+        "ZBRAIN_STORE_ENDPOINT": rados.url,
+        "ZBRAIN_STORE_ACCESS_KEY": ACCESS_KEY,
+        "ZBRAIN_STORE_SECRET_KEY": SECRET_KEY,
+    }
+    cluster = stack.enter_context(brain_with_worker(_folder(stack), store))
+    gateway = Target("the gateway itself", rados.url, keys, rados.processes["gateway"].pid)
+    return [_brain("a RADOS gateway", cluster), gateway]
+
+
+def _print(results: dict[tuple[str, str], list[Round]], machine: list[tuple[float, float]]) -> None:
     selects, syncs = (statistics.median(values) for values in zip(*machine, strict=True))
     print(f"the machine: SELECT 1 {selects:.0f}/s, fsync {syncs:.0f}/s")
-    print(f"{'PUT':10} {'writes/s':>10} {'p99 ms':>8} {'brain ms':>9}")
-    for name, rows in results.items():
-        rate, p99, brain = (
+    print(f"{'PUT':10} {'to':20} {'writes/s':>10} {'p99 ms':>8} {'server ms':>9}")
+    for (name, target), rows in results.items():
+        rate, p99, server = (
             statistics.median(values)
             for values in zip(
-                *((row.per_second, row.p99_ms, row.brain_ms) for row in rows), strict=True
+                *((row.per_second, row.p99_ms, row.server_ms) for row in rows), strict=True
             )
         )
-        print(f"{name:10} {rate:10.0f} {p99:8.1f} {brain:9.2f}")
+        print(f"{name:10} {target:20} {rate:10.0f} {p99:8.1f} {server:9.2f}")
 
 
-def _round(
-    cluster: Cluster, keys: Keys, name: str, numbers: Iterator[int], *, seconds: float
-) -> Round:
+def _round(target: Target, name: str, numbers: Iterator[int], *, seconds: float) -> Round:
     shared = os.urandom(SIZES[name] - MARK_BYTES)
-    requests = _requests(Signer(keys, cluster.url), shared, numbers)
+    requests = _requests(Signer(target.keys, target.url), shared, numbers)
     prepared = list(itertools.islice(requests, int(PREPARED_PER_S[name] * seconds)))
     payloads = (
         b"".join((head, shared, mark)) for head, mark in itertools.chain(prepared, requests)
     )
-    begun = _processor_s(cluster.brain.pid)
-    found = load.run(cluster.port, payloads, connections=CONNECTIONS, seconds=seconds)
-    spent = _processor_s(cluster.brain.pid) - begun
+    begun = _processor_s(target.pid)
+    port = urlsplit(target.url).port or 80
+    found = load.run(port, payloads, connections=CONNECTIONS, seconds=seconds)
+    spent = _processor_s(target.pid) - begun
     if found.failures:
-        raise RuntimeError(f"{found.failures} writes of {name} failed")
+        raise RuntimeError(f"{found.failures} writes of {name} to {target.name} failed")
     return Round(found.per_second, found.p99_ms, spent * 1000 / (found.per_second * seconds))
 
 
