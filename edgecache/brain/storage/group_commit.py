@@ -127,14 +127,20 @@ class GroupCommit:
         self._end([write])
 
     async def _write_files(self, group: Sequence[Write]) -> list[Write]:
-        """Write the bodies that are in memory; return the writes whose bytes are on disk."""
-        results = await self._store.stage([write.body for write in group])
-        for write, result in zip(group, results, strict=True):
-            if isinstance(result, Exception):
-                _fail([write], result)
-            else:
-                write.staged = result
-        return [write for write in group if write.staged is not None]
+        """Write the bodies that are in memory; return the writes whose bytes are durable.
+
+        What a store has needs no file, only a copy for the workers, which may be lost.
+        """
+        for is_durable in (True, False):
+            writes = [write for write in group if (write.stored is None) is is_durable]
+            bodies = [write.body for write in writes]
+            results = await self._store.stage(bodies, is_durable=is_durable)
+            for write, result in zip(writes, results, strict=True):
+                if not isinstance(result, Exception):
+                    write.staged = result
+                elif is_durable:
+                    _fail([write], result)
+        return [write for write in group if write.staged is not None or write.stored is not None]
 
     async def _commit(self, writes: Sequence[Write], *, waits: bool) -> Outcomes:
         """Run the transaction, and hand out what became of the writes."""

@@ -194,6 +194,13 @@ class Staging:
         if made:
             sync_folder(target.parent.parent)
 
+    def keep_copy(self, staged: StagedFile) -> None:
+        """Move a body to a cached blob's path, where it may be lost. Runs on a thread (``run``)."""
+        target = self.blob_path(staged.manifest.sha256)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        staged.path.replace(target)
+        self.copies_bytes += staged.manifest.size
+
     def unlink(self, blobs: Sequence[bytes]) -> None:
         """Remove all files of some bytes. Runs on a thread (``run``)."""
         for sha256 in blobs:

@@ -25,13 +25,18 @@ class StoredBytes:
         self._staging = staging
 
     async def stage(
-        self, bodies: Sequence[StagedFile | BufferedBody]
+        self, bodies: Sequence[StagedFile | BufferedBody], *, is_durable: bool = True
     ) -> list[StagedFile | Exception]:
-        """Return the bodies as files, or why one could not be written."""
+        """Return the bodies as files, or why one could not be written.
+
+        is_durable: False for copies of what a store has.
+        """
         buffered = [body for body in bodies if isinstance(body, BufferedBody)]
         if not buffered:
             return [body for body in bodies if isinstance(body, StagedFile)]
-        written = iter(await self._staging.run(_write_all, self._staging.temp, buffered))
+        written = iter(
+            await self._staging.run(_write_all, self._staging.temp, buffered, is_durable=is_durable)
+        )
         return [body if isinstance(body, StagedFile) else next(written) for body in bodies]
 
     async def place(self, files: Sequence[StagedFile]) -> list[Exception | None]:
@@ -50,7 +55,7 @@ class StoredBytes:
     def _keep_copies(self, files: Sequence[StagedFile]) -> None:
         for staged in files:
             try:
-                self._staging.place(staged, self._staging.blob_path(staged.manifest.sha256))
+                self._staging.keep_copy(staged)
             except OSError:
                 log.warning("copy_not_kept", sha256=staged.manifest.sha256.hex())
 
@@ -63,12 +68,14 @@ class StoredBytes:
         await self._staging.discard(body)
 
 
-def _write_all(folder: Path, bodies: Sequence[BufferedBody]) -> list[StagedFile | Exception]:
+def _write_all(
+    folder: Path, bodies: Sequence[BufferedBody], *, is_durable: bool
+) -> list[StagedFile | Exception]:
     results: list[StagedFile | Exception] = []
     for body in bodies:
         path = folder / secrets.token_hex(16)
         try:
-            _write_synced(path, body.data)
+            _write(path, body.data, is_durable=is_durable)
             results.append(StagedFile(path, body.manifest))
         except OSError as exc:
             path.unlink(missing_ok=True)
@@ -76,11 +83,12 @@ def _write_all(folder: Path, bodies: Sequence[BufferedBody]) -> list[StagedFile 
     return results
 
 
-def _write_synced(path: Path, data: bytes) -> None:
+def _write(path: Path, data: bytes, *, is_durable: bool) -> None:
     file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     try:
         write_whole(file, data)
-        os.fsync(file)
+        if is_durable:
+            os.fsync(file)
     finally:
         os.close(file)
 

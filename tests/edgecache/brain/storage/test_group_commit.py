@@ -133,14 +133,14 @@ async def test_a_full_disk_fails_the_write_that_it_is_too_full_for(
     brain: Brain, rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bucket = await brain.bucket()
-    write_synced = stored_bytes._write_synced
+    write_file = stored_bytes._write
 
-    def write(path: Path, data: bytes) -> None:
-        write_synced(path, data)
+    def write(path: Path, data: bytes, *, is_durable: bool) -> None:
+        write_file(path, data, is_durable=is_durable)
         if data == b"large":
             raise OSError(errno.ENOSPC, "full")
 
-    monkeypatch.setattr(stored_bytes, "_write_synced", write)
+    monkeypatch.setattr(stored_bytes, "_write", write)
     found = await outcomes(put(brain, bucket, "a", b"a"), put(brain, bucket, "b", b"large"))
 
     assert kinds(found) == [ObjectVersion, StorageFull]
