@@ -1,7 +1,11 @@
 """Brains on Ceph's RADOS gateway: stateless, and nothing acknowledged is lost by a kill."""
 
 import hashlib
+import json
+import os
 import secrets
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -14,7 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from tests.edgecache.brain.support import ClusterRows
 from tests.edgecache.ceph.rados import Rados
 from tests.edgecache.cluster import Cluster, Keys, until
-from tests.edgecache.conftest import connect
+from tests.edgecache.conftest import ROOT, connect
 
 MIB = 2**20
 WRITERS = 8
@@ -191,3 +195,46 @@ def test_workers_copies_are_read_while_the_gateway_is_away(brains: Brains, rados
     finally:
         rados.start_gateway()
     client.put_object(Bucket="docs", Key="k2", Body=b"x")
+
+
+def test_everything_moves_to_the_gateway_while_it_is_written(
+    brains: Brains, new_store: Callable[[], dict[str, str]]
+) -> None:
+    given = new_store()
+    following = {name.replace("STORE_", "STORE_NEXT_"): value for name, value in given.items()}
+    cluster = brains(workers=0, variables=dict.fromkeys(given, "") | following)
+    keys, client = tenant(cluster)
+    with Writers(keys, cluster.url) as writers:
+        writers.wait_for(30)
+        dry = movestore(cluster, following, "--dry-run")
+        assert dry["before"]["objects"] >= 30
+        moved = movestore(cluster, following)
+        writers.wait_for(30)
+
+    assert (moved["left"]["objects"], moved["failed"], moved["stopped"]) == (0, 0, "")
+    assert moved["moved"] >= 30
+    files = list((cluster.folder / "brain").glob("[ob]*/*/*"))
+    assert files
+    for path in files:
+        path.unlink()
+    check(client, writers)
+
+
+def movestore(cluster: Cluster, following: dict[str, str], *options: str) -> Any:
+    """Run the command as an operator does; return its facts."""
+    done = subprocess.run(
+        [sys.executable, "manage.py", "movestore", "--json", *options],
+        cwd=ROOT,
+        env=os.environ
+        | following
+        | {
+            "DATABASE_URL": cluster.database_url,
+            "ZDATA_DIR": str(cluster.folder),
+            "ZSECRET_KEYS": cluster.secret_keys,
+        },
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    return json.loads(done.stdout)
