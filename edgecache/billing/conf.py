@@ -55,8 +55,9 @@ class BillingSettings:
         int,
         Integer(
             "ZBILLING_WELCOME_CREDITS",
-            "Credits granted to each organization at its first charge; 1,000 are worth a cent.",
-            default=500_000,
+            "Credits granted to each organization at its first charge; 1,000 are worth a cent. "
+            "They pay before paid ones, and earn operators nothing.",
+            default=0,
             unit="credits",
         ),
     ]

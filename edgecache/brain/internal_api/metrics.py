@@ -32,6 +32,8 @@ def routes(database: Database, nodes: Nodes, meters: Meters, statistics: Statist
         after = query.integer("after", default=0)
         limit = query.integer("limit", default=USAGE_PAGE)
         query.finish()
+        # What this brain has counted up to now is included; other brains write every ten seconds.
+        await meters.flush()
         rows = await usage_lines.page(database, after, min(limit, USAGE_PAGE))
         following = rows[-1].id if rows else after
         # So that a page that was cut or altered on its way is noticed.

@@ -8,9 +8,12 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from accounts.models import User
+from edgecache.billing import consumer_credits, tasks
 from edgecache.tasks import close_environment
 from environments import environments
 from tests.cast import Caller, signed_in
+from tests.edgecache.brain.support import ClusterRows
+from tests.edgecache.cluster import Cluster, until
 
 pytestmark = pytest.mark.usefixtures("over_a_brain")
 
@@ -159,3 +162,32 @@ def test_a_deleted_environment_is_disabled(alice: User) -> None:
     assert refused(lambda: store.get_object(Bucket="media", Key="a")) == "InvalidAccessKeyId"
     assert caller.get("/v1/cache/buckets/media").body["is_public"] is False
     store.close()
+
+
+def test_reads_through_an_operators_node_are_charged_and_earn(
+    alice: User, charlie: User, cluster: Cluster
+) -> None:
+    caller = signed_in(alice)
+    caller.post("/v1/cache/buckets", {"name": "media", "is_public": True})
+    store = s3(caller)
+    store.put_object(Bucket="media", Key="a", Body=b"x" * 1000)
+    rows = ClusterRows(cluster.database_url)
+    until(lambda: rows.value("SELECT count(*) FROM brain_location") >= 1)
+    # Both workers are Charlie's.
+    rows.run("UPDATE brain_node SET organization_id = %s", charlie.organization_id)
+    try:
+        for _ in range(70):
+            store.get_object(Bucket="media", Key="a")["Body"].read()
+        words = {"reference": "invoice", "reason": "x", "actor": "x"}
+        consumer_credits.top_up(alice.organization_id, 10**7, **words)
+        tasks.settle(timestamp=0)
+    finally:
+        rows.run("UPDATE brain_node SET organization_id = NULL")
+    store.close()
+    (used,) = caller.get("/v1/usage").body["cache"]
+    assert (used["bucket"], used["hits"], used["egress_bytes"]) == ("media", 70, 70_000)
+    assert used["charged_ucr"] == 70 * 100 + 70_000 * 9
+    lines = signed_in(charlie).get("/v1/cache/statement").body["lines"]
+    assert {one["kind"] for one in lines} == {"hit", "egress"}
+    earned = sum(one["amount_ucr"] for one in lines)
+    assert signed_in(charlie).get("/v1/balance").body["held_ucr"] == earned > 0
