@@ -77,6 +77,11 @@ CACHE: Final = cache_conf.read(ENV, BRAIN)
 BILLING: Final = load(billing_conf.BillingSettings, ENV)
 STRIPE: Final = billing_conf.stripe(ENV, BILLING)
 STRIPE_PAYOUTS: Final = {"stripe": "edgecache.billing.payouts.stripe_connect.StripeConnect"}
+STRIPE_CHECKOUT: Final = "edgecache.billing.topups.stripe_checkout.StripeCheckout"
+STRIPE_EVENTS: Final = {"stripe": "edgecache.billing.stripe_events.receive"}
+# Where consumers pay for credits, and what reads the events of payment providers, by their name.
+TOP_UP_PROVIDER: Final = STRIPE_CHECKOUT if STRIPE.secret_key else ""
+PAYMENT_WEBHOOKS: Final = STRIPE_EVENTS if STRIPE.secret_key else {}
 # Ways to pay operators, by the name that they choose them by.
 PAYOUT_METHODS: Final = {
     "manual": "edgecache.billing.payouts.manual.Manual",

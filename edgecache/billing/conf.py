@@ -80,6 +80,17 @@ class BillingSettings:
             minimum=1,
         ),
     ]
+    top_up_minimum_cents: Annotated[
+        int,
+        Integer(
+            "ZBILLING_TOP_UP_MINIMUM",
+            "Smallest purchase of credits.",
+            default=500,
+            unit="cents",
+            minimum=1,
+            maximum=1_000_000,
+        ),
+    ]
     method_rest_hours: Annotated[
         int,
         Integer(
@@ -93,13 +104,23 @@ class BillingSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StripeSettings:
-    """The account at Stripe that pays operators. api_base: elsewhere in tests only."""
+    """The account at Stripe that takes and pays money. api_base: elsewhere in tests only."""
 
     secret_key: Annotated[
         str,
         Secret(
             "ZSTRIPE_SECRET_KEY",
-            "Stripe's secret key, `sk_live_…`; with it operators are paid to connected accounts.",
+            "Stripe's secret key, `sk_live_…`; with it credits can be "
+            "bought, and operators paid to connected accounts.",
+            min_chars=16,
+        ),
+    ] = field(repr=False)
+    webhook_secret: Annotated[
+        str,
+        Secret(
+            "ZSTRIPE_WEBHOOK_SECRET",
+            "The signing secret, `whsec_…`, of Stripe's endpoint "
+            "`ZPUBLIC_URL/v1/billing/webhooks/stripe`; needed by ZSTRIPE_SECRET_KEY.",
             min_chars=16,
         ),
     ] = field(repr=False)
@@ -113,9 +134,12 @@ TABLES: Final = (BillingSettings, StripeSettings)
 def stripe(env: Env, billing: BillingSettings) -> StripeSettings:
     """Return the account at Stripe.
 
-    Raises SettingError for a currency that Stripe does not count in cents.
+    Raises SettingError for a currency that Stripe does not count in cents, and for a key without
+    the webhooks' secret: reversals would go unnoticed.
     """
     given = load(StripeSettings, env)
+    if given.secret_key and not given.webhook_secret:
+        raise SettingError("ZSTRIPE_WEBHOOK_SECRET", "is needed by ZSTRIPE_SECRET_KEY.")
     if given.secret_key and billing.currency in NOT_IN_CENTS:
         raise SettingError("ZBILLING_CURRENCY", "must have cents, for ZSTRIPE_SECRET_KEY.")
     return given

@@ -1,13 +1,16 @@
 """Credits of consumers: granted by staff, bought, and taken back."""
 
+import re
+
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Sum
 
 from edgecache.billing import debts, ledger
 from edgecache.billing.errors import JournalRefused
 from edgecache.billing.ledger import Posting
-from edgecache.billing.models import AccountKind, Journal
-from edgecache.billing.money import UCR_PER_CREDIT
+from edgecache.billing.models import AccountKind, Entry, Journal
+from edgecache.billing.money import LARGEST_UCR, UCR_PER_CREDIT
 
 
 def grant(
@@ -72,9 +75,13 @@ def top_up(
     return journal
 
 
-def charge_back(reference: str, *, reason: str, actor: str) -> Journal | None:
+def charge_back(
+    reference: str, total_ucr: int = LARGEST_UCR, /, *, reason: str, actor: str
+) -> Journal | None:
     """Take back a payment that the payer's bank reversed; None if that was booked before.
 
+    total_ucr: how much of it is reversed by now, all of it by default; what was taken back before
+    is not taken again.
     What is left of the credits is taken; for the rest the newest lines that were paid become debts
     again, and their operators' shares are reversed, after the hold as well.
     Raises JournalRefused if there was no such payment.
@@ -86,23 +93,35 @@ def charge_back(reference: str, *, reason: str, actor: str) -> Journal | None:
         entry = booked.entries.select_related("account").get(account__kind=AccountKind.PAID)
         organization_id = entry.account.organization_id or 0
         ledger.locked([(AccountKind.PAID, organization_id)])
-        journal = ledger.open_journal(
-            Journal.Kind.CHARGEBACK, f"chargeback:{reference}", reason=reason, actor=actor
-        )
-        if journal is None:
+        total_ucr = min(entry.amount_ucr, total_ucr)
+        amount_ucr = total_ucr - _taken_back(reference)
+        if amount_ucr <= 0:
             return None
-        left_ucr = min(entry.amount_ucr, ledger.balance(AccountKind.PAID, organization_id))
-        owed_ucr = entry.amount_ucr - left_ucr
+        key = f"chargeback:{reference}:{total_ucr}"
+        journal = ledger.open_journal(Journal.Kind.CHARGEBACK, key, reason=reason, actor=actor)
+        if journal is None:
+            raise RuntimeError("the accounts were not locked")
+        left_ucr = min(amount_ucr, ledger.balance(AccountKind.PAID, organization_id))
+        owed_ucr = amount_ucr - left_ucr
         ledger.add_entries(
             journal,
             [
-                Posting(AccountKind.CASH, None, entry.amount_ucr),
+                Posting(AccountKind.CASH, None, amount_ucr),
                 Posting(AccountKind.PAID, organization_id, -left_ucr),
                 Posting(AccountKind.DEBT, organization_id, -owed_ucr),
                 *debts.reopened(journal, organization_id, owed_ucr),
             ],
         )
         return journal
+
+
+def _taken_back(reference: str) -> int:
+    entries = Entry.objects.filter(
+        journal__kind=Journal.Kind.CHARGEBACK,
+        journal__key__regex=f"^chargeback:{re.escape(reference)}:[0-9]+$",
+        account__kind=AccountKind.CASH,
+    )
+    return entries.aggregate(total=Sum("amount_ucr"))["total"] or 0
 
 
 def _require_positive(amount_ucr: int) -> None:

@@ -1,6 +1,12 @@
 """What billing refuses."""
 
-from platform_site.lib.errors import Conflict, NotFound, Unavailable
+from platform_site.lib.errors import (
+    Conflict,
+    InvalidRequest,
+    NotFound,
+    TooManyRequests,
+    Unavailable,
+)
 
 
 class RateRefused(Conflict):
@@ -44,3 +50,33 @@ class PayoutMethodUnchecked(Unavailable):
     code = "payout_provider_unavailable"
     title = "The payment provider does not answer."
     retry_after_s = 60
+
+
+class TopUpsUnavailable(Conflict):
+    """This installation has no payment provider: staff books credits."""
+
+    code = "top_ups_unavailable"
+    title = "Credits cannot be bought here."
+
+
+class TopUpsTooOften(TooManyRequests):
+    """The organization has opened many pages for payment in an hour and paid on none of them."""
+
+    code = "top_ups_too_often"
+    title = "Too many purchases were begun."
+    retry_after_s = 600
+
+
+class PaymentProviderUnavailable(Unavailable):
+    """The provider of payments does not answer; nothing was charged."""
+
+    code = "payment_provider_unavailable"
+    title = "The payment provider does not answer."
+    retry_after_s = 60
+
+
+class WebhookRefused(InvalidRequest):
+    """The event has no signature of the payment provider's, or one older than five minutes."""
+
+    code = "webhook_signature_invalid"
+    title = "The event's signature is not valid."

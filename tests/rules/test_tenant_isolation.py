@@ -191,7 +191,7 @@ WITH_IDS = [
     if (method, route.path) not in PUBLIC
 ]
 # Owned by an organization without a foreign key: records that outlive it.
-BY_ID = {"billing.Payout", "billing.PayoutMethod", "billing.Account"}
+BY_ID = {"billing.Payout", "billing.PayoutMethod", "billing.Account", "billing.TopUp"}
 # Written by any request: who asked and how often.
 CIRCUMSTANCES = {"accounts.Throttle", "accounts.AuditEvent", "accounts.Session"}
 

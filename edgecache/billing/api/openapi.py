@@ -3,11 +3,16 @@
 from typing import Any, Final
 
 from edgecache.billing.errors import (
+    PaymentProviderUnavailable,
     PayoutMethodNotFound,
     PayoutMethodUnchecked,
     PayoutNotFound,
     PayoutRefused,
+    TopUpsTooOften,
+    TopUpsUnavailable,
+    WebhookRefused,
 )
+from platform_site.lib.errors import MalformedJson, PayloadTooLarge, UnsupportedMedia
 from platform_site.lib.openapi import shapes
 from platform_site.lib.openapi.operations import Operation, Operations
 
@@ -62,6 +67,18 @@ OPERATIONS: Final[Operations] = {
             "currency": "USD",
             "payout_minimum_cents": 2000,
         },
+    ),
+    "POST /v1/balance/top-ups": Operation(
+        tag="Billing",
+        problems=(TopUpsUnavailable, TopUpsTooOften, PaymentProviderUnavailable),
+        request={"amount_cents": 2000},
+        response={
+            "id": "01a2048c-f077-7117-a3a9-52065e8028db",
+            "url": "https://checkout.stripe.com/c/pay/cs_live_a1b2c3",
+        },
+    ),
+    "POST /v1/billing/webhooks/stripe": Operation(
+        tag="Billing", problems=(WebhookRefused, MalformedJson, PayloadTooLarge, UnsupportedMedia)
     ),
     "GET /v1/usage": Operation(tag="Billing", response=USAGE),
     "GET /v1/cache/usage": Operation(tag="Billing", response=USAGE),

@@ -134,6 +134,23 @@ class StatementSerializer(serializers.Serializer[Any]):
     )
 
 
+class TopUpRequestSerializer(StrictSerializer):
+    """How many credits to buy; a cent buys 1,000."""
+
+    amount_cents = serializers.IntegerField(
+        min_value=1,
+        max_value=1_000_000,
+        help_text="In the currency of the balance, from the installation's minimum on.",
+    )
+
+
+class TopUpSerializer(serializers.Serializer[Any]):
+    """A purchase of credits that waits for its payment."""
+
+    id = serializers.UUIDField()
+    url = serializers.URLField(help_text="The page where it is paid; open it in a browser.")
+
+
 class PayoutMethodRequestSerializer(StrictSerializer):
     """How to be paid."""
 

@@ -1,5 +1,6 @@
 """Paths of billing."""
 
+from edgecache.billing.api.top_ups import TopUpViewSet, WebhookViewSet
 from edgecache.billing.api.views import (
     BalanceViewSet,
     EarningsViewSet,
@@ -10,7 +11,9 @@ from edgecache.billing.api.views import (
 from platform_site.lib.viewsets import Router
 
 router = Router()
+router.register("v1/balance/top-ups", TopUpViewSet)
 router.register("v1/balance", BalanceViewSet)
+router.register("v1/billing/webhooks", WebhookViewSet)
 router.register("v1/usage", UsageViewSet)
 router.register("v1/cache/payouts", PayoutViewSet)
 router.register("v1/cache", PayoutMethodViewSet)

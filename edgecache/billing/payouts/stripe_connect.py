@@ -92,7 +92,7 @@ def _answer(transfers: Sequence[stripe.Transfer | None], payout: Payout) -> Prov
 
     Raises ProviderAway for a transfer of another amount or to another account: people must look.
     """
-    own = [transfer for transfer in transfers if transfer and _belongs(transfer, payout)]
+    own = [one for one in transfers if one is not None and matches(one.to_dict(), payout)]
     if len(own) < len(transfers):
         log.error("billing_transfer_differs", payout=str(payout.pk))
         raise ProviderAway
@@ -104,9 +104,10 @@ def _answer(transfers: Sequence[stripe.Transfer | None], payout: Payout) -> Prov
     return ProviderAnswer(Outcome.UNKNOWN)
 
 
-def _belongs(transfer: stripe.Transfer, payout: Payout) -> bool:
+def matches(transfer: Mapping[str, Any], payout: Payout) -> bool:
+    """True if a transfer is a payout's: its amount, its account and its group."""
     names = ("object", "amount", "currency", "destination", "transfer_group")
-    return [getattr(transfer, name, None) for name in names] == [
+    return [transfer.get(name) for name in names] == [
         "transfer",
         payout.amount_cents,
         payout.currency.lower(),

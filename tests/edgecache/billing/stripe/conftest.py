@@ -7,7 +7,7 @@ import pytest
 from django.conf import settings as configured
 from pytest_django import Settings
 
-from tests.edgecache.billing.stripe.server import KEY, Stripe, serving
+from tests.edgecache.billing.stripe.server import KEY, WEBHOOK_SECRET, Stripe, serving
 
 
 @pytest.fixture(scope="package")
@@ -23,6 +23,10 @@ def stripe(stripe_server: Stripe, settings: Settings) -> Stripe:
     url = stripe_server.url
     stripe_server.__dict__.update(Stripe(url=url).__dict__)
     stripe_server.connect()
-    settings.STRIPE = replace(settings.STRIPE, secret_key=KEY, api_base=url)
+    settings.STRIPE = replace(
+        settings.STRIPE, secret_key=KEY, webhook_secret=WEBHOOK_SECRET, api_base=url
+    )
+    settings.TOP_UP_PROVIDER = configured.STRIPE_CHECKOUT
+    settings.PAYMENT_WEBHOOKS = configured.STRIPE_EVENTS
     settings.PAYOUT_METHODS = configured.PAYOUT_METHODS | configured.STRIPE_PAYOUTS
     return stripe_server

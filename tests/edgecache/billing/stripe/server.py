@@ -4,8 +4,11 @@ Results are kept by idempotency key, failures of the executed request included; 
 again with other parameters is refused.
 """
 
+import hashlib
+import hmac
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +17,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 KEY = "sk_test_0123456789abcdef"
+WEBHOOK_SECRET = "whsec_0123456789abcdef"
 ACCOUNT = "acct_1OlgaOlgaOlga"
 Result = tuple[int, dict[str, Any]]
 
@@ -21,6 +25,19 @@ Result = tuple[int, dict[str, Any]]
 def refusal(status: int, kind: str, code: str = "") -> Result:
     """Return an error object; its message must not leave the platform's process."""
     return status, {"error": {"type": kind, "code": code, "message": f"stripe says {code}"}}
+
+
+def event(kind: str, thing: dict[str, Any], **fields: Any) -> bytes:
+    """Return the body of an event about an object."""
+    body = {"id": "evt_1", "object": "event", "type": kind, "livemode": False}
+    return json.dumps(body | {"data": {"object": thing}} | fields).encode()
+
+
+def signature(body: bytes, *, secret: str = WEBHOOK_SECRET, age_s: int = 0) -> str:
+    """Return the header that Stripe signs an event with."""
+    at = int(time.time()) - age_s
+    signed = hmac.new(secret.encode(), f"{at}.".encode() + body, hashlib.sha256)
+    return f"t={at},v1={signed.hexdigest()},v0=6ffbb59b2300aae63f272406069a9788"
 
 
 # What happens to the next requests that change something, by name.
@@ -105,6 +122,21 @@ class Stripe:
             }
             self.transfers.append(transfer)
             return 200, dict(transfer)
+        if path == "/v1/checkout/sessions":
+            name = f"cs_{len(self.sessions)}"
+            price = "line_items[0][price_data]"
+            session = {
+                "id": name,
+                "object": "checkout.session",
+                "url": f"https://checkout.stripe.com/c/pay/{name}",
+                "amount_total": int(params[f"{price}[unit_amount]"]),
+                "currency": params[f"{price}[currency]"],
+                "metadata": {key: params[f"metadata[{key}]"] for key in ("top_up", "organization")},
+                "payment_intent": None,
+                "payment_status": "unpaid",
+            }
+            self.sessions.append(session)
+            return 200, dict(session)
         return refusal(404, "invalid_request_error")
 
 

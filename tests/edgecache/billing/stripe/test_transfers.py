@@ -18,7 +18,8 @@ from edgecache.billing.payouts.providers import ProviderAway
 from edgecache.billing.payouts.stripe_connect import StripeConnect
 from platform_site.env import Env, SettingError
 from tests.cast import signed_in
-from tests.edgecache.billing.stripe.server import ACCOUNT, KEY, Stripe
+from tests.edgecache.billing.stripe.server import ACCOUNT, KEY, WEBHOOK_SECRET, Stripe
+from tests.edgecache.billing.stripe.support import delivered
 from tests.edgecache.billing.support import NOW, OLGA, operator
 
 RESTED = NOW + timedelta(hours=73)
@@ -191,5 +192,60 @@ def test_a_transfer_that_differs_settles_nothing(
 def test_a_currency_without_cents_is_refused_with_a_key(settings: Settings) -> None:
     billing = replace(settings.BILLING, currency="JPY")
     assert conf.stripe(Env({}), billing).secret_key == ""
+    keys = {"ZSTRIPE_SECRET_KEY": KEY, "ZSTRIPE_WEBHOOK_SECRET": WEBHOOK_SECRET}
     with pytest.raises(SettingError, match="cents"):
-        conf.stripe(Env({"ZSTRIPE_SECRET_KEY": KEY}), billing)
+        conf.stripe(Env(keys), billing)
+
+
+def test_a_key_without_the_webhooks_secret_is_refused(settings: Settings) -> None:
+    with pytest.raises(SettingError, match="ZSTRIPE_WEBHOOK_SECRET"):
+        conf.stripe(Env({"ZSTRIPE_SECRET_KEY": KEY}), settings.BILLING)
+
+
+def reversed_at_stripe(stripe: Stripe, **fields: Any) -> int:
+    """Reverse the transfer; deliver the event twice and return the last status."""
+    (transfer,) = stripe.transfers
+    transfer |= {"reversed": True, "amount_reversed": transfer["amount"]} | fields
+    assert delivered("transfer.reversed", transfer).status == 204
+    return delivered("transfer.reversed", transfer).status
+
+
+def test_a_reversal_after_the_confirmation_makes_it_payable_again(
+    stripe: Stripe, payout: Payout
+) -> None:
+    payouts.send(payout.pk, now=RESTED)
+    assert reversed_at_stripe(stripe) == 204
+    payout.refresh_from_db()
+    assert (payout.state, payout.failure) == ("reversed", "Stripe reversed the transfer.")
+    assert (operator(), ledger.balance(AccountKind.CASH, None)) == ((0, EARNED, 0), 0)
+
+
+def test_a_reversal_that_is_heard_of_before_the_transfer_counts_as_well(
+    stripe: Stripe, payout: Payout
+) -> None:
+    stripe.plan[:] = ["unanswered"]
+    with pytest.raises(ProviderAway):
+        payouts.send(payout.pk, now=RESTED)
+    assert reversed_at_stripe(stripe) == 204
+    assert payouts.send(payout.pk, now=RESTED).state == "reversed"
+    assert (len(stripe.transfers), operator()) == (1, (0, EARNED, 0))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"reversed": False, "amount_reversed": 100},
+        {"amount": 100},
+        {"destination": "acct_somebodyElse"},
+        {"transfer_group": "order 17"},
+        {"transfer_group": None},
+        {"transfer_group": "01a2048c-f077-7117-a3a9-52065e8028db"},
+    ],
+)
+def test_a_reversal_of_something_else_changes_nothing(
+    stripe: Stripe, payout: Payout, fields: dict[str, Any]
+) -> None:
+    payouts.send(payout.pk, now=RESTED)
+    assert reversed_at_stripe(stripe, **fields) == 204
+    payout.refresh_from_db()
+    assert (payout.state, operator()) == ("confirmed", (0, 0, 0))

@@ -1,0 +1,113 @@
+"""Events that Stripe sends (https://docs.stripe.com/webhooks), in any order and more than once."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from uuid import UUID
+
+import orjson
+import stripe
+import structlog
+from django.conf import settings
+from django.utils import timezone
+
+from edgecache.billing.errors import WebhookRefused
+from edgecache.billing.models import Payout
+from edgecache.billing.payouts import payouts
+from edgecache.billing.payouts.providers import Outcome, ProviderAnswer
+from edgecache.billing.payouts.stripe_connect import REVERSED, matches
+from edgecache.billing.topups import topups
+from edgecache.billing.topups.providers import Payment
+from platform_site.lib.errors import MalformedJson
+
+log = structlog.get_logger(__name__)
+
+TOLERANCE_S: Final = 300
+Facts = Mapping[str, Any]
+
+
+def receive(body: bytes, signature: str) -> None:
+    """Carry out an event; those of no interest change nothing.
+
+    body: as it was sent. signature: the header ``Stripe-Signature``.
+    Raises WebhookRefused, and MalformedJson for an event of a form that is not understood.
+    """
+    try:
+        stripe.WebhookSignature.verify_header(
+            body, signature, settings.STRIPE.webhook_secret, TOLERANCE_S
+        )
+    # ValueError: not UTF-8. TypeError: a signature that is not ASCII.
+    except (stripe.SignatureVerificationError, ValueError, TypeError):
+        raise WebhookRefused from None
+    try:
+        event = orjson.loads(body)
+        handle = HANDLERS.get(event["type"])
+        if handle is not None and _is_ours(event):
+            handle(event["data"]["object"])
+    except (KeyError, TypeError, orjson.JSONDecodeError):
+        log.exception("billing_event_not_understood")
+        raise MalformedJson("The event has a form that is not understood.") from None
+
+
+def _is_ours(event: Facts) -> bool:
+    """True for an event of the platform's own account, with real money where its key is live.
+
+    What connected accounts do is theirs: they may name any of the platform's ids in it.
+    """
+    is_live = settings.STRIPE.secret_key.startswith(("sk_live_", "rk_live_"))
+    return not event.get("account") and event["livemode"] is is_live
+
+
+def _transfer_reversed(transfer: Facts) -> None:
+    try:
+        payout_id = UUID(transfer["transfer_group"] or "")
+    except ValueError:
+        return
+    rows = Payout.objects.select_related("method").filter(pk=payout_id, method__kind="stripe")
+    payout = rows.first()
+    if payout is None or not matches(transfer, payout):
+        return
+    if not transfer["reversed"]:
+        log.error("billing_transfer_partly_reversed", payout=str(payout_id))
+        return
+    answer = ProviderAnswer(Outcome.REFUSED, reference=transfer["id"], failure=REVERSED)
+    payouts.settle_answer(payout_id, answer, now=timezone.now())
+
+
+def _session_paid(session: Facts) -> None:
+    metadata = session["metadata"] or {}
+    # Money that is still on its way comes with async_payment_succeeded.
+    if session["payment_status"] != "paid" or "top_up" not in metadata:
+        return
+    topups.paid(
+        Payment(
+            top_up_id=metadata["top_up"],
+            organization_id=metadata["organization"],
+            session=session["id"],
+            payment=session["payment_intent"] or session["id"],
+            amount_cents=session["amount_total"],
+            currency=session["currency"],
+        ),
+        now=timezone.now(),
+    )
+
+
+def _charge_refunded(charge: Facts) -> None:
+    if charge["payment_intent"] and charge["amount_refunded"] > 0:
+        topups.given_back(charge["id"], charge["payment_intent"], charge["amount_refunded"])
+
+
+def _disputed(dispute: Facts) -> None:
+    # An inquiry takes no money; if it becomes a dispute, funds_withdrawn follows.
+    is_inquiry = dispute["status"].startswith("warning_")
+    if dispute["payment_intent"] and dispute["amount"] > 0 and not is_inquiry:
+        topups.given_back(dispute["id"], dispute["payment_intent"], dispute["amount"])
+
+
+HANDLERS: Final[Mapping[str, Callable[[Facts], None]]] = {
+    "transfer.reversed": _transfer_reversed,
+    "checkout.session.completed": _session_paid,
+    "checkout.session.async_payment_succeeded": _session_paid,
+    "charge.refunded": _charge_refunded,
+    "charge.dispute.created": _disputed,
+    "charge.dispute.funds_withdrawn": _disputed,
+}
