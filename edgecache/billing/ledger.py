@@ -122,7 +122,7 @@ def add_entries(journal: Journal, postings: Iterable[Posting]) -> None:
 def locked(
     names: Sequence[tuple[AccountKind, int | None]],
 ) -> dict[tuple[AccountKind, int | None], int]:
-    """Return the ids of accounts, which are made where needed; no other transaction changes them."""
+    """Return the ids of accounts, made where needed; no other transaction changes them now."""
     _take_turn()
     Account.objects.bulk_create(
         (Account(kind=kind, organization_id=owner) for kind, owner in names), ignore_conflicts=True

@@ -1,11 +1,23 @@
 """Rates: what is charged now, and from when on something else is."""
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Final
 
 from django.db import IntegrityError, transaction
 
 from edgecache.billing.errors import RateRefused
 from edgecache.billing.models import Rate, UsageKind
+from edgecache.billing.money import HOURS_PER_MONTH, LARGEST_UCR
+
+# What one line may have at most: far above what one bucket can use in an hour. Its charge fits into
+# 64 bits at every rate that may be set, so that no line can stop the settling of all others.
+LARGEST: Final[Mapping[UsageKind, int]] = {
+    UsageKind.HIT: 10**12,
+    UsageKind.MISS: 10**12,
+    UsageKind.EGRESS: 10**16,
+    UsageKind.STORAGE: 10**18,
+}
 
 
 def set_rate(
@@ -25,6 +37,8 @@ def set_rate(
         raise RateRefused("A rate begins in the future.")
     if begins_at.timestamp() % 3600:
         raise RateRefused("A rate begins at a full hour (UTC).")
+    if rate_ucr > highest_ucr(kind):
+        raise RateRefused(f"The highest rate is {highest_ucr(kind)} µcr.")
     try:
         with transaction.atomic():
             Rate.objects.update_or_create(
@@ -33,6 +47,12 @@ def set_rate(
             transaction.set_rollback(is_dry_run)
     except IntegrityError as exc:
         raise RateRefused("A rate is not negative.") from exc
+
+
+def highest_ucr(kind: UsageKind) -> int:
+    """Return the highest rate that can be set."""
+    hours = HOURS_PER_MONTH if kind == UsageKind.STORAGE else 1
+    return hours * (LARGEST_UCR // LARGEST[kind])
 
 
 def in_force(*, now: datetime) -> dict[UsageKind, int]:

@@ -22,7 +22,9 @@ def settle(timestamp: int) -> None:
         usage_import.import_usage(now=timezone.now())
     except CacheUnavailable:
         log.info("billing_usage_not_imported")
-    settlement.settle()
+    finally:
+        # A page that is refused holds up nothing that was imported before.
+        settlement.settle()
 
 
 @app.periodic(cron="20 2 * * *")

@@ -1,5 +1,6 @@
 """Importing usage lines from the brain: each once, in whatever order and how often they come."""
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -8,11 +9,13 @@ from typing import Any, Final
 from uuid import UUID
 
 import structlog
+from django.conf import settings
 from django.db import transaction
 
 from edgecache.api import client
 from edgecache.billing.models import Progress, RejectedLine, UsageKind, UsageLine
 from edgecache.billing.progress import lock_progress
+from edgecache.billing.rates import LARGEST
 
 log = structlog.get_logger(__name__)
 
@@ -26,7 +29,6 @@ QUANTITIES: Final[Mapping[UsageKind, str]] = {
     UsageKind.EGRESS: "bytes_served",
     UsageKind.STORAGE: "storage_byte_hours",
 }
-LARGEST: Final = 10**30
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,25 +38,24 @@ class Imported:
     lines: int = 0
     rejected: int = 0
 
+    def __add__(self, other: "Imported") -> "Imported":
+        return Imported(self.lines + other.lines, self.rejected + other.rejected)
+
 
 def import_usage(*, now: datetime) -> Imported:
     """Import every line that the brain has and this platform has not.
 
-    Raises CacheUnavailable; what was imported before stays.
+    Raises CacheUnavailable, and ValueError for a page that cannot be. What was imported before
+    stays.
     """
-    lines = rejected = 0
+    done = Imported()
     while True:
         position, page = _next_page()
-        if not page["lines"]:
-            return Imported(lines, rejected)
-        with transaction.atomic():
-            progress = lock_progress("import")
-            if progress.position == position:
-                added, refused = store(page, now=now)
-                lines, rejected = lines + added, rejected + refused
-                Progress.objects.filter(pk="import").update(
-                    position=int(page["next"]), updated_at=now
-                )
+        if page["lines"]:
+            done += _import_page(position, page, now=now)
+        # What is used meanwhile makes new lines: the next run takes them.
+        if len(page["lines"]) < PAGE_LINES:
+            return done
 
 
 def store(page: Mapping[str, Any], *, now: datetime) -> tuple[int, int]:
@@ -67,7 +68,10 @@ def store(page: Mapping[str, Any], *, now: datetime) -> tuple[int, int]:
     lock_progress("settle")
     good: list[UsageLine] = []
     rejected: list[RejectedLine] = []
+    known = _known(page)
     for line in page["lines"]:
+        if line.get("line_id") in known:
+            continue
         try:
             good += _read(line, now=now)
         except (ValueError, KeyError, TypeError) as exc:
@@ -75,29 +79,53 @@ def store(page: Mapping[str, Any], *, now: datetime) -> tuple[int, int]:
             log.warning("billing_usage_line_rejected", reason=reason)
             line_id = str(line.get("line_id", ""))[:64]
             rejected.append(RejectedLine(line_id=line_id, reason=reason[:64], line=dict(line)))
-    known = set(
-        UsageLine.objects.filter(line_id__in={line.line_id for line in good}).values_list(
-            "line_id", "kind"
-        )
-    )
-    new = {
-        (line.line_id, line.kind): line for line in good if (line.line_id, line.kind) not in known
-    }
+    new = {(line.line_id, line.kind): line for line in good}
     UsageLine.objects.bulk_create(new.values())
     RejectedLine.objects.bulk_create(rejected, ignore_conflicts=True)
     return len(new), len(rejected)
 
 
 def _next_page() -> tuple[int, Mapping[str, Any]]:
+    """Return the position, and the page that begins with the line of this position."""
     row = Progress.objects.filter(pk="import").first()
     position = row.position if row is not None else 0
-    page = client.call(
+    page = _page_after(max(position - 1, 0))
+    if position and settings.CACHE.is_enabled and not _begins_with(page, position):
+        # A brain's database from a backup: what it numbers anew may never pass the old position.
+        # Lines that are here already change nothing.
+        log.error("billing_brain_counts_lines_anew", position=position)
+        Progress.objects.filter(pk="import", position=position).update(position=0)
+        position, page = 0, _page_after(0)
+    return position, page
+
+
+def _page_after(position: int) -> Mapping[str, Any]:
+    page: Mapping[str, Any] = client.call(
         "GET",
         "/v1/usage",
         query={"after": position, "limit": PAGE_LINES},
         disabled={"lines": [], "sums": {}, "next": position},
     )
-    return position, page
+    return page
+
+
+def _begins_with(page: Mapping[str, Any], position: int) -> bool:
+    """True if the page's first line has this number and was imported before."""
+    first = page["lines"][0] if page["lines"] else {"id": 0}
+    return first["id"] == position and (
+        UsageLine.objects.filter(line_id=first["line_id"]).exists()
+        or RejectedLine.objects.filter(line_id=first["line_id"]).exists()
+    )
+
+
+def _import_page(position: int, page: Mapping[str, Any], *, now: datetime) -> Imported:
+    with transaction.atomic():
+        progress = lock_progress("import")
+        if progress.position != position:
+            return Imported()
+        imported = Imported(*store(page, now=now))
+        Progress.objects.filter(pk="import").update(position=int(page["next"]), updated_at=now)
+        return imported
 
 
 def _check_sums(page: Mapping[str, Any]) -> None:
@@ -105,6 +133,17 @@ def _check_sums(page: Mapping[str, Any]) -> None:
         total = sum(int(line.get(name, 0)) for line in page["lines"])
         if total != int(page["sums"].get(name, -1)):
             raise ValueError(f"the page's sum of {name} is not that of its lines")
+
+
+def _known(page: Mapping[str, Any]) -> set[str]:
+    """Return the ids of the page's lines that were imported before."""
+    ids: set[UUID] = set()
+    for line in page["lines"]:
+        # What is no id is rejected with its line.
+        with contextlib.suppress(KeyError, ValueError):
+            ids.add(UUID(line["line_id"]))
+    found = UsageLine.objects.filter(line_id__in=ids).values_list("line_id", flat=True)
+    return {str(line_id) for line_id in found}
 
 
 def _read(line: Mapping[str, Any], *, now: datetime) -> Iterator[UsageLine]:
@@ -118,8 +157,10 @@ def _read(line: Mapping[str, Any], *, now: datetime) -> Iterator[UsageLine]:
     if used_at < now - OLDEST:
         raise ValueError("too_old")
     quantities = {kind: int(line[name]) for kind, name in QUANTITIES.items()}
-    if not all(0 <= quantity <= LARGEST for quantity in quantities.values()):
+    if not all(0 <= quantity <= LARGEST[kind] for kind, quantity in quantities.items()):
         raise ValueError("quantity_out_of_range")
+    if not any(quantities.values()):
+        raise ValueError("nothing_used")
     node_id = line["node_id"]
     common = {
         "line_id": UUID(line["line_id"]),

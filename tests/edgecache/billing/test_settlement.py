@@ -84,6 +84,8 @@ def test_lines_are_imported_and_charged_once() -> None:
         ({"used_at": (NOW + timedelta(hours=1)).isoformat()}, "in_the_future"),
         ({"used_at": (NOW - timedelta(days=41)).isoformat()}, "too_old"),
         ({"hits": -1}, "quantity_out_of_range"),
+        ({"bytes_served": 10**18}, "quantity_out_of_range"),
+        ({"hits": 0}, "nothing_used"),
         ({"line_id": "../etc"}, "badly formed hexadecimal UUID string"),
     ],
 )
@@ -160,6 +162,17 @@ def test_a_line_keeps_the_rate_of_its_hour() -> None:
     store(line(hits=1), line(hits=1, used_at=later), now=NOW + timedelta(hours=2))
     settlement.settle()
     assert [c.rate_ucr for c in Charge.objects.order_by("pk")] == [100, 7]
+
+
+@pytest.mark.parametrize("kind", UsageKind)
+def test_the_largest_line_at_the_highest_rate_is_charged(kind: UsageKind) -> None:
+    begins_at, highest_ucr = HOUR + timedelta(hours=1), rates.highest_ucr(kind)
+    with pytest.raises(RateRefused):
+        rates.set_rate(kind, highest_ucr + 1, begins_at=begins_at, now=NOW)
+    rates.set_rate(kind, highest_ucr, begins_at=begins_at, now=NOW)
+    largest: dict[str, Any] = {usage_import.QUANTITIES[kind]: str(rates.LARGEST[kind])}
+    store(line(used_at=begins_at.isoformat(), **largest), now=NOW + timedelta(hours=2))
+    assert settlement.settle().charged_ucr > 2**62
 
 
 @pytest.mark.parametrize("begins_at", [HOUR, NOW, NOW + timedelta(hours=1)])

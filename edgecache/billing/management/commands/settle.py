@@ -35,6 +35,8 @@ class Command(OpsCommand):
                 imported = usage_import.import_usage(now=timezone.now())
             except CacheUnavailable:
                 warning = " The brain does not answer: nothing new was imported."
+            except ValueError as exc:
+                warning = f" A page of the brain was refused: {exc}."
             settled = settlement.settle()
             if options["dry_run"]:
                 transaction.set_rollback(True)
