@@ -10,8 +10,9 @@ from django.db.models import Q
 
 from accounts.delivery import notices
 from accounts.models import User
+from edgecache.billing import ledger
 from edgecache.billing.errors import PayoutMethodNotFound, PayoutMethodUnchecked
-from edgecache.billing.models import PayoutMethod
+from edgecache.billing.models import AccountKind, PayoutMethod
 from edgecache.billing.payouts.providers import ProviderAway, provider_of
 
 
@@ -38,8 +39,10 @@ def replace(
     except ProviderAway as exc:
         raise PayoutMethodUnchecked from exc
     with transaction.atomic():
-        rows = PayoutMethod.objects.select_for_update()
-        known = rows.filter(organization_id=organization_id, removed_at=None).first()
+        # Two changes at once: the second one waits here, and replaces the first one's method.
+        ledger.locked([(AccountKind.PAYABLE, organization_id)])
+        rows = PayoutMethod.objects.filter(organization_id=organization_id, removed_at=None)
+        known = rows.first()
         if known is not None:
             if (known.kind, known.details) == (kind, checked):
                 return known

@@ -71,6 +71,9 @@ def cancel(organization_id: int, payout_id: UUID, *, by: str, now: datetime) -> 
             raise PayoutNotFound
         if payout.state != Payout.State.DEBITED or payout.attempts:
             raise PayoutRefused("The payout has been sent.")
+        if payout.hold_reason:
+            # Else it could be requested anew, without the hold.
+            raise PayoutRefused("The payout is being checked.")
         return _reverse(payout, "cancelled", actor=by, now=now)
 
 

@@ -111,7 +111,7 @@ def test_payouts_by_hand_are_listed_and_marked(
     settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings.BILLING = replace(settings.BILLING, payout_minimum_cents=1)
-    methods.replace(OLGA, "manual", {"account": "DE00 3456"}, by="x", now=NOW)
+    methods.replace(OLGA, "manual", {"account": "=1+1"}, by="x", now=NOW)
     ledger.post(
         Journal.Kind.RELEASE,
         "earned",
@@ -122,16 +122,20 @@ def test_payouts_by_hand_are_listed_and_marked(
     )
     payout = payouts.request(OLGA, by="x", now=NOW + timedelta(days=4))
     (row,) = run("runpayouts", "--hold", str(payout.pk), capsys=capsys)["payouts"]
-    assert (row["hold_reason"], row["account"]) == ("stopped by staff", "DE00 3456")
+    assert (row["hold_reason"], row["account"]) == ("stopped by staff", "=1+1")
     assert run("runpayouts", capsys=capsys)["payouts"][0]["state"] == "debited"
     run("runpayouts", "--release", str(payout.pk), capsys=capsys)
     assert run("runpayouts", capsys=capsys)["payouts"][0]["state"] == "sent"
     call_command("runpayouts", "--csv")
-    assert "DE00 3456,5,USD,sent" in capsys.readouterr().out
+    # Not a formula in a spreadsheet.
+    assert ",'=1+1,5,USD,sent" in capsys.readouterr().out
     for _ in range(2):
         said = run("runpayouts", "--paid", str(payout.pk), "--reference", "7", capsys=capsys)
         assert said["payouts"] == []
-    assert operator() == (0, 0, 0)
+    run("runpayouts", "--failed", str(payout.pk), capsys=capsys)
+    said = run("runpayouts", "--paid", str(payout.pk), capsys=capsys)
+    assert said["error"]["code"] == "payout_is_closed"
+    assert operator() == (0, 5 * UCR_PER_CENT, 0)
     assert run("runpayouts", "--paid", str(uuid4()), capsys=capsys)["error"]["code"] == (
         "payout_not_found"
     )

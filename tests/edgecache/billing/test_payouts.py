@@ -167,6 +167,8 @@ def test_a_payout_on_hold_is_not_sent(bank: type[Bank]) -> None:
     earn(200 * CENT)
     payout = requested()
     payouts.hold(payout.pk, reason="being checked")
+    with pytest.raises(PayoutRefused):
+        payouts.cancel(OLGA, payout.pk, by="user:olga", now=RESTED)
     assert payouts.send(payout.pk, now=RESTED).state == "debited"
     payouts.hold(payout.pk, reason="")
     assert payouts.send(payout.pk, now=RESTED).state == "sent"

@@ -15,7 +15,7 @@ from edgecache.billing.models import Payout
 from edgecache.billing.payouts import payouts
 from edgecache.billing.payouts.providers import Outcome as Answer
 from edgecache.billing.payouts.providers import ProviderAnswer, ProviderAway
-from platform_site.lib.commands import OpsCommand, Outcome
+from platform_site.lib.commands import OpsCommand, Outcome, Refused
 
 COLUMNS: Final = (
     *("id", "organization_id", "method", "account", "amount_cents", "currency", "state"),
@@ -51,10 +51,10 @@ class Command(OpsCommand):
         reason = options["reason"] or "stopped by staff"
         if options["paid"]:
             answer = ProviderAnswer(Answer.CONFIRMED, reference=options["reference"])
-            payouts.settle_answer(options["paid"], answer, now=now)
+            _require(payouts.settle_answer(options["paid"], answer, now=now), "confirmed")
         elif options["failed"]:
             answer = ProviderAnswer(Answer.REFUSED, failure=reason)
-            payouts.settle_answer(options["failed"], answer, now=now)
+            _require(payouts.settle_answer(options["failed"], answer, now=now), "reversed")
         elif options["hold"] or options["release"]:
             payouts.hold(
                 options["hold"] or options["release"], reason=reason if options["hold"] else ""
@@ -67,6 +67,11 @@ class Command(OpsCommand):
         rows = [_row(payout) for payout in payouts.open_payouts()]
         text = _csv(rows) if options["csv"] else table(rows, COLUMNS)
         return Outcome({"payouts": rows}, text if rows else "No payout is open.")
+
+
+def _require(payout: Payout, state: str) -> None:
+    if payout.state != state:
+        raise Refused("payout_is_closed", f"The payout is {payout.state} already.")
 
 
 def _row(payout: Payout) -> dict[str, Any]:
@@ -84,9 +89,15 @@ def _row(payout: Payout) -> dict[str, Any]:
     }
 
 
+def _cell(value: Any) -> Any:
+    # An operator chooses the account's text, and a spreadsheet would run it as a formula.
+    is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@"))
+    return f"'{value}" if is_formula else value
+
+
 def _csv(rows: list[dict[str, Any]]) -> str:
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, COLUMNS)
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
     return buffer.getvalue()
