@@ -15,7 +15,7 @@ from edgecache.brain.database import Database, RawConnection
 from edgecache.brain.errors import DatabaseAway, DatabaseBusy
 from edgecache.brain.origins.egress.stream_server import StreamServer
 from platform_site.lib.ids import uuid7
-from tests.edgecache.brain.brains import Rows, assemble, until
+from tests.edgecache.brain.brains import Rows, running, until
 
 
 @pytest.fixture
@@ -251,34 +251,25 @@ class Line:
 
 
 async def test_an_unresponsive_database_fences_the_brain(line: Line, tmp_path: Path) -> None:
-    brain = assemble(line.url, tmp_path / "brain")
-    await brain.database.start()
-    await brain.staging.start()
-    await brain.origins.start()
-    await brain.coherence.start()
-    bucket = await brain.bucket()
-    await brain.put(bucket, "k", b"x")
-    assert (await brain.objects.open(bucket, "k")).is_hit
-
-    line.hold()
-    begun = time.monotonic()
-    while brain.coherence.is_current:
-        # It may use its cache until its lease ends.
+    async with running(line.url, tmp_path / "brain") as brain:
+        bucket = await brain.bucket()
+        await brain.put(bucket, "k", b"x")
         assert (await brain.objects.open(bucket, "k")).is_hit
-        await asyncio.sleep(0.05)
-    fenced_after = time.monotonic() - begun
-    begun = time.monotonic()
-    with pytest.raises(DatabaseAway):
-        await brain.objects.open(bucket, "k")
-    refused_after = time.monotonic() - begun
 
-    line.release()
-    assert await brain.coherence.wait_until_current(20)
-    assert await brain.get(bucket, "k") == b"x"
+        line.hold()
+        begun = time.monotonic()
+        while brain.coherence.is_current:
+            # It may use its cache until its lease ends.
+            assert (await brain.objects.open(bucket, "k")).is_hit
+            await asyncio.sleep(0.05)
+        fenced_after = time.monotonic() - begun
+        begun = time.monotonic()
+        with pytest.raises(DatabaseAway):
+            await brain.objects.open(bucket, "k")
+        refused_after = time.monotonic() - begun
+
+        line.release()
+        assert await brain.coherence.wait_until_current(20)
+        assert await brain.get(bucket, "k") == b"x"
     assert 1 < fenced_after <= 4.5
     assert refused_after < 5
-    await brain.objects.stop()
-    await brain.coherence.stop()
-    await brain.origins.stop()
-    await brain.staging.stop()
-    await brain.database.stop()
