@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from edgecache.brain.directory.coherence import Coherence
+from edgecache.brain.directory.joined_reads import JoinedReads
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -21,6 +22,7 @@ class CoherentCache(Generic[K, V]):
         self._coherence = coherence
         self._known: dict[K, V] = {}
         self._loading: dict[K, asyncio.Task[V | None]] = {}
+        self._joined: JoinedReads[K, V | None] = JoinedReads()
         self._changes = 0
         coherence.subscribe(topic, self._forget)
         coherence.on_loss(self._forget)
@@ -35,8 +37,8 @@ class CoherentCache(Generic[K, V]):
         load: reads it from the database. Raises what it raises.
         """
         if not self._coherence.is_current:
-            # A shared read may be outdated, and no announcement would say so.
-            return await load()
+            # A read that has begun may be outdated, and no announcement would say so.
+            return await self._joined.get(key, load)
         known = self._known.get(key)
         if known is not None:
             return known

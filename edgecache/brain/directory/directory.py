@@ -17,6 +17,7 @@ from edgecache.brain.delivery.delivery import Tenant
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.directory.coherent_cache import CoherentCache
 from edgecache.brain.directory.index import Index, Name, Tombstone
+from edgecache.brain.directory.joined_reads import JoinedReads
 from edgecache.brain.directory.locations import Holders
 from edgecache.brain.errors import NoSuchBucket
 from edgecache.brain.values import BucketInfo, Manifest, ObjectVersion
@@ -95,6 +96,8 @@ class Directory:
         self._buckets: CoherentCache[BucketName, BucketInfo] = CoherentCache(coherence, "bucket")
         self._loads: set[KeyWatch] = set()
         self._joined: dict[Name, KeyWatch] = {}
+        self._finds: JoinedReads[Name, ObjectVersion | None] = JoinedReads()
+        self._looks: JoinedReads[bytes, tuple[UUID, ...]] = JoinedReads()
         self._sweeps = BackgroundTasks()
         coherence.subscribe("key", self._on_key)
         coherence.subscribe("prefix", self._on_prefix)
@@ -110,8 +113,8 @@ class Directory:
         """
         name = (bucket_id, key, variant)
         if not self.coherence.is_current:
-            # A shared read may be outdated, and no announcement would say so.
-            return await self._load(KeyWatch(name))
+            # A read that has begun may be outdated, and no announcement would say so.
+            return await self._finds.get(name, lambda: self._load(KeyWatch(name)))
         found = self.index.get(name)
         if found is not None:
             return found
@@ -135,12 +138,7 @@ class Directory:
             known = self.holders.get(sha256)
             if known is not None:
                 return known
-        marks = self.holders.marks
-        rows = await self._database.all(HOLDERS, [sha256])
-        nodes = tuple(row.node_id for row in rows)
-        if self.coherence.is_current and marks == self.holders.marks:
-            self.holders.put(sha256, nodes)
-        return nodes
+        return await self._looks.get(sha256, lambda: self._load_locations(sha256))
 
     async def all_locations(self, hashes: Sequence[bytes]) -> dict[bytes, set[UUID]]:
         """Return the nodes that hold some blobs, by hash.
@@ -298,6 +296,14 @@ class Directory:
     async def _sweep(self, bucket_id: int, barrier: Tombstone) -> None:
         for _ in self.index.sweep(bucket_id, barrier):
             await asyncio.sleep(0)
+
+    async def _load_locations(self, sha256: bytes) -> tuple[UUID, ...]:
+        marks = self.holders.marks
+        rows = await self._database.all(HOLDERS, [sha256])
+        nodes = tuple(row.node_id for row in rows)
+        if self.coherence.is_current and marks == self.holders.marks:
+            self.holders.put(sha256, nodes)
+        return nodes
 
     async def _load(self, watch: KeyWatch) -> ObjectVersion | None:
         may_keep = self.coherence.is_current

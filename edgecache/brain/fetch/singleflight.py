@@ -12,6 +12,7 @@ from edgecache.brain.directory import commits
 from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.directory.directory import Directory
 from edgecache.brain.directory.index import Name
+from edgecache.brain.directory.joined_reads import JoinedReads
 from edgecache.brain.errors import (
     BrainError,
     DatabaseAway,
@@ -77,6 +78,7 @@ class Singleflight:
         self._origins = origins
         self.shares = Shares(limit, refusal=Overloaded, spare=SPARE, queue=limit, wait_s=QUEUE_S)
         self._tasks = BackgroundTasks()
+        self._checks: JoinedReads[tuple[Name, int], bool] = JoinedReads()
         self._leases = Leases(database, self._coherence, brain_id)
         self._coherence.subscribe("key", self._on_key)
         self._coherence.subscribe("prefix", self._on_prefix)
@@ -109,10 +111,13 @@ class Singleflight:
         fetch = self.running.get(name)
         if fetch is None or fetch.failure is not None:
             return None
-        if self._coherence.is_current or fetch.began is None:
+        began = fetch.began
+        if self._coherence.is_current or began is None:
             return fetch
         # Without announcements the database has to be asked.
-        is_late = await commits.is_overtaken(self._database, name, fetch.began)
+        is_late = await self._checks.get(
+            (name, began), lambda: commits.is_overtaken(self._database, name, began)
+        )
         return None if is_late or fetch.failure is not None else fetch
 
     def is_known_missing(self, name: Name) -> bool:

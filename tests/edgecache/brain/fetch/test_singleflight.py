@@ -8,6 +8,7 @@ import pytest
 
 from edgecache.brain.cdn.lookup import Lookup
 from edgecache.brain.database import Database
+from edgecache.brain.directory.coherence import Coherence
 from edgecache.brain.fetch.directory_writer import DirectoryWriter
 from edgecache.brain.s3.auth.access_keys import AccessKeys
 from edgecache.brain.values import BucketInfo
@@ -243,3 +244,24 @@ async def test_a_request_after_a_revalidation_asks_the_origin_again(
     # The confirmed version is gone: the response is the current version.
     assert await read(await confirming) == b"again"
     await settled(brain)
+
+
+async def test_without_announcements_a_crowd_shares_a_read_that_begins_after_it_asked(
+    brain: Brain, keys: AccessKeys, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Coherence, "is_current", False)
+    counted = Counted(brain.database, monkeypatch)
+    early = asyncio.create_task(keys.find("ZK1"))
+    await counted.has_read.wait()
+    rows.run("UPDATE brain_accesskey SET access = 'read'")
+    crowd = [asyncio.create_task(keys.find("ZK1")) for _ in range(CROWD)]
+    finds = [asyncio.create_task(brain.directory.find(1, "k")) for _ in range(CROWD)]
+    await asyncio.sleep(0)
+    counted.gate.set()
+
+    found = await early
+    assert found is not None
+    assert found.can_write
+    assert {key is not None and key.can_write for key in await asyncio.gather(*crowd)} == {False}
+    assert set(await asyncio.gather(*finds)) == {None}
+    assert counted.queries == 3
