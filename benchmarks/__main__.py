@@ -23,6 +23,7 @@ NAMES = (
     "cache_worker",
     "postgres_meta",
     "soak",
+    "billing",
 )
 
 
