@@ -112,6 +112,7 @@ def charge_back(
                 *debts.reopened(journal, organization_id, owed_ucr),
             ],
         )
+        debts.cover(organization_id)
         return journal
 
 

@@ -231,6 +231,25 @@ def test_a_refund_gives_back_everything_once() -> None:
     assert (consumer(), operator()) == ((50, 30, 0), (0, 0, 0))
 
 
+def test_refunded_credits_pay_other_debts() -> None:
+    pay(100)
+    store(line(hits=1), line(hits=2))
+    settlement.settle()
+    assert (consumer(), operator()) == ((0, 0, -200), (70, 0, 0))
+    first = UsageLine.objects.order_by("pk").values_list("pk", flat=True)[:1]
+    debts.refund(ALICE, list(first), key="a", **STAFF)
+    assert (consumer(), operator()) == ((0, 0, -100), (70, 0, 0))
+
+
+def test_granted_credits_pay_what_a_chargeback_reopens() -> None:
+    pay(100)
+    store(line(hits=1))
+    settlement.settle()
+    grant(150)
+    consumer_credits.charge_back("payment", **STAFF)
+    assert (consumer(), operator()) == ((50, 0, 0), (0, 0, 0))
+
+
 def test_held_earnings_become_payable_after_the_hold() -> None:
     pay(1000)
     store(line(hits=1))
