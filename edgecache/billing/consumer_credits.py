@@ -1,6 +1,7 @@
 """Credits of consumers: granted by staff, bought, and taken back."""
 
 import re
+from typing import Final
 
 from django.conf import settings
 from django.db import transaction
@@ -11,6 +12,8 @@ from edgecache.billing.errors import JournalRefused
 from edgecache.billing.ledger import Posting
 from edgecache.billing.models import AccountKind, Entry, Journal
 from edgecache.billing.money import LARGEST_UCR, UCR_PER_CREDIT
+
+LARGEST_AMOUNT_UCR: Final = 10**11 * UCR_PER_CREDIT
 
 
 def grant(
@@ -126,5 +129,6 @@ def _taken_back(reference: str) -> int:
 
 
 def _require_positive(amount_ucr: int) -> None:
-    if amount_ucr <= 0:
-        raise JournalRefused("The amount must be positive.")
+    if not 0 < amount_ucr <= LARGEST_AMOUNT_UCR:
+        # The platform's accounts are the sums of all: one slip must not fill them.
+        raise JournalRefused("The amount must be positive, and at most 100,000,000,000 credits.")

@@ -39,6 +39,23 @@ WRONG_FEES: Final = """
     WHERE coalesce(p.fees, 0) <> c.fees ORDER BY j.posted_at, j.id LIMIT 1
 """
 
+UNCHARGED: Final = """
+    SELECT l.line_id::text || '/' || l.kind
+    FROM billing_usageline l JOIN billing_progress p ON p.name = 'settle' AND l.id <= p.position
+    WHERE NOT EXISTS (SELECT FROM billing_charge c WHERE c.line_id = l.id)
+    ORDER BY l.id LIMIT 1
+"""
+WRONG_DEBT: Final = """
+    WITH parts AS (
+        SELECT line_id, unpaid_ucr FROM billing_charge WHERE unpaid_ucr > 0
+        UNION ALL SELECT charge_id, unpaid_ucr FROM billing_adjustment WHERE unpaid_ucr <> 0),
+    claimed AS (SELECT l.organization_id, sum(parts.unpaid_ucr) AS unpaid
+        FROM parts JOIN billing_usageline l ON l.id = parts.line_id GROUP BY 1)
+    SELECT a.organization_id, -a.balance_ucr, coalesce(c.unpaid, 0)
+    FROM billing_account a LEFT JOIN claimed c USING (organization_id)
+    WHERE a.kind = 'debt' AND -a.balance_ucr <> coalesce(c.unpaid, 0) ORDER BY a.id LIMIT 1
+"""
+
 OVERDRAWN: Final = frozenset(("account_not_overdrawn", "account_debt_not_positive"))
 # Held by a transaction from its first use of the ledger on. Almost every journal changes an account
 # of the platform, so that journals wait for each other anyway; with row locks alone, transactions
@@ -153,8 +170,8 @@ def balances(organization_id: int) -> dict[AccountKind, int]:
 def verify() -> Verification:
     """Check the whole ledger, and name the first fault.
 
-    Every journal balances, every balance is the sum of its entries, and the fees of every journal
-    are those of its usage lines.
+    Every journal balances, every balance is the sum of its entries, the fees of every journal and
+    the debt of every consumer are those of the usage lines, and every settled line has a charge.
     """
     # Each statement has a snapshot of its own, in which the ledger has to add up.
     with connection.cursor() as cursor:
@@ -163,6 +180,8 @@ def verify() -> Verification:
             (UNBALANCED, "Journal {0} adds up to {1} µcr instead of 0."),
             (WRONG_BALANCE, "The {0} account of {1} shows {2} µcr; its entries add up to {3}."),
             (WRONG_FEES, "Journal {0} moved {1} µcr to the fees; its usage lines say {2}."),
+            (UNCHARGED, "Usage line {0} was passed over by a settlement."),
+            (WRONG_DEBT, "Organization {0} owes {1} µcr; its usage lines say {2}."),
         ):
             cursor.execute(statement)
             if row := cursor.fetchone():

@@ -18,7 +18,7 @@ from edgecache import recompute as recompute_module
 from edgecache.billing import consumer_credits, ledger, settlement
 from edgecache.billing.errors import JournalRefused
 from edgecache.billing.ledger import Posting
-from edgecache.billing.models import AccountKind, Journal, Rate
+from edgecache.billing.models import AccountKind, Journal, Progress, Rate, UsageLine
 from edgecache.billing.money import UCR_PER_CENT
 from edgecache.billing.payouts import methods, payouts
 from environments.models import Organization
@@ -67,6 +67,8 @@ def test_credits_that_no_account_holds_are_refused(
     with pytest.raises(JournalRefused) as refusal:
         consumer_credits.charge_back("no payment", reason="x", actor="x")
     assert refusal.value.code == "journal_refused"
+    with pytest.raises(JournalRefused):
+        consumer_credits.grant(1, 2**62, key="a slip", reason="x", actor="x")
     said = run("grantcredits", "0", "1", "--reason", "x", capsys=capsys)["error"]
     assert said["code"] == "organization_not_found"
 
@@ -105,6 +107,15 @@ def test_the_first_fault_of_the_ledger_is_named(capsys: pytest.CaptureFixture[st
         cursor.execute(
             "UPDATE billing_account SET balance_ucr = balance_ucr + 1 WHERE kind = 'debt'"
         )
+
+
+def test_a_line_that_was_passed_over_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    store(line(hits=10))
+    passed = Progress.objects.filter(name="settle")
+    passed.update(position=UsageLine.objects.get().pk)
+    said = run("verifyledger", capsys=capsys)["error"]
+    assert "was passed over" in said["message"]
+    passed.update(position=0)
 
 
 def test_payouts_by_hand_are_listed_and_marked(
